@@ -8,7 +8,6 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::{
-    app::App,
     clock::SystemClock,
     config::Config,
     db::{self, Database, Use},
@@ -107,17 +106,7 @@ async fn run(
     let (settings, stop) = (&config.database, &shutdown.soft);
     let prepare = async || prepare_schema(config, database).await;
     database.ride_out(settings, stop, queue::is_outage, prepare).await?;
-    let app = App {
-        config: Arc::new(config.as_ref().into()),
-        pool: database.pool.clone(),
-        places: App::places(&database.pool),
-        clock: services.clock.clone(),
-        agents: services.library.clone(),
-        tools: services.tools.clone(),
-        metrics: front.metrics.clone(),
-        traces: services.traces.clone(),
-        shutdown: shutdown.clone(),
-    };
+    let app = worker::app(config, services, front, database);
     let check_keys = async || {
         http::check_keys(&config.http, &database.pool, app.clock.now()).await.map_err(Error::Http)
     };

@@ -101,8 +101,18 @@ async fn join(
         Err(db::Error::Stopped) => return Ok(()),
         opened => opened?,
     };
-    front.open(App {
-        config: Arc::new(config.as_ref().into()),
+    front.open(app(config, &services, front, &database));
+    let worked = work_on(config, services, &database, shutdown, pool).await;
+    let closed = database.close().await;
+    tracing::info!(pool = pool.name(), "worker stopped");
+    worked?;
+    Ok(closed?)
+}
+
+/// The parts that requests are answered with, once the database is open.
+pub fn app(config: &Config, services: &Services, front: &Front, database: &Database) -> App {
+    App {
+        config: Arc::new(config.into()),
         pool: database.pool.clone(),
         places: App::places(&database.pool),
         clock: services.clock.clone(),
@@ -110,13 +120,8 @@ async fn join(
         tools: services.tools.clone(),
         metrics: front.metrics.clone(),
         traces: services.traces.clone(),
-        shutdown: shutdown.clone(),
-    });
-    let worked = work_on(config, services, &database, shutdown, pool).await;
-    let closed = database.close().await;
-    tracing::info!(pool = pool.name(), "worker stopped");
-    worked?;
-    Ok(closed?)
+        shutdown: front.shutdown.clone(),
+    }
 }
 
 /// The connections of a worker on an open database.

@@ -76,13 +76,8 @@ fn parts<'a>(view: View<'a>, shown: &'a Posts<'a>) -> Parts<'a> {
 }
 
 fn entry(at: usize) -> Entry {
-    let message = Message {
-        role: if at.is_multiple_of(2) { Role::User } else { Role::Assistant },
-        text: text(at),
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        tool_name: None,
-    };
+    let message =
+        Message::new(if at.is_multiple_of(2) { Role::User } else { Role::Assistant }, text(at));
     Entry::new(Uuid::from_u128(1_000 + at as u128), at as i64 + 1, message)
 }
 

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::{ArgGroup, Args, ValueEnum};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
-use super::{Failure, words::given};
+use super::{Context, Exit, Failure, server::Server, words::given};
 use crate::domain::{
     agents::MAIN,
     agents::SessionMode as Mode,
@@ -25,6 +27,57 @@ pub(super) struct CampaignId {
     pub(super) id: GivenCampaign,
 }
 
+/// The campaign that a command works in.
+#[derive(Debug, Args)]
+pub(super) struct InCampaign {
+    /// Campaign, by its name, its id, or as much of the beginning or end of that as no other has; DALSEGNO_CAMPAIGN sets it too.
+    #[arg(long, value_name = "CAMPAIGN")]
+    campaign: Option<GivenCampaign>,
+}
+
+impl InCampaign {
+    /// True for the option; the variable names a campaign for other commands, too.
+    pub(super) fn is_given(&self) -> bool {
+        self.campaign.is_some()
+    }
+
+    pub(super) async fn id(&self, context: &Context, server: &Server) -> Result<Uuid, Failure> {
+        server.campaign(&self.given(context)?).await
+    }
+
+    /// For lists, which have all campaigns where none is given.
+    pub(super) async fn id_if_given(
+        &self,
+        context: &Context,
+        server: &Server,
+    ) -> Result<Option<Uuid>, Failure> {
+        match self.given_or_set(context)? {
+            Some(given) => Ok(Some(server.campaign(&given).await?)),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn given(&self, context: &Context) -> Result<GivenCampaign, Failure> {
+        self.given_or_set(context)?.ok_or_else(|| {
+            let words = "name a campaign with --campaign or DALSEGNO_CAMPAIGN: `dalsegno campaign ls` lists them";
+            Failure::new(Exit::Usage, anyhow!(words))
+        })
+    }
+
+    fn given_or_set(&self, context: &Context) -> Result<Option<GivenCampaign>, Failure> {
+        if let Some(given) = &self.campaign {
+            return Ok(Some(given.clone()));
+        }
+        let Some(set) = context.environment.get("DALSEGNO_CAMPAIGN") else { return Ok(None) };
+        let given = set.parse().map_err(|error| {
+            let words = format!("DALSEGNO_CAMPAIGN is `{set}`: {error}");
+            Failure::new(Exit::Usage, anyhow!(words))
+        })?;
+        context.output.note(&format!("campaign: {set} (DALSEGNO_CAMPAIGN)"));
+        Ok(Some(given))
+    }
+}
+
 /// Which part of a list.
 #[derive(Debug, Args)]
 pub(super) struct Paging {
@@ -39,9 +92,8 @@ pub(super) struct Paging {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("prompt_given").required(true).args(["prompt", "prompt_file"])))]
 pub(super) struct Question {
-    /// Its name, its id, or the beginning or end of that.
-    #[arg(long, value_name = "CAMPAIGN")]
-    pub(super) campaign: GivenCampaign,
+    #[command(flatten)]
+    pub(super) campaign: InCampaign,
     /// Who is asked: `dalsegno agent ls` lists them. curator_2 is instance 2 of curator.
     #[arg(long, required = true)]
     agent: Option<String>,

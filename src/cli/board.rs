@@ -5,31 +5,22 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args, Subcommand};
-use serde_json::json;
-use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
-    database::with_database,
     output::Output,
     server::{Server, with_server},
     words::{given, time},
 };
 use crate::{
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
     domain::{
-        agents::Catalogue,
-        audit::{self, Action},
-        campaigns,
         ids::{Given, GivenCampaign},
-        mentions::{self, Posted},
+        mentions::Posted,
         posts::{self, Post},
-        transaction::{begin, commit},
     },
-    operations::{ListPosts, MAX_LIMIT, PostOrder},
+    operations::{AddPost, ListPosts, MAX_LIMIT, Noun, PostOrder},
 };
 
 #[derive(Debug, Subcommand)]
@@ -89,16 +80,6 @@ pub(super) struct NewPost {
     /// The post that it answers: its id, or the beginning or end of that.
     #[arg(long, value_name = "ID")]
     reply_to: Option<Given>,
-    /// The same key and question give the same post again; another question is a conflict.
-    #[arg(long, value_name = "KEY")]
-    idempotency_key: Option<String>,
-}
-
-impl BoardCommand {
-    /// True for commands that consist of operations.
-    pub(super) fn is_remote(&self) -> bool {
-        !matches!(self, Self::Post(_))
-    }
 }
 
 impl Look {
@@ -125,18 +106,12 @@ const PAUSE: Duration = Duration::from_millis(300);
 
 pub(super) async fn run(command: &BoardCommand, context: &Context) -> Result<Exit, Failure> {
     let output = context.output;
-    match command {
-        BoardCommand::Tail(tail) => {
-            with_server(context, async |server| follow(tail, output, server).await).await
-        }
-        BoardCommand::History(history) => {
-            with_server(context, async |server| print(history, output, server).await).await
-        }
-        BoardCommand::Post(new) => {
-            let work = async |database: &Database| add(new, context, &database.pool).await;
-            with_database(context, Use::Look, work).await
-        }
-    }
+    with_server(context, async |server| match command {
+        BoardCommand::Tail(tail) => follow(tail, output, server).await,
+        BoardCommand::History(history) => print(history, output, server).await,
+        BoardCommand::Post(new) => add(new, output, server).await,
+    })
+    .await
 }
 
 async fn print(history: &History, output: Output, server: &Server) -> Result<Exit, Failure> {
@@ -169,35 +144,16 @@ async fn follow(tail: &Tail, output: Output, server: &Server) -> Result<Exit, Fa
     Ok(Exit::Ok)
 }
 
-async fn add(new: &NewPost, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
+async fn add(new: &NewPost, output: Output, server: &Server) -> Result<Exit, Failure> {
     let text = given(new.text.as_deref(), new.text_file.as_ref())?.unwrap_or_default();
-    let catalogue = catalogue(context)?;
-    let (config, who) = (context.load()?, context.who());
-    let (mut tx, now) = (begin(pool).await?, SystemClock.now());
-    let campaign_id = campaigns::find(&mut *tx, &new.campaign, None).await?;
+    let id = server.campaign(&new.campaign).await?;
     let reply_to = match &new.reply_to {
-        Some(given) => Some(posts::find(&mut *tx, given, None).await?),
+        Some(given) => Some(server.id(Noun::Post, given).await?),
         None => None,
     };
-    let asked = mentions::Asked {
-        campaign_id,
-        text: &text,
-        to: Some(new.to.as_slice()).filter(|names| !names.is_empty()),
-        reply_to,
-        idempotency_key: new.idempotency_key.as_deref(),
-        added_by: &who.label(),
-    };
-    let limits = (&config.mentions, &config.tasks);
-    let posted = mentions::post(&mut tx, &catalogue, limits, &asked, now).await?;
-    if !posted.created {
-        context.output.data(&posted, || came_of_it(&posted));
-        return Ok(Exit::Ok);
-    }
-    let post = &posted.post;
-    let data = json!({ "post_id": post.id, "seq": post.seq, "audience": post.audience });
-    audit::write(&mut *tx, &who, Action::PostAdd, campaign_id, data, now).await?;
-    commit(tx).await?;
-    context.output.data(&posted, || came_of_it(&posted));
+    let audience = Some(new.to.clone()).filter(|names| !names.is_empty());
+    let posted = server.call(AddPost { id, text, audience, reply_to }).await?;
+    output.data(&posted, || came_of_it(&posted));
     Ok(Exit::Ok)
 }
 
@@ -217,10 +173,6 @@ fn came_of_it(posted: &Posted) -> String {
     }));
     lines.extend(posted.notes.iter().cloned());
     lines.join("\n")
-}
-
-fn catalogue(context: &Context) -> Result<Catalogue, Failure> {
-    context.agents(&context.load()?.agents)
 }
 
 fn tell(post: &Post, output: Output) {

@@ -22,6 +22,7 @@ pub(super) struct Context {
     pub(super) remote: RemoteFlags,
     /// The server of the command. `None`: it opens the database.
     pub(super) target: Option<Target>,
+    pub(super) idempotency_key: Option<String>,
 }
 
 impl Context {

@@ -1,27 +1,26 @@
 //! `dalsegno feed`: everything that happens, as it happens.
 
-use std::time::Duration;
-
+use chrono::TimeDelta;
 use clap::Args;
 use tokio::time::timeout;
 
 use super::{
     Context, Exit, Failure,
+    args::InCampaign,
     follow::data_of,
-    output::Output,
     server::{Server, with_server},
     task::event_line,
+    words::period,
 };
 use crate::{
-    domain::{feed::Event, ids::GivenCampaign},
+    domain::feed::Event,
     operations::{BEGIN, FollowFeed},
 };
 
 #[derive(Debug, Args)]
 pub(super) struct Feed {
-    /// Only events of this campaign: its name, its id, or the beginning or end of that.
-    #[arg(long, value_name = "CAMPAIGN")]
-    campaign: Option<GivenCampaign>,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// Only events of this kind, such as turn.done; may be repeated.
     #[arg(long)]
     kind: Vec<String>,
@@ -32,14 +31,14 @@ pub(super) struct Feed {
     #[arg(long)]
     limit: Option<u64>,
     /// Ends after this time.
-    #[arg(long, value_name = "SECONDS")]
-    timeout: Option<u64>,
+    #[arg(long, value_name = "DURATION", value_parser = period)]
+    timeout: Option<TimeDelta>,
 }
 
 pub(super) async fn run(feed: &Feed, context: &Context) -> Result<Exit, Failure> {
     with_server(context, async |server| {
-        let followed = follow(feed, context.output, server);
-        match feed.timeout.map(Duration::from_secs) {
+        let followed = follow(feed, context, server);
+        match feed.timeout.and_then(|limit| limit.to_std().ok()) {
             Some(limit) => timeout(limit, followed).await.unwrap_or(Ok(Exit::Ok)),
             None => followed.await,
         }
@@ -47,8 +46,8 @@ pub(super) async fn run(feed: &Feed, context: &Context) -> Result<Exit, Failure>
     .await
 }
 
-async fn follow(feed: &Feed, output: Output, server: &Server) -> Result<Exit, Failure> {
-    let campaign_id = server.campaign_if_given(feed.campaign.as_ref()).await?;
+async fn follow(feed: &Feed, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let campaign_id = feed.campaign.id_if_given(context, server).await?;
     let kinds = (!feed.kind.is_empty()).then(|| feed.kind.join(","));
     let stream = FollowFeed { after: feed.after, campaign_id, kinds };
     let mut follower = server.follow(stream).await?;
@@ -59,7 +58,7 @@ async fn follow(feed: &Feed, output: Output, server: &Server) -> Result<Exit, Fa
             continue;
         }
         let event: Event = data_of(&event)?;
-        output.text(&match output.is_json() {
+        context.output.text(&match context.output.is_json() {
             true => serde_json::to_string(&event).unwrap_or_default(),
             false => format!("{}  {}", event.id, event_line(&event)),
         });

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{
     Context, Exit, Failure,
-    args::Paging,
+    args::{InCampaign, Paging},
     output::{Output, fields, table},
     server::{Server, with_server},
     words::{below_words, first_line, time, time_or_dash},
@@ -18,7 +18,7 @@ use crate::{
             self, CancelledFlow, Flow, Given as Value, Inputs, Problems, Shown, State, Template,
             Templates,
         },
-        ids::{Given, GivenCampaign, short},
+        ids::{Given, short},
     },
     operations::{
         AllTemplates, CancelFlow, ListFlows, ListWorkflows, Noun, PauseFlow, ResumeFlow, RetryFlow,
@@ -54,8 +54,8 @@ pub(super) struct Id {
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    #[arg(long, value_name = "ID")]
-    campaign: Option<GivenCampaign>,
+    #[command(flatten)]
+    campaign: InCampaign,
     #[arg(long)]
     state: Option<StateName>,
     #[command(flatten)]
@@ -66,8 +66,8 @@ pub(super) struct List {
 pub(super) struct Start {
     /// The name of its file, without `.md`.
     template: String,
-    #[arg(long, value_name = "ID")]
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// An input; a list has one for each of its items: `--input topic="The harbour" --input parts=History --input parts=Boats`.
     #[arg(long = "input", value_name = "NAME=TEXT")]
     inputs: Vec<String>,
@@ -114,18 +114,19 @@ pub(super) async fn run(command: &FlowCommand, context: &Context) -> Result<Exit
             show_templates(&AllTemplates::of(&templates), context.output);
             Ok(Exit::Ok)
         }
-        _ => with_server(context, async |server| on(command, context.output, server).await).await,
+        _ => with_server(context, async |server| on(command, context, server).await).await,
     }
 }
 
-async fn on(command: &FlowCommand, output: Output, server: &Server) -> Result<Exit, Failure> {
+async fn on(command: &FlowCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let output = context.output;
     let flow = match command {
         FlowCommand::Templates => {
             show_templates(&server.call(ListWorkflows {}).await?, output);
             return Ok(Exit::Ok);
         }
         FlowCommand::Ls(list) => {
-            let campaign_id = server.campaign_if_given(list.campaign.as_ref()).await?;
+            let campaign_id = list.campaign.id_if_given(context, server).await?;
             let state = list.state.map(Into::into);
             let page = |cursor, limit| ListFlows { campaign_id, state, cursor, limit };
             let flows = server.list(Noun::Flow, &list.paging, page).await?;
@@ -145,7 +146,7 @@ async fn on(command: &FlowCommand, output: Output, server: &Server) -> Result<Ex
             return Ok(Exit::Ok);
         }
         FlowCommand::Start(start) => {
-            let id = server.campaign(&start.campaign).await?;
+            let id = start.campaign.id(context, server).await?;
             let (template, inputs) = (start.template.clone(), start.inputs(server).await?);
             server.call(StartFlow { id, template, inputs }).await?
         }

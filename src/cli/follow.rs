@@ -12,7 +12,11 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-use super::{Exit, Failure, remote::Remote, server::Server};
+use super::{
+    Exit, Failure,
+    remote::Remote,
+    server::{Server, Way},
+};
 use crate::{
     domain::tasks::Detail,
     operations::{EventStream, Events, Patience, ShowTask, Spec, StreamEvent},
@@ -53,9 +57,9 @@ struct Absence(Option<Instant>);
 
 impl Server {
     pub(super) async fn follow<S: EventStream>(&self, stream: S) -> Result<Follower<'_>, Failure> {
-        Ok(match self {
-            Self::Local(call) => Follower::Local(stream.open(None, call).await?),
-            Self::Remote(remote) => {
+        Ok(match &self.way {
+            Way::Local(call) => Follower::Local(stream.open(None, call).await?),
+            Way::Remote(remote) => {
                 let fields = serde_json::to_value(&stream);
                 let fields = fields.map_err(|error| Failure::failed(error.into()))?;
                 let (spec, away) = (S::SPEC, Absence::default());
@@ -77,7 +81,7 @@ impl Server {
                     return Ok(detail);
                 }
                 Ok(_) => away = Absence::default(),
-                Err(failure) if matches!(self, Self::Local(_)) || left.is_zero() => {
+                Err(failure) if matches!(self.way, Way::Local(_)) || left.is_zero() => {
                     return Err(failure);
                 }
                 Err(failure) => away.bear(failure)?,

@@ -9,13 +9,17 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
+use chrono::TimeDelta;
 use clap::Args;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 
-use super::{Context, Exit, Failure};
+use super::{
+    Context, Exit, Failure,
+    words::{period, secs},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Health {
@@ -25,9 +29,9 @@ pub(super) struct Health {
     /// Asks the worker process that answers on worker.listen, instead of the service.
     #[arg(long)]
     worker: bool,
-    /// Seconds to wait for the answer.
-    #[arg(long, default_value_t = 3)]
-    timeout_secs: u64,
+    /// How long to wait for the answer: 3s, 1m.
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = period)]
+    timeout: TimeDelta,
 }
 
 pub(super) async fn run(health: &Health, context: &Context) -> Result<Exit, Failure> {
@@ -41,7 +45,7 @@ pub(super) async fn run(health: &Health, context: &Context) -> Result<Exit, Fail
     };
     let address = reachable(address);
     let path = if health.live { "/livez" } else { "/readyz" };
-    let wait = Duration::from_secs(health.timeout_secs);
+    let wait = Duration::from_secs(secs(health.timeout).into());
     let answer = tokio::time::timeout(wait, get(address, path))
         .await
         .map_err(|_elapsed| Failure::new(Exit::TimedOut, anyhow!("{address} does not answer")))?

@@ -8,7 +8,7 @@ use super::{
     Context, Exit, Failure,
     output::{Output, table},
     server::{Server, with_server},
-    words::{period, time, time_or_dash},
+    words::{period, secs, time, time_or_dash},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
@@ -39,10 +39,10 @@ pub(super) struct Create {
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
     scopes: Vec<Scope>,
     /// A campaign that it is bound to: it reaches nothing else. May be said several times. Without one it reaches all campaigns.
-    #[arg(long = "campaign", value_name = "ID")]
+    #[arg(long = "campaign", value_name = "CAMPAIGN")]
     campaigns: Vec<GivenCampaign>,
     /// For how long it holds: 90d, 24h. Else until it is revoked.
-    #[arg(long, value_name = "TIME", value_parser = period)]
+    #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Rotate {
     #[command(flatten)]
     which: Which,
     /// How long the old key still holds.
-    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = period)]
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = period)]
     overlap: TimeDelta,
 }
 
@@ -131,11 +131,6 @@ impl Which {
         let found = server.call(ListKeys { named, cursor: None, limit: None }).await?.items;
         Ok(keys::meant(&self.key, found)?)
     }
-}
-
-/// A period has at most ten years.
-fn secs(period: TimeDelta) -> u32 {
-    u32::try_from(period.num_seconds()).unwrap_or(u32::MAX)
 }
 
 /// The text alone goes to stdout, so that a script can take it; the rest is for the person beside it.

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
-use super::{Context, Exit, Failure, database::with_database};
+use super::{Context, Exit, Failure, args::InCampaign, database::with_database};
 use crate::{
     clock::SystemClock,
     db::{Database, Use},
@@ -19,9 +18,8 @@ use crate::{
 pub(super) struct Mcp {
     #[command(subcommand)]
     command: Option<McpCommand>,
-    /// The campaign that all calls are about: its name, its id, or the beginning or end of that.
-    #[arg(long, required = true)]
-    campaign: Option<GivenCampaign>,
+    #[command(flatten)]
+    campaign: InCampaign,
 }
 
 #[derive(Debug, Subcommand)]
@@ -31,16 +29,16 @@ enum McpCommand {
 }
 
 pub(super) async fn run(mcp: &Mcp, context: &Context) -> Result<Exit, Failure> {
-    match (&mcp.command, &mcp.campaign) {
-        (Some(McpCommand::Tools), _) => {
+    match &mcp.command {
+        Some(McpCommand::Tools) => {
             context.output.data(&tools::table(), tools::markdown);
             Ok(Exit::Ok)
         }
-        (None, Some(campaign)) => {
-            let serve = async |database: &Database| serve(campaign, context, database).await;
+        None => {
+            let campaign = mcp.campaign.given(context)?;
+            let serve = async |database: &Database| serve(&campaign, context, database).await;
             with_database(context, Use::Look, serve).await
         }
-        (None, None) => Err(Failure::new(Exit::Usage, anyhow!("name a campaign with --campaign"))),
     }
 }
 

@@ -100,6 +100,9 @@ struct Global {
     /// Prints data as JSON, one object or one array; errors too.
     #[arg(long, global = true)]
     json: bool,
+    /// Makes a change once: the same command with the same key shows the result of the first; another command is refused.
+    #[arg(long, global = true, value_name = "KEY", value_parser = idempotency_key)]
+    idempotency_key: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -315,6 +318,7 @@ fn finish(
         output: Output::new(global.json),
         remote,
         target: None,
+        idempotency_key: global.idempotency_key,
     };
     match run(&mut context) {
         Ok(exit) => exit.into(),
@@ -337,6 +341,14 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
     let ended = runtime.block_on(command);
     runtime.shutdown_timeout(DROP_LIMIT);
     ended
+}
+
+fn idempotency_key(text: &str) -> Result<String, String> {
+    let is_sendable = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
+    match text.len() {
+        1..=195 if is_sendable => Ok(text.to_owned()),
+        _ => Err("write 1 to 195 visible ASCII characters".to_owned()),
+    }
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -52,6 +52,7 @@ impl Command {
         match self {
             Self::Audit(_)
             | Self::Blackboard(_)
+            | Self::Board(_)
             | Self::Bulk(_)
             | Self::Campaign(_)
             | Self::Cleanup(_)
@@ -61,14 +62,13 @@ impl Command {
             | Self::Key(_)
             | Self::Lane(_)
             | Self::Login(_)
+            | Self::Memory(_)
             | Self::Queue(_)
             | Self::Schedule(_)
             | Self::Session(_)
             | Self::Task(_)
             | Self::Webhook(_) => Place::AnyServer,
             Self::Agent(command) if command.is_remote() => Place::AnyServer,
-            Self::Board(command) if command.is_remote() => Place::AnyServer,
-            Self::Memory(command) if command.is_remote() => Place::AnyServer,
             Self::Worker(command) if command.is_remote() => Place::AnyServer,
             Self::Serve
             | Self::Demo

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Args;
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, header::HeaderValue};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -72,6 +72,7 @@ pub(super) struct Target {
 pub(super) struct Remote {
     url: Url,
     key: Option<SecretString>,
+    idempotency_key: Option<String>,
     client: Client,
 }
 
@@ -164,41 +165,44 @@ pub(super) fn key_of_file(file: &Path) -> Result<String, Failure> {
 }
 
 impl Remote {
-    pub(super) fn new(target: &Target) -> Result<Self, Failure> {
+    pub(super) fn new(target: &Target, idempotency_key: Option<String>) -> Result<Self, Failure> {
         let client = outbound::client(Some(&target.url));
         let client = client.connect_timeout(CONNECT_TIMEOUT).timeout(TIMEOUT).build();
         let client = client.map_err(|error| Failure::failed(error.into()))?;
-        Ok(Self { url: target.url.clone(), key: target.key.clone(), client })
+        let (url, key) = (target.url.clone(), target.key.clone());
+        Ok(Self { url, key, idempotency_key, client })
     }
 
+    /// The output, and whether an earlier call with the same idempotency key has made it.
     pub(super) async fn call<O: Operation>(
         &self,
         operation: &O,
-        key: Option<&str>,
-    ) -> Result<O::Output, Failure> {
+    ) -> Result<(O::Output, bool), Failure> {
         let fields =
             serde_json::to_value(operation).map_err(|error| Failure::failed(error.into()))?;
         let request = self.request(&O::SPEC, fields)?;
-        let request = match key {
-            Some(key) => request.header("Idempotency-Key", header(key)?),
+        let request = match O::SPEC.key_chars.and(self.idempotency_key.as_deref()) {
+            Some(key) => request.header("Idempotency-Key", key),
             None => request,
         };
         let response = request.send().await;
         let response = response.map_err(|error| self.unreachable(error))?;
         let status = response.status();
+        let is_replay = response.headers().contains_key("idempotent-replayed");
         let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
         if !status.is_success() {
             return Err(self.refusal(&O::SPEC, status, &body));
         }
         let body = if O::SPEC.success == Success::NoContent { b"null" } else { &*body };
-        serde_json::from_slice(body).map_err(|error| {
+        let output = serde_json::from_slice(body).map_err(|error| {
             let words = format!(
                 "the answer of {} to `{}` is not that of Dalsegno {VERSION}, which this command is: {error}",
                 self.url,
                 O::SPEC.id
             );
             Failure::failed(anyhow!(words))
-        })
+        })?;
+        Ok((output, is_replay))
     }
 
     /// Opens a stream behind the event with this id. `None`: there is nothing behind it.
@@ -310,13 +314,6 @@ impl Remote {
         );
         Failure { advice, wrong: problem.errors, ..failure }
     }
-}
-
-fn header(key: &str) -> Result<HeaderValue, Failure> {
-    let value = HeaderValue::from_str(key).ok().filter(|value| value.to_str().is_ok());
-    value.ok_or_else(|| {
-        usage(format!("the idempotency key `{key}` has other than visible ASCII characters"))
-    })
 }
 
 fn with_query(mut url: Url, fields: &Map<String, Value>) -> Url {

@@ -1,5 +1,6 @@
 //! `dalsegno schedule`: what is done again and again.
 
+use chrono::TimeDelta;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -8,7 +9,7 @@ use super::{
     args::Question,
     output::{fields, table},
     server::{Server, with_server},
-    words::{time, time_or_dash},
+    words::{period, secs, time, time_or_dash},
 };
 use crate::{
     domain::{schedules::Schedule, tasks::AddTask},
@@ -51,8 +52,8 @@ pub(super) struct Add {
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
     /// How long after its moment the task is still asked for, if no process was there at the moment itself. All such moments are.
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
-    catch_up_secs: u32,
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = period)]
+    catch_up: TimeDelta,
     #[command(flatten)]
     question: Question,
 }
@@ -85,7 +86,7 @@ async fn on(
             output.data(&schedule, || words(&schedule));
         }
         ScheduleCommand::Add(add) => {
-            let schedule = server.call(new(add, server).await?).await?;
+            let schedule = server.call(new(add, context, server).await?).await?;
             output.data(&schedule, || {
                 let next = time_or_dash(schedule.next_slot);
                 format!("`{}` is written down, next at {next} UTC", schedule.name)
@@ -115,15 +116,15 @@ async fn on(
     Ok(Exit::Ok)
 }
 
-async fn new(add: &Add, server: &Server) -> Result<PutSchedule, Failure> {
+async fn new(add: &Add, context: &Context, server: &Server) -> Result<PutSchedule, Failure> {
     let question = &add.question;
     Ok(PutSchedule {
         name: add.name.clone(),
         cron: add.cron.clone(),
         time_zone: add.time_zone.clone(),
-        catch_up_secs: add.catch_up_secs,
+        catch_up_secs: secs(add.catch_up),
         task: AddTask {
-            campaign_id: server.campaign(&question.campaign).await?,
+            campaign_id: question.campaign.id(context, server).await?,
             agent: question.agent().to_owned(),
             instance: question.instance.clone(),
             prompt: question.prompt()?,

@@ -2,7 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{Context, Exit, Failure, args::Paging, database::with_database, remote::Remote};
+use uuid::Uuid;
+
+use super::{
+    Context, Exit, Failure, args::Paging, database::with_database, output::Output, remote::Remote,
+};
 use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
@@ -14,11 +18,20 @@ use crate::{
     operations::{
         Admission, Call, FindId, Intake, Listing, MAX_LIMIT, Noun, Operation, Reach, Refusal,
     },
+    tools::Meanings,
     traces::Traces,
 };
-use uuid::Uuid;
 
-pub(super) enum Server {
+/// Said of a command whose idempotency key has been used before.
+const REPLAYED: &str = "done before with this idempotency key: this is the result of that time";
+
+/// The operations of a server, for one command.
+pub(super) struct Server {
+    pub(super) way: Way,
+    output: Output,
+}
+
+pub(super) enum Way {
     /// On the database, in the name of the person at this host.
     Local(Call),
     Remote(Remote),
@@ -29,11 +42,15 @@ pub(super) async fn with_server(
     context: &Context,
     work: impl AsyncFnOnce(&Server) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
+    let output = context.output;
     match &context.target {
-        Some(target) => work(&Server::Remote(Remote::new(target)?)).await,
+        Some(target) => {
+            let remote = Remote::new(target, context.idempotency_key.clone())?;
+            work(&Server { way: Way::Remote(remote), output }).await
+        }
         None => {
             with_database(context, Use::Look, async |database| {
-                work(&Server::Local(call(context, database)?)).await
+                work(&Server { way: Way::Local(call(context, database)?), output }).await
             })
             .await
         }
@@ -56,6 +73,7 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         pool: database.pool.clone(),
         config: Arc::new((&config).into()),
         agents: Arc::new(agents),
+        meanings: Arc::new(Meanings::new(&config.memory, &config.ollama)),
         now: SystemClock.now(),
         clock: Arc::new(SystemClock),
         actor: context.who(),
@@ -64,7 +82,7 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         waits: None,
         admission: Admission::default(),
         intake: Intake::default(),
-        idempotency_key: None,
+        idempotency_key: context.idempotency_key.clone(),
         traces: Traces::default(),
         trace: None,
     })
@@ -80,23 +98,19 @@ fn without_causes(refusal: Refusal) -> Refusal {
 
 impl Server {
     pub(super) async fn call<O: Operation>(&self, operation: O) -> Result<O::Output, Failure> {
-        self.call_with_key(operation, None).await
-    }
-
-    /// The same, for an operation that takes an idempotency key.
-    pub(super) async fn call_with_key<O: Operation>(
-        &self,
-        operation: O,
-        key: Option<&str>,
-    ) -> Result<O::Output, Failure> {
-        match self {
-            Self::Local(call) => {
-                let (now, idempotency_key) = (SystemClock.now(), key.map(str::to_owned));
-                let call = Call { now, idempotency_key, ..call.clone() };
-                Ok(operation.run(&call).await.map_err(without_causes)?)
+        let (output, is_replay) = match &self.way {
+            Way::Local(call) => {
+                let call = Call { now: SystemClock.now(), ..call.clone() };
+                let output = operation.run(&call).await.map_err(without_causes)?;
+                (output, false)
             }
-            Self::Remote(remote) => remote.call(&operation, key).await,
+            Way::Remote(remote) => remote.call(&operation).await?,
+        };
+        // Some outputs say it themselves.
+        if is_replay && !O::is_replay(&output) {
+            self.output.note(REPLAYED);
         }
+        Ok(output)
     }
 
     /// The items of a list that a person asks for, from as many pages as that takes. `page` makes the operation of a cursor and a limit.
@@ -148,17 +162,6 @@ impl Server {
             Some(id) => Ok(id),
             None => self.find(Noun::Campaign, &given.name).await,
         }
-    }
-
-    /// The campaign that a person means, if one is given.
-    pub(super) async fn campaign_if_given(
-        &self,
-        given: Option<&GivenCampaign>,
-    ) -> Result<Option<Uuid>, Failure> {
-        Ok(match given {
-            Some(given) => Some(self.campaign(given).await?),
-            None => None,
-        })
     }
 
     async fn find(&self, noun: Noun, text: &str) -> Result<Uuid, Failure> {

@@ -1,20 +1,20 @@
 //! `dalsegno webhook`: who is told when tasks end.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
-    args::{Id, Paging},
+    args::{Id, InCampaign, Paging},
     output::{Output, fields, table},
     server::{Server, with_server},
-    words::{time, time_or_dash},
+    words::{period, secs, time, time_or_dash},
 };
 use crate::{
     domain::{
-        ids::{Given, GivenCampaign, short},
+        ids::{Given, short},
         timestamp,
         webhooks::{Delivery, Kind, State, Webhook},
     },
@@ -56,9 +56,8 @@ pub(super) struct Add {
     /// Which ends it is told of; all, if none is given. Can be given several times.
     #[arg(long, value_enum)]
     kind: Vec<KindName>,
-    /// Only tasks of this campaign.
-    #[arg(long, value_name = "ID")]
-    campaign: Option<GivenCampaign>,
+    #[command(flatten)]
+    campaign: InCampaign,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -75,8 +74,9 @@ enum KindName {
 pub(super) struct Rotate {
     #[command(flatten)]
     webhook: Id,
-    #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u16).range(0..=720))]
-    overlap_hours: u16,
+    /// How long the secret before signs, too: at most 30d.
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = period)]
+    overlap: TimeDelta,
 }
 
 #[derive(Debug, Args)]
@@ -132,14 +132,14 @@ async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Res
             output.data(&deliveries, || delivery_lines(&deliveries));
         }
         WebhookCommand::Add(Add { url, kind, campaign }) => {
-            let campaign_id = server.campaign_if_given(campaign.as_ref()).await?;
+            let campaign_id = campaign.id_if_given(context, server).await?;
             let kinds = kind.iter().copied().map(Kind::from).collect();
             let add = AddWebhook { url: url.clone(), kinds, campaign_id };
             show_secret(output, &server.call(add).await?);
         }
-        WebhookCommand::Rotate(Rotate { webhook, overlap_hours }) => {
+        WebhookCommand::Rotate(Rotate { webhook, overlap }) => {
             let id = id(webhook, server).await?;
-            let rotate = RotateWebhook { id, overlap_hours: *overlap_hours };
+            let rotate = RotateWebhook { id, overlap_secs: secs(*overlap) };
             show_secret(output, &server.call(rotate).await?);
         }
         WebhookCommand::Rm(webhook) => {

@@ -63,7 +63,8 @@ pub(super) fn time_or_dash(at: Option<DateTime<Utc>>) -> String {
 
 /// `90d`, `24h`, `30m`, `45s` or `2w`, as an argument.
 pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
-    let wrong = || format!("`{text}` is no length of time: write it as 90d, 24h, 30m, 45s or 2w");
+    let wrong =
+        || format!("`{text}` is not a length of time: write it as 90d, 24h, 30m, 45s or 2w");
     let unit_secs = match text.chars().last() {
         Some('s') => 1,
         Some('m') => 60,
@@ -79,6 +80,11 @@ pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
         true => Ok(TimeDelta::seconds(secs)),
         false => Err(format!("`{text}` is longer than ten years")),
     }
+}
+
+/// A period has at most ten years.
+pub(super) fn secs(period: TimeDelta) -> u32 {
+    u32::try_from(period.num_seconds()).unwrap_or(u32::MAX)
 }
 
 /// A moment as an argument: `2026-11-20T12:00:00Z`, or `1d` for a day ago.

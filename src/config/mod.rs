@@ -11,7 +11,10 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 pub use self::print::{Printed, print};
-use crate::settings::{Checks, Environment, Flags, Layers, Problems};
+use crate::{
+    providers,
+    settings::{Checks, Environment, Flags, Layers, Problems},
+};
 
 /// The documented defaults, as printed by `dalsegno config template`.
 pub const TEMPLATE: &str = include_str!("../../config/default.toml");
@@ -36,9 +39,9 @@ pub struct Config {
     pub erasures: crate::domain::erasures::Config,
     pub webhooks: crate::domain::webhooks::Config,
     pub providers: crate::domain::busy_models::Config,
-    pub ollama: crate::providers::ollama::Config,
-    pub claude: crate::providers::claude::Config,
-    pub sim: crate::providers::sim::Config,
+    pub ollama: providers::ollama::Config,
+    pub claude: providers::claude::Config,
+    pub sim: providers::sim::Config,
     pub prices: crate::domain::prices::Config,
     pub http: crate::http::Config,
     pub log: crate::telemetry::Config,
@@ -61,6 +64,14 @@ impl Config {
     /// Provider and name of each.
     pub fn logins(&self) -> impl Iterator<Item = (&str, &str)> {
         self.claude.credentials.iter().map(|login| ("claude", login.name.as_str()))
+    }
+
+    pub fn provider_sections(&self) -> providers::Sections {
+        providers::Sections {
+            claude: self.claude.clone(),
+            ollama: self.ollama.clone(),
+            sim: self.sim.clone(),
+        }
     }
 
     /// Reads all layers, and reports all problems of all of them together.
@@ -192,11 +203,7 @@ impl Config {
 }
 
 /// Providers know nothing of the configuration, and name keys within their own section.
-fn check_provider(
-    section: &str,
-    problems: Vec<crate::providers::Problem>,
-    checks: &mut Checks<'_>,
-) {
+fn check_provider(section: &str, problems: Vec<providers::Problem>, checks: &mut Checks<'_>) {
     for problem in problems {
         checks.fail(&format!("{section}.{}", problem.key), problem.message, problem.fix);
     }

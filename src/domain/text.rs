@@ -26,6 +26,7 @@ pub enum Error {
 impl Error {
     pub const EMPTY: Class = Class::of(Kind::Invalid, "empty_text");
     pub const TOO_LONG: Class = Class::of(Kind::TooLarge, "text_too_long");
+    pub const NO_WORDS: Class = Class::of(Kind::Invalid, "no_words");
 }
 
 impl Classify for Error {
@@ -34,7 +35,7 @@ impl Classify for Error {
             Self::Empty { .. } => Self::EMPTY,
             Self::TooLong { .. } => Self::TOO_LONG,
             Self::Nul { .. } => NUL_IN_TEXT,
-            Self::NoWords => Class::of(Kind::Invalid, "no_words"),
+            Self::NoWords => Self::NO_WORDS,
         }
     }
 }

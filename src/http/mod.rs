@@ -6,7 +6,6 @@
 mod agents;
 mod auth;
 mod config;
-mod facts;
 mod front;
 mod guard;
 mod health;
@@ -14,19 +13,15 @@ mod idempotency;
 mod input;
 mod limits;
 mod mcp;
-mod memory;
 mod openapi;
 mod operations;
-mod page;
 mod parameters;
-mod posts;
 mod problem;
 pub mod reach;
 mod request_id;
 pub mod scopes;
 mod serve;
 mod streams;
-mod transaction;
 mod waiters;
 
 use std::{net::SocketAddr, time::Duration};
@@ -102,9 +97,6 @@ pub fn router(config: &Config, front: Front) -> Router {
     let timeout = Duration::from_secs(config.request_timeout_secs);
     probes()
         .merge(operations::routes(config))
-        .merge(posts::routes())
-        .merge(memory::routes())
-        .merge(facts::routes())
         .merge(agents::routes())
         .merge(mcp::routes(config))
         .merge(openapi::routes())

@@ -1,6 +1,6 @@
 //! Operations as routes: reads the input of a request, runs the operation, answers with its output or its stream.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
@@ -22,13 +22,13 @@ use super::{
     input::{items, json},
     limits::BodyLimit,
     streams,
-    transaction::limits,
     waiters::Waiters,
 };
 use crate::{
     app::App,
     operations::{
-        self, Admission, Call, Entry, Fields, Intake, Method, Run, Spec, Success, Waits, Written,
+        self, Admission, Call, Entry, Fields, Intake, Limits, Method, Run, Spec, Success, Waits,
+        Written,
     },
     traces,
 };
@@ -117,6 +117,7 @@ fn call(spec: &Spec, app: &App, parts: &Parts, shared: &Shared) -> Result<Call, 
         now: app.clock.now(),
         clock: app.clock.clone(),
         agents: Arc::new(move || Ok(agents.current())),
+        meanings: Arc::clone(&app.tools.meanings),
     })
 }
 
@@ -137,6 +138,11 @@ fn written(spec: &Spec, Written { json, is_replay }: Written) -> Response {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     response
+}
+
+fn limits(app: &App) -> Limits {
+    let longest = Duration::from_secs(app.config.request_timeout_secs);
+    Limits { places: app.places.clone(), longest }
 }
 
 /// A path with fields of the output in it.

@@ -17,7 +17,6 @@ pub enum Need {
 
 const NOTHING: Need = Need::Nothing;
 const READ: Need = Need::Any(&[Scope::Read]);
-const OPERATE: Need = Need::Any(&[Scope::Operate]);
 const ADMIN: Need = Need::Any(&[Scope::Admin]);
 const MCP: Need = Need::Any(&[Scope::Mcp]);
 /// Where operators speak the Model Context Protocol.
@@ -30,23 +29,6 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/metrics", READ),
     ("POST", OF_OPERATORS, MCP),
     ("GET", "/v1/agents", READ),
-    ("GET", "/v1/campaigns/{id}/extractions", READ),
-    ("GET", "/v1/users/{name}/facts", READ),
-    ("POST", "/v1/users/{name}/facts", OPERATE),
-    ("GET", "/v1/users/{name}/facts/search", READ),
-    ("GET", "/v1/users/{name}/facts/{fact}", READ),
-    ("POST", "/v1/users/{name}/facts/{fact}/edit", OPERATE),
-    ("POST", "/v1/users/{name}/facts/{fact}/revoke", OPERATE),
-    ("POST", "/v1/users/{name}/forget", OPERATE),
-    ("GET", "/v1/campaigns/{id}/memory", READ),
-    ("POST", "/v1/campaigns/{id}/memory", OPERATE),
-    ("GET", "/v1/campaigns/{id}/memory/export", READ),
-    ("POST", "/v1/campaigns/{id}/memory/import", OPERATE),
-    ("GET", "/v1/campaigns/{id}/memory/search", READ),
-    ("GET", "/v1/campaigns/{id}/memory/{item}", READ),
-    ("POST", "/v1/campaigns/{id}/memory/{item}/revoke", OPERATE),
-    ("GET", "/v1/campaigns/{id}/memory/{item}/versions", READ),
-    ("POST", "/v1/campaigns/{id}/posts", OPERATE),
     ("GET", "/v1/openapi.json", READ),
 ];
 

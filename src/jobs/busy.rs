@@ -20,7 +20,7 @@ pub fn describe() {
         "How long the task has waited that has waited longest for its provider. 0: none does.";
     describe_gauge!(LONGEST_WAIT, Unit::Seconds, words);
     gauge!(LONGEST_WAIT).set(0.0);
-    for provider in [Provider::Claude, Provider::Ollama, Provider::Sim] {
+    for provider in Provider::all() {
         counter!(REFUSALS, "provider" => provider.as_str()).increment(0);
     }
 }

@@ -25,7 +25,6 @@ use crate::{
     providers::{
         self, Provider,
         claude::{self, Claude, Surroundings},
-        ollama, sim,
     },
     queue::{JobError, Until},
     settings::Environment,
@@ -52,9 +51,7 @@ pub struct Sections {
     pub erasures: erasures::Config,
     pub webhooks: webhooks::Config,
     pub busy: busy_models::Config,
-    pub ollama: ollama::Config,
-    pub claude: claude::Config,
-    pub sim: sim::Config,
+    pub providers: providers::Sections,
     pub prices: prices::Config,
     pub tools: tools::Sections,
     pub environment: Environment,
@@ -131,7 +128,7 @@ impl Services {
             endpoint: Endpoint::default(),
             library,
             agents: config.agents,
-            providers: providers::Available::new(claude, &config.ollama, &config.sim)?,
+            providers: providers::Available::new(claude, &config.providers)?,
             busy: config.busy,
             sessions: config.sessions,
             compaction: config.compaction,
@@ -287,16 +284,16 @@ impl Services {
 fn claude(config: &Sections, clock: &Arc<dyn Clock>, program: PathBuf) -> Result<Claude, Error> {
     let own = |name: &str| config.environment.get(name).map(str::to_owned);
     let named = config.agents.variables.iter().filter_map(|name| own(name));
-    let logins = config.claude.credentials.iter().map(|login| login.resolve(own));
+    let logins = config.providers.claude.credentials.iter().map(|login| login.resolve(own));
     let surroundings = Surroundings {
         credentials: logins.collect::<Result<_, _>>()?,
         secrets: named.map(Into::into).collect(),
         sessions: absolute(config.data_dir.join("claude"))?,
         guard: program,
-        passed: config.environment.only(&config.claude.pass_variables),
+        passed: config.environment.only(&config.providers.claude.pass_variables),
         clock: Arc::clone(clock),
     };
-    Ok(Claude::new(config.claude.clone(), surroundings))
+    Ok(Claude::new(config.providers.claude.clone(), surroundings))
 }
 
 fn absolute(folder: PathBuf) -> Result<PathBuf, Error> {

@@ -17,6 +17,7 @@ use crate::{
         agents::{Catalogue, Problems},
         audit::Actor,
     },
+    tools::Meanings,
     traces::{self, Traces},
 };
 
@@ -29,6 +30,8 @@ pub struct Call {
     pub pool: PgPool,
     pub config: Arc<Sections>,
     pub agents: Arc<Agents>,
+    /// The vectors of questions.
+    pub meanings: Arc<Meanings>,
     /// The one moment of the call, but for what is written later for several calls.
     pub now: DateTime<Utc>,
     pub clock: Arc<dyn Clock>,
@@ -42,7 +45,6 @@ pub struct Call {
     pub waits: Option<Arc<Waits>>,
     pub admission: Admission,
     pub intake: Intake,
-    /// Of operations that take one.
     pub idempotency_key: Option<String>,
     pub traces: Traces,
     /// The trace that the caller says the call belongs to.

@@ -25,6 +25,7 @@ mod campaigns;
 mod cleanups;
 mod deliveries;
 mod event_stream;
+mod facts;
 mod fields;
 mod flows;
 mod hand_out;
@@ -35,6 +36,8 @@ mod keys;
 mod lanes;
 mod listing;
 mod logins;
+mod memory;
+mod memory_changes;
 mod operation;
 mod posts;
 mod producer;
@@ -72,7 +75,11 @@ pub use self::{
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
     deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
     event_stream::{EventStream, Events, StreamEvent},
-    fields::{Fields, ItemsText, read_json},
+    facts::{
+        EditFact, ForgetUser, ListExtractions, ListFacts, RevokeFact, SearchFacts, ShowFact,
+        StateFact,
+    },
+    fields::{Fields, ItemsText, parse_id},
     flows::{
         AllTemplates, CancelFlow, ListFlows, ListWorkflows, PauseFlow, ResumeFlow, RetryFlow,
         ShowFlow, StartFlow,
@@ -85,11 +92,13 @@ pub use self::{
     lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
     listing::{Listing, MAX_LIMIT, page_limit},
     logins::{ListLogins, ResumeLogin},
+    memory::{ExportMemory, FindMemory, ListMemory, ListMemoryVersions, SearchMemory, ShowMemory},
+    memory_changes::{ImportMemory, ImportedItem, PublishMemory, RevokeMemory},
     operation::{
         Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Run,
         Spec, StreamAnswer, Success, Written, entry, stream,
     },
-    posts::{ListPosts, PostOrder},
+    posts::{AddPost, ListPosts, PostOrder},
     queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
     reach::Reach,
     refusal::{Refusal, Wrong, kind_of_status, status},
@@ -215,6 +224,24 @@ pub const ALL: &[Entry] = &[
     entry::<PatchBlackboard>(),
     entry::<ListBlackboardChanges>(),
     entry::<ListPosts>(),
+    entry::<AddPost>(),
+    entry::<ListMemory>(),
+    entry::<SearchMemory>(),
+    entry::<ExportMemory>(),
+    entry::<FindMemory>(),
+    entry::<ShowMemory>(),
+    entry::<ListMemoryVersions>(),
+    entry::<PublishMemory>(),
+    entry::<ImportMemory>(),
+    entry::<RevokeMemory>(),
+    entry::<ListExtractions>(),
+    entry::<ListFacts>(),
+    entry::<SearchFacts>(),
+    entry::<ShowFact>(),
+    entry::<StateFact>(),
+    entry::<EditFact>(),
+    entry::<RevokeFact>(),
+    entry::<ForgetUser>(),
     entry::<ListWorkflows>(),
     entry::<ListFlows>(),
     entry::<ShowFlow>(),

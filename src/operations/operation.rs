@@ -47,6 +47,11 @@ pub trait Change: Serialize + DeserializeOwned + ToSchema + Send + 'static {
         conn: &mut PgConnection,
         call: &Call,
     ) -> impl Future<Output = ChangeResult<Self::Output>> + Send;
+
+    /// True if an earlier call with the same idempotency key has made all that is in the output.
+    fn is_replay(_: &Self::Output) -> bool {
+        false
+    }
 }
 
 pub type ChangeResult<T> = Result<Changed<T>, Refusal>;
@@ -180,6 +185,10 @@ impl<C: Change> Operation for C {
         }
         transaction.commit().await?;
         Ok(output)
+    }
+
+    fn is_replay(output: &<C as Change>::Output) -> bool {
+        <C as Change>::is_replay(output)
     }
 }
 

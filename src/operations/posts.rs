@@ -1,13 +1,24 @@
-//! Reading the board of a campaign.
+//! The board of a campaign.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
-use crate::domain::{
-    campaigns,
-    posts::{self, Along, Error, Post, Viewer},
+use super::{
+    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, Success, page_limit,
 };
+use crate::domain::{
+    amount,
+    audit::Action,
+    campaigns,
+    class::NUL_IN_TEXT,
+    mentions::{self, Posted},
+    posts::{self, Along, Error, Post, Viewer},
+    text,
+};
+
+const PATH: &str = "/v1/campaigns/{id}/posts";
 
 /// Lists the posts of a campaign, the newest first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -34,8 +45,29 @@ pub enum PostOrder {
     Oldest,
 }
 
+/// Posts as the operator.
+///
+/// Each agent that the text mentions as `@name` gets a task, `@all` means all of them; its answer is a post that answers. The agents
+/// that a post is addressed to see it with their next turn; the operator and the lead see everything. The same Idempotency-Key and
+/// question give the same post again, with 200, as long as the campaign exists; another question under the key is a conflict.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewPost, example = json!({ "audience": ["copywriter"], "text": "Mind the tides." }))]
+pub struct AddPost {
+    /// The campaign.
+    pub id: Uuid,
+    #[schema(min_length = 1)]
+    pub text: String,
+    /// Its readers beside those that the text mentions: agents, their other instances as `curator_2` or `curator/2`, `operator`, or
+    /// `all`. Without it and without a mention, the lead is asked.
+    #[schema(max_items = 200)]
+    pub audience: Option<Vec<String>>,
+    /// The post that it answers.
+    pub reply_to: Option<Uuid>,
+}
+
 impl Operation for ListPosts {
-    const SPEC: Spec = Spec::read("list_posts", "/v1/campaigns/{id}/posts", "board history")
+    const SPEC: Spec = Spec::read("list_posts", PATH, "board history")
         .tag("board")
         .refuses(&[campaigns::Error::UNKNOWN, Error::UNKNOWN_NAMES]);
     type Output = Listing<Post>;
@@ -54,5 +86,52 @@ impl Operation for ListPosts {
         campaigns::get(&call.pool, self.id).await?;
         let posts = posts::along(&call.pool, self.id, viewer, along, limit + 1).await?;
         Ok(Listing::of(posts, limit, |post| post.seq))
+    }
+}
+
+impl Change for AddPost {
+    const SPEC: Spec = Spec::change("add_post", PATH, "board post")
+        .tag("board")
+        .answers(Success::Created)
+        .keyed(195)
+        .refuses(&[
+            campaigns::Error::UNKNOWN,
+            Error::UNKNOWN_POST,
+            campaigns::Error::CLOSED,
+            amount::Refusal::CLASS,
+            mentions::Error::KEY_TAKEN,
+            text::Error::TOO_LONG,
+            Error::TOO_MANY_NAMES,
+            text::Error::EMPTY,
+            NUL_IN_TEXT,
+            Error::UNKNOWN_NAMES,
+            Error::NO_AUDIENCE,
+            mentions::Error::BAD_KEY,
+        ]);
+    const ACTION: Action = Action::PostAdd;
+    type Output = Posted;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Posted> {
+        let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
+        let new = mentions::Asked {
+            campaign_id: self.id,
+            text: &self.text,
+            to: self.audience.as_deref(),
+            reply_to: self.reply_to,
+            idempotency_key: call.idempotency_key.as_deref(),
+            added_by: &added_by,
+        };
+        let limits = (&call.config.mentions, &call.config.tasks);
+        let output = mentions::post(conn, &catalogue, limits, &new, call.now).await?;
+        if !output.created {
+            return Ok(Changed::nothing(output));
+        }
+        let post = &output.post;
+        let data = json!({ "post_id": post.id, "seq": post.seq, "audience": post.audience });
+        Ok(Changed { output, subject: self.id.to_string(), data })
+    }
+
+    fn is_replay(output: &Posted) -> bool {
+        !output.created
     }
 }

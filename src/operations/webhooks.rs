@@ -21,7 +21,7 @@ use crate::domain::{
 pub(super) const TAG: &str = "webhooks";
 /// Addresses of receivers may have a token in them.
 const OPERATE: &[Scope] = &[Scope::Operate];
-const MAX_OVERLAP_HOURS: u16 = 30 * 24;
+const MAX_OVERLAP_SECS: u32 = 30 * 86_400;
 
 /// Lists all webhooks, without their secrets.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -75,8 +75,8 @@ pub struct RotateWebhook {
     pub id: Uuid,
     /// How long the secret before signs, too: at most 30 days.
     #[serde(default = "a_day")]
-    #[schema(maximum = 720)]
-    pub overlap_hours: u16,
+    #[schema(maximum = 2_592_000)]
+    pub overlap_secs: u32,
 }
 
 /// Sends again the events from now on. Those of the time before can be replayed.
@@ -179,16 +179,15 @@ impl Change for RotateWebhook {
     type Output = WebhookWithSecret;
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<WebhookWithSecret> {
-        let Self { id, overlap_hours } = self;
-        if overlap_hours > MAX_OVERLAP_HOURS {
-            let detail = format!(
-                "overlap_hours is {overlap_hours}, but has to be at most {MAX_OVERLAP_HOURS}"
-            );
+        let Self { id, overlap_secs } = self;
+        if overlap_secs > MAX_OVERLAP_SECS {
+            let detail =
+                format!("overlap_secs is {overlap_secs}, but has to be at most {MAX_OVERLAP_SECS}");
             return Err(Refusal::new(RefusalKind::Invalid, "bad_field", detail));
         }
-        let overlap = TimeDelta::hours(overlap_hours.into());
+        let overlap = TimeDelta::seconds(overlap_secs.into());
         let rotated = webhooks::rotate(conn, id, overlap, call.now).await?;
-        let data = json!({ "overlap_hours": overlap_hours });
+        let data = json!({ "overlap_secs": overlap_secs });
         Ok(Changed { output: rotated.into(), subject: id.to_string(), data })
     }
 }
@@ -244,6 +243,6 @@ impl From<WithSecret> for WebhookWithSecret {
     }
 }
 
-fn a_day() -> u16 {
-    24
+fn a_day() -> u32 {
+    86_400
 }

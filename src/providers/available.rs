@@ -2,10 +2,18 @@
 
 use super::{
     Error, Provider,
-    claude::Claude,
+    claude::{self, Claude},
     ollama::{self, Ollama},
     sim::{self, Sim},
 };
+
+/// The sections of the providers.
+#[derive(Debug, Clone)]
+pub struct Sections {
+    pub claude: claude::Config,
+    pub ollama: ollama::Config,
+    pub sim: sim::Config,
+}
 
 #[derive(Debug)]
 pub struct Available {
@@ -16,8 +24,10 @@ pub struct Available {
 
 impl Available {
     /// Connects to nothing yet.
-    pub fn new(claude: Claude, ollama: &ollama::Config, sim: &sim::Config) -> Result<Self, Error> {
-        Ok(Self { claude, ollama: Ollama::new(ollama.clone())?, sim: Sim::new(sim.clone())? })
+    pub fn new(claude: Claude, sections: &Sections) -> Result<Self, Error> {
+        let ollama = Ollama::new(sections.ollama.clone())?;
+        let sim = Sim::new(sections.sim.clone())?;
+        Ok(Self { claude, ollama, sim })
     }
 
     pub fn named(&self, name: &str) -> Option<&dyn Provider> {

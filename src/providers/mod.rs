@@ -28,7 +28,7 @@ use std::pin::Pin;
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
-    available::Available,
+    available::{Available, Sections},
     conversation::{
         Began, Call, Continued, Conversation, Flag, Grants, Grown, Meter, PermissionMode, Reading,
         Spent, TranscriptFile,

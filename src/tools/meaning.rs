@@ -1,6 +1,6 @@
 //! What questions mean, where the configuration names a model that says so.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::{
     causes::causes,
@@ -14,20 +14,25 @@ use crate::{
 /// Whom to ask. Made once, because it remembers a host that does not answer.
 #[derive(Debug)]
 pub struct Meanings {
-    embedder: Option<Arc<Embedder>>,
+    /// Made at the first question: most commands ask none.
+    embedder: LazyLock<Option<Arc<Embedder>>, Box<dyn FnOnce() -> Option<Arc<Embedder>> + Send>>,
     least_similarity: f64,
 }
 
 impl Meanings {
     pub fn new(memory: &memory::Config, ollama: &ollama::Config) -> Self {
-        let embedder = memory.embeddings_model().and_then(|model| {
-            let embedder = Embedder::new(ollama, model, memory.embeddings_timeout());
+        let (model, timeout) =
+            (memory.embeddings_model().map(str::to_owned), memory.embeddings_timeout());
+        let ollama = ollama.clone();
+        let make = move || {
+            let embedder = Embedder::new(&ollama, model.as_deref()?, timeout);
             // Words alone are enough to go on with.
             let warn = |error| {
                 tracing::error!(error = causes(&error), "memories are searched by words alone")
             };
             embedder.map(Arc::new).map_err(warn).ok()
-        });
+        };
+        let embedder = LazyLock::new(Box::new(make) as Box<_>);
         Self { embedder, least_similarity: memory.embeddings_least_similarity() }
     }
 

@@ -43,7 +43,7 @@ pub struct Settings {
     pub(super) mentions: mentions_domain::Config,
     pub(super) memory: memory_domain::Config,
     pub(super) flows: flows::Config,
-    pub meanings: Meanings,
+    pub meanings: Arc<Meanings>,
     /// Tasks that wait, over all campaigns; 0 is no limit.
     pub(super) max_waiting: u64,
     /// The longest that one call waits for others.
@@ -59,7 +59,7 @@ impl Settings {
         Self {
             clock,
             agents,
-            meanings: Meanings::new(&memory, &ollama),
+            meanings: Arc::new(Meanings::new(&memory, &ollama)),
             tasks,
             mentions,
             memory,

@@ -36,13 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         passed: vec![("FAKE_CLAUDE".into(), fault.into())],
         clock: Arc::new(SystemClock),
     };
-    let prompt = Message {
-        role: Role::User,
-        text: "Hello.".to_owned(),
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        tool_name: None,
-    };
+    let prompt = Message::new(Role::User, "Hello.");
     let request = Request {
         turn: "turn".to_owned(),
         purpose: Purpose::Turn,

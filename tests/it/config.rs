@@ -252,11 +252,10 @@ fn secrets_never_print() {
     let hidden = printed.iter().filter(|value| value.value == "(secret, not shown)");
     let hidden: Vec<&str> = hidden.map(|value| value.key.as_str()).collect();
     // What has passwords in it by habit stays hidden even where they are refused.
-    assert_eq!(
-        hidden,
-        ["database.url", "ollama.base_url"],
-        "every other key of the template is no secret"
-    );
+    let (addresses, hidden): (Vec<&str>, Vec<&str>) =
+        hidden.into_iter().partition(|key| key.ends_with(".base_url"));
+    assert!(addresses.contains(&"ollama.base_url"), "{addresses:?}");
+    assert_eq!(hidden, ["database.url"], "every other key of the template is no secret");
     let wrong = Environment::from([("DATABASE_URL", "mysql://app:hunter2@db/app")]);
     let problems = Config::load(&wrong, &Flags::default()).unwrap_err();
     assert_eq!(problems.0[0].key, "database.url");

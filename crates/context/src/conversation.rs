@@ -273,5 +273,5 @@ fn join(message: &mut Arc<Message>, text: &str) {
 }
 
 fn user(text: String) -> Message {
-    Message { role: Role::User, text, tool_calls: Vec::new(), tool_call_id: None, tool_name: None }
+    Message::new(Role::User, text)
 }

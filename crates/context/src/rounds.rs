@@ -133,7 +133,7 @@ fn end(last: Last<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Message {
     let text =
         Element::with_text("notice", last.notice).render(&seed.fence(Scope::Turn(last.task_id)));
     ledger.sent(Kind::Notice, None, Why::LastCall, &text);
-    Message { role: Role::User, text, tool_calls: Vec::new(), tool_call_id: None, tool_name: None }
+    Message::new(Role::User, text)
 }
 
 fn fenced(id: Uuid, message: &Message, seed: &FenceSeed) -> Message {
@@ -165,18 +165,13 @@ mod tests {
     use super::*;
     use crate::transcript::ToolCall;
 
-    fn message(role: Role, text: &str) -> Message {
-        let (tool_calls, tool_call_id, tool_name) = (Vec::new(), None, None);
-        Message { role, text: text.to_owned(), tool_calls, tool_call_id, tool_name }
-    }
-
     fn entries(results: &[&str]) -> Vec<Entry> {
         let mut entries = Vec::new();
         for (at, result) in results.iter().enumerate() {
             let id = format!("c{at}");
             let call = ToolCall { id: id.clone(), name: "t".to_owned(), arguments: 1.into() };
-            let asked = Message { tool_calls: vec![call], ..message(Role::Assistant, "") };
-            let told = Message { tool_call_id: Some(id), ..message(Role::Tool, result) };
+            let asked = Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") };
+            let told = Message { tool_call_id: Some(id), ..Message::new(Role::Tool, *result) };
             for message in [asked, told] {
                 let seq = entries.len() as i64;
                 entries.push(Entry::new(Uuid::from_u128(seq as u128 + 1), seq, message));
@@ -186,7 +181,7 @@ mod tests {
     }
 
     fn first() -> First {
-        let task = message(Role::User, "<task>Go on.</task>");
+        let task = Message::new(Role::User, "<task>Go on.</task>");
         let weight = Weight::of_message(&task);
         let manifest = Manifest {
             rendering: crate::manifest::RENDERING,

@@ -41,6 +41,17 @@ pub struct ToolCall {
 }
 
 impl Message {
+    /// One without calls, that answers none.
+    pub fn new(role: Role, text: impl Into<String>) -> Self {
+        Self {
+            role,
+            text: text.into(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        }
+    }
+
     /// The agent that asked it on the board. `None` for what people ask, and for all that is no request.
     pub fn asked_by(&self) -> Option<&str> {
         self.tool_name.as_deref().filter(|_| self.role == Role::User)

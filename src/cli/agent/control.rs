@@ -1,19 +1,18 @@
 //! Control of agents while they work: looking at them, pausing them, resetting their conversations.
 
 use clap::{ArgGroup, Args, Subcommand};
+use uuid::Uuid;
 
 use crate::{
     cli::{
         Context, Exit, Failure,
+        args::InCampaign,
         output::table,
         server::Server,
         session::interrupted_words,
         words::{first_line, time},
     },
-    domain::{
-        agent_pauses::Pause as Paused, agents::Catalogue, ids::GivenCampaign, statuses::Standing,
-        tasks::How,
-    },
+    domain::{agent_pauses::Pause as Paused, agents::Catalogue, statuses::Standing, tasks::How},
     operations::{
         InterruptAgent, ListAgentPauses, ListAgentStatuses, PauseAgent, PauseAgentEverywhere,
         ResetAgent, ResetAgents, ResumeAgent, ResumeAgentEverywhere,
@@ -22,7 +21,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Control {
-    /// Shows what each agent of a campaign does, and who is paused.
+    /// Shows what each agent of a campaign does, and which are paused; without a campaign, those that are paused in all.
     Status(Status),
     /// Has the next task of each conversation of an agent, or of all, begin a new session. What runs is not disturbed.
     Reset(Reset),
@@ -36,14 +35,15 @@ pub(in crate::cli) enum Control {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Status {
-    /// The campaign; without one, those that are paused in all campaigns are listed.
-    campaign: Option<GivenCampaign>,
+    #[command(flatten)]
+    campaign: InCampaign,
 }
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("whom").required(true).args(["agent", "all"])))]
 pub(in crate::cli) struct Reset {
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// The agent, with all its instances.
     agent: Option<String>,
     /// All agents of the campaign.
@@ -58,8 +58,8 @@ pub(in crate::cli) struct Reset {
 pub(in crate::cli) struct Interrupt {
     /// The agent, with all its instances.
     agent: String,
-    #[arg(long, value_name = "ID")]
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// Why, for whoever finds it interrupted.
     #[arg(long, default_value = "by an operator")]
     reason: String,
@@ -78,15 +78,24 @@ pub(in crate::cli) struct Pause {
 }
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("where").required(true).args(["campaign", "everywhere"])))]
 pub(in crate::cli) struct Whom {
     /// The agent, with all its instances.
     agent: String,
-    #[arg(long, value_name = "ID")]
-    campaign: Option<GivenCampaign>,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// In all campaigns, also those to come.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "campaign")]
     everywhere: bool,
+}
+
+impl Whom {
+    /// `None`: in all campaigns.
+    async fn campaign(&self, context: &Context, server: &Server) -> Result<Option<Uuid>, Failure> {
+        match self.everywhere {
+            true => Ok(None),
+            false => self.campaign.id(context, server).await.map(Some),
+        }
+    }
 }
 
 pub(super) async fn run(
@@ -105,7 +114,7 @@ pub(super) async fn run(
 }
 
 async fn status(status: &Status, context: &Context, server: &Server) -> Result<(), Failure> {
-    match server.campaign_if_given(status.campaign.as_ref()).await? {
+    match status.campaign.id_if_given(context, server).await? {
         None => {
             let pauses = server.call(ListAgentPauses {}).await?.items;
             context.output.data(&pauses, || pause_lines(&pauses));
@@ -119,7 +128,7 @@ async fn status(status: &Status, context: &Context, server: &Server) -> Result<(
 }
 
 async fn reset(reset: &Reset, context: &Context, server: &Server) -> Result<(), Failure> {
-    let (id, fresh) = (server.campaign(&reset.campaign).await?, reset.fresh);
+    let (id, fresh) = (reset.campaign.id(context, server).await?, reset.fresh);
     let done = match reset.agent.clone() {
         Some(name) => server.call(ResetAgent { id, name, fresh }).await?,
         None => server.call(ResetAgents { id, fresh }).await?,
@@ -139,7 +148,7 @@ async fn interrupt(
     let Interrupt { agent, campaign, reason, soft } = interrupt;
     let (name, reason) = (agent.clone(), reason.clone());
     let how = if *soft { How::Soft } else { How::Hard };
-    let id = server.campaign(campaign).await?;
+    let id = campaign.id(context, server).await?;
     let stopped = server.call(InterruptAgent { id, name, reason, how }).await?.items;
     context.output.data(&stopped, || match stopped.is_empty() {
         true => format!("no turn of {agent} runs there"),
@@ -151,7 +160,7 @@ async fn interrupt(
 async fn pause(pause: &Pause, context: &Context, server: &Server) -> Result<(), Failure> {
     let Pause { whom, reason } = pause;
     let (name, reason) = (whom.agent.clone(), reason.clone());
-    let paused = match server.campaign_if_given(whom.campaign.as_ref()).await? {
+    let paused = match whom.campaign(context, server).await? {
         Some(id) => server.call(PauseAgent { id, name, reason }).await?,
         None => server.call(PauseAgentEverywhere { name, reason }).await?,
     };
@@ -164,7 +173,7 @@ async fn pause(pause: &Pause, context: &Context, server: &Server) -> Result<(), 
 
 async fn resume(whom: &Whom, context: &Context, server: &Server) -> Result<(), Failure> {
     let name = whom.agent.clone();
-    let resumed = match server.campaign_if_given(whom.campaign.as_ref()).await? {
+    let resumed = match whom.campaign(context, server).await? {
         Some(id) => server.call(ResumeAgent { id, name }).await?,
         None => server.call(ResumeAgentEverywhere { name }).await?,
     };

@@ -3,31 +3,26 @@
 use anyhow::anyhow;
 use chrono::TimeDelta;
 use clap::{Args, Subcommand};
-use serde_json::json;
-use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{campaign, written_out};
+use super::show::written_out;
 use crate::{
     cli::{
-        Context, Exit, Failure,
+        Exit, Failure,
         args::Paging,
-        output::{fields, table},
-        server::with_server,
+        output::{Output, fields, table},
+        server::Server,
         words::{period, time, time_or_dash},
     },
     clock::{Clock as _, SystemClock},
     domain::{
-        Page,
-        audit::{self, Action},
-        facts::{self, CampaignUser, Ended, Extraction, Fact, Filter, Hit, Source},
+        facts::{CampaignUser, Ended, Extraction, Fact, Source},
         ids::{Given, GivenCampaign, short},
-        memory,
-        search::Question,
-        transaction::{begin, commit},
     },
-    operations::{PutCampaignUser, ShowCampaignUser, UserOfCampaign},
-    tools::Meanings,
+    operations::{
+        EditFact, ForgetUser, ListExtractions, ListFacts, Noun, PutCampaignUser, RevokeFact,
+        SearchFacts, ShowCampaignUser, ShowFact, StateFact, UserOfCampaign,
+    },
 };
 
 #[derive(Debug, Subcommand)]
@@ -125,127 +120,89 @@ pub(in crate::cli) struct Readings {
     limit: i64,
 }
 
-/// The command that consists of operations.
-pub(super) async fn show_user(user: &User, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| {
-        let id = server.campaign(&user.campaign).await?;
-        let UserOfCampaign(set) = match (&user.user, user.nobody) {
-            (None, false) => server.call(ShowCampaignUser { id }).await?,
-            (name, _) => server.call(PutCampaignUser { id, user: name.clone() }).await?,
-        };
-        context.output.data(&set, || whose(set.as_ref()));
-        Ok(Exit::Ok)
-    })
-    .await
-}
-
 pub(super) async fn run(
     command: &FactsCommand,
-    context: &Context,
-    pool: &PgPool,
-) -> Result<Exit, Failure> {
+    output: Output,
+    server: &Server,
+) -> Result<(), Failure> {
     match command {
-        FactsCommand::User(user) => show_user(user, context).await,
-        FactsCommand::Ls(ls) => list(ls, context, pool).await,
-        FactsCommand::Show(which) => {
-            let id = facts::find(pool, &which.fact, None).await?;
-            let fact = facts::get(pool, &which.user, id).await?;
-            context.output.data(&fact, || fact_words(&fact));
-            Ok(Exit::Ok)
+        FactsCommand::User(user) => show_user(user, output, server).await?,
+        FactsCommand::Ls(Ls { user, ended, paging }) => {
+            let page =
+                |cursor, limit| ListFacts { name: user.clone(), ended: *ended, cursor, limit };
+            let facts = server.list(Noun::Fact, paging, page).await?;
+            output.data(&facts, || fact_lines(&facts));
         }
-        FactsCommand::Search(search) => look_for(search, context, pool).await,
-        FactsCommand::State(state) => write(state, context, pool).await,
-        FactsCommand::Edit(edit) => change(edit, context, pool).await,
-        FactsCommand::Revoke(which) => take_back(which, context, pool).await,
-        FactsCommand::Forget(forget) => remove(forget, context, pool).await,
+        FactsCommand::Show(Which { user, fact }) => {
+            let (name, fact) = (user.clone(), server.id(Noun::Fact, fact).await?);
+            let fact = server.call(ShowFact { name, fact }).await?;
+            output.data(&fact, || fact_words(&fact));
+        }
+        FactsCommand::Search(Search { user, words, limit }) => {
+            let (name, q) = (user.clone(), words.clone());
+            let hits = server.call(SearchFacts { name, q, limit: Some(*limit) }).await?.items;
+            output.data(&hits, || fact_lines(hits.iter().map(|hit| &hit.fact)));
+        }
+        FactsCommand::State(State { user, attribute, text, expires_in }) => {
+            let state = StateFact {
+                name: user.clone(),
+                attribute: attribute.clone(),
+                text: text.clone(),
+                expires_at: expires_in.map(|period| SystemClock.now() + period),
+            };
+            let fact = server.call(state).await?;
+            output.data(&fact, || fact_words(&fact));
+        }
+        FactsCommand::Edit(Edit { which: Which { user, fact }, text }) => {
+            let fact = server.id(Noun::Fact, fact).await?;
+            let edit = EditFact { name: user.clone(), fact, text: text.clone() };
+            let fact = server.call(edit).await?;
+            output.data(&fact, || fact_words(&fact));
+        }
+        FactsCommand::Revoke(Which { user, fact }) => {
+            let (name, fact) = (user.clone(), server.id(Noun::Fact, fact).await?);
+            let fact = server.call(RevokeFact { name, fact }).await?;
+            output.data(&fact, || format!("fact {} holds no more", fact.id));
+        }
+        FactsCommand::Forget(forget) => remove(forget, output, server).await?,
         FactsCommand::Readings(readings) => {
-            let mut tx = begin(pool).await?;
-            let id = campaign(&mut tx, &readings.campaign).await?;
-            let page = Page { after: None, limit: readings.limit };
-            let read = facts::extractions(&mut *tx, id, page).await?;
-            context.output.data(&read, || reading_lines(&read));
-            Ok(Exit::Ok)
+            let id = server.campaign(&readings.campaign).await?;
+            let page = |cursor: Option<String>, limit| {
+                let cursor = cursor.and_then(|cursor| cursor.try_into().ok());
+                ListExtractions { id, cursor, limit: Some(limit) }
+            };
+            let read = server.items(readings.limit, page).await?;
+            output.data(&read, || reading_lines(&read));
         }
     }
+    Ok(())
 }
 
-async fn list(ls: &Ls, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    let after = match &ls.paging.after {
-        Some(given) => Some(facts::find(pool, given, None).await?),
-        None => None,
+async fn show_user(user: &User, output: Output, server: &Server) -> Result<(), Failure> {
+    let id = server.campaign(&user.campaign).await?;
+    let UserOfCampaign(set) = match (&user.user, user.nobody) {
+        (None, false) => server.call(ShowCampaignUser { id }).await?,
+        (name, _) => server.call(PutCampaignUser { id, user: name.clone() }).await?,
     };
-    let page = Page { after, limit: ls.paging.limit };
-    let filter = Filter { with_ended: ls.ended };
-    let facts = facts::list(pool, &ls.user, filter, page, SystemClock.now()).await?;
-    context.output.data(&facts, || fact_lines(&facts));
-    Ok(Exit::Ok)
+    output.data(&set, || whose(set.as_ref()));
+    Ok(())
 }
 
-async fn look_for(search: &Search, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    let (config, now) = (context.load()?, SystemClock.now());
-    let meaning = Meanings::new(&config.memory, &config.ollama).of_question(&search.words).await;
-    let Search { user, words, limit, .. } = search;
-    let question = Question { words, limit: *limit, meaning: meaning.as_ref() };
-    let mut tx = begin(pool).await?;
-    let hits = facts::search(&mut tx, user, question, &config.memory.language, now).await?;
-    let facts = |hits: &[Hit]| hits.iter().map(|hit| hit.fact.clone()).collect::<Vec<_>>();
-    context.output.data(&hits, || fact_lines(&facts(&hits)));
-    Ok(Exit::Ok)
-}
-
-async fn write(state: &State, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    let (config, who, now) = (context.load()?, context.who(), SystemClock.now());
-    let what = (state.user.as_str(), state.attribute.as_str(), state.text.as_str());
-    let (end, by) = (state.expires_in.map(|period| now + period), who.label());
-    let mut tx = begin(pool).await?;
-    let settings = (&config.facts, config.memory.language.as_str());
-    let fact = facts::state(&mut tx, what, end, &by, settings, now).await?;
-    audit::write(&mut *tx, &who, Action::FactState, fact.id, fact.for_audit(), now).await?;
-    memory::request_embeddings(&mut tx, &config.memory).await?;
-    commit(tx).await?;
-    context.output.data(&fact, || fact_words(&fact));
-    Ok(Exit::Ok)
-}
-
-async fn change(edit: &Edit, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    let (config, who, now) = (context.load()?, context.who(), SystemClock.now());
-    let Which { user, fact: given } = &edit.which;
-    let settings = (&config.facts, config.memory.language.as_str());
-    let mut tx = begin(pool).await?;
-    let id = facts::find(&mut *tx, given, None).await?;
-    let fact = facts::edit(&mut tx, (user, id), &edit.text, &who.label(), settings, now).await?;
-    audit::write(&mut *tx, &who, Action::FactEdit, id, fact.for_audit(), now).await?;
-    memory::request_embeddings(&mut tx, &config.memory).await?;
-    commit(tx).await?;
-    context.output.data(&fact, || fact_words(&fact));
-    Ok(Exit::Ok)
-}
-
-async fn take_back(which: &Which, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    let (mut tx, who, now) = (begin(pool).await?, context.who(), SystemClock.now());
-    let id = facts::find(&mut *tx, &which.fact, None).await?;
-    let fact = facts::revoke(&mut tx, &which.user, id, now).await?;
-    audit::write(&mut *tx, &who, Action::FactRevoke, fact.id, fact.for_audit(), now).await?;
-    commit(tx).await?;
-    context.output.data(&fact, || format!("fact {} holds no more", fact.id));
-    Ok(Exit::Ok)
-}
-
-async fn remove(forget: &Forget, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    if !forget.yes {
+async fn remove(
+    Forget { user, yes }: &Forget,
+    output: Output,
+    server: &Server,
+) -> Result<(), Failure> {
+    if !yes {
         let words = format!(
             "all facts about {} would be removed for good; nothing was done: say --yes",
-            written_out(&forget.user)
+            written_out(user)
         );
         return Err(Failure::new(Exit::Usage, anyhow!(words)));
     }
-    let (mut tx, who, now) = (begin(pool).await?, context.who(), SystemClock.now());
-    let forgotten = facts::forget(&mut tx, &forget.user, now).await?;
-    let data = json!({ "facts": forgotten.facts });
-    audit::write(&mut *tx, &who, Action::UserForget, &forget.user, data, now).await?;
-    commit(tx).await?;
-    context.output.data(&forgotten, || {
-        let gone = format!("{} facts about {} are gone, for good", forgotten.facts, forget.user);
+    let forgotten = server.call(ForgetUser { name: user.clone() }).await?;
+    output.data(&forgotten, || {
+        let gone = format!("{} facts about {user} are gone, for good", forgotten.facts);
         match forgotten.sessions.is_empty() {
             true => gone,
             false => {
@@ -257,7 +214,7 @@ async fn remove(forget: &Forget, context: &Context, pool: &PgPool) -> Result<Exi
             }
         }
     });
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 fn whose(user: Option<&CampaignUser>) -> String {
@@ -267,7 +224,7 @@ fn whose(user: Option<&CampaignUser>) -> String {
     }
 }
 
-fn fact_lines(facts: &[Fact]) -> String {
+fn fact_lines<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> String {
     let row = |fact: &Fact| {
         [
             short(fact.id),
@@ -278,7 +235,7 @@ fn fact_lines(facts: &[Fact]) -> String {
             written_out(&fact.text),
         ]
     };
-    table(&["ID", "SOURCE", "SAID", "UNTIL", "ABOUT", "FACT"], facts.iter().map(row))
+    table(&["ID", "SOURCE", "SAID", "UNTIL", "ABOUT", "FACT"], facts.into_iter().map(row))
 }
 
 fn fact_words(fact: &Fact) -> String {

@@ -12,12 +12,12 @@ use uuid::Uuid;
 pub(super) use self::show::{interrupted_words, lines, name};
 use super::{
     Context, Exit, Failure,
-    args::{Id, Paging},
+    args::{Id, InCampaign, Paging},
     output::Output,
     server::{Server, with_server},
 };
 use crate::{
-    domain::{compactions::OpenedArchive, ids::GivenCampaign, tasks::How},
+    domain::{compactions::OpenedArchive, tasks::How},
     operations::{
         AcceptedCompaction, CompactSession, CompactionAnswer, InterruptSession, ListArchives,
         ListSessions, MAX_LIMIT, Noun, ReadArchive, ReadTranscript, ResetSession, SessionView,
@@ -51,8 +51,8 @@ pub(super) enum SessionCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    #[arg(long, value_name = "ID")]
-    campaign: Option<GivenCampaign>,
+    #[command(flatten)]
+    campaign: InCampaign,
     #[arg(long)]
     agent: Option<String>,
     /// Only those that are not closed.
@@ -157,7 +157,7 @@ async fn on(command: &SessionCommand, context: &Context, server: &Server) -> Res
 }
 
 async fn list(list: &List, context: &Context, server: &Server) -> Result<(), Failure> {
-    let campaign_id = server.campaign_if_given(list.campaign.as_ref()).await?;
+    let campaign_id = list.campaign.id_if_given(context, server).await?;
     let page = |cursor, limit| ListSessions {
         campaign_id,
         agent: list.agent.clone(),

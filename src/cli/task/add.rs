@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::anyhow;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, ValueEnum};
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use crate::{
         args::{LabelFlags, Question},
         follow::{data_of, lost},
         server::Server,
-        words::BudgetFlags,
+        words::{BudgetFlags, period},
     },
     domain::{
         ids::Given,
@@ -30,13 +30,10 @@ pub(in crate::cli) struct Add {
     #[command(flatten)]
     pub(super) question: Question,
     /// Many tasks, one JSON object per line, such as {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key":
-    /// "part-1"}; `-` reads them from the standard input. May be repeated after any end, if the tasks have keys.
+    /// "part-1"}; `-` reads them from the standard input. May be repeated after any end, if the tasks have keys. With
+    /// --idempotency-key, lines without a key get that one with the number of the line behind it.
     #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "wait", "follow", "tags", "metadata"])]
     file: Option<PathBuf>,
-    /// The same key and question give the same task again; another question is a conflict. With --file, lines without a key
-    /// get this one with the number of the line behind it.
-    #[arg(long, value_name = "KEY")]
-    pub(super) idempotency_key: Option<String>,
     /// Where in the work the task belongs: `dalsegno agent nodes` lists them. Else wherever the session stands.
     #[arg(long)]
     node: Option<String>,
@@ -64,8 +61,8 @@ pub(in crate::cli) struct Add {
     #[arg(long)]
     follow: bool,
     /// Waits no longer than this; the task goes on.
-    #[arg(long, value_name = "SECONDS", requires = "stay")]
-    timeout: Option<u64>,
+    #[arg(long, value_name = "DURATION", requires = "stay", value_parser = period)]
+    timeout: Option<TimeDelta>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -80,8 +77,8 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     if let Some(file) = &add.file {
         return add_file::run(add, file, context, server).await;
     }
-    let new = new(add, server).await?;
-    let added = server.call_with_key(new, add.idempotency_key.as_deref()).await?;
+    let new = new(add, context, server).await?;
+    let added = server.call(new).await?;
     if !add.wait && !add.follow {
         context.output.data(&added, || {
             let AddedTask { task, created } = &added;
@@ -94,7 +91,8 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
         });
         return Ok(Exit::Ok);
     }
-    let (id, limit) = (added.task.id, add.timeout.map_or(Duration::MAX, Duration::from_secs));
+    let id = added.task.id;
+    let limit = add.timeout.and_then(|limit| limit.to_std().ok()).unwrap_or(Duration::MAX);
     match add.follow {
         true => {
             let mut teller = Teller::new(context.output);
@@ -110,9 +108,9 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     }
 }
 
-async fn new(add: &Add, server: &Server) -> Result<AddTask, Failure> {
+async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, Failure> {
     let question = &add.question;
-    let id = server.campaign(&question.campaign).await?;
+    let id = question.campaign.id(context, server).await?;
     let mut depends_on = Vec::with_capacity(add.after.len());
     for given in &add.after {
         depends_on.push(After::Task(server.id(Noun::Task, given).await?));

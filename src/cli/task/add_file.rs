@@ -41,14 +41,14 @@ pub(super) async fn run(
     context: &Context,
     server: &Server,
 ) -> Result<Exit, Failure> {
-    let id = server.campaign(&add.question.campaign).await?;
+    let id = add.question.campaign.id(context, server).await?;
     let progress = Progress::new(context.output);
     let mut added = Added { tasks: 0, created: 0 };
     let mut reader = open(file)?;
     let mut number = 0;
     loop {
         let batch = read(&mut *reader, &mut number)
-            .and_then(|batch| with_keys(batch, add.idempotency_key.as_deref()));
+            .and_then(|batch| with_keys(batch, context.idempotency_key.as_deref()));
         let Batch { numbers, lines } =
             batch.map_err(|failure| progress.end_with(failure, &added))?;
         if lines.is_empty() {

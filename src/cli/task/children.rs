@@ -22,9 +22,6 @@ pub(in crate::cli) struct Children {
     prompt: Option<String>,
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
-    /// The same key and question give the same tasks again; another question is a conflict.
-    #[arg(long, value_name = "KEY")]
-    idempotency_key: Option<String>,
 }
 
 pub(super) async fn run(
@@ -37,8 +34,7 @@ pub(super) async fn run(
     let (numbers, lines) = add_file::read_all(&children.file)?;
     let continuation = Continuation { prompt: prompt.unwrap_or_default() };
     let hand_out = HandOut { id, children: lines, continuation };
-    let key = children.idempotency_key.as_deref();
-    let handed_out = server.call_with_key(hand_out, key).await;
+    let handed_out = server.call(hand_out).await;
     let handed_out = handed_out.map_err(|failure| add_file::with_lines(failure, &numbers))?;
     context.output.data(&handed_out, || {
         format!(

@@ -5,19 +5,20 @@ use clap::{Args, ValueEnum};
 use uuid::Uuid;
 
 use crate::{
-    cli::{args::LabelFilter, words::moment},
-    domain::{
-        ids::GivenCampaign,
-        tasks::{Matching, State},
+    cli::{
+        Context, Failure,
+        args::{InCampaign, LabelFilter},
+        server::Server,
+        words::moment,
     },
+    domain::tasks::{Matching, State},
     operations::ListTasks,
 };
 
 #[derive(Debug, Args)]
 pub(super) struct FilterFlags {
-    /// Only tasks of this campaign: its name, its id, or the beginning or end of that.
-    #[arg(long, value_name = "CAMPAIGN")]
-    campaign: Option<GivenCampaign>,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// Only tasks of this agent.
     #[arg(long)]
     agent: Option<String>,
@@ -50,13 +51,17 @@ enum StateName {
 }
 
 impl FilterFlags {
-    pub(super) fn campaign(&self) -> Option<&GivenCampaign> {
-        self.campaign.as_ref()
+    pub(super) async fn campaign_id(
+        &self,
+        context: &Context,
+        server: &Server,
+    ) -> Result<Option<Uuid>, Failure> {
+        self.campaign.id_if_given(context, server).await
     }
 
     pub(super) fn is_empty(&self) -> bool {
         let Self { campaign, agent, instance, state, since, until, text, labels } = self;
-        let is_given = campaign.is_some() || agent.is_some() || instance.is_some();
+        let is_given = campaign.is_given() || agent.is_some() || instance.is_some();
         let is_narrowed = state.is_some() || since.is_some() || until.is_some() || text.is_some();
         !is_given && !is_narrowed && labels.is_empty()
     }

@@ -47,7 +47,7 @@ pub(super) async fn run(
     context: &Context,
     server: &Server,
 ) -> Result<Exit, Failure> {
-    let campaign_id = server.campaign_if_given(target.filter.campaign()).await?;
+    let campaign_id = target.filter.campaign_id(context, server).await?;
     let filter = target.filter.matching(campaign_id);
     let output = context.output;
     if target.dry_run {

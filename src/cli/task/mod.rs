@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 pub(super) use self::{show::turn_lines, teller::event_line};
 use super::{
     Context, Exit, Failure,
-    args::{Id, Paging},
+    args::{Id, InCampaign, Paging},
     follow::lost,
     server::{Server, with_server},
     words::{cancellation_words, period},
@@ -55,7 +55,7 @@ pub(super) struct Show {
     #[command(flatten)]
     id: Id,
     /// Waits for its end first, at most so long: 30s, 10m or 2h.
-    #[arg(long, value_name = "TIME", value_parser = period)]
+    #[arg(long, value_name = "DURATION", value_parser = period)]
     wait: Option<TimeDelta>,
 }
 
@@ -78,7 +78,7 @@ async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result
         TaskCommand::Add(add) => return add::run(add, context, server).await,
         TaskCommand::Children(children) => return children::run(children, context, server).await,
         TaskCommand::Ls(list) => {
-            let campaign_id = server.campaign_if_given(list.filter.campaign()).await?;
+            let campaign_id = list.filter.campaign_id(context, server).await?;
             let page = |cursor, limit| list.filter.page(campaign_id, cursor, limit);
             let tasks = server.list(Noun::Task, &list.paging, page).await?;
             output.data(&tasks, || show::lines(&tasks, &context.catalogue()));

@@ -93,13 +93,7 @@ async fn call(
 }
 
 fn request(model: &str) -> Request {
-    let prompt = Message {
-        role: Role::User,
-        text: "Answer with the one word: ready".to_owned(),
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        tool_name: None,
-    };
+    let prompt = Message::new(Role::User, "Answer with the one word: ready");
     Request {
         turn: "doctor".to_owned(),
         purpose: Purpose::Turn,

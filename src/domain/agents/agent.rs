@@ -125,6 +125,10 @@ const THINK: [(&str, Think); 5] = [
 ];
 
 impl Provider {
+    pub fn all() -> impl Iterator<Item = Self> {
+        PROVIDERS.into_iter().map(|(_, provider)| provider)
+    }
+
     pub fn parse(name: &str) -> Option<Self> {
         PROVIDERS.into_iter().find(|(known, _)| *known == name).map(|(_, provider)| provider)
     }

@@ -208,7 +208,6 @@ mod tests {
     use super::*;
     use crate::{
         domain::{
-            agents::SessionMode as Mode,
             amount::{Owner, Unit},
             campaigns::Campaign,
             tasks::Task,
@@ -223,27 +222,7 @@ mod tests {
 
     fn facts(state: State, job: &str) -> Facts {
         Facts {
-            task: Task {
-                id: Uuid::from_u128(1),
-                campaign_id: Uuid::from_u128(2),
-                agent: "copywriter".to_owned(),
-                instance: "main".to_owned(),
-                session_mode: Mode::Continue,
-                state,
-                prompt: "Part one.".to_owned(),
-                result: None,
-                error: None,
-                budget_micros: None,
-                budget_tokens: None,
-                spent_micros: 0,
-                spent_tokens: 0,
-                job_id: 7,
-                session_id: None,
-                turn: None,
-                created_at: at(),
-                started_at: None,
-                ended_at: None,
-            },
+            task: Task { state, ..Task::example() },
             campaign: Campaign {
                 id: Uuid::from_u128(2),
                 name: "Harbour".to_owned(),

@@ -1,7 +1,7 @@
 //! What people do about facts.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -13,7 +13,7 @@ use super::{
 use crate::domain::{Failed, campaigns};
 
 /// How much was known about a user who is forgotten.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FactsForgotten)]
 pub struct Forgotten {
     pub facts: i64,

@@ -41,19 +41,25 @@ pub enum Error {
 
 impl Error {
     pub const BAD_USER: Class = Class::of(Kind::Invalid, "bad_user");
+    pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_fact");
+    pub const ENDED: Class = Class::of(Kind::Conflict, "fact_ended");
+    pub const KNOWN: Class = Class::of(Kind::Conflict, "fact_known");
+    pub const FULL: Class = Class::of(Kind::Conflict, "facts_full");
+    pub const BAD_FACT: Class = Class::of(Kind::Invalid, "bad_fact");
+    pub const EXPIRED: Class = Class::of(Kind::Invalid, "expired");
 }
 
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::NoFact { .. } => Class::of(Kind::NotFound, "unknown_fact"),
+            Self::NoFact { .. } => Self::UNKNOWN,
             Self::User(_) => Self::BAD_USER,
-            Self::Words { .. } => Class::of(Kind::Invalid, "bad_fact"),
-            Self::Ended(_) => Class::of(Kind::Conflict, "fact_ended"),
-            Self::SaidInClosed(_) => Class::of(Kind::Conflict, "campaign_closed"),
-            Self::Known(_) => Class::of(Kind::Conflict, "fact_known"),
-            Self::Full { .. } => Class::of(Kind::Conflict, "facts_full"),
-            Self::Expired(_) => Class::of(Kind::Invalid, "expired"),
+            Self::Words { .. } => Self::BAD_FACT,
+            Self::Ended(_) => Self::ENDED,
+            Self::SaidInClosed(_) => campaigns::Error::CLOSED,
+            Self::Known(_) => Self::KNOWN,
+            Self::Full { .. } => Self::FULL,
+            Self::Expired(_) => Self::EXPIRED,
             Self::Text(error) => error.class(),
             Self::Campaign(error) => error.class(),
             Self::Database(error) => error.class(),

@@ -1,14 +1,16 @@
 //! The record of what was read for facts.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::domain::{Failed, Page};
+use crate::domain::Failed;
 
 /// A stretch of a transcript that was read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FactExtraction)]
 pub struct Extraction {
     pub session_id: Uuid,
@@ -30,7 +32,9 @@ pub struct Extraction {
     pub reason: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = FactExtractionOutcome)]
@@ -39,6 +43,51 @@ pub enum Outcome {
     /// No answer was one. A later reading of the session begins at the same place, unless what stands behind it was read.
     Refused,
 }
+
+/// A place in the list of extractions: that of the last one on a page. The default is in front of all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ExtractionCursor {
+    ended_at: Option<DateTime<Utc>>,
+    session_id: Uuid,
+    to_seq: i64,
+}
+
+impl Extraction {
+    pub fn cursor(&self) -> ExtractionCursor {
+        let Self { ended_at, session_id, to_seq, .. } = *self;
+        ExtractionCursor { ended_at: Some(ended_at), session_id, to_seq }
+    }
+}
+
+impl fmt::Display for ExtractionCursor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.ended_at.map_or(0, |at| at.timestamp_micros());
+        write!(formatter, "{micros}_{}_{}", self.session_id, self.to_seq)
+    }
+}
+
+impl From<ExtractionCursor> for String {
+    fn from(cursor: ExtractionCursor) -> Self {
+        cursor.to_string()
+    }
+}
+
+impl TryFrom<String> for ExtractionCursor {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        let parts: Vec<&str> = text.split('_').collect();
+        let [micros, session_id, to_seq] = parts[..] else { return Err(NO_CURSOR) };
+        let ended_at = micros.parse().ok().and_then(DateTime::from_timestamp_micros);
+        match (ended_at, session_id.parse(), to_seq.parse()) {
+            (Some(_), Ok(session_id), Ok(to_seq)) => Ok(Self { ended_at, session_id, to_seq }),
+            _ => Err(NO_CURSOR),
+        }
+    }
+}
+
+const NO_CURSOR: &str = "expected the `next` of a page";
 
 /// The last place of a session that was read; 0: nothing was.
 pub async fn read_up_to(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<i64, Failed> {
@@ -104,16 +153,22 @@ pub async fn extraction_ended(
 pub async fn extractions(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-    page: Page,
+    after: Option<ExtractionCursor>,
+    limit: i64,
 ) -> Result<Vec<Extraction>, Failed> {
+    let ExtractionCursor { ended_at, session_id, to_seq } = after.unwrap_or_default();
     sqlx::query_as!(
         Extraction,
         r#"select session_id, campaign_id, agent, from_seq, to_seq, ended_at, n_requests as requests, n_found as found, n_new as new,
                   outcome as "outcome: Outcome", reason
-             from dalsegno.fact_extractions where campaign_id = $1
-            order by ended_at desc, session_id, to_seq desc limit $2"#,
+             from dalsegno.fact_extractions
+            where campaign_id = $1 and ($2::timestamptz is null or ended_at <= $2 and (ended_at, session_id, to_seq) < ($2, $3, $4))
+            order by ended_at desc, session_id desc, to_seq desc limit $5"#,
         campaign_id,
-        page.limit,
+        ended_at,
+        session_id,
+        to_seq,
+        limit,
     )
     .fetch_all(executor)
     .await

@@ -34,7 +34,7 @@ mod users;
 mod vectors;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -42,7 +42,9 @@ pub use self::{
     change::{Forgotten, edit, forget, revoke, state},
     config::Config,
     error::Error,
-    extractions::{Extraction, Outcome, extraction_ended, extractions, read_up_to, unread},
+    extractions::{
+        Extraction, ExtractionCursor, Outcome, extraction_ended, extractions, read_up_to, unread,
+    },
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
     read::{Filter, Held, Told, find, get, held, list, told},
     record::{Found, Recorded, Stated, record},
@@ -54,7 +56,9 @@ pub use self::{
     vectors::{keep_vectors, unmade},
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = FactSource)]
@@ -68,7 +72,9 @@ pub enum Source {
 }
 
 /// How far it can be relied on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = FactTrust)]
@@ -80,7 +86,9 @@ pub enum Trust {
 }
 
 /// Why a fact holds no more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = FactEnded)]
@@ -91,7 +99,7 @@ pub enum Ended {
     Revoked,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Fact {
     pub id: Uuid,
     /// Whom it is about.

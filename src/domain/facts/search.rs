@@ -1,7 +1,7 @@
 //! Search over the facts about one user.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use super::{Ended, Error, Fact, Source, Trust, check_name};
@@ -11,7 +11,7 @@ use crate::domain::{
 };
 
 /// A fact that was found.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FactHit)]
 pub struct Hit {
     #[serde(flatten)]

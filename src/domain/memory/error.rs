@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::import::Mistake;
 use crate::domain::{
     Failed, campaigns,
-    class::{Class, Classify, Kind},
+    class::{Class, Classify, Kind, NUL_IN_TEXT},
     text,
 };
 
@@ -70,24 +70,56 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const UNKNOWN_ITEM: Class = Class::of(Kind::NotFound, "unknown_item");
+    pub const UNKNOWN_VERSION: Class = Class::of(Kind::NotFound, "unknown_version");
+    pub const REVOKED: Class = Class::of(Kind::Conflict, "item_revoked");
+    pub const BAD_OWNER: Class = Class::of(Kind::Invalid, "bad_owner");
+    pub const BAD_ITEMS: Class = Class::of(Kind::Invalid, "bad_items");
+    const CHANGED: Class = Class::of(Kind::Conflict, "item_changed");
+    const WRITTEN: Class = Class::of(Kind::Conflict, "entry_written");
+    const TOO_MANY_VERSIONS: Class = Class::of(Kind::Conflict, "too_many_versions");
+    const TOO_MANY_EDICTS: Class = Class::of(Kind::Conflict, "too_many_edicts");
+    const BAD_NAME: Class = Class::of(Kind::Invalid, "bad_item_name");
+    const BAD_TITLE: Class = Class::of(Kind::Invalid, "bad_title");
+    const EXPIRED: Class = Class::of(Kind::Invalid, "expired");
+    /// Of a publication by a person.
+    pub const OF_PUBLICATION: &[Class] = &[
+        campaigns::Error::UNKNOWN,
+        Self::UNKNOWN_ITEM,
+        campaigns::Error::CLOSED,
+        Self::CHANGED,
+        Self::WRITTEN,
+        Self::TOO_MANY_VERSIONS,
+        Self::TOO_MANY_EDICTS,
+        text::Error::TOO_LONG,
+        Self::BAD_NAME,
+        Self::BAD_TITLE,
+        Self::BAD_OWNER,
+        Self::EXPIRED,
+        text::Error::EMPTY,
+        NUL_IN_TEXT,
+    ];
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::NoItem { .. } | Self::NoId(_) => Class::of(Kind::NotFound, "unknown_item"),
-            Self::NoVersion { .. } => Class::of(Kind::NotFound, "unknown_version"),
-            Self::Name { .. } => Class::of(Kind::Invalid, "bad_item_name"),
-            Self::Title(_) => Class::of(Kind::Invalid, "bad_title"),
+            Self::NoItem { .. } | Self::NoId(_) => Self::UNKNOWN_ITEM,
+            Self::NoVersion { .. } => Self::UNKNOWN_VERSION,
+            Self::Name { .. } => Self::BAD_NAME,
+            Self::Title(_) => Self::BAD_TITLE,
             Self::NotAllowed { .. } => Class::of(Kind::Conflict, "not_allowed"),
-            Self::Changed { .. } => Class::of(Kind::Conflict, "item_changed"),
-            Self::Written(_) => Class::of(Kind::Conflict, "entry_written"),
+            Self::Changed { .. } => Self::CHANGED,
+            Self::Written(_) => Self::WRITTEN,
             Self::Over { .. } => Class::of(Kind::NotFound, "item_over"),
-            Self::Revoked { .. } => Class::of(Kind::Conflict, "item_revoked"),
-            Self::TooManyVersions { .. } => Class::of(Kind::Conflict, "too_many_versions"),
+            Self::Revoked { .. } => Self::REVOKED,
+            Self::TooManyVersions { .. } => Self::TOO_MANY_VERSIONS,
             Self::Full { .. } => Class::of(Kind::Conflict, "memory_full"),
-            Self::TooManyEdicts { .. } => Class::of(Kind::Conflict, "too_many_edicts"),
-            Self::Expired(_) => Class::of(Kind::Invalid, "expired"),
-            Self::NoOwner | Self::Owner(_) => Class::of(Kind::Invalid, "bad_owner"),
-            Self::Import(_) => Class::of(Kind::Invalid, "bad_items"),
+            Self::TooManyEdicts { .. } => Self::TOO_MANY_EDICTS,
+            Self::Expired(_) => Self::EXPIRED,
+            Self::NoOwner | Self::Owner(_) => Self::BAD_OWNER,
+            Self::Import(_) => Self::BAD_ITEMS,
             Self::Text(error) => error.class(),
             Self::Campaign(error) => error.class(),
             Self::Database(error) => error.class(),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -23,7 +23,7 @@ pub struct Entry {
     pub document: Document,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = MemoryImported)]
 pub struct Imported {
     pub created: i64,

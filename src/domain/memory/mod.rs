@@ -106,7 +106,7 @@ pub enum Trust {
 }
 
 /// An edict, a record or an entry of a journal, in its current version or an earlier one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = MemoryItem)]
 pub struct Item {
     pub id: Uuid,

@@ -1,7 +1,7 @@
 //! Looking items up. What somebody may not read is not there for them.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ pub struct Filter<'a> {
 }
 
 /// A version that an item has or has had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = MemoryVersion)]
 pub struct Version {
     pub version: i32,

@@ -1,7 +1,7 @@
 //! Search over the items of a campaign that the reader may see.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use crate::domain::{
 const WHOLE_MAX_BYTES: i32 = 300;
 
 /// An item that was found.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = MemoryHit)]
 pub struct Hit {
     #[serde(flatten)]

@@ -37,11 +37,16 @@ impl From<tasks::BulkError> for Error {
     }
 }
 
+impl Error {
+    pub const KEY_TAKEN: Class = Class::of(Kind::Conflict, "idempotency_conflict");
+    pub const BAD_KEY: Class = Class::of(Kind::Invalid, "bad_idempotency_key");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Key { .. } => Class::of(Kind::Invalid, "bad_idempotency_key"),
-            Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
+            Self::Key { .. } => Self::BAD_KEY,
+            Self::KeyTaken(_) => Self::KEY_TAKEN,
             Self::Post(error) => error.class(),
             Self::Task(error) => error.class(),
             Self::Database(error) => error.class(),

@@ -32,12 +32,11 @@ pub struct Asked<'a> {
 }
 
 /// A post, and what came of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Posted {
     #[serde(flatten)]
     pub post: Post,
-    /// False: an earlier request with this key made it.
-    #[serde(skip)]
+    /// False: an earlier call with the same idempotency key made it.
     pub created: bool,
     /// Who was asked.
     pub tasks: Vec<Called>,

@@ -146,9 +146,27 @@ impl std::fmt::Debug for Live {
     }
 }
 
+/// Selects [`Live`] from the sessions that fulfil a condition.
+macro_rules! select_live {
+    ($condition:literal, $($argument:expr),+ $(,)?) => {
+        sqlx::query_as!(
+            crate::domain::sessions::Live,
+            r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, prompt_hash,
+                      state as "state: State", ephemeral, opened_by_task, opened_because as "opened_because: Reason",
+                      rebuild_because as "rebuild_because: Reason", expires_at, lease, turn_count, last_seq, generation,
+                      context_tokens, token_count, board_cursor, fence_seed, calibration, checkpoint, compaction_breaker,
+                      head, head_seq, head_generation, meter, login, rejected_turns
+                 from dalsegno.sessions where "#
+                + $condition,
+            $($argument),+
+        )
+    };
+}
+use select_live;
+
 /// The session as it is at this moment, without a lock.
 pub async fn look(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Live, Error> {
-    sqlx::query_file_as!(Live, "src/domain/sessions/look.sql", id)
+    select_live!("id = $1", id)
         .fetch_optional(executor)
         .await
         .map_err(Failed::to("read a session"))?
@@ -157,7 +175,7 @@ pub async fn look(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Live, Error
 
 /// The session by its id, locked until the end of the transaction.
 pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Live, Error> {
-    sqlx::query_file_as!(Live, "src/domain/sessions/lock.sql", id)
+    select_live!("id = $1 for no key update", id)
         .fetch_optional(conn)
         .await
         .map_err(Failed::to("lock a session"))?

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Live, Reason, State, lock};
+use super::{Error, Live, Reason, State, lock, select_live};
 use crate::domain::Failed;
 
 /// What a new session is to be.
@@ -64,10 +64,15 @@ pub async fn find_open(
     agent: &str,
     instance: &str,
 ) -> Result<Option<Live>, Error> {
-    sqlx::query_file_as!(Live, "src/domain/sessions/find_open.sql", campaign_id, agent, instance)
-        .fetch_optional(conn)
-        .await
-        .map_err(|source| Failed { action: "look up the open session", source }.into())
+    select_live!(
+        "campaign_id = $1 and agent_type = $2 and instance = $3 and closed_at is null and not ephemeral for no key update",
+        campaign_id,
+        agent,
+        instance,
+    )
+    .fetch_optional(conn)
+    .await
+    .map_err(|source| Failed { action: "look up the open session", source }.into())
 }
 
 /// The session that an earlier attempt of a task without a session has made, locked.

@@ -1,5 +1,7 @@
 //! How long a session is kept after its last use.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
@@ -11,9 +13,8 @@ use crate::{
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    pub claude_ttl_days: u32,
-    pub ollama_ttl_days: u32,
-    pub sim_ttl_days: u32,
+    /// By the name of the provider. The defaults have one for each.
+    pub ttl_days: BTreeMap<String, u32>,
     /// What the successor of an expired session begins with.
     pub expired: ExpiryRule,
     /// How long the summary of an expired session is kept.
@@ -31,15 +32,17 @@ pub struct Config {
 }
 
 const MAX_BATCH: u16 = 1_000;
+const UNKNOWN_PROVIDER_TTL_DAYS: u32 = 7;
 /// Below this a limit leaves no room for instructions and a summary.
 const LEAST_ROTATE_TOKENS: u64 = 1_000;
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
+        for provider in Provider::all().map(Provider::as_str) {
+            let days = self.ttl_days.get(provider).copied().unwrap_or(0);
+            checks.at_least(&format!("sessions.ttl_days.{provider}"), days.into(), 1);
+        }
         let keys = [
-            ("sessions.claude_ttl_days", self.claude_ttl_days),
-            ("sessions.ollama_ttl_days", self.ollama_ttl_days),
-            ("sessions.sim_ttl_days", self.sim_ttl_days),
             ("sessions.keep_summary_days", self.keep_summary_days),
             ("sessions.keep_feed_days", self.keep_feed_days),
         ];
@@ -75,11 +78,9 @@ impl Config {
         agent_days: Option<u32>,
         now: DateTime<Utc>,
     ) -> DateTime<Utc> {
-        let days = agent_days.unwrap_or(match Provider::parse(provider) {
-            Some(Provider::Claude) => self.claude_ttl_days,
-            Some(Provider::Ollama) => self.ollama_ttl_days,
-            Some(Provider::Sim) | None => self.sim_ttl_days,
-        });
+        let of_provider = self.ttl_days.get(provider).copied();
+        // A provider of a newer version is not in the configuration.
+        let days = agent_days.or(of_provider).unwrap_or(UNKNOWN_PROVIDER_TTL_DAYS);
         now + TimeDelta::days(i64::from(days))
     }
 }

@@ -55,6 +55,34 @@ impl State {
     }
 }
 
+#[cfg(test)]
+impl Task {
+    /// A queued task, for tests that need some task.
+    pub fn example() -> Self {
+        Self {
+            id: Uuid::from_u128(1),
+            campaign_id: Uuid::from_u128(2),
+            agent: "copywriter".to_owned(),
+            instance: "main".to_owned(),
+            session_mode: Mode::Continue,
+            state: State::Queued,
+            prompt: "Part one.".to_owned(),
+            result: None,
+            error: None,
+            budget_micros: None,
+            budget_tokens: None,
+            spent_micros: 0,
+            spent_tokens: 0,
+            job_id: 7,
+            session_id: None,
+            turn: None,
+            created_at: DateTime::UNIX_EPOCH,
+            started_at: None,
+            ended_at: None,
+        }
+    }
+}
+
 impl Task {
     /// For the end of a task, or a wait, without another turn.
     pub fn without_turn(&self) -> TaskWithoutTurn {

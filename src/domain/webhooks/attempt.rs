@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Config, Headers, Secret, State, Undecodable};
+use super::{Config, Secret, State, Undecodable, secret::Headers};
 use crate::domain::Failed;
 
 /// A delivery that a job has to send.
@@ -15,12 +15,19 @@ pub struct Due {
     pub id: Uuid,
     pub webhook_id: Uuid,
     pub url: String,
-    pub body: String,
+    body: String,
     /// Whether its webhook still is.
     pub enabled: bool,
     attempts: i32,
     failing_since: Option<DateTime<Utc>>,
     secrets: Vec<Secret>,
+}
+
+/// The request of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub headers: Vec<(&'static str, String)>,
+    pub body: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,10 +74,18 @@ impl Missed {
 }
 
 impl Due {
-    /// One signature for each secret that is valid now.
-    pub fn headers(&self, now: DateTime<Utc>) -> Result<Headers, Undecodable> {
+    /// With one signature for each secret that is valid now.
+    pub fn message(&self, now: DateTime<Utc>) -> Result<Message, Undecodable> {
         let headers = Headers::of(self.id, now, &self.body, &self.secrets);
-        headers.ok_or(Undecodable(self.webhook_id))
+        let Headers { id, timestamp, signature } = headers.ok_or(Undecodable(self.webhook_id))?;
+        Ok(Message {
+            headers: vec![
+                ("webhook-id", id),
+                ("webhook-timestamp", timestamp),
+                ("webhook-signature", signature),
+            ],
+            body: self.body.clone(),
+        })
     }
 
     fn next_wait(&self) -> Option<Duration> {

@@ -27,14 +27,14 @@ use uuid::Uuid;
 
 pub use self::{
     address::{Refused, check as check_url, is_public},
-    attempt::{Due, Missed, Next, Outcome, due, record},
+    attempt::{Due, Message, Missed, Next, Outcome, due, record},
     config::Config,
     deliver::{DeliverWebhook, replay, send_test},
     deliveries::{Delivery, Filter, State, deliveries, get_delivery, remove_of_tasks, remove_old},
     error::Error,
     list::{find, find_delivery, get, list},
     many::{remove, replay_since},
-    secret::{Headers, Secret, Undecodable},
+    secret::{Secret, Undecodable},
     together::{tell_of, tell_together},
 };
 use super::{Failed, ids};
@@ -68,7 +68,7 @@ pub struct Webhook {
 }
 
 /// What is asked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct New<'a> {
     pub url: &'a str,
     /// None means all.

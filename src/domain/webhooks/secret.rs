@@ -17,10 +17,10 @@ pub struct Secret(SecretString);
 
 /// What a delivery is sent with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Headers {
-    pub id: String,
-    pub timestamp: String,
-    pub signature: String,
+pub(super) struct Headers {
+    pub(super) id: String,
+    pub(super) timestamp: String,
+    pub(super) signature: String,
 }
 
 /// Somebody has written a secret with SQL.

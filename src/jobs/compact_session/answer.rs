@@ -71,13 +71,7 @@ impl<'a> Call<'a> {
 
     fn request(&self, folder: &Folder<'_>) -> Request {
         let sections = SECTIONS.iter().map(|(title, _)| (*title).to_owned()).collect();
-        let prompt = Message {
-            role: Role::User,
-            text: self.request.prompt.clone(),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        };
+        let prompt = Message::new(Role::User, self.request.prompt.clone());
         Request {
             turn: format!("{}/{}/summary", self.session.id, self.session.turn_count),
             purpose: Purpose::Summary { sections, pinned: self.pinned.clone() },

@@ -38,11 +38,11 @@ pub(super) async fn run(job: DeliverWebhook, run: Run, services: Arc<Services>) 
 }
 
 async fn attempt(due: &Due, services: &Services) -> Outcome {
-    let headers = match due.headers(services.clock.now()) {
-        Ok(headers) => headers,
+    let message = match due.message(services.clock.now()) {
+        Ok(message) => message,
         Err(error) => return Outcome::Missed(Missed::unanswered(error.to_string())),
     };
-    services.webhooks.send(due, &headers).await
+    services.webhooks.send(due, message).await
 }
 
 async fn end(run: &Run, services: &Services, due: &Due, outcome: &Outcome) -> HandlerResult {

@@ -10,7 +10,7 @@ use super::{
     resolve::{Private, Resolver},
 };
 use crate::{
-    domain::webhooks::{Config, Due, Headers, Missed, Outcome, check_url},
+    domain::webhooks::{Config, Due, Message, Missed, Outcome, check_url},
     outbound,
 };
 
@@ -36,8 +36,8 @@ impl Sender {
         &self.config
     }
 
-    pub(super) async fn send(&self, due: &Due, headers: &Headers) -> Outcome {
-        match self.post(due, headers).await {
+    pub(super) async fn send(&self, due: &Due, message: Message) -> Outcome {
+        match self.post(due, message).await {
             Ok((status, _)) if status.is_success() => {
                 Outcome::Delivered { status: status.as_u16() }
             }
@@ -54,19 +54,17 @@ impl Sender {
     async fn post(
         &self,
         due: &Due,
-        headers: &Headers,
+        message: Message,
     ) -> Result<(StatusCode, Option<Duration>), String> {
         let client = self.client.as_ref().map_err(|error| format!("no HTTPS here: {error}"))?;
         // What was allowed when it was added may not be any more.
         let url = check_url(&due.url, self.config.allow_private).map_err(|e| e.to_string())?;
-        let request = client
-            .post(url)
-            .header(header::CONTENT_TYPE, "application/json")
-            .header("webhook-id", &headers.id)
-            .header("webhook-timestamp", &headers.timestamp)
-            .header("webhook-signature", &headers.signature)
-            .body(due.body.clone());
-        let response = request.send().await.map_err(|error| self.words(&error))?;
+        let mut request = client.post(url).header(header::CONTENT_TYPE, "application/json");
+        for (name, value) in message.headers {
+            request = request.header(name, value);
+        }
+        let response =
+            request.body(message.body).send().await.map_err(|error| self.words(&error))?;
         let (status, retry_after) = (response.status(), outbound::retry_after(response.headers()));
         read_some(response).await;
         Ok((status, retry_after))

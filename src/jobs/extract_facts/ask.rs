@@ -160,13 +160,7 @@ impl Reader<'_> {
         let wanted = TOKENS_PER_FACT * (asked.most as u64 + 1);
         let reserve_tokens = wanted.min(self.route.model_window_tokens / REQUESTS_DIVISOR);
         let prompt_tokens = self.tokens_of(&system) + self.tokens_of(&prompt);
-        let message = Message {
-            role: Role::User,
-            text: prompt,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        };
+        let message = Message::new(Role::User, prompt);
         Request {
             turn: format!("{}/{}/facts", self.job.session_id, stretch.to_seq),
             purpose: Purpose::Facts {

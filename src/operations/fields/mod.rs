@@ -55,10 +55,7 @@ impl Fields {
     /// The field `id` of the path.
     pub(super) fn id(&self) -> Result<Uuid, Refusal> {
         let text = self.path.iter().find(|(name, _)| *name == "id").map(|(_, text)| text.as_str());
-        let text = text.unwrap_or_default();
-        let wrong = || Refusal::new(Kind::Malformed, "bad_id", not_an_id(text));
-        check_name(text).map_err(|detail| Refusal::new(Kind::Malformed, "bad_id", detail))?;
-        text.parse().map_err(|_| wrong())
+        parse_id(text.unwrap_or_default())
     }
 
     fn read_json<T: DeserializeOwned>(
@@ -94,9 +91,11 @@ impl Fields {
     }
 }
 
-/// Reads an object of JSON.
-pub fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, Refusal> {
-    objects::read(json).map_err(misfit)
+/// Reads an id in a path.
+pub fn parse_id(text: &str) -> Result<Uuid, Refusal> {
+    let wrong = |detail| Refusal::new(Kind::Malformed, "bad_id", detail);
+    check_name(text).map_err(wrong)?;
+    text.parse().map_err(|_| wrong(not_an_id(text)))
 }
 
 const NUL: &str = "the address holds the character U+0000, which nothing here is called: remove it";

@@ -46,19 +46,9 @@ fn unanswered<M: Borrow<Message>>(messages: &[M]) -> &[M] {
 mod tests {
     use super::*;
 
-    fn message(role: Role, text: &str) -> Message {
-        Message {
-            role,
-            text: text.to_owned(),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        }
-    }
-
     #[test]
     fn a_slash_in_front_is_no_command() {
-        let prompt = |text: &str| prompt(&[message(Role::User, text)]);
+        let prompt = |text: &str| prompt(&[Message::new(Role::User, text)]);
         assert_eq!(prompt("/clear").as_deref(), Some("\n/clear"));
         assert_eq!(prompt(" /clear").as_deref(), Some(" /clear"));
         assert_eq!(prompt("--help @/etc/passwd").as_deref(), Some("--help @/etc/passwd"));
@@ -68,12 +58,12 @@ mod tests {
     #[test]
     fn the_prompt_is_what_came_after_the_last_answer() {
         let messages = [
-            message(Role::User, "one"),
-            message(Role::Assistant, "first"),
-            message(Role::User, "cut off"),
-            message(Role::Notice, "the last turn was interrupted"),
-            message(Role::User, ""),
-            message(Role::User, "two"),
+            Message::new(Role::User, "one"),
+            Message::new(Role::Assistant, "first"),
+            Message::new(Role::User, "cut off"),
+            Message::new(Role::Notice, "the last turn was interrupted"),
+            Message::new(Role::User, ""),
+            Message::new(Role::User, "two"),
         ];
         let expected = "cut off\n\nthe last turn was interrupted\n\ntwo";
         assert_eq!(prompt(&messages).as_deref(), Some(expected));

@@ -346,13 +346,7 @@ impl<'a> Turn<'a> {
             Some(value) if **value != Value::Null => value.to_string(),
             _ => heard.answer.text(),
         };
-        let message = Message {
-            role: Role::Assistant,
-            text,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        };
+        let message = Message::new(Role::Assistant, text);
         let own = spent.iter().find(|spent| is_same_model(&self.request.model, &spent.model));
         let window_tokens = own.and_then(|spent| spent.window_tokens);
         let mut flags = flags(self.grants(), heard, ended, result, &spent);

@@ -153,28 +153,18 @@ fn wire_call((index, call): (usize, &ToolCall)) -> WireCall<'_> {
 mod tests {
     use super::*;
 
-    fn message(role: Role, text: &str) -> Message {
-        Message {
-            role,
-            text: text.to_owned(),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        }
-    }
-
     fn calls(ids: &[&str]) -> Message {
         let call = |id: &&str| ToolCall {
             id: (*id).to_owned(),
             name: "look_up".to_owned(),
             arguments: Value::Null,
         };
-        Message { tool_calls: ids.iter().map(call).collect(), ..message(Role::Assistant, "") }
+        Message { tool_calls: ids.iter().map(call).collect(), ..Message::new(Role::Assistant, "") }
     }
 
     fn result(id: &str) -> Message {
         let text = format!("result of {id}");
-        Message { tool_call_id: Some(id.to_owned()), ..message(Role::Tool, &text) }
+        Message { tool_call_id: Some(id.to_owned()), ..Message::new(Role::Tool, &text) }
     }
 
     fn shape(transcript: &[Message]) -> Vec<String> {
@@ -190,14 +180,14 @@ mod tests {
     #[test]
     fn one_system_message_leads_and_roles_alternate() {
         let transcript = [
-            message(Role::System, "s2"),
-            message(Role::User, "u1"),
-            message(Role::Notice, "n"),
-            message(Role::Assistant, "a1"),
-            message(Role::Assistant, ""),
-            message(Role::Assistant, "a2"),
-            message(Role::System, "s3"),
-            message(Role::User, "u2"),
+            Message::new(Role::System, "s2"),
+            Message::new(Role::User, "u1"),
+            Message::new(Role::Notice, "n"),
+            Message::new(Role::Assistant, "a1"),
+            Message::new(Role::Assistant, ""),
+            Message::new(Role::Assistant, "a2"),
+            Message::new(Role::System, "s3"),
+            Message::new(Role::User, "u2"),
         ];
         let transcript = shared(&transcript);
         let sent = messages("s1", &transcript);
@@ -215,10 +205,10 @@ mod tests {
     fn results_stand_right_behind_their_calls() {
         let transcript = [
             calls(&["1", "2"]),
-            message(Role::Notice, "interrupted"),
+            Message::new(Role::Notice, "interrupted"),
             result("2"),
             result("1"),
-            message(Role::Assistant, "done"),
+            Message::new(Role::Assistant, "done"),
         ];
         let expected = [
             "assistant:",
@@ -233,12 +223,12 @@ mod tests {
     #[test]
     fn what_was_said_before_a_call_is_said_with_it() {
         let transcript = [
-            message(Role::Assistant, "a1"),
+            Message::new(Role::Assistant, "a1"),
             calls(&["1"]),
             result("1"),
             calls(&["2"]),
             result("2"),
-            message(Role::Assistant, "a2"),
+            Message::new(Role::Assistant, "a2"),
             Message { text: "a3".to_owned(), ..calls(&["3"]) },
             result("3"),
         ];
@@ -275,8 +265,8 @@ mod tests {
                     1 => calls(&["1", "2"]),
                     2 => result("1"),
                     3 => result("2"),
-                    4 => message(Role::User, "u"),
-                    _ => message(Role::Assistant, "a"),
+                    4 => Message::new(Role::User, "u"),
+                    _ => Message::new(Role::Assistant, "a"),
                 })
                 .collect();
             check_pairs(&messages("s", &shared(&transcript)));

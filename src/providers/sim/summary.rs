@@ -246,12 +246,8 @@ mod tests {
             }
             _ => format!("{}{id}{}", "and so on ".repeat(60), " and on".repeat(60)),
         };
-        let message = |(n, id)| Message {
-            role: if n % 2 == 0 { Role::User } else { Role::Assistant },
-            text: text(n, id),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
+        let message = |(n, id)| {
+            Message::new(if n % 2 == 0 { Role::User } else { Role::Assistant }, text(n, id))
         };
         let request = Request {
             turn: "t".to_owned(),

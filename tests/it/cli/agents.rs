@@ -84,7 +84,7 @@ async fn a_broken_file_refuses_the_tasks_of_its_agent_and_no_others() {
     std::fs::write(&file, line).unwrap();
     let file = file.display().to_string();
     let many = ground.run(&["task", "add", "--campaign", &campaign, "--file", &file]).await;
-    assert!(many.code == 5 && many.has("line 1: agent `writer` is refused"), "{many:?}");
+    assert!(many.code == 2 && many.has("line 1: agent `writer` is refused"), "{many:?}");
     let pause = ["agent", "pause", "writer", "--everywhere", "--reason", "its file is broken"];
     let paused = ground.run(&pause).await;
     assert_eq!(paused.code, 0, "{paused:?}");

@@ -40,7 +40,7 @@ async fn each_mistake_in_a_task_has_its_code_and_its_words() {
         (&["--campaign", &campaign, "--agent", "copywriter"], 2, "required"),
         // It limits a wait.
         (
-            &["--campaign", &campaign, "--agent", "copywriter", "x", "--timeout", "5"],
+            &["--campaign", &campaign, "--agent", "copywriter", "x", "--timeout", "5s"],
             2,
             "<--wait|--follow>",
         ),

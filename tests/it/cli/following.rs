@@ -121,7 +121,7 @@ async fn a_server_that_is_lost_while_a_task_runs_is_told_with_the_task_and_the_n
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Go."];
-        let command = spawn(&folder, address, &[&add[..], &[stay, "--timeout", "1"]].concat());
+        let command = spawn(&folder, address, &[&add[..], &[stay, "--timeout", "1s"]].concat());
         answer(&listener, &added).await;
         drop(listener);
         let said = ended(command).await;

@@ -11,6 +11,7 @@ mod cleanups;
 mod facts;
 mod flows;
 mod following;
+mod in_campaign;
 mod keys;
 mod logins;
 mod mcp;

@@ -98,7 +98,7 @@ async fn the_exit_code_says_how_the_task_ended() {
     assert_eq!((said.code, said.has("was cancelled")), (9, true), "{said:?}");
 
     let ground = Ground::new().await;
-    let said = ended(ground.ask(&["--wait", "--timeout", "1"])).await;
+    let said = ended(ground.ask(&["--wait", "--timeout", "1s"])).await;
     assert_eq!((said.code, said.has("is still queued, and goes on")), (6, true), "{said:?}");
 }
 

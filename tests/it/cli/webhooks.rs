@@ -24,7 +24,7 @@ async fn webhooks_are_added_listed_rotated_tried_and_forgotten() {
     assert!(listed.stdout.contains("https://example.com/hooks"), "{listed:?}");
     assert!(listed.stdout.contains("task.done,task.failed"), "{listed:?}");
     assert!(!listed.has("whsec_"), "{listed:?}");
-    let rotated = ground.run(&["webhook", "rotate", id, "--overlap-hours", "2"]).await;
+    let rotated = ground.run(&["webhook", "rotate", id, "--overlap", "2h"]).await;
     assert!(rotated.stdout.contains("whsec_") && !rotated.stdout.contains(secret), "{rotated:?}");
 
     let sent = ground.json(&["webhook", "test", id]).await;

@@ -23,7 +23,8 @@ pub async fn fill(world: &World) {
 
 /// In an order in which each has something to do.
 pub fn steps() -> Vec<Step> {
-    [campaigns(), sessions(), agents(), tasks(), intake(), boards(), flows()].concat()
+    let first = [campaigns(), sessions(), agents(), tasks(), intake(), boards()].concat();
+    [first, memory(), facts(), flows()].concat()
 }
 
 /// They leave little for others to do.
@@ -47,6 +48,8 @@ pub async fn named(command: &[&str], pool: &PgPool) -> Vec<String> {
             "DONE" => "select id from dalsegno.tasks where prompt = 'Part one.' and state = 'done'",
             "HOOK" => "select id from dalsegno.webhooks order by id limit 1",
             "DELIVERY" => "select id from dalsegno.webhook_deliveries order by id desc limit 1",
+            "FACT" => "select id from dalsegno.facts order by id desc limit 1",
+            "POST" => "select id from dalsegno.posts order by id limit 1",
             "FLOW" => "select id from dalsegno.flows order by id limit 1",
             word => {
                 named.push(word.to_owned());
@@ -118,8 +121,8 @@ fn sessions() -> Vec<Step> {
 fn agents() -> Vec<Step> {
     let pause = |agent| vec!["agent", "pause", agent, "--campaign", "Harbour"];
     vec![
-        ("list_agent_statuses", vec!["agent", "status", "Harbour"]),
-        ("list_agent_statuses", vec!["agent", "status", UNKNOWN]),
+        ("list_agent_statuses", vec!["agent", "status", "--campaign", "Harbour"]),
+        ("list_agent_statuses", vec!["agent", "status", "--campaign", UNKNOWN]),
         ("pause_agent", pause("copywriter")),
         ("pause_agent", pause("copywritter")),
         ("pause_agent_everywhere", vec!["agent", "pause", "copywriter", "--everywhere"]),
@@ -127,8 +130,8 @@ fn agents() -> Vec<Step> {
         ("resume_agent", vec!["agent", "resume", "copywriter", "--campaign", "Harbour"]),
         ("resume_agent_everywhere", vec!["agent", "resume", "copywriter", "--everywhere"]),
         ("interrupt_agent", vec!["agent", "interrupt", "copywriter", "--campaign", "Harbour"]),
-        ("reset_agent", vec!["agent", "reset", "Harbour", "copywriter"]),
-        ("reset_agents", vec!["agent", "reset", "Harbour", "--all", "--fresh"]),
+        ("reset_agent", vec!["agent", "reset", "--campaign", "Harbour", "copywriter"]),
+        ("reset_agents", vec!["agent", "reset", "--campaign", "Harbour", "--all", "--fresh"]),
     ]
 }
 
@@ -178,8 +181,8 @@ fn intake() -> Vec<Step> {
         ("add_task", add(&["Part seven.", "--after", "TASK", "--on-failure", "cancel"])),
         ("add_task", add(&["Part eight.", "--after", UNKNOWN])),
         ("add_task", vec!["task", "add", "--campaign", "Harbour", "--agent", "copywritter", "x"]),
-        ("add_task", add(&["Part nine.", "--wait", "--timeout", "1"])),
-        ("follow_task", add(&["Part ten.", "--follow", "--timeout", "1"])),
+        ("add_task", add(&["Part nine.", "--wait", "--timeout", "1s"])),
+        ("follow_task", add(&["Part ten.", "--follow", "--timeout", "1s"])),
         ("add_task", add(&["Part eleven.", "--tag", "x", "--tag", "y", "--metadata", "order=17"])),
         ("list_tasks", vec!["task", "ls", "--tag", "x", "--tag", "y", "--metadata", "order=17"]),
         ("list_tasks", vec!["task", "ls", "--tag", "z"]),
@@ -215,9 +218,76 @@ fn boards() -> Vec<Step> {
         ("show_blackboard", vec!["blackboard", "show", "Harbour", "--version", "1"]),
         ("show_blackboard", vec!["blackboard", "show", "Harbour", "--version", "7"]),
         ("list_blackboard_changes", vec!["blackboard", "history", "Harbour", "--before", "2"]),
+        ("add_post", vec!["board", "post", "Harbour", "@copywriter and @nobody: what is new?"]),
+        (
+            "add_post",
+            vec!["board", "post", "Harbour", "Tides.", "--to", "all", "--reply-to", "POST"],
+        ),
+        ("add_post", vec!["board", "post", "Harbour", "Tides.", "--to", "copywritter"]),
+        ("add_post", vec!["board", "post", UNKNOWN, "Tides."]),
+        ("add_post", vec!["board", "post", "Harbour", "Once.", "--idempotency-key", "once"]),
+        ("add_post", vec!["board", "post", "Harbour", "Twice.", "--idempotency-key", "once"]),
         ("list_posts", vec!["board", "history", "Harbour", "--viewer", "copywriter"]),
         ("list_posts", vec!["board", "history", "Harbour", "--viewer", "copywritter"]),
         ("list_posts", vec!["board", "tail", "Harbour", "--timeout", "1"]),
+    ]
+}
+
+fn memory() -> Vec<Step> {
+    let publish = |kind, name, text| {
+        vec!["memory", "publish", "Harbour", kind, name, "--title", "The tone", text]
+    };
+    let journal = [&publish("journal", "day-one", "It rains.")[..], &["--owner", "copywriter_2"]];
+    let late = [&publish("edict", "tone", "Long.")[..], &["--expected-version", "7"]].concat();
+    let show = vec!["memory", "show", "Harbour", "edict", "tone"];
+    let shown = |more: &[&'static str]| [&show[..], more].concat();
+    vec![
+        ("publish_memory", publish("edict", "tone", "Write short sentences.")),
+        ("publish_memory", publish("edict", "tone", "Be brief.\u{202e}")),
+        ("publish_memory", journal.concat()),
+        ("publish_memory", publish("edict", "../x", "Text.")),
+        ("publish_memory", publish("journal", "n", "Text.")),
+        ("publish_memory", late),
+        ("list_memory", vec!["memory", "ls", "Harbour"]),
+        ("list_memory", vec!["memory", "ls", "Harbour", "--owner", "copywriter_2", "--ended"]),
+        ("list_memory", vec!["memory", "ls", UNKNOWN, "--kind", "edict", "--limit", "1"]),
+        ("find_memory", show.clone()),
+        ("find_memory", vec!["memory", "show", "Harbour", "record", "none"]),
+        ("find_memory", vec!["memory", "show", "Harbour", "journal", "day-one"]),
+        ("show_memory", shown(&["--version", "1"])),
+        ("show_memory", shown(&["--version", "7"])),
+        ("list_memory_versions", shown(&["--versions"])),
+        ("search_memory", vec!["memory", "search", "Harbour", "brief"]),
+        ("search_memory", vec!["memory", "search", "Harbour", "-brief"]),
+        ("export_memory", vec!["memory", "export", "Harbour", "kept", "--overwrite"]),
+        ("import_memory", vec!["memory", "import", "Harbour", "kept"]),
+        ("revoke_memory", vec!["memory", "revoke", "Harbour", "edict", "tone"]),
+        ("import_memory", vec!["memory", "import", "Harbour", "kept"]),
+        ("import_memory", vec!["memory", "import", "Harbour", "kept", "--replace"]),
+        ("revoke_memory", vec!["memory", "revoke", "Harbour", "edict", "none"]),
+    ]
+}
+
+fn facts() -> Vec<Step> {
+    let facts = |words: &[&'static str]| [&["memory", "facts"], words].concat();
+    vec![
+        ("state_fact", facts(&["state", "ann", "City", "Lives in Bergen."])),
+        ("state_fact", facts(&["state", "ann", "city", "Lives in Porto."])),
+        ("state_fact", facts(&["state", "ann", "City", "Lives in Porto."])),
+        ("state_fact", facts(&["state", "?", "City", "Lives in Porto."])),
+        ("list_facts", facts(&["ls", "ann"])),
+        ("list_facts", facts(&["ls", "ann", "--ended", "--limit", "1"])),
+        ("search_facts", facts(&["search", "ann", "porto"])),
+        ("search_facts", facts(&["search", "ann", "!"])),
+        ("edit_fact", facts(&["edit", "ann", "FACT", "Lives in Faro."])),
+        ("show_fact", facts(&["show", "ann", "FACT"])),
+        ("show_fact", facts(&["show", "bea", "FACT"])),
+        ("revoke_fact", facts(&["revoke", "ann", "FACT"])),
+        ("revoke_fact", facts(&["revoke", "ann", UNKNOWN])),
+        ("list_extractions", facts(&["readings", "Harbour"])),
+        ("list_extractions", facts(&["readings", UNKNOWN])),
+        ("forget_user", facts(&["forget", "ann"])),
+        ("forget_user", facts(&["forget", "ann", "--yes"])),
     ]
 }
 

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use dalsegno::tools;
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::process::Command;
@@ -68,16 +69,6 @@ pub async fn spoken(mut program: Command) -> Spoken {
     Spoken { listed, called: called.collect() }
 }
 
-/// Those whose effects are looked up.
-const CHANGES: [&str; 7] = [
-    "blackboard_write",
-    "board_post",
-    "dispatch",
-    "edicts_publish",
-    "edicts_revoke",
-    "records_publish",
-    "workflows_start",
-];
 /// The tools that every session of the inspector calls.
 const SOME: [&str; 2] = ["board_post", "status"];
 
@@ -118,14 +109,16 @@ async fn all_is_called_by(client: Client) {
     }))
     .await;
 
+    let changes = changes();
     for (_, _, outside, author) in &ways[..3] {
-        let called =
-            ways.iter().filter(|way| way.3 == *author).flat_map(|(transport, version, ..)| {
-                let only = only(client, transport, version);
-                CHANGES.into_iter().filter(move |tool| only.is_none_or(|only| only.contains(tool)))
-            });
         let mut lines = BTreeMap::new();
-        called.for_each(|tool| *lines.entry(tool.to_owned()).or_insert(0) += 1);
+        for (transport, version, ..) in ways.iter().filter(|way| way.3 == *author) {
+            let only = only(client, transport, version);
+            let is_called = |tool: &str| only.is_none_or(|only| only.contains(&tool));
+            for tool in changes.iter().filter(|tool| is_called(tool)) {
+                *lines.entry(tool.clone()).or_insert(0) += 1;
+            }
+        }
         assert_eq!(outside.audit(author).await, lines, "{author}");
     }
     for (transport, version, outside, author) in ways {
@@ -144,6 +137,16 @@ async fn all_is_called_by(client: Client) {
 fn only(client: Client, transport: &str, version: &str) -> Option<&'static [&'static str]> {
     let calls_all = client == Client::Sdk || (transport, version) == ("key", VERSIONS[1]);
     (!calls_all).then_some(&SOME)
+}
+
+/// The tools of operators that change something, as `calls.json` says.
+fn changes() -> Vec<String> {
+    let calls = std::fs::read_to_string(mcp_clients().join("calls.json")).unwrap();
+    let calls: Vec<Value> = serde_json::from_str(&calls).unwrap();
+    let changes = calls.iter().filter(|call| call["changes"] == true);
+    let changes: BTreeSet<&str> = changes.map(|call| call["tool"].as_str().unwrap()).collect();
+    let table = tools::table().into_iter().filter(|line| line.operator == "yes");
+    table.map(|line| line.tool.to_owned()).filter(|tool| changes.contains(tool.as_str())).collect()
 }
 
 /// What it publishes and posts is named after this.

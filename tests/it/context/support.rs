@@ -18,13 +18,7 @@ pub fn seed() -> FenceSeed {
 }
 
 pub fn message(role: Role, text: &str) -> Message {
-    Message {
-        role,
-        text: text.to_owned(),
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        tool_name: None,
-    }
+    Message::new(role, text)
 }
 
 pub fn calling(text: &str, ids: &[&str]) -> Message {

@@ -6,7 +6,6 @@ use chrono::TimeDelta;
 use dalsegno::domain::agents::SessionMode as Mode;
 use dalsegno::domain::{
     conversations::{Decision, resolve},
-    session_summaries::ExpiryRule,
     sessions::{self, Reason, State},
     tasks::{self, New},
     turn_phases,
@@ -15,7 +14,7 @@ use dalsegno::domain::{
 use tokio::task::JoinSet;
 
 use super::{Now, World, inheritance, opening, wanted};
-use crate::app::noon;
+use crate::app::{defaults, noon};
 
 const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
@@ -271,18 +270,8 @@ async fn use_moves_the_expiry_on_in_steps_of_an_hour() {
 
 #[test]
 fn the_time_to_live_follows_the_provider_unless_the_agent_says_otherwise() {
-    let config = sessions::Config {
-        claude_ttl_days: 30,
-        ollama_ttl_days: 7,
-        sim_ttl_days: 1,
-        expired: ExpiryRule::Summary,
-        keep_summary_days: 180,
-        rotate_at_tokens: 0,
-        keep_closed_days: 30,
-        keep_feed_days: 90,
-        purge_batch_sessions: 200,
-        purge_pause_ms: 20,
-    };
+    let mut config = defaults().sessions;
+    config.ttl_days.insert("sim".to_owned(), 1);
     let days = |provider, own| (config.expires_at(provider, own, noon()) - noon()).num_days();
     assert_eq!(days("claude", None), 30);
     assert_eq!(days("ollama", None), 7);

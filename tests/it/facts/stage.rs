@@ -1,7 +1,6 @@
 //! An agent from whose sessions facts are read, and a user for whom it works.
 
 use dalsegno::domain::{
-    Page,
     agents::SessionMode as Mode,
     amount::Limit,
     facts::{self, Extraction},
@@ -58,8 +57,7 @@ pub async fn all_read(ground: &Ground) {
 
 /// What was read, the first first.
 pub async fn readings(ground: &Ground) -> Vec<Extraction> {
-    let page = Page { after: None, limit: 1000 };
-    let mut read = facts::extractions(&ground.pool, ground.campaign.id, page).await.unwrap();
+    let mut read = facts::extractions(&ground.pool, ground.campaign.id, None, 1000).await.unwrap();
     read.sort_by_key(|it| (it.ended_at, it.to_seq));
     read
 }

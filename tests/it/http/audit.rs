@@ -316,7 +316,7 @@ async fn webhook(world: &World) -> (uuid::Uuid, uuid::Uuid) {
         disable_after_days: 5,
         keep_days: 30,
     };
-    let new = webhooks::New { url: "https://example.com/hooks", kinds: &[], campaign_id: None };
+    let new = webhooks::New { url: "https://example.com/hooks", ..webhooks::New::default() };
     let added = webhooks::add(&mut conn, &config, &new, noon()).await.unwrap();
     let id = added.webhook.id;
     (id, webhooks::send_test(&mut conn, id, noon()).await.unwrap().id)

@@ -68,3 +68,32 @@ async fn a_campaign_says_for_whom_it_works() {
     let read = ground.get(&format!("{campaign}/extractions")).await.expect(200);
     assert_eq!(read["items"], json!([]));
 }
+
+#[tokio::test]
+async fn extractions_are_listed_in_pages_without_gaps() {
+    let ground = Ground::new().await;
+    let id = ground.world.campaign.id;
+    // Two of each moment, so that a page ends between them.
+    sqlx::query(
+        "insert into dalsegno.fact_extractions
+                (session_id, to_seq, from_seq, campaign_id, ended_at, n_requests, n_found, n_new, outcome, agent)
+         select gen_random_uuid(), n + 1, n, $1, '2026-11-20T12:00:00Z'::timestamptz + n / 2 * interval '1 second', 1, 0, 0, 'done', 'copywriter'
+           from generate_series(0, 4) as n",
+    )
+    .bind(id)
+    .execute(&ground.app.pool)
+    .await
+    .unwrap();
+    let path = format!("/v1/campaigns/{id}/extractions");
+    let (mut seen, mut next) = (Vec::new(), String::new());
+    for _ in 0..5 {
+        let page = ground.get(&format!("{path}?limit=1{next}")).await.expect(200);
+        seen.push(page["items"][0]["to_seq"].as_i64().unwrap());
+        next = page["next"].as_str().map_or_else(String::new, |next| format!("&cursor={next}"));
+    }
+    assert_eq!((next.as_str(), seen[0]), ("", 5));
+    seen.sort_unstable();
+    assert_eq!(seen, [1, 2, 3, 4, 5]);
+    let detail = ground.get(&format!("{path}?cursor=7")).await.problem(400, "bad_query");
+    assert!(detail.contains("`cursor`"), "{detail}");
+}

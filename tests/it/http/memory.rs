@@ -37,6 +37,10 @@ async fn a_memory_is_written_read_searched_and_revoked() {
     let journal = ground.get(&format!("{path}?owner=copywriter%2F2")).await.expect(200);
     assert_eq!(names(&journal), [entry["name"].as_str().unwrap()]);
 
+    let named = ground.get(&format!("{path}/find?kind=edict&name=tone")).await.expect(200);
+    assert_eq!((&named["id"], &named["body"]), (&first["id"], &json!("Be brief.")));
+    ground.get(&format!("{path}/find?kind=edict&name=none")).await.problem(404, "unknown_item");
+    ground.get(&format!("{path}/find?kind=journal&name=x")).await.problem(422, "bad_owner");
     let item = format!("{path}/{}", first["id"].as_str().unwrap());
     assert_eq!(ground.get(&item).await.expect(200)["body"], "Be brief.");
     let earlier = ground.get(&format!("{item}?version=1")).await.expect(200);
@@ -100,6 +104,10 @@ async fn what_one_campaign_exports_another_takes_in_whole_or_not_at_all() {
         ground.post(&format!("{other}/import"), &import(&wrong)).await.problem(422, "bad_items");
     assert!(words.contains("/items/1: ") && words.contains("no path"), "{words}");
     assert_eq!(names(&ground.get(&other).await.expect(200)), Vec::<&str>::new());
+    wrong[1]["at"] = json!("records/prices.md");
+    let words =
+        ground.post(&format!("{other}/import"), &import(&wrong)).await.problem(422, "bad_items");
+    assert!(words.contains("records/prices.md: "), "{words}");
     let done = ground.post(&format!("{other}/import"), &import(&items)).await.expect(200);
     assert_eq!((&done["created"], &done["unchanged"]), (&json!(3), &json!(0)));
     assert_eq!(names(&ground.get(&other).await.expect(200)).len(), 3);

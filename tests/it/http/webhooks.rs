@@ -21,7 +21,7 @@ async fn a_webhook_is_added_rotated_disabled_and_forgotten() {
     let rotated = ground.post(&format!("{path}/rotate"), &json!({})).await.expect(200);
     assert_ne!(rotated["secret"], added["secret"]);
     assert!(rotated["rotates_until"].is_string(), "{rotated}");
-    let long = ground.post(&format!("{path}/rotate"), &json!({ "overlap_hours": 721 })).await;
+    let long = ground.post(&format!("{path}/rotate"), &json!({ "overlap_secs": 2_592_001 })).await;
     long.problem(422, "bad_field");
 
     let test = ground.post(&format!("{path}/test"), &json!({})).await.expect(202);

@@ -4,26 +4,16 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     cleanups::{self, Walk},
     memory::{self, Kind, New},
-    session_summaries::ExpiryRule,
-    sessions,
 };
 
 use super::{OPERATOR, config, listed, new, publish, read, revoke};
-use crate::{app::noon, conversations::world::World};
+use crate::{
+    app::{defaults, noon},
+    conversations::world::World,
+};
 
 fn walk(days: i64) -> Walk {
-    let sessions = sessions::Config {
-        claude_ttl_days: 30,
-        ollama_ttl_days: 7,
-        sim_ttl_days: 7,
-        expired: ExpiryRule::Summary,
-        keep_summary_days: 180,
-        rotate_at_tokens: 0,
-        keep_closed_days: 30,
-        keep_feed_days: 90,
-        purge_batch_sessions: 200,
-        purge_pause_ms: 0,
-    };
+    let sessions = defaults().sessions;
     Walk::new(noon() + TimeDelta::days(days), &sessions, &config())
 }
 

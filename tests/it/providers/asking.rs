@@ -20,13 +20,7 @@ pub const TRUNCATED: Class = Class::Rebuild { reason: Rebuild::Truncated };
 const DEADLINE: Duration = crate::app::SOON;
 
 pub fn message(role: Role, text: &str) -> Message {
-    Message {
-        role,
-        text: text.to_owned(),
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        tool_name: None,
-    }
+    Message::new(role, text)
 }
 
 /// A second turn: there is a history.

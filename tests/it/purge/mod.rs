@@ -15,28 +15,19 @@ use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
     cleanups::{self, Batch, KeptCounts, Page, Preview, Progress, Walk},
     memory,
-    session_summaries::ExpiryRule,
     sessions::Config,
     transaction::{begin, commit},
 };
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::{app::noon, conversations::world::Now};
+use crate::{
+    app::{defaults, noon},
+    conversations::world::Now,
+};
 
 fn config() -> Config {
-    Config {
-        claude_ttl_days: 30,
-        ollama_ttl_days: 7,
-        sim_ttl_days: 7,
-        expired: ExpiryRule::Summary,
-        keep_summary_days: 180,
-        rotate_at_tokens: 0,
-        keep_closed_days: 30,
-        keep_feed_days: 90,
-        purge_batch_sessions: 200,
-        purge_pause_ms: 10,
-    }
+    Config { rotate_at_tokens: 0, ..defaults().sessions }
 }
 
 /// When what was used at noon has expired.

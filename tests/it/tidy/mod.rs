@@ -115,7 +115,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("mcp", &["tools"]),
     // One definition of each operation, for HTTP and the command line.
-    ("operations", &["app", "causes", "clock", "domain", "queue", "traces"]),
+    ("operations", &["app", "causes", "clock", "domain", "queue", "tools", "traces"]),
     ("outbound", &[]),
     ("private_postgres", &["causes", "settings"]),
     ("providers", &["clock", "outbound", "transcript"]),
@@ -125,7 +125,6 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "serve",
         &[
-            "app",
             "clock",
             "config",
             "db",

@@ -73,7 +73,7 @@ async fn large_numbers_long_texts_and_calls_of_tools_are_stored_as_they_are() {
 #[tokio::test]
 async fn a_moment_is_the_same_microsecond_in_every_row() {
     // For ever, as good as.
-    let ground = Ground::new(&[("sessions.sim_ttl_days", "36500000")]).await;
+    let ground = Ground::new(&[("sessions.ttl_days.sim", "36500000")]).await;
     let worker = ground.work().await;
     ground.done(&ground.add("Write part one.").await).await;
     let now = ground.advance(TimeDelta::hours(2) + TimeDelta::nanoseconds(123_456_789));

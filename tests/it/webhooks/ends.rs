@@ -95,9 +95,10 @@ async fn a_webhook_is_told_of_its_kinds_and_its_campaign_only() {
     let mut conn = ground.pool.acquire().await.unwrap();
     let other = campaigns::create(&mut conn, &other, crate::app::noon()).await.unwrap();
     let url = post.receiver.url();
-    let done_only = New { url: &url, kinds: &[Kind::Done], campaign_id: None };
-    let other_only = New { url: &url, kinds: &[], campaign_id: Some(other.id) };
-    let own = New { url: &url, kinds: &[Kind::Cancelled], campaign_id: Some(ground.campaign.id) };
+    let every = New { url: &url, ..New::default() };
+    let done_only = New { kinds: &[Kind::Done], ..every };
+    let other_only = New { campaign_id: Some(other.id), ..every };
+    let own = New { kinds: &[Kind::Cancelled], campaign_id: Some(ground.campaign.id), ..every };
     add_new(ground, &done_only).await;
     add_new(ground, &other_only).await;
     let (own, _) = add_new(ground, &own).await;
@@ -106,7 +107,7 @@ async fn a_webhook_is_told_of_its_kinds_and_its_campaign_only() {
     let told: Vec<Uuid> =
         deliveries(ground, Some(&task)).await.into_iter().map(|one| one.webhook_id).collect();
     assert_eq!(BTreeSet::from_iter(told), BTreeSet::from([post.webhook.id, own.id]));
-    let nowhere = New { url: &url, kinds: &[], campaign_id: Some(Uuid::nil()) };
+    let nowhere = New { campaign_id: Some(Uuid::nil()), ..every };
     let config = ground.config().webhooks;
     let refused = webhooks::add(&mut conn, &config, &nowhere, crate::app::noon()).await;
     let refused = refused.unwrap_err().to_string();

@@ -80,7 +80,7 @@ impl Post {
 
 /// A webhook for all ends of all campaigns, with its secret.
 async fn add(ground: &Ground, url: &str) -> (Webhook, String) {
-    add_new(ground, &New { url, kinds: &[], campaign_id: None }).await
+    add_new(ground, &New { url, ..New::default() }).await
 }
 
 async fn add_new(ground: &Ground, new: &New<'_>) -> (Webhook, String) {

@@ -23,7 +23,7 @@ async fn a_name_and_an_address_of_this_machine_are_not_connected_to() {
                    insert into dalsegno.webhook_secrets (webhook_id, secret) select id, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' from w";
         sqlx::query(sql).bind(url).execute(&mut *conn).await.unwrap();
         // The first one by its name, as anybody may add it.
-        let new = New { url, kinds: &[], campaign_id: None };
+        let new = New { url, ..New::default() };
         let added = webhooks::add(&mut conn, &config, &new, chrono::Utc::now()).await;
         assert_eq!(added.is_ok(), index == 0, "{url}");
     }

@@ -57,13 +57,7 @@ mod tests {
     use crate::transcript::{Message, Role};
 
     fn entry(seq: i64, role: Role, text: &str) -> Entry {
-        let message = Message {
-            role,
-            text: text.to_owned(),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        };
+        let message = Message::new(role, text);
         Entry::new(Uuid::from_u128(seq as u128), seq, message)
     }
 

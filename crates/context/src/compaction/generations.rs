@@ -140,13 +140,7 @@ mod tests {
     use crate::transcript::{Message, Role};
 
     fn entry(seq: i64) -> Entry {
-        let message = Message {
-            role: Role::User,
-            text: format!("message {seq}"),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        };
+        let message = Message::new(Role::User, format!("message {seq}"));
         Entry::new(Uuid::from_u128(seq as u128), seq, message)
     }
 

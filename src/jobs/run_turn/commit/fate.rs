@@ -165,13 +165,7 @@ mod tests {
     }
 
     fn answered() -> Result<Outcome, Error> {
-        let message = Message {
-            role: Role::Assistant,
-            text: "Done.".to_owned(),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        };
+        let message = Message::new(Role::Assistant, "Done.");
         Ok(Outcome {
             message,
             thinking: None,

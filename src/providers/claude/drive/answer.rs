@@ -129,13 +129,7 @@ impl Answer {
             id.clone_into(last);
             return self.ids.len() - 1;
         }
-        self.messages.push(Message {
-            role: Role::Assistant,
-            text: String::new(),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        });
+        self.messages.push(Message::new(Role::Assistant, String::new()));
         self.ids.push(id.map(str::to_owned));
         self.messages.len() - 1
     }

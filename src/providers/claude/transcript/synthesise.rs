@@ -148,28 +148,18 @@ fn is_safe(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn message(role: Role, text: &str) -> Message {
-        Message {
-            role,
-            text: text.to_owned(),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        }
-    }
-
     fn calls(ids: &[&str]) -> Message {
         let call = |id: &&str| ToolCall {
             id: (*id).to_owned(),
             name: "look up".to_owned(),
             arguments: Value::Null,
         };
-        Message { tool_calls: ids.iter().map(call).collect(), ..message(Role::Assistant, "") }
+        Message { tool_calls: ids.iter().map(call).collect(), ..Message::new(Role::Assistant, "") }
     }
 
     fn result(id: &str) -> Message {
         let text = format!("result of {id}");
-        Message { tool_call_id: Some(id.to_owned()), ..message(Role::Tool, &text) }
+        Message { tool_call_id: Some(id.to_owned()), ..Message::new(Role::Tool, &text) }
     }
 
     fn lines(messages: &[Message]) -> Vec<Value> {
@@ -192,12 +182,12 @@ mod tests {
     fn pairs_stay_together_and_halves_go() {
         let lines = lines(&[
             result("0"),
-            message(Role::User, "u"),
+            Message::new(Role::User, "u"),
             calls(&["1:a", "2", "2"]),
             result("2"),
             result("3"),
-            message(Role::Assistant, " "),
-            message(Role::Assistant, "done"),
+            Message::new(Role::Assistant, " "),
+            Message::new(Role::Assistant, "done"),
         ]);
         let kinds: Vec<_> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["user", "assistant", "user", "assistant"]);
@@ -217,12 +207,15 @@ mod tests {
     #[test]
     fn nothing_said_is_nothing_to_resume() {
         assert!(lines(&[]).is_empty());
-        assert!(lines(&[message(Role::User, " \n"), result("1")]).is_empty());
+        assert!(lines(&[Message::new(Role::User, " \n"), result("1")]).is_empty());
     }
 
     #[test]
     fn every_assistant_line_has_a_model() {
-        let lines = lines(&[message(Role::Assistant, "hello"), message(Role::User, "u\u{2028}\0")]);
+        let lines = lines(&[
+            Message::new(Role::Assistant, "hello"),
+            Message::new(Role::User, "u\u{2028}\0"),
+        ]);
         assert_eq!(lines[0]["message"]["model"], "claude-sonnet-5");
         assert_eq!(lines[1]["message"]["content"], "u\u{2028}\0");
         assert_eq!(lines[0]["timestamp"], "1970-01-01T00:00:00.000Z");

@@ -227,13 +227,7 @@ mod tests {
     use crate::transcript::Message;
 
     fn said(role: Role, text: &str) -> Entry {
-        let message = Message {
-            role,
-            text: text.to_owned(),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        };
+        let message = Message::new(role, text);
         Entry::new(Uuid::from_u128(1), 1, message)
     }
 

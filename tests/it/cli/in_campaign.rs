@@ -1,0 +1,69 @@
+//! The campaign that commands work in, and DALSEGNO_CAMPAIGN.
+
+use super::{Ground, Said, ended, text};
+use crate::service::dalsegno;
+
+impl Ground {
+    async fn run_in(&self, campaign: &str, arguments: &[&str]) -> Said {
+        let mut command = dalsegno(self.path());
+        command.args(arguments).env("DATABASE_URL", self.world.url());
+        command.env("DALSEGNO_CAMPAIGN", campaign);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        ended(command.kill_on_drop(true).spawn().unwrap()).await
+    }
+}
+
+#[tokio::test]
+async fn the_environment_names_the_campaign_where_no_option_does() {
+    let ground = Ground::new().await;
+    let spring = ground.json(&["campaign", "create", "Spring"]).await;
+    let spring_id = text(&spring["id"]);
+    let (begin, end) = (&spring_id[..13], &spring_id[24..]);
+    let add = ["task", "add", "--agent", "copywriter", "Part one.", "--json"];
+    for campaign in ["Spring", spring_id, begin, end] {
+        let said = ground.run_in(campaign, &add).await;
+        assert_eq!(said.json()["campaign_id"], spring["id"], "{said:?}");
+        assert_eq!(said.stderr, format!("campaign: {campaign} (DALSEGNO_CAMPAIGN)\n"));
+    }
+    let said = ground
+        .run_in(
+            "Spring",
+            &[
+                "task",
+                "add",
+                "--campaign",
+                "Harbour",
+                "--agent",
+                "copywriter",
+                "Part two.",
+                "--json",
+            ],
+        )
+        .await;
+    assert_eq!(
+        (said.json()["campaign_id"].as_str(), said.stderr.as_str()),
+        (Some(&*ground.campaign()), "")
+    );
+
+    let listed = ground.run_in("Spring", &["task", "ls", "--json"]).await;
+    assert_eq!(listed.json().as_array().unwrap().len(), 4, "{listed:?}");
+    assert_eq!(ground.json(&["task", "ls"]).await.as_array().unwrap().len(), 5);
+}
+
+#[tokio::test]
+async fn a_command_without_its_campaign_says_how_to_name_one() {
+    let ground = Ground::new().await;
+    let without = ground.run(&["task", "add", "--agent", "copywriter", "Part one."]).await;
+    assert!(without.code == 2 && without.has("--campaign or DALSEGNO_CAMPAIGN"), "{without:?}");
+    let unknown = ground.run_in("Nowhere", &["task", "ls"]).await;
+    assert!(unknown.code == 3 && unknown.has("Nowhere"), "{unknown:?}");
+
+    let pause = ["agent", "pause", "copywriter"];
+    let everywhere = ground.run_in("Harbour", &[&pause[..], &["--everywhere"]].concat()).await;
+    assert!(everywhere.code == 0 && everywhere.stderr.is_empty(), "{everywhere:?}");
+    let both = ["--everywhere", "--campaign", "Harbour"];
+    let both = ground.run(&[&pause[..], &both].concat()).await;
+    assert!(both.code == 2 && both.has("cannot be used with"), "{both:?}");
+    let neither = ground.run(&pause).await;
+    assert!(neither.code == 2 && neither.has("--campaign or DALSEGNO_CAMPAIGN"), "{neither:?}");
+}
