@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 pub(super) use self::{show::turn_lines, teller::event_line};
 use super::{
     Context, Exit, Failure,
-    args::{Id, InCampaign, Paging},
+    args::{Id, Paging},
     follow::lost,
     server::{Server, with_server},
     words::{cancellation_words, period},
