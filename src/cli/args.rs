@@ -36,6 +36,11 @@ pub(super) struct InCampaign {
 }
 
 impl InCampaign {
+    /// True for the option; the variable names a campaign for other commands, too.
+    pub(super) fn is_given(&self) -> bool {
+        self.campaign.is_some()
+    }
+
     pub(super) async fn id(&self, context: &Context, server: &Server) -> Result<Uuid, Failure> {
         server.campaign(&self.given(context)?).await
     }

@@ -1,17 +1,17 @@
 //! `dalsegno bulk`: actions on many tasks, which `task cancel` and `task retry` ask for.
 
 use clap::Subcommand;
-use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
+    args::Id,
     output::{fields, table},
     server::{Server, with_server},
     words::{time, time_or_dash},
 };
 use crate::{
-    domain::bulk_actions::BulkAction,
-    operations::{ListBulkActions, ShowBulkAction},
+    domain::{bulk_actions::BulkAction, ids::short},
+    operations::{ListBulkActions, Noun, ShowBulkAction},
 };
 
 #[derive(Debug, Subcommand)]
@@ -19,10 +19,7 @@ pub(super) enum BulkCommand {
     /// Lists actions on many tasks, the newest first.
     Ls(List),
     /// Shows how far an action on many tasks is.
-    Show {
-        /// As `bulk ls` prints it.
-        id: Uuid,
-    },
+    Show(Id),
 }
 
 #[derive(Debug, clap::Args)]
@@ -45,8 +42,9 @@ async fn on(command: &BulkCommand, context: &Context, server: &Server) -> Result
             let actions = server.items(*limit, page).await?;
             context.output.data(&actions, || lines(&actions));
         }
-        BulkCommand::Show { id } => {
-            let action = server.call(ShowBulkAction { id: *id }).await?;
+        BulkCommand::Show(Id { id }) => {
+            let id = server.id(Noun::BulkAction, id).await?;
+            let action = server.call(ShowBulkAction { id }).await?;
             context.output.data(&action, || words(&action));
         }
     }
@@ -56,7 +54,7 @@ async fn on(command: &BulkCommand, context: &Context, server: &Server) -> Result
 fn lines(actions: &[BulkAction]) -> String {
     let row = |action: &BulkAction| {
         [
-            action.id.to_string(),
+            short(action.id),
             action.action.as_str().to_owned(),
             action.state.as_str().to_owned(),
             action.matched.to_string(),

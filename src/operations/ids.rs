@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Call, Operation, Refusal, Spec};
 use crate::domain::{
-    campaigns,
+    bulk_actions, campaigns,
     class::Kind,
     facts, flows,
     ids::{NoId, NotFound},
@@ -27,6 +27,7 @@ pub struct FindId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Noun {
+    BulkAction,
     Campaign,
     Fact,
     Flow,
@@ -57,6 +58,7 @@ impl Operation for FindId {
         let mut transaction = call.begin_read().await?;
         let conn = &mut *transaction;
         let id = match noun {
+            Noun::BulkAction => bulk_actions::find(conn, &given(&text)?, within).await,
             Noun::Campaign => campaigns::find(conn, &given(&text)?, within).await,
             Noun::Fact => facts::find(conn, &given(&text)?, within).await,
             Noun::Flow => flows::find(conn, &given(&text)?, within).await,

@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no bulk action {0}: the answer to the request that made it has its id")]
+    #[error("there is no bulk action {0}: `dalsegno bulk ls` lists them")]
     Unknown(Uuid),
     #[error(
         "{found} tasks match and not {expected}: look at them, then ask again with what you find"

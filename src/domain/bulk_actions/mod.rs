@@ -24,6 +24,7 @@ pub use self::{
 };
 use super::{
     Failed, Page,
+    ids::{self, Given, NotFound},
     tasks::{self, Matching},
 };
 
@@ -107,6 +108,23 @@ impl Action {
             Self::Retry => &[tasks::State::Failed, tasks::State::Cancelled],
         }
     }
+}
+
+/// The action that a person means.
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    given: &Given,
+    within: Option<&[Uuid]>,
+) -> Result<Uuid, NotFound> {
+    ids::find_id!(
+        executor,
+        given,
+        within,
+        ("bulk action", "bulk ls"),
+        "dalsegno.bulk_actions",
+        "null::uuid",
+        "t.action || ', ' || t.state"
+    )
 }
 
 /// The newest first.

@@ -339,6 +339,8 @@ async fn every_route_that_changes_something_writes_its_line() {
         ("POST", "/v1/campaigns/{id}/tasks".to_owned()),
         ("POST", "/v1/campaigns/{id}/tasks/bulk".to_owned()),
         ("POST", "/v1/tasks/{id}/children".to_owned()),
+        // It changes nothing.
+        ("POST", "/v1/bulk-actions/preview".to_owned()),
     ]);
     for (method, template, path, body, action) in steps {
         let before = lines(ground).await;

@@ -19,6 +19,7 @@ fn who_may(method: &str, path: &str) -> &'static [&'static str] {
         "GET" if path.starts_with("/v1/webhooks") => &["operate", "admin"],
         "GET" if path.starts_with("/v1/tasks/{id}") => &["read", "enqueue", "operate", "admin"],
         "GET" => &["read", "operate", "admin"],
+        "POST" if path.ends_with("/preview") => &["read", "operate", "admin"],
         "POST"
             if path.ends_with("/tasks")
                 || path.ends_with("/tasks/bulk")

@@ -31,12 +31,14 @@ const OF_A_TASK: &[&str] = &[
     "budget.tokens",
     "depends_on[].item",
     "instance",
+    "metadata",
     "node",
     "on_failure",
     "priority",
     "prompt",
     "run_at",
     "session",
+    "tags[]",
 ];
 /// The other parts that name none, by operation: campaigns, templates, patience, words.
 const NAME_NO_TASK: &[(&str, &[&str])] = &[
