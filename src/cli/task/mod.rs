@@ -29,7 +29,7 @@ pub(super) enum TaskCommand {
     /// Asks an agent to do something.
     Add(Box<add::Add>),
     /// Lists tasks, the newest first.
-    Ls(List),
+    Ls(Box<List>),
     /// Shows a task with its result and its attempts.
     Show(Show),
     /// Hands work of a task out to other tasks, and has its agent go on when all of them have ended.
