@@ -57,11 +57,6 @@ impl InCampaign {
         }
     }
 
-    /// True if the option is there.
-    pub(super) fn is_given(&self) -> bool {
-        self.campaign.is_some()
-    }
-
     pub(super) fn given(&self, context: &Context) -> Result<GivenCampaign, Failure> {
         self.given_or_set(context)?.ok_or_else(|| {
             let words = "name a campaign with --campaign or DALSEGNO_CAMPAIGN: `dalsegno campaign ls` lists them";
