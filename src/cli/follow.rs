@@ -33,7 +33,7 @@ const SILENCE: Duration = Duration::from_secs(45);
 /// A reader of a stream.
 pub(super) enum Follower<'a> {
     Local(Option<Events>),
-    Remote(RemoteStream<'a>),
+    Remote(Box<RemoteStream<'a>>),
 }
 
 pub(super) struct RemoteStream<'a> {
@@ -65,7 +65,7 @@ impl Server {
                 let (spec, away) = (S::SPEC, Absence::default());
                 let connection = None;
                 let stream = RemoteStream { remote, spec, fields, last_id: None, connection, away };
-                Follower::Remote(stream)
+                Follower::Remote(Box::new(stream))
             }
         })
     }

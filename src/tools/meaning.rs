@@ -11,11 +11,13 @@ use crate::{
     providers::ollama::{self, Embedder},
 };
 
+type MakeEmbedder = Box<dyn FnOnce() -> Option<Arc<Embedder>> + Send>;
+
 /// Whom to ask. Made once, because it remembers a host that does not answer.
 #[derive(Debug)]
 pub struct Meanings {
     /// Made at the first question: most commands ask none.
-    embedder: LazyLock<Option<Arc<Embedder>>, Box<dyn FnOnce() -> Option<Arc<Embedder>> + Send>>,
+    embedder: LazyLock<Option<Arc<Embedder>>, MakeEmbedder>,
     least_similarity: f64,
 }
 
@@ -32,7 +34,7 @@ impl Meanings {
             };
             embedder.map(Arc::new).map_err(warn).ok()
         };
-        let embedder = LazyLock::new(Box::new(make) as Box<_>);
+        let embedder = LazyLock::new(Box::new(make) as MakeEmbedder);
         Self { embedder, least_similarity: memory.embeddings_least_similarity() }
     }
 
