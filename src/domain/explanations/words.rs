@@ -203,6 +203,7 @@ fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use chrono::{DateTime, Utc};
+    use sqlx::types::Json;
     use uuid::Uuid;
 
     use super::*;
@@ -229,6 +230,8 @@ mod tests {
                 status: Status::Active,
                 brief: String::new(),
                 client_context: None,
+                tags: Vec::new(),
+                metadata: Json::default(),
                 created_at: at(),
                 closed_at: None,
             },
