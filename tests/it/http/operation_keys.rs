@@ -152,7 +152,9 @@ async fn every_change_looks_at_the_key_and_no_read_does() {
         // An empty key is refused before the input is read.
         let reply = ask(&ground, spec.method.as_str(), &path, &json!({}), " ").await;
         let is_refused = reply.status == 400 && reply.json()["code"] == "bad_idempotency_key";
-        assert_eq!(is_refused, spec.method != Method::Get, "{}: {reply:?}", spec.id);
+        // A preview is asked for with a body, and changes nothing.
+        let changes = spec.method != Method::Get && spec.id != "preview_bulk_action";
+        assert_eq!(is_refused, changes, "{}: {reply:?}", spec.id);
     }
 }
 
