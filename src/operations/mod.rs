@@ -48,6 +48,7 @@ mod refusal;
 mod schedules;
 mod session_control;
 mod sessions;
+mod spec;
 mod streams;
 mod tasks;
 mod transaction;
@@ -97,8 +98,8 @@ pub use self::{
     memory_changes::{ImportMemory, ImportedItem, PublishMemory, RevokeMemory},
     once::{BAD_KEY, Done, KEY_TAKEN, NO_KEY},
     operation::{
-        Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Run,
-        Spec, StreamAnswer, Success, Written, entry, stream,
+        Answer, Change, ChangeResult, Changed, Described, Entry, Operation, Run, StreamAnswer,
+        Written, entry, stream,
     },
     posts::{AddPost, ListPosts, PostOrder},
     queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
@@ -116,6 +117,7 @@ pub use self::{
         Archives, ListArchives, ListSessions, ReadArchive, ReadTranscript, SessionView,
         ShowSession, ViewSession,
     },
+    spec::{Command, Method, Spec, Success},
     streams::{BEGIN, END, FollowFeed, FollowTask},
     tasks::{CancelTask, ExplainTask, ListTasks, RetryTask, ShowTask},
     transaction::{
