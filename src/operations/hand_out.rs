@@ -37,7 +37,7 @@ pub struct HandOut {
     pub continuation: Continuation,
 }
 
-/// What the agent of the task is asked, in its own conversation, when all children have ended.
+/// The question to the agent of the task, in its own conversation, when all children have ended.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Continuation {

@@ -22,7 +22,7 @@ pub const BEGIN: &str = "begin";
 /// Behind the last id, on the event `end`: a caller that comes back with it has received everything.
 const END_MARK: &str = ".end";
 
-/// What happens to a task, as a stream of server-sent events; the last one is `end`, with the task as its data.
+/// The events of a task, as a stream of server-sent events; the last one is `end`, with the task as its data.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FollowTask {

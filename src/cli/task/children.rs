@@ -18,7 +18,7 @@ pub(in crate::cli) struct Children {
     /// The children: one JSON object per line, as of `task add --file`; `-` reads them from the standard input.
     #[arg(long, value_name = "FILE")]
     file: PathBuf,
-    /// What the agent of the task is asked when all children have ended.
+    /// Prompt for the agent of the task when all children have ended.
     prompt: Option<String>,
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
