@@ -7,7 +7,7 @@
 # Postgres comes from elsewhere: DATABASE_URL, or DATABASE_URL's parts as libpq names them.
 
 ARG RUST_VERSION=1.95
-# The version that docs/claude-cli.md was measured on.
+# The version that docs/reference/claude-cli.md was measured on.
 ARG CLAUDE_VERSION=2.1.197
 
 FROM rust:${RUST_VERSION}-trixie AS build

@@ -1,4 +1,4 @@
-//! Logs and metrics of the process. The rules of logging are in `docs/LOGGING.md`.
+//! Logs and metrics of the process. The rules of logging are in `docs/reference/logging.md`.
 //!
 //! Logs go to stderr, so that stdout stays free for data. Each line is written at once and nothing is buffered, so
 //! there is nothing to flush on the way out.

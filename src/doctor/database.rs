@@ -111,7 +111,7 @@ fn unreachable(config: &Config, error: &db::Error) -> Finding {
         | db::Error::PoolerNotSupported
         | db::Error::DirectElsewhere
         | db::Error::DirectPooled => {
-            "do what the message says; docs/POOLERS.md has an example".to_owned()
+            "do what the message says; docs/how-to/pgbouncer.md has an example".to_owned()
         }
         db::Error::Connect { setting: db::DIRECT_URL, .. } => {
             "start the server, or mend database.direct_url".to_owned()

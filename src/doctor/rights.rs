@@ -15,7 +15,7 @@ use crate::{
 const RIGHTS: &str = "rights";
 const WHY_RIGHTS: &str =
     "a role that may delete from the ledger and the audit log can hide what was done with it";
-const GRANTS: &str = "run the grants of docs/UPGRADING.md, \"The role that migrates\"";
+const GRANTS: &str = "run the grants of docs/how-to/upgrade.md, \"The role that migrates\"";
 const KEY: &str = "erasure_key";
 const WHY_KEY: &str = "receipts of erasures are signed with it";
 

@@ -93,7 +93,7 @@ pub(super) async fn readyz(
         return Err(Problem::unavailable("database_read_only", detail));
     }
     if !has_space {
-        let detail = "the volume of the database has no space left: make room there; docs/RECOVERY.md says where to look";
+        let detail = "the volume of the database has no space left: make room there; docs/how-to/recover.md says where to look";
         return Err(Problem::unavailable("database_full", detail));
     }
     if let MigrationState::Pending { n_pending } = migrations {

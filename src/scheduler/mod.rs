@@ -31,7 +31,7 @@ use crate::{
 
 /// The next look after one that failed.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// The longest time between two looks where nothing tells that a schedule has changed. docs/POOLERS.md has it, too.
+/// The longest time between two looks where nothing tells that a schedule has changed. docs/how-to/pgbouncer.md has it, too.
 const POLL_EVERY: Duration = Duration::from_secs(15);
 
 /// Looks until `stop`, unless it is switched off. `notices` are rung when a schedule changes.

@@ -31,7 +31,7 @@ pub fn dalsegno(folder: &Path) -> Command {
     command(env!("CARGO_BIN_EXE_dalsegno"), folder)
 }
 
-/// A role with the grants of docs/UPGRADING.md.
+/// A role with the grants of docs/how-to/upgrade.md.
 pub struct ServiceRole {
     pub options: PgConnectOptions,
     name: String,
@@ -42,7 +42,7 @@ impl ServiceRole {
     /// On the database of `owner`.
     pub async fn of(owner: &PgConnectOptions) -> Self {
         let name = format!("role_{}", uuid::Uuid::new_v4().simple());
-        let page = std::fs::read_to_string("docs/UPGRADING.md").unwrap();
+        let page = std::fs::read_to_string("docs/how-to/upgrade.md").unwrap();
         let (_, grants) = page.split_once("```sql\n").unwrap();
         let (grants, _) = grants.split_once("```").unwrap();
         let grants = grants

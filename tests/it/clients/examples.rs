@@ -152,7 +152,7 @@ async fn node_adds_a_task_with_its_own_row_and_over_http() {
 /// Whoever copies from the page copies what was run.
 #[test]
 fn the_page_shows_what_the_receivers_do() {
-    let page = include_str!("../../../docs/ENQUEUE.md");
+    let page = include_str!("../../../docs/how-to/enqueue.md");
     for (language, example) in [("python", "python/receiver.py"), ("js", "node/receiver.mjs")] {
         let code = std::fs::read_to_string(examples().join(example)).unwrap();
         let shown = page.split(&format!("```{language}\n")).nth(1).unwrap();

@@ -4,10 +4,10 @@
 fn every_kind_of_the_feed_has_its_place_in_the_map() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let source = std::fs::read_to_string(root.join("src/domain/feed/mod.rs")).unwrap();
-    let map = std::fs::read_to_string(root.join("docs/CONTROL.md")).unwrap();
+    let map = std::fs::read_to_string(root.join("docs/how-to/control-agents.md")).unwrap();
     let kinds: Vec<&str> =
         source.split("=> \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert!(kinds.len() > 20, "{kinds:?}");
     let missing: Vec<_> = kinds.iter().filter(|kind| !map.contains(&format!("`{kind}`"))).collect();
-    assert!(missing.is_empty(), "not in docs/CONTROL.md: {missing:?}");
+    assert!(missing.is_empty(), "not in docs/how-to/control-agents.md: {missing:?}");
 }

@@ -164,11 +164,11 @@ async fn what_cannot_be_a_task_is_refused_with_a_hint() {
     assert!(code == "DS409" && said.contains("closed"), "{said}");
 }
 
-/// As `docs/ENQUEUE.md` shows it.
+/// As `docs/how-to/enqueue.md` shows it.
 #[tokio::test]
 async fn a_role_without_rights_asks_through_a_function_of_the_owner() {
     let world = World::new().await;
-    let page = include_str!("../../../docs/ENQUEUE.md");
+    let page = include_str!("../../../docs/how-to/enqueue.md");
     let shown = page.split("create function public.ask_copywriter").nth(1).unwrap();
     let shown = shown.split("```").next().unwrap();
     let role = format!("orders_{}", Uuid::new_v4().simple());

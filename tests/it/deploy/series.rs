@@ -1,4 +1,4 @@
-//! When series begin: docs/TELEMETRY.md promises it to those who write alerts.
+//! When series begin: docs/reference/telemetry.md promises it to those who write alerts.
 
 use std::collections::BTreeSet;
 

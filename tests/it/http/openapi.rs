@@ -65,10 +65,10 @@ fn routes_of(code: &str) -> Operations {
 
 #[test]
 fn the_committed_document_is_the_generated_one() {
-    let committed = std::fs::read_to_string(root().join("docs/openapi.json")).unwrap();
+    let committed = std::fs::read_to_string(root().join("docs/reference/openapi.json")).unwrap();
     assert!(
         committed == dalsegno::http::document(),
-        "docs/openapi.json is not what the handlers say: cargo run -- openapi > docs/openapi.json"
+        "docs/reference/openapi.json is not what the handlers say: cargo run -- openapi > docs/reference/openapi.json"
     );
 }
 

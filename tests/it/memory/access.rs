@@ -9,7 +9,7 @@ fn is_refused<T: std::fmt::Debug>(result: &Result<T, Error>) -> bool {
     matches!(result, Err(Error::NotAllowed { .. } | Error::Owner(_) | Error::NoOwner))
 }
 
-/// The table of `docs/MEMORY.md`, tried out in full: who, what, whether it goes through.
+/// The table of `docs/explanation/memory.md`, tried out in full: who, what, whether it goes through.
 #[tokio::test]
 async fn each_does_what_the_table_says_and_nothing_else() {
     let world = World::new().await;

@@ -16,7 +16,7 @@ pub const NEW: &str = "new";
 /// Does not: older.
 pub const OLD: &str = "old";
 
-/// The settings of docs/POOLERS.md, with few connections to the server, so that clients share them all the time.
+/// The settings of docs/how-to/pgbouncer.md, with few connections to the server, so that clients share them all the time.
 pub const DOCUMENTED: &str = "pool_mode = transaction
 max_prepared_statements = 200
 max_client_conn = 1000

@@ -1,4 +1,4 @@
-//! What works behind a PgBouncer that keeps prepared statements, with the settings of docs/POOLERS.md.
+//! What works behind a PgBouncer that keeps prepared statements, with the settings of docs/how-to/pgbouncer.md.
 
 use serde_json::{Value, json};
 use sqlx::PgPool;

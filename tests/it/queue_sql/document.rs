@@ -4,7 +4,7 @@ use crate::app::TestDatabase;
 
 #[tokio::test]
 async fn every_word_of_the_schema_occurs_in_the_drawing() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/state-machine.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/queue-states.md");
     let text = std::fs::read_to_string(path).unwrap();
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
@@ -35,7 +35,7 @@ async fn every_word_of_the_schema_occurs_in_the_drawing() {
 #[test]
 fn every_statement_that_moves_jobs_occurs_in_the_document() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(root.join("docs/state-machine.md")).unwrap();
+    let text = std::fs::read_to_string(root.join("docs/reference/queue-states.md")).unwrap();
     for entry in std::fs::read_dir(root.join("crates/queue/src/sql")).unwrap() {
         let path = entry.unwrap().path();
         let sql = std::fs::read_to_string(&path).unwrap();

@@ -229,11 +229,11 @@ async fn every_tool_reaches_what_the_committed_matrix_says_and_nothing_else() {
         let live = cells.join(" | ");
         matrix.push_str(&format!("| {} | {} | {live} | 401 | 401 |\n", row.tool, row.whose));
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/mcp-matrix.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/mcp-matrix.md");
     let committed = std::fs::read_to_string(path).unwrap_or_default();
     let written = concat!(env!("CARGO_TARGET_TMPDIR"), "/mcp-matrix.md");
     std::fs::write(written, &matrix).unwrap();
-    assert!(committed == matrix, "docs/mcp-matrix.md says something else than {written}");
+    assert!(committed == matrix, "docs/reference/mcp-matrix.md says something else than {written}");
 }
 
 async fn stage() -> Stage {

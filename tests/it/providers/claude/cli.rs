@@ -10,7 +10,7 @@ use std::{
 
 use crate::needs::Need;
 
-/// The one place that names the version. What is known about it is in `docs/claude-cli.md`.
+/// The one place that names the version. What is known about it is in `docs/reference/claude-cli.md`.
 pub const VERSION: &str = "2.1.197";
 const PACKAGE: &str = "@anthropic-ai/claude-code";
 const NEED: Need = Need {
