@@ -22,6 +22,7 @@ mod demo;
 mod deploy;
 mod disk_full;
 mod doctor;
+mod documents;
 mod embedded;
 mod erased_files;
 mod erasure;

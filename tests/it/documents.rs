@@ -1,0 +1,125 @@
+//! The documents: their links, the tests that they name, and their length.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every document with its text.
+fn documents() -> Vec<(PathBuf, String)> {
+    let at_the_top = ["README.md", "ARCHITECTURE.md", "GUARANTEES.md", "CONTRIBUTING.md"];
+    let mut found: Vec<PathBuf> = at_the_top.iter().map(|name| root().join(name)).collect();
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension().and_then(|ending| ending.to_str()) {
+                _ if path.is_dir() => folders.push(path),
+                Some("md") => found.push(path),
+                _ => {}
+            }
+        }
+    }
+    found.into_iter().map(|path| (path.clone(), read(&path))).collect()
+}
+
+/// The lines outside of code blocks.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+/// The anchors of a document's headings, as GitHub makes them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = prose(text).filter(|line| line.starts_with('#'));
+    headings
+        .map(|heading| {
+            let heading = heading.trim_start_matches('#').trim().to_lowercase();
+            let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            kept.collect::<String>().replace(' ', "-")
+        })
+        .collect()
+}
+
+/// The targets of links: the text between `](` and `)`.
+fn links(text: &str) -> Vec<String> {
+    let text: String = prose(text).collect::<Vec<_>>().join("\n");
+    let behind = text.split("](").skip(1);
+    behind.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target.to_owned()).collect()
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() {
+    let mut broken = Vec::new();
+    let mut n_links = 0;
+    for (path, text) in documents() {
+        for link in links(&text) {
+            if link.contains("://") {
+                continue;
+            }
+            n_links += 1;
+            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let target = match file {
+                "" => path.clone(),
+                file => path.parent().unwrap().join(file),
+            };
+            let has_anchor = || anchors(&read(&target)).contains(anchor);
+            if !target.exists() || !(anchor.is_empty() || has_anchor()) {
+                broken.push(format!("{}: {link}", path.strip_prefix(root()).unwrap().display()));
+            }
+        }
+    }
+    assert!(n_links > 50, "{n_links}");
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn every_document_is_in_the_index() {
+    let index = root().join("docs/README.md");
+    let listed = links(&read(&index)).into_iter().map(|link| root().join("docs").join(link));
+    let listed: BTreeSet<PathBuf> = listed.filter_map(|path| path.canonicalize().ok()).collect();
+    let missing = documents().into_iter().map(|(path, _)| path.canonicalize().unwrap());
+    let missing: Vec<_> = missing
+        .filter(|path| path.starts_with(root().join("docs").canonicalize().unwrap()))
+        .filter(|path| !path.ends_with("docs/README.md") && !listed.contains(path))
+        .collect();
+    assert!(missing.is_empty(), "not in docs/README.md: {missing:?}");
+}
+
+#[test]
+fn readme_and_architecture_stay_short() {
+    for (name, max) in [("README.md", 200), ("ARCHITECTURE.md", 250)] {
+        let n_lines = read(&root().join(name)).lines().count();
+        assert!(
+            n_lines <= max,
+            "{name} has {n_lines} lines, {max} are the limit: move details to docs/"
+        );
+    }
+}
+
+/// As `tests/it/file.rs::test`.
+#[test]
+fn promises_and_requirements_name_tests_that_exist() {
+    for document in ["GUARANTEES.md", "docs/reference/requirements.md"] {
+        let text = read(&root().join(document));
+        let tests = text.split('`').filter(|part| part.starts_with("tests/it/"));
+        let named: Vec<_> = tests.filter_map(|part| part.split_once("::")).collect();
+        assert!(named.len() > 50, "{document} names {} tests", named.len());
+        for (file, test) in named {
+            let code = read(&root().join(file));
+            assert!(code.contains(&format!("fn {test}(")), "{document} names {file}::{test}");
+        }
+    }
+}
