@@ -13,11 +13,11 @@ use tracing_subscriber::{
 
 use crate::settings::Checks;
 
-/// From a claim's millisecond to a turn's hour.
+/// Buckets of all duration histograms: from a claim's millisecond to a turn's hour.
 const DURATION_BUCKETS_SECS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0];
 
-/// At ten thousand samples a second, half a megabyte.
+/// Interval at which samples are merged. At ten thousand samples a second, half a megabyte collects in it.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Deserialize)]
@@ -35,10 +35,11 @@ pub enum Format {
     Json,
 }
 
-/// sqlx logs parameters of a database URL that it does not know with their values, which may be secrets.
+/// Filter directive that silences sqlx about unknown parameters of a database URL: it logs their values, which may be
+/// secrets.
 const NO_CONNECT_PARAMETERS: &str = "sqlx_postgres::options::parse=off";
 
-/// What the process measures.
+/// Access to the metrics of the process.
 #[derive(Debug)]
 pub struct Telemetry {
     pub metrics: PrometheusHandle,
