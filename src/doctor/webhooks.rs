@@ -8,7 +8,8 @@ use crate::domain::webhooks::{self, Webhook};
 const CHECK: &str = "webhooks";
 const WHY: &str = "a system that waits to be told of the end of its tasks does not learn of it";
 
-/// Returns nothing without webhooks. Webhooks that a person disabled are not reported.
+/// Returns nothing without webhooks. A webhook that a person has disabled is reported only if deliveries to it had
+/// failed.
 pub(super) async fn examine(pool: &PgPool) -> Vec<Finding> {
     let webhooks = match webhooks::list(pool).await {
         Ok(webhooks) => webhooks,
