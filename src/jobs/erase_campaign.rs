@@ -87,7 +87,7 @@ async fn cancel_open(campaign_id: Uuid, run: &Run, services: &Services) -> Resul
     }
 }
 
-/// Erases the campaign's tool lines from the audit log. Returns the last line that was examined.
+/// Removes the texts of the campaign's agents from tool lines of the audit log. Returns the last line that was examined.
 async fn erase_tool_lines(campaign_id: Uuid, run: &Run) -> Result<i64, JobError> {
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     let line = erasures::line_before_first(&mut tx, campaign_id).await;
