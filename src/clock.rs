@@ -50,7 +50,7 @@ struct Bounds {
     at: i64,
 }
 
-/// How far two clocks drift apart in a second, in microseconds: twice the limit of NTP.
+/// Drift of two clocks per second, in microseconds: twice the limit of NTP.
 const DRIFT_PER_SEC: i64 = 1_000;
 
 /// Limit of a backward step that `now` waits out, in microseconds. After a larger step the clock was set, and `now`
@@ -95,7 +95,7 @@ impl Clock for SystemClock {
 }
 
 impl Bounds {
-    /// The best estimate: it takes the way there as half of the round trip.
+    /// Returns the best estimate: half of the round trip counts as the way there.
     fn middle(self) -> i64 {
         self.least + (self.most - self.least) / 2
     }
@@ -133,7 +133,7 @@ fn held(last: &AtomicI64, now: i64) -> i64 {
     taken.map_or_else(|last| last, |_| now)
 }
 
-/// Microseconds since the first call in this process.
+/// Returns the microseconds since the first call in this process.
 fn monotonic() -> i64 {
     i64::try_from(STARTED.elapsed().as_micros()).unwrap_or(i64::MAX)
 }

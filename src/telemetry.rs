@@ -61,7 +61,7 @@ pub fn init(config: &Config) -> Result<Telemetry, Error> {
     let filter = filter.add_directive(NO_CONNECT_PARAMETERS.parse().map_err(Error::Filter)?);
     let registry = tracing_subscriber::registry().with(filter);
     let mut layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    // Left alone on a terminal: the layer itself heeds NO_COLOR.
+    // On a terminal the layer itself decides, by NO_COLOR.
     if !std::io::stderr().is_terminal() {
         layer.set_ansi(false);
     }
@@ -91,7 +91,7 @@ impl Format {
     }
 }
 
-/// The process-wide metrics recorder. `metrics` allows one; later callers get a handle of the same.
+/// Returns the process-wide metrics recorder. `metrics` allows one; later callers get a handle of the same.
 fn recorder() -> Result<PrometheusHandle, Error> {
     static HANDLE: std::sync::Mutex<Option<PrometheusHandle>> = std::sync::Mutex::new(None);
     let mut slot = HANDLE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

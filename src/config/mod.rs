@@ -61,7 +61,7 @@ pub struct Service {
 }
 
 impl Config {
-    /// Provider and name of each credential.
+    /// Lists provider and name of each credential.
     pub fn logins(&self) -> impl Iterator<Item = (&str, &str)> {
         self.claude.credentials.iter().map(|login| ("claude", login.name.as_str()))
     }

@@ -122,12 +122,12 @@ impl Database {
     }
 }
 
-/// The newest migration that this binary knows.
+/// Returns the newest migration that this binary knows.
 pub fn newest_known() -> i64 {
     MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
 }
 
-/// The first migration that this binary knows. All later ones have greater versions.
+/// Returns the first migration that this binary knows. All later ones have greater versions.
 fn baseline() -> i64 {
     MIGRATOR.iter().map(|migration| migration.version).min().unwrap_or_default()
 }
@@ -173,7 +173,7 @@ async fn applied_in(pool: &PgPool) -> Result<BTreeSet<i64>, Error> {
     applied(&mut conn).await
 }
 
-/// The versions in the history. Fails if they belong to an older series.
+/// Reads the versions in the history. Fails if they belong to an older series.
 async fn applied(conn: &mut PgConnection) -> Result<BTreeSet<i64>, Error> {
     let exists = sqlx::query_scalar!(
         r#"select to_regclass('dalsegno.migrations') is not null as "exists!""#

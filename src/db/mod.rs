@@ -296,7 +296,7 @@ fn address(options: &PgConnectOptions, named_by: &str) -> String {
     }
 }
 
-/// The server's version as `server_version_num` gives it: 150018 is 15.18.
+/// Reads the server's version as `server_version_num` gives it: 150018 is 15.18.
 pub async fn server_version(pool: &PgPool) -> Result<u32, Error> {
     let number =
         sqlx::query_scalar!(r#"select current_setting('server_version_num') as "number!""#)

@@ -156,7 +156,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// The error for a pooler, or a missing one, that contradicts the setting.
+    /// Builds the error for a pooler, or a missing one, that contradicts the setting.
     fn contradiction(self) -> Error {
         match (self.setting, self.pooler) {
             (DIRECT_URL, _) => Error::DirectPooled,

@@ -89,7 +89,7 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
     findings
 }
 
-/// Findings for the checks that need an open database.
+/// Lists findings for the checks that need an open database.
 fn skipped(what: &str) -> [Finding; 5] {
     [
         ("version", WHY_VERSION),

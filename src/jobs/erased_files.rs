@@ -40,7 +40,7 @@ pub async fn sweep_erased(
     for erasure in &left {
         let removed = match sweep(services, erasure).await {
             Ok(removed) => removed,
-            // One that fails does not stop the others. The next round retries it.
+            // A failed erasure does not stop the others. The next round retries it.
             Err(error) => {
                 tracing::warn!(error = causes(&error), campaign.id = %erasure.campaign_id, "a folder of an erased campaign stays");
                 continue;

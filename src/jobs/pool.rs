@@ -54,7 +54,7 @@ impl Pool {
         }
     }
 
-    /// Jobs that a process runs at once with this configuration. 0: the process does not run this pool.
+    /// Returns the number of jobs that a process runs at once with this configuration. 0: it does not run this pool.
     pub fn slots(self, config: &Config) -> u32 {
         match self {
             Self::Turns => config.turns_slots,

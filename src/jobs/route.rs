@@ -54,7 +54,7 @@ impl<'a> Route<'a> {
         Self::of(services, agent, provider, &model, cancel).await
     }
 
-    /// May ask the provider for the model's window, so no transaction may be open.
+    /// Builds the route for a model. May ask the provider for its window, so no transaction may be open.
     pub(super) async fn of(
         services: &'a Services,
         agent: &Agent,
@@ -96,7 +96,8 @@ impl<'a> Route<'a> {
     }
 }
 
-/// Size at which the conversation continues in a new session, even if its window has room. `None`: no limit.
+/// Returns the size at which the conversation continues in a new session, even if its window has room. `None`: no
+/// limit.
 fn rotate_at_tokens(services: &Services, agent: &Agent) -> Option<u64> {
     let own = agent.rotate_at_tokens.and_then(|tokens| u64::try_from(tokens).ok());
     Some(own.unwrap_or(services.sessions.rotate_at_tokens)).filter(|tokens| *tokens > 0)

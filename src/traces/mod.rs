@@ -74,7 +74,7 @@ impl Traces {
         Ok(Self { orders: Some(Arc::new(orders)) })
     }
 
-    /// Says if a collector is configured, so that callers can skip making spans.
+    /// Returns true if a collector is configured. Callers skip making spans otherwise.
     pub fn are_wanted(&self) -> bool {
         self.orders.is_some()
     }

@@ -115,7 +115,7 @@ impl Sender {
         }
     }
 
-    /// Sends one request. An error has its text and says if a retry may succeed.
+    /// Sends one request. An error has its text, and true if a retry may succeed.
     async fn try_send(&self, body: String) -> Result<(), (String, bool)> {
         let sent = self.client.post(self.url.clone()).body(body).send().await;
         let answer = sent.map_err(|error| (error.without_url().to_string(), true))?;

@@ -43,7 +43,7 @@ pub(in crate::doctor) async fn budgets(config: &Config, pool: &PgPool) -> Option
     })
 }
 
-/// Models of Claude that the agent may call.
+/// Lists the models of Claude that the agent may call.
 fn models(config: &Config, agent: &Agent) -> Vec<String> {
     let usual =
         || (config.agents.provider == Provider::Claude).then(|| config.agents.model.clone());

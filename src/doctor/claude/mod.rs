@@ -47,7 +47,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Says if the agent runs on Claude, or falls back to it.
+/// Returns true if the agent runs on Claude, or falls back to it.
 fn uses(config: &Config, agent: &Agent) -> bool {
     let own = agent.provider.unwrap_or(config.agents.provider);
     let fallback = agent.fallback.as_ref().map(|fallback| fallback.provider);
@@ -111,7 +111,8 @@ fn logins(config: &Config) -> Vec<Finding> {
     logins.iter().map(finding).collect()
 }
 
-/// Says if the cause may be this shell: the service may have the variable or the permission that is missing here.
+/// Returns true if the cause may be this shell: the service may have the variable or the permission that is missing
+/// here.
 fn is_of_this_shell(error: &CredentialError) -> bool {
     match error {
         CredentialError::NoVariable { .. } => true,

@@ -19,7 +19,7 @@ use crate::{
 const CHECK: &str = "claude call";
 const WHY: &str = "only a call shows that a login is accepted, and that the model is there for it";
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Model without a configured one: cheap, and available to every credential.
+/// Default model: cheap, and available to every credential.
 const MODEL: &str = "claude-haiku-4-5";
 const ANSWER_MAX_CHARS: usize = 60;
 
@@ -55,7 +55,7 @@ pub async fn smoke(
     findings
 }
 
-/// Model of the first agent on Claude.
+/// Returns the model of the first agent on Claude.
 fn model(config: &Config) -> String {
     let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
     let users = catalogue.agents().filter(|agent| uses(config, agent));

@@ -19,7 +19,7 @@ use crate::{
     queue::{End, HandlerResult, JobError, Run},
 };
 
-/// Fraction of the room that is reserved for the coming turn, whose weight is unknown yet.
+/// Divisor of the room: this part is reserved for the coming turn, whose weight is unknown yet.
 const UPCOMING_DIVISOR: u64 = 10;
 
 /// Compacts a session ahead of time, or because a person asked for it. No turn waits for it.

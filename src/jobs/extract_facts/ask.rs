@@ -48,13 +48,13 @@ const PAUSE: Duration = Duration::from_secs(60);
 const TOKENS_PER_FACT: u64 = 150;
 /// Known facts that the model is shown. More would not help it to find duplicates.
 const MAX_KNOWN: i64 = 200;
-/// Fraction of the window for requests. Instructions, known facts and the answer need the rest.
+/// Divisor of the window: requests get this part. Instructions, known facts and the answer need the rest.
 const REQUESTS_DIVISOR: u64 = 3;
-/// Fraction of the window for known facts, at one token per byte: no text has more.
+/// Divisor of the window: known facts get this part, at one token per byte. No text has more.
 const KNOWN_DIVISOR: u64 = 8;
 
 impl Reader<'_> {
-    /// Tokens of the window for requests.
+    /// Returns the tokens of the window for requests.
     pub(super) fn room_tokens(&self) -> u64 {
         self.route.model_window_tokens / REQUESTS_DIVISOR
     }

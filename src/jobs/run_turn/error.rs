@@ -49,7 +49,7 @@ pub(super) struct Busy {
     pub(super) refusals: i32,
 }
 
-/// Wait until running turns have released their reservations.
+/// Wait for running turns to release their reservations.
 const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
 /// Wait before another look at the broken file of an agent or a node.

@@ -42,7 +42,7 @@ pub fn keep_after(n_times: u32) -> Option<Keep> {
     }
 }
 
-/// A refused conversation has to shrink by a tenth at least.
+/// Returns nine tenths of a refused size: the conversation has to shrink by a tenth at least.
 fn less(refused_tokens: u64) -> u64 {
     refused_tokens.saturating_mul(9) / 10
 }

@@ -33,7 +33,7 @@ use crate::{
     transcript::{Message, Role},
 };
 
-/// Wait until running turns have released their reservations.
+/// Wait for running turns to release their reservations.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Reserves what a turn has `spent` and its next call needs. Without a limit it makes no query.

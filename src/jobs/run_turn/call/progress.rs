@@ -54,7 +54,7 @@ pub struct Progress<'a> {
     writing: Option<Writing<'a>>,
 }
 
-/// Returns true if the output is stored.
+/// A write that is running. Its result is true if the output is stored.
 type Writing<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
 impl<'a> Progress<'a> {

@@ -12,7 +12,7 @@ use crate::{
 
 pub const FLAG: &str = "history_not_seen";
 
-/// Smaller histories cannot be told from noise in a count.
+/// Tokens of a history below which a count cannot show its loss.
 const HISTORY_MIN_TOKENS: u64 = 400;
 
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ pub fn judge(provider: &dyn Provider, opened: &OpenTurn, called: CallReport) -> 
 /// Returns the error for an answer without history. `None` if the counts include it, or cannot show it.
 fn doubt(opened: &OpenTurn, outcome: &Outcome) -> Option<Error> {
     let continued = outcome.conversation.as_deref()?;
-    // A summary by the provider is smaller than the history, and so is a count without missing tools.
+    // Counts are smaller than the history after a summary by the provider, and where tools were missing.
     let is_smaller = |flag: &Flag| {
         matches!(flag, Flag::Compacted | Flag::ServerMissing(_) | Flag::ToolMissing(_))
     };

@@ -45,7 +45,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Label for metrics.
+    /// Returns the label for metrics.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Done => "done",

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! call ──▶ words                                            the turn ends
-//!   ▲ └──▶ calls of tools ─▶ run one by one ────────┐
+//!   ▲ └──▶ calls of tools ─▶ run one by one ─────────┐
 //!   └── room · budget · cancellation requested? ◀────┘
 //! ```
 //!
