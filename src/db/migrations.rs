@@ -1,8 +1,8 @@
 //! Migrations: forward only, recorded in our own schema.
 //!
 //! An older binary runs on a newer schema, because deploys overlap: versions that this binary does not know are
-//! accepted. A version below the first file of this binary belongs to an older series of migrations. There is no
-//! upgrade from it, so such a database is refused.
+//! accepted. A version below the first file of this binary belongs to an older series of migrations. Such a database is
+//! refused, because it cannot be upgraded.
 //!
 //! Race: older binaries write meanwhile, and lock the same tables in another order. A migration is one transaction.
 //! When it cannot get a lock, it rolls back and is retried. It gives up before Postgres looks for deadlocks, which
