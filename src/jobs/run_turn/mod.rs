@@ -4,7 +4,7 @@
 //! load      task · campaign · agent · window          no transaction
 //! gate      cancelled? paused? busy?                  one of its own, where the turn may not begin
 //! begin     session → entries → outlook → budget      transaction A: turn, prompt, feed
-//!  (room)   fold older messages, begin again          no transaction; at most twice
+//!  (room)   fold older messages, begin again          no transaction; bounded by `make_space::keep_after`
 //! call      the provider                              no transaction; the feed gets what arrives
 //!  (rounds) tools, and the provider asked again       each with transactions of its own
 //! commit    answer, failure or interruption           transaction B: messages, posts shown, ledger, counters, task, feed, job
@@ -120,8 +120,9 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
     }
 }
 
-/// Begins, calls and commits. Begins again once if the estimate does not fit, and again with less history each time the
-/// provider refuses the conversation as too long ([`make_space::keep_after`]).
+/// Begins, calls and commits. Begins again if the estimate does not fit, and calls again if the provider refuses the
+/// conversation as too long. Each time less history is kept, three times at most for either reason
+/// ([`make_space::keep_after`]).
 async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
     let mut before = Before::default();
     loop {
