@@ -14,12 +14,12 @@ use crate::{
     traces::Traces,
 };
 
-/// Cheap to clone; the parts are shared.
+/// The parts that requests, jobs and tools share. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct App {
     pub config: Arc<Sections>,
     pub pool: PgPool,
-    /// For the transactions of requests; see [`App::places`].
+    /// Permits for the transactions of requests; see [`App::places`].
     pub places: Arc<Semaphore>,
     pub clock: Arc<dyn Clock>,
     pub agents: Arc<Library>,
@@ -30,15 +30,15 @@ pub struct App {
 }
 
 impl App {
-    /// Half of the connections. A transaction of a request may have to wait for the one of another system; the other half goes on
-    /// meanwhile.
+    /// Makes one permit for every two connections. A transaction of a request may wait for another system's
+    /// transaction; the other half of the connections stays free meanwhile.
     pub fn places(pool: &PgPool) -> Arc<Semaphore> {
         let n_connections = pool.options().get_max_connections() as usize;
         Arc::new(Semaphore::new((n_connections / 2).max(1)))
     }
 }
 
-/// The sections that requests are answered with.
+/// The configuration sections that requests need.
 #[derive(Debug)]
 pub struct Sections {
     pub tasks: tasks::Config,
@@ -50,7 +50,7 @@ pub struct Sections {
     pub webhooks: webhooks::Config,
     /// Provider and name of each credential.
     pub logins: Vec<(String, String)>,
-    /// Tasks that wait, over all campaigns; 0 is no limit.
+    /// Limit of waiting tasks over all campaigns. 0 disables it.
     pub max_waiting: u64,
     pub request_timeout_secs: u64,
 }

@@ -1,12 +1,13 @@
-//! Time. Everything but leases takes it from here; leases are measured by the database itself.
+//! The clock of this service: it follows the clock of the database. Leases alone are measured by the database itself.
 //!
-//! Rows are written by several processes on several hosts, and by statements that take the time of the database. So the clock of a
-//! process follows the database: it is measured at each connection of the pool and every 10 seconds, in all kinds of process. A process
-//! has one database, and therefore one such clock.
+//! Rows are written by several processes on several hosts, and by statements that use the database's time. So each
+//! process follows the clock of the database. It measures it at each connection of the pool and every 10 seconds. A
+//! process has one database, and therefore one such clock.
 //!
-//! A measurement bounds the difference of the two clocks by its round trip: the database has read its clock after the question was
-//! sent and before the answer arrived. Bounds of several measurements are intersected, so a slow answer changes nothing. A
-//! measurement outside of the bounds replaces them: the clock of the database was set, or another server has taken over.
+//! A measurement bounds the difference of the two clocks by its round trip: the database has read its clock after the
+//! question was sent and before the answer arrived. Bounds of several measurements are intersected, so a slow answer
+//! changes nothing. A measurement outside of the bounds replaces them: the clock of the database was set, or another
+//! server has taken over.
 //!
 //! A better measurement may lie a little before the one it replaces. Then the time stands still until it has caught up.
 
@@ -40,24 +41,25 @@ pub struct ManualClock {
     now: Arc<Mutex<DateTime<Utc>>>,
 }
 
-/// Where the time of the database may lie, in microseconds, beyond the monotonic clock of this process.
+/// Bounds of the database's time minus the monotonic clock of this process, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bounds {
     least: i64,
     most: i64,
-    /// When they were measured, by the monotonic clock.
+    /// Moment of the measurement, by the monotonic clock.
     at: i64,
 }
 
-/// How far two clocks drift apart in a second, in microseconds: twice the limit of NTP.
+/// Drift of two clocks per second, in microseconds: twice the limit of NTP.
 const DRIFT_PER_SEC: i64 = 1_000;
 
-/// A clock that goes back by less than this is waited for; one that goes back further was set. In microseconds.
+/// Limit of a backward step that `now` waits out, in microseconds. After a larger step the clock was set, and `now`
+/// follows it.
 const LONG_STEP: i64 = 5_000_000;
 
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 static BOUNDS: Mutex<Option<Bounds>> = Mutex::new(None);
-/// What was last answered, in microseconds.
+/// Last time that `now` returned, in microseconds.
 static LAST: AtomicI64 = AtomicI64::new(i64::MIN);
 
 /// Measures the clock of the database on a connection. The statement is a simple query, which is one round trip.
@@ -93,7 +95,7 @@ impl Clock for SystemClock {
 }
 
 impl Bounds {
-    /// Half of the round trip was the way there, as far as anybody can know.
+    /// Returns the best estimate: half of the round trip counts as the way there.
     fn middle(self) -> i64 {
         self.least + (self.most - self.least) / 2
     }
@@ -123,7 +125,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// The last answer again, where the time is a little before it.
+/// Returns `now`, or the last answer again where `now` is a little before it.
 fn held(last: &AtomicI64, now: i64) -> i64 {
     let taken = last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
         (now >= last || last.saturating_sub(now) >= LONG_STEP).then_some(now)
@@ -131,7 +133,7 @@ fn held(last: &AtomicI64, now: i64) -> i64 {
     taken.map_or_else(|last| last, |_| now)
 }
 
-/// Microseconds since this process first looked.
+/// Returns the microseconds since the first call in this process.
 fn monotonic() -> i64 {
     i64::try_from(STARTED.elapsed().as_micros()).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What all calls of other services have in common, whoever makes them.
+//! The HTTP client for calls of other services, and the waits that they ask for.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use reqwest::{
     redirect,
 };
 
-/// A server may ask for any wait; nothing is parked for a day because of it.
+/// Upper limit of a server's `Retry-After`: a server may name any wait, and a job should not be parked for a day.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// A client that follows no redirect: it calls whom it was told to call. `url` is where it will call, if that is one place.
+/// Builds a client that follows no redirects. `url` is the address of its calls, if there is only one.
 pub fn client(url: Option<&Url>) -> ClientBuilder {
-    // Fails where the process already has a provider, which is then used.
+    // Fails where the process already has a crypto provider, which is then used.
     _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .user_agent(concat!("dalsegno/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none());
     match url.map(Url::scheme) {
-        // Otherwise the client looks for the system's certificates, and fails in an image that has none.
+        // Without this the client looks for the system's certificates, and fails in an image without them.
         Some("http") => builder.tls_certs_only([]),
         _ => builder,
     }
 }
 
-/// How long the server asks to wait, up to an hour: in seconds, or until a date. The date is compared with the server's own
-/// clock, where it says the time; otherwise it is not used.
+/// Reads `Retry-After`, given in seconds or as a date, up to an hour. A date is compared with the server's own `Date`;
+/// without `Date` it is ignored.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse() {
@@ -44,7 +44,7 @@ fn date_of(headers: &HeaderMap, name: HeaderName) -> Option<DateTime<FixedOffset
     date(headers.get(name)?.to_str().ok()?)
 }
 
-/// `Sun, 22 Nov 2026 08:00:00 GMT`.
+/// Parses a date such as `Sun, 22 Nov 2026 08:00:00 GMT`.
 fn date(text: &str) -> Option<DateTime<FixedOffset>> {
     DateTime::parse_from_rfc2822(text.trim()).ok()
 }

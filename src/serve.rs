@@ -20,14 +20,14 @@ use crate::{
     worker::{self, Connections},
 };
 
-/// What is told to the person who started the service, once it can be used.
+/// The announcement to the person who started the service, once it is ready.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ready {
     pub version: &'static str,
     pub address: String,
     /// The configuration file; `None` without one.
     pub config: Option<String>,
-    /// Only of a private Postgres: with a given server nothing is kept on this machine.
+    /// Data folder of a private Postgres; `None` with a given server, which keeps nothing on this machine.
     pub data_dir: Option<String>,
     pub database: String,
 }
@@ -59,7 +59,7 @@ pub async fn serve(
     shutdown: Shutdown,
     announce: impl FnOnce(&Ready),
 ) -> Result<(), Error> {
-    // Before anything is opened: a service that cannot do its work does not start.
+    // Before anything is opened: a service with unusable settings does not start.
     let traces = Traces::start(&config.traces)?;
     let services =
         Services::build(&config, Arc::new(SystemClock), jobs::program(), traces.clone())?;
@@ -124,7 +124,7 @@ async fn run(
     Ok(upkeep?)
 }
 
-/// A pool without slots is left to processes of its own.
+/// Runs one pool. A pool without slots is left to separate worker processes.
 async fn work(
     config: &Config,
     shutdown: &Shutdown,
@@ -139,14 +139,14 @@ async fn work(
     Ok(())
 }
 
-/// Whichever part ends first, for whatever reason, ends the others: half a service looks healthy and is not.
+/// Starts the shutdown when `part` ends, for any reason. Half a service would look healthy.
 async fn ends_all<T>(shutdown: &Shutdown, part: impl Future<Output = T>) -> T {
     let ended = part.await;
     shutdown.soft.cancel();
     ended
 }
 
-/// Brings the schema up to date, or waits until somebody else has done so.
+/// Migrates the schema, or waits until another process has migrated it.
 async fn prepare_schema(config: &Config, database: &Database) -> Result<(), Error> {
     if config.database.migrate_on_start {
         return Ok(database.migrate().await?);

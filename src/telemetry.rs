@@ -13,11 +13,11 @@ use tracing_subscriber::{
 
 use crate::settings::Checks;
 
-/// From a claim's millisecond to a turn's hour.
+/// Buckets of all duration histograms: from a claim's millisecond to a turn's hour.
 const DURATION_BUCKETS_SECS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0];
 
-/// At ten thousand samples a second, half a megabyte.
+/// Interval at which samples are merged. At ten thousand samples a second, half a megabyte collects in it.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Deserialize)]
@@ -35,10 +35,11 @@ pub enum Format {
     Json,
 }
 
-/// sqlx logs parameters of a database URL that it does not know with their values, which may be secrets.
+/// Filter directive that silences sqlx about unknown parameters of a database URL: it logs their values, which may be
+/// secrets.
 const NO_CONNECT_PARAMETERS: &str = "sqlx_postgres::options::parse=off";
 
-/// What the process measures.
+/// Access to the metrics of the process.
 #[derive(Debug)]
 pub struct Telemetry {
     pub metrics: PrometheusHandle,
@@ -60,7 +61,7 @@ pub fn init(config: &Config) -> Result<Telemetry, Error> {
     let filter = filter.add_directive(NO_CONNECT_PARAMETERS.parse().map_err(Error::Filter)?);
     let registry = tracing_subscriber::registry().with(filter);
     let mut layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    // Left alone on a terminal: the layer itself heeds NO_COLOR.
+    // On a terminal the layer itself decides, by NO_COLOR.
     if !std::io::stderr().is_terminal() {
         layer.set_ansi(false);
     }
@@ -90,7 +91,7 @@ impl Format {
     }
 }
 
-/// The process-wide metrics recorder. `metrics` allows one; later callers get a handle of the same.
+/// Returns the process-wide metrics recorder. `metrics` allows one; later callers get a handle of the same.
 fn recorder() -> Result<PrometheusHandle, Error> {
     static HANDLE: std::sync::Mutex<Option<PrometheusHandle>> = std::sync::Mutex::new(None);
     let mut slot = HANDLE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -24,7 +24,7 @@ use crate::{
     traces::{self, Traces},
 };
 
-/// How long what runs beside the queue may take after its last job.
+/// Time that the tasks beside the queue have to end after the last job.
 const TIDY_LIMIT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum Error {
     Work { pool: &'static str, source: queue::WorkerError },
 }
 
-/// A process of its own: opens the database, works until the shutdown, closes it.
+/// Runs one pool in a process of its own: opens the database, works until the shutdown, closes it.
 pub async fn run(
     config: Config,
     telemetry: &Telemetry,
@@ -60,7 +60,8 @@ pub async fn run(
         return Err(Error::NoSlots { pool: pool.name() });
     }
     let config = Arc::new(config);
-    // First of all: a process that cannot do its work should not keep anybody waiting for its database.
+    // Before the database is opened: a process with unusable settings fails at once instead of waiting for its
+    // database.
     let traces = Traces::start(&config.traces)?;
     let services =
         Services::build(config.as_ref(), Arc::new(SystemClock), jobs::program(), traces.clone())?;
@@ -109,7 +110,7 @@ async fn join(
     Ok(closed?)
 }
 
-/// The parts that requests are answered with, once the database is open.
+/// Collects the parts that requests need, once the database is open.
 pub fn app(config: &Config, services: &Services, front: &Front, database: &Database) -> App {
     App {
         config: Arc::new(config.into()),
@@ -124,7 +125,7 @@ pub fn app(config: &Config, services: &Services, front: &Front, database: &Datab
     }
 }
 
-/// The connections of a worker on an open database.
+/// Builds the connections of a worker on an open database.
 pub fn connections(database: &Database) -> Connections {
     Connections {
         pool: database.pool.clone(),
@@ -133,7 +134,7 @@ pub fn connections(database: &Database) -> Connections {
     }
 }
 
-/// One pool on an open database, until the shutdown and the last end.
+/// Runs one pool on an open database, until the shutdown is requested and its last job has ended.
 pub async fn work(
     config: &Config,
     services: Arc<Services>,
@@ -153,7 +154,7 @@ pub async fn work(
         ..config.queue.clone()
     };
     let (registry, stop) = (jobs::registry(services.clone()), CancellationToken::new());
-    // What is due while a worker drains is for others, or for later.
+    // The scheduler stops when the drain begins: other processes, or the next start, fire what is due meanwhile.
     let soft = shutdown.soft.clone();
     // Pools of one process share their connections, and each has a listener of its own.
     let notices = Arc::new(Notices::default());
@@ -161,16 +162,16 @@ pub async fn work(
     let worked = queue::run_worker(settings, identity(), registry, connections, shutdown);
     let worked = Box::pin(worked);
     let tidied = async {
-        // One pool of a process is enough.
+        // Each of these tasks runs once per process, so one pool has it.
         match pool {
             Pool::Turns => {
                 let host = identity().host;
-                // Two that share a host may have folders of their own.
+                // Two processes on one host may have different data folders.
                 let place = format!("{host} {}", config.service.data_dir.display());
                 tokio::join!(
                     serve_turns(config, &services, database, endpoint, &stop),
                     jobs::end_lost_tasks(&services, database, &stop),
-                    // Where turns run are their files.
+                    // Files of sessions are on the hosts that run turns.
                     jobs::remove_old_folders(&services, database, &host, &stop),
                     jobs::remove_erased_files(&services, database, &place, &stop),
                 );
@@ -182,7 +183,7 @@ pub async fn work(
             }
         }
     };
-    // What waits for a database that is gone is dropped: it goes on with the next start.
+    // A task that still waits for a lost database is dropped. It goes on after the next start.
     let late = async {
         stop.cancelled().await;
         tokio::time::sleep(TIDY_LIMIT).await;
@@ -199,14 +200,14 @@ pub async fn work(
     worked.map_err(|source| Error::Work { pool: pool.name(), source })
 }
 
-/// Before a turn begins that could want it.
+/// Listens for tool calls of turns. Called before the first turn begins.
 async fn open_endpoint(services: &Services) -> Result<TcpListener, Error> {
     let listener = http::bind_turns().await.map_err(Error::Endpoint)?;
     services.endpoint.open(listener.local_addr().map_err(Error::Endpoint)?);
     Ok(listener)
 }
 
-/// Until the last turn has ended: one that is drained still uses its tools.
+/// Serves tool calls until the last turn has ended: a draining turn still uses its tools.
 async fn serve_turns(
     config: &Config,
     services: &Services,

@@ -47,13 +47,13 @@ pub struct Config {
     pub log: crate::telemetry::Config,
     pub traces: crate::traces::Config,
     pub shutdown: crate::shutdown::Config,
-    /// The file that was read; `None`: defaults, environment and flags alone.
+    /// The file that was read. `None` if only defaults, environment and flags apply.
     pub file: Option<PathBuf>,
-    /// Where secrets that the configuration only names are looked up, by whoever needs them.
+    /// The environment, in which components look up the secrets that the configuration refers to by name.
     pub environment: Environment,
 }
 
-/// What belongs to the process as a whole.
+/// Settings of the process as a whole.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
@@ -61,7 +61,7 @@ pub struct Service {
 }
 
 impl Config {
-    /// Provider and name of each.
+    /// Lists provider and name of each credential.
     pub fn logins(&self) -> impl Iterator<Item = (&str, &str)> {
         self.claude.credentials.iter().map(|login| ("claude", login.name.as_str()))
     }
@@ -182,7 +182,7 @@ impl Config {
         self.log.check(checks);
         self.traces.check(checks);
         self.shutdown.check(checks);
-        // Last: a pair is not worth a word where one of the two is wrong by itself.
+        // Last, so that a pair is checked only where each of the two values is valid.
         self.check_timeouts(checks);
     }
 
@@ -202,7 +202,7 @@ impl Config {
     }
 }
 
-/// Providers know nothing of the configuration, and name keys within their own section.
+/// Reports problems of a provider's section. Providers name keys within their own section only.
 fn check_provider(section: &str, problems: Vec<providers::Problem>, checks: &mut Checks<'_>) {
     for problem in problems {
         checks.fail(&format!("{section}.{}", problem.key), problem.message, problem.fix);

@@ -1,4 +1,4 @@
-//! The effective configuration with the origin of every value, secrets left out.
+//! The effective configuration with the origin of every value, without secrets.
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -14,7 +14,7 @@ pub struct Printed {
     pub origin: String,
 }
 
-/// Every key with its effective value. Problems are reported as by [`super::Config::load`].
+/// Lists every key with its effective value. Problems are reported as by [`super::Config::load`].
 pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<Printed>, Problems> {
     super::Config::load(environment, flags)?;
     let mut problems = Problems::default();
@@ -31,7 +31,7 @@ pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<Printed>, P
     Ok(printed.collect())
 }
 
-/// `require_key` is named like a secret and is none.
+/// Returns true for a boolean such as `require_key`, which is named like a secret.
 fn is_switch(value: &config::Value) -> bool {
     matches!(value.kind, config::ValueKind::Boolean(_))
 }

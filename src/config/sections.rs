@@ -1,4 +1,4 @@
-//! The sections that each component works with: components know their own sections and not the whole configuration.
+//! The sections for each component: components know their own sections instead of the whole configuration.
 
 use std::sync::Arc;
 

@@ -1,17 +1,17 @@
-//! Constraint names become words for the person who ran into them: here, and nowhere else.
+//! Messages for violated constraints: the one place that turns constraint names into texts for users.
 //!
-//! `tests/it/migrations.rs` holds this list against the constraints of the schema: one that is neither in
-//! `WORDS` nor in `INTERNAL` fails the build. Some are triggers, which report the name that a check would have.
+//! `tests/it/migrations.rs` compares this list with the constraints of the schema: one that is neither in `WORDS` nor
+//! in `INTERNAL` fails the build. Some are triggers, which report the name of a constraint.
 
-/// A mistake in somebody's input, found by the database.
+/// Invalid input that the database has refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserMistake {
     pub constraint: &'static str,
     pub message: &'static str,
 }
 
-/// Constraints that input can violate, with what to tell whoever sent it. Most bad input never gets here: the
-/// functions of the schema refuse it with a hint of their own.
+/// Constraints that input can violate, with the message for its author. The functions of the schema refuse most invalid
+/// input before, with a hint of their own.
 pub const WORDS: &[UserMistake] = &[
     UserMistake {
         constraint: "name_length",
@@ -156,7 +156,7 @@ pub const WORDS: &[UserMistake] = &[
     },
 ];
 
-/// Constraints that only our own code can violate; a violation is a bug, not a mistake of the user.
+/// Constraints that only our own code can violate. A violation is a bug.
 pub const INTERNAL: &[&str] = &[
     "campaign_users_campaign",
     "campaign_users_pkey",
@@ -399,7 +399,7 @@ pub const INTERNAL: &[&str] = &[
     "workers_slots_positive",
 ];
 
-/// What the user did wrong, if the error is about that.
+/// Finds the message for an error, if input has caused it.
 pub fn user_mistake(error: &sqlx::Error) -> Option<&'static UserMistake> {
     let constraint = error.as_database_error()?.constraint()?;
     WORDS.iter().find(|mistake| mistake.constraint == constraint)

@@ -1,12 +1,13 @@
 //! Migrations: forward only, recorded in our own schema.
 //!
-//! An older binary runs on a newer schema (deploys overlap), so versions that this binary does not know are
-//! not an error; versions that it knows and the database lacks are. A version below the first file of this binary belongs to an older
-//! series of migrations, which has no upgrade: such a database is refused.
+//! An older binary runs on a newer schema, because deploys overlap: versions that this binary does not know are
+//! accepted. A version below the first file of this binary belongs to an older series of migrations. Such a database is
+//! refused, because it cannot be upgraded.
 //!
-//! Race: older binaries write meanwhile, and take the same tables in another order. A migration is one transaction, of which nothing
-//! is left when it gives way, and is tried again. It gives way before Postgres looks for deadlocks, which would cost whoever looks
-//! first, and everybody who comes to a table after it waits no longer than it does.
+//! Race: older binaries write meanwhile, and lock the same tables in another order. A migration is one transaction.
+//! When it cannot get a lock, it rolls back and is retried. It gives up before Postgres looks for deadlocks, which
+//! could end the transaction of another process. Statements that queue behind it wait no longer than the migration
+//! itself.
 
 use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
@@ -23,15 +24,16 @@ use crate::causes::causes;
 /// Keeps the history out of `public._sqlx_migrations`, which belongs to the user's own project.
 const TABLE: &str = "dalsegno.migrations";
 
-/// How often a process that does not migrate looks whether somebody else has.
+/// Interval at which a process that does not migrate looks for the schema.
 const SCHEMA_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often a migration is tried while others have the tables that it wants, and the pause between two tries: a minute in all.
+/// Attempts of a migration while other transactions hold its tables, and the pause between two: a minute in all.
 const TRIES: u32 = 60;
 const TRY_PAUSE: Duration = Duration::from_millis(500);
-/// How long a migration waits for a lock: half of Postgres' own `deadlock_timeout`.
+/// Time that a migration waits for a lock: half of Postgres' own `deadlock_timeout`.
 const LOCK_TIMEOUT: &str = "set lock_timeout = '500ms'";
-/// For a migration with a `lock_timeout` of its own: whoever looks first for deadlocks is the one that is ended.
+/// For a migration with a `lock_timeout` of its own. The session that looks first for deadlocks is ended: it should be
+/// ours.
 const DEADLOCK_TIMEOUT: &str = "set deadlock_timeout = '100ms'";
 
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
@@ -62,9 +64,9 @@ pub enum MigrationState {
     },
 }
 
-/// Applies what is missing. Several processes may call it at once: sqlx holds an advisory lock meanwhile.
+/// Applies the pending migrations. Several processes may call it at once: sqlx holds an advisory lock meanwhile.
 ///
-/// Where nothing is missing it only reads: a standby refuses even `create schema if not exists`.
+/// Where none is pending it only reads: a standby refuses even `create schema if not exists`.
 pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
     super::require_supported_version(pool).await?;
     if is_applied(pool).await? {
@@ -73,7 +75,7 @@ pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
     let mut n_tries = 1;
     loop {
         match run(pool).await {
-            // Somebody else migrates, however long that takes.
+            // Another process holds the advisory lock and migrates: wait as long as it takes.
             Err(Error::MigrationState(error) | Error::Migrate(MigrateError::Execute(error)))
                 if met_others(&error) =>
             {
@@ -96,7 +98,7 @@ pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
 }
 
 impl Database {
-    /// Applies what is missing, past a transaction pooler: migrations use settings and a lock of their session.
+    /// Applies the pending migrations, past a transaction pooler: they use settings and a lock of their session.
     pub async fn migrate(&self) -> Result<(), Error> {
         match (self.pooler, &self.session_options) {
             (Pooler::None, _) => migrate(&self.pool).await,
@@ -120,17 +122,17 @@ impl Database {
     }
 }
 
-/// The newest migration that this binary knows.
+/// Returns the newest migration that this binary knows.
 pub fn newest_known() -> i64 {
     MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
 }
 
-/// The first migration that this binary knows. All later ones have greater versions.
+/// Returns the first migration that this binary knows. All later ones have greater versions.
 fn baseline() -> i64 {
     MIGRATOR.iter().map(|migration| migration.version).min().unwrap_or_default()
 }
 
-/// Every migration this binary knows, and whether it is applied.
+/// Lists the migrations of this binary, and if each is applied.
 pub async fn status(pool: &PgPool) -> Result<Vec<Step>, Error> {
     let applied = applied_in(pool).await?;
     let step = |migration: &sqlx::migrate::Migration| Step {
@@ -153,8 +155,8 @@ pub async fn migration_state(pool: &PgPool) -> Result<MigrationState, Error> {
     })
 }
 
-/// Comes back when everything this binary needs is there. A service brings it, or `dalsegno migrate up`; in a deploy, a worker of the
-/// new version may be there before either.
+/// Returns when all migrations of this binary are applied: by a service, or by `dalsegno migrate up`. In a deploy, a
+/// worker of the new version may start before either.
 pub async fn await_schema(pool: &PgPool) -> Result<(), Error> {
     super::require_supported_version(pool).await?;
     if let MigrationState::Pending { n_pending } = migration_state(pool).await? {
@@ -171,7 +173,7 @@ async fn applied_in(pool: &PgPool) -> Result<BTreeSet<i64>, Error> {
     applied(&mut conn).await
 }
 
-/// The versions in the history. Fails if they belong to an older series.
+/// Reads the versions in the history. Fails if they belong to an older series.
 async fn applied(conn: &mut PgConnection) -> Result<BTreeSet<i64>, Error> {
     let exists = sqlx::query_scalar!(
         r#"select to_regclass('dalsegno.migrations') is not null as "exists!""#
@@ -184,7 +186,7 @@ async fn applied(conn: &mut PgConnection) -> Result<BTreeSet<i64>, Error> {
     refuse_older(versions.into_iter().collect())
 }
 
-/// Refuses the history of an older series of migrations: no file leads from there to the present schema.
+/// Refuses the history of an older series of migrations: it has no upgrade to the present schema.
 fn refuse_older(applied: BTreeSet<i64>) -> Result<BTreeSet<i64>, Error> {
     let baseline = baseline();
     match applied.range(..baseline).next_back() {
@@ -195,7 +197,7 @@ fn refuse_older(applied: BTreeSet<i64>) -> Result<BTreeSet<i64>, Error> {
     }
 }
 
-/// All that this binary knows is applied, each as this binary has it. sqlx reports those that were edited.
+/// Returns true if all migrations of this binary are applied and unedited. sqlx reports edited ones when it runs.
 async fn is_applied(pool: &PgPool) -> Result<bool, Error> {
     if let MigrationState::Pending { .. } = migration_state(pool).await? {
         return Ok(false);
@@ -208,21 +210,22 @@ async fn is_applied(pool: &PgPool) -> Result<bool, Error> {
     Ok(!MIGRATOR.iter().any(is_edited))
 }
 
-/// On a connection of its own: after a failure sqlx leaves its advisory lock on it, which goes with the connection.
+/// Migrates on a connection of its own: after a failure sqlx leaves its advisory lock on it, and closing it frees the
+/// lock.
 async fn run(pool: &PgPool) -> Result<(), Error> {
     let mut conn = pool.acquire().await.map_err(|error| Error::Migrate(error.into()))?.detach();
     let ran = run_on(&mut conn).await;
-    // What was migrated is committed, however the connection ends.
+    // Applied migrations are committed, so an error of closing does not matter.
     let _ = conn.close().await;
     ran
 }
 
 async fn run_on(conn: &mut PgConnection) -> Result<(), Error> {
     conn.execute(LOCK_TIMEOUT).await.map_err(|error| Error::Migrate(error.into()))?;
-    // Postgres lets superusers say it, and those to whom it was granted.
+    // Superusers may set it, and roles with that right; without it the migration runs, too.
     let _ = conn.execute(DEADLOCK_TIMEOUT).await;
     match applied(conn).await {
-        // A role that may not read the history is refused by the migration, with the right that it lacks.
+        // A role that may not read the history gets a better error from the migration, which names the missing right.
         Err(Error::MigrationState(error)) if sqlstate(&error).as_deref() == Some("42501") => {}
         found => {
             found?;
@@ -231,7 +234,7 @@ async fn run_on(conn: &mut PgConnection) -> Result<(), Error> {
     MIGRATOR.run_direct(None, conn, false).await.map_err(Error::Migrate)
 }
 
-/// Whether it had to give way to somebody's locks: a deadlock, or a lock that did not come in time.
+/// Returns true if a lock of another transaction ended it: by a deadlock (40P01) or `lock_timeout` (55P03).
 fn met_others(error: &sqlx::Error) -> bool {
     matches!(sqlstate(error).as_deref(), Some("40P01" | "55P03"))
 }

@@ -1,7 +1,7 @@
-//! The way to Postgres: a given server, or the private one of a first run.
+//! The connection to Postgres: to a given server, or to the private one of a first run.
 //!
-//! Nothing here knows a table of the domain. `Database` owns the pool and, on a first run, the server process
-//! itself; closing it stops both in that order.
+//! This module knows no table of the domain. `Database` owns the pool and, on a first run, the server process. Closing
+//! it stops both, in that order.
 
 pub mod constraint;
 mod migrations;
@@ -42,18 +42,18 @@ use crate::{
     settings::{Checks, empty_as_none},
 };
 
-/// The setting of the way that most connections take.
+/// The setting with the address for most connections.
 pub const URL: &str = "database.url";
-/// The setting of the way past a transaction pooler.
+/// The setting with the address past a transaction pooler.
 pub const DIRECT_URL: &str = "database.direct_url";
 
-/// How long a connection may have been idle and is still used without asking.
+/// Idle time up to which a connection is used without a ping.
 const IDLE_UNTESTED: Duration = Duration::from_secs(1);
 
-/// How often the clock of the database is measured. Workers and services without any are alike in that.
+/// Interval at which every process measures the clock of the database.
 const CLOCK_PERIOD: Duration = Duration::from_secs(10);
 
-/// Closing takes a round trip; a connection that needs longer waits for something that may never come.
+/// Timeout of closing. It takes a round trip; a connection that needs longer may never close.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Deserialize)]
@@ -67,20 +67,20 @@ pub struct Config {
     pub max_connections: u32,
     pub acquire_timeout_secs: u64,
     pub connect_timeout_secs: u64,
-    /// Where `url` comes from, for messages. The private server has none.
+    /// Origin of `url`, for messages. Empty for the private server.
     #[serde(skip)]
     pub url_from: String,
     pub migrate_on_start: bool,
     pub embedded: embedded::Config,
 }
 
-/// An open way to Postgres.
+/// A connected database.
 pub struct Database {
     pub pool: PgPool,
-    /// For connections outside the pool.
+    /// Options for connections outside the pool.
     pub options: PgConnectOptions,
-    /// For connections that keep their session on the server, so that LISTEN, settings and locks of a session work: past the
-    /// pooler. `None` behind a transaction pooler without `database.direct_url`.
+    /// Options for connections that keep their session on the server, for LISTEN and for settings and locks of a
+    /// session. They lead past the pooler. `None` behind a transaction pooler without `database.direct_url`.
     pub session_options: Option<PgConnectOptions>,
     pooler: Pooler,
     server: Server,
@@ -88,26 +88,26 @@ pub struct Database {
     clock: DropGuard,
 }
 
-/// Whose server it is.
+/// The server, by its owner.
 #[derive(Debug)]
 enum Server {
     Given,
-    /// Started by us, stopped by us.
+    /// Started and stopped by this process.
     Private(Embedded),
     /// The private server of another process on this data folder.
     Visited(Attached),
 }
 
-/// What a process wants the private server for.
+/// The purpose for which a process opens the private server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// The service itself: it owns the data folder, or does not start.
+    /// The service: it owns the data folder, or does not start.
     Serve,
-    /// Anything beside it: the running server if there is one, else its own for as long as it takes.
+    /// A command: uses the running server, or starts one for as long as the command takes.
     Visit,
-    /// As `Visit`, but only where a database has been made before: a look makes nothing.
+    /// Like `Visit`, but only where a database exists: a read creates nothing.
     Look,
-    /// A worker: the running server, or nothing. Its own would lock the service out.
+    /// A worker: uses the running server, or fails. A server of its own would lock the service out.
     Join,
 }
 
@@ -205,7 +205,7 @@ impl Database {
                 Ok(database)
             }
             Err(error) => {
-                // The first error says more than one that follows from it.
+                // The first error says more than a later one of closing.
                 let _ = database.close().await;
                 Err(error)
             }
@@ -227,7 +227,7 @@ impl Database {
         }
     }
 
-    /// Where the data is, for people.
+    /// Describes the server to people.
     pub fn describe(&self) -> String {
         match &self.server {
             Server::Given => "the given PostgreSQL server".to_owned(),
@@ -239,7 +239,7 @@ impl Database {
     }
 }
 
-/// By hand: the options hold the password.
+/// Written by hand, because the options hold the password.
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Database").field("server", &self.server).finish_non_exhaustive()
@@ -278,7 +278,7 @@ impl Config {
     }
 }
 
-/// Where a server is, and which setting names it; never a password.
+/// Formats the address of a server and the setting that names it, without the password.
 fn address(options: &PgConnectOptions, named_by: &str) -> String {
     let (host, port) = (options.get_host(), options.get_port());
     let place = match options.get_socket() {
@@ -296,7 +296,7 @@ fn address(options: &PgConnectOptions, named_by: &str) -> String {
     }
 }
 
-/// The server's version as `server_version_num` gives it: 150018 is 15.18.
+/// Reads the server's version as `server_version_num` gives it: 150018 is 15.18.
 pub async fn server_version(pool: &PgPool) -> Result<u32, Error> {
     let number =
         sqlx::query_scalar!(r#"select current_setting('server_version_num') as "number!""#)
@@ -306,7 +306,7 @@ pub async fn server_version(pool: &PgPool) -> Result<u32, Error> {
     number.parse().map_err(|_| Error::ReadVersion(sqlx::Error::Decode(number.into())))
 }
 
-/// Whether new transactions can write: false on a standby that has not taken over, and with `default_transaction_read_only`.
+/// Returns true if new transactions can write. False on a standby, and with `default_transaction_read_only`.
 pub async fn is_writable(pool: &PgPool) -> Result<bool, Error> {
     sqlx::query_scalar!(
         r#"select not current_setting('transaction_read_only')::bool as "writable!""#
@@ -325,7 +325,7 @@ pub async fn require_supported_version(pool: &PgPool) -> Result<(), Error> {
     }
 }
 
-/// Measures the clock of the database until `closed`. After a failure the next time comes soon enough.
+/// Measures the clock of the database until `closed`. After a failure it waits for the next interval.
 async fn follow_clock(pool: PgPool, every: Duration, closed: CancellationToken) {
     let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -347,7 +347,7 @@ async fn follow_clock(pool: PgPool, every: Duration, closed: CancellationToken) 
 
 fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {
     let pool = PgPoolOptions::new()
-        // Asking a connection whether it lives costs as much as a statement. One that was used a moment ago does.
+        // Testing a connection costs as much as a statement. One that was used a moment ago is alive.
         .test_before_acquire(false)
         .before_acquire(|connection, facts| {
             Box::pin(async move {
@@ -362,10 +362,10 @@ fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {
     let pooler = config.pooler;
     pool.after_connect(move |connection, _| {
         Box::pin(async move {
-            // A setting would stick to a connection that other clients of a pooler use.
+            // Behind a transaction pooler, settings would stick to connections that other clients use.
             if pooler == Pooler::None {
-                // The statements of the queue are written for their generic plans; planning them anew, or
-                // compiling them, costs many times what running them does.
+                // The statements of the queue are written for generic plans: planning them for each call, or compiling
+                // them, costs many times their execution.
                 let settings = "set plan_cache_mode = force_generic_plan; set jit = off";
                 connection.execute(settings).await?;
             }

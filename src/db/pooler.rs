@@ -1,12 +1,12 @@
-//! Transaction poolers: PgBouncer from 1.21 that keeps prepared statements, and no other.
+//! Detection of transaction poolers. PgBouncer from 1.21 with prepared statements is the only one that is supported.
 //!
-//! sqlx sends Parse and Sync before Bind: a statement is prepared in one transaction and executed in the next, which a pooler may
-//! give to another connection of the server. PgBouncer from 1.21 on, with `max_prepared_statements`, prepares it there as well, and
-//! renames it. That name identifies it, in any state of its pool.
+//! sqlx sends Parse and Sync before Bind: a statement is prepared in one transaction and executed in the next, which a
+//! pooler may give to another server connection. PgBouncer from 1.21 on, with `max_prepared_statements`, prepares it
+//! there as well, and renames it. That name identifies PgBouncer, in any state of its pool.
 //!
-//! Every other transaction pooler is identified by its effect: two connections that are open at the same time meet the same session
-//! of the server, or one connection meets two. A server and a pooler in session mode never do that. Only what stands behind a pooler
-//! is asked so: a server that has read our startup parameters itself is known by them.
+//! Other transaction poolers are identified by their effect: two connections that are open at the same time share a
+//! session of the server, or one connection gets two sessions. A server, or a pooler in session mode, never does that.
+//! This test runs only behind a pooler: a server that has read our startup parameters itself is reached directly.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -17,13 +17,14 @@ use tokio::time::timeout;
 use super::CLOSE_LIMIT;
 use crate::causes::causes;
 
-/// How many connections ask for their session. One more than poolers behind one address, and two have the same pooler.
+/// Connections that compare their sessions: with up to three poolers behind one address, two of them have the same
+/// pooler.
 const N_ASKING: usize = 4;
 
-/// A pooler in session mode may have no connection left for that many.
+/// Timeout of the comparison: a pooler in session mode may have too few connections left for it.
 const ASKING_LIMIT: Duration = Duration::from_secs(2);
 
-/// The way from a client to the server: `database.pooler`.
+/// The kind of pooler before the server: `database.pooler`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pooler {
@@ -34,7 +35,8 @@ pub enum Pooler {
 }
 
 impl Pooler {
-    /// `extra_float_digits` stays in where there should be no pooler: PgBouncer refuses it, or drops it, and so identifies itself.
+    /// Removes `extra_float_digits` for PgBouncer. Without a pooler it stays: a PgBouncer refuses or drops it, and so
+    /// identifies itself.
     pub(super) fn prepare(self, options: PgConnectOptions) -> PgConnectOptions {
         match self {
             Self::None => options,
@@ -42,7 +44,7 @@ impl Pooler {
         }
     }
 
-    /// Checks that a connection, made with `options`, leads over the pooler that `database.pooler` says, or over none.
+    /// Checks that a connection, made with `options`, passes the pooler that `database.pooler` names, or none.
     pub(super) async fn is_as_configured(
         self,
         options: &PgConnectOptions,
@@ -59,7 +61,7 @@ impl Pooler {
         })
     }
 
-    /// PgBouncer refuses a startup parameter that goes to servers only.
+    /// Returns true if the error is PgBouncer's refusal of a startup parameter that is meant for servers.
     pub(super) fn is_contradicted_by(self, error: &sqlx::Error) -> bool {
         let words = error.as_database_error().map(|error| error.message());
         let is_parameter =
@@ -68,15 +70,15 @@ impl Pooler {
     }
 }
 
-/// Traits of the way to the server.
+/// Traits of a connection's path to the server.
 struct Traits {
-    /// The server knows our statement by a name that PgBouncer made up.
+    /// The server has our statement under a name that PgBouncer generated.
     renames: bool,
-    /// The server has read our startup parameters: no pooler has read them before.
+    /// The server has read our startup parameters, so the connection passes no pooler.
     is_direct: bool,
 }
 
-/// In a transaction, which PgBouncer refuses in its statement mode.
+/// Reads the traits. In a transaction, which PgBouncer refuses in its statement mode.
 async fn inspect(conn: &mut PgConnection) -> Result<Traits, sqlx::Error> {
     let mut tx = conn.begin().await?;
     let traits = sqlx::query_as!(
@@ -90,8 +92,8 @@ async fn inspect(conn: &mut PgConnection) -> Result<Traits, sqlx::Error> {
     Ok(traits)
 }
 
-/// Tells if sessions of the server change hands between transactions. False also where that cannot be found out: the error of the
-/// first lost statement then names `database.pooler`.
+/// Returns true if server sessions change hands between transactions. False also if that stays unknown: the error of
+/// the first lost statement then names `database.pooler`.
 async fn shares_sessions(options: &PgConnectOptions, conn: &mut PgConnection) -> bool {
     let mut others = Vec::new();
     let asked = timeout(ASKING_LIMIT, sessions_meet(options, conn, &mut others)).await;
@@ -106,7 +108,7 @@ async fn shares_sessions(options: &PgConnectOptions, conn: &mut PgConnection) ->
     false
 }
 
-/// `others` stay open meanwhile: a session that is over proves nothing.
+/// Compares the sessions of several connections. `others` stay open meanwhile: an ended session proves nothing.
 async fn sessions_meet(
     options: &PgConnectOptions,
     conn: &mut PgConnection,
@@ -127,8 +129,8 @@ async fn sessions_meet(
     Ok(false)
 }
 
-/// Asks for the session twice, and compares it with those of other connections. Twice in a row, for a pooler that takes turns among
-/// its connections of the server; others give the last one again, also to the next client.
+/// Returns true if the connection keeps a session that no other one had. It asks twice in a row, for poolers that
+/// rotate among their server connections. Other poolers reuse the last one, also for the next client.
 async fn is_alone(
     conn: &mut PgConnection,
     seen: &mut HashSet<String>,
@@ -137,7 +139,7 @@ async fn is_alone(
     Ok(first == session(conn).await? && seen.insert(first))
 }
 
-/// A session of the server, among those of all servers. A simple query, which needs no prepared statement.
+/// Identifies a session among those of all servers. A simple query, which needs no prepared statement.
 async fn session(conn: &mut PgConnection) -> Result<String, sqlx::Error> {
     let row = conn.fetch_one(sqlx::raw_sql(
         "select pid || ' ' || extract(epoch from backend_start) from pg_stat_activity where pid = pg_backend_pid()",
@@ -145,8 +147,8 @@ async fn session(conn: &mut PgConnection) -> Result<String, sqlx::Error> {
     row.await?.try_get(0)
 }
 
-/// A statement that another client has prepared, or that is not on the connection to which the pooler brought us; or a
-/// transaction in statement mode.
+/// Returns true for errors of transaction poolers: the statement was prepared by another client, is missing on this
+/// server connection, or the pooler refuses transactions (statement mode).
 fn is_lost_statement(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else { return false };
     let is_lost = error.code().is_some_and(|code| matches!(code.as_ref(), "26000" | "42P05"));

@@ -1,7 +1,7 @@
-//! The private server for one process: its own, or that of the service beside it.
+//! The private server for one process: started by it, or by the service beside it.
 //!
-//! A service's server lives as long as the service, so others attach to it. A command's ends with the command:
-//! nobody attaches to that one, everybody waits until the folder is free.
+//! A service's server lives as long as the service, so other processes attach to it. A command's server ends with the
+//! command: other processes wait until its folder is free.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::causes::causes;
 
-/// A command beside us holds the folder for about a second.
+/// Interval of attempts: another command holds the folder for about a second.
 const OCCUPIED_PAUSE: Duration = Duration::from_millis(100);
 
-/// Attaches or starts, waiting up to `start_timeout_secs` for a folder that is in use for a while only.
+/// Attaches or starts. Waits up to `start_timeout_secs` for a folder that is in use for a short time.
 pub(super) async fn open(
     config: &Config,
     purpose: Use,
@@ -66,8 +66,8 @@ async fn attach_or_start(
     }
 }
 
-/// A service waits for a command only: another service does not go away. A command waits for both, because a
-/// service that starts can be attached to soon.
+/// Returns true if waiting for the folder helps. A service waits only for commands: another service stays. A command
+/// waits for both, because it can soon attach to a starting service.
 fn passes(error: &embedded::Error, purpose: Use) -> bool {
     let embedded::Error::AlreadyRunning { holder, .. } = error else {
         return false;

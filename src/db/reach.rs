@@ -1,4 +1,5 @@
-//! Waiting for the server at the start, and looking at the way to it. What a start reads afterwards waits in the same way.
+//! Waiting for the server at the start, and checks of the pooler settings. Later steps of the start wait in the same
+//! way.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -12,28 +13,29 @@ use crate::{causes::causes, clock};
 
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
-/// One of the ways to the server, and the setting that it is about.
+/// A path to the server, and the setting that configures it.
 #[derive(Clone, Copy)]
 struct Way<'a> {
     setting: &'static str,
     options: &'a PgConnectOptions,
     pooler: Pooler,
-    /// The origin of its address, for messages.
+    /// Origin of its address, for messages.
     named_by: &'a str,
 }
 
-/// Why an attempt failed.
+/// Reason why an attempt failed.
 enum Failure<'a> {
-    /// Waiting does not help.
+    /// A retry does not help.
     Final(Error),
     Passing(Way<'a>, sqlx::Error),
-    /// The deadline came first.
+    /// The deadline came during the attempt.
     Late(Way<'a>),
 }
 
 impl Database {
-    /// Runs a step of the start, and again while the database breaks off: for `connect_timeout_secs`, as at the first connection. A step
-    /// that waits long for something else, such as the schema, begins that time anew. `is_away` tells errors that waiting may mend.
+    /// Runs a step of the start, with retries for `connect_timeout_secs` while the database is away. `is_away` tells
+    /// errors that waiting may solve. A step that waits long for something else, such as the schema, restarts that
+    /// time.
     pub async fn ride_out<E: From<Error> + StdError + 'static>(
         &self,
         config: &Config,
@@ -50,7 +52,7 @@ impl Database {
                 Some(Err(error)) if is_away(&error) => error,
                 Some(done) => return done,
             };
-            // A step that only waited for a connection has not waited for something else.
+            // A step that only waited for a connection does not restart the time.
             let longest = limit + Duration::from_secs(config.acquire_timeout_secs);
             if began.elapsed() >= longest {
                 deadline = None;
@@ -66,7 +68,7 @@ impl Database {
         }
     }
 
-    /// Connects outside the pool: the pool answers every failure alike, with a timeout that hides its cause.
+    /// Waits for the server. It connects outside the pool, whose timeout would hide the cause of a failure.
     pub(super) async fn wait_until_reachable(
         &self,
         config: &Config,
@@ -115,7 +117,7 @@ impl Database {
                 return Err(Failure::Final(Error::DirectElsewhere));
             }
         }
-        // It let us in, which is all that was asked. The pool measures its clock again.
+        // The server has accepted us. Errors of this measurement do not matter: the pool measures again.
         let _ = timeout_at(deadline, clock::follow_database(&mut conn)).await;
         let _ = timeout_at(deadline, conn.close()).await;
         Ok(())
@@ -123,7 +125,7 @@ impl Database {
 }
 
 impl<'a> Way<'a> {
-    /// A connection that leads over what the settings say.
+    /// Connects, and checks that the connection passes the pooler that the settings name.
     async fn connect(self, deadline: Instant) -> Result<PgConnection, Failure<'a>> {
         let mut conn = self.until(deadline, PgConnection::connect_with(self.options)).await?;
         let looked = self.pooler.is_as_configured(self.options, &mut conn);
@@ -154,7 +156,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// The pooler, or its lack, is not what the setting is for.
+    /// Builds the error for a pooler, or a missing one, that contradicts the setting.
     fn contradiction(self) -> Error {
         match (self.setting, self.pooler) {
             (DIRECT_URL, _) => Error::DirectPooled,
@@ -163,7 +165,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// The deadline may come in the middle of an attempt; what the one before met on this way says more.
+    /// Returns the last error on this path, if there is one: it says more than a timeout in the middle of an attempt.
     fn timed_out(self, last: Option<(&'static str, sqlx::Error)>) -> sqlx::Error {
         match last {
             Some((setting, error)) if setting == self.setting => error,
@@ -172,7 +174,7 @@ impl<'a> Way<'a> {
     }
 }
 
-/// The database and the start of its server: the same on every way to it, and another on a standby.
+/// Reads the database and the start time of its server: equal on every path to it, different on a standby.
 async fn location(conn: &mut PgConnection) -> Result<(DateTime<Utc>, String), sqlx::Error> {
     let row = sqlx::query!(
         r#"select pg_postmaster_start_time() as "started_at!", current_database()::text as "name!""#
@@ -181,7 +183,8 @@ async fn location(conn: &mut PgConnection) -> Result<(DateTime<Utc>, String), sq
     Ok((row.started_at, row.name))
 }
 
-/// Errors that waiting does not mend: wrong password, no such role or database, no such permission.
+/// Returns true for errors that waiting does not solve: a wrong password, an unknown role or database, a missing
+/// permission.
 fn is_refusal(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     code.is_some_and(|code| code.starts_with("28") || code == "3D000" || code == "42501")

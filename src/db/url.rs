@@ -1,4 +1,5 @@
-//! `database.url` and `database.direct_url`: what of them sqlx understands. Their values are secrets; only plain names are repeated.
+//! Parser of `database.url` and `database.direct_url`. Their values are secrets; messages repeat only plain names of
+//! parameters.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::PgConnectOptions;
@@ -31,7 +32,7 @@ const PARAMETERS: [&str; 18] = [
 pub(super) fn parse(setting: &'static str, url: &SecretString) -> Result<PgConnectOptions, Error> {
     let parse_error = |source| Error::ParseUrl { setting, source };
     let url = url.expose_secret();
-    // sqlx looks at everything but the scheme.
+    // sqlx ignores the scheme.
     if !url.starts_with("postgres:") && !url.starts_with("postgresql:") {
         return Err(parse_error(sqlx::Error::Configuration("another scheme".into())));
     }
@@ -56,7 +57,7 @@ fn unknown_parameters(url: &str) -> impl Iterator<Item = String> {
     let names = pairs.map(|pair| pair.split('=').next().unwrap_or(pair));
     let known = |name: &str| PARAMETERS.contains(&name) || name.starts_with("options[");
     names.filter(move |name| !known(name)).map(|name| {
-        // What stands behind a `?` in a password looks like a parameter, too.
+        // The text after a `?` in a password looks like a parameter, too.
         let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-'));
         if is_plain { format!("the parameter `{name}`") } else { "a parameter".to_owned() }
     })

@@ -1,21 +1,21 @@
-//! Cleaning of data files: rows that were deleted stay in them until then.
+//! Vacuum of all tables: deleted rows stay in data files until then.
 
 use sqlx::{AssertSqlSafe, Executor as _, PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
 
-/// What is done to each table.
+/// The kind of vacuum for each table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vacuum {
-    /// Removes dead rows from tables and indexes, beside readers and writers. Their bytes may stay in the unused part of a page until
-    /// something is written over them.
+    /// Removes dead rows from tables and indexes, beside readers and writers. Their bytes may stay in the unused part
+    /// of a page until it is overwritten.
     Plain,
-    /// Writes tables and indexes anew, and locks each of them meanwhile.
+    /// Rewrites tables and indexes, and locks each of them meanwhile.
     Full,
 }
 
-/// How far it came.
+/// The result of a vacuum.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Vacuumed {
     /// Tables that the role may not vacuum: it neither owns them nor has `MAINTAIN` on them (PostgreSQL 17).
@@ -29,8 +29,8 @@ impl Vacuumed {
     }
 }
 
-/// Vacuums all tables of the schema, and the statistics of the planner, which hold samples of values. On a connection of its own:
-/// a vacuum that is stopped goes on in the server until it has finished its table.
+/// Vacuums all tables of the schema, and the planner's statistics, which hold samples of values. It has a connection of
+/// its own: a stopped vacuum goes on in the server until it has finished its table.
 pub async fn vacuum(
     pool: &PgPool,
     mode: Vacuum,
@@ -40,7 +40,7 @@ pub async fn vacuum(
     conn.execute("set statement_timeout = 0").await.map_err(Error::Vacuum)?;
     let vacuumed = vacuum_all(&mut conn, mode, stop).await?;
     if !vacuumed.is_stopped {
-        // Behind a transaction pooler the session serves others afterwards.
+        // Behind a transaction pooler other clients use the session afterwards.
         conn.execute("reset statement_timeout").await.map_err(Error::Vacuum)?;
     }
     Ok(vacuumed)
@@ -57,7 +57,7 @@ async fn vacuum_all(
             vacuumed.forbidden.push(table);
             continue;
         }
-        // Only names of the catalog, quoted by the server, are put into the statement.
+        // Only names of the catalog, quoted by the server, get into the statement.
         let statement = AssertSqlSafe(format!("vacuum ({}) {table}", mode.options()));
         match stop.run_until_cancelled(conn.execute(sqlx::raw_sql(statement))).await {
             Some(done) => done.map(drop).map_err(Error::Vacuum)?,
@@ -70,7 +70,8 @@ async fn vacuum_all(
     Ok(vacuumed)
 }
 
-/// Quoted names, with whether the role may vacuum them. The statistics come last: vacuuming a table with `ANALYZE` replaces its own.
+/// Lists quoted table names, and if the role may vacuum each. The statistics come last, because each `ANALYZE` replaces
+/// a table's own.
 async fn tables(conn: &mut PgConnection) -> Result<Vec<(String, bool)>, Error> {
     sqlx::query!(
         r#"select c.oid::regclass::text as "table!",

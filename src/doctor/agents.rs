@@ -1,4 +1,4 @@
-//! The files of agents, skills and nodes, and of the templates of flows.
+//! Checks of the files of agents, skills, nodes and flow templates.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn broken(problems: &Problems) -> Finding {
     Finding::fail(CHECK, what, WHY, "mend the files, then dalsegno agent check")
 }
 
-/// Whether an agent could go around its own tools and be an operator.
+/// Checks if agents could call the API as an operator, around their own tools.
 fn reach(config: &Config, catalogue: &Catalogue) -> Option<Finding> {
     let able = catalogue.agents().filter(|agent| agent.grants.may_ask_this_machine());
     let names: Vec<&str> = able.map(|agent| agent.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Models whose provider refuses calls for now.
+//! Check for models whose provider refuses calls for now.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;

@@ -1,4 +1,4 @@
-//! The nightly cleanup: whether it still comes through.
+//! Check that the nightly cleanup still succeeds.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgPool;
@@ -12,7 +12,7 @@ use crate::domain::{
 const CHECK: &str = "cleanup";
 const WHY: &str =
     "without it conversations stay for ever that were promised to be gone, and the database grows";
-/// A day, and time for a long run and for a late one.
+/// Age of the last success that is reported: a day, and time for a long run and a late start.
 const OVERDUE: TimeDelta = TimeDelta::hours(26);
 
 pub(super) async fn examine(pool: &PgPool, now: DateTime<Utc>) -> Finding {
@@ -41,7 +41,7 @@ fn judge(nightly: &Schedule, last: Option<DateTime<Utc>>, now: DateTime<Utc>) ->
         Some(last) => format!("it last went through at {} UTC", last.format("%F %T")),
         None => "it has never gone through".to_owned(),
     };
-    // Of one that was never there, its schedule says how long it could have been.
+    // Where it has never succeeded, the age counts from the schedule's creation.
     let since = last.unwrap_or(nightly.created_at);
     match now - since <= OVERDUE {
         true => Finding::ok(CHECK, what, WHY),

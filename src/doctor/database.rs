@@ -1,4 +1,4 @@
-//! The database: server binaries, reachability, version, schema, clock, connections.
+//! Checks of the database: server binaries, reachability, version, schema, clock, connections, plans.
 
 use std::error::Error;
 
@@ -24,7 +24,7 @@ const WHY_CLOCK: &str =
 const WHY_CONNECTIONS: &str = "a process that finds no free connection stops claiming work";
 const WHY_PLANS: &str = "the statements of the queue are written for generic plans; planning each of them anew costs many times more";
 
-/// A difference that does not mislead people who compare logs with data.
+/// Largest clock difference that is accepted; a larger one misleads people who compare logs with data.
 const MAX_SKEW_MS: i64 = 1_000;
 
 pub(super) async fn examine(
@@ -34,7 +34,7 @@ pub(super) async fn examine(
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut own = config.database.clone();
-    // A diagnosis downloads nothing.
+    // A diagnosis does not download binaries.
     own.embedded.fetch = false;
     if config.database.url.is_none() {
         findings.push(binaries(&config.database.embedded).await);
@@ -45,7 +45,7 @@ pub(super) async fn examine(
             return findings;
         }
     }
-    // A diagnosis should not wait a minute for a server that start-up would wait for.
+    // Start-up waits up to a minute for a server; a diagnosis should not.
     own.connect_timeout_secs = own.connect_timeout_secs.min(3);
     match Database::open(&own, Use::Look, stop).await {
         Ok(database) => {
@@ -89,7 +89,7 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
     findings
 }
 
-/// What would have been looked at inside of the database.
+/// Lists findings for the checks that need an open database.
 fn skipped(what: &str) -> [Finding; 5] {
     [
         ("version", WHY_VERSION),
@@ -153,7 +153,7 @@ async fn version(pool: &PgPool) -> Finding {
     }
 }
 
-/// `number` as `server_version_num` has it.
+/// Judges a version; `number` is `server_version_num`.
 fn judge_version(number: u32) -> Finding {
     let (major, minor) = (number / 10_000, number % 10_000);
     let what = format!("PostgreSQL {major}.{minor}");
@@ -203,7 +203,7 @@ async fn skew(pool: &PgPool, clock: &dyn Clock) -> Finding {
             Ok(theirs) => theirs,
             Err(error) => return unreadable("clock", &error, WHY_CLOCK),
         };
-    // The answer was made somewhere between the two readings of our clock; the middle is the best guess.
+    // The database has read its clock between our two readings, so their middle is compared.
     let ours = before + (clock.machine_now() - before) / 2;
     let skew_ms = (theirs - ours).num_milliseconds();
     let what = format!("{} ms between this machine and the database", skew_ms.abs());
@@ -241,7 +241,7 @@ async fn connections(config: &Config, pool: &PgPool) -> Finding {
     }
 }
 
-/// Each connection is set up for it, but for those that a pooler shares.
+/// Checks the planner settings. The service sets them on each of its connections, except those that a pooler shares.
 async fn plans(pool: &PgPool) -> Finding {
     const CHECK: &str = "plans";
     let row = sqlx::query!(

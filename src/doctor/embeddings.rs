@@ -1,4 +1,4 @@
-//! What it takes to find by meaning, where that is on.
+//! Check of search by meaning, where `memory.embeddings_model` is set.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::{causes::causes, config::Config, domain::search, providers::ollama::E
 const CHECK: &str = "embeddings";
 const WHY: &str = "memory.embeddings_model is set, and without pgvector and the model memories are searched by words alone";
 
-/// A model that is not in memory yet is loaded by the question; a diagnosis should end, too.
+/// Timeout of the probe: it may have to load the model into memory first.
 const LOAD_LIMIT: Duration = Duration::from_secs(60);
 
-/// Nothing where it is off.
+/// Returns nothing where embeddings are off.
 pub(super) async fn examine(config: &Config, pool: &PgPool) -> Option<Finding> {
     let model = config.memory.embeddings_model()?;
     Some(match search::is_comparable(pool).await {

@@ -9,7 +9,7 @@ pub struct Finding {
     pub status: Status,
     pub what: String,
     pub why: &'static str,
-    /// The command, or the sentence, that mends it. Empty when nothing is to be mended.
+    /// The command, or the sentence, that solves the problem. Empty without a problem.
     pub mend: String,
 }
 

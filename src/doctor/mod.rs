@@ -1,7 +1,7 @@
-//! What is wrong with this installation, and the command that mends it.
+//! `dalsegno doctor`: problems of this installation, and the commands that solve them.
 //!
-//! Each check yields findings; a check that cannot run because an earlier one failed says so instead of
-//! guessing. The list grows with the service: a new component brings its checks here.
+//! Each check yields findings. A check that cannot run because an earlier one failed is reported as skipped. A new
+//! component adds its checks here.
 
 mod agents;
 mod busy;
@@ -26,7 +26,7 @@ use crate::{
     settings::{Environment, Flags},
 };
 
-/// Runs every check, or those that come before `stop`.
+/// Runs all checks. Checks of the database end at `stop`.
 pub async fn examine(
     environment: &Environment,
     flags: &Flags,
@@ -51,7 +51,7 @@ pub async fn examine(
     findings
 }
 
-/// Makes one real call on each login. `guard` is one of our binaries.
+/// Makes one real call with each credential. `guard` is the path of one of our binaries.
 pub async fn smoke(
     environment: &Environment,
     flags: &Flags,
@@ -61,7 +61,7 @@ pub async fn smoke(
 ) -> Vec<Finding> {
     match Config::load(environment, flags) {
         Ok(config) => claude::smoke(&config, clock, guard, stop).await,
-        // The examination has said so.
+        // `examine` has reported the problems.
         Err(_) => Vec::new(),
     }
 }

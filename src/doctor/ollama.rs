@@ -1,4 +1,4 @@
-//! Ollama: the server, and the models that agents name. Nothing is said where no agent runs there.
+//! Checks of Ollama: the server, and the models that agents name. Without agents on Ollama there are no findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,18 +18,18 @@ const WHY: &str = "turns on Ollama are calls to the server at ollama.base_url";
 const MODEL: &str = "ollama model";
 const WHY_MODEL: &str = "a turn fails if its model is not pulled, cannot call the tools of its agent, or has too small a window";
 
-/// A diagnosis should end: it waits no longer than this for each answer.
+/// Timeout for each answer, so that a diagnosis ends.
 const PATIENCE_SECS: u64 = 10;
 
-/// The agents that call a model.
+/// Names of the agents that use a model.
 type Users<'a> = BTreeSet<&'a str>;
 
-/// A model that is called, and what for.
+/// A model that agents use, and their requirements.
 #[derive(Default)]
 struct Wanted<'a> {
     users: Users<'a>,
     with_tools: Users<'a>,
-    /// The widest window that one of their files names.
+    /// The widest window that an agent's file asks for, and that agent.
     window: Option<(i64, &'a str)>,
 }
 
@@ -105,7 +105,7 @@ fn judge(config: &Config, name: &str, wanted: &Wanted<'_>, model: ModelSummary) 
     Finding::ok(MODEL, what, WHY_MODEL)
 }
 
-/// By name: the models of agents on Ollama, of those that go there when their provider fails, and of their summaries.
+/// Collects the models to check: those of agents on Ollama, of fallbacks to Ollama, and of their summaries.
 fn models<'a>(config: &'a Config, catalogue: &'a Catalogue) -> BTreeMap<&'a str, Wanted<'a>> {
     let mut models: BTreeMap<&str, Wanted<'_>> = BTreeMap::new();
     let usual = (config.agents.provider == Provider::Ollama).then_some(&*config.agents.model);

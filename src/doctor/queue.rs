@@ -1,4 +1,4 @@
-//! The queue: workers, notifications, dead letters, whatever keeps it from being cleaned up.
+//! Checks of the queue: workers, notifications, dead letters, holds, and transactions that block its cleanup.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ const WHY_TRANSACTIONS: &str = "an open transaction keeps ended jobs from being 
 const WHY_WRITERS: &str = "whoever follows a task is told nothing that is newer than a transaction that has written and is still open";
 
 const NOTIFICATION_PATIENCE: Duration = Duration::from_secs(3);
-/// Dumps take minutes; what is older was usually forgotten.
+/// Age of a transaction that is reported. Dumps take minutes; older transactions were usually forgotten.
 const OLD_TRANSACTION_SECS: f64 = 600.0;
-/// Our own write for milliseconds.
+/// Age of a writing transaction that is reported. Ours last milliseconds.
 const OLD_WRITER_SECS: f64 = 180.0;
 
 pub(super) async fn examine(database: &Database) -> Vec<Finding> {

@@ -1,4 +1,5 @@
-//! The rights of the role: can it change what has to stay, and can it remove what has to go?
+//! Checks of the database role: it must not change the ledger and the audit log, but must be able to remove expired
+//! rows.
 
 use sqlx::PgPool;
 
@@ -30,7 +31,7 @@ pub(super) async fn examine(config: &Config, pool: &PgPool) -> Finding {
     }
 }
 
-/// Shows the public key.
+/// Checks the key that signs receipts of erasures, and shows its public half.
 pub(super) fn key(config: &Config) -> Finding {
     let path = config.erasures.key_file(&config.service.data_dir);
     match Key::open(&path) {

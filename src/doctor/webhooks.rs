@@ -1,4 +1,4 @@
-//! Webhooks: whether everybody who wants to be told is.
+//! Check for webhooks whose deliveries fail.
 
 use sqlx::PgPool;
 
@@ -8,7 +8,8 @@ use crate::domain::webhooks::{self, Webhook};
 const CHECK: &str = "webhooks";
 const WHY: &str = "a system that waits to be told of the end of its tasks does not learn of it";
 
-/// Nothing where there is no webhook. One that somebody has disabled by hand is no news.
+/// Returns nothing without webhooks. A webhook that a person has disabled is reported only if deliveries to it had
+/// failed.
 pub(super) async fn examine(pool: &PgPool) -> Vec<Finding> {
     let webhooks = match webhooks::list(pool).await {
         Ok(webhooks) => webhooks,

@@ -1,4 +1,4 @@
-//! Adds the task that a schedule asks for, in the transaction that ends the job: once for each moment.
+//! Handler that adds the task of a schedule, in the transaction that ends the job: once per moment.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Does something with all tasks that match a filter, in short transactions: a long one would hold up every turn whose task it has
-//! touched. Tasks that wait are cancelled together, others one by one.
+//! Handler of bulk actions: cancels or retries all tasks that match a filter. It uses short transactions, because a
+//! long one would block every turn whose task it has touched. Waiting tasks are cancelled in batches, others one by
+//! one.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::{
     queue::{CommitError, End, HandlerResult, JobError, Run, Stop},
 };
 
-/// How many tasks are looked up at once.
+/// Tasks of one page.
 const PAGE: i64 = tasks::BATCH;
 
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +76,7 @@ async fn carry_out(run: &Run, services: &Services, job: &CarryOut) -> Result<End
     Ok(end)
 }
 
-/// Cancels what can be cancelled together, and gives the rest.
+/// Cancels the tasks that can be cancelled in one statement, and returns the others.
 async fn together(
     run: &Run,
     services: &Services,
@@ -101,7 +102,7 @@ async fn with_task(
     let mut tx = begin(run.pool()).await?;
     match bulk_actions::step(&mut tx, action, task_id, services.clock.now()).await {
         Ok(()) => Ok(commit(tx).await?),
-        // Ended, tried again or gone since it was looked up.
+        // The task has ended, was retried or removed since the page was read.
         Err(bulk_actions::Error::Task(error))
             if matches!(error.class().kind, Kind::Conflict | Kind::NotFound) =>
         {

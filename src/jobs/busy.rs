@@ -1,4 +1,4 @@
-//! Providers that take no calls for now, as operators see them.
+//! Metrics of providers that refuse calls for now.
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 use sqlx::PgPool;
@@ -12,7 +12,7 @@ use crate::{
 const REFUSALS: &str = "dalsegno_provider_refusals_total";
 const LONGEST_WAIT: &str = "dalsegno_provider_busy_longest_wait_seconds";
 
-/// Describes the metrics and begins all of them.
+/// Describes the metrics and starts each at 0.
 pub fn describe() {
     let words = "Calls that a provider did not take because it is busy or a limit is used up.";
     describe_counter!(REFUSALS, Unit::Count, words);
@@ -29,7 +29,7 @@ pub(super) fn count(provider: &str) {
     counter!(REFUSALS, "provider" => provider.to_owned()).increment(1);
 }
 
-/// Measures the longest wait of a task.
+/// Publishes the longest time that a task has waited for its provider.
 pub async fn publish(pool: &PgPool, clock: &dyn Clock) {
     let now = clock.now();
     match tasks::longest_busy_since(pool, now).await {

@@ -1,6 +1,7 @@
-//! What this process has learnt about the models' tokenisers, for sessions that have learnt nothing yet.
+//! Calibrations that this process has learnt, by model, for sessions without one of their own.
 //!
-//! The truth is on each session's row. This is a first guess that is better than none, and lost with the process.
+//! Each session's row has its own calibration, which takes precedence. This one is a first guess, and is lost with the
+//! process.
 
 use std::{
     collections::HashMap,
@@ -9,7 +10,7 @@ use std::{
 
 use crate::context::Calibration;
 
-/// By provider and model. Names come from agents' files, so there are few.
+/// Calibrations by provider and model. Names come from agents' files, so there are few.
 #[derive(Debug, Default)]
 pub struct Calibrations(Mutex<HashMap<(String, String), Calibration>>);
 

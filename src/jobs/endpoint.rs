@@ -1,11 +1,11 @@
-//! Where the children of this process's turns reach their tools.
+//! The address at which child processes of turns reach their tools.
 
 use std::{
     net::SocketAddr,
     sync::{Mutex, PoisonError},
 };
 
-/// Known once the process serves them. The last worker of a process counts.
+/// Empty until the process serves tools. With several workers in a process, the last one's address counts.
 #[derive(Debug, Default)]
 pub struct Endpoint(Mutex<Option<SocketAddr>>);
 

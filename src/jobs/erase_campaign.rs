@@ -1,6 +1,8 @@
-//! Erases a campaign: waits until nothing of it runs, then takes everything out in short transactions.
+//! Handler that erases a campaign: cancels its tasks, waits until none runs, then removes its rows in short
+//! transactions.
 //!
-//! Each finds what is left, so the job goes on wherever it comes again, and two that run by mistake do no harm.
+//! Each transaction looks for rows that are left. So the job continues after any stop, and two concurrent runs do no
+//! harm.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,9 +19,10 @@ use crate::{
     queue::{End, HandlerResult, JobError, Run, Until},
 };
 
-/// A turn that was told to stop ends within seconds; its worker may be gone, though, and then a lease has to run out.
+/// Wait between two checks for running turns. A cancelled turn ends within seconds; the lease of a lost worker has to
+/// expire.
 const WAIT: Duration = Duration::from_secs(5);
-/// Between two transactions, for everybody else.
+/// Pause between two transactions, for other work on the database.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) async fn run(
@@ -61,7 +64,7 @@ async fn receipt(campaign_id: Uuid, run: &Run) -> Result<Erasure, JobError> {
     Ok(receipt)
 }
 
-/// Together what can be cancelled together, and the rest one by one, each in a transaction of its own.
+/// Cancels the open tasks: in batches where that is possible, the others one by one, each in its own transaction.
 async fn cancel_open(campaign_id: Uuid, run: &Run, services: &Services) -> Result<(), JobError> {
     let mut before = None;
     erasures::at_step(run.pool(), campaign_id, None).await.map_err(JobError::retry)?;
@@ -84,7 +87,7 @@ async fn cancel_open(campaign_id: Uuid, run: &Run, services: &Services) -> Resul
     }
 }
 
-/// Gives the last line that was looked at.
+/// Removes the texts of the campaign's agents from tool lines of the audit log. Returns the last line that was examined.
 async fn erase_tool_lines(campaign_id: Uuid, run: &Run) -> Result<i64, JobError> {
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     let line = erasures::line_before_first(&mut tx, campaign_id).await;
@@ -102,8 +105,8 @@ async fn erase_tool_lines(campaign_id: Uuid, run: &Run) -> Result<i64, JobError>
     }
 }
 
-/// Ends the removal, signs the receipt, and cleans the data files where the role may. A job that looks at an erasure again, after an
-/// upgrade for example, vacuums only if it has removed something.
+/// Ends the removal, signs the receipt, and vacuums the tables where the role may. A repeated run, after an upgrade for
+/// example, vacuums only if it has removed rows or no vacuum was recorded.
 async fn end(before: &Erasure, line: i64, run: &Run, services: &Services) -> Result<End, JobError> {
     let campaign_id = before.campaign_id;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
@@ -134,7 +137,8 @@ async fn end(before: &Erasure, line: i64, run: &Run, services: &Services) -> Res
     Ok(end)
 }
 
-/// Says whether all tables were vacuumed. A role that may not leaves it to autovacuum and to the owner, and so does a failure.
+/// Returns true if all tables were vacuumed. After a failure, or without the right, autovacuum and the owner do it
+/// later.
 async fn vacuum(run: &Run) -> Result<bool, JobError> {
     let vacuumed = match db::vacuum(run.pool(), Vacuum::Plain, run.cancel()).await {
         Ok(vacuumed) => vacuumed,
@@ -161,7 +165,7 @@ async fn pause(run: &Run) {
     run.cancel().run_until_cancelled(tokio::time::sleep(PAUSE)).await;
 }
 
-/// A worker that goes down gives the job back, and burns no attempt.
+/// A worker that shuts down returns the job, which uses no attempt.
 fn stop_if_told(run: &Run) -> Result<(), JobError> {
     match run.cancel().is_cancelled() {
         true => Err(JobError::retry("it was told to stop between two transactions")),

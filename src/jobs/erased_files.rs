@@ -1,5 +1,5 @@
-//! What this host still has of campaigns that were erased: folders of their sessions, their workspace, and what this process
-//! remembers of conversations.
+//! Removal of files of erased campaigns on this host: folders of sessions, workspaces, and conversations in the memory
+//! of this process.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
 
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Looks until it is told to stop.
+/// Sweeps at an interval, until `stop`.
 pub async fn remove_erased_files(
     services: &Services,
     pool: &PgPool,
@@ -29,7 +29,7 @@ pub async fn remove_erased_files(
     }
 }
 
-/// One round. Says how many erasures this host is rid of now.
+/// Sweeps once. Returns the number of erasures whose files are now gone from this host.
 pub async fn sweep_erased(
     services: &Services,
     pool: &PgPool,
@@ -40,7 +40,7 @@ pub async fn sweep_erased(
     for erasure in &left {
         let removed = match sweep(services, erasure).await {
             Ok(removed) => removed,
-            // The others are not to wait for this one; it comes again in the next round.
+            // A failed erasure does not stop the others. The next round retries it.
             Err(error) => {
                 tracing::warn!(error = causes(&error), campaign.id = %erasure.campaign_id, "a folder of an erased campaign stays");
                 continue;
@@ -59,7 +59,7 @@ pub async fn sweep_erased(
     Ok(n_rid)
 }
 
-/// How many folders, with how many bytes.
+/// Returns the number of removed folders, and their bytes.
 async fn sweep(services: &Services, erasure: &Left) -> Result<(i64, i64), FolderError> {
     services.histories.forget(&erasure.sessions);
     let (mut n_folders, mut n_bytes) = (0, 0);

@@ -1,4 +1,4 @@
-//! The summary of an expired session, made of the rows that are kept of it.
+//! The summary of an expired session, built from the rows that are kept of it.
 
 use uuid::Uuid;
 
@@ -11,13 +11,13 @@ use crate::{
     transcript::Message,
 };
 
-/// As it fits into this window.
+/// Renders the summary so that it fits into `window_tokens`.
 pub fn render(
     kept: &SessionSummary,
     window_tokens: u64,
     calibration: &Calibration,
 ) -> Option<SummaryText> {
-    // Pins of an older or newer version that cannot be read are no reason to forget the summary.
+    // Unreadable pins, of another version of the service, are dropped; the summary stays.
     let carried: Vec<Pin> = serde_json::from_value(kept.pins.clone()).unwrap_or_default();
     let prompts: Prompts =
         kept.prompts.clone().and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Conversations that this process has lately continued, so that a turn reads what is new in them.
+//! Cache of conversations that this process has continued lately, so that a turn reads only new messages.
 //!
-//! What is kept was read from the database and cannot become wrong: a transcript is only ever added to, and what a
-//! generation folds is settled when it is made. A session that shows another generation is another entry here. What others
-//! have added meanwhile is read by [`Loaded::catch_up`], up to the place that the session's row names.
+//! Entries never become stale: a transcript is append-only, and the range that a generation folds is fixed. Another
+//! generation of a session is another entry. [`Loaded::catch_up`] reads messages that other processes have added, up to
+//! the last place on the session's row.
 //!
-//! Invariant: what is kept takes no more memory than was configured, and the process never more than one conversation
-//! beyond that for each turn that runs.
+//! Invariant: the cache takes at most the configured memory, and the process at most one conversation more for each
+//! running turn.
 
 use std::{
     fmt,
@@ -23,7 +23,7 @@ pub(super) struct Histories {
 }
 
 struct Kept {
-    /// By session and generation.
+    /// Views by session and generation.
     views: LruCache<(Uuid, i32), Loaded>,
     bytes: usize,
 }
@@ -34,8 +34,8 @@ impl Histories {
         Self { max_bytes: max_mb as usize * 1024 * 1024, kept: Mutex::new(kept) }
     }
 
-    /// Takes it out: the turns of a conversation follow each other, so nobody else needs it now, and one that comes to
-    /// nothing leaves nothing.
+    /// Removes and returns an entry. The turns of a conversation follow each other, so no other turn needs it now. A
+    /// failed turn leaves nothing in the cache.
     pub(super) fn take(&self, session_id: Uuid, generation: i32) -> Option<Loaded> {
         let mut kept = self.kept();
         let known = kept.views.remove(&(session_id, generation))?;
@@ -56,7 +56,7 @@ impl Histories {
         }
     }
 
-    /// Nothing that was said in these sessions is remembered any more.
+    /// Removes all entries of these sessions.
     pub(super) fn forget(&self, sessions: &[Uuid]) {
         let mut kept = self.kept();
         let known: Vec<_> =
@@ -74,7 +74,7 @@ impl Histories {
 }
 
 impl fmt::Debug for Histories {
-    /// Nothing of what was said.
+    /// Leaves out the conversations.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Histories").field("max_bytes", &self.max_bytes).finish_non_exhaustive()
     }

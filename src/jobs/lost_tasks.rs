@@ -1,8 +1,8 @@
-//! Gives every accepted task an end that people can see, also where its job ended and no handler could write it; and so for
-//! bulk actions, and for erasures that an older worker has ended.
+//! Sweeper of tasks whose job ended without them, so that every accepted task gets a visible end. It does the same for
+//! bulk actions, and requests another look at erasures that an older worker has ended.
 //!
-//! Each worker looks in turn at a stretch of the tasks that have not ended; two that find the same one do no harm. One that cannot be
-//! ended is passed over, and tried again later and later: those behind it get their end.
+//! Each worker examines one stretch of the open tasks after the other; two workers that find the same task do no harm.
+//! A task that cannot be ended is retried with a growing backoff, so that it does not block the others.
 
 use std::{collections::HashMap, hash::Hash, time::Duration};
 
@@ -25,7 +25,7 @@ const EVERY: Duration = Duration::from_secs(5);
 const STRETCH: i64 = 2000;
 const LONGEST_BACKOFF: Duration = Duration::from_secs(10 * 60);
 
-/// What one worker knows from one look to the next.
+/// The state of one worker between two rounds.
 #[derive(Default)]
 struct Sweep {
     after_job_id: i64,
@@ -34,7 +34,7 @@ struct Sweep {
     waits: Backoffs<Uuid>,
 }
 
-/// Looks until it is told to stop.
+/// Sweeps at an interval, until `stop`.
 pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &CancellationToken) {
     let mut sweep = Sweep::default();
     while stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
@@ -116,7 +116,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// The net for signals that were not given.
+    /// Ends waits of tasks whose signal was lost.
     async fn look_at_waits(&mut self, pool: &PgPool) -> Result<(), tasks::Error> {
         let mut conn = pool.acquire().await.map_err(tasks::Error::transaction)?;
         let stretch = tasks::due_waits(&mut conn, self.after_task, STRETCH).await?;
@@ -144,7 +144,7 @@ async fn end(services: &Services, pool: &PgPool, job: &GoneJob) -> Result<(), ta
     Ok(commit(tx).await?)
 }
 
-/// Rows that could not be changed, each with the moment of its next attempt.
+/// Rows that could not be changed, each with the time of its next attempt.
 struct Backoffs<K>(HashMap<K, Backoff>);
 
 struct Backoff {
@@ -163,7 +163,7 @@ impl<K: Eq + Hash> Backoffs<K> {
         self.0.get(key).is_some_and(|backoff| backoff.until > Instant::now())
     }
 
-    /// Says how long the next attempt waits.
+    /// Records a failure, and returns the wait before the next attempt.
     fn fail(&mut self, key: K) -> Duration {
         let now = Instant::now();
         // A task that has not failed again for so long was ended, by this worker or by another one.

@@ -1,14 +1,15 @@
-//! Makes vectors of what holds in memories and of facts that hold, as far as the configured model has made none of it.
+//! Handler that makes embeddings for valid memory items and facts, as far as the configured model has made none yet.
 //!
-//! In batches, each kept in a short transaction under the job's lease: a run that is stopped has done something, and whoever comes again
-//! goes on there. No transaction is open while the model is asked.
+//! It works in batches. Each is stored in a short transaction under the job's lease, so a later run continues where
+//! this one stopped. No transaction is open during a call of the model.
 //!
-//! One text that a model does not take, or at which its server breaks, keeps no other from being found: what fails is asked for in
-//! halves, down to that text. If the model takes another text meanwhile, it gets an empty vector: at once where it is refused, and after
-//! some attempts of the job where the server breaks. Otherwise it is the server, and the job comes again.
+//! One text that the model refuses, or that breaks its server, does not block the others: a failed batch is halved down
+//! to that text. If the model accepts another text meanwhile, the bad one gets an empty vector: at once if it was
+//! refused, after some attempts of the job if the server broke. If the model accepts no other text, the server is at
+//! fault, and the job is retried.
 //!
-//! Race: what a vector is made of may change or go meanwhile. Only what is still there and says the same gets it, and whoever changed it
-//! has asked for the next run.
+//! Race: a text may change or be removed meanwhile. Only rows that still have the same text get its vector. The change
+//! has requested the next run.
 
 use std::sync::Arc;
 
@@ -29,9 +30,9 @@ use crate::{
     queue::{self, End, HandlerResult, JobError, Run},
 };
 
-/// Texts of one request, at first.
+/// Initial number of texts of one request.
 const BATCH: usize = 32;
-/// The attempt in which a text is given up at which the server breaks. Before it, that may have been anything.
+/// Attempt in which a text that breaks the server is given up. Earlier failures may have other causes.
 const GIVE_UP_AT: i16 = 5;
 
 #[derive(Debug, thiserror::Error)]
@@ -44,15 +45,15 @@ enum Of {
     Facts,
 }
 
-/// A model, and what it says.
+/// A run's calls of the embedding model, and their results.
 struct Asking<'a> {
     embedder: &'a Embedder,
     run: &'a Run,
-    /// Texts of one request. Fewer where the server needs too long for more.
+    /// Texts of one request. It shrinks when the server is too slow for more.
     most: usize,
-    /// Not kept yet.
+    /// Vectors that are not stored yet.
     made: Vec<Made>,
-    /// Why a text was left to the next attempt.
+    /// Error of a text that was left to the next attempt.
     left_out: Option<ollama::Error>,
 }
 
@@ -71,14 +72,14 @@ pub(super) async fn run(_: MakeEmbeddings, run: Run, services: Arc<Services>) ->
             let asked = asking.ask_for(&texts).await;
             let made = std::mem::take(&mut asking.made);
             keep(of, embedder.model(), &made, &run, now).await?;
-            // A model that is not there may be pulled any time.
+            // A retry, because a missing model may be pulled at any time.
             asked.map_err(come_again)?;
         }
     }
     asking.left_out.map_or(Ok(End::Done), |error| Err(JobError::retry(error)))
 }
 
-/// A server that asks for a longer wait than the job's own gets it.
+/// Retries the job, after the wait that the server asks for, if any.
 fn come_again(error: ollama::Error) -> JobError {
     match error {
         ollama::Error::Busy { after, .. } if !after.is_zero() => {
@@ -88,7 +89,7 @@ fn come_again(error: ollama::Error) -> JobError {
     }
 }
 
-/// Has vectors made in a process that has just begun: it may be the first with this model.
+/// Requests embeddings when a process starts, because it may be the first with this model.
 pub async fn request_embeddings(services: &Services, pool: &PgPool) {
     if services.tools.meanings.embedder().is_none() {
         return;
@@ -107,7 +108,7 @@ pub async fn request_embeddings(services: &Services, pool: &PgPool) {
 }
 
 impl Asking<'_> {
-    /// Makes what can be made of these. An error is about the server.
+    /// Makes vectors for these texts, as far as possible. An error is one of the server.
     async fn ask_for(&mut self, texts: &[Unmade]) -> Result<(), ollama::Error> {
         let mut left = vec![texts];
         while let Some(part) = left.pop() {
@@ -131,7 +132,7 @@ impl Asking<'_> {
         self.embedder.of_texts(&said, self.run.cancel()).await
     }
 
-    /// The second one first: what is taken next stands last.
+    /// Splits a batch. The second half comes first, because the stack is popped from its end.
     async fn halves<'a>(
         &mut self,
         part: &'a [Unmade],
@@ -139,14 +140,14 @@ impl Asking<'_> {
     ) -> Result<[&'a [Unmade]; 2], ollama::Error> {
         let (first, second) = part.split_at(part.len() / 2);
         if needs_too_long(error) {
-            // One that hangs would be waited for again with each half.
+            // If the server hangs, each half would run into the timeout again; the probe finds that out first.
             self.embedder.probe(self.run.cancel()).await?;
             self.most = self.most.min(first.len());
         }
         Ok([second, first])
     }
 
-    /// A text that is not taken alone, while the model takes another one.
+    /// Gives a single text up, or leaves it to the next attempt, if the model accepts another text.
     async fn leave_out(
         &mut self,
         text: &Unmade,
@@ -163,7 +164,7 @@ impl Asking<'_> {
     }
 }
 
-/// Under the job's lease: a run that has lost it keeps nothing.
+/// Stores vectors under the job's lease: a run that has lost it stores nothing.
 async fn keep(
     of: Of,
     model: &str,
@@ -191,7 +192,7 @@ fn needs_too_long(error: &ollama::Error) -> bool {
     matches!(error, ollama::Error::Silent { .. } | ollama::Error::TooLong { .. })
 }
 
-/// Models are known to answer some texts with what is no number, at which their server breaks, with an answer or without one.
+/// Returns true if a text may be the cause. Some models answer certain texts with NaN, at which their server breaks.
 fn may_be_about_texts(error: &ollama::Error) -> bool {
     use ollama::Error::{Broken, Failed, Malformed};
     let breaks = matches!(error, Broken { .. } | Failed { .. } | Malformed(_));

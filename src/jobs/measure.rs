@@ -1,4 +1,4 @@
-//! Messages on their way into a transcript.
+//! Messages that are about to be added to a transcript.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     transcript::Message,
 };
 
-/// A message as it is stored: made storable first, then measured.
+/// Makes a message storable, then measures it.
 pub(super) fn measured(id: Uuid, message: Message) -> messages::New {
     let entry = Entry::new(id, 0, messages::storable(message));
     messages::New {
@@ -22,7 +22,7 @@ pub(super) fn measured(id: Uuid, message: Message) -> messages::New {
     }
 }
 
-/// A message that is about to be stored, as it will be read.
+/// Builds the entry of a message that is about to be stored.
 pub(super) fn coming(new: &messages::New, seq: i64) -> Entry {
     Entry::measured(
         new.id,

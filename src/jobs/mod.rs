@@ -1,4 +1,4 @@
-//! One handler per kind of job, and the one list of them.
+//! The handlers of jobs, one per kind, and their registry.
 
 pub mod busy;
 pub mod compact_session;
@@ -45,7 +45,7 @@ pub use self::{
 pub use crate::providers::claude::guard::program;
 use crate::queue::Registry;
 
-/// Every kind that the workers of this service know.
+/// Registers every kind of job of this service.
 pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
     purge::begin_counts();
     let registry = Registry::new(services)

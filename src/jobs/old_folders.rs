@@ -1,8 +1,8 @@
-//! Local files of sessions that are gone, and workspaces of campaigns that are closed and have no session any more. Each host has its own, so each process that runs turns looks after those it can see;
-//! two of one host that find the same folder do no harm.
+//! Removal of old local files: of closed or removed sessions, and workspaces of closed campaigns without sessions. Each
+//! process that runs turns sweeps the folders of its host. Two processes that find the same folder do no harm.
 //!
-//! A folder is a cache of what the database has: one that goes too early is written again. One that a call is using is
-//! never touched: its session is open, or, where the call has no session, something in it has changed since.
+//! A session's folder is a cache of the database: one that is removed too early is written again. A folder in use
+//! stays: its session is open, or, for a call without a session, its files have changed lately.
 
 use std::{collections::HashSet, io, path::PathBuf, time::Duration};
 
@@ -20,14 +20,14 @@ use crate::{
 
 const FIRST_AFTER: Duration = Duration::from_secs(60);
 const EVERY: Duration = Duration::from_secs(3_600);
-/// A folder in which something has changed since is left alone, whatever the database says.
+/// Folders with changes in this time stay, regardless of their sessions.
 const QUIET: Duration = Duration::from_secs(24 * 3_600);
-/// How long a session has to be closed. Nobody goes on with it; its successor has a folder of its own.
+/// Time that a session has to be closed. Its successor has a folder of its own.
 const CLOSED: TimeDelta = TimeDelta::days(1);
-/// Folders that are looked up at once.
+/// Folders of one query.
 const BATCH: usize = 500;
 
-/// What a round removed.
+/// The result of a round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
     pub folders: i64,
@@ -48,7 +48,7 @@ pub enum Error {
     },
 }
 
-/// Looks every hour until it is told to stop.
+/// Sweeps every hour, until `stop`.
 pub async fn remove_old_folders(
     services: &Services,
     pool: &PgPool,
@@ -75,7 +75,7 @@ pub async fn remove_old_folders(
     }
 }
 
-/// One round.
+/// Sweeps once.
 pub async fn sweep_folders(services: &Services, pool: &PgPool, host: &str) -> Result<Swept, Error> {
     let (claude, started_at) = (services.providers.claude(), services.clock.now());
     let mut swept = Swept::default();
@@ -94,7 +94,7 @@ pub async fn sweep_folders(services: &Services, pool: &PgPool, host: &str) -> Re
     Ok(swept)
 }
 
-/// What agents have left in the folders of campaigns goes when nothing of the campaign can go on.
+/// Removes workspaces of campaigns that were closed long enough ago and have no session.
 async fn sweep_workspaces(
     services: &Services,
     pool: &PgPool,

@@ -1,4 +1,4 @@
-//! A job that does nothing but end: whoever sees it gone knows that the queue works from end to end.
+//! Handler of `ping`, which does nothing: its end shows that the queue works from end to end.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Pools: which jobs a worker process runs, and how many at once.
+//! Pools: the kinds of workers, and their slots.
 
 use std::net::SocketAddr;
 
@@ -11,23 +11,23 @@ use crate::settings::{Checks, empty_as_none};
 pub struct Config {
     pub turns_slots: u32,
     pub upkeep_slots: u32,
-    /// Where a process of its own answers probes, if anywhere.
+    /// Address of the probes of a separate worker process. None disables them.
     #[serde(deserialize_with = "empty_as_none")]
     pub listen: Option<SocketAddr>,
-    /// Memory for conversations that a process keeps between turns.
+    /// Megabytes of memory for conversations that a process keeps between turns.
     pub histories_mb: u32,
-    /// Where a test wants this process to die.
+    /// Point at which a test lets this process die.
     #[cfg(feature = "test-fakes")]
     #[serde(default)]
     pub crash_turns_at: Option<super::CrashPoint>,
-    /// Where a test wants a turn to fail, once.
+    /// Point at which a test lets a turn fail, once.
     #[cfg(feature = "test-fakes")]
     #[serde(default)]
     pub fail_turns_at: Option<super::CrashPoint>,
 }
 
-/// A kind of worker. Two pools, because they fail and scale apart: turns take minutes and drain slowly, upkeep is many
-/// short jobs. Each is a queue of the same name.
+/// A kind of worker. Each pool is a queue of the same name. There are two, because they fail and scale apart: turns
+/// take minutes and drain slowly, upkeep is many short jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pool {
     Turns,
@@ -54,7 +54,7 @@ impl Pool {
         }
     }
 
-    /// Jobs of it that a process with this configuration runs at once; 0 for none at all.
+    /// Returns the number of jobs that a process runs at once with this configuration. 0: it does not run this pool.
     pub fn slots(self, config: &Config) -> u32 {
         match self {
             Self::Turns => config.turns_slots,

@@ -1,4 +1,4 @@
-//! Who answers in a conversation, and with how much room.
+//! The route of a conversation: its provider, model and window.
 
 use tokio_util::sync::CancellationToken;
 
@@ -17,12 +17,13 @@ pub(super) struct Route<'a> {
     pub(super) provider: &'a dyn Provider,
     pub(super) provider_name: String,
     pub(super) model: String,
-    /// What to plan with. Less than the model has where the conversation goes on in a new session before its window is full:
-    /// at a limit, or where the provider keeps the conversation and it cannot be made smaller.
+    /// Window that turns plan with. Smaller than the model's where the conversation continues in a new session before
+    /// its window is full: at a configured limit, or where the provider keeps the conversation and it cannot be made
+    /// smaller.
     pub(super) window_tokens: u64,
-    /// A compacted conversation goes on in a new session.
+    /// A compacted conversation continues in a new session.
     pub(super) rotates: bool,
-    /// What the agent has of the model's window.
+    /// The agent's share of the model's window.
     pub(super) model_window_tokens: u64,
     pub(super) reserve_tokens: u64,
     pub(super) thresholds: Thresholds,
@@ -31,7 +32,7 @@ pub(super) struct Route<'a> {
 }
 
 impl<'a> Route<'a> {
-    /// As the agent's file says now. The error is for the person who wrote it.
+    /// Builds the route from the agent's file as it is now. An error is addressed to the author of that file.
     pub(super) async fn of_agent(
         services: &'a Services,
         agent: &Agent,
@@ -53,7 +54,7 @@ impl<'a> Route<'a> {
         Self::of(services, agent, provider, &model, cancel).await
     }
 
-    /// May ask the provider for the model's window, so no transaction may be open.
+    /// Builds the route for a model. May ask the provider for its window, so no transaction may be open.
     pub(super) async fn of(
         services: &'a Services,
         agent: &Agent,
@@ -68,7 +69,7 @@ impl<'a> Route<'a> {
             ));
         };
         let known = provider.window_tokens(model, cancel).await;
-        // The agent may want less of the window than there is, never more.
+        // An agent may use less than the model's window, but not more.
         let wanted = agent.window_tokens.and_then(|tokens| u64::try_from(tokens).ok());
         let window_tokens = wanted.map_or(u64::from(known), |wanted| wanted.min(u64::from(known)));
         let reserve = agent.reserve_tokens.and_then(|tokens| u64::try_from(tokens).ok());
@@ -95,13 +96,14 @@ impl<'a> Route<'a> {
     }
 }
 
-/// The size at which the conversation goes on in a new session, even if its window has room. `None`: there is no limit.
+/// Returns the size at which the conversation continues in a new session, even if its window has room. `None`: no
+/// limit.
 fn rotate_at_tokens(services: &Services, agent: &Agent) -> Option<u64> {
     let own = agent.rotate_at_tokens.and_then(|tokens| u64::try_from(tokens).ok());
     Some(own.unwrap_or(services.sessions.rotate_at_tokens)).filter(|tokens| *tokens > 0)
 }
 
-/// The window in which the threshold for a compaction is at this size.
+/// Computes the window whose compaction threshold is at `full_at_tokens`.
 fn planned_window(full_at_tokens: u64, reserve_tokens: u64, thresholds: Thresholds) -> u64 {
     let planned = full_at_tokens.saturating_mul(100) / thresholds.apply_percent();
     planned.saturating_add(reserve_tokens)

@@ -1,4 +1,4 @@
-//! What handlers need beside the job and the database: built once per process, before it claims anything.
+//! Shared services of all handlers, built once per process, before it claims a job.
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -32,10 +32,10 @@ use crate::{
     traces::Traces,
 };
 
-/// Between two looks at the broken file of an agent.
+/// Wait before another look at the broken file of an agent.
 const REPAIR_PAUSE: Duration = Duration::from_secs(60);
 
-/// The sections that jobs work with.
+/// The configuration sections that jobs need.
 #[derive(Debug)]
 pub struct Sections {
     pub data_dir: PathBuf,
@@ -61,9 +61,9 @@ pub struct Sections {
 /// Shared by all runs of a process as an `Arc`. Holds no pool: a run brings its own.
 #[derive(Debug)]
 pub struct Services {
-    /// Also what the API shows.
+    /// The API shows the same library.
     pub library: Arc<agents::Library>,
-    /// Who answers for agents whose files do not say.
+    /// Defaults for agents whose files name no provider or model.
     pub agents: agents::Config,
     pub providers: providers::Available,
     pub busy: busy_models::Config,
@@ -74,11 +74,11 @@ pub struct Services {
     pub memory: memory::Config,
     pub facts: facts::Config,
     pub audit: audit::Config,
-    /// The retention of what the queue keeps, and of idempotency keys of operations.
+    /// Retention of the queue's rows, and of idempotency keys of operations.
     pub keep: queue::Keep,
-    /// Of turns, in this process or through the service.
+    /// Settings of the tools that turns call, in this process or over its endpoint.
     pub tools: Arc<tools::Settings>,
-    /// Where the second way leads.
+    /// Address at which child processes of turns reach these tools.
     pub endpoint: Endpoint,
     pub prices: prices::Config,
     pub calibrations: Calibrations,
@@ -86,16 +86,16 @@ pub struct Services {
     pub(super) histories: Histories,
     pub clock: Arc<dyn Clock>,
     pub traces: Traces,
-    /// Where what agents' files only name is looked up.
+    /// The environment, in which variables that agents' files name are looked up.
     pub(super) environment: Environment,
-    /// One folder for each campaign whose agents have been granted one is made in it.
+    /// Folder of the campaigns' workspaces.
     pub(super) workspaces: PathBuf,
     /// The file with the key that signs receipts of erasures.
     pub(super) erasure_key: PathBuf,
     pub(super) crash_points: CrashPoints,
 }
 
-/// Why a process cannot do its work.
+/// An error that keeps a process from starting its work.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -113,7 +113,7 @@ pub enum Error {
 }
 
 impl Services {
-    /// `program` is one of our binaries: it guards what the Claude CLI starts.
+    /// Builds the services. `program` is one of our binaries: it guards the processes that the Claude CLI starts.
     pub fn build(
         sections: impl Into<Sections>,
         clock: Arc<dyn Clock>,
@@ -163,13 +163,13 @@ impl Services {
         Ok(Arc::new(services))
     }
 
-    /// Who answers for this agent, and with which model.
+    /// Returns the provider and the model of an agent.
     pub fn route(&self, agent: &agents::Agent) -> (agents::Provider, Option<String>) {
         let provider = agent.provider.unwrap_or(self.agents.provider);
         self.with_model(provider, agent.model.clone())
     }
 
-    /// The same for the one that takes over.
+    /// Returns the provider and the model of an agent's fallback.
     pub fn fallback_route(
         &self,
         fallback: &agents::Fallback,
@@ -177,7 +177,7 @@ impl Services {
         self.with_model(fallback.provider, fallback.model.clone())
     }
 
-    /// The models that agents' files name, each with its provider.
+    /// Lists the models that agents' files name, each with its provider.
     fn models(&self) -> Vec<(&'static str, String)> {
         let catalogue = self.library.current();
         let routes = catalogue.agents().flat_map(|agent| {
@@ -200,7 +200,7 @@ impl Services {
         (provider, model.or_else(default))
     }
 
-    /// The configured price of a model: under the name that was asked for, or another of the same model.
+    /// Finds the configured price of a model, by the requested name or by another name of the same model.
     pub fn price(&self, provider: &str, model: &str) -> Option<&Price> {
         let own = self.prices.of(provider, model);
         own.or_else(|| {
@@ -210,7 +210,7 @@ impl Services {
         })
     }
 
-    /// What a call costs at the configured price.
+    /// Computes the cost of a call at the configured price.
     pub fn cost(&self, provider: &str, model: &str, tokens: Tokens) -> Cost {
         let price = self.price(provider, model);
         Cost {
@@ -219,7 +219,7 @@ impl Services {
         }
     }
 
-    /// What the operator should know before the first task comes.
+    /// Logs problems that the operator should know before the first task arrives.
     fn warn(&self) {
         let catalogue = self.library.current();
         let (mut simulated, mut unpriced) = (Vec::new(), Vec::new());
@@ -259,7 +259,7 @@ impl Services {
         }
     }
 
-    /// Why no turn of an agent can succeed there.
+    /// Returns the reason why no turn of an agent can succeed on this route, if there is one.
     fn hindrance(
         &self,
         agent: &agents::Agent,
@@ -284,7 +284,7 @@ impl Services {
     }
 }
 
-/// Reads the secrets of its logins.
+/// Sets up Claude with the secrets of its credentials.
 fn claude(config: &Sections, clock: &Arc<dyn Clock>, program: PathBuf) -> Result<Claude, Error> {
     let own = |name: &str| config.environment.get(name).map(str::to_owned);
     let named = config.agents.variables.iter().filter_map(|name| own(name));
@@ -304,7 +304,7 @@ fn absolute(folder: PathBuf) -> Result<PathBuf, Error> {
     std::path::absolute(&folder).map_err(|source| Error::Folder { folder, source })
 }
 
-/// Ends a job whose agent cannot be used: it waits for the repair of a file, and fails where there is none.
+/// Ends a job whose agent cannot be used: it is snoozed while a file is broken, and fails if the agent is unknown.
 pub(super) fn no_agent(error: agents::LookupError) -> JobError {
     match error {
         agents::LookupError::Broken { .. } => JobError::snooze(Until::After(REPAIR_PAUSE))(error),
@@ -312,7 +312,7 @@ pub(super) fn no_agent(error: agents::LookupError) -> JobError {
     }
 }
 
-/// Why `warm: true` in an agent's file has no effect. `None`: it has, or is not there.
+/// Returns the reason why `warm: true` in an agent's file has no effect, if it is set and has none.
 pub fn why_not_warm(
     agent: &agents::Agent,
     own: agents::Provider,

@@ -1,4 +1,4 @@
-//! One call of a provider beside the turns, and its line in the ledger.
+//! A call of a model beside the turns, and its line in the ledger.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -25,14 +25,14 @@ use crate::{
     queue::{JobError, Until},
 };
 
-/// What a model said, or why there is nothing to judge.
+/// The text of the model, or the reason why there is none.
 pub(super) type Answer = Result<String, NoAnswer>;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoAnswer {
     #[error("it broke off after {0} tokens")]
     BrokeOff(u32),
-    /// In the words of the provider, which may be anybody's.
+    /// The message is the provider's, and may contain foreign text.
     #[error(transparent)]
     Failed(providers::Error),
 }
@@ -43,20 +43,20 @@ pub(super) struct SideCall<'a> {
     pub(super) cancel: &'a CancellationToken,
     pub(super) provider: &'a dyn Provider,
     pub(super) model: &'a str,
-    /// What tokens of a model of this provider cost.
+    /// Computes the cost of tokens of one of the provider's models.
     pub(super) cost: &'a (dyn Fn(&str, Tokens) -> Cost + Sync),
     pub(super) payer: Payer<'a>,
-    /// How long to leave a busy provider alone.
+    /// Settings of the backoff while the provider is busy.
     pub(super) busy: busy_models::Config,
 }
 
-/// Whose call it is.
+/// The session and the budgets that a call is charged to.
 #[derive(Clone, Copy)]
 pub(super) struct Payer<'a> {
     pub(super) campaign_id: Uuid,
     pub(super) session_id: Uuid,
     pub(super) turn: i32,
-    /// The task whose turn waits for it. It pays, within its own budget; `None`: only the campaign does.
+    /// The task whose turn waits for the call. It pays, within its own budget. `None`: only the campaign pays.
     pub(super) task_id: Option<Uuid>,
     pub(super) agent: &'a str,
     pub(super) provider: &'a str,
@@ -76,8 +76,8 @@ pub(super) enum Error {
 }
 
 impl SideCall<'_> {
-    /// Why the budget of the campaign or of the task does not allow it, if it does not. A look without a lock: a call that just fitted is still
-    /// charged in full.
+    /// Returns the reason why the budget of the campaign or of the task does not allow the call, if there is one. It
+    /// reads without a lock: a call that just fitted is still charged in full.
     pub(super) async fn refusal(
         &self,
         prompt_tokens: u64,
@@ -102,7 +102,7 @@ impl SideCall<'_> {
         Ok(admitted.err().map(|refusal| refusal.to_string()))
     }
 
-    /// Asks, and writes down what it cost. An error means that nobody was asked.
+    /// Makes the call and records its cost. After an error there was no call.
     pub(super) async fn ask(&self, request: Request) -> Result<Answer, Error> {
         let reply_max_tokens = request.reserve_tokens;
         let purpose = purpose(&request.purpose);
@@ -132,7 +132,7 @@ impl SideCall<'_> {
         }
     }
 
-    /// Waits with the turns of the model while that is busy. Gives what is known of it, once this call may try.
+    /// Refuses the call while its model is busy. Returns the busy model where this call may try it again.
     async fn admit(&self) -> Result<Option<BusyModel>, Error> {
         let (provider, now) = (self.payer.provider, self.clock.now());
         let Some(known) = busy_models::find(self.pool, provider, self.model).await? else {
@@ -147,7 +147,7 @@ impl SideCall<'_> {
         Err(Error::NotAsked(error))
     }
 
-    /// Lets the model rest. Once it has been busy for too long, the call counts as a failed one.
+    /// Records the model as busy. After `busy.is_over` the call counts as failed instead.
     async fn back_off(
         &self,
         mut error: providers::Error,
@@ -173,7 +173,7 @@ impl SideCall<'_> {
         Err(Error::NotAsked(error))
     }
 
-    /// Ledger, session, task and budget in one transaction, in the order in which turns lock them.
+    /// Writes ledger, session, task and budget in one transaction, in the order in which turns lock them.
     async fn charge(
         &self,
         purpose: usage::Purpose,
@@ -210,7 +210,7 @@ impl SideCall<'_> {
     async fn write(&self, call: &usage::Call<'_>) -> Result<(), Error> {
         let mut tx = self.pool.begin().await.map_err(Error::Transaction)?;
         sessions::add_tokens(&mut *tx, self.payer.session_id, call.tokens.total()).await?;
-        // The answer of a call that was written before is charged already: the transaction is dropped.
+        // A call that is already in the ledger was charged: the transaction is dropped.
         if usage::record(&mut *tx, call).await? {
             if let Some(task_id) = call.task_id {
                 tasks::charge(&mut *tx, task_id, call.amount()).await?;
@@ -223,7 +223,7 @@ impl SideCall<'_> {
     }
 }
 
-/// How the ledger calls it.
+/// Maps to the ledger's name.
 fn purpose(asked: &Purpose) -> usage::Purpose {
     match asked {
         Purpose::Turn => usage::Purpose::Turn,
@@ -232,7 +232,7 @@ fn purpose(asked: &Purpose) -> usage::Purpose {
     }
 }
 
-/// What the provider says it cost, if it says so.
+/// Returns the cost that the provider reports, if it reports one.
 fn told_micros(answered: &Result<Outcome, providers::Error>) -> Option<i64> {
     let spent = match answered {
         Ok(outcome) => &outcome.spent,
@@ -242,7 +242,7 @@ fn told_micros(answered: &Result<Outcome, providers::Error>) -> Option<i64> {
     i64::try_from(told).ok().filter(|_| !spent.is_empty())
 }
 
-/// How a call stands in the ledger. One that was not taken is no call.
+/// Maps an answer to an outcome of the ledger. A call that the provider did not accept gets no line.
 fn billed(answered: &Result<Outcome, providers::Error>) -> Option<(usage::Outcome, Option<Usage>)> {
     match answered {
         Ok(outcome) => Some((usage::Outcome::Done, Some(outcome.usage))),
@@ -280,7 +280,7 @@ impl From<Error> for JobError {
         match &error {
             Error::NotAsked(source) => match source.class {
                 Class::Snooze { after, .. } => Self::snooze(Until::After(after))(error),
-                // A worker that goes down gives the job back; the queue knows why the token was cancelled.
+                // A worker that shuts down returns the job; the queue knows why the token was cancelled.
                 _ => Self::retry(error),
             },
             _ => Self::retry(error),

@@ -1,8 +1,8 @@
-//! Jobs with which tests try the queue: they write down what they do, fail and stop as told, or take the worker down.
+//! Jobs for tests of the queue: they record their effects, fail and stop as told, or abort the worker.
 //!
-//! They write into the schema `trial`, which each test makes in its own database. What a handler wrote itself is the only
-//! evidence of what was really done: `trial.starts` has a row per run, whatever became of it; `trial.effects` has a row
-//! per effect; `trial.refusals` has one per commit that the fence refused.
+//! They write into the schema `trial`, which each test creates in its own database. Only the rows that a handler wrote
+//! itself prove what was done. `trial.starts` has a row per run, of any outcome; `trial.effects` has a row per effect;
+//! `trial.refusals` has one per commit that the fence refused.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,31 +20,31 @@ use crate::queue::{
     Backoff, CommitError, End, HandlerResult, Job, JobError, Policy, Registry, Run, Until,
 };
 
-/// Works for a while, then writes down what it did.
+/// Works for a while, then records its effect.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Note {
-    /// Which job of its lane it is, in the order of the enqueues.
+    /// Place of this job in its lane, in the order of the enqueues.
     pub lane_no: i64,
-    /// How long it works.
+    /// Time that it works, in milliseconds.
     pub millis: u64,
     /// Works on until this file exists.
     #[serde(default)]
     pub gate: Option<PathBuf>,
-    /// How many attempts fail before one does not.
+    /// Attempts that fail before one succeeds.
     #[serde(default)]
     pub failures: i16,
-    /// How often it puts itself off before it ends.
+    /// Times that it snoozes before it ends.
     #[serde(default)]
     pub snoozes: i64,
-    /// How it ends.
+    /// Kind of its end.
     #[serde(default)]
     pub end: NoteEnd,
-    /// Goes on when it is told to stop, and when it is given up.
+    /// Ignores a stop, and goes on when the worker gives it up.
     #[serde(default)]
     pub deaf: bool,
 }
 
-/// How a note ends.
+/// The end of a note.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteEnd {
@@ -57,7 +57,7 @@ pub enum NoteEnd {
     Death,
 }
 
-/// Takes the worker down each time it runs.
+/// Aborts the worker process each time it runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Abort {}
 
@@ -97,7 +97,7 @@ impl Job for Sleep {
     }
 }
 
-/// Adds the kinds of this file.
+/// Registers the kinds of this file.
 pub(super) fn register(registry: Registry<Arc<Services>>) -> Registry<Arc<Services>> {
     registry
         .with::<Note, _, _>(|note, run, _| take_note(note, run))
@@ -111,7 +111,7 @@ async fn take_note(note: Note, run: Run) -> HandlerResult {
     if note.deaf {
         work.await;
         drop_dead_connections(run.pool()).await;
-        // As a task of its own it also goes on when the worker gives the handler up.
+        // As a task of its own it goes on when the worker gives the handler up.
         return tokio::spawn(end_note(note, run)).await.map_err(JobError::retry)?;
     }
     if run.cancel().run_until_cancelled(work).await.is_none() {
@@ -128,7 +128,8 @@ async fn work(millis: u64, gate: Option<&Path>) {
     }
 }
 
-/// Looks at each idle connection. One that a failover has cut would fail the statement that meets it, and the note with it.
+/// Pings each idle connection. A connection that a failover has cut would fail the next statement, and the note with
+/// it.
 async fn drop_dead_connections(pool: &PgPool) {
     let mut alive = Vec::new();
     while alive.is_empty() || pool.num_idle() > 0 {
@@ -180,7 +181,8 @@ async fn sleep_until_stopped(run: Run) -> HandlerResult {
     Err(JobError::retry("told to stop"))
 }
 
-/// The moments are the database's, before the work and inside the commit, so that they can be compared between workers.
+/// Records the start of a run. Times are the database's, before the work and inside the commit, so that tests can
+/// compare workers.
 async fn write_start(run: &Run, lane_no: i64) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO trial.starts (job_id, lease, lane, lane_no, worker, started_at) \
@@ -226,7 +228,7 @@ async fn n_snoozes(run: &Run) -> Result<i64, sqlx::Error> {
         .await
 }
 
-/// Writes down a commit that the fence refused.
+/// Records a commit that the fence refused.
 async fn settle(run: &Run, committed: Result<End, CommitError>) -> HandlerResult {
     if let Err(CommitError::LeaseLost { .. }) = &committed
         && let Err(error) = write_refusal(run.pool(), run).await

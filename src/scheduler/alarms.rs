@@ -1,7 +1,8 @@
-//! Alarms: one job of tokio-cron-scheduler per schedule, at its next moment.
+//! Alarms of the scheduler: one job of tokio-cron-scheduler per schedule, at its next moment.
 //!
-//! The library is given moments and no timetables: it keeps the offset that a time zone had when a job was added. It works in
-//! whole seconds of the machine's clock. So it starts a job up to [`LEAD`] early, and the job waits for the exact moment.
+//! The library is given moments instead of timetables, because it keeps the UTC offset that a time zone had when a job
+//! was added. It works in whole seconds of the machine's clock. So it starts a job up to [`LEAD`] early, and the job
+//! waits for the exact moment.
 
 use std::{
     collections::BTreeMap,
@@ -22,11 +23,11 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 
-/// The library drops the fractions of a second of the delay and of its clock.
+/// Time by which the library may start a job early. It drops the fractions of a second of the delay and of its clock.
 const LEAD: Duration = Duration::from_secs(2);
-/// An alarm is set anew where the clocks have drifted apart by more than this.
+/// Drift between the clocks above which an alarm is set again.
 const TOLERANCE: Duration = Duration::from_millis(200);
-/// The library answers within milliseconds, or never: when one of its tasks has ended.
+/// Timeout of a call of the library. It answers within milliseconds, or never, when one of its tasks has ended.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +38,7 @@ pub(super) enum Error {
     NoAnswer,
 }
 
-/// The alarms of a process. Each wakes it once.
+/// The alarms of a process. Each wakes the scheduler once.
 pub(super) struct Alarms {
     library: JobScheduler,
     wake: Arc<Notify>,
@@ -51,10 +52,10 @@ struct Alarm {
     has_rung: Arc<AtomicBool>,
 }
 
-/// A moment of the database's clock, by two other clocks.
+/// A moment of the database's clock, converted to two other clocks.
 #[derive(Clone, Copy)]
 struct Due {
-    /// The library's clock.
+    /// The same moment by the library's clock.
     machine: DateTime<Utc>,
     monotonic: Instant,
 }
@@ -98,7 +99,7 @@ impl Alarms {
         let (wake, has_rung) = (Arc::clone(&self.wake), Arc::new(AtomicBool::new(false)));
         let rings = ring(due.monotonic, wake, Arc::clone(&has_rung));
         let job = if delay > LEAD {
-            // Run once, but the library wants a function that can be called again.
+            // Runs once, but the library requires a function that can be called again.
             let mut rings = Some(rings);
             let job = Job::new_one_shot_async(delay, move |_, _| {
                 let rings = rings.take();
@@ -118,7 +119,7 @@ impl Alarms {
 
     async fn remove(&mut self, name: &str) -> Result<(), Error> {
         match self.by_schedule.remove(name).and_then(|alarm| alarm.job) {
-            // Also one that has rung: only the answer shows that the library still removes jobs.
+            // An alarm that has rung is removed, too: only the answer shows that the library still works.
             Some(job) => answered(self.library.remove(&job)).await,
             None => Ok(()),
         }
@@ -145,8 +146,8 @@ impl Due {
     }
 }
 
-/// Wakes the scheduler at `moment`. It waits no longer than the library is early: a machine that was suspended in between is late
-/// already, and its monotonic clock does not show it.
+/// Wakes the scheduler at `moment`, or after [`LEAD`] at the latest. After a suspension of the machine the job starts
+/// late, and the monotonic clock does not show it.
 async fn ring(moment: Instant, wake: Arc<Notify>, has_rung: Arc<AtomicBool>) {
     sleep_until(moment.min(Instant::now() + LEAD)).await;
     has_rung.store(true, Ordering::Relaxed);
@@ -182,7 +183,7 @@ mod tests {
             self.by_schedule[name].job.unwrap()
         }
 
-        /// When the library starts the job.
+        /// Returns the time at which the library starts the job.
         async fn starts(&mut self, job: Uuid) -> Option<DateTime<Utc>> {
             self.library.next_tick_for_job(job).await.unwrap()
         }
@@ -192,7 +193,7 @@ mod tests {
     async fn an_alarm_wakes_at_its_moment_and_not_before() {
         let wake = Arc::new(Notify::new());
         let mut alarms = Alarms::start(Arc::clone(&wake)).await.unwrap();
-        // One that the library has, and one that is too near for it.
+        // The first is set in the library; the second is nearer than `LEAD`.
         for millis in [2_700, 600] {
             let moment = SystemClock.now() + TimeDelta::milliseconds(millis);
             alarms.set_all(&[("news", moment)], &SystemClock).await;

@@ -1,10 +1,11 @@
-//! The scheduler: looks what is due, at each moment of a schedule.
+//! The scheduler: fires each schedule at its moments.
 //!
-//! An alarm per schedule wakes it at the schedule's next moment. Notifications wake it when a schedule has changed, so that it sets the
-//! alarms anew. What is due, and which process fires it, is decided by [`schedules::fire_due`] from rows and from our clock.
+//! An alarm per schedule wakes it at the schedule's next moment. A notification wakes it when a schedule has changed,
+//! so that it sets the alarms again. [`schedules::fire_due`] decides from rows and the database's clock which schedules
+//! are due and which process fires them.
 //!
-//! It also looks without having been woken, every `scheduler.look_secs`: a notification or an alarm may be lost. It looks more often
-//! where notifications do not arrive, where there are no alarms, and after an error of the database.
+//! It also looks without being woken, every `scheduler.look_secs`: a notification or an alarm may be lost. It looks
+//! more often where notifications do not arrive, where alarms cannot be set, and after an error of the database.
 
 mod alarms;
 
@@ -29,12 +30,12 @@ use crate::{
     queue::{self, Notices},
 };
 
-/// The next look after one that failed.
+/// Wait after a look that failed.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// The longest time between two looks where nothing tells that a schedule has changed. docs/how-to/pgbouncer.md has it, too.
+/// Longest time between two looks where no notification or alarm wakes the scheduler. docs/POOLERS.md names it, too.
 const POLL_EVERY: Duration = Duration::from_secs(15);
 
-/// Looks until `stop`, unless it is switched off. `notices` are rung when a schedule changes.
+/// Runs the scheduler until `stop`, unless `scheduler.enabled` is false. `notices` wake it when a schedule changes.
 pub async fn run(
     config: &Config,
     pool: &PgPool,
@@ -59,7 +60,7 @@ struct Scheduler<'a> {
     clock: &'a dyn Clock,
     notices: &'a Notices,
     wake: Arc<Notify>,
-    /// None where the library has failed, until the next look.
+    /// None after an error of the library, until the next look.
     alarms: Option<Alarms>,
 }
 
@@ -83,11 +84,12 @@ impl Scheduler<'_> {
         }
     }
 
-    /// False: nothing wakes the scheduler at the next moments.
+    /// Sets the alarms of the next moments. Returns false where alarms are missing.
     async fn set_alarms(&mut self, has_looked: bool) -> bool {
         let now = self.clock.now();
         let moments = match schedules::next_moments(self.pool, now).await {
-            // A moment that has passed and could not be fired would ring at once, again and again: the next look takes it.
+            // After a failed look, moments that have passed get no alarm: it would ring at once, again and again. The
+            // next look takes them.
             Ok(mut moments) => {
                 moments.retain(|_, moment| has_looked || *moment > now);
                 moments
@@ -99,7 +101,7 @@ impl Scheduler<'_> {
             }
         };
         let set = async {
-            // They stay where `drop_alarms` finds them, whenever this is given up.
+            // Stored in `self` first, so that `drop_alarms` finds them when this future is dropped.
             let alarms = match &mut self.alarms {
                 Some(alarms) => alarms,
                 none => none.insert(Alarms::start(Arc::clone(&self.wake)).await?),
@@ -126,7 +128,7 @@ impl Scheduler<'_> {
     }
 }
 
-/// How long the scheduler sleeps unless something wakes it.
+/// Returns the time that the scheduler sleeps unless it is woken.
 fn longest_wait(look: Duration, is_well: bool, is_woken: bool) -> Duration {
     match (is_well, is_woken) {
         (true, true) => look,
@@ -135,7 +137,7 @@ fn longest_wait(look: Duration, is_well: bool, is_woken: bool) -> Duration {
     }
 }
 
-/// Writes the built-in schedules down as the configuration has them. False: to be tried again.
+/// Stores the built-in schedules as the configuration has them. Returns false after an error, to be retried.
 async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
     let policy = <Purge as queue::Job>::policy();
     let nightly = New {
@@ -161,7 +163,7 @@ async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
     }
 }
 
-/// Fires what is due. False: to be tried again soon.
+/// Fires the schedules that are due. Returns false after an error that a retry may cure.
 async fn look(pool: &PgPool, clock: &dyn Clock) -> bool {
     match schedules::fire_due(pool, clock.now()).await {
         Ok(fired) => {
@@ -175,13 +177,14 @@ async fn look(pool: &PgPool, clock: &dyn Clock) -> bool {
                 error = causes(&error),
                 "the scheduler could not look what is due; it tries again"
             );
-            // A timetable that cannot be read stays so until somebody changes it.
+            // A timetable that cannot be parsed stays so until a person changes it.
             matches!(error, Error::Invalid { .. })
         }
     }
 }
 
-/// Whichever process it was: a graph of one that was started since has to show it, too.
+/// Publishes the time of the last successful cleanup, of any process: metrics of a process that was started later need
+/// it, too.
 async fn publish(pool: &PgPool) {
     match cleanups::last_success(pool).await {
         Ok(at) => at.into_iter().for_each(purge::succeeded_at),
@@ -189,7 +192,7 @@ async fn publish(pool: &PgPool) {
     }
 }
 
-/// Publishes when the database was made: no restart changes it. False: to be tried again.
+/// Publishes the creation time of the database, once per process. Returns false after an error, to be retried.
 async fn publish_age(pool: &PgPool) -> bool {
     match installation::get(pool).await {
         Ok(installation) => {

@@ -1,11 +1,11 @@
-//! Which span of which trace: W3C Trace Context, version 00.
+//! Ids of a trace and a span in the format of W3C Trace Context, version 00.
 
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-/// Written as `00-<trace>-<span>-01`.
+/// A trace id and a span id, written as `00-<trace>-<span>-01`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
     pub trace: [u8; 16],
@@ -13,7 +13,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// As a header has it. `None` for what is none; later versions may have more behind it.
+    /// Parses a `traceparent` header. Returns `None` for an invalid one. Later versions may append more fields.
     pub fn parse(header: &str) -> Option<Self> {
         let mut parts = header.trim().split('-');
         let (version, trace, span, flags) =
@@ -27,18 +27,18 @@ impl Context {
         (context.trace != [0; 16] && context.span != [0; 8]).then_some(context)
     }
 
-    /// The root of a trace of its own.
+    /// Makes a new trace and its root span, with random ids.
     pub fn random() -> Self {
         let (trace, span) = (Uuid::new_v4(), Uuid::new_v4());
         Self { trace: trace.into_bytes(), span: first_half(span) }
     }
 
-    /// Another span of the same trace.
+    /// Makes another span of the same trace.
     pub fn sibling(&self) -> Self {
         Self { span: first_half(Uuid::new_v4()), ..*self }
     }
 
-    /// The root span of a turn.
+    /// Derives the root span of a turn from its session and number: the same ids in every process.
     pub fn of_turn(session: Uuid, turn: i32) -> Self {
         let digest = Sha256::new()
             .chain_update(session.as_bytes())
@@ -61,7 +61,7 @@ fn first_half(id: Uuid) -> [u8; 8] {
     id.as_u64_pair().0.to_be_bytes()
 }
 
-/// Lower case only, as the specification wants it.
+/// Decodes lower-case hex; the specification allows no other.
 fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
     let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
     if hex.len() != 2 * N || !hex.as_bytes().iter().all(is_digit) {

@@ -1,11 +1,11 @@
-//! Spans as OTLP's JSON, which every collector takes beside its binary form.
+//! Spans as OTLP JSON, which every collector accepts beside the binary form.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value as Json, json};
 
 use super::span::{Span, Value};
 
-/// Who says all this.
+/// The service that the spans come from.
 #[derive(Debug, Clone)]
 pub(super) struct Resource {
     pub(super) service_name: String,
@@ -56,6 +56,6 @@ fn attribute(key: &str, value: &Value) -> Json {
 }
 
 fn nanos(at: DateTime<Utc>) -> String {
-    // Until the year 2262.
+    // Valid until the year 2262.
     at.timestamp_nanos_opt().unwrap_or_default().to_string()
 }

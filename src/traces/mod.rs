@@ -1,11 +1,11 @@
-//! Traces of turns, sent to whatever takes OTLP over HTTP.
+//! Traces of turns, sent as OTLP over HTTP.
 //!
-//! A conversation lasts for days, so a turn is a trace of its own. Its root is linked to the request that asked for it and to the
-//! turn before. The ids of a turn's spans are made from its session and number: whoever knows those finds the trace, and nothing
-//! has to be stored for the link.
+//! A conversation lasts for days, so each turn is a trace of its own. Its root span links to the request that asked for
+//! it and to the previous turn. The ids of a turn's spans are derived from its session and number, so the links need no
+//! stored ids.
 //!
-//! Invariants: recording never waits and never fails a turn; spans that find no room are counted and dropped. No text of a
-//! conversation is in a span.
+//! Invariants: recording never waits and never fails a turn. Spans that exceed the buffer are counted and dropped.
+//! Spans contain no text of a conversation.
 
 mod context;
 mod encode;
@@ -44,19 +44,19 @@ pub enum Error {
     SetUp(String),
 }
 
-/// Where spans are put. Cheap to clone.
+/// The buffer that spans are recorded into. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Traces {
-    /// `None`: nobody wants them.
+    /// `None`: no collector is configured.
     orders: Option<Arc<mpsc::Sender<Order>>>,
 }
 
-/// Spans that wait to be sent. A turn has three.
+/// Capacity of the buffer, in spans. A turn has three.
 const N_WAITING: usize = 8192;
 const SPANS: &str = "dalsegno_trace_spans_total";
 
 impl Traces {
-    /// Begins to send, if there is somewhere to send to. Has to be called in a runtime.
+    /// Starts the sender, if `traces.endpoint` is set. Must be called in a Tokio runtime.
     pub fn start(config: &Config) -> Result<Self, Error> {
         if config.endpoint.is_empty() {
             return Ok(Self::default());
@@ -74,7 +74,7 @@ impl Traces {
         Ok(Self { orders: Some(Arc::new(orders)) })
     }
 
-    /// Whether it is worth while to make spans.
+    /// Returns true if a collector is configured. Callers skip making spans otherwise.
     pub fn are_wanted(&self) -> bool {
         self.orders.is_some()
     }
@@ -86,7 +86,7 @@ impl Traces {
         }
     }
 
-    /// Sends what waits, for some seconds at most: the last thing that a process does.
+    /// Sends the buffered spans, for a few seconds at most. Called last, when the process ends.
     pub async fn flush(&self) {
         let Some(orders) = &self.orders else { return };
         let (done, is_done) = tokio::sync::oneshot::channel();

@@ -1,7 +1,7 @@
-//! Spans on their way out, in batches.
+//! The sender of spans, in batches.
 //!
-//! Who takes them may be slow, away, or refuse: a batch is tried a few times and then dropped, and what comes meanwhile waits up
-//! to a bound. One line of the log tells when it begins to go wrong, and one when it goes well again.
+//! The collector may be slow, unreachable, or refuse. A batch is retried a few times and then dropped; further spans
+//! wait in a bounded buffer. One log line reports the first failure, and one the next success.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::outbound;
 #[derive(Debug)]
 pub(super) enum Order {
     Send(Box<Span>),
-    /// Answered when all that came before is on its way, or given up.
+    /// Answered when all earlier spans were sent or dropped.
     Flush(oneshot::Sender<()>),
 }
 
@@ -37,10 +37,10 @@ pub(super) struct Sender {
     is_failing: bool,
 }
 
-/// A process that ends waits no longer for it.
+/// Longest time that an ending process waits for the flush.
 pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(3);
 const BATCH_SPANS: usize = 512;
-/// How long the first span of a batch waits for others.
+/// Time that the first span of a batch waits for others.
 const LINGER: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(10);
 const N_TRIES: u32 = 3;
@@ -67,7 +67,7 @@ impl Sender {
         Ok(Self { client, url, resource, is_failing: false })
     }
 
-    /// Until nobody can record any more.
+    /// Sends batches until every `Traces` is dropped.
     pub(super) async fn run(mut self, mut coming: mpsc::Receiver<Order>) {
         let mut batch = Vec::new();
         while let Some(order) = coming.recv().await {
@@ -115,13 +115,13 @@ impl Sender {
         }
     }
 
-    /// What was wrong, and whether it may be better later.
+    /// Sends one request. An error has its text, and true if a retry may succeed.
     async fn try_send(&self, body: String) -> Result<(), (String, bool)> {
         let sent = self.client.post(self.url.clone()).body(body).send().await;
         let answer = sent.map_err(|error| (error.without_url().to_string(), true))?;
         match answer.status() {
             status if status.is_success() => Ok(()),
-            // As OTLP has it: these and no others may be tried again.
+            // OTLP allows retries after these statuses only.
             status @ (StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE

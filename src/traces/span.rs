@@ -1,4 +1,4 @@
-//! What was done, from when until when.
+//! Spans: operations with a start and an end.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -15,11 +15,11 @@ pub struct Span {
     pub ended_at: DateTime<Utc>,
     pub attributes: Vec<(&'static str, Value)>,
     pub links: Vec<Context>,
-    /// What went wrong, in a word.
+    /// Short description of the error.
     pub error: Option<String>,
 }
 
-/// As OTLP counts them.
+/// Span kinds, with the numbers of OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Internal = 1,
@@ -32,7 +32,7 @@ pub enum Kind {
 pub enum Value {
     #[serde(rename = "stringValue")]
     Text(String),
-    /// 64 bits are a string in OTLP's JSON.
+    /// OTLP's JSON writes 64-bit integers as strings.
     #[serde(rename = "intValue", serialize_with = "as_text")]
     Number(i64),
 }

@@ -1,4 +1,4 @@
-//! Budgets in money, and models whose price nobody knows beforehand.
+//! Check for models without a price in campaigns whose budget is in money.
 
 use sqlx::PgPool;
 
@@ -15,7 +15,7 @@ use crate::{
 const CHECK: &str = "claude prices";
 const WHY: &str = "a budget in money can set aside only what has a price; else each turn is charged what Claude Code says it cost";
 
-/// Nothing where no budget is in money.
+/// Returns nothing where no budget is in money.
 pub(in crate::doctor) async fn budgets(config: &Config, pool: &PgPool) -> Option<Finding> {
     let n_limited = match campaigns::limited_in_money(pool).await {
         Ok(0) => return None,
@@ -43,7 +43,7 @@ pub(in crate::doctor) async fn budgets(config: &Config, pool: &PgPool) -> Option
     })
 }
 
-/// Those of Claude that it may call.
+/// Lists the models of Claude that the agent may call.
 fn models(config: &Config, agent: &Agent) -> Vec<String> {
     let usual =
         || (config.agents.provider == Provider::Claude).then(|| config.agents.model.clone());

@@ -1,4 +1,4 @@
-//! Where sessions and workspaces are. Looked at only: a diagnosis makes nothing.
+//! Check of the folder of sessions and workspaces. It only reads: a diagnosis creates nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{config::Config, domain::agents::Agent};
 const CHECK: &str = "claude folder";
 const WHY: &str =
     "each session of the CLI has a folder, with its transcript, that must be there for its turn";
-/// A transcript of a long conversation has some ten MB.
+/// Free space below which a warning is given. The transcript of a long conversation has some ten MB.
 const ENOUGH_BYTES: u64 = 1 << 30;
 #[cfg(target_os = "linux")]
 const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
@@ -58,7 +58,7 @@ pub(super) fn examine(config: &Config, users: &[&Agent]) -> Vec<Finding> {
     findings
 }
 
-/// The folder itself, or what it would be made in.
+/// Returns the folder, or its nearest ancestor that exists.
 fn nearest(folder: &Path) -> PathBuf {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let found = absolute.ancestors().find(|place| place.exists());

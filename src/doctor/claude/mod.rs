@@ -1,4 +1,5 @@
-//! Claude: the CLI, its logins and its folders. Nothing is said where nobody uses it.
+//! Checks of Claude: the CLI, its credentials and its folders. Without agents or credentials for it there are no
+//! findings.
 
 mod budgets;
 mod folder;
@@ -46,7 +47,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Whether its conversations are on Claude, or go there when their own provider fails.
+/// Returns true if the agent runs on Claude, or falls back to it.
 fn uses(config: &Config, agent: &Agent) -> bool {
     let own = agent.provider.unwrap_or(config.agents.provider);
     let fallback = agent.fallback.as_ref().map(|fallback| fallback.provider);
@@ -79,7 +80,7 @@ async fn program(config: &claude::Config) -> Vec<Finding> {
     vec![found, version]
 }
 
-/// Each is read, and none is shown.
+/// Reads each credential, and shows none.
 fn logins(config: &Config) -> Vec<Finding> {
     const CHECK: &str = "claude login";
     let logins = &config.claude.credentials;
@@ -110,7 +111,8 @@ fn logins(config: &Config) -> Vec<Finding> {
     logins.iter().map(finding).collect()
 }
 
-/// The variable or the permission that is missing may be there where the service runs.
+/// Returns true if the cause may be this shell: the service may have the variable or the permission that is missing
+/// here.
 fn is_of_this_shell(error: &CredentialError) -> bool {
     match error {
         CredentialError::NoVariable { .. } => true,
@@ -119,7 +121,7 @@ fn is_of_this_shell(error: &CredentialError) -> bool {
     }
 }
 
-/// Other users who can read the file of a login.
+/// Names other users who can read the file of a credential.
 fn other_readers(login: &CredentialConfig) -> Option<String> {
     let metadata = std::fs::metadata(&login.file).ok().filter(|_| login.variable.is_empty())?;
     match metadata.permissions().mode() {
@@ -129,7 +131,8 @@ fn other_readers(login: &CredentialConfig) -> Option<String> {
     }
 }
 
-/// Measured: the CLI takes a token for a gateway from its environment and nowhere else.
+/// Finds agents whose commands can read a gateway token. Measured: the CLI takes such a token from its environment
+/// only.
 fn exposed(config: &Config, users: &[&Agent]) -> Option<Finding> {
     let is_token = |login: &CredentialConfig| login.kind == claude::Kind::AuthToken;
     let has_tools = |agent: &&&Agent| !agent.grants.built_in_tools().is_empty();
@@ -182,7 +185,7 @@ fn limits(config: &claude::Config) -> Option<Finding> {
     })
 }
 
-/// By which means this host ends what a turn leaves behind.
+/// Names the means by which this host ends processes that a turn leaves behind.
 fn leftovers(config: &claude::Config) -> Finding {
     const CHECK: &str = "claude processes";
     if !cfg!(target_os = "linux") {

@@ -1,4 +1,4 @@
-//! Logins that rest: nobody calls them, and their conversations wait.
+//! Check for paused credentials, whose conversations wait.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
@@ -12,7 +12,7 @@ use crate::{
 const CHECK: &str = "claude rest";
 const WHY: &str = "conversations stay on the login that they began on, and wait while it rests";
 
-/// Nothing where there is no login.
+/// Returns nothing without credentials.
 pub(in crate::doctor) async fn resting(
     config: &Config,
     pool: &PgPool,

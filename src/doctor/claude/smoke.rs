@@ -1,4 +1,4 @@
-//! One real call on each login. It costs a few tokens, so it is made only where somebody asks for it.
+//! One real call with each credential. It costs a few tokens, so it runs only on request.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -19,11 +19,11 @@ use crate::{
 const CHECK: &str = "claude call";
 const WHY: &str = "only a call shows that a login is accepted, and that the model is there for it";
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Takes little, and is there for every login.
+/// Default model: cheap, and available to every credential.
 const MODEL: &str = "claude-haiku-4-5";
 const ANSWER_MAX_CHARS: usize = 60;
 
-/// `guard` is one of our binaries.
+/// Calls Claude once with each credential. `guard` is the path of one of our binaries.
 pub async fn smoke(
     config: &Config,
     clock: &Arc<dyn Clock>,
@@ -35,7 +35,7 @@ pub async fn smoke(
     let folder = config.service.data_dir.join("claude");
     let mut findings = Vec::new();
     for login in &config.claude.credentials {
-        // One that cannot be read has a finding of its own.
+        // `logins` reports credentials that cannot be read.
         let Ok(credential) = login.resolve(own) else { continue };
         let surroundings = Surroundings {
             credentials: vec![credential.clone()],
@@ -55,7 +55,7 @@ pub async fn smoke(
     findings
 }
 
-/// What the first agent on Claude calls.
+/// Returns the model of the first agent on Claude.
 fn model(config: &Config) -> String {
     let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
     let users = catalogue.agents().filter(|agent| uses(config, agent));
@@ -106,7 +106,7 @@ fn request(model: &str) -> Request {
         estimated_prompt_tokens: None,
         options: Options::default(),
         timeouts: Timeouts { total: Some(PATIENCE), ..Timeouts::default() },
-        // Nothing of it is kept.
+        // Nothing of this call is kept.
         conversation: None,
         login: None,
     }

@@ -11,10 +11,10 @@ use crate::{
     transcript::{Message, Role},
 };
 
-/// What a summariser said, or why there is nothing to judge.
+/// The text of a summariser, or the reason why there is none.
 pub(super) type Answer = Result<String, String>;
 
-/// Who is asked about what.
+/// A request for a summary, with its model.
 pub(super) struct Call<'a> {
     pub(super) session: &'a Live,
     pub(super) model: &'a str,
@@ -37,13 +37,13 @@ impl<'a> Call<'a> {
         Self { session: scribe.session, model, request, prompt_tokens, pinned }
     }
 
-    /// Why the budget of the campaign or of the task does not allow it, if it does not.
+    /// Returns the reason why the budget of the campaign or of the task does not allow the call, if there is one.
     pub(super) async fn refusal(&self, folder: &Folder<'_>) -> Result<Option<String>, Error> {
         let call = self.side_call(folder);
         Ok(call.refusal(self.prompt_tokens, self.request.reply_max_tokens).await?)
     }
 
-    /// Asks, and writes down what it cost. An error means that nobody was asked.
+    /// Makes the call and records its cost. After an error there was no call.
     pub(super) async fn ask(&self, folder: &Folder<'_>) -> Result<Answer, Error> {
         let answer = self.side_call(folder).ask(self.request(folder)).await?;
         Ok(answer.map_err(|no_answer| no_answer.to_string()))
@@ -83,7 +83,7 @@ impl<'a> Call<'a> {
             reserve_tokens: narrow(self.request.reply_max_tokens),
             estimated_prompt_tokens: Some(narrow(self.prompt_tokens)),
             options: Options {
-                // A record is copied, not composed; thinking would use up the room of the answer.
+                // A summary copies facts; thinking would use up the tokens of the answer.
                 temperature: Some(0.0),
                 think: Some(Think::Off),
                 ..Options::default()

@@ -1,7 +1,7 @@
-//! The breaker of a session as a row: an attempt is counted before it is made.
+//! The breaker on a session's row. An attempt is counted before it is made.
 //!
-//! Race: two compactions of one session count at once. Each reads and writes under the session's row, so that together
-//! they make no more attempts than one may.
+//! Race: two compactions of one session count at once. Each locks the session's row, so that together they make no more
+//! attempts than one may.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Error, Folder, claim};
 use crate::{context::compaction::ladder::Breaker, domain::sessions};
 
-/// Counts an attempt. False: none is left by now.
+/// Counts an attempt. Returns false if none is left.
 pub(super) async fn take(folder: &Folder<'_>, id: Uuid, turn: i32) -> Result<bool, Error> {
     change(folder, id, |breaker| {
         let is_left = breaker.attempts_left(turn.into()) > 0;
@@ -21,7 +21,7 @@ pub(super) async fn take(folder: &Folder<'_>, id: Uuid, turn: i32) -> Result<boo
     .await
 }
 
-/// Gives an attempt back that came to no call.
+/// Takes back an attempt whose call was not made.
 pub(super) async fn give_back(folder: &Folder<'_>, id: Uuid, turn: i32) -> Result<(), Error> {
     change(folder, id, |breaker| breaker.take_back(turn.into())).await.map(|_| ())
 }

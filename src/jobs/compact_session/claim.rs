@@ -1,7 +1,7 @@
-//! The one run that makes a summary of a session.
+//! The claim of the one run that makes a summary of a session.
 //!
-//! The claim stands beside the attempts, on the session's row. It holds while its run has its job: a run that crashed, was
-//! overtaken or has ended holds nothing, so it needs no clock of its own.
+//! It is stored beside the attempts, on the session's row. It is valid while its run holds its job: a run that crashed,
+//! was overtaken or has ended has lost it. So the claim needs no expiry.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct Claimant {
     pub lease: i64,
 }
 
-/// Among the stored attempts.
+/// Key of the claim in the stored attempts.
 const KEY: &str = "claimed_by";
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -34,7 +34,7 @@ impl From<&Run> for Claimant {
     }
 }
 
-/// Claims the session for this run. False: another run makes a summary of it.
+/// Claims the session for this run. Returns false if another run has the claim.
 pub(super) async fn take(folder: &Folder<'_>, id: Uuid) -> Result<bool, Error> {
     let own = folder.claimant;
     let mut tx = folder.pool.begin().await.map_err(Error::Transaction)?;
@@ -50,7 +50,7 @@ pub(super) async fn take(folder: &Folder<'_>, id: Uuid) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Gives the claim of this run up. What a failure leaves ends with the run.
+/// Releases the claim of this run. After a failure it ends with the run.
 pub(super) async fn release(folder: &Folder<'_>, id: Uuid) -> Result<(), Error> {
     let mut tx = folder.pool.begin().await.map_err(Error::Transaction)?;
     let stored = sessions::lock_breaker(&mut *tx, id).await?;
@@ -60,7 +60,7 @@ pub(super) async fn release(folder: &Folder<'_>, id: Uuid) -> Result<(), Error> 
     tx.commit().await.map_err(Error::Transaction)
 }
 
-/// Waits a moment for the run that has the claim.
+/// Waits before another look at the claim of the other run.
 pub(super) async fn wait(folder: &Folder<'_>) -> Result<(), Error> {
     tokio::select! {
         () = sleep(LOOK_EVERY) => Ok(()),
@@ -72,7 +72,7 @@ pub(super) async fn wait(folder: &Folder<'_>) -> Result<(), Error> {
     }
 }
 
-/// Other attempts than this run's change nothing of its claim.
+/// Keeps the claim when attempts are stored again.
 pub(super) fn carry_over(from: Option<&Value>, to: Value) -> Value {
     with(Some(to), claimed_by(from))
 }

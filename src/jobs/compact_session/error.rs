@@ -1,4 +1,4 @@
-//! Why nothing was prepared.
+//! Errors of a compaction.
 
 use uuid::Uuid;
 
@@ -35,7 +35,7 @@ pub enum Error {
     FenceSeed(Uuid),
     #[error("writing down a compaction as JSON")]
     Encode(#[source] serde_json::Error),
-    /// The call was not made, or was stopped: neither the ladder nor the breaker counts it.
+    /// The call was not made, or was stopped: it counts neither for the ladder nor for the breaker.
     #[error("the summariser was not asked: {0}")]
     NotAsked(#[source] providers::Error),
     #[error(transparent)]
@@ -70,7 +70,7 @@ impl From<Error> for JobError {
         match &error {
             Error::NotAsked(source) => match source.class {
                 Class::Snooze { after, .. } => Self::snooze(Until::After(after))(error),
-                // A worker that goes down gives the job back; the queue knows why the token was cancelled.
+                // A worker that shuts down returns the job; the queue knows why the token was cancelled.
                 _ => Self::retry(error),
             },
             Error::Compaction(

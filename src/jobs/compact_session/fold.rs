@@ -1,4 +1,4 @@
-//! Walks the ladder with a real summariser at its foot.
+//! The steps of a fold: asks a summariser until a summary is accepted or all are refused.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -20,24 +20,24 @@ use crate::{
     domain::sessions::Live,
 };
 
-/// Who writes summaries of one session.
+/// The session to summarise, and what its calls need.
 pub(super) struct Scribe<'a> {
     pub(super) folder: &'a Folder<'a>,
     pub(super) session: &'a Live,
     pub(super) calibration: &'a Calibration,
 }
 
-/// How a walk ended.
+/// The result of a fold.
 pub(super) struct Folded {
-    /// Or everything that was refused, the extract too.
+    /// The accepted summary, or all refused attempts, with that of the extract.
     pub(super) result: Result<Outcome, Vec<RefusedAttempt>>,
-    /// Who wrote the summary; where all were refused, who was asked last.
+    /// Model that wrote the summary; after refusals, the last one that was called.
     pub(super) model: Option<String>,
     pub(super) plan: Plan,
 }
 
-/// Reads and judges on a thread where nothing else waits for its turn: half a second and more for ten megabytes. A
-/// runtime of one thread has no other.
+/// Runs CPU-bound work where other tasks do not wait for it: ten megabytes take half a second and more. A
+/// single-threaded runtime runs it in place.
 pub(super) fn aside<T>(work: impl FnOnce() -> T) -> T {
     match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),

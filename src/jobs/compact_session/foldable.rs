@@ -1,4 +1,4 @@
-//! The part of a view that a compaction may fold: what came before the turn that waits for it.
+//! The part of a view that a compaction may fold: messages before the waiting turn.
 
 use uuid::Uuid;
 
@@ -7,12 +7,13 @@ use crate::{
     transcript::Role,
 };
 
-/// The rest of the own turn may weigh this part of the room before it is folded, too.
+/// Divisor of the room: if the waiting task's own messages weigh more than this part, they are folded, too.
 const OWN_ROOM_DIVISOR: u64 = 4;
 
-/// Leaves out what an earlier attempt of the waiting task has stored, and weighs it without its prompt, which is sent as the task.
+/// Leaves out the messages that an earlier attempt of the waiting task has stored. Returns their weight, too, without the
+/// prompt, which is sent as the task.
 ///
-/// Where others have spoken since, or where it is heavy, all of it can be folded.
+/// If other tasks have asked since, or if these messages are heavy, the whole view can be folded.
 pub(super) fn before_own_turn(
     view: View<'_>,
     waiting: Option<Uuid>,

@@ -1,4 +1,4 @@
-//! The job of a compaction.
+//! Handler of compactions.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use crate::{
     queue::{End, HandlerResult, JobError, Run},
 };
 
-/// The weight of a coming turn that is not known yet: this part of the room.
+/// Divisor of the room: this part is reserved for the coming turn, whose weight is unknown yet.
 const UPCOMING_DIVISOR: u64 = 10;
 
-/// The handler of the job: no turn waits for it.
+/// Compacts a session ahead of time, or because a person asked for it. No turn waits for it.
 pub async fn run(job: CompactSession, run: Run, services: Arc<Services>) -> HandlerResult {
     let session = match sessions::look(run.pool(), job.session_id).await {
-        // It has expired and was removed.
+        // The session has expired and was removed.
         Err(sessions::Error::Unknown(_)) => return Ok(End::Done),
         session => session.map_err(JobError::retry)?,
     };
-    // Before its agent and its provider are looked for: they may be gone as well.
+    // Checked first, because the agent and the provider of a closed session may be gone, too.
     if is_over(&job, &session) {
         return Ok(End::Done);
     }
@@ -52,7 +52,7 @@ pub async fn run(job: CompactSession, run: Run, services: Arc<Services>) -> Hand
     compact(&folder, &job, &run).await
 }
 
-/// Prepares; if a person asked for it, also applies, in the commit that ends the job.
+/// Prepares a compaction. If a person asked for it, also applies it, in the commit that ends the job.
 pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> HandlerResult {
     let shown = sessions::look(folder.pool, job.session_id).await.map_err(Error::from)?;
     if is_over(job, &shown) {
@@ -76,7 +76,7 @@ pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> Ha
     }
 }
 
-/// Whether the session was closed since and nobody waits to be told so: its successor has a context of its own.
+/// Returns true if the session was closed and no person waits for the result. Its successor has a context of its own.
 pub fn is_over(job: &CompactSession, session: &sessions::Live) -> bool {
     let is_over = session.state == sessions::State::Closed && job.cause != Cause::Manual;
     if is_over {
@@ -91,7 +91,7 @@ async fn show(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> HandlerRe
     Ok(run.commit(tx).await?)
 }
 
-/// Tells the person who asked that the conversation stays as it is, and why. The job is done.
+/// Tells the person who asked that the conversation was not compacted, and why. The job is done.
 async fn answer(
     folder: &Folder<'_>,
     job: &CompactSession,
@@ -118,7 +118,7 @@ fn because(why: &Error) -> String {
     }
 }
 
-/// Another attempt would find the same.
+/// Returns true for errors that a retry would repeat.
 fn is_nothing_to_do(error: &Error) -> bool {
     matches!(
         error,
@@ -129,7 +129,8 @@ fn is_nothing_to_do(error: &Error) -> bool {
     )
 }
 
-/// No turn waits for what is prepared ahead, and the turn that needs it says what is wrong: a dead job would say it twice.
+/// Returns true for errors that need no dead job: no turn waits for a summary that is made ahead, and the turn that
+/// needs it reports the error.
 fn may_wait(error: &Error) -> bool {
     matches!(error, Error::BreakerOpen { .. } | Error::InProgress(_)) || is_nothing_to_do(error)
 }

@@ -1,21 +1,20 @@
-//! Folds older conversation of a session into a summary, without holding up its turns.
+//! Folds older messages of a session into a summary, without blocking its turns.
 //!
 //! ```text
 //! prepare   view ─▶ plan ─▶ ask · judge · ask again … ─▶ stored as prepared, or as refused with its reasons
-//! apply     the newest that is prepared and still continues the view is shown, in the caller's transaction
+//! apply     the newest prepared one that still continues the view is shown, in the caller's transaction
 //! ```
 //!
-//! Of a session that stands at a node, what was said there is folded, and `place.rs` says where that is.
+//! In a session that is at a node, only messages of that node are summarised (`place.rs`).
 //!
 //! Invariants:
-//! - No transaction is open while a summariser runs. What it cost is in the ledger before its answer is judged, and
-//!   an attempt is counted before it is made: a crash gives neither back.
-//! - Messages are never touched. What is shown changes in [`apply`] alone.
-//! - Whatever a summariser does, no more than three attempts are made in ten turns. Once they are used up, a compaction
-//!   that can wait ends at once; one that a turn cannot go on without takes the deterministic extract.
-//!
-//! - One run at a time makes a summary of a session (`claim.rs`). A turn waits for the job that prepares one ahead, or takes
-//!   over from one that crashed; the job leaves it to the turn.
+//! - No transaction is open while a summariser runs. Its cost is in the ledger before its answer is judged, and an
+//!   attempt is counted before it is made: a crash returns neither.
+//! - Messages never change. Only [`apply`] changes which of them are shown.
+//! - At most three attempts are made in ten turns, with any summariser. After them, a compaction that can wait ends at
+//!   once; one that a turn needs takes the deterministic extract.
+//! - One run at a time makes a summary of a session (`claim.rs`). A turn waits for the job that prepares one ahead, or
+//!   takes over from a crashed run. A job that prepares ahead leaves it to the other run.
 //!
 //! Race: a turn that runs meanwhile only adds to the tail, which a prepared summary does not cover.
 
@@ -50,59 +49,59 @@ use crate::{
     providers::{Provider, Timeouts},
 };
 
-/// Everything that a fold needs beside rows.
+/// The setting of a fold: everything that it needs beside rows.
 #[derive(Clone, Copy)]
 pub struct Folder<'a> {
     pub pool: &'a PgPool,
     pub clock: &'a dyn Clock,
     pub cancel: &'a CancellationToken,
-    /// The run that asks.
+    /// The run that makes the summary.
     pub claimant: Claimant,
-    /// The task whose turn waits for it. It pays, within its own budget; `None`: only the campaign does.
+    /// The task whose turn waits for the summary. It pays, within its own budget. `None`: only the campaign pays.
     pub waiting: Option<&'a Task>,
-    /// The node that this one belongs to, if it belongs to one.
+    /// The node of the waiting task, if it names one.
     pub waiting_node: Option<&'a str>,
-    /// For the names of roles.
+    /// Source of the names of roles.
     pub catalogue: &'a Catalogue,
-    /// The session's own; its model is the first summariser.
+    /// The session's provider. The session's model is the first summariser.
     pub provider: &'a dyn Provider,
     /// Another model of the same provider, from the agent's file.
     pub alternate_model: Option<&'a str>,
-    /// What the session's calls have.
+    /// Window of the session's calls.
     pub window_tokens: u64,
     pub reserve_tokens: u64,
     /// The narrowest window of the summarisers.
     pub summariser_window_tokens: u64,
-    /// Of the system part, which no compaction makes smaller.
+    /// Weight of the system part, which a compaction cannot shrink.
     pub system_weight: Weight,
-    /// What the coming turn adds to what is in the transcript already.
+    /// Weight that the coming turn adds to the transcript.
     pub upcoming_weight: Weight,
     pub policy: Policy,
     pub timeouts: Timeouts,
-    /// Of a session that has learnt nothing yet.
+    /// Calibration for a session without one of its own.
     pub calibration: Calibration,
-    /// What tokens of a model of this provider cost.
+    /// Computes the cost of tokens of one of the provider's models.
     pub cost: &'a (dyn Fn(&str, Tokens) -> Cost + Sync),
-    /// How long to leave a busy provider alone.
+    /// Settings of the backoff while the provider is busy.
     pub busy: busy_models::Config,
 }
 
-/// A compaction that only has to be applied.
+/// A compaction that is ready to be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
     pub generation: i32,
     pub rung: Option<Rung>,
     pub tokens_before: i64,
     pub tokens_after: i64,
-    /// What was refused on the way.
+    /// Attempts that were refused before.
     pub refused: Vec<RefusedAttempt>,
-    /// Strings that looked worth pinning but found no place in the ledger of pins.
+    /// Number of strings that were worth pinning but did not fit into the ledger of pins.
     pub pins_dropped: usize,
-    /// An earlier call had prepared it.
+    /// True if an earlier run has prepared it.
     pub is_earlier: bool,
 }
 
-/// Shows what is prepared, if it still continues what the session shows. The caller commits.
+/// Applies the newest prepared compaction, if it still continues the session's view. The caller commits.
 pub async fn apply(
     conn: &mut PgConnection,
     clock: &dyn Clock,

@@ -1,4 +1,4 @@
-//! Where the session stands, for a summary of its node.
+//! The session's node, for the summary of a fold.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use sqlx::PgConnection;
@@ -18,13 +18,13 @@ use crate::{
 
 pub(super) struct Place {
     pub(super) flow: Flow,
-    /// The summary that is shown is of the same stay.
+    /// True if the current summary belongs to the same stay at the node.
     pub(super) is_continued: bool,
-    /// Where the node's entry stands, if it is not folded yet.
+    /// Place of the node's entry in the transcript, unless it is folded.
     pub(super) entry_seq: Option<i64>,
 }
 
-/// `None`: the session stands at no node.
+/// Reads the session's node. `None` for a session without one.
 pub(super) async fn of(
     conn: &mut PgConnection,
     folder: &Folder<'_>,
@@ -36,7 +36,7 @@ pub(super) async fn of(
     let handoffs = nodes::handoffs(conn, session.campaign_id, limit).await?;
     let before = view.compaction.and_then(|compaction| compaction.flow.as_deref());
     let before = before.filter(|flow| flow.first_seq == stay.first_seq && flow.node == stay.node);
-    // What the node asks for, as it was said.
+    // The node's instructions, as they were sent.
     let entry = view.tail.iter().find(|entry| Some(entry.id) == stay.entry_id);
     let flow = Flow {
         campaign_id: session.campaign_id,
@@ -54,7 +54,7 @@ pub(super) async fn of(
     Ok(Some(Place { flow, is_continued: before.is_some(), entry_seq }))
 }
 
-/// A prompt has the id of its task.
+/// Lists the tasks of the stay. A prompt has the id of its task.
 fn tasks(stay: &Stay, view: View<'_>, before: Option<&Flow>) -> Vec<uuid::Uuid> {
     let asked = view.tail.iter().filter(|entry| entry.message.role == Role::User);
     let here = asked.filter(|entry| entry.seq >= stay.first_seq).map(|entry| entry.id);
@@ -74,8 +74,8 @@ fn handoff(folder: &Folder<'_>, stay: &Stay) -> Handoff {
     }
 }
 
-/// The task that waits for the room; where nobody waits, what the last turn was asked, if it has no answer. One that is about to
-/// enter another node is nothing that this one has left open.
+/// Returns the open request at the node: the waiting task, or else the last prompt if it has no answer. A task that is
+/// about to enter another node is not open here.
 fn unresolved(
     folder: &Folder<'_>,
     session: &Live,

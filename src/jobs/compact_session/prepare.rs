@@ -1,4 +1,4 @@
-//! One compaction from the session's row to a stored result.
+//! The preparation of a compaction, from the session's row to a stored result.
 
 use uuid::Uuid;
 
@@ -28,11 +28,12 @@ use crate::{
     },
 };
 
-/// Makes a summary of what the session shows, and stores it as prepared. What is prepared already is returned as it is.
+/// Makes a summary of the session's view and stores it as prepared. Returns a prepared one that exists already.
 ///
-/// Where another run makes one, this one waits for it, unless nothing waits for this one.
+/// If another run makes one, this run waits for it, except a job that prepares ahead: it fails with
+/// [`Error::InProgress`].
 ///
-/// [`Cause::Overflow`] is a turn that cannot go on: it alone gets an extract where no attempt is left.
+/// [`Cause::Overflow`] is a turn that cannot continue: it alone gets an extract after the last attempt.
 pub async fn prepare(
     folder: &Folder<'_>,
     session_id: Uuid,
@@ -85,14 +86,14 @@ async fn fold(
     seed: &FenceSeed,
     ladder: Ladder,
 ) -> Result<Folded, Error> {
-    // The number it gets is drawn when it is stored: what comes to nothing uses none up.
+    // Its number is assigned when it is stored, so that a failed attempt uses none up.
     let number = scene.view.generation() + 1;
     let (mut folding, step) = aside(|| Folding::begin(scene, seed, number, ladder))
         .map_err(|source| Error::Plan { session_id: scribe.session.id, source })?;
     scribe.fold(&mut folding, step).await
 }
 
-/// A prepared one that still applies: of a job whose end was lost, or of a wish that came twice.
+/// Finds a prepared compaction that still applies: the job's end was lost, or it was requested twice.
 async fn earlier(folder: &Folder<'_>, session: &Live) -> Result<Option<Prepared>, Error> {
     let id = session.id;
     let Some(generation) =

@@ -1,4 +1,4 @@
-//! The setting of a compaction, for a turn that waits for it and for the job that prepares one ahead.
+//! The setting of a fold, for a waiting turn and for the job that prepares ahead.
 
 use tokio_util::sync::CancellationToken;
 
@@ -15,14 +15,14 @@ use crate::{
     queue::Run,
 };
 
-/// The weight of the words around a conversation: the system part, and the additions of the coming turn.
+/// Weight beside the conversation: the system part, and the additions of the coming turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Around {
     pub system: Weight,
     pub upcoming: Weight,
 }
 
-/// The narrowest window of those who may be asked for a summary. May ask the provider.
+/// Returns the narrowest window of the possible summarisers. May ask the provider.
 pub async fn summariser_window(
     agent: &Agent,
     route: &Route<'_>,
@@ -35,7 +35,7 @@ pub async fn summariser_window(
     alternate.map_or(route.window_tokens, |alternate| route.window_tokens.min(alternate.into()))
 }
 
-/// A new session begins below half of the size at which the next one follows.
+/// A new session starts below half of the size at which its own successor would start.
 fn start_percent(route: &Route<'_>) -> u64 {
     if route.rotates { route.thresholds.apply_percent() / 2 } else { 100 }
 }

@@ -1,4 +1,4 @@
-//! The result as a row: prepared, or refused with its reasons.
+//! The row of a compaction: prepared, or refused with its reasons.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(super) struct Store<'a> {
     pub(super) folder: &'a Folder<'a>,
     pub(super) session: &'a Live,
     pub(super) cause: Cause,
-    /// Where the session stands.
+    /// Node of the session.
     pub(super) node: Option<&'a str>,
 }
 
@@ -112,7 +112,8 @@ impl Store<'_> {
         Ok(generation)
     }
 
-    /// For the operator, who wants to know of a summariser that writes bad summaries even where another one stepped in.
+    /// Builds the feed event of refused summaries. The operator should learn of a bad summariser even where another one
+    /// stepped in.
     fn refusal(
         &self,
         generation: i32,
@@ -134,7 +135,7 @@ impl Store<'_> {
     }
 }
 
-/// Without the pins themselves: the feed holds nothing that was said.
+/// Kinds of the refusals, without texts: the feed holds nothing of a conversation.
 fn reasons(attempt: &RefusedAttempt) -> Value {
     let kinds: Vec<Value> = attempt
         .refusals

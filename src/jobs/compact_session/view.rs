@@ -1,4 +1,4 @@
-//! The rows of a session as `context` reads them.
+//! The view of a session, read from rows for `context`.
 
 use std::collections::HashSet;
 
@@ -19,29 +19,29 @@ use crate::{
     transcript::Role,
 };
 
-/// What a generation shows, read from the database.
+/// The view of one generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
     session_id: Uuid,
     generation: u32,
-    /// The one that is shown, and the one that it was made from.
+    /// The current compaction, and the one that it was made from.
     compactions: Vec<Compaction>,
     entries: Vec<Entry>,
-    /// What these turns have written is left out: the provider has rejected the prompt of their task.
+    /// Turns whose messages are left out, because the provider has rejected the prompt of their task.
     without_turns: Vec<i32>,
-    /// Up to here nothing is missing. What stands behind it is not stored yet.
+    /// Last place that was read. Entries after it are not stored yet.
     known_to_seq: i64,
 }
 
 impl Loaded {
-    /// Reads what the session shows, and nothing of what is folded.
+    /// Reads the session's view, without folded messages.
     pub async fn read(conn: &mut PgConnection, session: &Live) -> Result<Self, Error> {
         let mut loaded = Self::folded(&mut *conn, session).await?;
         loaded.catch_up(conn, session.last_seq).await?;
         Ok(loaded)
     }
 
-    /// The same as a summariser needs it: messages that only a reference stands for are read again.
+    /// Reads the view for a summariser: messages that only a reference replaces are read again.
     pub async fn read_unsummarised(conn: &mut PgConnection, session: &Live) -> Result<Self, Error> {
         let shown = Self::read(&mut *conn, session).await?;
         let mut loaded = shown.clone();
@@ -52,14 +52,14 @@ impl Loaded {
             loaded.catch_up(&mut *conn, session.last_seq).await?;
             let is_here = loaded.entries.first().is_some_and(|entry| entry.seq <= to_seq);
             if !is_here && loaded.compactions.is_empty() {
-                // A predecessor has them.
+                // A predecessor has the messages.
                 return Ok(shown);
             }
         }
         Ok(loaded)
     }
 
-    /// What stands in for older messages, without any that came later.
+    /// Reads the compactions of the view, without later messages.
     pub async fn folded(conn: &mut PgConnection, session: &Live) -> Result<Self, Error> {
         Self::at_generation(conn, session, session.generation).await
     }
@@ -89,15 +89,15 @@ impl Loaded {
         })
     }
 
-    /// Reads what was added since, up to `last_seq` of the session's row. A transcript only grows: what is known of it stays
-    /// true, whoever has added to it meanwhile.
+    /// Reads new messages, up to `last_seq` of the session's row. A transcript is append-only, so known messages stay
+    /// valid.
     pub async fn catch_up(&mut self, conn: &mut PgConnection, last_seq: i64) -> Result<(), Error> {
         if last_seq <= self.known_to_seq {
             return Ok(());
         }
         let new = messages::Span::after(self.known_to_seq);
         let stored = messages::list(conn, self.session_id, new).await?;
-        // Beyond it stands what was added since the row was read, and perhaps not all of that.
+        // Later messages were added since the row was read, and may be incomplete.
         let stored = stored.into_iter().take_while(|stored| stored.seq <= last_seq);
         let sent = stored.filter(|stored| !self.without_turns.contains(&stored.turn));
         self.entries.extend(sent.map(entry));
@@ -105,41 +105,41 @@ impl Loaded {
         Ok(())
     }
 
-    /// Whether it leaves out what the session leaves out now.
+    /// Returns true if it leaves out the same turns as the session does now.
     pub fn is_of(&self, session: &Live) -> bool {
         self.without_turns == session.rejected_turns
     }
 
-    /// The tasks of all prompts that are not folded.
+    /// Lists the tasks of all prompts that are not folded.
     pub fn asked(&self) -> Vec<Uuid> {
         let prompts = self.entries.iter().filter(|entry| entry.message.role == Role::User);
         prompts.map(|entry| entry.id).collect()
     }
 
-    /// Marks prompts whose tasks agents have added.
+    /// Marks prompts whose tasks were added by agents.
     pub fn mark_as_by_agents(&mut self, task_ids: &HashSet<Uuid>) {
         let entries = self.entries.iter_mut().filter(|entry| task_ids.contains(&entry.id));
         entries.for_each(Entry::mark_as_by_agent);
     }
 
-    /// Adds what is about to be stored.
+    /// Adds an entry that is about to be stored.
     pub fn add(&mut self, entry: Entry) {
         self.entries.push(entry);
     }
 
-    /// Without what was about to be stored.
+    /// Removes the entries that are not stored yet.
     pub fn stored(mut self) -> Self {
         let n_stored = self.entries.partition_point(|entry| entry.seq <= self.known_to_seq);
         self.entries.truncate(n_stored);
         self
     }
 
-    /// Which conversation in which view this is.
+    /// Returns the session and the generation.
     pub fn of(&self) -> (Uuid, i32) {
         (self.session_id, i32::try_from(self.generation).unwrap_or(i32::MAX))
     }
 
-    /// About what it takes in memory.
+    /// Estimates its size in memory.
     pub fn bytes(&self) -> usize {
         let summaries = self.compactions.iter().map(|compaction| compaction.summary.len());
         self.entries.iter().map(Entry::bytes).sum::<usize>() + summaries.sum::<usize>()
@@ -152,7 +152,7 @@ impl Loaded {
     }
 }
 
-/// Its weight and digest were measured when it was written.
+/// Uses the weight and digest that were measured when the message was written.
 fn entry(stored: Stored) -> Entry {
     Entry::measured(
         stored.id,

@@ -1,4 +1,4 @@
-//! How deliveries go, for alerts.
+//! Metrics of deliveries.
 
 use metrics::{Unit, counter, describe_counter};
 
@@ -6,7 +6,7 @@ use crate::domain::webhooks::{Next, Outcome};
 
 const DELIVERIES: &str = "dalsegno_webhook_deliveries_total";
 
-/// Describes the metric and begins it.
+/// Describes the metric and starts it at 0.
 pub(super) fn describe() {
     let words = "Attempts at webhooks of this process by result: delivered, retried, failed (given up), held (webhook disabled).";
     describe_counter!(DELIVERIES, Unit::Count, words);

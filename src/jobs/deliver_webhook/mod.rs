@@ -1,7 +1,7 @@
-//! Tells one webhook of one end: reads the delivery, sends it, writes down what came of it together with the end of the job.
+//! Handler of webhook deliveries: reads a delivery, sends it, and records the result with the end of the job.
 //!
-//! Nothing is open in the database while it is sent. Who is killed after sending and before writing has told the receiver once
-//! more than the database knows: the next attempt carries the same id.
+//! No transaction is open during the request. If the worker is killed after the request, the delivery is sent again,
+//! with the same id.
 
 mod metrics;
 mod resolve;
@@ -28,7 +28,7 @@ pub(super) async fn run(job: DeliverWebhook, run: Run, services: Arc<Services>) 
     };
     let outcome = match due.enabled {
         true => {
-            // A worker that goes down gives the job back: what was sent is sent again.
+            // A worker that shuts down returns the job, and the delivery is sent again.
             let sent = run.cancel().run_until_cancelled(attempt(&due, &services)).await;
             sent.ok_or_else(|| JobError::retry("it was told to stop while it sent"))?
         }
@@ -60,7 +60,7 @@ async fn end(run: &Run, services: &Services, due: &Due, outcome: &Outcome) -> Ha
             let error = &missed.error;
             Ok(run.commit_retry(tx, Backoff::default(), Some(wait), error).await?)
         }
-        // A delivery that is given up says so itself: a dead letter beside it would be retried to no effect.
+        // A failed delivery has its own state. A dead letter beside it could be retried to no effect.
         _ => Ok(run.commit(tx).await?),
     }
 }

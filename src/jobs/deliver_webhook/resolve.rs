@@ -1,4 +1,4 @@
-//! Names to addresses, of which only public ones are handed on: what is connected to is what was looked at.
+//! A DNS resolver that returns public addresses only. The client connects to the address that was checked.
 
 use std::{io, net::SocketAddr};
 
@@ -11,7 +11,7 @@ pub(super) struct Resolver {
     pub(super) allow_private: bool,
 }
 
-/// The name stands for nothing that may be told.
+/// Error of a name that resolves to private addresses only.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error(
     "its name leads to an address of a private network or of this machine, which webhooks.allow_private forbids"
@@ -22,7 +22,7 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let allow_private = self.allow_private;
         Box::pin(async move {
-            // The port is put in by whoever connects.
+            // The client sets the port.
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let found: Vec<SocketAddr> = found.collect();
             let allowed: Vec<SocketAddr> = found

@@ -1,5 +1,5 @@
-//! The HTTP of it. A receiver is somebody else's machine: every wait has an end, little of what it says is read and none of it
-//! is believed, and it cannot lead us anywhere.
+//! The HTTP client of deliveries. Receivers are untrusted: every wait has a timeout, answers are read up to a limit,
+//! and redirects are not followed.
 
 use std::{error::Error, time::Duration};
 
@@ -14,16 +14,16 @@ use crate::{
     outbound,
 };
 
-/// Sends deliveries: one per process.
+/// Sends deliveries; one per process.
 #[derive(Debug)]
 pub struct Sender {
-    /// Or why there is none, for instance because this machine has no certificates. That is no reason not to start.
+    /// The client, or its error, for example missing certificates. The service starts without it.
     client: Result<Client, String>,
     config: Config,
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How much of an answer is read, so that a receiver which writes one is not cut off in the middle.
+/// Bytes of an answer that are read, so that the receiver can finish writing it.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 
 impl Sender {
@@ -50,14 +50,14 @@ impl Sender {
         }
     }
 
-    /// The status, and how long the receiver asks to be left alone.
+    /// Returns the status, and the wait that the receiver asks for.
     async fn post(
         &self,
         due: &Due,
         message: Message,
     ) -> Result<(StatusCode, Option<Duration>), String> {
         let client = self.client.as_ref().map_err(|error| format!("no HTTPS here: {error}"))?;
-        // What was allowed when it was added may not be any more.
+        // The address may have become forbidden since the webhook was added.
         let url = check_url(&due.url, self.config.allow_private).map_err(|e| e.to_string())?;
         let mut request = client.post(url).header(header::CONTENT_TYPE, "application/json");
         for (name, value) in message.headers {
@@ -70,7 +70,7 @@ impl Sender {
         Ok((status, retry_after))
     }
 
-    /// What went wrong, without the address.
+    /// Describes an error without the address.
     fn words(&self, error: &reqwest::Error) -> String {
         let mut cause: &dyn Error = error;
         while let Some(deeper) = cause.source() {
@@ -87,7 +87,7 @@ impl Sender {
     }
 }
 
-/// Whatever becomes of it, the status has been heard.
+/// Reads the start of an answer. Errors do not matter: the status is known.
 async fn read_some(mut response: Response) {
     let mut n_read = 0;
     while n_read < MAX_ANSWER_BYTES

@@ -1,4 +1,4 @@
-//! Asking a model what it reads in a stretch.
+//! The call of a model that reads facts from a stretch.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,30 +31,30 @@ pub(super) struct Reader<'a> {
     pub(super) run: &'a Run,
 }
 
-/// Why there is nothing to take facts from.
+/// The reason why there are no facts.
 pub(super) enum Refused {
-    /// There was an answer. What is wrong with it is said in words of this service.
+    /// The model's answer was refused; the reason is in this service's words.
     Judged(String),
-    /// In words of a provider or about money: nothing that a model should be told.
+    /// There was no answer; the reason is the provider's or the budget's, and is not shown to a model.
     Unanswered(String),
 }
 
-/// The second one is told what was wrong with the first.
+/// The second attempt names what was wrong with the first.
 const ATTEMPTS: usize = 2;
-/// Before the second attempt of a job whose provider does not answer, and eight times as long before each further one: five attempts wait
-/// for ten hours, which is longer than most providers are away.
+/// Pause before the second attempt of a job whose provider fails. Each further pause is eight times as long: five
+/// attempts span ten hours, longer than most outages.
 const PAUSE: Duration = Duration::from_secs(60);
-/// What an answer may take: a fact has some 150 tokens with all that is around it.
+/// Reserve for an answer: a fact takes some 150 tokens with its JSON.
 const TOKENS_PER_FACT: u64 = 150;
-/// More of what holds would be no help in finding what says the same.
+/// Known facts that the model is shown. More would not help it to find duplicates.
 const MAX_KNOWN: i64 = 200;
-/// The part of the window that requests may have: instructions, what holds and the answer need the rest.
+/// Divisor of the window: requests get this part. Instructions, known facts and the answer need the rest.
 const REQUESTS_DIVISOR: u64 = 3;
-/// The part of the window that what holds may have, a token for each byte: no text has more.
+/// Divisor of the window: known facts get this part, at one token per byte. No text has more.
 const KNOWN_DIVISOR: u64 = 8;
 
 impl Reader<'_> {
-    /// For requests.
+    /// Returns the tokens of the window for requests.
     pub(super) fn room_tokens(&self) -> u64 {
         self.route.model_window_tokens / REQUESTS_DIVISOR
     }
@@ -69,7 +69,8 @@ impl Reader<'_> {
         i64::try_from(self.route.model_window_tokens / KNOWN_DIVISOR).unwrap_or(i64::MAX)
     }
 
-    /// The error inside is why no answer was one. What a provider could not do just now is an error of the job.
+    /// Asks the model, twice at most. The inner error is a refused answer; the outer one a failure that the job may
+    /// retry.
     pub(super) async fn read(
         &self,
         stretch: &Stretch,
@@ -154,7 +155,7 @@ impl Reader<'_> {
     }
 
     fn request(&self, asked: &Question<'_>, stretch: &Stretch, model: &str) -> Request {
-        // Nobody sees it again: no fence has to be the same as before.
+        // The prompt is never sent again, so its fence may be random.
         let fence = FenceSeed::from_bytes(rand::random()).fence(Scope::System);
         let question::Asked { system, prompt } = question::ask(asked, &fence);
         let wanted = TOKENS_PER_FACT * (asked.most as u64 + 1);
@@ -205,7 +206,7 @@ impl Refused {
     }
 }
 
-/// How long a provider that does not answer is left alone.
+/// Returns the pause before the next attempt of a job whose provider fails.
 pub(super) fn pause(attempt: i16) -> Duration {
     let n_before = u32::try_from(attempt - 1).unwrap_or(0);
     PAUSE.saturating_mul(8u32.saturating_pow(n_before))

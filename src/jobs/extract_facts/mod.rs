@@ -1,26 +1,28 @@
-//! Reads facts about a user from what was asked in a session.
+//! Handler that reads facts about a user from the requests of a session.
 //!
 //! ```text
-//! what people have asked, not read yet ──▶ as much as fits ──▶ ask · judge · ask once more ──▶ one commit: facts · the record of the
-//!                                                                                      reading · the job gone, or the next one
+//! unread requests of people ──▶ as many as fit ──▶ ask · judge · ask once more ──▶ one commit: facts · the record of the
+//!                                                                                  reading · the job's end, or the next job
 //! ```
 //!
 //! Invariants:
-//! - No transaction is open while a model reads. What it cost is in the ledger before its answer is judged.
-//! - Facts, the place up to which the session was read, and the end of the job are one commit under the job's lease: a worker that dies
-//!   has written none of it, and what was read is passed over by whoever comes again.
-//! - A provider that cannot answer just now burns an attempt of the job, and no stretch. After the last one the job is a dead letter, by
-//!   which a person can have all of it read.
-//! - An answer that is none is refused with its reason, twice at most. Then the reading is recorded as refused, and the next attempt
-//!   begins at the same place. What the last attempt refuses is passed over where more stands behind it, so that one odd request does
-//!   not keep the rest from being read; where nothing does, a later reading of the session begins there. What no model has answered is
-//!   passed over, too, and is a dead letter: a session that is over is not read again by itself.
-//! - It is off unless the configuration and the agent's file want it, as they are when the job runs.
+//! - No transaction is open while a model reads. Its cost is in the ledger before its answer is judged.
+//! - Facts, the place up to which the session was read, and the end of the job are one commit under the job's lease. A
+//!   worker that dies has written none of it, and requests that were read are skipped by the next run.
+//! - A provider that fails for now uses up an attempt of the job, and no stretch. After the last attempt the job is a
+//!   dead letter; its retry by a person reads all of it.
+//! - An invalid answer is refused with its reason, twice at most. Then the reading is recorded as refused, and the next
+//!   attempt starts at the same place.
+//! - A stretch whose last attempt was refused is skipped if more follows, so that one odd request does not block the
+//!   rest. Otherwise a later reading of the session starts there.
+//! - A stretch that no model has answered is skipped, too, and becomes a dead letter: a finished session is not read
+//!   again by itself.
+//! - It runs only if the configuration and the agent's file enable it when the job runs.
 //!
 //! Races:
-//! - The session may be gone by then. The job names the tasks, which stay.
-//! - Somebody is forgotten, or the campaign is taken from them, while a model reads. The commit waits for whoever writes about the user,
-//!   looks again for whom the campaign works and since when, and leaves out what is not theirs any more.
+//! - The session may be removed by then. The job names the tasks, which stay.
+//! - The user may be forgotten, or the campaign get another user, while a model reads. The commit waits for other
+//!   writers of the user's facts. Then it reads the campaign's user again, and leaves out facts that are not theirs.
 
 mod ask;
 mod stretch;
@@ -81,7 +83,7 @@ pub(super) async fn run(job: ExtractFacts, run: Run, services: Arc<Services>) ->
     reading.commit(&run, answered).await
 }
 
-/// What nobody has read yet.
+/// Returns the requests that were not read yet.
 async fn unread(
     pool: &PgPool,
     job: &ExtractFacts,
@@ -98,17 +100,17 @@ async fn unread(
     Ok(Some(Stretch::of(from_seq, asked, requests)))
 }
 
-/// What came of the facts of an answer.
+/// Numbers of facts in an answer.
 #[derive(Default)]
 struct Counts {
     found: i32,
     new: i32,
-    /// There was no room for them.
+    /// Facts that exceeded the user's limit.
     full: i32,
     unsaid: i32,
 }
 
-/// What was read, on its way into the tables.
+/// The result of a reading, to be stored.
 struct Reading<'a> {
     services: &'a Services,
     agent: &'a Agent,
@@ -130,7 +132,7 @@ impl Reading<'_> {
             facts::again(&mut tx, &rest).await.map_err(JobError::retry)?;
         }
         match refused.filter(|refused| !refused.is_judged()) {
-            // Nobody may ever read the session again: a person should hear of what no model has seen.
+            // The session may never be read again, so a person should learn that no model has read this part.
             Some(unanswered) => come_again(run, tx, &unanswered).await,
             None => Ok(run.commit(tx).await?),
         }
@@ -194,7 +196,7 @@ impl Reading<'_> {
         if answered.facts.is_empty() {
             return Ok(counts);
         }
-        // The model may have read for minutes: somebody may have been forgotten meanwhile, or it is somebody else's campaign by now.
+        // The model may have read for minutes. Meanwhile the user may be forgotten, or the campaign have another user.
         let user = facts::hold_user_of(&mut *conn, self.job.campaign_id, &self.user.user).await?;
         let Some(user) = user.filter(|user| user.user == self.user.user) else {
             return Ok(counts);
@@ -222,7 +224,7 @@ impl Reading<'_> {
     ) -> Result<Recorded, facts::Error> {
         let config = &self.services.facts;
         let end = config.extracted_for().map(|period| request.said_at + period);
-        // What would not hold any more is not worth a line.
+        // A fact that has already expired is not stored.
         if end.is_some_and(|end| end <= now) {
             return Ok(Recorded::Known(request.task_id));
         }
@@ -244,8 +246,8 @@ impl Reading<'_> {
     }
 }
 
-/// Keeps the record and leaves the stretch to the next attempt, or to a person where this was the last. What stands behind it is not read
-/// before.
+/// Records the refusal, and leaves the stretch to the next attempt, or to a person after the last one. Later requests
+/// are not read before it.
 async fn come_again(
     run: &Run,
     mut tx: Transaction<'static, Postgres>,

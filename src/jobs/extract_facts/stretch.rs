@@ -1,4 +1,4 @@
-//! Which part of a session is read at once.
+//! The part of a session that one call reads.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use crate::domain::{facts::ExtractFacts, messages::Asked, tasks};
 
-/// A stretch of a transcript, and what people have asked in it.
+/// A stretch of a transcript, with its requests by people.
 pub(super) struct Stretch {
-    /// The place before its first.
+    /// The place before the first one.
     pub(super) from_seq: i64,
     pub(super) to_seq: i64,
     pub(super) requests: Vec<Request>,
@@ -23,11 +23,11 @@ pub(super) struct Request {
     pub(super) said_at: DateTime<Utc>,
 }
 
-/// More at once makes an answer vague.
+/// Limit of requests per call: more make an answer vague.
 const MAX_REQUESTS: usize = 50;
 
 impl Stretch {
-    /// All of it. What nobody may read has no request, and is passed over.
+    /// Builds a stretch of all requests. Places without a request that may be read are skipped.
     pub(super) fn of(from_seq: i64, asked: Vec<Asked>, requests: Vec<tasks::Request>) -> Self {
         let to_seq = asked.last().map_or(from_seq, |asked| asked.seq);
         let mut said: HashMap<Uuid, tasks::Request> =
@@ -39,7 +39,7 @@ impl Stretch {
         Self { from_seq, to_seq, requests: requests.collect() }
     }
 
-    /// The first of it that has room: one request at least, of which the end is left out where it alone is too long.
+    /// Returns the first part that fits: one request at least. A single request that is too long is cut.
     pub(super) fn first(
         mut self,
         room_tokens: u64,
@@ -67,7 +67,7 @@ impl Stretch {
         (self.to_seq > self.from_seq).then_some(self)
     }
 
-    /// What the next job has to read.
+    /// Returns the job for the rest, if there is one.
     pub(super) fn rest(&self, job: &ExtractFacts) -> Option<ExtractFacts> {
         let asked: Vec<Asked> =
             job.asked.iter().filter(|asked| asked.seq > self.to_seq).copied().collect();

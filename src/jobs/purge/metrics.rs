@@ -1,4 +1,4 @@
-//! What an operator's alerts are made of.
+//! Metrics of the nightly cleanup, for alerts.
 
 use chrono::{DateTime, Utc};
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
@@ -19,7 +19,7 @@ const TABLES: [&str; 7] = [
     "webhook_deliveries",
 ];
 
-/// Describes the counters and begins them, in every process that may run a cleanup.
+/// Describes the counters and starts them at 0, in every process that may run a cleanup.
 pub(in crate::jobs) fn begin_counts() {
     describe_counter!(ROWS, "Rows that the nightly cleanup removed in this process, by table.");
     for table in TABLES {
@@ -39,18 +39,18 @@ pub fn describe() {
         Unit::Seconds,
         "When the database of this installation was made. An alert compares it with a cleanup that has never gone through."
     );
-    // 0: no run has gone through yet.
+    // 0: no run has succeeded yet.
     gauge!(LAST_SUCCESS).set(0.0);
-    // 0: the database has not been asked yet.
+    // 0: not read from the database yet.
     gauge!(INSTALLED).set(0.0);
 }
 
-/// A run went through at this moment.
+/// Publishes the time of the last success.
 pub fn succeeded_at(at: DateTime<Utc>) {
     gauge!(LAST_SUCCESS).set(at.timestamp() as f64);
 }
 
-/// The database was made at this moment.
+/// Publishes the creation time of the database.
 pub fn installed_at(at: DateTime<Utc>) {
     gauge!(INSTALLED).set(at.timestamp() as f64);
 }

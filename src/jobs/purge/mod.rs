@@ -1,10 +1,10 @@
-//! The nightly cleanup: removes all sessions whose time is over, in batches.
+//! Handler of the nightly cleanup: removes expired rows in batches, sessions first.
 //!
-//! Each batch is a short transaction of its own, so a run can be stopped between any two and goes on wherever it comes again:
-//! what is gone is not due any more. Nothing is held between batches but one place on the way.
+//! Each batch is a short transaction, so a run can be stopped between any two and continued later: removed rows are not
+//! due any more. Between batches it keeps only its place.
 //!
-//! Race: a run that was declared lost may still be in a batch. The record names the lease, and a batch that cannot write
-//! on in it is rolled back.
+//! Race: a run that was declared lost may still be in a batch. The record of the run names the lease; a batch that
+//! cannot update the record rolls back.
 
 mod metrics;
 
@@ -29,18 +29,18 @@ use crate::{
 pub(super) use self::metrics::begin_counts;
 pub use self::metrics::{describe, installed_at, succeeded_at};
 
-/// Events of the feed that one transaction removes.
+/// Feed events of one transaction.
 const EVENTS: i64 = 5_000;
-/// Items of memories, each with its versions.
+/// Memory items of one transaction, each with its versions.
 const ITEMS: i64 = 500;
-/// Summaries of expired sessions.
+/// Summaries of expired sessions of one transaction.
 const SUMMARIES: i64 = 1_000;
-/// Idempotency keys of operations that go in one transaction.
+/// Idempotency keys of operations of one transaction.
 const KEYS: i64 = 2_000;
-/// Lines of the audit log that go in one transaction.
+/// Lines of the audit log of one transaction.
 const AUDIT_BATCH: i64 = 5_000;
 
-/// Why a run did not come to its end.
+/// Reasons why a run did not finish.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("it was told to stop between two batches")]
@@ -72,7 +72,7 @@ pub(super) async fn run(_: Purge, run: Run, services: Arc<Services>) -> HandlerR
             cleanups::cancel(run.pool(), &recorded, now).await.map_err(JobError::retry)?;
             Err(JobError::retry(Error::Stopped))
         }
-        // The queue knows why it was told to stop: a worker that goes down gives the job back, and burns no attempt.
+        // The queue knows why the run was stopped: a worker that shuts down returns the job, which uses no attempt.
         Err(Error::End(error)) => Err(error.into()),
         Err(error) => Err(JobError::retry(error)),
     }
@@ -118,7 +118,8 @@ async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> 
     Ok(())
 }
 
-/// Removes some of what has held no more for long enough, and says whether there may be more.
+/// Removes a batch of memory items and facts that ended long enough ago, and of records about them. Returns true if there may
+/// be more.
 async fn old_memory(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<bool, Error> {
     if run.cancel().is_cancelled() {
         return Err(Error::Stopped);
@@ -136,7 +137,7 @@ async fn old_memory(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<b
     Ok(removed.items + removed.records > 0)
 }
 
-/// Removes some summaries that no successor has asked for in time, and says whether there may be more.
+/// Removes a batch of summaries that no successor has used in time. Returns true if there may be more.
 async fn old_summaries(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<bool, Error> {
     if run.cancel().is_cancelled() {
         return Err(Error::Stopped);
@@ -154,7 +155,7 @@ async fn old_summaries(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Resul
     Ok(n_removed > 0)
 }
 
-/// Removes some of what the feed has kept for long enough, and says whether there may be more.
+/// Removes a batch of old feed events. Returns true if there may be more.
 async fn old_events(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<bool, Error> {
     if run.cancel().is_cancelled() {
         return Err(Error::Stopped);
@@ -169,11 +170,11 @@ async fn old_events(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<b
     commit(tx).await?;
     *recorded = next;
     metrics::removed_events(n_events);
-    // One row from a clock that was ahead must not keep the others.
+    // Until a batch is empty: a row from a clock that was ahead stays in the batch and lowers its count.
     Ok(n_events > 0)
 }
 
-/// What webhooks were told goes, too, in batches of its own.
+/// Removes old webhook deliveries, in batches of their own.
 async fn remove_old_deliveries(run: &Run, services: &Services) -> Result<(), Error> {
     let config = &services.sessions;
     let pause = Duration::from_millis(config.purge_pause_ms.into());
@@ -190,7 +191,7 @@ async fn remove_old_deliveries(run: &Run, services: &Services) -> Result<(), Err
     Err(Error::Stopped)
 }
 
-/// Idempotency keys of operations are kept as long as those of the queue.
+/// Removes old idempotency keys of operations. They are kept as long as those of the queue.
 async fn remove_old_keys(run: &Run, services: &Services) -> Result<(), Error> {
     let keep = TimeDelta::days(services.keep.idempotency_keys_days.into());
     let before = services.clock.now() - keep;
@@ -214,7 +215,7 @@ async fn page(run: &Run, walk: &mut Walk, n_sessions: u16) -> Result<Option<Page
     Ok(page)
 }
 
-/// Removes as many as fit into one transaction, and gives the rest back.
+/// Removes as many sessions as fit into one transaction, and returns the others.
 async fn batch(
     run: &Run,
     walk: &Walk,
@@ -234,7 +235,7 @@ async fn batch(
     Ok(batch.left)
 }
 
-/// Lines of the audit log go in transactions of their own: they belong to no session, and to no preview.
+/// Removes old lines of the audit log in transactions of their own: they belong to no session and to no preview.
 async fn remove_old_audit(run: &Run, services: &Services) -> Result<(), Error> {
     let moment = services.clock.now() - services.audit.keep();
     loop {

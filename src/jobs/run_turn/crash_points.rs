@@ -1,12 +1,12 @@
-//! Named places of a turn where a test may kill the process or have the step fail.
+//! Named points of a turn at which a test may abort the process or fail the step.
 //!
-//! `DALSEGNO_WORKER__CRASH_TURNS_AT` aborts as `kill -9` would; `DALSEGNO_WORKER__FAIL_TURNS_AT` fails once per process,
-//! as a database that goes away would. Without the feature `test-fakes` nothing of this exists.
+//! `DALSEGNO_WORKER__CRASH_TURNS_AT` aborts as `kill -9` would. `DALSEGNO_WORKER__FAIL_TURNS_AT` fails once per
+//! process, as an unreachable database would. Both exist only with the feature `test-fakes`.
 
 #[cfg(feature = "test-fakes")]
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A place between two steps of a turn.
+/// A point between two steps of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "test-fakes", derive(serde::Deserialize))]
 #[cfg_attr(feature = "test-fakes", serde(rename_all = "snake_case"))]
@@ -15,15 +15,15 @@ pub enum CrashPoint {
     BeforeResolve,
     /// The session is found or opened, in a transaction that is not committed.
     AfterResolve,
-    /// Everything is written that comes before the call; not committed.
+    /// Everything before the call is written, but not committed.
     BeforeBeginCommit,
-    /// The turn has begun; nobody was called.
+    /// The turn has begun; the provider was not called yet.
     AfterBegin,
-    /// The tools of a round have done what they do; the model has not been asked again.
+    /// The tools of a round have run; the model was not called again yet.
     BetweenRounds,
-    /// The answer is there; nothing of it is written.
+    /// The answer has arrived; nothing of it is written.
     AfterCall,
-    /// Everything is written but the end of the job; not committed.
+    /// Everything but the end of the job is written; not committed.
     BeforeJobEnd,
 }
 
@@ -37,19 +37,19 @@ pub struct CrashPoints {
     failed: AtomicBool,
 }
 
-/// A step was told to fail.
+/// Error of a step that a test fails.
 #[derive(Debug, thiserror::Error)]
 #[error("the step failed as it was told to")]
 pub struct ToldToFail;
 
 impl CrashPoints {
-    /// Arms up to one place of each kind.
+    /// Arms up to one point of each kind.
     #[cfg(feature = "test-fakes")]
     pub fn armed(crash_at: Option<CrashPoint>, fail_at: Option<CrashPoint>) -> Self {
         Self { crash_at, fail_at, failed: AtomicBool::new(false) }
     }
 
-    /// Dies or fails here, if this place is armed.
+    /// Aborts or fails, if this point is armed.
     #[cfg(feature = "test-fakes")]
     pub fn pass(&self, here: CrashPoint) -> Result<(), ToldToFail> {
         if self.crash_at == Some(here) {

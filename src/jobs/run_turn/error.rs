@@ -1,4 +1,4 @@
-//! Ways out of a turn that are not an end of it.
+//! Errors that abort a turn before it commits.
 
 use std::time::Duration;
 
@@ -14,45 +14,45 @@ use crate::{
 pub(crate) enum Error {
     #[error("the task has ended already")]
     Ended,
-    /// The job of a task that has another one by now.
+    /// The task of this job has another job by now.
     #[error("no task belongs to job {0} any more")]
     NoTask(i64),
-    /// Another run has the conversation, or the lease is over. Nothing is written.
+    /// Another run has the conversation, or the lease has expired. Nothing is written.
     #[error("the run has been overtaken")]
     Overtaken,
     #[error("{}", .0.why)]
     Refused(Refused),
-    /// The end of the run was refused or not confirmed.
+    /// The commit of the run's end was refused or not confirmed.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// It may work the next time.
+    /// A failure that a retry may overcome.
     #[error(transparent)]
     Undone(BoxError),
 }
 
-/// Why a turn does not begin.
+/// The reason why a turn may not begin.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// For people, with what to do next.
+    /// Message for people, with the next step.
     pub(super) why: String,
-    /// When to look again. `None`: looking again would not help.
+    /// Wait before the next look. `None`: waiting would not help.
     pub(super) again_after: Option<Duration>,
     pub(super) budget: bool,
-    /// The provider takes no call until then.
+    /// Set if the provider refuses calls until then.
     pub(super) busy: Option<Busy>,
 }
 
-/// A provider that takes no call now.
+/// A provider that refuses calls for now.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Busy {
-    /// How often in a row it has refused one, where that is counted.
+    /// Refusals in a row, where they are counted.
     pub(super) refusals: i32,
 }
 
-/// Until running turns have given back what they had set aside.
+/// Wait for running turns to release their reservations.
 const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
-/// Between two looks at a broken file of an agent or of a node.
+/// Wait before another look at the broken file of an agent or a node.
 const REPAIR_PAUSE: Duration = Duration::from_secs(10);
 
 impl Refused {
@@ -64,7 +64,7 @@ impl Refused {
         Self { again_after: Some(after), ..Self::for_good(why) }
     }
 
-    /// Waits for the provider, and not for ever.
+    /// Waits for the provider, for a limited time.
     pub(super) fn busy(why: impl Into<String>, after: Duration, refusals: i32) -> Self {
         Self { busy: Some(Busy { refusals }), ..Self::later(why, after) }
     }
@@ -91,7 +91,7 @@ impl Error {
         Self::Undone(error.into())
     }
 
-    /// What the queue makes of it. A lost lease has already been written down by the queue itself.
+    /// Converts into an error of the job. The queue has logged a lost lease itself.
     pub(super) fn into_job_error(self, run: &Run) -> JobError {
         match self {
             Self::Overtaken => {
@@ -106,8 +106,7 @@ impl Error {
         }
     }
 
-    /// The error itself, without this enum around it: the queue looks for the database's part in it, and uses up no attempt for
-    /// that.
+    /// Returns the inner error: the queue looks for a database error in it, which uses no attempt.
     fn into_cause(self) -> BoxError {
         match self {
             Self::Undone(error) => error,
@@ -115,8 +114,8 @@ impl Error {
         }
     }
 
-    /// Whether writing the same once more may succeed: the answer of a model is worth it. `has_tries` is about faults that
-    /// nobody expects to pass; a database that is away is waited for until the lease is over.
+    /// Returns true if another write may succeed, because the model's answer was paid for. `has_tries` bounds retries
+    /// of unknown errors. An unreachable database is retried until the lease has expired.
     pub(super) fn is_worth_another_try(&self, run: &Run, has_tries: bool) -> bool {
         let cause: &(dyn std::error::Error + 'static) = match self {
             _ if run.stop_reason() == Some(Stop::LeaseLost) => return false,

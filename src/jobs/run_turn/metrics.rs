@@ -8,7 +8,7 @@ pub const TOKENS: &str = "dalsegno_tokens_total";
 pub const COST: &str = "dalsegno_cost_micros_total";
 pub const TOOLS: &str = "dalsegno_turn_tool_duration_seconds";
 
-/// Outcomes of calls: every fate of a turn.
+/// Labels of outcomes: every fate of a turn.
 const OUTCOMES: [&str; 8] =
     ["done", "cancelled", "given_back", "again", "put_off", "failed", "no_room", "lease_lost"];
 
@@ -35,15 +35,15 @@ pub fn describe() {
     );
 }
 
-/// Begins the metrics of these models, each with its provider. An alert on a counter that appears with its first event misses that
-/// event.
+/// Starts the metrics of these models at 0, each with its provider. An alert on a counter that appears with its first
+/// event misses that event.
 pub fn begin(models: impl IntoIterator<Item = (&'static str, String)>) {
     for (provider, model) in models {
         begin_model(provider, &model);
     }
 }
 
-/// Begins the metrics of a model that an agent file names: it may have come after the process had started.
+/// Starts the metrics of a model that an agent's file names. The file may be newer than the process.
 pub fn begin_model(provider: &str, model: &str) {
     let provider = provider.to_owned();
     drop(histogram!(FIRST_BYTE, "provider" => provider.clone()));

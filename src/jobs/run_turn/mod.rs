@@ -1,27 +1,27 @@
-//! One turn of a task, from its job to its committed answer, in five phases.
+//! A turn of a task, from its job to its committed answer, in five phases.
 //!
 //! ```text
 //! load      task · campaign · agent · window          no transaction
 //! gate      cancelled? paused? busy?                  one of its own, where the turn may not begin
 //! begin     session → entries → outlook → budget      transaction A: turn, prompt, feed
-//!  (room)   fold older messages, begin again          no transaction; at most twice
+//!  (room)   fold older messages, begin again          no transaction; bounded by `make_space::keep_after`
 //! call      the provider                              no transaction; the feed gets what arrives
 //!  (rounds) tools, and the provider asked again       each with transactions of its own
 //! commit    answer, failure or interruption           transaction B: messages, posts shown, ledger, counters, task, feed, job
 //! ```
 //!
-//! Each phase is given what the one before has made, and names nothing of a later one.
+//! Each phase is given the value of the one before, and names nothing of a later one.
 //!
 //! Invariants:
-//! - Between A and B the turn is on its session's row. Whoever comes after a crash ends it as interrupted, and the next
-//!   call says so in a notice: nothing is ever sent again silently.
-//! - B and the end of the job are one commit. The prompt has the id of its task, so no attempt writes it twice.
-//! - Every way out leaves the task ended, or queued with its job coming again.
-//! - What cannot help is not tried for ever: each failure that comes back uses up an attempt of the job, or is bounded
-//!   by a rule of its own ([`commit::fate`]).
+//! - Between A and B the turn is on its session's row. After a crash the next run ends it as interrupted, and the next
+//!   call says so in a notice: a prompt is never resent silently.
+//! - B and the end of the job are one commit. The prompt has the id of its task, so two attempts store it once.
+//! - Every end of a run leaves the task ended, or queued with a live job.
+//! - Retries are bounded: each repeated failure uses up an attempt of the job, or is limited by a rule of its own
+//!   ([`commit::fate`]).
 //!
-//! Races: a cancellation, a drain or a lost lease stop the call through the run's token. What the call had given by
-//! then counts; a run that has lost its lease writes nothing, because begin and end both name it.
+//! Races: a cancellation, a drain or a lost lease stops the call through the run's token. Output that had arrived by
+//! then counts. A run that has lost its lease writes nothing, because begin and commit both check it.
 
 pub mod crash_points;
 pub mod error;
@@ -60,7 +60,7 @@ use crate::{
 pub(super) async fn run(_: RunTurn, run: Run, services: Arc<Services>) -> HandlerResult {
     match take_turn(&run, &services).await {
         Err(Error::Ended) => Ok(End::Done),
-        // Another attempt would find none either, and hold up the conversation.
+        // A retry would not find a task either, and would block the conversation.
         Err(error @ Error::NoTask(_)) => {
             tracing::warn!(job.id = run.job_id(), "{error}; the job ends without a turn");
             Ok(End::Done)
@@ -69,7 +69,7 @@ pub(super) async fn run(_: RunTurn, run: Run, services: Arc<Services>) -> Handle
     }
 }
 
-/// The same for a task that has waited for others: what they came to stands in front of its prompt.
+/// Runs a task that has waited for others: their results are placed before its prompt.
 pub(super) async fn run_joined(
     job: RunJoinedTurn,
     run_of_job: Run,
@@ -107,7 +107,8 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
         Err(refused) => Err(refused),
     };
     match answered {
-        // While room was made, for instance; a turn that was cancelled in its call has written that itself.
+        // Cancelled while older messages were folded, for instance. A turn that was cancelled in its call has written
+        // that itself.
         Err(Error::Refused(_) | Error::Undone(_)) if run.stop_reason() == Some(Stop::Cancelled) => {
             refuse::cancelled(run, services, task).await
         }
@@ -119,8 +120,9 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
     }
 }
 
-/// Begins, calls and commits. Begins again once for room that the estimate asks for, and calls again with less each time the
-/// provider refuses the conversation as too long ([`make_space::keep_after`]).
+/// Begins, calls and commits. Begins again if the estimate does not fit, and calls again if the provider refuses the
+/// conversation as too long. Each time less history is kept, three times at most for either reason
+/// ([`make_space::keep_after`]).
 async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
     let mut before = Before::default();
     loop {

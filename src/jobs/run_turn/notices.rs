@@ -1,4 +1,4 @@
-//! What the service itself says inside of a conversation.
+//! Messages that the service itself adds to a conversation.
 
 use uuid::Uuid;
 
@@ -13,19 +13,19 @@ use crate::{
     transcript::{Message, Role},
 };
 
-/// The turn itself, or one before it, belongs to a request that is left out.
+/// Notice for an interrupted turn whose request, or an earlier one, was rejected and is left out.
 const INTERRUPTED_AND_REJECTED: &str = "\
 A turn before this one was interrupted. What belongs to a request that the provider has rejected is not shown.";
 const VERIFY: &str = "\
 Whatever it was about to do may or may not have been applied: verify before you repeat it.";
 
-/// Said where posts are all that a conversation begins with.
+/// Notice for a conversation that begins with nothing but posts.
 const BEGUN_ANEW: &str = "\
 This conversation begins here. What you may have said and done in this campaign before is not part of it; the posts below are \
 from the campaign's board, your own of earlier conversations among them. Where a request depends on what you do not have, say \
 so and ask, and do not invent it.";
 
-/// The most of an earlier prompt that is said again.
+/// Characters of an earlier prompt that a notice repeats.
 const PROMPT_MAX_CHARS: usize = 2000;
 
 pub(super) fn message(id: Uuid, role: Role, text: String) -> messages::New {
@@ -33,7 +33,7 @@ pub(super) fn message(id: Uuid, role: Role, text: String) -> messages::New {
     measured(id, Message { role, text, tool_calls, tool_call_id, tool_name })
 }
 
-/// What a task asks, with the agent that asked it on the board.
+/// Builds the prompt of a task, with the agent that asked for it on the board.
 pub(super) fn prompt(task: &Task, asked_by: Option<&str>) -> messages::New {
     let message = Message {
         role: Role::User,
@@ -45,8 +45,8 @@ pub(super) fn prompt(task: &Task, asked_by: Option<&str>) -> messages::New {
     measured(task.id, message)
 }
 
-/// Stored in the transcript in front of the prompt: the next turns should know it too. `left`: what stands above of the turn;
-/// `None` where it is left out.
+/// Builds the notice of an interrupted turn. It is stored before the prompt, because later turns should know it, too.
+/// `left` is what the transcript has of that turn; `None` if it is left out.
 pub(super) fn interrupted(id: Uuid, left: Option<LeftByTurn>) -> messages::New {
     let text = match left {
         None => format!("{INTERRUPTED_AND_REJECTED} {VERIFY}"),
@@ -71,7 +71,7 @@ fn what_is_left(LeftByTurn { answer, tool_calls }: LeftByTurn) -> &'static str {
     }
 }
 
-/// Stored in front of an answer whose question stands further up, with others in between.
+/// Builds the notice before an answer whose prompt is further up, with others in between.
 pub(super) fn again(id: Uuid, prompt: &str, asked_by: Option<&str>) -> messages::New {
     let start: String = prompt.chars().take(PROMPT_MAX_CHARS).collect();
     let which = if start.len() < prompt.len() { "the task that begins with" } else { "the task" };
@@ -83,13 +83,13 @@ pub(super) fn again(id: Uuid, prompt: &str, asked_by: Option<&str>) -> messages:
     message(id, Role::Notice, text)
 }
 
-/// The id of the notice that says what a session could not take over.
+/// Derives the id of the notice about messages that a session could not take over.
 fn left_out_id(session_id: Uuid) -> Uuid {
     const LEFT_OUT: u128 = 0x6c65_6674_206f_7574_6c65_6674_206f_7574;
     Uuid::from_u128(session_id.as_u128() ^ LEFT_OUT)
 }
 
-/// Stored in a successor that could not take over all of its predecessor.
+/// Builds the notice for a successor that could not take over all messages of its predecessor.
 pub(super) fn left_out(session_id: Uuid, what: LeftOut) -> messages::New {
     let LeftOut { messages, first_turn, last_turn, .. } = what;
     let turns = match first_turn == last_turn {
@@ -103,7 +103,8 @@ pub(super) fn left_out(session_id: Uuid, what: LeftOut) -> messages::New {
     message(left_out_id(session_id), Role::Notice, text)
 }
 
-/// Said with each call until one has succeeded, and not stored: a second attempt has to say it too, later turns do not.
+/// Builds the notice of a restored conversation. It is sent with each call until one has succeeded, and never stored: a
+/// retry needs it, later turns do not.
 pub(super) fn restored(
     session: &Live,
     view: &View<'_>,
@@ -116,7 +117,7 @@ pub(super) fn restored(
     }
     let why = match session.opened_because {
         Reason::New | Reason::Fresh if shows_posts => return Some(BEGUN_ANEW.to_owned()),
-        // Nothing is kept of it: as if a cleanup had removed it.
+        // Nothing of the session is kept, as after a cleanup.
         Reason::Expired if !has_history => return Some(BEGUN_ANEW.to_owned()),
         Reason::New | Reason::Fresh | Reason::Ended | Reason::CampaignClosed => return None,
         Reason::PromptChanged => "your instructions have changed",
@@ -139,13 +140,13 @@ pub(super) fn restored(
     Some(format!("This conversation was restored, because {why}. {what}{tools}{posts}{advice}"))
 }
 
-/// Without what a rejected request has left out, which was not shown before either.
+/// Messages that a rejected request has left out do not count: they were not shown before either.
 const EVERYTHING: &str = "Everything that you were shown of it came along.";
 const WITHOUT_TOOLS: &str =
     " Calls of tools and their results, where there were any, were left out.";
 const DO_NOT_INVENT: &str = " Do not invent what you cannot see: say that you do not have it.";
 
-/// `is_cut`: a notice stands where messages are missing.
+/// Describes what a successor has taken over. `is_cut`: a notice stands for missing messages.
 fn what_came_along(has_summary: bool, has_messages: bool, is_cut: bool) -> &'static str {
     match (has_summary, has_messages, is_cut) {
         (false, false, _) => "None of its messages came along.",
@@ -167,7 +168,8 @@ fn what_came_along(has_summary: bool, has_messages: bool, is_cut: bool) -> &'sta
     }
 }
 
-/// Whether there is anything beside what an earlier attempt of this task has stored: the prompt, and the results in front of it.
+/// Returns true if there are messages besides `own`, the prompt and results that an earlier attempt of this task has
+/// stored.
 pub(super) fn has_history(view: &View<'_>, own: &[Uuid]) -> bool {
     view.compaction.is_some() || view.tail.iter().any(|entry| !own.contains(&entry.id))
 }

@@ -1,4 +1,4 @@
-//! Coming to the node of the task.
+//! The arrival of a session at the node of its task.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::{
     transcript::Role,
 };
 
-/// A session that does not stand at the task's node yet, or has lost what that asks for.
+/// A session that is not at the task's node yet, or has lost the node's instructions.
 pub struct Arrival<'a> {
     node: &'a Node,
     entry_id: Uuid,
-    /// It stands there already: what it took over of its predecessor has no entry.
+    /// True if the session is at the node already, and has lost the entry of the node.
     is_said_again: bool,
 }
 
-/// `None`: nothing has to be said, because the session stands where the task belongs. A task that names no node belongs where the
-/// session stands, and is only told again what a successor has lost.
+/// Checks if the node's instructions have to be sent. `None`: the session is at the node and has them. A task without a
+/// node stays at the session's node; it only repeats instructions that a successor has lost.
 pub async fn look<'a>(
     conn: &mut PgConnection,
     assignment: &'a Assignment<'_>,
@@ -42,7 +42,7 @@ pub async fn look<'a>(
     }
     let stay = nodes::current(conn, session.id).await?;
     let here = stay.as_ref().and_then(|stay| assignment.catalogue.node(&stay.node).ok());
-    // Of a node whose file is gone nothing is known that could be said.
+    // The instructions of a node whose file is gone are unknown.
     let Some(node) = named.or(here.map(Arc::as_ref)) else { return Ok(None) };
     let stay = stay.filter(|stay| stay.node == node.name);
     let is_said_again = stay.is_some();
@@ -53,12 +53,12 @@ pub async fn look<'a>(
 }
 
 impl Arrival<'_> {
-    /// What is said of it in the conversation.
+    /// Builds the entry with the node's instructions.
     pub fn entry(&self) -> messages::New {
         notices::message(self.entry_id, Role::Notice, self.node.entry.clone())
     }
 
-    /// For the operator.
+    /// Builds the feed event of the arrival.
     pub fn event(&self, session: &Live, assignment: &Assignment<'_>) -> feed::New {
         feed::New {
             campaign_id: Some(session.campaign_id),
@@ -69,7 +69,7 @@ impl Arrival<'_> {
         }
     }
 
-    /// Writes down where the session stands from this turn on. Its row is locked, and as it was before the turn.
+    /// Records the session's node from this turn on. The session's row is locked, and unchanged since before the turn.
     pub async fn write(
         &self,
         conn: &mut PgConnection,

@@ -1,6 +1,6 @@
-//! What of the campaign's board a turn shows.
+//! Unseen posts of the campaign's board, for a turn.
 //!
-//! A campaign without posts costs nothing here: the last place of its board comes with the task.
+//! A campaign without posts needs no query here: the last place of its board is read with the task.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use sqlx::PgConnection;
@@ -23,10 +23,10 @@ use crate::{
     transcript::Role,
 };
 
-/// What a turn has found on the board.
+/// Unseen posts, and those that the turn does not show.
 pub struct Board {
     entry_id: Uuid,
-    /// Of the session, once the turn is committed.
+    /// Cursor of the session after the turn is committed.
     cursor: i64,
     shown: Posts<'static>,
     seqs: Vec<i64>,
@@ -34,18 +34,18 @@ pub struct Board {
     pub weight: Weight,
 }
 
-/// The entry of what was shown, and the place that was kept for it.
+/// The entry of the shown posts, and its reserved place in the transcript.
 pub struct Entry {
     new: messages::New,
     seq: i64,
 }
 
-/// The part of the room beside the reserve that posts may take: the conversation has to fit too.
+/// Divisor of the room without the reserve: posts may take this part, because the conversation has to fit, too.
 const ROOM_DIVISOR: u64 = 4;
-/// More than the tokens of any tokeniser have on average: what is read is weighed afterwards.
+/// Bytes per token: more than the average of any tokeniser. Posts that were read are weighed afterwards.
 const BYTES_PER_TOKEN: u64 = 8;
 
-/// `None`: there is nothing new.
+/// Reads the unseen posts. `None` if there are none.
 pub async fn look(
     conn: &mut PgConnection,
     assignment: &Assignment<'_>,
@@ -96,7 +96,7 @@ impl Board {
         }
     }
 
-    /// Or says how many there are that it does not show.
+    /// Returns true if there are posts to show, or a number of posts that are left out.
     pub fn shows_posts(&self) -> bool {
         !self.seqs.is_empty() || self.shown.left_out > 0
     }
@@ -106,7 +106,7 @@ impl Board {
         parts::Board { entry_id: self.entry_id, shown, not_shown }
     }
 
-    /// What becomes of it in the transcript, at the place that the begin of the turn has kept.
+    /// Builds the transcript's entry for the posts, at the place that the begin of the turn has reserved.
     pub fn entry(&self, seq: i64) -> Option<Entry> {
         let new = || notices::message(self.entry_id, Role::Posts, self.shown.to_entry());
         self.shows_posts().then(|| Entry { new: new(), seq })
@@ -119,7 +119,8 @@ impl Board {
     }
 }
 
-/// Takes out what is too heavy: a post that alone is, and the oldest of what together are. Says what the rest weighs.
+/// Removes posts that are too heavy alone, and the oldest of those that are too heavy together. Returns the weight of
+/// the rest, and the removed places.
 fn fit(unseen: &mut Unseen, max_weight: Weight) -> (Weight, Vec<i64>) {
     let (mut total, mut too_much, mut is_full) = (Weight::ZERO, Vec::new(), false);
     let mut kept: Vec<posts::Post> = Vec::with_capacity(unseen.posts.len());
@@ -148,7 +149,7 @@ fn reason(why: Unshown) -> Why {
     }
 }
 
-/// One line for all posts that share a reason.
+/// Merges posts with the same reason into one line.
 fn spans(posts: Vec<(i64, Why)>) -> Vec<NotShown> {
     let mut spans: Vec<NotShown> = Vec::new();
     for (seq, why) in posts {
@@ -166,7 +167,7 @@ fn spans(posts: Vec<(i64, Why)>) -> Vec<NotShown> {
     spans
 }
 
-/// They were counted and not read.
+/// Builds the line for older posts, which were counted but not read.
 fn older(unseen: &Unseen) -> NotShown {
     let first_seq = unseen.first_seq();
     let count = usize::try_from(unseen.n_older).ok();

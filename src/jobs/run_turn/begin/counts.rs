@@ -1,4 +1,4 @@
-//! The counts of a provider that say something about the next call.
+//! Token counts of earlier calls, and if they apply to the next one.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -10,8 +10,8 @@ use crate::{
     tools,
 };
 
-/// The tools that the model is offered are in every count, with a size that is not known here. Counts of calls that were offered something
-/// else say nothing about this one: the provider would seem to have lost as much as was taken away.
+/// Drops the counts of calls that offered other tools. Definitions of tools are in every count, with an unknown size.
+/// With fewer tools than before, the provider would seem to have lost part of the history.
 pub fn forget_other_counts(session: &mut Live, assignment: &Assignment<'_>) {
     let counted = session.checkpoint.as_ref().map(|counted| counted[OFFERED].as_str());
     let offered = offered(assignment);
@@ -21,7 +21,7 @@ pub fn forget_other_counts(session: &mut Live, assignment: &Assignment<'_>) {
     }
 }
 
-/// A count as it is stored.
+/// Encodes a count for storage.
 pub fn checkpoint(counted: Checkpoint, assignment: &Assignment<'_>) -> Option<Value> {
     let mut stored = serde_json::to_value(counted).ok()?;
     stored[OFFERED] = offered(assignment).into();
@@ -30,7 +30,7 @@ pub fn checkpoint(counted: Checkpoint, assignment: &Assignment<'_>) -> Option<Va
 
 const OFFERED: &str = "offered";
 
-/// A name for all that the agent's file offers to the model; empty where that is nothing.
+/// Returns a digest of everything that the agent's file offers to the model. Empty if it offers nothing.
 fn offered(assignment: &Assignment<'_>) -> String {
     let granted = &assignment.agent.grants;
     let mut all = granted.built_in_tools();

@@ -1,4 +1,4 @@
-//! A turn as it would begin: its session, what it adds, and what would be sent.
+//! A draft of a turn: its session, the entries that it adds, and its call.
 
 use sqlx::PgConnection;
 
@@ -23,14 +23,14 @@ pub struct Draft<'a> {
     pub outlook: Outlook,
 }
 
-/// The same for all drafts of a turn.
+/// Values that all drafts of a turn share.
 pub struct Setting<'a, 's> {
     pub services: &'s Services,
     pub assignment: &'a Assignment<'a>,
     pub lease: i64,
     pub calibration: &'s Calibration,
     pub team: &'s [team::Presence],
-    /// This run has called before, and the conversation was too long.
+    /// True if the provider has refused a call of this run as too long.
     pub was_refused: bool,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Draft<'a> {
         Ok(Self { resolved, entries, outlook })
     }
 
-    /// Behind the summary that was prepared ahead, if there is one: it costs this turn no call.
+    /// Applies the compaction that was prepared ahead, if there is one: it costs this turn no call.
     pub async fn compacted(
         mut self,
         conn: &mut PgConnection,
@@ -67,17 +67,17 @@ impl<'a> Draft<'a> {
         let Shown::Applied(compaction) = shown.map_err(Error::undone)? else { return Ok(self) };
         session.generation = compaction.generation;
         session.checkpoint = None;
-        // A successor in which no turn has succeeded is made smaller in place.
+        // A successor without a successful turn is compacted in place.
         let has_answered = session.context_tokens > 0;
         if setting.assignment.route.rotates && has_answered {
-            // The compaction was made so that all that follows it fits.
+            // The compaction was made so that all later messages fit.
             return self.anew(conn, setting, i64::MAX).await;
         }
         self.outlook = outlook(conn, setting, &self.resolved, &self.entries).await?;
         Ok(self)
     }
 
-    /// In a new session, which takes along what weighs so much.
+    /// Continues in a new session, which takes over messages up to this weight.
     pub async fn anew(
         self,
         conn: &mut PgConnection,

@@ -20,25 +20,25 @@ use crate::{
 
 pub struct NewEntries<'a> {
     pub words: Words,
-    /// Is among them.
+    /// The arrival whose entry is among them.
     pub arrival: Option<Arrival<'a>>,
 }
 
-/// The same for as long as the turn runs.
+/// Entries that stay the same throughout the turn.
 pub struct Words {
-    /// In this order; the prompt is the last one.
+    /// In order; the prompt is the last one.
     pub new: Vec<messages::New>,
-    /// What the task has waited for. Among them unless an earlier attempt has added it.
+    /// Results that the task has waited for. They are in `new` unless an earlier attempt has stored them.
     pub results: Option<messages::New>,
-    /// What it shows of the board, which its commit adds.
+    /// Posts that the turn shows; its commit stores them.
     pub board: Option<Board>,
 }
 
 impl<'a> NewEntries<'a> {
-    /// `was_refused`: this run has called before, and the conversation was too long.
+    /// Builds the entries: the prompt, and before it the notices, the node's instructions and the results. A notice
+    /// tells of an interrupted turn, or of a prompt that is further up.
     ///
-    /// The prompt, and in front of it the notices of an interrupted turn and of a question that stands further up, what the
-    /// task's node asks for, and the results that the task has waited for.
+    /// `was_refused`: the provider has refused a call of this run as too long.
     pub async fn before_call(
         conn: &mut PgConnection,
         resolved: &Resolved,
@@ -61,7 +61,7 @@ impl<'a> NewEntries<'a> {
             };
             new.push(notices::interrupted(ids::at(now), left));
         }
-        // Its own turn is the latest one where this run has called before.
+        // A run that has called before has the latest turn itself.
         let is_latest = was_refused || task.turn.is_none_or(|turn| turn == session.turn_count);
         if !is_latest && messages::others_asked_since(&mut *conn, session.id, task.id).await? {
             new.push(notices::again(ids::at(now), &task.prompt, asked_by));
@@ -78,7 +78,7 @@ impl<'a> NewEntries<'a> {
 }
 
 impl Words {
-    /// The notices in front of the prompt, which is sent as the task.
+    /// Returns the entries before the prompt, which is sent as the task.
     pub fn notices(&self) -> &[messages::New] {
         match self.new.as_slice() {
             [notices @ .., _prompt] => notices,
@@ -86,7 +86,7 @@ impl Words {
         }
     }
 
-    /// The weight of what the prompt stands behind.
+    /// Returns the weight of the results and posts before the prompt.
     pub fn upcoming(&self) -> Weight {
         let results = self.results.as_ref().map(|told| Weight::of_message(&told.message));
         let posts = self.board.as_ref().map(|board| board.weight);

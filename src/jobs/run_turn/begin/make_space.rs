@@ -1,4 +1,4 @@
-//! Making room in a conversation that has grown too long for its window, while a turn waits.
+//! Makes a conversation fit that has outgrown its window, while a turn waits.
 
 use uuid::Uuid;
 
@@ -22,17 +22,17 @@ use crate::{
     queue::Run,
 };
 
-/// How much is in the way.
+/// The amount of space that is missing.
 #[derive(Debug, Clone, Copy)]
 pub struct SpaceRequest {
     pub around: Around,
     pub pressure: Pressure,
-    /// What a provider has refused as too long: its window is really smaller than that.
+    /// Size of a conversation that the provider has refused as too long: its window is smaller than that.
     pub refused_tokens: Option<u64>,
     pub keep: Keep,
 }
 
-/// What is kept of a conversation for which one turn asks for room so many times. `None`: less cannot be sent.
+/// Chooses what a turn's conversation keeps after `n_times` requests for space. `None`: less cannot be sent.
 pub fn keep_after(n_times: u32) -> Option<Keep> {
     match n_times {
         0 | 1 => Some(Keep::Turns),
@@ -42,14 +42,14 @@ pub fn keep_after(n_times: u32) -> Option<Keep> {
     }
 }
 
-/// A refused conversation has to become smaller by a tenth at least.
+/// Returns nine tenths of a refused size: the conversation has to shrink by a tenth at least.
 fn less(refused_tokens: u64) -> u64 {
     refused_tokens.saturating_mul(9) / 10
 }
 
-/// Has a summary prepared, which the beginning that follows applies. No transaction is open.
+/// Prepares a summary, which the next begin applies. No transaction is open.
 ///
-/// Where the turn could still go on without one, it goes on.
+/// If the turn can go on without a summary, a failure is only logged.
 pub async fn make(
     run: &Run,
     services: &Services,
@@ -72,7 +72,7 @@ pub async fn make(
         limit(window),
         &cost,
     );
-    // A task that fills the planned window has the model's.
+    // A task that fills the planned window gets the model's.
     let around = needed.around.system + needed.around.upcoming;
     let around_tokens = folder.calibration.tokens(around).saturating_add(route.reserve_tokens);
     let is_filled = around_tokens.saturating_mul(4) > folder.window_tokens.saturating_mul(3);
@@ -88,7 +88,7 @@ pub async fn make(
     match compact_session::prepare(&folder, session_id, cause).await {
         Ok(_) => Ok(()),
         Err(error) if run.stop_reason().is_some() => Err(Error::undone(error)),
-        // There is nothing in front of the task that could be made smaller: whether it fits is seen when it is sent.
+        // Nothing before the task can be folded. The provider decides if the call fits.
         Err(NotFolded::Plan { .. }) => Ok(()),
         Err(error) if must => Err(unmade(error)),
         Err(error) => {
@@ -98,7 +98,7 @@ pub async fn make(
     }
 }
 
-/// What a turn makes of it that cannot go on.
+/// Converts the error for a turn that cannot go on.
 fn unmade(error: NotFolded) -> Error {
     match &error {
         NotFolded::NotAsked(source) => match source.class {

@@ -1,4 +1,4 @@
-//! A turn that has begun, and what came of the wish to begin one.
+//! A turn that has begun, and the results of a begin.
 
 use crate::{
     context::{Budget, Calibration, Manifest, Pressure, Weight},
@@ -16,29 +16,29 @@ pub struct OpenTurn {
     pub begun: Begun,
     pub session: Live,
     pub manifest: Manifest,
-    /// Of everything that is sent.
+    /// Weight of everything that is sent.
     pub weight: Weight,
     pub around: Around,
     pub calibration: Calibration,
     pub budget: Budget,
     pub estimated_tokens: u64,
-    /// There is something in front of the prompt that a rebuilt session would not have.
+    /// True if there are messages before the prompt that a rebuilt session would not have.
     pub has_history: bool,
     /// For a provider that keeps the conversation itself.
     pub bound: Option<Binding>,
     pub unheard: Option<String>,
     pub words: Words,
     pub team: Vec<team::Presence>,
-    /// The place in the transcript that is kept for the posts that it shows.
+    /// Place in the transcript that is reserved for the shown posts.
     pub posts_seq: i64,
-    /// The span of the turn before, if spans are wanted.
+    /// Span of the previous turn, if traces are on.
     pub before: Option<Context>,
 }
 
 /// The result of a begin.
 pub enum Beginning {
     Opened(Box<OpenTurn>, Request),
-    /// The conversation has to be made smaller first. Its session is committed, and nothing else.
+    /// The conversation has to shrink first. Only its session is committed.
     NoRoom(NoRoom),
 }
 

@@ -1,4 +1,4 @@
-//! What the model would see now, and whether it fits.
+//! The call as it would be sent now, and if it fits.
 
 use sqlx::PgConnection;
 
@@ -24,14 +24,14 @@ use crate::{
     },
 };
 
-/// The parts of a call beside the stored conversation.
+/// Parts of a call besides the stored conversation.
 pub struct Additions<'a> {
     pub calibration: &'a Calibration,
     pub words: &'a Words,
     pub team: &'a [team::Presence],
 }
 
-/// The call as it would be sent now. The session's row is as it was before the turn.
+/// Assembles the call. The session's row is unchanged since before the turn.
 pub async fn look(
     conn: &mut PgConnection,
     services: &Services,
@@ -45,7 +45,7 @@ pub async fn look(
         None => Loaded::folded(&mut *conn, session).await.map_err(Error::undone)?,
     };
     loaded.catch_up(conn, session.last_seq).await.map_err(Error::undone)?;
-    // The prompt is sent as the task, and not from the transcript; notices are sent from there.
+    // Notices are sent from the transcript. The prompt is sent as the task.
     for (notice, seq) in given.words.notices().iter().zip(session.last_seq + 1..) {
         loaded.add(measure::coming(notice, seq));
     }

@@ -1,7 +1,7 @@
-//! Conversations that their provider keeps itself: the login they run on, and what the provider has heard of them.
+//! Conversations that their provider keeps: their credential, and the messages that the provider has.
 //!
-//! What the provider holds is a cache of what is stored here. Where its head is of another view than the one that is
-//! shown now, or its transcript is gone, it writes a new one from the messages that every call carries.
+//! The provider's copy is a cache of the stored messages. If it belongs to another view, or its transcript is gone, the
+//! provider writes a new one from the messages that every call carries.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -21,19 +21,19 @@ use crate::{
     },
 };
 
-/// The provider's own name of a conversation, and the login that it runs on.
+/// The provider's id of a conversation, and its credential.
 pub struct Binding {
     pub external_id: Uuid,
     pub login: String,
 }
 
-/// The last place of the transcript that the provider has heard of what is shown now.
+/// Last place of the transcript that the provider has, if it has the current view.
 pub fn heard_to_seq(session: &Live) -> Option<i64> {
     session.head_seq.filter(|_| session.head_generation == Some(session.generation))
 }
 
-/// The name of the conversation, and its login: the one that it began on while that is configured, else the first that
-/// does not rest. `None`: the provider keeps nothing.
+/// Returns the id of the conversation, and its credential: the one that it began with while that is configured,
+/// otherwise the first that is not paused. `None`: the provider keeps no conversations.
 pub async fn bind(
     conn: &mut PgConnection,
     services: &Services,
@@ -56,7 +56,7 @@ pub async fn bind(
     }))
 }
 
-/// Why there is no login.
+/// The reason why a conversation has no credential.
 #[derive(Debug)]
 enum NoLogin<'a> {
     NoneConfigured,

@@ -1,4 +1,4 @@
-//! The first call of a turn, and what it may cost.
+//! The first call of a turn, and its reservation.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::{
     transcript::Message,
 };
 
-/// Nothing where nothing is limited: the budget's row is the one that all turns of a campaign share.
+/// Computes the reservation of a call. Zero without a limit: the budget's row is shared by all turns of a campaign.
 ///
-/// Claude's models have a price without a configured one. Until a turn has told it, nothing of it is set aside: the CLI is told
-/// what is left, and stops there by itself.
+/// Claude reports costs itself. For a model without a configured price, money is set aside only after a turn has
+/// reported its price. Until then the CLI is told the rest of the budget, and stops there.
 pub fn reserve(assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
     if !assignment.is_limited {
         return Amount::ZERO;
@@ -28,8 +28,8 @@ pub fn reserve(assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
     Amount { micros: told.map_or(0, tokens), ..ceiling }
 }
 
-/// The tokens that an honest server counts. A cold estimate is high on purpose, and so is one that would not fit:
-/// an honest count would look like that of a cut prompt.
+/// Returns the tokens that a correct server would count. A cold estimate is high on purpose, and so is one that would
+/// not fit: a correct count would look like that of a cut prompt.
 pub fn expected_tokens(opened: &OpenTurn) -> u64 {
     let bare_tokens = opened.weight.millitokens() / 1000;
     let room_tokens = opened.budget.window_tokens() - opened.budget.reserve_tokens();

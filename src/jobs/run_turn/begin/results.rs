@@ -1,7 +1,7 @@
-//! What a task is told that has waited for others: one entry in front of its prompt, in the transcript like the prompt itself.
+//! Results of the tasks that a task has waited for: one entry before its prompt, stored in the transcript.
 //!
-//! A second attempt tells the same: it finds the entry of the first. Where the conversation begins anew without that, it is made
-//! again from the tasks, as they are then. A task that was put on the queue again has waited again, and is told what came of that.
+//! A second attempt reuses the entry of the first. In a new conversation without that entry, it is built again from the
+//! tasks as they are then. A task that was put on the queue again has waited again, and gets new results.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -21,16 +21,16 @@ use crate::{
     },
 };
 
-/// Of all of them together, however large the window is.
+/// Limit of all results together, in any window.
 const MOST_BYTES: usize = 128_000;
 
-/// The entry, and whether the transcript has it already.
+/// The entry, and if the transcript has it already.
 pub struct PredecessorResults {
     pub entry: messages::New,
     pub is_stored: bool,
 }
 
-/// `None` for a task that has waited for nobody.
+/// Reads the results. `None` for a task that has not waited.
 pub async fn read(
     conn: &mut PgConnection,
     assignment: &Assignment<'_>,
@@ -58,7 +58,7 @@ pub async fn read(
     }))
 }
 
-/// All together takes about a quarter of the window: a token has some four bytes.
+/// Limits all results together to about a quarter of the window: a token has some four bytes.
 fn told(predecessors: &[Predecessor], window_tokens: usize) -> Results {
     let limits =
         Limits { each_bytes: PREDECESSOR_MAX_CHARS * 4, all_bytes: window_tokens.min(MOST_BYTES) };

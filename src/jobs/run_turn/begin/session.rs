@@ -1,4 +1,4 @@
-//! The session that a turn runs in: found, opened, or begun anew behind a summary.
+//! The session of a turn: found, opened, or started again with a summary.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::{
     queue::Run,
 };
 
-/// Half of what a window holds beside its reserve: a successor must not begin under pressure.
+/// Divisor of a window without its reserve: a successor inherits this part, so that it does not begin under pressure.
 const INHERIT_DIVISOR: u64 = 2;
 
 pub async fn find_session(
@@ -48,7 +48,7 @@ pub async fn find_session(
     Ok(resolve(conn, &opening, &wanted, run.lease(), &inheritance).await?)
 }
 
-/// A new session begins with the summary and what follows it.
+/// Starts a new session with the summary and the messages after it.
 pub async fn go_on_anew(
     conn: &mut PgConnection,
     services: &Services,
@@ -61,7 +61,7 @@ pub async fn go_on_anew(
     Ok(succeed(conn, (&resolved.session, full), &opening, lease, max_weight).await?)
 }
 
-/// In front of what a successor took over, where what it lacks once stood.
+/// Adds a notice to a successor for messages that it lacks, at their place.
 pub async fn say_what_was_left_out(
     conn: &mut PgConnection,
     resolved: &Resolved,
@@ -98,7 +98,7 @@ pub fn inherit_max_weight(services: &Services, assignment: &Assignment<'_>) -> i
     i64::try_from(max_weight).unwrap_or(i64::MAX)
 }
 
-/// How the task came by its session, where that is news.
+/// Builds the feed event of a new session.
 pub fn session_events(resolved: &Resolved, assignment: &Assignment<'_>) -> Vec<feed::New> {
     let (kind, data) = match resolved.decision {
         Decision::Resume => return Vec::new(),
@@ -124,7 +124,7 @@ pub fn session_events(resolved: &Resolved, assignment: &Assignment<'_>) -> Vec<f
     }]
 }
 
-/// The session's own calibration, else the one of this process for the model.
+/// Returns the session's own calibration, otherwise this process's for the model.
 pub fn calibration(services: &Services, session: &Live) -> Calibration {
     let own = session.calibration.clone().and_then(|value| serde_json::from_value(value).ok());
     own.unwrap_or_else(|| services.calibrations.of(&session.provider, &session.model))

@@ -1,5 +1,5 @@
-//! What the lead is told of its colleagues: who there is, as part of what it is, and what each of them does, anew in each call.
-//! Nobody else pays for it.
+//! The lead's colleagues: the roster as part of its system prompt, and their statuses with each call. Other agents get
+//! neither.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::{
     jobs::run_turn::{error::Error, load::assignment::Assignment},
 };
 
-/// A colleague at this moment.
+/// A colleague's current status.
 pub struct Presence {
     name: String,
     state: statuses::State,
 }
 
-/// What each agent does now, if this turn is the lead's.
+/// Reads the statuses of all agents, if this turn is the lead's.
 pub async fn look(
     executor: impl PgExecutor<'_>,
     assignment: &Assignment<'_>,

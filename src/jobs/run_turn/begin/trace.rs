@@ -1,4 +1,4 @@
-//! The turn before, for the links of spans.
+//! The previous turn, for links of spans.
 
 use sqlx::PgConnection;
 
@@ -8,7 +8,7 @@ use crate::{
     traces::Context,
 };
 
-/// Where spans are wanted, the one of the turn before, of which nothing is stored but its number and its session.
+/// Derives the span of the previous turn from its session and number, if traces are on.
 pub async fn look_back(
     conn: &mut PgConnection,
     services: &Services,

@@ -1,4 +1,4 @@
-//! Transaction A: the session of the task, what the model will see, and the turn.
+//! Transaction A: the session of the task, the call, and the turn.
 
 use serde_json::json;
 use sqlx::PgConnection;
@@ -89,7 +89,7 @@ async fn write(
     let is_too_full = draft.outlook.pressure == Pressure::Overflow || was_refused;
     let has_head = draft.resolved.session.head.is_some();
     if is_too_full && assignment.route.provider.holds_session() && has_head {
-        // No summary could be made: what the successor takes along is less all the same, and it is told so.
+        // No summary could be made. The successor takes over less, and a notice tells it so.
         let max_weight = inherit_max_weight(services, assignment);
         draft = draft.anew(&mut *conn, &setting, max_weight).await?;
     }
@@ -97,7 +97,7 @@ async fn write(
     open(&mut *conn, run, services, assignment, (draft, calibration), team).await
 }
 
-/// The turn itself, from what is known now.
+/// Begins the turn itself.
 async fn open(
     conn: &mut PgConnection,
     run: &Run,
@@ -142,7 +142,7 @@ async fn open(
     services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;
     let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
     let opened = OpenTurn {
-        // Behind the notices, in front of the prompt.
+        // After the notices, before the prompt.
         posts_seq: resolved.session.last_seq
             + i64::try_from(entries.words.new.len()).unwrap_or(i64::MAX),
         begun,

@@ -15,9 +15,9 @@ use crate::{
 /// Earlier attempts of this run to begin.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Before {
-    /// How often room was made, or could not be made.
+    /// Attempts to make space.
     pub n_rooms: u32,
-    /// How often the provider has refused the conversation as too long; it counts more than the estimate.
+    /// Refusals by the provider because of length; they count more than the estimate.
     pub n_refused: u32,
 }
 
@@ -26,7 +26,7 @@ impl Before {
         self.n_refused > 0
     }
 
-    /// A compaction that helps too little is followed by one that keeps less.
+    /// Returns true if space should be made. After a compaction that helps too little, the next one keeps less.
     pub fn wants_room(
         self,
         route: &Route<'_>,
@@ -40,8 +40,8 @@ impl Before {
     }
 }
 
-/// True if the call may fit. A cold estimate is too high, and a learnt factor may come from quite another text: where the bare
-/// weight fits, the provider has the word.
+/// Returns true if the call may fit. A cold estimate is too high, and a learnt factor may come from different text: if
+/// the bare weight fits, the provider decides.
 fn fits(route: &Route<'_>, outlook: &Outlook, calibration: &Calibration) -> bool {
     let within =
         |tokens: u64| tokens.saturating_add(route.reserve_tokens) <= route.model_window_tokens;

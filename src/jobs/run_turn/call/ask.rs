@@ -1,4 +1,4 @@
-//! The call, or the rounds of calls, of a turn.
+//! The call of a turn, or its rounds of calls.
 
 use super::{conversation, report::CallReport, rounds::asking};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     queue::Run,
 };
 
-/// All calls of the turn, and what its tools do in between.
+/// Makes all calls of the turn, and runs the tools between them.
 pub async fn ask(
     run: &Run,
     services: &Services,
@@ -19,7 +19,7 @@ pub async fn ask(
     request: Request,
 ) -> Result<CallReport, Error> {
     if !assignment.route.provider.holds_session() {
-        // Many turns run at once, and most of them call nothing.
+        // Boxed, because many turns run at once and most of them call no tools.
         return Box::pin(asking::ask(run, services, assignment, opened, request)).await;
     }
     Ok(match conversation::conversation(run, services, assignment, opened).await {

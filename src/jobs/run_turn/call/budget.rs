@@ -1,10 +1,10 @@
 //! The budget of a turn between two calls of the model.
 //!
-//! What the turn has spent, and what its next call needs, is set aside in the campaign's budget before that call is made: so many
-//! turns at once pass a limit by no more than one call each. Where it cannot be set aside, the turn stops.
+//! Before each call, the turn's spending so far and the needs of that call are reserved in the campaign's budget. So
+//! parallel turns exceed a limit by one call each at most. Without a reservation the turn stops.
 //!
-//! A provider that makes all calls of a turn by itself tells what it has used behind each of them ([`Watch`]). Its next call is not
-//! held up meanwhile: one that has begun when the answer is no is cut off, and paid as far as it got.
+//! A provider that makes all calls of a turn itself reports its usage after each of them ([`Watch`]). Its next call
+//! does not wait for the reservation. If that is refused, the running call is cut off, and its usage so far is paid.
 
 use std::{pin::Pin, time::Duration};
 
@@ -33,11 +33,10 @@ use crate::{
     transcript::{Message, Role},
 };
 
-/// Until running turns have given back what they had set aside.
+/// Wait for running turns to release their reservations.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Sets aside what a turn has `spent` and its next call needs. Where nothing limits the turn, nothing is asked and nothing is
-/// written.
+/// Reserves what a turn has `spent` and its next call needs. Without a limit it makes no query.
 pub async fn set_aside(
     run: &Run,
     assignment: &Assignment<'_>,
@@ -48,7 +47,7 @@ pub async fn set_aside(
     if !assignment.is_limited {
         return Ok(());
     }
-    // What room has cost in between is the task's already.
+    // The cost of folding is on the task already.
     let task = tasks::get(run.pool(), assignment.task.id).await.map_err(not_read)?;
     let limit = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
     let before = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
@@ -73,7 +72,7 @@ fn refused(refusal: Refusal) -> providers::Error {
     providers::Error::new("turn.budget", class, why).of(Origin::Budget).not_made()
 }
 
-/// The end of the turn finds out for itself if another run has the conversation by now.
+/// An error of the database. The end of the turn checks if another run has the conversation by now.
 fn not_read(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> providers::Error {
     let retry = Class::Retry { after: None };
     providers::Error::new("transcript.not_read", retry, error).of(Origin::Host).not_made()
@@ -85,9 +84,9 @@ pub struct Watch<'a> {
     services: &'a Services,
     assignment: &'a Assignment<'a>,
     begun: Begun,
-    /// What the provider had counted before the turn.
+    /// The provider's counters from before the turn.
     so_far: Meter,
-    /// Not asked about yet.
+    /// Latest usage that was not checked yet.
     latest: Option<Used>,
     asking: Option<Asking<'a>>,
     refused: Option<providers::Error>,
@@ -106,7 +105,7 @@ impl<'a> Watch<'a> {
         Self { run, services, assignment, begun, so_far, latest: None, asking: None, refused: None }
     }
 
-    /// The provider is about to ask the model again.
+    /// Takes the usage before the provider's next call of the model.
     pub fn take(&mut self, used: Used) {
         if self.assignment.is_limited && self.refused.is_none() {
             self.latest = Some(used);
@@ -114,7 +113,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Returns when there is an answer: true if the turn has to stop. To be waited for over and over, beside the call.
+    /// Waits for the answer of a check. Returns true if the turn has to stop. To be polled in a loop, beside the call.
     pub async fn step(&mut self) -> bool {
         let (begun, answer) = match &mut self.asking {
             Some(asking) => asking.await,
@@ -124,7 +123,7 @@ impl<'a> Watch<'a> {
         match answer {
             Ok(()) => self.ask(),
             Err(error) if error.origin == Origin::Budget => self.refused = Some(error),
-            // A database that is away stops no turn; the next call asks again.
+            // An unreachable database stops no turn; the next call checks again.
             Err(error) => {
                 tracing::debug!(error = causes(&error), "the budget of a turn was not looked at");
             }
@@ -132,7 +131,7 @@ impl<'a> Watch<'a> {
         self.refused.is_some()
     }
 
-    /// Behind the call: what was asked for has to be known, because the end of the turn gives it back.
+    /// Waits for running checks after the call: the end of the turn has to release their reservations.
     pub async fn finish(&mut self) {
         self.latest = None;
         while self.asking.is_some() {
@@ -140,7 +139,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The call as what it is: stopped by the budget, with what was said until then.
+    /// Replaces the error of a call that the budget has stopped, and keeps its messages until then.
     pub async fn end(mut self, opened: &mut OpenTurn, called: CallReport) -> CallReport {
         let CallReport { result, mut arrived, mut rounds, .. } = called;
         let result = match result {
@@ -159,7 +158,7 @@ impl<'a> Watch<'a> {
         CallReport { result, arrived, rounds, ..called }
     }
 
-    /// Asks about the latest, unless an answer is on its way.
+    /// Checks the latest usage, unless a check is running.
     fn ask(&mut self) {
         if self.asking.is_some() {
             return;
@@ -168,7 +167,7 @@ impl<'a> Watch<'a> {
         let Self { run, services, assignment, mut begun, .. } = *self;
         assignment.route.provider.estimate_costs(&mut used.spent, &self.so_far);
         let spent = ledger::amount(services, assignment, &used.spent);
-        // Its prompt is what the last one and its answer were, and more. What it costs, the provider looks after itself.
+        // The next prompt has at least the last prompt and its answer. The provider itself limits the cost.
         let tokens = i64::try_from(used.context_tokens).unwrap_or(i64::MAX);
         let ahead = Amount { micros: 0, tokens };
         let asking = async move {
@@ -178,7 +177,7 @@ impl<'a> Watch<'a> {
         self.asking = Some(asking.boxed());
     }
 
-    /// Why the call has ended, in our own words and sums where it was the budget.
+    /// Returns the error of the call, with the budget's reason where the budget has stopped it.
     async fn reason(&mut self, error: providers::Error) -> providers::Error {
         let refused = match error.origin {
             Origin::CostLimit => {
@@ -202,7 +201,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What had arrived of a call that was cut off, behind all that was said before it.
+/// Returns the part of the output that is after all complete messages.
 fn unsaid<'a>(arrived: &'a str, said: &[messages::New]) -> &'a str {
     let answers = said.iter().filter(|new| new.message.role == Role::Assistant);
     let answers: String = answers.map(|new| new.message.text.as_str()).collect();

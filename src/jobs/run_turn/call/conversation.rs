@@ -1,5 +1,5 @@
-//! The conversation of a provider that keeps it itself: the request is given what the provider has to know, and the call is made within
-//! the budget.
+//! The call of a provider that keeps the conversation itself: the conversation for the request, and the call within the
+//! budget.
 
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ use crate::{
     queue::Run,
 };
 
-/// The conversation as the provider has to be told of it. No transaction is open: its files are looked at.
+/// Builds the conversation for the provider. It reads local files, so no transaction is open.
 pub async fn conversation(
     run: &Run,
     services: &Services,
@@ -63,7 +63,7 @@ pub async fn conversation(
     Ok(Some(conversation))
 }
 
-/// The call, within the budget.
+/// Makes the call within the budget.
 pub async fn call(
     run: &Run,
     services: &Services,
@@ -77,8 +77,8 @@ pub async fn call(
     budget.end(opened, called).await
 }
 
-/// Where files are gone that were there when they were looked at, the call is made again with their bytes: what is lost here is not
-/// lost everywhere.
+/// Makes the call. If files of the conversation were lost since they were checked, it calls again with the stored
+/// bytes.
 async fn call_again(
     run: &Run,
     services: &Services,
@@ -142,8 +142,8 @@ fn not_read(error: crate::domain::Failed) -> providers::Error {
         .of(Origin::Host)
 }
 
-/// The money that is left of the task's budget or of the campaign's, the lesser of both. The money that other turns have set aside is
-/// theirs.
+/// Returns the money that is left of the task's budget or the campaign's, the smaller of both. Reservations of other
+/// turns are subtracted.
 async fn left_micros(
     run: &Run,
     assignment: &Assignment<'_>,

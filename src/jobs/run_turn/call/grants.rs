@@ -1,4 +1,4 @@
-//! Everything that the agent's file grants to the program of a provider, for one turn.
+//! The grants of the agent's file for the provider's program, for one turn.
 
 use std::{io, path::PathBuf};
 
@@ -19,7 +19,7 @@ use crate::{
     tools,
 };
 
-/// The grants of the agent's file as it is now, and the limit of the turn's cost.
+/// Builds the grants from the agent's file as it is now, with the limit of the turn's cost.
 pub async fn grants(
     run: &Run,
     services: &Services,
@@ -64,7 +64,7 @@ pub async fn grants(
     })
 }
 
-/// By what the CLI shows that it is this turn.
+/// Issues the token by which the CLI authenticates as this turn.
 async fn mint(
     run: &Run,
     services: &Services,
@@ -83,7 +83,7 @@ async fn mint(
 #[error("a later turn of the session has begun: this one has no tools any more")]
 struct Overtaken;
 
-/// The service's own tools, as the CLI is told of a server.
+/// Builds the entry of the service's own tools among the CLI's servers.
 fn own_server(services: &Services, token: &SecretString) -> Result<Value, providers::Error> {
     let url = services.endpoint.url();
     let url = url.ok_or_else(|| providers::Error::new("turn.no_tools", Class::Fail, NoEndpoint))?;
@@ -97,7 +97,7 @@ fn own_server(services: &Services, token: &SecretString) -> Result<Value, provid
 )]
 struct NoEndpoint;
 
-/// The campaign's folder on this host, closed to everybody else.
+/// Creates the campaign's folder on this host, closed to other users.
 async fn workspace(services: &Services, campaign_id: Uuid) -> Result<PathBuf, providers::Error> {
     let folder = services.workspaces.join(campaign_id.to_string());
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder).await;

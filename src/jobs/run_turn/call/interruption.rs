@@ -1,5 +1,5 @@
-//! A turn that somebody has asked to stop where nothing is lost: before it begins, between two rounds of tools, and before anything
-//! of it is tried again. What was asked is on the task's row, and looked at there and nowhere else.
+//! Requests to stop a turn at a safe point: before it begins, between two rounds of tools, and before a retry. Only the
+//! task's row holds the request.
 
 use std::pin::Pin;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{causes::causes, domain::tasks};
 
-/// Whether somebody has asked, without holding up the call.
+/// A check for such a request, without blocking the call.
 pub struct Asking<'a> {
     pool: &'a PgPool,
     task_id: Uuid,
@@ -25,7 +25,7 @@ impl<'a> Asking<'a> {
         let (pool, task_id) = (self.pool, self.task_id);
         let answer = async move {
             let asked = tasks::is_asked_to_stop(pool, task_id).await;
-            // A database that is away stops no turn; the next round asks again.
+            // An unreachable database stops no turn; the next round checks again.
             asked.unwrap_or_else(|error| {
                 let error = causes(&error);
                 tracing::debug!(error, "nobody knows whether the turn is to stop");
@@ -35,7 +35,7 @@ impl<'a> Asking<'a> {
         self.answer = Some(answer.boxed());
     }
 
-    /// Returns when there is an answer to what was asked.
+    /// Returns the answer of the running check; without a check it waits for ever.
     pub async fn answered(&mut self) -> bool {
         let answer = match &mut self.answer {
             Some(answer) => answer.await,

@@ -1,4 +1,4 @@
-//! The lines of calls in the ledger.
+//! Ledger lines of calls.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     providers::{Spent, Usage},
 };
 
-/// The calls before the last one.
+/// Builds the lines of the calls before the last one.
 pub fn lines_of_rounds<'a>(
     assignment: &'a Assignment<'_>,
     opened: &OpenTurn,
@@ -39,8 +39,7 @@ pub fn lines_of_rounds<'a>(
     rounds.calls.iter().map(line).collect()
 }
 
-/// What goes into the ledger for a call that was really made: one line, or one for each model where the provider has asked
-/// several and says so.
+/// Builds the lines of a call that was made: one, or one per model if the provider has called several and reports them.
 pub fn lines<'a>(
     services: &'a Services,
     assignment: &'a Assignment<'_>,
@@ -63,7 +62,7 @@ pub fn lines<'a>(
             tokens: tokens(spent.usage),
             cost_micros: cost_micros(configured, spent),
             price: configured.map(|price| Cow::Owned(price.frozen())),
-            // It names the whole answer.
+            // The id names the whole answer.
             provider_message_id: whole.provider_message_id.filter(|_| at == 0),
             ..whole.clone()
         }
@@ -71,7 +70,7 @@ pub fn lines<'a>(
     spent.iter().enumerate().map(of_model).collect()
 }
 
-/// What such lines add up to.
+/// Adds up the amounts of such lines.
 pub fn amount(services: &Services, assignment: &Assignment<'_>, spent: &[Spent]) -> Amount {
     let of_model = |spent: &Spent| {
         let configured = services.price(&assignment.route.provider_name, &spent.model);
@@ -109,7 +108,7 @@ fn line<'a>(
     }
 }
 
-/// A call of which only what it has used is known.
+/// Builds the line of a call from its usage.
 fn blank<'a>(
     assignment: &'a Assignment<'_>,
     opened: &OpenTurn,

@@ -1,4 +1,4 @@
-//! Fourth phase: the provider is asked, once or in rounds between which tools are called. No transaction.
+//! Fourth phase: calls the provider, once or in rounds with tools between them. No transaction.
 
 pub mod ask;
 pub mod budget;

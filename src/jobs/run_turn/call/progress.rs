@@ -1,8 +1,8 @@
-//! What people can watch of a turn while it runs, and what is left of it if its worker is lost.
+//! The visible progress of a turn, and its partial output if its worker is lost.
 //!
-//! What arrives goes to the feed about once a second, in one row however much it was, and never holds up the call: a row that is
-//! still on its way when the turn ends is given up. With it the output so far is stored beside the turn, in place of what was stored
-//! before: at most once a second, only where there is more, and only as long as the run has its lease.
+//! About once a second, one row with all new output goes to the feed. It never blocks the call: a row that is still
+//! being written when the turn ends is abandoned. With it, the output so far replaces what was stored beside the turn:
+//! at most once a second, only if there is more, and only while the run has its lease.
 
 use std::{
     pin::{Pin, pin},
@@ -24,9 +24,9 @@ use crate::{
 };
 
 const EVERY: Duration = Duration::from_secs(1);
-/// An answer that is there is not held up for longer.
+/// Longest time that a finished answer waits for a row.
 const LAST_WAIT: Duration = Duration::from_millis(200);
-/// The most of an answer that one row of the feed shows.
+/// Characters of an answer in one row of the feed.
 const MAX_CHARS: usize = 2000;
 
 pub struct Progress<'a> {
@@ -34,27 +34,27 @@ pub struct Progress<'a> {
     services: &'a Services,
     begun: Begun,
     tick: Interval,
-    /// Of the answer that is being written.
+    /// Output of the current answer.
     pub arrived: String,
-    /// How much of it the feed has.
+    /// Bytes of `arrived` that the feed has.
     n_shown_bytes: usize,
-    /// Of the answers before it in this turn.
+    /// Output of earlier answers in this turn.
     earlier: String,
-    /// There is more than what is stored beside the turn.
+    /// True if there is output that is not stored beside the turn.
     has_unstored: bool,
-    /// A second is over since the last row.
+    /// True if a second has passed since the last row.
     is_due: bool,
     status: Option<Status>,
-    /// What the model has begun to use since.
+    /// The tool that the model is calling.
     tool: Option<String>,
     shown_tool: Option<String>,
-    /// What has ended since the last row.
+    /// Tools that have ended since the last row.
     ended: Vec<Value>,
     shown_status: Option<Status>,
     writing: Option<Writing<'a>>,
 }
 
-/// Gives whether the output is stored.
+/// A write that is running. Its result is true if the output is stored.
 type Writing<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
 impl<'a> Progress<'a> {
@@ -80,7 +80,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// What had arrived of the answer before has become a part of the turn.
+    /// Moves the output of the previous answer to `earlier`.
     pub fn begin_call(&mut self) {
         if !self.arrived.trim().is_empty() {
             self.earlier.push_str(&self.arrived);
@@ -95,7 +95,7 @@ impl<'a> Progress<'a> {
         self.tool = Some(name.to_owned());
     }
 
-    /// Is told at once, unless a row is on its way.
+    /// Writes a row at once, unless one is being written.
     pub fn tool_ended(&mut self, name: &str, took: Duration, is_error: bool) {
         let name = text::storable(name.to_owned());
         let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
@@ -104,7 +104,7 @@ impl<'a> Progress<'a> {
         self.write();
     }
 
-    /// Lets something run that is told of here.
+    /// Runs `work`, and writes progress meanwhile.
     pub async fn beside<F: Future>(&mut self, work: F) -> F::Output {
         let mut work = pin!(work);
         loop {
@@ -128,7 +128,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Begins a row with what is new, unless the last one is still on its way.
+    /// Starts a row with new output, unless one is being written.
     fn write(&mut self) {
         if self.writing.is_some() {
             return;
@@ -165,7 +165,7 @@ impl<'a> Progress<'a> {
         self.writing = Some(write.boxed());
     }
 
-    /// As the message that it becomes if the worker is lost.
+    /// Builds the message that the output becomes if the worker is lost.
     fn output(&self) -> messages::New {
         let mut text = format!("{}{}", self.earlier, self.arrived);
         keep_end(&mut text);
@@ -196,13 +196,13 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// To be waited for over and over, beside what is told of: writes what is new about once a second.
+    /// Writes new output about once a second. To be polled in a loop, beside the call.
     pub async fn step(&mut self) {
         tokio::select! {
             is_stored = written(&mut self.writing) => {
                 self.writing = None;
                 self.has_unstored |= !is_stored;
-                // The second was over while it was on its way.
+                // The second passed while the last row was written.
                 if self.is_due {
                     self.tick.reset();
                     self.write();
@@ -215,10 +215,10 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Waits a moment for a row that is on its way, so that none comes after the end of the turn.
+    /// Waits shortly for a row that is being written, so that none arrives after the end of the turn.
     pub async fn end(&mut self) {
         if let Some(writing) = self.writing.take() {
-            // A row that comes later is removed by the next turn of the session.
+            // The next turn of the session removes a row that arrives later.
             _ = timeout(LAST_WAIT, writing).await;
         }
     }
@@ -238,13 +238,13 @@ async fn store(pool: &PgPool, begun: &Begun, output: &messages::New, now: DateTi
     stored.is_ok()
 }
 
-/// The end says where to go on.
+/// Keeps the end of the text: a continuation needs the last words.
 fn keep_end(text: &mut String) {
     let too_long = text.len().saturating_sub(turns::PARTIAL_OUTPUT_MAX_BYTES);
     text.drain(..text.ceil_char_boundary(too_long));
 }
 
-/// Returns when the row that is on its way has arrived.
+/// Returns when the current row was written.
 async fn written(writing: &mut Option<Writing<'_>>) -> bool {
     match writing {
         Some(writing) => writing.await,

@@ -1,4 +1,4 @@
-//! The call itself. No transaction is open here.
+//! One call of the provider. No transaction is open.
 
 use tokio::time::Instant;
 
@@ -17,10 +17,10 @@ use crate::{
     queue::Run,
 };
 
-/// Events that may wait between two looks; more are merged.
+/// Capacity of the event channel; further events are merged.
 const N_EVENTS: usize = 256;
 
-/// With the budget of the turn, if the provider makes more than one call of the model by itself.
+/// Makes the call. `budget` is set if the provider makes several calls of the model itself.
 pub async fn call(
     run: &Run,
     services: &Services,

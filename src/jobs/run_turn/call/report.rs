@@ -12,20 +12,20 @@ use crate::{
 /// The result of a call.
 pub struct CallReport {
     pub result: Result<Outcome, providers::Error>,
-    /// The part of the answer that had arrived.
+    /// Part of the answer that had arrived.
     pub arrived: String,
     pub called_at: DateTime<Utc>,
     pub took: Duration,
-    /// The model did not see its history, as far as its counts show.
+    /// True if the model's token counts suggest that it did not see its history.
     pub is_doubted: bool,
-    /// Stopped between two rounds: the task was asked to stop.
+    /// True if the turn was stopped between two rounds, because the task's cancellation was requested.
     pub is_stopped: bool,
-    /// The rounds before it in the turn.
+    /// Rounds of the turn before this call.
     pub rounds: Rounds,
 }
 
 impl CallReport {
-    /// Something was in the way before the provider was asked.
+    /// Builds the report of a call that failed before the provider was called.
     pub fn not_made(error: providers::Error, at: DateTime<Utc>) -> Self {
         Self {
             result: Err(error.not_made()),
@@ -38,7 +38,7 @@ impl CallReport {
         }
     }
 
-    /// The tokens of the answer and of all that came before it, where the provider has counted.
+    /// Adds up the tokens of all calls, as far as the provider has counted.
     pub fn usage(&self) -> Usage {
         let last = self.result.as_ref().map(|outcome| outcome.usage).unwrap_or_default();
         let before = self.rounds.calls.iter().map(|call| call.usage);

@@ -1,7 +1,7 @@
-//! Whether a provider that keeps the conversation itself has really seen it.
+//! A check that a provider that keeps the conversation itself has seen it.
 //!
-//! The count of the first call of a turn has to hold the history. A provider that lost it answers all the same, in good
-//! faith and without a memory: nothing but this count gives it away.
+//! The prompt count of a turn's first call has to include the history. A provider that has lost it answers anyway: only
+//! this count shows the loss.
 
 use crate::{
     context::{Checkpoint, Weight},
@@ -12,7 +12,7 @@ use crate::{
 
 pub const FLAG: &str = "history_not_seen";
 
-/// Below this the history is too small to be missed in a count.
+/// Tokens of a history below which a count cannot show its loss.
 const HISTORY_MIN_TOKENS: u64 = 400;
 
 #[derive(Debug, thiserror::Error)]
@@ -24,17 +24,17 @@ struct NotSeen {
     expected: u64,
 }
 
-/// What the counts of a turn have to show.
+/// The counts that a turn should show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Expected {
     with_history: u64,
     history: u64,
-    /// A real count of an earlier turn stands behind it.
+    /// True if it is based on the real count of an earlier turn.
     is_anchored: bool,
 }
 
-/// Puts an error in the place of an answer without memory, once: what was written anew from our own messages and is still
-/// not seen is flagged.
+/// Replaces an answer without history by an error, once: if a rewritten conversation is still not seen, the answer is
+/// flagged.
 pub fn judge(provider: &dyn Provider, opened: &OpenTurn, called: CallReport) -> CallReport {
     let Ok(outcome) = &called.result else { return called };
     let Some(error) = doubt(opened, outcome) else { return called };
@@ -45,10 +45,10 @@ pub fn judge(provider: &dyn Provider, opened: &OpenTurn, called: CallReport) -> 
     CallReport { result: Err(error), ..called }
 }
 
-/// The error that stands for an answer without memory; `None` where there is no reason for doubt.
+/// Returns the error for an answer without history. `None` if the counts include it, or cannot show it.
 fn doubt(opened: &OpenTurn, outcome: &Outcome) -> Option<Error> {
     let continued = outcome.conversation.as_deref()?;
-    // A summary of the provider's own is smaller than the history, and so is a count without tools that were not there.
+    // Counts are smaller than the history after a summary by the provider, and where tools were missing.
     let is_smaller = |flag: &Flag| {
         matches!(flag, Flag::Compacted | Flag::ServerMissing(_) | Flag::ToolMissing(_))
     };
@@ -62,7 +62,7 @@ fn doubt(opened: &OpenTurn, outcome: &Outcome) -> Option<Error> {
     let not_seen = NotSeen { counted, expected: expected.with_history };
     let class = Class::Rebuild { reason: Rebuild::Lost };
     let error = Error::new("claude.history_not_seen", class, not_seen);
-    // What tools have done is done, whatever becomes of the answer.
+    // Effects of tools stay, even if the answer is dropped.
     let error = error.with_usage(Some(outcome.usage)).with_spent(outcome.spent.clone());
     Some(error.having_acted(has_acted(&continued.messages)))
 }
@@ -75,8 +75,8 @@ fn began(outcome: &Outcome) -> Option<Began> {
     outcome.conversation.as_deref().map(|continued| continued.began)
 }
 
-/// The last real count, and what has come since at half of what it weighs. The learnt factor is not asked: the tools that the
-/// model is offered are in the counts and not in the weights, so in a short conversation it is many times too large.
+/// Estimates from the last real count, plus half of the weight since. The learnt factor does not apply: counts include
+/// the definitions of tools and weights do not, so in a short conversation it is many times too large.
 fn expected(opened: &OpenTurn) -> Expected {
     let anchor = opened.session.checkpoint.clone();
     let anchor: Option<Checkpoint> = anchor.and_then(|anchor| serde_json::from_value(anchor).ok());

@@ -1,4 +1,4 @@
-//! The wait of a turn whose call was refused.
+//! The backoff of a turn whose call the provider has refused.
 
 use crate::{
     causes::causes,
@@ -19,7 +19,7 @@ use crate::{
     queue::Run,
 };
 
-/// How long a turn waits whose call was refused, or its failure once it has waited long enough.
+/// Sets the wait of a turn whose call was refused, or fails it if it has waited too long.
 pub async fn back_off(
     run: &Run,
     services: &Services,
@@ -40,7 +40,7 @@ pub async fn back_off(
         return Fate::Failed { why, interrupted, rejected: false };
     }
     let (why, after) = match scope {
-        // The login rests; other logins may go on.
+        // The credential is paused; calls with other credentials may go on.
         Scope::Credential => (why.clone(), *after),
         Scope::Host => {
             let call = RefusedCall {
@@ -65,7 +65,7 @@ pub async fn back_off(
     Fate::PutOff { why: with_end(config, &why, since), after: until_end(config, after, since, now) }
 }
 
-/// True if the fate waits for a provider, so that the wait counts.
+/// Returns true if the fate is a wait for a provider, which counts towards the limit.
 pub fn is_wait(fate: &Fate, error: Option<&providers::Error>) -> bool {
     let is_busy = error.is_some_and(|error| {
         matches!(error.class, Class::Snooze { .. }) && !error.origin.is_our_own()

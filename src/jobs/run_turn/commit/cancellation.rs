@@ -1,4 +1,4 @@
-//! A turn that was asked to stop is not begun anew.
+//! Cancellation of a turn that would be retried.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use crate::{
     jobs::run_turn::{commit::fate::Fate, error::Error},
 };
 
-/// A fate that would begin anything anew ends the task instead. An answer that is there, and a failure for good, stay as they are.
+/// Replaces a fate that would retry by a cancellation, if that was requested. An answer, and a final failure, stay.
 pub async fn heed(pool: &PgPool, task_id: Uuid, fate: Fate) -> Result<Fate, Error> {
     let begins_anew = matches!(
         fate,

@@ -1,4 +1,4 @@
-//! The fate of a turn, with all that it depends on beside its call.
+//! The decision about the fate of a turn, from its call and everything else that matters.
 
 use super::{
     busy, cancellation, failover,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{causes::causes, jobs::run_turn::error::Error, queue::Stop};
 
-/// `can_shrink`: there is something that could be left out where the provider refuses the conversation as too long.
+/// Decides the fate. `can_shrink`: the conversation can still be shortened if the provider refuses it as too long.
 pub async fn decide(turn: &Turn<'_>, can_shrink: bool) -> Result<Fate, Error> {
     let Turn { run, services, assignment, called, .. } = turn;
     let fate = fate::decide(&called.result, facts(turn));

@@ -8,8 +8,7 @@ use crate::{
     transcript::Role,
 };
 
-/// What the turn has called and been told, then the answer; or what had arrived of it, where the turn was stopped in the
-/// middle.
+/// Builds the entries: the rounds, then the answer, or the part of it that had arrived if the turn was stopped.
 pub fn entries(turn: &Turn<'_>, fate: &Fate) -> Vec<messages::New> {
     let mut new = turn.called.rounds.said.clone();
     new.extend(last_words(turn, fate));
@@ -35,7 +34,7 @@ fn last_words(turn: &Turn<'_>, fate: &Fate) -> Vec<messages::New> {
     }
 }
 
-/// With all that was said on the way to it, where the provider lets us know.
+/// Builds the answer with all messages before it, if the provider reports them.
 fn answer(turn: &Turn<'_>, outcome: &Outcome) -> Vec<messages::New> {
     let now = turn.services.clock.now();
     let said = match &outcome.conversation {

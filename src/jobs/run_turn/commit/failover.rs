@@ -1,4 +1,4 @@
-//! A call whose failure, or answer, moves the conversation to the other provider or back.
+//! Failover after a call: its failure or answer may move the conversation to the other provider.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     providers::{self, Class, Outcome},
 };
 
-/// The change that a fate makes to the provider of the conversation.
+/// Returns the change that a fate makes to the conversation's provider.
 fn change(
     failover: &Failover,
     fate: &Fate,
@@ -44,8 +44,8 @@ fn change(
     }
 }
 
-/// A turn whose conversation moves is tried again at once: the other provider need not wait for the one that failed. Nor
-/// does the task end with it, as long as the other one has not been asked.
+/// Removes the wait of a turn whose conversation moves: the other provider is available. The task does not fail before
+/// that provider was tried.
 pub fn hasten(
     assignment: &Assignment<'_>,
     fate: Fate,
@@ -68,7 +68,7 @@ pub fn hasten(
     }
 }
 
-/// Within the turn's last transaction.
+/// Stores the change. Called within transaction B.
 pub async fn note(
     conn: &mut PgConnection,
     assignment: &Assignment<'_>,

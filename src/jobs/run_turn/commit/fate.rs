@@ -1,4 +1,4 @@
-//! The fate of a turn whose call has ended. The rule, and only that; [`super::transaction`] writes it.
+//! The rule for the fate of a turn after its call. [`super::transaction`] writes it.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use crate::{
     queue::Stop,
 };
 
-/// What is written for a call.
+/// The fate of a turn after its call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     Done,
-    /// Somebody cancelled the task.
+    /// A person, program or agent cancelled the task.
     Cancelled,
-    /// The process goes down; the next one tries again and burns no attempt for this.
+    /// The worker shuts down. Another one retries, without using an attempt.
     GivenBack,
-    /// Tried again as another attempt.
+    /// Retried as another attempt.
     Again {
         why: String,
         after: Option<Duration>,
         rebuild: Option<Reason>,
-        /// It was stopped in the middle, or had used tools before it failed; the next call says so.
+        /// It was stopped in the middle, or had used tools before it failed. A notice in the next call says so.
         interrupted: bool,
     },
-    /// Tried again, and no attempt is burned.
+    /// Retried without using an attempt.
     PutOff {
         why: String,
         after: Duration,
@@ -36,16 +36,16 @@ pub enum Fate {
         /// The provider rejects its prompt, which is not sent again.
         rejected: bool,
     },
-    /// Does not fit: once the conversation is smaller, the same attempt goes on.
+    /// The call does not fit. The same attempt goes on when the conversation is smaller.
     NoRoom {
         why: String,
     },
-    /// Nothing may be written.
+    /// Another run may own the conversation: nothing is written.
     LeaseLost,
 }
 
 impl Fate {
-    /// For metrics.
+    /// Returns the label for metrics.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -60,21 +60,21 @@ impl Fate {
     }
 }
 
-/// What else the decision depends on.
+/// Further inputs of the decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
     pub stop: Option<Stop>,
     pub is_last_attempt: bool,
-    /// There is something in front of the prompt that a rebuilt session could leave out.
+    /// True if there are messages before the prompt that a rebuilt session could leave out.
     pub has_history: bool,
-    /// The session was rebuilt for this, and nothing has succeeded since.
+    /// Reason for which the session was rebuilt, if no turn has succeeded since.
     pub rebuilt_in_vain: Option<Reason>,
 }
 
 pub fn decide(result: &Result<Outcome, Error>, facts: Facts) -> Fate {
     let error = match (result, facts.stop) {
         (_, Some(Stop::LeaseLost)) => return Fate::LeaseLost,
-        // An answer that is there counts, whoever has asked to stop meanwhile.
+        // An answer counts, even if a stop was requested meanwhile.
         (Ok(_), _) => return Fate::Done,
         (Err(_), Some(Stop::Cancelled)) => return Fate::Cancelled,
         (Err(_), Some(Stop::Drain)) => return Fate::GivenBack,
@@ -87,7 +87,7 @@ pub fn decide(result: &Result<Outcome, Error>, facts: Facts) -> Fate {
     let (why, has_acted) = (error.to_string(), error.has_acted);
     match error.class {
         Class::Retry { after } => again(why, after, None, has_acted, facts),
-        // Nobody told it to stop as far as this run knows.
+        // Stopped for a reason that this run does not know.
         Class::Cancelled => again(why, None, None, true, facts),
         Class::Snooze { after, .. } => Fate::PutOff { why, after },
         Class::Rebuild { reason: Rebuild::Overflow | Rebuild::Truncated } => Fate::NoRoom { why },
@@ -107,7 +107,7 @@ pub fn decide(result: &Result<Outcome, Error>, facts: Facts) -> Fate {
     }
 }
 
-/// At once: what is wrong is the session, not the moment. Uses up an attempt.
+/// Retries at once with a rebuilt session. Uses an attempt.
 fn rebuild(why: String, reason: Reason, has_acted: bool, facts: Facts) -> Fate {
     match facts.has_history && facts.rebuilt_in_vain != Some(reason) {
         true => again(why, Some(Duration::ZERO), Some(reason), has_acted, facts),
@@ -115,9 +115,9 @@ fn rebuild(why: String, reason: Reason, has_acted: bool, facts: Facts) -> Fate {
     }
 }
 
-/// The provider rejects the call, and would reject the same again. It has accepted the history before, so the prompt is to
-/// blame and the task fails; the history stays as it is. Only a history that this provider has never accepted, or names as the
-/// reason, is rebuilt without its calls of tools, once.
+/// Decides about a call that the provider rejects, and would reject again. It has accepted the history before, so the
+/// prompt is at fault: the task fails, and the history stays. Two histories are rebuilt without calls of tools, once:
+/// one that this provider has never accepted, and one that it names as the reason.
 fn reject(why: String, history_may_be_to_blame: bool, interrupted: bool, facts: Facts) -> Fate {
     let may_help = history_may_be_to_blame && facts.has_history && !facts.is_last_attempt;
     if may_help {
@@ -129,7 +129,7 @@ fn reject(why: String, history_may_be_to_blame: bool, interrupted: bool, facts: 
     Fate::Failed { why, interrupted, rejected: true }
 }
 
-/// Said where the provider has never accepted the history.
+/// Hint for a history that the provider has never accepted.
 const WITHOUT_HISTORY: &str = "if it rejects the next task too, the history may be the reason: a task with the session mode `fresh` begins without it";
 
 fn failed(why: String, interrupted: bool) -> Fate {
@@ -225,7 +225,7 @@ mod tests {
         for rebuilt_in_vain in [None, Some(Reason::New), Some(Reason::PromptChanged)] {
             assert!(is_rejected(decide(&rejected, Facts { rebuilt_in_vain, ..FACTS })));
         }
-        // It is not known yet whether this provider takes the history.
+        // It is unknown yet if this provider accepts the history.
         for reason in [Reason::ProviderChanged, Reason::ModelChanged] {
             let facts = Facts { rebuilt_in_vain: Some(reason), ..FACTS };
             let fate = decide(&rejected, facts);

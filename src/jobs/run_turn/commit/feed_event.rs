@@ -1,4 +1,4 @@
-//! The event of the feed for the end of a turn.
+//! The feed event for the end of a turn.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The lines of a turn in the ledger, and the manifests of its calls.
+//! The ledger lines of a turn, and the manifests of its calls.
 
 use serde_json::Value;
 
@@ -20,7 +20,8 @@ use crate::{
     providers::{Class, Error, Outcome},
 };
 
-/// How the ledger calls it; `None` for a call that was not made, or not taken. One that was put off in the middle is billed.
+/// Maps to the ledger's outcome. `None` for a call that was not made or not accepted. A call that was put off after it
+/// had used tokens is billed.
 pub fn outcome(fate: &Fate, result: &Result<Outcome, Error>) -> Option<usage::Outcome> {
     match (fate, result) {
         (Fate::Done, _) => Some(usage::Outcome::Done),
@@ -31,7 +32,7 @@ pub fn outcome(fate: &Fate, result: &Result<Outcome, Error>) -> Option<usage::Ou
     }
 }
 
-/// The lines of a turn: each of its calls, in order.
+/// Builds the lines of all calls of a turn, in order.
 pub fn all<'a>(
     services: &'a Services,
     assignment: &'a Assignment<'_>,
@@ -66,12 +67,12 @@ pub fn manifest<'a>(
     }
 }
 
-/// The manifests of the calls before the last one, with their JSON.
+/// Encodes the manifests of the calls before the last one.
 pub fn manifests_of_rounds(rounds: &Rounds) -> serde_json::Result<Vec<Value>> {
     rounds.calls.iter().map(|asked| serde_json::to_value(&asked.manifest)).collect()
 }
 
-/// One of them.
+/// Builds the row of one of these manifests.
 pub fn manifest_of_round<'a>(
     opened: &OpenTurn,
     (at, asked): (usize, &ModelCall),

@@ -14,13 +14,13 @@ pub struct Lesson {
     pub calibration: Calibration,
     pub calibration_json: Option<Value>,
     pub checkpoint_json: Option<Value>,
-    /// The tokens that the call occupied of its window: counted, else estimated. Never 0 after an answer, because 0 says that
-    /// nothing has been answered yet, and would keep a session from being rotated and compacted for ever.
+    /// Tokens of the window that the call occupied: counted, otherwise estimated. Never 0 after an answer: 0 means that
+    /// the session has no answer yet, and would prevent its rollover and compaction for ever.
     pub context_tokens: u64,
     pub flags: Vec<String>,
 }
 
-/// The lesson of a call, if it was answered.
+/// Learns from a call, if it was answered.
 pub fn learn(turn: &Turn<'_>) -> Lesson {
     let mut learnt = Lesson {
         calibration: turn.opened.calibration,
@@ -50,18 +50,18 @@ pub fn learn(turn: &Turn<'_>) -> Lesson {
     let Some(real_tokens) = outcome.prompt_tokens() else { return learnt };
     let counted = Checkpoint { weight: turn.opened.weight, real_tokens };
     if turn.called.is_doubted {
-        // The next turn is compared with what is seen now, or the same doubt would come back for ever.
+        // The next turn compares its counts with this one. Otherwise the same doubt would return for ever.
         learnt.checkpoint_json = serde_json::to_value(counted).ok();
         return learnt;
     }
-    // A conversation that the provider keeps has its own witness.
+    // `witness` checks conversations that the provider keeps.
     let is_kept = turn.assignment.route.provider.holds_session();
     if !is_kept && learnt.calibration.looks_truncated(counted) {
-        // The provider may not have read all of it. A count that cannot be right teaches nothing.
+        // The provider may not have read all of the prompt, so this count teaches nothing.
         learnt.flags.push("prompt_count_too_low".to_owned());
         return learnt;
     }
-    // Of several calls, the last one holds all that the others have added.
+    // Of several calls, the last one includes everything that the others have added.
     learnt.context_tokens = outcome.context_tokens().unwrap_or_else(|| with_answer(real_tokens));
     learnt.calibration.observe(counted);
     learnt.calibration_json = serde_json::to_value(learnt.calibration).ok();

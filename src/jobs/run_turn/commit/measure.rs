@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Once a turn has ended, well or not.
+/// Records metrics and spans of a turn, with any fate.
 pub fn tell(turn: &Turn<'_>, fate: &Fate, began_at: DateTime<Utc>) {
     let lines = ledger::all(turn.services, turn.assignment, turn.opened, turn.called, fate);
     measure(turn, fate, &lines);
@@ -38,7 +38,7 @@ fn measure(turn: &Turn<'_>, fate: &Fate, lines: &[Call<'_>]) {
         histogram!(DURATION, &labels).record(took.as_secs_f64());
     }
     for used in &called.rounds.tools {
-        // What a model has made up is no label: there is no end of it.
+        // Names that a model has made up are unbounded, so they are not labels.
         let tool = if used.is_offered { used.name.as_str() } else { "unknown" };
         let labels = [("tool", tool.to_owned()), ("outcome", used.outcome.as_str().to_owned())];
         histogram!(TOOLS, &labels).record(used.took.as_secs_f64());
@@ -47,7 +47,7 @@ fn measure(turn: &Turn<'_>, fate: &Fate, lines: &[Call<'_>]) {
     if let Some(first_byte) = first_byte {
         histogram!(FIRST_BYTE, "provider" => provider.clone()).record(first_byte.as_secs_f64());
     }
-    // By the requested model, not by the provider's names: the requested ones are known before the call.
+    // By the requested model instead of the provider's name for it: requested models are known before the call.
     let labels = [("provider", provider), ("model", turn.assignment.route.model.clone())];
     for line in lines {
         counter!(COST, &labels).increment(line.cost_micros.unsigned_abs());
@@ -57,7 +57,7 @@ fn measure(turn: &Turn<'_>, fate: &Fate, lines: &[Call<'_>]) {
     }
 }
 
-/// All calls of a turn, and what its tools did in between.
+/// Adds up the time of all calls and tools of a turn.
 fn duration(called: &CallReport) -> Duration {
     let calls = called.rounds.calls.iter().map(|asked| asked.took);
     let tools = called.rounds.tools.iter().map(|used| used.took);

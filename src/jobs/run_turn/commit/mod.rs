@@ -1,4 +1,4 @@
-//! Fifth phase: what becomes of the turn, and transaction B, which writes it with the end of the job.
+//! Fifth phase: decides the fate of the turn, and writes it in transaction B, with the end of the job.
 
 pub mod busy;
 pub mod cancellation;

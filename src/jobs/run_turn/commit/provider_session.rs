@@ -1,4 +1,4 @@
-//! The rows for the answer of a provider that keeps the conversation itself.
+//! The rows for a provider that keeps the conversation itself.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::{
     providers::{self, Began, Class, Continued, Flag, Scope},
 };
 
-/// The files as they are stored.
+/// Converts grown files to rows.
 pub fn added(continued: &Continued) -> Vec<Added<'_>> {
     let files = continued.grown.iter().map(|grown| Added {
         name: &grown.name,
@@ -20,7 +20,7 @@ pub fn added(continued: &Continued) -> Vec<Added<'_>> {
     files.collect()
 }
 
-/// True if the stored bytes are no part of the files any more.
+/// Returns true if the stored bytes are not part of the files any more.
 pub fn is_rewritten(continued: &Continued) -> bool {
     matches!(continued.began, Began::New | Began::Rewritten)
 }
@@ -29,7 +29,7 @@ pub fn meter(continued: &Continued) -> Result<Value, Error> {
     serde_json::to_value(&continued.meter).map_err(Error::undone)
 }
 
-/// The login of the call, if it may not be used for a while.
+/// Returns the credential of the call, if it hit its limit and has to be paused.
 pub fn rests(
     opened: &OpenTurn,
     error: &providers::Error,
@@ -42,7 +42,7 @@ pub fn rests(
     Some(Resting { login, until, why: why.to_owned() })
 }
 
-/// How a turn's flags call it.
+/// Names a flag of a turn.
 pub fn flag(flag: &Flag) -> String {
     text::storable(match flag {
         Flag::Compacted => "compacted_by_provider".to_owned(),

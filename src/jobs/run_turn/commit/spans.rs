@@ -1,7 +1,7 @@
 //! The trace of a turn.
 //!
-//! The names of spans and attributes are OpenTelemetry's for generative AI. Texts of the conversation are not among them: the ids
-//! are, and the texts are in the database.
+//! Names of spans and attributes follow OpenTelemetry's conventions for generative AI. They contain ids, and no text of
+//! the conversation.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
 
 type Attributes = Vec<(&'static str, Value)>;
 
-/// The job that ran, in it the agent, in it the calls of the model and of its tools.
+/// Builds the spans: the job, in it the agent, in it the calls of the model and of tools.
 pub fn spans(
     turn: &Turn<'_>,
     fate: &Fate,
@@ -93,7 +93,7 @@ pub fn spans(
         let span = child(name, Kind::Internal, (used.called_at, used.took), tool(turn, used));
         with_error(span, error)
     }));
-    // Where a turn was stopped between two calls, there is no last one.
+    // A turn that was stopped between two calls has no last call.
     let is_made = called.result.as_ref().map_or_else(|error| !error.is_unasked, |_| true);
     if is_made || rounds.calls.is_empty() {
         let span =
@@ -118,7 +118,7 @@ fn tool(turn: &Turn<'_>, used: &ToolUse) -> Attributes {
     ]
 }
 
-/// Whoever asked for it, and the turn before.
+/// Links to the request that asked for the task, and to the previous turn.
 fn links(turn: &Turn<'_>) -> Vec<Context> {
     let asked = turn.assignment.traceparent.as_deref().and_then(Context::parse);
     asked.into_iter().chain(turn.opened.before).collect()
@@ -141,7 +141,7 @@ fn job(turn: &Turn<'_>, fate: &Fate) -> Attributes {
     ]
 }
 
-/// The conversation's id is on every span: some products count what a conversation costs by it.
+/// Builds the attributes of a model span. Every span has the conversation's id, because some products sum costs by it.
 fn model(turn: &Turn<'_>, operation: &'static str, lines: &[Call<'_>]) -> Attributes {
     let Turn { assignment, opened, called, .. } = turn;
     let mut attributes: Attributes = vec![
@@ -155,7 +155,7 @@ fn model(turn: &Turn<'_>, operation: &'static str, lines: &[Call<'_>]) -> Attrib
         let all = lines.iter().flat_map(kinds).filter(|(name, _)| kind.contains(name));
         all.map(|(_, n_tokens)| n_tokens).reduce(i64::saturating_add)
     };
-    // What came out of a cache is a part of the input there.
+    // In these conventions, cached tokens are part of the input.
     let counts = [
         ("gen_ai.usage.input_tokens", sum(&["input", "cache_read", "cache_creation"])),
         ("gen_ai.usage.output_tokens", sum(&["output"])),

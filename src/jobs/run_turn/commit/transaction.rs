@@ -1,4 +1,4 @@
-//! Transaction B: everything that a turn leaves behind, and the end of its job, as one commit.
+//! Transaction B: all results of a turn, and the end of its job, in one commit.
 
 use std::time::Duration;
 
@@ -39,15 +39,15 @@ use crate::{
     queue::{End, Job as _, Until},
 };
 
-/// An answer that the database did not take is offered again, because the model has been paid for it. Offering it twice
-/// is safe: what was committed after all has ended the lease. While the database is away this goes on for as long as the
-/// lease does, so that a failover costs no answer; what else is wrong with it will not go away by waiting.
+/// Attempts to write an answer, which was paid for. A repetition is safe: a commit that did succeed has ended the
+/// lease. While the database is unreachable, attempts continue until the lease expires, so that a failover loses no
+/// answer. Other errors do not pass by waiting.
 const N_TRIES: u32 = 3;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const MOST_WAIT: Duration = Duration::from_secs(2);
 
 impl Turn<'_> {
-    /// `None`: the turn has ended, and its job goes on in this run.
+    /// Writes the end of the turn. `None`: the turn has ended, and its job continues in this run.
     pub async fn end(&self, fate: &Fate) -> Result<Option<End>, Error> {
         let new = entries::entries(self, fate);
         let learnt = lesson::learn(self);
@@ -133,7 +133,7 @@ impl Turn<'_> {
         self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)
     }
 
-    /// That the task waits for its provider, or that the provider answers again.
+    /// Records that the task waits for its provider, or that the provider answers again.
     async fn note_wait(
         &self,
         conn: &mut PgConnection,
@@ -161,7 +161,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// What the calls before the last one were sent.
+    /// Stores the manifests of the calls before the last one.
     async fn record_rounds(
         &self,
         conn: &mut PgConnection,
@@ -221,7 +221,8 @@ impl Turn<'_> {
             (Fate::Failed { why, interrupted, rejected }, _) => {
                 let why = text::storable(why.clone());
                 let (forgotten, rejected) = (self.is_forgotten(), *rejected);
-                // What this turn was told of an interruption goes with its prompt.
+                // The notice of an earlier interruption is left out with this rejected prompt, so it has to be
+                // repeated.
                 let was_interrupted = self.opened.session.state == State::Interrupted;
                 let interrupted = *interrupted || (rejected && was_interrupted);
                 let failure = Failure { forgotten, interrupted, rejected, ..failed(&why, true) };
@@ -232,7 +233,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The tasks for whom the answer calls, where its agent may: before anything of the turn's end is locked.
+    /// Creates tasks for the agents that the answer mentions, if its agent may create them. Called before the end of
+    /// the turn locks any row.
     async fn hand_on(
         &self,
         conn: &mut PgConnection,
@@ -257,14 +259,15 @@ impl Turn<'_> {
         mentions::hand_on(conn, catalogue, config, &spoken, now).await.map_err(Error::undone)
     }
 
-    /// What the provider has lost can be written anew from the messages, once, and under the same name.
+    /// Returns true if the provider has lost the conversation. It is rewritten once from the messages, under the same
+    /// id.
     fn is_forgotten(&self) -> bool {
         let lost = Class::Rebuild { reason: Rebuild::Lost };
         let is_lost = self.called.result.as_ref().is_err_and(|error| error.class == lost);
         is_lost && self.opened.session.head.is_some()
     }
 
-    /// Has a summary prepared in the background, before the next turn needs it.
+    /// Requests a summary in the background, before the next turn needs it.
     async fn prepare_ahead(
         &self,
         conn: &mut PgConnection,

@@ -1,4 +1,4 @@
-//! The values that the last phase works with.
+//! The input of the commit phase.
 
 use crate::{
     jobs::{

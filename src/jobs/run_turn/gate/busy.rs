@@ -1,8 +1,7 @@
-//! Turns whose provider takes no calls for now. They wait longer and longer, together with all others of the model, and not for
-//! ever.
+//! Turns whose provider refuses calls for now. They wait with a growing backoff, together with all others of the model,
+//! up to `providers.busy_max_secs`.
 //!
-//! A wait uses up no attempt. Its reason says since when, how often, until when and why: `job explain` and `task explain`
-//! print it.
+//! A wait uses no attempt. Its reason names its start, count, end and cause; `job explain` and `task explain` print it.
 
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use crate::{
     queue::Run,
 };
 
-/// Refuses a turn while its model is busy. Once the wait is over, it lets one turn at a time try.
+/// Refuses a turn while its model is busy. After the wait, it lets one turn at a time try.
 pub async fn admit(
     run: &Run,
     services: &Services,
@@ -31,7 +30,7 @@ pub async fn admit(
     if busy_models::try_again(run.pool(), config, &busy.provider, &busy.model, now).await? {
         return Ok(());
     }
-    // Another turn tries at this moment.
+    // Another turn tries the model at this moment.
     let after = if busy.until > now { busy.wait(now) } else { config.first_wait() };
     Err(Error::Refused(Refused::busy(busy.describe(), after, busy.refusals)))
 }
@@ -53,7 +52,7 @@ pub fn with_end(config: &Config, why: &str, since: DateTime<Utc>) -> String {
     }
 }
 
-/// Not past the end, at which the task fails.
+/// Limits a wait to the deadline, at which the task fails.
 pub fn until_end(
     config: &Config,
     after: Duration,

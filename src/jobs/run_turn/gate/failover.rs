@@ -1,4 +1,4 @@
-//! Moves a conversation to the agent's other provider, where the first one takes no call for long.
+//! Failover of a conversation to the agent's fallback, when its provider refuses calls for long.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use crate::{
     queue::Run,
 };
 
-/// A turn that cannot begin, because its provider takes no call for long, or has refused as many in a row as move a
-/// conversation.
+/// Moves the conversation of a turn that cannot begin, if its provider refuses calls for long, or has refused enough in
+/// a row.
 pub async fn take_over(
     run: &Run,
     services: &Services,
@@ -47,7 +47,7 @@ pub async fn take_over(
     let why = Some(refused.why.clone());
     write(&mut tx, assignment, failover, change, why, now).await?;
     tx.commit().await.map_err(Error::undone)?;
-    // The other provider is not the one that is waited for.
+    // The wait is over: the turn is tried on the fallback at once.
     Ok(Refused { again_after: Some(Duration::ZERO), busy: None, ..refused })
 }
 

@@ -1,4 +1,5 @@
-//! Second phase: whether the turn may begin now. A task that may not is put off, moved to the other provider, failed or cancelled.
+//! Second phase: checks if the turn may begin now. Otherwise the task is put off, moved to the fallback, failed or
+//! cancelled.
 
 pub mod busy;
 pub mod failover;

@@ -1,7 +1,7 @@
-//! A task whose agent or flow is paused: it waits for a person, and no worker looks at it again before that.
+//! Tasks whose agent or flow is paused. They wait for a person, and no worker looks at them before.
 //!
-//! The job of a paused agent is held in its place, for all of the agent's conversation waits. A step of a paused flow is put aside,
-//! because the conversation goes on with what is none of the flow's.
+//! The job of a paused agent is held in its place, because all of the agent's conversation waits. A step of a paused
+//! flow is put aside, because the conversation continues with other tasks.
 
 use serde_json::json;
 use sqlx::PgConnection;
@@ -17,7 +17,7 @@ use crate::{
     queue::{End, Run},
 };
 
-/// `None`: the pause has ended since it was seen, and the turn may begin.
+/// Holds the job of a paused agent. `None`: the pause has ended meanwhile, and the turn may begin.
 pub async fn wait(run: &Run, services: &Services, task: &Task) -> Result<Option<End>, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     match write(&mut tx, services, task).await {
@@ -29,7 +29,7 @@ pub async fn wait(run: &Run, services: &Services, task: &Task) -> Result<Option<
     }
 }
 
-/// `None`: the flow has gone on since it was seen, and the turn may begin.
+/// Puts a step of a paused flow aside. `None`: the flow was resumed meanwhile, and the turn may begin.
 pub async fn wait_for_flow(
     run: &Run,
     services: &Services,
@@ -46,7 +46,7 @@ pub async fn wait_for_flow(
     }
 }
 
-/// What the job is put aside for.
+/// Returns the reason for which the job is put aside.
 async fn write_for_flow(
     conn: &mut PgConnection,
     services: &Services,
@@ -64,7 +64,7 @@ async fn write_for_flow(
     Ok(Some(words))
 }
 
-/// What the job is held for.
+/// Returns the reason for which the job is held.
 async fn write(
     conn: &mut PgConnection,
     services: &Services,
@@ -73,7 +73,7 @@ async fn write(
     let now = services.clock.now();
     let held = agent_pauses::hold(&mut *conn, task.campaign_id, &task.agent).await?;
     let Some(pause) = held else { return Ok(None) };
-    // What a lost worker's turn had set aside is given back now: nobody knows when the next turn begins.
+    // Releases the reservation of a lost worker's turn now: the pause may be long.
     if turns::interrupt_lost(&mut *conn, task.without_turn(), now).await? {
         tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
     }

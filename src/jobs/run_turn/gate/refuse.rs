@@ -1,4 +1,4 @@
-//! A task whose turn does not begin: put off, failed with the reason, or cancelled before.
+//! Ends of a run whose turn does not begin: put off, failed with a reason, or cancelled.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{
     queue::{End, Run, Until},
 };
 
-/// What is written for a task whose turn does not begin.
+/// The state that was written for such a task.
 enum Written {
     PutOff { after: Duration, why: String },
     Failed { why: String },
@@ -58,7 +58,7 @@ pub async fn refuse(
     }
 }
 
-/// Ends a task with its job, because nobody else would before the sweep finds it.
+/// Ends a cancelled task with its job. Otherwise it would stay open until the sweep finds it.
 pub async fn cancelled(run: &Run, services: &Services, task: &Task) -> Result<End, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     if let Err(error) = cancel(&mut tx, services, task).await {
@@ -70,7 +70,7 @@ pub async fn cancelled(run: &Run, services: &Services, task: &Task) -> Result<En
 
 async fn cancel(conn: &mut PgConnection, services: &Services, task: &Task) -> Result<(), Error> {
     let now = services.clock.now();
-    // As it is now: this run may have begun a turn whose end was not written.
+    // Read again, because this run may have begun a turn whose end was not written.
     let task = tasks::get(&mut *conn, task.id).await?;
     turns::clear_up(&mut *conn, task.without_turn(), now).await?;
     tasks::end(&mut *conn, task.id, tasks::End::Cancelled, Amount::ZERO, now).await?;
@@ -79,8 +79,8 @@ async fn cancel(conn: &mut PgConnection, services: &Services, task: &Task) -> Re
     Ok(feed::append(conn, &[event], now).await?)
 }
 
-/// What a lost worker's turn had set aside is given back now: the beginning that was refused had given it back too, but
-/// was rolled back. Two tasks that both kept their shares would refuse each other for ever.
+/// Puts a task off. Releases the reservation of a lost worker's turn: the refused begin released it, too, but was
+/// rolled back. Two tasks that keep their reservations would refuse each other for ever.
 async fn put_off(
     conn: &mut PgConnection,
     services: &Services,
@@ -105,8 +105,8 @@ async fn put_off(
     Ok(written)
 }
 
-/// Until the provider may be asked again, and a little longer by chance: the others wait for the same moment. A task that has
-/// waited long enough fails.
+/// Waits until the provider may be called again, and randomly a little longer, because other turns wait for the same
+/// moment. A task that has waited too long fails.
 async fn wait_for_provider(
     conn: &mut PgConnection,
     services: &Services,
@@ -130,7 +130,7 @@ async fn wait_for_provider(
     })
 }
 
-/// Twice as long each time, because nobody knows how long the others run.
+/// Doubles the wait each time, because the runtime of the other turns is unknown.
 fn pause(first: Duration, n_waits: u32) -> Duration {
     let doubled = first.saturating_mul(1 << n_waits.saturating_sub(1).min(16));
     doubled.min(MOST_PAUSE.max(first))

@@ -1,4 +1,4 @@
-//! Everything about a task that does not depend on its session: who is asked, with which words, at what price.
+//! The assignment of a turn: everything about a task that does not depend on its session.
 
 use std::sync::Arc;
 
@@ -35,83 +35,83 @@ use crate::{
 pub struct Assignment<'a> {
     pub task: Task,
     pub agent: Arc<Agent>,
-    /// As it is throughout this run, whatever becomes of the files meanwhile.
+    /// The agents' files as this run uses them throughout, even if they change meanwhile.
     pub catalogue: Arc<Catalogue>,
-    /// Of the agent's prompt, and for the lead of the roster too.
+    /// Hash of the agent's prompt; for the lead, of the roster, too.
     pub prompt_hash: String,
     pub skills: Vec<Arc<Skill>>,
-    /// Where in the work the task belongs.
+    /// The node that the task names.
     pub node: Option<Arc<Node>>,
     pub campaign: Campaign,
-    /// Whether anything limits what the turn may cost.
+    /// True if a budget limits the turn.
     pub is_limited: bool,
     pub route: Route<'a>,
-    /// What the model may call in this turn, where it is this service that carries it out.
+    /// Tools that this service offers to the model and runs itself.
     pub tools: Vec<Arc<ToolSpec>>,
     pub failover: Option<Failover>,
-    /// The model, if calls of it were refused since it last answered.
+    /// The model, if its provider has refused calls since its last answer.
     pub busy: Option<BusyModel>,
-    /// Since when the task waits for its provider, if it does.
+    /// Start of the task's wait for its provider.
     pub busy_since: Option<DateTime<Utc>>,
     pub traceparent: Option<String>,
     pub blackboard: Option<Blackboard>,
-    /// What holds for all agents of the campaign, as it was when the task was read.
+    /// Valid edicts of the campaign, as of when the task was read.
     pub edicts: Vec<memory::Standing>,
-    /// What it is told of whom the campaign works for, as it was then.
+    /// Facts about the campaign's user, as of then.
     pub facts: Option<AboutUser>,
-    /// What the tasks came to that this one has waited for.
+    /// Results of the tasks that this one has waited for.
     pub predecessors: Vec<Predecessor>,
-    /// The id of the entry that tells it.
+    /// Id of the transcript's entry with these results.
     pub results_entry: Uuid,
-    /// The last place of the campaign's board when the task was read; 0 while nobody has posted.
+    /// Last place of the campaign's board when the task was read; 0 for an empty board.
     pub last_post: i64,
     /// The post that the task came from.
     pub asked_in: Option<Uuid>,
-    /// The agent that said it, if an agent did.
+    /// The agent that wrote the post, if an agent did.
     pub asked_by: Option<String>,
 }
 
-/// What the agent is shown of its campaign's blackboard, as it was when the task was read.
+/// The part of the campaign's blackboard that the agent may read, as of when the task was read.
 pub struct Blackboard {
     pub version: i64,
     pub json: String,
 }
 
-/// What is stored of it.
+/// The rows that were read for a task.
 pub struct TaskRecord {
     wanted: Wanted,
     predecessors: Vec<Predecessor>,
     standing: Option<Standing>,
 }
 
-/// Of the result of one predecessor: what a long report has.
+/// Characters of one predecessor's result: the length of a long report.
 pub const PREDECESSOR_MAX_CHARS: usize = 16_000;
 
 impl Assignment<'_> {
-    /// What an attempt of this task stores in front of its call.
+    /// Ids of the entries that an attempt of this task stores before its call.
     pub fn own_entries(&self) -> [Uuid; 2] {
         [self.task.id, self.results_entry]
     }
 }
 
 impl TaskRecord {
-    /// The task, if somebody has asked it to stop.
+    /// Returns the task, if its cancellation was requested.
     pub fn asked_to_stop(&self) -> Option<&Task> {
         self.wanted.is_asked_to_stop.then_some(&self.wanted.task)
     }
 
-    /// The task, if its agent is paused.
+    /// Returns the task, if its agent is paused.
     pub fn paused(&self) -> Option<&Task> {
         self.wanted.is_paused.then_some(&self.wanted.task)
     }
 
-    /// The task and its flow, if that is paused and the task has not begun.
+    /// Returns the task and its flow, if the flow is paused and the task has not begun.
     pub fn paused_flow(&self) -> Option<(&Task, Uuid)> {
         self.wanted.paused_flow.map(|flow| (&self.wanted.task, flow))
     }
 }
 
-/// The task of a job, if it still has to be done, and its campaign.
+/// Reads the task of a job, unless it has ended, and its campaign.
 pub async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<TaskRecord, Error> {
     let mut conn = pool.acquire().await.map_err(Error::undone)?;
     let catalogue = services.library.current();
@@ -138,7 +138,7 @@ pub async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<Tas
 }
 
 impl<'a> Assignment<'a> {
-    /// Asks the provider for the model's window where nobody knows it yet.
+    /// Builds the assignment. Asks the provider for the model's window, if it is unknown.
     pub async fn of(
         services: &'a Services,
         TaskRecord { wanted, predecessors, standing }: TaskRecord,

@@ -1,4 +1,4 @@
-//! The provider, of an agent's two, that its conversation is with.
+//! The choice between an agent's provider and its fallback.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     jobs::{Services, run_turn::error::Error},
 };
 
-/// Of an agent that has a fallback.
+/// Failover of a conversation whose agent has a fallback.
 #[derive(Debug, Clone, Copy)]
 pub struct Failover {
     pub rules: Rules,
@@ -35,7 +35,7 @@ impl Failover {
     }
 }
 
-/// The standing of a task's conversation. Asks nothing where its agent has no fallback.
+/// Reads the failover state of a task's conversation. Without a fallback it makes no query.
 pub async fn standing(
     conn: &mut PgConnection,
     services: &Services,

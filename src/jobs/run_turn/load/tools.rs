@@ -1,4 +1,4 @@
-//! The tools that a model may call in a turn where this service carries them out.
+//! The tools that this service offers to the model in a turn.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     transcript::ToolSpec,
 };
 
-/// Nothing where the provider is given its tools in another way, and where the model is called only once.
+/// Lists the tools. Empty if the provider gets its tools in another way, or if the model is called only once.
 pub fn offered(
     services: &Services,
     agent: &Arc<Agent>,
@@ -21,7 +21,7 @@ pub fn offered(
     if route.provider.holds_session() || max_rounds(services, agent) < 2 {
         return Vec::new();
     }
-    // It goes by the agent alone: there is no turn yet.
+    // The list depends on the agent only: the turn has not begun yet.
     let (session_id, turn, job_id, lease) = (Uuid::nil(), 0, 0, 0);
     tools::offered(&Caller::Turn(Turn {
         campaign_id: task.campaign_id,
@@ -35,7 +35,7 @@ pub fn offered(
     }))
 }
 
-/// Calls of the model in one turn.
+/// Limit of calls of the model in one turn.
 pub fn max_rounds(services: &Services, agent: &Agent) -> u32 {
     agent.grants.max_turns.unwrap_or(services.agents.max_rounds)
 }

@@ -1,19 +1,21 @@
-//! The calls of a turn whose tools this service carries out: the model asks for tools, is told their results, and is asked again.
+//! The rounds of a turn whose tools this service runs: the model calls tools, gets their results, and is called again.
 //!
 //! ```text
 //! call ──▶ words                                            the turn ends
-//!   ▲ └──▶ calls of tools ─▶ carried out one by one ─┐
-//!   └── room · budget · somebody who wants it to stop ◀┘
+//!   ▲ └──▶ calls of tools ─▶ run one by one ─────────┐
+//!   └── room · budget · cancellation requested? ◀────┘
 //! ```
 //!
 //! Invariants:
-//! - Nothing of it is stored before the turn's end; then all of it is, in the order in which it was said, in one commit with
-//!   everything else: as its last call was sent it, so that it fits into the calls of later turns too. A worker that dies leaves the turn's notice, and what the tools did.
-//! - A model's message and the results of all its calls are one group. Where the turn was stopped between them, the calls without
-//!   a result are told of as what they are: perhaps done.
-//! - The model decides nothing about how long this takes: the number of its calls is limited, the last one offers no tools, a
-//!   call that comes again and again is not made, and each tool has a limit of time and of what it may say.
-//! - A failure of a tool is never one of the turn: the model is told in words.
+//! - Nothing is stored before the turn's end. Then all of it is stored in one commit, in the order in which it was
+//!   said.
+//! - It is stored as the last call has sent it, so that it fits into the calls of later turns. A worker that dies
+//!   leaves the notice of the turn, and the effects of the tools.
+//! - A model's message and the results of all its calls are one group. If the turn was stopped between them, calls
+//!   without a result are reported as possibly done.
+//! - The model does not control the duration: the number of its calls is limited, the last one offers no tools, and
+//!   repeated calls are refused. Each tool has a timeout and a limit for its result.
+//! - A failed tool never fails the turn: the model gets the error as text.
 
 use crate::{
     jobs::{
@@ -35,7 +37,7 @@ use crate::{
     queue::Run,
 };
 
-/// Asks until the model answers in words, or something ends the turn.
+/// Calls the model until it answers in words, or the turn is stopped.
 pub async fn ask(
     run: &Run,
     services: &Services,

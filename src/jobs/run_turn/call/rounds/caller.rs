@@ -1,4 +1,4 @@
-//! The caller of the tools of a turn.
+//! The identity with which a turn calls tools.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     tools::{Caller, Tools, Turn},
 };
 
-/// The tools of this turn, and their caller.
+/// Returns the tools of this turn, and their caller.
 pub fn to_turn(
     run: &Run,
     services: &Services,

@@ -1,4 +1,4 @@
-//! What keeps calls of tools within bounds, and the words in which the model is told. Pure.
+//! Limits of tool calls, and the texts that tell the model about them. Pure.
 
 use std::time::Duration;
 
@@ -6,34 +6,34 @@ use serde_json::{Map, Value};
 
 use crate::{jobs::run_turn::call::rounds::record::Outcome, tools::Answer, transcript::ToolCall};
 
-/// How often each call was made in this turn.
+/// Number of times that each call was made in this turn.
 #[derive(Default)]
 pub struct CallCounts(Vec<(String, Value, u32)>);
 
-/// What the model is told of a call.
+/// The text that the model gets for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolReply {
     pub text: String,
     pub outcome: Outcome,
 }
 
-/// Whether a call may be made.
+/// The decision about a call.
 #[derive(Debug, PartialEq)]
 pub enum Verdict {
     Make(Value),
     Refuse(ToolReply),
 }
 
-/// Of one answer: what it calls beyond that is refused.
+/// Calls of one answer that are made; further ones are refused.
 pub const MOST_AT_ONCE: usize = 16;
 
-/// Said where a turn has no more calls of tools.
+/// Notice for the model's last call in a turn, which has no tools.
 pub const LAST_CALL: &str = "\
 You can call no more tools in this turn. Answer now, in words, with what you have. Say what is still open.";
 
 const ABOUT_THE_REST_CHARS: usize = 400;
 
-/// An object, as every tool wants it. Some models write it as a text.
+/// Returns the arguments as an object, which every tool requires. Some models write it as a string.
 pub fn arguments(call: &ToolCall) -> Option<Value> {
     match &call.arguments {
         object @ Value::Object(_) => Some(object.clone()),
@@ -44,7 +44,7 @@ pub fn arguments(call: &ToolCall) -> Option<Value> {
     }
 }
 
-/// `at` is the place of the call in its answer.
+/// Decides about a call. `at` is its position in its answer.
 pub fn judge(call: &ToolCall, at: usize, made: &mut CallCounts, most_same: u32) -> Verdict {
     let refuse = |outcome, text: String| Verdict::Refuse(ToolReply { text, outcome });
     if at >= MOST_AT_ONCE {
@@ -70,7 +70,8 @@ pub fn judge(call: &ToolCall, at: usize, made: &mut CallCounts, most_same: u32) 
     }
 }
 
-/// `max_chars` is what the tool was given; what it says about the rest of a longer answer comes on top.
+/// Builds the reply for the model. `max_chars` is the limit that the tool was given; a hint about left-out text comes
+/// on top.
 pub fn told(answer: Option<Answer>, limit: Duration, max_chars: usize) -> ToolReply {
     let Some(Answer { text, is_error }) = answer else {
         let text = format!(
@@ -85,7 +86,7 @@ pub fn told(answer: Option<Answer>, limit: Duration, max_chars: usize) -> ToolRe
     ToolReply { text: cut(text, max_chars.saturating_add(ABOUT_THE_REST_CHARS)), outcome }
 }
 
-/// A model that is told nothing takes it for a call that was lost.
+/// Cuts a long text. An empty result becomes a text, because a model would take it for a lost call.
 fn cut(text: String, max_chars: usize) -> String {
     if text.trim().is_empty() {
         return "(no output)".to_owned();
@@ -100,7 +101,7 @@ fn cut(text: String, max_chars: usize) -> String {
 }
 
 impl CallCounts {
-    /// How often it has been asked for now.
+    /// Counts a call, and returns its number.
     fn count(&mut self, call: &ToolCall) -> u32 {
         let is_same = |(name, arguments, _): &&mut (String, Value, u32)| {
             *name == call.name && *arguments == call.arguments

@@ -1,4 +1,4 @@
-//! The calls of a turn whose tools this service carries out; `asking` is the loop.
+//! The rounds of a turn whose tools this service runs; `asking` has the loop.
 
 pub mod asking;
 pub mod caller;

@@ -1,4 +1,4 @@
-//! What came before the last call of a turn.
+//! The record of a turn's rounds before its last call.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::{context::Manifest, domain::messages, providers::Usage};
 pub struct Rounds {
     /// The model's messages and the results of its calls, as they will be stored.
     pub said: Vec<messages::New>,
-    /// The calls of the model that asked for tools.
+    /// Calls of the model that asked for tools.
     pub calls: Vec<ModelCall>,
     pub tools: Vec<ToolUse>,
-    /// What a person should know.
+    /// Flags for people.
     pub flags: Vec<String>,
 }
 
-/// A call of the model whose answer were calls of tools.
+/// A call of the model that was answered with calls of tools.
 pub struct ModelCall {
-    /// Of what it was sent.
+    /// Manifest of this call.
     pub manifest: Manifest,
     pub estimated_tokens: u64,
     pub usage: Usage,
@@ -31,9 +31,9 @@ pub struct ModelCall {
 
 /// A call of a tool.
 pub struct ToolUse {
-    /// As the model has written it, or the beginning of that.
+    /// The name as the model wrote it, cut if it is long.
     pub name: String,
-    /// Else the model has made it up.
+    /// False for a name that the model has made up.
     pub is_offered: bool,
     pub call_id: String,
     pub outcome: Outcome,
@@ -44,14 +44,14 @@ pub struct ToolUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// The tool said that it could not, or is none of this agent's.
+    /// The tool returned an error, or is not one of this agent's.
     Failed,
     TimedOut,
-    /// The arguments are no object.
+    /// The arguments are not an object.
     Unreadable,
-    /// It had been made too often, and was not made again.
+    /// Refused, because it was made too often.
     Repeated,
-    /// Its answer had called too many before.
+    /// Refused, because its answer had too many calls.
     TooMany,
 }
 

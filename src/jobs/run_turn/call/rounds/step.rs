@@ -1,4 +1,4 @@
-//! One round after the other: what the model has called is carried out, and what comes next is decided.
+//! The steps of a round: runs the tools that the model has called, and decides what follows.
 
 use std::{collections::HashSet, mem, time::Duration};
 
@@ -32,14 +32,14 @@ use crate::{
     transcript::{Message, Role, ToolCall},
 };
 
-/// What follows a round.
+/// The step after a round.
 pub enum Next {
     Ask(Box<Request>),
-    /// Before the model was asked again.
+    /// The turn ends before another call.
     End(Box<CallReport>),
 }
 
-/// A turn in the middle of its calls.
+/// The state of a turn between its calls.
 pub struct Steps<'a> {
     run: &'a Run,
     services: &'a Services,
@@ -49,21 +49,21 @@ pub struct Steps<'a> {
     caller: Caller,
     window: Window,
     rounds: Rounds,
-    /// What was said, as the next call is sent it.
+    /// Messages since the first call, as the next call sends them.
     entries: Vec<Entry>,
-    /// Where the last round begins in it.
+    /// Index of the last round in `entries`.
     last_round_at: usize,
     made: CallCounts,
     ids: HashSet<String>,
-    /// The model goes round in circles.
+    /// True if the model repeats the same calls.
     is_stuck: bool,
 }
 
-/// Of a tool's name, for people.
+/// Characters of a tool's name that people are shown.
 const SHOWN_NAME_CHARS: usize = 100;
 const ENDS_IN_CALLS: &str = "turn.no_words";
-/// A result has to leave room for others: a token has some four characters, and of numbers and the like only one or two. So this is
-/// between an eighth of the room and a third.
+/// Tokens of room per character of one result, so that other results fit, too. A token has some four characters, or one
+/// or two in numbers. So a result takes between an eighth and a third of the room.
 const ROOM_TOKENS_PER_RESULT_CHAR: u64 = 2;
 
 impl<'a> Steps<'a> {
@@ -96,7 +96,7 @@ impl<'a> Steps<'a> {
         !self.rounds.tools.is_empty()
     }
 
-    /// Carries out what the model has called, and says what comes next.
+    /// Runs the tools that the model has called, and returns the next step.
     pub async fn take(&mut self, called: CallReport, progress: &mut Progress<'_>) -> Next {
         let (called_at, took) = (called.called_at, called.took);
         let outcome = match called.result {
@@ -124,7 +124,7 @@ impl<'a> Steps<'a> {
         self.next().await
     }
 
-    /// The provider has refused the call as too long, whatever it was estimated at.
+    /// Shrinks the call that the provider has refused as too long.
     pub async fn squeeze(&mut self) -> Next {
         match self.request(true).await {
             Ok(request) => Next::Ask(Box::new(request)),
@@ -132,7 +132,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The last call with all that came before it.
+    /// Adds all earlier rounds to the last call.
     pub fn end(&mut self, called: CallReport) -> CallReport {
         let has_acted = self.has_acted();
         let mut rounds = mem::take(&mut self.rounds);
@@ -141,7 +141,7 @@ impl<'a> Steps<'a> {
             Ok(mut outcome)
                 if !rounds.calls.is_empty() && outcome.stop == StopReason::ToolCalls =>
             {
-                // It was offered none. Calls without results have no place in a transcript.
+                // It was offered no tools. Calls without results must not be in a transcript.
                 outcome.message.tool_calls.clear();
                 match outcome.message.text.trim().is_empty() {
                     true => Err(no_words(rounds.calls.len() + 1, outcome.usage)),
@@ -165,7 +165,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// What is stored is what later turns are sent.
+    /// Shortens the stored messages to what later turns can send.
     fn keep(&self, rounds: &mut Rounds, has_answer: bool) {
         let said = (self.entries.as_slice(), self.last_round_at);
         let n_shortened = match has_answer {
@@ -183,7 +183,7 @@ impl<'a> Steps<'a> {
         if self.run.cancel().is_cancelled() {
             return self.stop(cancelled("the turn was told to stop between two calls"));
         }
-        // A database that is away stops no turn; the next round asks again.
+        // An unreachable database stops no turn; the next round checks again.
         let asked = tasks::is_asked_to_stop(self.run.pool(), self.assignment.task.id).await;
         let is_asked = asked.unwrap_or_else(|error| {
             tracing::debug!(error = causes(&error), "nobody knows whether the turn is to stop");
@@ -200,7 +200,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The next call, if it fits and may be paid for.
+    /// Builds the next call, if it fits and the budget allows it.
     async fn request(&mut self, was_refused: bool) -> Result<Request, providers::Error> {
         let is_last = self.is_stuck || self.is_last_call(self.rounds.calls.len());
         let last = is_last.then_some(Last {
@@ -220,7 +220,7 @@ impl<'a> Steps<'a> {
         Ok(fitted)
     }
 
-    /// `None`: the turn was stopped in the middle of it.
+    /// Runs one call of a tool. `None`: the turn was stopped meanwhile.
     async fn carry_out(
         &mut self,
         call: &ToolCall,
@@ -229,7 +229,7 @@ impl<'a> Steps<'a> {
     ) -> Option<ToolReply> {
         let config = &self.services.agents;
         let (called_at, began) = (self.services.clock.now(), Instant::now());
-        // What a model has made up may be of any length.
+        // A made-up name may have any length.
         let name: String = call.name.chars().take(SHOWN_NAME_CHARS).collect();
         progress.tool_begins(&name);
         let told = match limits::judge(call, at, &mut self.made, config.max_same_calls) {
@@ -249,7 +249,7 @@ impl<'a> Steps<'a> {
         };
         let took = began.elapsed();
         progress.tool_ended(&name, took, told.outcome.is_error());
-        // ToolReply once that it was made too often, it makes it again.
+        // The model was told once that it repeats a call, and repeats it again.
         let repeats = |used: &ToolUse| used.outcome == Outcome::Repeated;
         self.is_stuck |= told.outcome == Outcome::Repeated && self.rounds.tools.iter().any(repeats);
         self.rounds.tools.push(ToolUse {
@@ -269,7 +269,7 @@ impl<'a> Steps<'a> {
         self.rounds.said.push(new);
     }
 
-    /// What the counts of a call say about the model's tokeniser: the next estimate begins there.
+    /// Learns from the counts of a call about the model's tokeniser, for the next estimate.
     fn learn(&mut self, usage: Usage) {
         let Some(real_tokens) = usage.prompt() else { return };
         let counted = Checkpoint { weight: self.opened.weight, real_tokens };
@@ -279,7 +279,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Names that a provider gives again, in this turn or in one answer, would lead a result to the wrong call.
+    /// Replaces empty and repeated ids of calls: they would assign a result to the wrong call.
     fn with_own_ids(&mut self, mut message: Message) -> Message {
         let round = self.rounds.calls.len();
         for (at, call) in message.tool_calls.iter_mut().enumerate() {

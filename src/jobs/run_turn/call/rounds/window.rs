@@ -1,13 +1,13 @@
-//! Keeps the conversation of a turn within its window while the turn makes it longer.
+//! Keeps a turn's conversation within its window while the turn grows.
 //!
 //! ```text
-//! all of it ─▶ results of earlier rounds shortened ─▶ older history folded ─▶ every result shortened ─▶ the turn fails in words
+//! all of it ─▶ results of earlier rounds shortened ─▶ older history folded ─▶ every result shortened ─▶ the turn fails
 //! ```
-//! Each step is taken only where the one before leaves the pressure at which a turn would not begin as it is; the last one only
-//! where the call would not fit at all, or the provider has refused it.
+//! A step is taken only if the one before leaves too much pressure to begin a turn. The last step is taken only if the
+//! call would not fit at all, or the provider has refused it.
 //!
-//! What is stored of a turn is what its last call was sent. A conversation that has outgrown its window in the middle of a turn would
-//! be too long for every later one otherwise.
+//! A turn is stored as its last call has sent it. Otherwise a conversation that has outgrown its window in the middle
+//! of a turn would be too long for every later turn.
 
 use std::sync::Arc;
 
@@ -43,31 +43,31 @@ use crate::{
 
 pub struct Window {
     first: First,
-    /// Of each call, but for its messages.
+    /// The request of each call, without messages.
     template: Request,
-    /// The last count of a provider.
+    /// Last count of the provider.
     pub anchor: Option<Checkpoint>,
     stage: Stage,
-    /// At most once in a turn: what it leaves is what stays.
+    /// True after folding. It happens once in a turn at most: its result stays.
     has_folded: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Whole,
-    /// All results but those of the last round are shortened.
+    /// Results of all rounds but the last are shortened.
     Older,
-    /// The same, behind a shorter history.
+    /// Like `Older`, with a shorter history.
     Folded,
     All,
 }
 
-/// What was said, and where the last round begins in it.
+/// Messages since the first call, and the index of the last round.
 type Said<'a> = (&'a [Entry], usize);
 type Setting<'a> = (&'a Run, &'a Services, &'a Assignment<'a>);
 
 const NO_ROOM: &str = "turn.no_room";
-/// A turn that was stopped leaves no more than this part of the room to the ones behind it: they need some too.
+/// Divisor of the room: a stopped turn leaves at most this part, so that later turns have space.
 const STOPPED_ROOM_DIVISOR: u64 = 2;
 
 impl Window {
@@ -86,7 +86,7 @@ impl Window {
         }
     }
 
-    /// The next call, as much of it as fits. What was opened then says what it is sent.
+    /// Builds the next call, as much of it as fits. Updates `opened` to what it sends.
     pub async fn fit(
         &mut self,
         turn: Setting<'_>,
@@ -125,7 +125,7 @@ impl Window {
             opened.estimated_tokens = estimated_tokens;
             let fits = match stage {
                 Stage::Whole | Stage::Older => pressure < Pressure::Apply,
-                // A cold estimate is too high: then the provider has the word. A limit below the window stops no turn.
+                // A cold estimate is too high, so the provider decides. A limit below the window stops no turn.
                 Stage::Folded | Stage::All => {
                     let needed_tokens = estimated_tokens.saturating_add(reserve_tokens);
                     let is_cold = calibration.is_cold();
@@ -141,12 +141,12 @@ impl Window {
         }
     }
 
-    /// How many of the first entries are stored shortened, after an answer.
+    /// Returns the number of entries that are stored shortened, after an answer.
     pub fn n_shortened(&self, (entries, last_round_at): Said<'_>) -> usize {
         self.stage.n_shortened(entries.len(), last_round_at)
     }
 
-    /// The same where the turn was stopped, and nobody knows whether all of it would have fit. `None`: nothing of it can stay.
+    /// The same for a stopped turn, of which only part may fit. `None`: nothing of it can be stored.
     pub fn n_shortened_of_stopped(
         opened: &OpenTurn,
         (entries, last_round_at): Said<'_>,
@@ -190,7 +190,7 @@ impl Window {
         self.first.extended(&since, seed, &opened.calibration)
     }
 
-    /// What comes of it is seen in what is sent then: a turn that can go on without goes on.
+    /// Folds older history. A failure is only logged, because the turn may fit without it.
     async fn fold(
         &mut self,
         (run, services, assignment): Setting<'_>,
@@ -215,7 +215,7 @@ impl Window {
         }
     }
 
-    /// Shows what was prepared, and assembles the turn's first call anew behind it.
+    /// Applies the prepared summary, and assembles the turn's first call again after it.
     async fn show(
         &mut self,
         run: &Run,
@@ -242,7 +242,7 @@ impl Window {
     }
 }
 
-/// What stays of a turn that its provider has made all calls of, and that was stopped.
+/// Shortens the messages of a stopped turn whose provider has made all its calls.
 pub fn fit_stopped(opened: &OpenTurn, mut said: Vec<messages::New>) -> Vec<messages::New> {
     let entries: Vec<Entry> = said.iter().map(|new| measure::coming(new, 0)).collect();
     let has_calls = |new: &messages::New| !new.message.tool_calls.is_empty();
