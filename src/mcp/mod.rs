@@ -1,8 +1,8 @@
-//! The tools by the Model Context Protocol, in its current version and the one before.
+//! Serves the tools over the Model Context Protocol (MCP), in its current version and the one before.
 //!
-//! Nothing is decided here: who calls comes with the request or with the process, and [`tools`] does the rest. No request is kept
-//! between two others, so any process can answer the next one. What a tool says no to is an answer of the tool, which
-//! the model reads; errors of the protocol are for clients.
+//! This module makes no decisions. The caller comes with the request or with the process, and [`tools`] does the rest. The server keeps no
+//! state between requests, so any process can answer the next one. A refusal is an answer of the tool, which the model reads. Protocol
+//! errors are for clients.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -23,14 +23,15 @@ use serde_json::{Map, Value};
 
 use crate::tools::{self, Caller, Tools};
 
-/// One caller with what there is to call.
+/// A caller, and what its calls work with.
 #[derive(Debug, Clone)]
 pub struct Session {
     pub tools: Tools,
     pub caller: Caller,
 }
 
-/// What answers over HTTP. Each request has a [`Session`] among its extensions, put there by whoever knows who asks.
+/// The MCP service over HTTP. Each request carries a [`Session`] in its extensions, put there by the HTTP layer that authenticated the
+/// caller.
 pub type Service = StreamableHttpService<Server, NeverSessionManager>;
 
 #[derive(Debug, Clone)]
@@ -42,16 +43,16 @@ enum Of {
     EachRequest,
 }
 
-/// Each has its own way to begin: the first knows no `initialize`, the second wants it.
+/// Supported versions. A client begins with `initialize` in the first one; the second one has no such request.
 const VERSIONS: &[ProtocolVersion] =
     &[ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
 
-/// Why a client could not be served.
+/// Error that ended the service for a client on standard input and output.
 #[derive(Debug, thiserror::Error)]
 #[error("the client at the standard input and output is not spoken with any more: {0}")]
 pub struct Broken(String);
 
-/// Names, origins and keys are looked at before, by the rules of the whole service.
+/// Builds the MCP service. Host names, origins and API keys are checked before it, by the rules of all HTTP routes.
 pub fn service(max_body_bytes: usize) -> Service {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -63,12 +64,12 @@ pub fn service(max_body_bytes: usize) -> Service {
     StreamableHttpService::new(each, Arc::new(NeverSessionManager::default()), config)
 }
 
-/// Serves one client at the standard input and output, until it goes.
+/// Serves one client on standard input and output until it disconnects.
 pub async fn serve_stdio(session: Session) -> Result<(), Broken> {
     let server = Server(Of::One(Arc::new(session)));
     let running = match rmcp::serve_server(server, rmcp::transport::stdio()).await {
         Ok(running) => running,
-        // It went before it had asked for anything.
+        // The client disconnected before its first request.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(Broken(error.to_string())),
     };

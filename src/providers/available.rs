@@ -7,7 +7,7 @@ use super::{
     sim::{self, Sim},
 };
 
-/// The sections of the providers.
+/// Configuration sections of the providers.
 #[derive(Debug, Clone)]
 pub struct Sections {
     pub claude: claude::Config,
@@ -23,7 +23,7 @@ pub struct Available {
 }
 
 impl Available {
-    /// Connects to nothing yet.
+    /// Builds all providers. No connection is opened yet.
     pub fn new(claude: Claude, sections: &Sections) -> Result<Self, Error> {
         let ollama = Ollama::new(sections.ollama.clone())?;
         let sim = Sim::new(sections.sim.clone())?;
@@ -39,7 +39,7 @@ impl Available {
         }
     }
 
-    /// For its folders on this host.
+    /// Returns Claude, for its configuration and its folders on this host.
     pub fn claude(&self) -> &Claude {
         &self.claude
     }

@@ -1,56 +1,56 @@
-//! One error type for all providers: what happened, in words for a person, and what it calls for.
+//! Error of all providers: a message for people, and a class that says what it requires.
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
 use super::{Spent, Usage};
 use crate::transcript::Message;
 
-/// A call that gave no outcome.
+/// A call that failed.
 #[derive(Debug)]
 pub struct Error {
     /// Stable name for metrics and APIs: `ollama.busy`.
     pub code: &'static str,
     pub class: Class,
     pub origin: Origin,
-    /// What the failed call cost, where the provider said so before it failed. Belongs in the ledger all the same.
+    /// Usage of the failed call, if the provider reported it before it failed. It belongs in the ledger all the same.
     pub usage: Option<Box<Usage>>,
-    /// The same by model and with its price, where the provider knows it.
+    /// Usage by model and with its price, if the provider knows it.
     pub spent: Vec<Spent>,
-    /// The provider was not asked at all: there is nothing for the ledger.
+    /// True if the provider was not called at all: there is nothing for the ledger.
     pub is_unasked: bool,
-    /// Tools were used before it failed: what they did may have had effects.
+    /// True if tools were used before it failed: they may have had effects.
     pub has_acted: bool,
-    /// What the model and its tools had said before it failed, where the provider makes several calls of its own.
+    /// Messages of the model and its tools before it failed, if the provider makes several calls of its own.
     pub said: Vec<Message>,
     cause: Box<dyn StdError + Send + Sync>,
 }
 
-/// What a failure calls for.
+/// Reaction that a failure requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// The same call may work the next time. Uses up an attempt.
+    /// The same call may succeed the next time. Uses up an attempt.
     Retry { after: Option<Duration> },
-    /// The call was not made, or could not be taken now. Uses up no attempt. `after` is what the provider asks for at least;
-    /// the caller waits longer each time.
+    /// The call was not made, or could not be taken now. Uses up no attempt. `after` is the minimum pause that the provider asks for. The
+    /// caller waits longer each time.
     Snooze { after: Duration, scope: Scope },
     /// The same call would fail every time; the session has to change first.
     Rebuild { reason: Rebuild },
-    /// The provider rejects what this call says, and would every time. Everything that it has answered before is taken as it is.
+    /// The provider rejects the content of this call, and would every time. The history that it has answered before stays valid.
     Reject,
     /// Only a person can help.
     Fail,
-    /// The caller's own token ended the call; the caller knows why, and what follows from it.
+    /// The caller's own token ended the call. The caller knows the reason and the consequences.
     Cancelled,
 }
 
-/// Where a failure comes from.
+/// Source of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The provider, or the way there.
+    /// The provider, or the connection to it.
     Provider,
-    /// The provider, at the limit of cost that it was given.
+    /// The provider, at the cost limit that it was given.
     CostLimit,
-    /// Files of the conversation that were on this host when they were looked at are gone.
+    /// Files of the conversation are gone that were on this host at the check before the call.
     LostFiles,
     /// This host or its database: another provider would fail here too.
     Host,
@@ -59,18 +59,18 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// It says nothing about the provider.
+    /// Returns true if the failure says nothing about the provider.
     pub fn is_our_own(self) -> bool {
         matches!(self, Self::Host | Self::Budget)
     }
 }
 
-/// Who else would run into the same thing right now.
+/// Other calls that would fail in the same way right now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Every call to this host.
     Host,
-    /// Every call on this login.
+    /// Every call on this credential.
     Credential,
 }
 
@@ -78,9 +78,9 @@ pub enum Scope {
 pub enum Rebuild {
     /// The prompt does not fit into the window.
     Overflow,
-    /// The server cut the prompt without saying so; the answer was given up.
+    /// The server silently cut the prompt; the answer was discarded.
     Truncated,
-    /// The provider says that the history is to blame.
+    /// The provider rejects the history.
     Poisoned,
     /// The provider no longer has the session.
     Lost,
@@ -115,7 +115,7 @@ impl Error {
         self
     }
 
-    /// What went wrong came before the call.
+    /// Marks a failure that came before the call.
     pub fn not_made(mut self) -> Self {
         self.is_unasked = true;
         self
@@ -131,7 +131,8 @@ impl Error {
         self
     }
 
-    /// This is why the call was stopped, and `stopped` what it says of that: what it has cost and done is of this one.
+    /// Returns this error in place of `stopped`, the error of the call that was stopped because of it. Cost and effects are those of
+    /// `stopped`.
     pub fn instead_of(self, stopped: Self) -> Self {
         let Self { code, class, origin, cause, .. } = self;
         Self { code, class, origin, cause, has_acted: true, ..stopped }

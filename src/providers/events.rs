@@ -1,9 +1,8 @@
-//! The live side of a call, for people who watch.
+//! Live events of a call, for people who watch.
 //!
-//! A slow or absent reader must never hold up a turn, so nothing here waits. Text that the channel has no room for
-//! stays in the sink and goes out in one piece with the next that fits, and so does the latest of what was used; status changes that do
-//! not fit are dropped.
-//! The outcome carries the whole text in any case: events are a view, not the record.
+//! A slow or absent reader must never hold up a turn, so sending never waits. Text for which the channel has no space stays in the sink. It
+//! goes out in one piece with the next text that fits. The latest usage waits in the same way. Status changes that do not fit are dropped.
+//! The outcome contains the whole text in any case: events are a view, not the record.
 
 use tokio::sync::mpsc;
 
@@ -22,17 +21,17 @@ pub enum Event {
     Calling {
         tool: String,
     },
-    /// All tools that it has called have answered, and it is about to be asked again: stopped here, nothing is cut in two.
+    /// All called tools have returned, and the model is about to be called again. A stop at this point cuts nothing in two.
     Returned,
-    /// A call of the model is over, and another one follows.
+    /// A call of the model has ended, and another one follows.
     Used(Used),
 }
 
-/// What all calls of a turn have used so far.
+/// Usage of all calls of a turn so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Used {
     pub spent: Vec<Spent>,
-    /// Prompt and answer of the last call: the next one has them in its prompt.
+    /// Tokens of prompt and answer of the last call, which the prompt of the next one contains.
     pub context_tokens: u64,
 }
 
@@ -44,25 +43,25 @@ pub enum Status {
     Answering,
 }
 
-/// Where a provider puts its events.
+/// Sink for the events of a provider.
 #[derive(Debug)]
 pub struct EventSink {
     sender: Option<mpsc::Sender<Event>>,
-    /// Text that found no room yet. No longer than the answer.
+    /// Text that did not fit yet. At most as long as the answer.
     pending: String,
-    /// The latest that found no room yet: no reader may miss it.
+    /// Latest usage that did not fit yet. It must not be lost.
     used: Option<Used>,
 }
 
 impl EventSink {
-    /// A sink whose reader may lag `n_events` behind before events are merged.
+    /// Creates a sink whose reader may lag `n_events` behind before events are merged.
     pub fn channel(n_events: usize) -> (Self, mpsc::Receiver<Event>) {
         let (sender, receiver) = mpsc::channel(n_events.max(1));
         let sink = Self { sender: Some(sender), pending: String::new(), used: None };
         (sink, receiver)
     }
 
-    /// For calls that nobody watches.
+    /// Creates a sink for calls without a reader.
     pub fn discard() -> Self {
         Self { sender: None, pending: String::new(), used: None }
     }

@@ -1,17 +1,16 @@
-//! Bytes to lines, without any IO.
+//! Splits bytes into lines, without any IO.
 //!
-//! Lines are cut at the byte `\n` before anything is decoded, so it does not matter where a chunk ends: not in the
-//! middle of a line, and not in the middle of a character. Both a line and a whole answer have a limit, because the
-//! other side decides what it sends and this process has many turns to hold in memory.
+//! Lines are cut at the byte `\n` before anything is decoded. So a chunk may end in the middle of a line or of a character. A line and a
+//! whole answer have limits, because the other side decides what it sends, and this process holds many turns in memory.
 
-/// What the other side may send.
+/// Limits on what the other side may send.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub line_bytes: usize,
     pub total_bytes: usize,
 }
 
-/// It went past a limit.
+/// Error: the other side exceeded a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooMuch {
     #[error("a line of more than {0} bytes")]
@@ -20,12 +19,12 @@ pub enum TooMuch {
     Total(usize),
 }
 
-/// Cuts a stream into lines.
+/// A stream that is cut into lines.
 #[derive(Debug)]
 pub(super) struct Lines {
     limits: Limits,
     buffer: Vec<u8>,
-    /// Everything before it has been handed out.
+    /// Position after the last line that was handed out.
     start: usize,
     /// No line end lies between `start` and here, so a long line is searched once and not once per chunk.
     searched: usize,
@@ -37,8 +36,7 @@ impl Lines {
         Self { limits, buffer: Vec::new(), start: 0, searched: 0, n_bytes: 0 }
     }
 
-    /// Takes what came. Every line of it has to be fetched before the next push: then what is held is one line at
-    /// most, and one push.
+    /// Adds bytes. All their lines have to be fetched before the next push: then the buffer holds one line and one push at most.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), TooMuch> {
         self.n_bytes = self.n_bytes.saturating_add(bytes.len());
         if self.n_bytes > self.limits.total_bytes {
@@ -51,7 +49,7 @@ impl Lines {
         Ok(())
     }
 
-    /// The next whole line that is not blank.
+    /// Returns the next complete line that is not blank.
     pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>, TooMuch> {
         loop {
             let found = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
@@ -72,7 +70,7 @@ impl Lines {
         }
     }
 
-    /// What is left when the stream has ended: a last line without its line end, or the half of one.
+    /// Returns the rest when the stream has ended: a last line without its line end, or part of a line.
     pub(super) fn rest(&self) -> &[u8] {
         self.buffer[self.start..].trim_ascii()
     }

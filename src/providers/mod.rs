@@ -1,12 +1,11 @@
-//! The seam between a turn and whatever answers it: one request in, one outcome or one classified error out.
+//! Interface between a turn and its provider: one request in, one outcome or one classified error out.
 //!
-//! Nothing that counts is kept by a provider between calls: what it is sent is all that it may rely on, so a call that
-//! was cut off can be made again by any worker. A provider whose program keeps a conversation of its own is told by
-//! [`Conversation`] how that stands, and gives back by [`Continued`] what to store. Retrying, waiting and rebuilding are
-//! the caller's: a provider makes one attempt and says by [`Class`] what the failure calls for.
+//! A provider keeps no state between calls that matters: it may rely on the request only. So any worker can repeat a call that was cut off.
+//! A provider whose program keeps the conversation itself gets its state in [`Conversation`], and returns what to store in [`Continued`].
+//! The caller retries, waits and rebuilds. A provider makes one attempt, and says by [`Class`] what a failure requires.
 //!
-//! Every implementation ends within the request's total timeout, ends at once when the token is cancelled, holds a
-//! bounded amount of memory whatever the other side sends, and never waits for the reader of its events.
+//! Every implementation ends within the request's total timeout, and at once when the token is cancelled. It uses a bounded amount of
+//! memory for any input from the other side, and never waits for the reader of its events.
 
 pub mod claude;
 pub mod ollama;
@@ -40,12 +39,12 @@ pub use self::{
     request::{Options, Purpose, Request, Think, Timeouts},
 };
 
-/// Something that answers. The defaults are those of a provider that is sent the whole conversation with each call.
+/// A provider of answers. The defaults fit one that is sent the whole conversation with each call.
 pub trait Provider: std::fmt::Debug + Send + Sync {
     /// Makes one attempt. No database transaction may be open while it runs.
     fn run(&self, request: Request, events: EventSink, cancel: CancellationToken) -> Running<'_>;
 
-    /// The window to plan a call of this model with. May ask the provider's server, once for each model, so no database transaction
+    /// Returns the window to plan a call of this model with. May ask the provider's server, once for each model, so no database transaction
     /// may be open.
     fn window_tokens<'a>(
         &'a self,
@@ -53,41 +52,41 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         cancel: &'a CancellationToken,
     ) -> Pending<'a, u32>;
 
-    /// As OpenTelemetry's conventions call it; ours where they have no name.
+    /// Returns the name in OpenTelemetry's conventions, or our own name if they have none.
     fn telemetry_name(&self) -> &'static str;
 
-    /// For agents whose files name none.
+    /// Returns the model for agents whose files name none.
     fn default_model(&self) -> Option<&'static str> {
         None
     }
 
-    /// It makes its answers up: no model is called.
+    /// Returns true if the provider makes its answers up and calls no model.
     fn is_simulation(&self) -> bool {
         false
     }
 
-    /// It keeps the conversation itself and goes on in it, with tools of its own or over MCP. All that follows is about such a
-    /// provider.
+    /// Returns true if the provider keeps the conversation itself and continues it, with tools of its own or over MCP. Most of the methods
+    /// below concern such a provider.
     fn holds_session(&self) -> bool {
         false
     }
 
-    /// It refuses a prompt that is too long. Older servers of others cut it without a word.
+    /// Returns true if the provider refuses a prompt that is too long. Older servers of other providers cut it silently.
     fn refuses_too_long(&self) -> bool {
         true
     }
 
-    /// How full the window may be, in percent, before the conversation goes on in a new session. `None`: there is no such limit.
+    /// Returns the percentage of the window at which the conversation continues in a new session. `None`: there is no such limit.
     fn rollover_percent(&self) -> Option<u64> {
         None
     }
 
-    /// The names of its logins, in order of preference.
+    /// Returns the names of its credentials, in order of preference.
     fn logins(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    /// Why no turn can succeed. `wants_everything`: of an agent that asks for no permission.
+    /// Returns the reason why no turn can succeed, if there is one. `wants_everything` is true for an agent that bypasses permissions.
     fn hindrance(
         &self,
         _wants_everything: bool,
@@ -96,17 +95,17 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// It says what a call has cost, so a model needs no configured price.
+    /// Returns true if the provider reports the cost of a call, so that a model needs no configured price.
     fn tells_costs(&self) -> bool {
         false
     }
 
-    /// True if the name that was asked for and the one in the answer are of one model.
+    /// Returns true if the name that was asked for and the one in the answer are of one model.
     fn is_same_model(&self, asked: &str, told: &str) -> bool {
         asked == told
     }
 
-    /// The most that a call of these sizes costs, as far as earlier ones have told.
+    /// Returns the maximum cost of a call of these sizes, if earlier calls have shown the price.
     fn ceiling_micros(
         &self,
         _model: &str,
@@ -116,24 +115,24 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Puts a cost where the provider has not said one, as far as earlier calls have told what the model costs.
+    /// Fills in costs that the provider did not report, if earlier calls have shown the model's price.
     fn estimate_costs(&self, _spent: &mut [Spent], _so_far: &Meter) {}
 
-    /// True if the transcript's bytes have to be in the request, because the files of this host are not enough. To be asked before they
-    /// are fetched; without them the call would end with the session lost.
+    /// Returns true if the request needs the transcript's bytes, because the files of this host are not enough. Asked before the bytes are
+    /// fetched. Without them the call would end with the session lost.
     fn lacks_transcript<'a>(&'a self, _held: &'a Conversation) -> Pending<'a, Result<bool, Error>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 
-    /// An answer whose counts show that the model has not seen the history is refused, and not only flagged.
+    /// Returns true to refuse an answer whose counts show that the model has not seen the history. Otherwise it is only flagged.
     fn refuses_unseen_history(&self) -> bool {
         false
     }
 }
 
-/// Looks a variable of the environment up.
+/// Lookup of environment variables.
 pub type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// Something of a provider that takes a while. Dropping an attempt ends it as a cancellation does.
+/// Future of a provider's work. Dropping an attempt ends it like a cancellation.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub type Running<'a> = Pending<'a, Result<Outcome, Error>>;

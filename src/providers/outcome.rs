@@ -1,4 +1,4 @@
-//! What a provider answers.
+//! Outcome of a call.
 
 use std::time::Duration;
 
@@ -7,31 +7,30 @@ use serde::{Deserialize, Serialize};
 use super::{Call, Continued, Spent};
 use crate::transcript::Message;
 
-/// A whole answer. There are no partial outcomes: what breaks off is an error.
+/// A whole answer. There are no partial outcomes: a call that breaks off is an error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Always of the assistant, without its thinking.
+    /// Message of the assistant, without its thinking.
     pub message: Message,
-    /// What the model thought before it answered. For people to read; it never goes back to a model.
+    /// Thoughts of the model before it answered. For people to read; they never go back to a model.
     pub thinking: Option<String>,
     pub stop: StopReason,
     pub usage: Usage,
-    /// The same by model and with its price, where the provider knows it. It counts calls that nobody else sees: retries, for
-    /// instance.
+    /// Usage by model and with its price, if the provider knows it. It includes calls that only the provider sees, for instance retries.
     pub spent: Vec<Spent>,
-    /// The window that the call really had, where the provider knows it. Plan the next turn with it.
+    /// Actual window of the call, if the provider knows it. The next turn is planned with it.
     pub window_tokens: Option<u32>,
-    /// What the ledger deduplicates by, where the provider names its answers.
+    /// Id by which the ledger deduplicates, if the provider names its answers.
     pub provider_message_id: Option<String>,
     pub durations: Durations,
-    /// Where the request had a conversation and the provider keeps it itself.
+    /// Set if the request had a conversation and the provider keeps it itself.
     pub conversation: Option<Box<Continued>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The model had said what it had to say.
+    /// The model has finished its answer.
     End,
     /// The reserve or the window was used up; the text breaks off.
     Length,
@@ -42,7 +41,7 @@ pub enum StopReason {
 /// Tokens as the provider counted them. `None` is "unknown", which is not 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Prompt tokens that were read anew.
+    /// Prompt tokens that did not come out of a cache.
     pub input: Option<u64>,
     pub output: Option<u64>,
     /// Prompt tokens that came out of a cache.
@@ -51,7 +50,7 @@ pub struct Usage {
     pub cache_creation: Option<u64>,
 }
 
-/// Where the time went; what the provider does not tell is `None`.
+/// Durations of the parts of a call; `None` if the provider does not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Durations {
     /// From the first byte sent to the last one read, by this process's clock.
@@ -67,7 +66,7 @@ pub struct Durations {
 }
 
 impl Outcome {
-    /// The prompt of the turn's first call, which is what the caller has put together.
+    /// Returns the tokens of the turn's first prompt, which is the one that the caller has assembled.
     pub fn prompt_tokens(&self) -> Option<u64> {
         match self.own_calls().next() {
             Some(first) => first.usage.prompt(),
@@ -75,7 +74,7 @@ impl Outcome {
         }
     }
 
-    /// What the turn's last call occupied of its window.
+    /// Returns the tokens that the turn's last call occupied of its window.
     pub fn context_tokens(&self) -> Option<u64> {
         match self.own_calls().last() {
             Some(last) => last.usage.context(),
@@ -83,7 +82,7 @@ impl Outcome {
         }
     }
 
-    /// Calls that the conversation's own window had to hold.
+    /// Returns the calls that the conversation's own window had to hold.
     fn own_calls(&self) -> impl Iterator<Item = &Call> {
         let calls = self.conversation.iter().flat_map(|continued| &continued.calls);
         calls.filter(|call| !call.is_subagent)
@@ -91,13 +90,13 @@ impl Outcome {
 }
 
 impl Usage {
-    /// The whole prompt, or `None` where the provider did not count it.
+    /// Returns the tokens of the whole prompt, or `None` if the provider did not count it.
     pub fn prompt(&self) -> Option<u64> {
         let cached = self.cache_read.unwrap_or(0) + self.cache_creation.unwrap_or(0);
         self.input.map(|input| input + cached)
     }
 
-    /// What the call occupied of its window: prompt and answer.
+    /// Returns the tokens that the call occupied of its window: prompt and answer.
     pub fn context(&self) -> Option<u64> {
         Some(self.prompt()? + self.output?)
     }

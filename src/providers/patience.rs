@@ -1,11 +1,11 @@
-//! How long a provider waits: for one step, for all of them, and not at all once it is cancelled.
+//! Time limits of a provider: for one step, for all of them, and the cancellation.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// The two ends that every step of a call has in common.
+/// Deadline and cancellation that every step of a call shares.
 #[derive(Debug)]
 pub(super) struct Patience<'a> {
     cancel: &'a CancellationToken,
@@ -13,7 +13,7 @@ pub(super) struct Patience<'a> {
     total: Duration,
 }
 
-/// Why a wait ended without what it waited for.
+/// Reason why a wait ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GaveUp {
     Cancelled,

@@ -1,11 +1,11 @@
-//! What is wrong with a provider's configuration.
+//! Problems in a provider's configuration.
 
-/// One thing that is wrong, with a key relative to the provider's own section.
+/// One problem, with a key relative to the provider's own section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub key: String,
     pub message: String,
-    /// What to write instead.
+    /// Text to write instead.
     pub fix: String,
 }
 
@@ -14,7 +14,7 @@ impl Problem {
         Self { key: key.to_owned(), message: message.into(), fix: fix.into() }
     }
 
-    /// For keys that make no sense below a value.
+    /// Returns a problem if `value` is less than `least`.
     pub(super) fn below(key: &str, value: u64, least: u64) -> Option<Self> {
         let message = format!("is {value}, but has to be at least {least}");
         (value < least).then(|| Self::new(key, message, least.to_string()))

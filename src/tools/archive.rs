@@ -1,4 +1,4 @@
-//! What was said earlier in the agent's own conversation, also what a compaction has folded.
+//! Tool that searches the agent's own conversation, including messages that a compaction has replaced.
 
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
@@ -28,14 +28,14 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
 }];
 
 const FOUND: i64 = 20;
-/// What is shown around the place where the words stand.
+/// Characters of a message that are shown around a match.
 const SHOWN_CHARS: i32 = 1_000;
 const MOST_WORDS_CHARS: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Words {
-    /// A part of what was said, in its own words; upper and lower case are the same.
+    /// Part of what was said, word for word. Upper and lower case are the same.
     words: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a call brings along.
+//! Arguments of a call: their schema, checks and cursor.
 
 use std::error::Error as _;
 
@@ -9,30 +9,30 @@ use serde_json::{Map, Value, json};
 use super::{Refusal, tool::Tool};
 use crate::domain::objects::plain;
 
-/// All arguments of one call together. What is longer belongs into a file, or into several calls.
+/// Maximum size of all arguments of one call. Longer input belongs in a file, or in several calls.
 pub(super) const MAX_BYTES: usize = 256 * 1024;
-/// What is repeated of a name that nobody knows.
+/// Characters of a caller's text that an error message repeats.
 const SHOWN_CHARS: usize = 60;
 
 const CURSOR: &str = "cursor";
 
-/// Of a tool that needs none.
+/// Arguments of a tool that takes none.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
-/// Where an answer goes on.
+/// Position at which an answer continues.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Cursor {
-    /// Of the list, as the tool has said it.
+    /// Position in the list, in the tool's own notation.
     pub place: Option<String>,
-    /// Of the page that begins there.
+    /// First character to show of the answer that begins at `place`.
     pub from_char: usize,
-    /// What the answer was that has this page; see [`super::pages::mark`].
+    /// Mark of the answer that the page is cut from; see [`super::pages::mark`].
     pub mark: Option<String>,
 }
 
-/// The schema of a struct of arguments, without what a model has no use for.
+/// Returns the schema of a struct of arguments, without the parts that are useless to a model.
 pub(super) fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -48,7 +48,7 @@ pub(super) fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// What may be left out need not be null, too: a single type is what every client and the API of every model understands.
+/// Removes `null` from the types of optional fields. Every client and every model's API understands a single type.
 fn without_null(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -83,7 +83,7 @@ pub(super) fn add_cursor(schema: &mut Value) {
     schema["properties"][CURSOR] = json!({ "type": "string", "description": about });
 }
 
-/// Takes the cursor out, and refuses what no tool takes.
+/// Separates the cursor from the arguments. Refuses arguments that are not an object, are too large or contain U+0000.
 pub(super) fn check(tool: &Tool, arguments: Value) -> Result<(Value, Cursor), Refusal> {
     let mut fields = match arguments {
         Value::Object(fields) => fields,
@@ -125,7 +125,7 @@ pub(super) fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Refusal>
     })
 }
 
-/// A text of somebody else's within a sentence.
+/// Shortens a caller's text for use within a sentence, and drops its control characters.
 pub(super) fn short(text: &str) -> String {
     let mut shown: String = text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect();
     if text.chars().count() > SHOWN_CHARS {
@@ -134,7 +134,7 @@ pub(super) fn short(text: &str) -> String {
     shown
 }
 
-/// Where a NUL is.
+/// Returns the path of the first string or key that contains a NUL.
 fn nul(value: &Value, path: &str) -> Option<String> {
     match value {
         Value::String(text) => text.contains('\0').then(|| path.to_owned()),
@@ -151,7 +151,7 @@ fn nul(value: &Value, path: &str) -> Option<String> {
 }
 
 impl Cursor {
-    /// `<character>[.<mark>][/<place>]`.
+    /// Parses `<character>[.<mark>][/<place>]`.
     pub(super) fn read(value: &Value) -> Result<Self, Refusal> {
         let text = value.as_str().unwrap_or_default();
         let (from_char, place) = match text.split_once('/') {

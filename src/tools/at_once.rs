@@ -1,7 +1,8 @@
-//! How many calls of one turn run at once.
+//! Limit on the calls of one turn that run at the same time.
 //!
-//! A model may ask for any number of tools in one breath, and Claude Code calls some of them side by side. Each call takes a connection
-//! of the pool that all turns of a worker share. So some run, the next ones wait for them, and one that waits long is told to come again.
+//! A model may request any number of tools at once, and Claude Code calls some of them in parallel. Each call takes a connection of the
+//! pool that all turns of a worker share. So a few calls run, and the next ones wait for them. A call that waits too long is refused, and
+//! the model is told to call again.
 
 use std::{
     collections::HashMap,
@@ -19,12 +20,12 @@ use super::Refusal;
 
 const MOST: usize = 4;
 
-/// Of the turns of this process that call something at this moment.
+/// Semaphores of the turns of this process that have calls at this moment.
 #[derive(Debug, Default)]
 pub(super) struct AtOnce(Mutex<HashMap<(Uuid, i32), Weak<Semaphore>>>);
 
 impl AtOnce {
-    /// A place among the calls of a turn, until it is dropped.
+    /// Waits for a place among the calls of a turn. Dropping the permit frees it.
     pub(super) async fn enter(
         &self,
         turn: (Uuid, i32),
@@ -41,7 +42,7 @@ impl AtOnce {
 
     fn calls_of(&self, turn: (Uuid, i32)) -> Arc<Semaphore> {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever calls, or waits to, holds its turn's.
+        // Every call that runs or waits holds the semaphore of its turn, so the others can go.
         turns.retain(|_, calls| calls.strong_count() > 0);
         if let Some(calls) = turns.get(&turn).and_then(Weak::upgrade) {
             return calls;

@@ -1,4 +1,4 @@
-//! The blackboard of the campaign, as far as the agent's file grants it.
+//! Tools for the campaign's blackboard, as far as the agent's file grants access to it.
 
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
@@ -41,7 +41,7 @@ pub(super) const TOOLS: &[Tool] = &[
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Patch {
-    /// The keys that become different, in the nesting of the document.
+    /// Keys to change, nested as in the document.
     patch: Map<String, Value>,
     /// The version that you have read, if the change is right only for that one.
     expected_version: Option<i64>,

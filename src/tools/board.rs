@@ -1,4 +1,4 @@
-//! The board of the campaign.
+//! Tools for the campaign's board.
 
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
@@ -43,13 +43,13 @@ pub(super) const TOOLS: &[Tool] = &[
 
 const USUAL_POSTS: u32 = 20;
 const MOST_POSTS: u32 = 100;
-/// Of texts that are read for one answer: each of them may have a megabyte, and a page shows 48,000 characters.
+/// Maximum bytes of post texts read for one answer. A single text may have a megabyte, and a page shows 48,000 characters.
 const MOST_BYTES: i64 = 256 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct History {
-    /// How many posts, 20 unless you say otherwise.
+    /// Maximum number of posts; 20 unless you say otherwise.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
 }
@@ -57,11 +57,11 @@ struct History {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewPost {
-    /// What it says.
+    /// Text of the post.
     text: String,
-    /// Who sees it besides the operator and the lead: names of agents, or `all`.
+    /// Recipients besides the operator and the lead: names of agents, or `all`.
     to: Option<Vec<String>>,
-    /// The id of the post that it answers.
+    /// Id of the post that this one answers.
     reply_to: Option<String>,
 }
 
@@ -162,7 +162,7 @@ fn post_id(text: &str) -> Result<Uuid, Refusal> {
     })
 }
 
-/// Names that nobody has, and those that there are.
+/// Builds the refusal of unknown names, with the names that exist.
 fn unknown<'a>(error: &posts::Error, names: impl Iterator<Item = &'a str>) -> Refusal {
     let posts::Error::UnknownNames(unknown) = error else {
         return Refusal::said(error.to_string());

@@ -1,4 +1,4 @@
-//! Who calls.
+//! Callers of the tools: turns and operators.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -17,11 +17,11 @@ pub enum Caller {
     Operator(Operator),
 }
 
-/// A turn that runs.
+/// A running turn.
 #[derive(Debug, Clone)]
 pub struct Turn {
     pub campaign_id: Uuid,
-    /// As its file is now: what it grants counts.
+    /// The agent as its file is now, so that its current grants count.
     pub agent: Arc<Agent>,
     pub instance: String,
     pub session_id: Uuid,
@@ -34,14 +34,14 @@ pub struct Turn {
 /// A person, or another system, with a key or at the command line.
 #[derive(Debug, Clone)]
 pub struct Operator {
-    /// The one that was chosen beside the tools.
+    /// Campaign that was chosen outside of the tools' arguments.
     pub campaign_id: Uuid,
     pub actor: Actor,
-    /// With a key that is bound to campaigns: what belongs to none of them is out of reach.
+    /// True for a key that is bound to campaigns: data that belongs to no campaign is out of its reach.
     pub is_bound: bool,
 }
 
-/// What the schema of a tool goes by.
+/// Role of a caller. It selects the schema of each tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     Agent,
@@ -65,7 +65,7 @@ impl Caller {
         }
     }
 
-    /// As the audit log names them.
+    /// Returns the caller as the audit log names it.
     pub(super) fn actor(&self) -> Actor {
         match self {
             Self::Turn(turn) => Actor::agent(&turn.reader()),
@@ -73,7 +73,7 @@ impl Caller {
         }
     }
 
-    /// Who has added what a call adds.
+    /// Returns the name under which the call adds rows.
     pub(super) fn label(&self) -> String {
         match self {
             Self::Turn(turn) => turn.reader().into_owned(),
@@ -81,7 +81,7 @@ impl Caller {
         }
     }
 
-    /// Where in a conversation the call comes from, for the audit log.
+    /// Returns the task, session and turn of the call for the audit log.
     pub(super) fn origin(&self) -> Option<Value> {
         match self {
             Self::Turn(turn) => Some(
@@ -91,12 +91,12 @@ impl Caller {
         }
     }
 
-    /// Whether it reaches nothing beyond campaigns.
+    /// Returns true if the caller's reach is limited to campaigns.
     pub(super) fn is_bound(&self) -> bool {
         matches!(self, Self::Operator(operator) if operator.is_bound)
     }
 
-    /// Whether it sees and names what is not its own.
+    /// Returns true if the caller may see and name what belongs to others.
     pub(super) fn sees_all(&self) -> bool {
         self.role() != Role::Agent
     }
@@ -107,12 +107,12 @@ impl Turn {
         is_lead(&self.agent, &self.instance)
     }
 
-    /// Its name on the board.
+    /// Returns the name of the agent instance on the board.
     pub fn reader(&self) -> Cow<'_, str> {
         posts::reader(&self.agent.name, &self.instance)
     }
 
-    /// What it sees of the board. `name` is [`Self::reader`].
+    /// Returns the turn's view of the board. `name` is [`Self::reader`].
     pub(super) fn viewer<'a>(&self, name: &'a str) -> Viewer<'a> {
         match self.is_lead() {
             true => Viewer::All,
@@ -121,7 +121,7 @@ impl Turn {
     }
 }
 
-/// Another instance of the lead is one of the others.
+/// Returns true for the main instance of the lead. Its other instances are ordinary agents.
 pub(super) fn is_lead(agent: &Agent, instance: &str) -> bool {
     agent.lead && instance == MAIN
 }

@@ -8,7 +8,7 @@ use std::{
 use super::{Role, tool::Tool};
 use crate::transcript::ToolSpec;
 
-/// In the order in which they are shown.
+/// All tools by noun, in the order in which they are shown.
 static ALL: &[&[Tool]] = &[
     super::edicts::TOOLS,
     super::records::TOOLS,
@@ -33,13 +33,13 @@ pub(super) fn named(name: &str) -> Option<&'static Tool> {
     all().find(|tool| tool.name == name)
 }
 
-/// Made once: schemas are derived, and asked for by each turn.
+/// Specs by tool and role. Made once: each turn asks for them, and schemas are derived.
 static SPECS: LazyLock<BTreeMap<(&'static str, Role), Arc<ToolSpec>>> = LazyLock::new(|| {
     let of_role = |role| all().map(move |tool| ((tool.name, role), Arc::new(tool.made_spec(role))));
     Role::ALL.into_iter().flat_map(of_role).collect()
 });
 
-/// A tool as a model is told of it.
+/// Returns the description of a tool that a model gets.
 pub(super) fn spec(tool: &Tool, role: Role) -> Arc<ToolSpec> {
     let made = SPECS.get(&(tool.name, role)).map(Arc::clone);
     made.unwrap_or_else(|| Arc::new(tool.made_spec(role)))

@@ -1,7 +1,7 @@
-//! A change: what a tool does to the domain, in one short transaction that the run has to be entitled to.
+//! A change that a tool makes, in one short transaction that commits only while the run holds its job.
 //!
-//! Order of locks: the calls of the same task one after the other, then those of the change, then the run's job. The last one says
-//! whether any of it counts.
+//! Order of locks: first the calls of the same task, one after the other, then the locks of the change, then the run's job. The check of
+//! the job comes last and decides whether the change counts.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -17,9 +17,9 @@ use crate::{
     queue,
 };
 
-/// Whether there is something to do.
+/// Result of [`Change::begin`].
 pub(super) enum Begun<'a> {
-    /// An earlier attempt of the task has done it, and was told this.
+    /// An earlier attempt of the task has made the change. Holds the answer of that attempt.
     Before(Said),
     Now(Change<'a>),
 }
@@ -50,7 +50,8 @@ impl<'a> Change<'a> {
         &mut self.transaction
     }
 
-    /// Makes it true. `ids` say in the audit log what was changed, and the answer holds ids and names: no text of anybody.
+    /// Writes the audit line and commits. `ids` tell the audit log what was changed. The answer holds ids and names only, because it is
+    /// stored.
     pub(super) async fn commit(self, ids: Value, answer: &Value) -> Result<Said, Refusal> {
         let Self { call, mut transaction, digest } = self;
         let (now, said) = (call.now(), Said::json(answer)?);
@@ -72,7 +73,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Whether the turn still runs, and its run still has its job, which nobody takes from it until the commit.
+/// Refuses unless the turn still runs and its run still holds the job. No other worker can take the job until the commit.
 async fn fence(conn: &mut PgConnection, turn: &Turn) -> Result<(), Refusal> {
     let runs = turns::is_running(&mut *conn, turn.session_id, turn.turn, turn.lease).await?;
     match runs && queue::holds(conn, turn.job_id, turn.lease).await? {
@@ -91,7 +92,7 @@ fn asked<'a>(turn: &Turn, digest: &'a [u8; 32]) -> Asked<'a> {
     }
 }
 
-/// Keys of objects are in order, so that the same question has one digest.
+/// Hashes the tool and its arguments. Keys of objects are sorted, so equal arguments have one digest.
 fn digest(call: &Call<'_>) -> [u8; 32] {
     let mut hasher = Sha256::new();
     hasher.update(call.tool.name.as_bytes());

@@ -1,7 +1,7 @@
-//! Which tokens were written down lately as those of turns that are over.
+//! Tokens of ended turns whose use was recently written to the audit log.
 //!
-//! A child that does not see that its turn has ended asks again and again. One line in a minute says as much as a thousand, and only
-//! the worker that made a token is asked with it, so each counts for itself.
+//! A child that has not noticed the end of its turn calls again and again. One line a minute says as much as a thousand. A token is only
+//! used with the worker that made it, so each worker counts for itself.
 
 use std::{
     collections::HashMap,
@@ -17,10 +17,10 @@ const ONCE_IN: TimeDelta = TimeDelta::minutes(1);
 pub(super) struct Denied(Mutex<HashMap<(Uuid, i32), DateTime<Utc>>>);
 
 impl Denied {
-    /// Whether the token of this turn is to be written down now.
+    /// Returns true if the use of this turn's token has to be written down now.
     pub(super) fn is_news(&self, turn: (Uuid, i32), now: DateTime<Utc>) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is held is what was told within a minute.
+        // Keeps the entries of the last minute.
         told.retain(|_, at| now - *at < ONCE_IN);
         let is_news = !told.contains_key(&turn);
         if is_news {

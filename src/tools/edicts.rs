@@ -1,4 +1,4 @@
-//! The edicts of the campaign: rules for all of its agents.
+//! Tools for edicts: rules for all agents of the campaign.
 
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
@@ -57,7 +57,7 @@ pub(super) const TOOLS: &[Tool] = &[
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EdictName {
-    /// As edicts_list shows it.
+    /// Name of the edict, as edicts_list shows it.
     name: String,
 }
 
@@ -70,9 +70,9 @@ struct NewEdict {
     title: String,
     /// The order, in few words: every agent reads it with every call.
     text: String,
-    /// Until when it holds, as 2027-01-31T12:00:00Z; for good unless you say otherwise.
+    /// Time at which it expires, such as 2027-01-31T12:00:00Z; never unless you say otherwise.
     expires_at: Option<String>,
-    /// The version that you have read, if you change what it says.
+    /// The version that you have read, if you change what an existing edict says.
     expected_version: Option<i32>,
 }
 

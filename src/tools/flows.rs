@@ -1,4 +1,4 @@
-//! Workflows: templates of tasks that wait for each other.
+//! Tools for flows: tasks that wait for each other, made from a template.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Journals: an agent's own notes. The schema of an agent has nobody's name in it; the lead and operators name whose they read.
+//! Tools for journals: an agent's own notes. In an agent's schema there is no argument for an owner; the lead and operators may name one.
 
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
@@ -60,16 +60,16 @@ struct OfAnybody {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OwnEntry {
-    /// As journals_list shows it.
+    /// Name of the entry, as journals_list shows it.
     name: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AnybodysEntry {
-    /// As journals_list shows it.
+    /// Name of the entry, as journals_list shows it.
     name: String,
-    /// Whose journal it is; your own unless you say otherwise.
+    /// Agent whose journal it is; your own unless you say otherwise.
     agent: Option<String>,
 }
 

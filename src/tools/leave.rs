@@ -1,25 +1,25 @@
-//! What an agent's file says about these tools, in the spelling of Claude Code's rules.
+//! Permissions for these tools in an agent's file, in the syntax of Claude Code's rules.
 //!
 //! ```text
-//! mcp__dalsegno, mcp__dalsegno__*    all that its role may use
-//! mcp__dalsegno__dispatch            this one, which the file may give beyond the role
+//! mcp__dalsegno, mcp__dalsegno__*    all tools of its role
+//! mcp__dalsegno__dispatch            this one; some tools are granted beyond the role by name only
 //! ```
 
 use crate::domain::agents::{Grants, OWN_SERVER};
 
-/// The name under which the tools are offered. No server of an agent's file has it.
+/// Name of the server that offers the tools. A server in an agent's file cannot have it.
 pub const SERVER: &str = OWN_SERVER;
 
-/// What a file says of one tool.
+/// Permission of an agent's file for one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leave {
     Nothing,
-    /// With all others.
+    /// Granted together with all other tools.
     All,
     ByName,
 }
 
-/// Whether a file names any of these tools. One that does not costs nothing.
+/// Returns true if a file grants any of these tools. A turn without them needs no server and no token.
 pub fn are_granted(grants: &Grants) -> bool {
     grants.tools.iter().any(|rule| Named::by(rule).is_some())
         && !grants.disallowed_tools.iter().any(|rule| Named::by(rule) == Some(Named::All))
@@ -40,7 +40,7 @@ impl Leave {
     }
 }
 
-/// What a rule is about.
+/// Tools that a rule of the file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named<'a> {
     All,
@@ -48,7 +48,7 @@ enum Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// `None`: it is about other tools.
+    /// Parses a rule. Returns `None` if it is about other tools.
     fn by(rule: &'a str) -> Option<Self> {
         let rest = rule.strip_prefix("mcp__")?.strip_prefix(SERVER)?;
         match rest.strip_prefix("__") {

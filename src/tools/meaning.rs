@@ -1,4 +1,4 @@
-//! What questions mean, where the configuration names a model that says so.
+//! Embeddings of questions, if the configuration names an embedding model.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,10 +13,10 @@ use crate::{
 
 type MakeEmbedder = Box<dyn FnOnce() -> Option<Arc<Embedder>> + Send>;
 
-/// Whom to ask. Made once, because it remembers a host that does not answer.
+/// Source of embeddings for questions. Made once, because it remembers a host that does not answer.
 #[derive(Debug)]
 pub struct Meanings {
-    /// Made at the first question: most commands ask none.
+    /// Made at the first question: most commands never ask one.
     embedder: LazyLock<Option<Arc<Embedder>>, MakeEmbedder>,
     least_similarity: f64,
 }
@@ -28,7 +28,7 @@ impl Meanings {
         let ollama = ollama.clone();
         let make = move || {
             let embedder = Embedder::new(&ollama, model.as_deref()?, timeout);
-            // Words alone are enough to go on with.
+            // Search continues with words alone.
             let warn = |error| {
                 tracing::error!(error = causes(&error), "memories are searched by words alone")
             };
@@ -38,15 +38,15 @@ impl Meanings {
         Self { embedder, least_similarity: memory.embeddings_least_similarity() }
     }
 
-    /// `None`: nobody says what texts mean.
+    /// Returns the embedder, or `None` if no embedding model can be used.
     pub fn embedder(&self) -> Option<&Embedder> {
         self.embedder.as_deref()
     }
 
-    /// `None`: words alone are to be looked for. No transaction may be open.
+    /// Embeds a question. `None` means that the search uses words alone. No transaction may be open.
     pub async fn of_question(&self, words: &str) -> Option<Meaning> {
         let embedder = self.embedder.as_ref()?;
-        // What the search refuses or takes word for word needs no vector.
+        // Questions that the search refuses or takes word for word need no vector.
         if !search::needs_meaning(words) {
             return None;
         }

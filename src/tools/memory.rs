@@ -1,4 +1,4 @@
-//! What edicts, records, journals and recall have in common.
+//! Code that the tools for edicts, records, journals and recall share.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::domain::{
 
 const LISTED: i64 = 50;
 
-/// The caller, as the memory knows them. `label` is [`Caller::label`].
+/// Returns the caller as `domain::memory` knows it. `label` is [`Caller::label`].
 pub(super) fn who<'a>(caller: &'a Caller, label: &'a str) -> Who<'a> {
     match caller {
         Caller::Operator(_) => Who::Operator { label },
@@ -31,7 +31,7 @@ pub(super) fn who<'a>(caller: &'a Caller, label: &'a str) -> Who<'a> {
     }
 }
 
-/// The owner of a journal whom somebody means who may name one.
+/// Returns the owner of the journal that the lead or an operator has named.
 pub(super) fn owner(call: &Call<'_>, written: Option<&str>) -> Option<String> {
     let catalogue = call.tools.settings.agents.current();
     written.map(|written| posts::reader_named(&catalogue, written))
@@ -82,7 +82,7 @@ pub(super) async fn read(
     Said::json(&said)
 }
 
-/// Who has written it and how far it can be relied on stands beside what it says.
+/// Describes an item without its text. Author and trust tell the model how far it can rely on the item.
 pub(super) fn line(item: &Item) -> Value {
     let mut line = json!({
         "name": item.name, "title": item.title, "version": item.version, "author": item.author, "trust": item.trust,
@@ -115,7 +115,7 @@ pub(super) fn time(written: Option<&str>) -> Result<Option<DateTime<Utc>>, Refus
     time.map_err(|error| Refusal::said(format!("`expires_at`: {error}")))
 }
 
-/// What the writer is told, and what the audit log keeps.
+/// Returns the ids for the audit log and the answer for the author.
 fn came_of_it(written: &Written) -> (Value, Value) {
     let item = &written.item;
     let mut told =

@@ -1,4 +1,4 @@
-//! How the tools are used, for alerts.
+//! Metrics of tool calls, for alerts.
 
 use metrics::{Unit, counter, describe_counter};
 
@@ -6,10 +6,10 @@ use super::{Refusal, catalogue};
 use crate::domain::search;
 
 const CALLS: &str = "dalsegno_tool_calls_total";
-/// For names that a model makes up: they must not make series.
+/// Label of unknown names, which models make up: they must not create series.
 const UNKNOWN: &str = "unknown";
 
-/// Describes the metrics and begins all of them.
+/// Describes the metrics and starts each series at 0.
 pub fn describe() {
     let words = "Calls of tools of this process by tool and result: done, refused, denied, timeout, failed.";
     describe_counter!(CALLS, Unit::Count, words);

@@ -1,4 +1,4 @@
-//! The tools that models and people reach the service by: one definition of each, whoever calls it and whichever way.
+//! Tools through which models and people use the service: one definition of each, for all callers and protocols.
 //!
 //! ```text
 //! name ──▶ offered to this caller? ──▶ arguments fit? ──▶ the tool ──▶ a page of its answer
@@ -7,19 +7,19 @@
 //! ```
 //!
 //! Invariants:
-//! - Who calls is never an argument. A [`Caller`] is made from the run that calls, from the token of a turn or from a key; no
-//!   tool takes the name of its caller, a campaign or a session. Where the lead may name another agent, only the lead's
-//!   schema has the argument.
-//! - What is not offered cannot be called: [`offered`] and [`call`] ask the same function.
-//! - A change is one transaction with its line in the audit log, and its last statement is whether the run still has its job. A run
-//!   that has lost it changes nothing.
-//! - A change that an earlier attempt of the same task has made is not made again ([`crate::domain::tool_calls`]).
-//! - A call whose time is over is over in Postgres, too, soon after: no statement of it runs longer than the call may. And no more than a few
-//!   calls of one turn run at once.
-//! - [`call`] never fails: what goes wrong is said to the model, in words that tell it what to do next. What the database or a
-//!   fault of ours says is in the log instead.
+//! - The caller is never an argument. A [`Caller`] is made from the run that calls, from the token of a turn or from a key. No tool takes
+//!   the name of its caller, a campaign or a session. Where the lead or an operator may name another agent, only their schemas have the
+//!   argument.
+//! - A tool that is not offered cannot be called: [`offered`] and [`call`] ask the same function.
+//! - A change and its line in the audit log are one transaction. Its last statement checks that the run still has its job. A run that has
+//!   lost its job changes nothing.
+//! - A change that an earlier attempt of the same task has made is not repeated ([`crate::domain::tool_calls`]).
+//! - No statement runs longer than its call may. So a call that timed out soon ends in Postgres, too.
+//! - Only a few calls of one turn run at the same time.
+//! - [`call`] never fails. The model is told what went wrong and what to do next. Texts of the database and of internal faults go to the
+//!   log instead.
 //!
-//! What other people and agents have written comes back as strings of JSON, in which nothing can pass for a field beside them.
+//! Text that other people and agents have written is returned as JSON strings, so it cannot pass for a field.
 
 mod archive;
 mod arguments;
@@ -73,17 +73,18 @@ use crate::{
     transcript::ToolSpec,
 };
 
-/// A call that waits for a place may wait for others afterwards, all of it within one request.
+/// Divisor of the longest wait: a call waits for its place for at most this part. It may wait for tasks afterwards, within the same
+/// request.
 const IN_LINE_DIVISOR: u32 = 4;
 
-/// What a model is told.
+/// Answer to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub text: String,
     pub is_error: bool,
 }
 
-/// What a caller may use, as its model is told of it.
+/// Returns the tools that a caller may use, as its model is told of them.
 pub fn offered(caller: &Caller) -> Vec<Arc<ToolSpec>> {
     let role = caller.role();
     catalogue::all()
@@ -92,7 +93,7 @@ pub fn offered(caller: &Caller) -> Vec<Arc<ToolSpec>> {
         .collect()
 }
 
-/// The same for an agent whose turn has not begun yet.
+/// Returns the tools for an agent whose turn has not begun yet.
 pub fn offered_to_agent(agent: &Agent, instance: &str) -> Vec<Arc<ToolSpec>> {
     let role = if caller::is_lead(agent, instance) { Role::Lead } else { Role::Agent };
     let offered = catalogue::all().filter(|tool| tool.is_offered_to_agent(agent, role));
@@ -104,7 +105,7 @@ pub async fn call(tools: &Tools, caller: &Caller, name: &str, arguments: Value) 
     call_for(tools, caller, name, arguments, pages::PAGE_CHARS).await
 }
 
-/// The same for a model that is shown no more than so many characters at once, and what is said about the rest.
+/// Calls a tool for a model that is shown at most `page_chars` characters at once, besides the note about the rest.
 pub async fn call_for(
     tools: &Tools,
     caller: &Caller,
@@ -131,7 +132,7 @@ async fn answer(
     arguments: Value,
     page_chars: usize,
 ) -> Result<String, Refusal> {
-    // First of all: what is denied is written down, and that takes a connection, too.
+    // Taken before the check of the tool: a denial writes to the audit log, and that takes a connection, too.
     let _place = place(&tools.settings, caller).await?;
     let Some(tool) = catalogue::named(name).filter(|tool| tool.is_offered_to(caller)) else {
         deny(tools, caller, name).await?;
@@ -149,7 +150,7 @@ async fn answer(
     };
     match tool.in_pages {
         true => {
-            // Further pages are of the same part of the list.
+            // Further pages show the same part of the list.
             let began = said.began.or_else(|| cursor.place.clone());
             pages::page(Said { began, ..said }, tool.name, &cursor, page_chars)
         }
@@ -157,7 +158,7 @@ async fn answer(
     }
 }
 
-/// Among the calls of a turn.
+/// Waits for a place among the calls of a turn. Operators need none.
 async fn place(
     settings: &Settings,
     caller: &Caller,
@@ -167,9 +168,9 @@ async fn place(
     settings.at_once.enter((turn.session_id, turn.turn), longest).await.map(Some)
 }
 
-/// Writes down that somebody called what is not theirs.
+/// Writes to the audit log that the caller has called a tool that it may not use.
 async fn deny(tools: &Tools, caller: &Caller, name: &str) -> Result<(), Refusal> {
-    // What a model makes up is no name of ours.
+    // Names that a model makes up do not enter the log.
     let subject = catalogue::named(name).map_or("unknown", |tool| tool.name);
     let data = json!({ "campaign_id": caller.campaign_id(), "by": caller.origin() });
     let now = tools.settings.clock.now();

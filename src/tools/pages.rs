@@ -1,10 +1,10 @@
-//! Answers, and what of them fits into one.
+//! Answers of tools, cut into pages.
 //!
-//! Claude Code shows a model nothing but the beginning of a result with more than 50,000 characters, as JavaScript counts them: some
-//! are two. So no answer has more, and one that goes on says where.
+//! Claude Code shows a model only the beginning of a result with more than 50,000 characters. It counts UTF-16 units, as JavaScript does,
+//! so some characters count twice. So no page is longer, and one that is not the last contains the cursor of the next.
 //!
-//! Each page is cut from the answer as it is then. Where that has changed meanwhile, two pages would be parts of nothing: the cursor
-//! has a mark of the answer, and one that is of another answer is refused.
+//! Each page is cut from the answer as it is at that call. Pages of different answers do not fit together. So the cursor contains a mark of
+//! its answer, and a cursor with the mark of another answer is refused.
 
 use std::hash::{DefaultHasher, Hasher as _};
 
@@ -13,24 +13,25 @@ use serde_json::Value;
 
 use super::{Refusal, arguments::Cursor};
 
-/// Leaves room for what is said about the rest.
+/// Size of a page in UTF-16 units. It leaves space for the note about the rest.
 pub(super) const PAGE_CHARS: usize = 48_000;
 
 const REST_NOT_SHOWN: &str =
     "[It is done. The rest of this answer is not shown; do not call again for it.]";
 
-/// What a tool says.
+/// Answer of a tool before it is cut into pages.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub text: String,
-    /// Where the list goes on behind it.
+    /// Position at which the list continues after this part.
     pub next: Option<String>,
-    /// Where the list that it shows began, if that is elsewhere than was asked for, because the list moves while others write.
+    /// Position at which the shown part of the list began. Set if it differs from the requested one, because others write to the list
+    /// meanwhile.
     pub began: Option<String>,
 }
 
 impl Said {
-    /// JSON, in which nothing that others wrote can be taken for more than a string.
+    /// Answers with JSON, in which the text of others is a string and cannot pass for anything else.
     pub(super) fn json(value: &impl Serialize) -> Result<Self, Refusal> {
         let written = serde_json::to_string(value);
         let text = written.map_err(|error| Refusal::Failed(Box::new(error)))?;
@@ -42,7 +43,7 @@ impl Said {
     }
 }
 
-/// The part of an answer that is asked for.
+/// Returns the part of an answer that the cursor points to.
 pub(super) fn page(
     said: Said,
     tool: &str,
@@ -78,15 +79,15 @@ pub(super) fn page(
     })
 }
 
-/// Tells answers apart.
+/// Returns a short hash that tells answers apart.
 pub(super) fn mark(text: &str) -> String {
-    // Nobody gains anything by an answer that has the mark of another one.
+    // An attacker gains nothing from an answer with the mark of another one, so the hash is not cryptographic.
     let mut hasher = DefaultHasher::new();
     hasher.write(text.as_bytes());
     format!("{:08x}", hasher.finish() >> 32)
 }
 
-/// The same of a tool that takes no cursor. Most of these change something, and called again they would do it again.
+/// Cuts the answer of a tool that takes no cursor. Most of these tools change something, and a second call would repeat the change.
 pub(super) fn beginning(said: Said, page_chars: usize) -> String {
     match end_of_page(&said.text, page_chars) {
         Some((_, end)) => format!("{}\n\n{REST_NOT_SHOWN}", &said.text[..end]),
@@ -101,7 +102,7 @@ fn going_on(page: &str, tool: &str, cursor: &str) -> String {
     )
 }
 
-/// How many characters are shown, one at least, and where they end, if that is not all.
+/// Returns the number of characters on the page, at least one, and the byte at which they end. `None` if all of the text fits.
 fn end_of_page(text: &str, page_chars: usize) -> Option<(usize, usize)> {
     let mut n_units = 0;
     let mut places = text.char_indices().enumerate();
@@ -111,13 +112,13 @@ fn end_of_page(text: &str, page_chars: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// Where a character begins; the end, if there are exactly so many.
+/// Returns the byte at which character `n_chars` begins, or the end if the text has exactly so many.
 fn byte_of(text: &str, n_chars: usize) -> Option<usize> {
     let ends = std::iter::once(text.len());
     text.char_indices().map(|(at, _)| at).chain(ends).nth(n_chars)
 }
 
-/// Characters that turn a line around or cannot be seen, as escapes of JSON: the reader gets the same string.
+/// Escapes characters that reverse a line or are invisible, as JSON escapes: the reader gets the same string.
 fn visible(json: String) -> String {
     let is_hidden = |c: char| matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{7f}'..='\u{9f}' | '\u{e0000}'..='\u{e007f}');
     if !json.contains(is_hidden) {

@@ -1,4 +1,4 @@
-//! Looking something up in all that the caller may read of the campaign's memory.
+//! Tool that searches all of the campaign's memory that the caller may read.
 
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
@@ -37,9 +37,9 @@ const MOST: i64 = 30;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Question {
-    /// What to look for: a few words, or "words in this order".
+    /// Search terms: a few words, or "words in this order".
     words: String,
-    /// How many, 10 unless you say otherwise.
+    /// Maximum number of results; 10 unless you say otherwise.
     #[schemars(range(min = 1, max = 30))]
     limit: Option<i64>,
 }
@@ -74,9 +74,11 @@ async fn recall(call: Call<'_>) -> Result<Said, Refusal> {
     Said::json(&said)
 }
 
-/// What is known of whom the campaign works for. What a session is told of it is no news when it says so later.
+/// Searches the facts about the user for whom the campaign works.
 ///
-/// Facts belong to the user, and were learned in other campaigns, too: a bound key has none of them here, as over HTTP.
+/// They are marked as shown to the session: if the session repeats them later, they are not learned as new.
+///
+/// Facts belong to the user and were learned in other campaigns, too. So a key that is bound to campaigns gets none here, as over HTTP.
 async fn facts_about_user(
     call: &Call<'_>,
     conn: &mut PgConnection,

@@ -1,4 +1,4 @@
-//! The records of the campaign: what all of its agents know.
+//! Tools for records: knowledge that all agents of the campaign share.
 
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
@@ -46,7 +46,7 @@ pub(super) const TOOLS: &[Tool] = &[
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RecordName {
-    /// As records_list or recall shows it.
+    /// Name of the record, as records_list or recall shows it.
     name: String,
 }
 
@@ -57,11 +57,11 @@ struct NewRecord {
     name: String,
     /// One line that says what it is about.
     title: String,
-    /// What others should know.
+    /// Text that the others should know.
     text: String,
-    /// Until when it holds, as 2027-01-31T12:00:00Z; for good unless you say otherwise.
+    /// Time at which it expires, such as 2027-01-31T12:00:00Z; never unless you say otherwise.
     expires_at: Option<String>,
-    /// The version that you have read, if you change what it says; 0 if there is to be none yet.
+    /// The version that you have read, if you change an existing record; 0 if the record must not exist yet.
     expected_version: Option<i32>,
 }
 

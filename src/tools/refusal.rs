@@ -1,4 +1,4 @@
-//! Why a call has no answer, in words for the model that made it.
+//! Refusals and failures of calls, in words for the model that made them.
 
 use crate::{
     causes::causes,
@@ -11,7 +11,7 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 pub(super) enum Refusal {
     #[error("you have no tool `{tool}`: {}", have(.offered))]
     NotOffered { tool: String, offered: Vec<String> },
-    /// Something in the question, or in the state of things.
+    /// Refusal because of the arguments, or of the state of the data.
     #[error("{0}")]
     Said(String),
     #[error(
@@ -35,7 +35,7 @@ impl Refusal {
         Self::Said(words.into())
     }
 
-    /// What is not for the model.
+    /// Logs the details that the model is not told.
     pub(super) fn log(&self, tool: &str) {
         match self {
             Self::Failed(source) => {
@@ -73,7 +73,7 @@ impl<E: Classify> From<E> for Refusal {
     }
 }
 
-/// What people are told to type is of no use to a model.
+/// Cuts off commands, which people can type and a model cannot.
 fn without_commands(words: &str) -> &str {
     let ends = [": `dalsegno ", ", `dalsegno ", "; `dalsegno "];
     ends.iter().filter_map(|end| words.find(end)).min().map_or(words, |end| &words[..end])

@@ -1,7 +1,9 @@
-//! How much may be handed out.
+//! Limits on the number of tasks that a call may add.
 //!
-//! A model that hands out works for ever as easily as for an hour. So its tasks are bounded three times: in how many came from each other
-//! one after the other, in how many the first of them has led to, and, with everybody else's, in how many wait.
+//! A model can hand out work without end. So its tasks are limited in three ways:
+//! - the length of a chain of tasks that came from each other,
+//! - the number of tasks that the first one has led to,
+//! - the number of waiting tasks of all campaigns.
 
 use uuid::Uuid;
 
@@ -13,8 +15,8 @@ use crate::{
 
 const INSTEAD: &str = "Do it yourself, or say in your answer what is left to be done";
 
-/// The task that hands out, if one does and so many more fit. It is held until the end of the transaction: one that is cancelled hands
-/// nothing out, and what it has handed out is cancelled with it.
+/// Checks that `n_more` tasks fit, and returns the calling turn's task as their parent. `None` for operators. The parent stays locked until
+/// the end of the transaction. A cancelled task hands nothing out, and the tasks that it has handed out are cancelled with it.
 pub(super) async fn parent(
     call: &Call<'_>,
     change: &mut Change<'_>,
@@ -28,8 +30,8 @@ pub(super) async fn parent(
     Ok(Some(turn.task_id))
 }
 
-/// Agents must not hand each other work for ever. What others of the family hand out at this moment is not counted: all its turns would
-/// wait for each other.
+/// Checks the depth and size of the task's family, so that agents do not hand each other work forever. Tasks that others of the family add
+/// at this moment are not counted: otherwise all turns of the family would wait for each other.
 async fn check_family(
     call: &Call<'_>,
     change: &mut Change<'_>,
@@ -45,7 +47,7 @@ async fn check_family(
              (mentions.max_depth). {INSTEAD}"
         )));
     }
-    // The first one is none that was handed out.
+    // The first task was not handed out itself.
     let limits = (most_above, most.saturating_add(1));
     let n_tasks = tasks::count_of_family(change.conn(), turn.task_id, limits).await? - 1;
     match n_tasks.saturating_add(n_more) > most {
@@ -57,7 +59,7 @@ async fn check_family(
     }
 }
 
-/// A queue that only grows answers everybody late.
+/// Checks the length of the queue: if it only grows, every task waits longer.
 async fn check_queue(call: &Call<'_>, change: &mut Change<'_>, n_more: i64) -> Result<(), Refusal> {
     let most = i64::try_from(call.tools.settings.max_waiting).unwrap_or(i64::MAX);
     if most == 0 {

@@ -21,7 +21,7 @@ pub struct Tools {
     pub settings: Arc<Settings>,
 }
 
-/// The sections that the tools work with.
+/// Configuration sections that the tools work with.
 #[derive(Debug)]
 pub struct Sections {
     pub tasks: tasks_domain::Config,
@@ -29,12 +29,12 @@ pub struct Sections {
     pub memory: memory_domain::Config,
     pub flows: flows::Config,
     pub ollama: ollama::Config,
-    /// Tasks that wait, over all campaigns; 0 is no limit.
+    /// Maximum number of waiting tasks over all campaigns; 0 disables the limit.
     pub max_waiting: u64,
     pub request_timeout_secs: u64,
 }
 
-/// Settings, fixed while a process runs, and what it remembers for a minute.
+/// Settings, fixed while a process runs, and its state between calls.
 #[derive(Debug)]
 pub struct Settings {
     pub(super) clock: Arc<dyn Clock>,
@@ -44,9 +44,9 @@ pub struct Settings {
     pub(super) memory: memory_domain::Config,
     pub(super) flows: flows::Config,
     pub meanings: Arc<Meanings>,
-    /// Tasks that wait, over all campaigns; 0 is no limit.
+    /// Maximum number of waiting tasks over all campaigns; 0 disables the limit.
     pub(super) max_waiting: u64,
-    /// The longest that one call waits for others.
+    /// Maximum time that one call waits for tasks.
     pub(super) longest_wait: Duration,
     pub(super) denied: Denied,
     pub(super) at_once: AtOnce,

@@ -1,4 +1,4 @@
-//! Who does what at this moment.
+//! Tool that shows the state of the campaign and of its agents.
 
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
-//! Who may use what, from the tools themselves.
+//! Table of the tools and of the roles that may use them, made from the tools themselves.
 
 use super::{
     Role, catalogue,
     tool::{self, Who},
 };
 
-/// One tool.
+/// Row of the table: one tool.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Line {
     pub tool: &'static str,
@@ -13,12 +13,12 @@ pub struct Line {
     pub agent: &'static str,
     pub lead: &'static str,
     pub operator: &'static str,
-    /// Arguments that only some have, with who has them.
+    /// Arguments that only some roles have, with these roles.
     pub only: Vec<String>,
     pub about: &'static str,
 }
 
-/// All of them, in their order. Tools that are there for tests are not in it.
+/// Returns all tools in their order, except those that exist for tests.
 pub fn table() -> Vec<Line> {
     catalogue::all().filter(|tool| !tool.name.starts_with("trial_")).map(Line::of).collect()
 }
@@ -64,7 +64,7 @@ fn arguments(tool: &tool::Tool, role: Role) -> Vec<String> {
     properties.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// The same for people, and for `docs/reference/mcp-tools.md`.
+/// Returns the table as Markdown, for people and for `docs/mcp-tools.md`.
 pub fn markdown() -> String {
     let mut text = String::from(HEAD);
     for Line { tool, agent, lead, operator, only, .. } in table() {

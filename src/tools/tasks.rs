@@ -1,4 +1,4 @@
-//! Handing work out, and seeing what has become of it.
+//! Tools to hand out tasks and to list them.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(super) const TOOLS: &[Tool] = &[
 
 const USUAL_TASKS: u32 = 20;
 const MOST_TASKS: u32 = 100;
-/// What a list shows of a prompt or an error.
+/// Characters of a prompt or an error that a list shows.
 const SHOWN_CHARS: usize = 300;
 
 #[derive(Deserialize, JsonSchema)]
@@ -70,25 +70,25 @@ struct HandOut {
 struct HandOutAndGoOn {
     /// One for each piece of work.
     tasks: Vec<Handed>,
-    /// What you want to be asked when all of them have ended, for instance what you have to do with the results.
+    /// Prompt for you when all of them have ended, for instance what you have to do with the results.
     then: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Handed {
-    /// Who is to do it: the name of an agent, or of another instance of one, such as `curator_2`.
+    /// Name of the agent that is to do it, or of another instance of one, such as `curator_2`.
     agent: String,
-    /// What it has to know and to do. It does not see your conversation.
+    /// Everything that the agent has to know and to do. It does not see your conversation.
     text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OwnList {
-    /// Only those that stand so.
+    /// Only tasks in this state.
     state: Option<Standing>,
-    /// How many, 20 unless you say otherwise.
+    /// Maximum number of tasks; 20 unless you say otherwise.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
 }
@@ -96,11 +96,11 @@ struct OwnList {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// Only those for this agent, whichever instance.
+    /// Only tasks for this agent, in any of its instances.
     agent: Option<String>,
-    /// Only those that stand so.
+    /// Only tasks in this state.
     state: Option<Standing>,
-    /// How many, 20 unless you say otherwise.
+    /// Maximum number of tasks; 20 unless you say otherwise.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
 }
@@ -182,7 +182,7 @@ async fn dispatch(call: Call<'_>) -> Result<Said, Refusal> {
     change.commit(ids, &json!({ "tasks": told, "next": hint })).await
 }
 
-/// All of them exist, or nothing is handed out.
+/// Looks up the addressed agents. If one does not exist, nothing is handed out.
 fn addressed<'a>(
     catalogue: &'a Catalogue,
     handed: &'a [Handed],
@@ -205,7 +205,7 @@ fn addressed<'a>(
     )))
 }
 
-/// The tasks, and the one that follows them.
+/// Adds the tasks, and the one that follows them.
 async fn add(
     call: &Call<'_>,
     change: &mut Change<'_>,

@@ -1,4 +1,4 @@
-//! From the token of a turn to who calls.
+//! Lookup of the turn that a token was made for.
 
 use secrecy::SecretString;
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::{
     queue,
 };
 
-/// Why nobody knows whose token it is.
+/// Error that prevented the lookup of a token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     #[error(transparent)]
@@ -22,7 +22,8 @@ pub enum TokenError {
     Queue(#[from] queue::Error),
 }
 
-/// The turn that a token was made for, if that still runs. Whoever shows one whose turn is over is written down, once in a minute.
+/// Returns the turn that a token was made for, if that turn still runs. The use of a token whose turn has ended is written to the audit
+/// log, once a minute.
 pub async fn turn_of(tools: &Tools, token: &SecretString) -> Result<Option<Turn>, TokenError> {
     let pool = &tools.pool;
     let Some(bearer) = turn_tokens::find(pool, token).await? else { return Ok(None) };

@@ -13,31 +13,31 @@ use crate::{
     transcript::ToolSpec,
 };
 
-/// One tool. There is one of each, in the module of its noun.
+/// Definition of one tool, in the module of its noun.
 pub(super) struct Tool {
     pub name: &'static str,
-    /// For a model, in one or two sentences.
+    /// Description for a model, in one or two sentences.
     pub description: &'static str,
     pub who: Who,
-    /// Whether its answer can be longer than one page, so that it takes a cursor. Never that of a change: its next page would be the
-    /// change once more.
+    /// True if the answer can be longer than one page, so that the tool takes a cursor. Never true for a change: its next page would repeat
+    /// the change.
     pub in_pages: bool,
     pub timeout: Duration,
     pub schema: fn(Role) -> Value,
     pub run: for<'a> fn(Call<'a>) -> BoxFuture<'a, Result<Said, Refusal>>,
 }
 
-/// Who may use a tool. An agent's file has to grant it besides.
+/// Callers that may use a tool. An agent's file has to grant it besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
     Everybody,
-    /// Whoever has a conversation: no operator.
+    /// Agents only: operators have no conversation.
     Agents,
-    /// The lead and operators, and no file can give it to others.
+    /// The lead and operators. An agent's file cannot give it to others.
     Lead,
     /// The lead and operators, and agents whose file names it.
     LeadAndNamed,
-    /// Agents whose file names it, and nobody else.
+    /// Only agents whose file names it.
     #[cfg(feature = "test-fakes")]
     Named,
     /// Operators, and agents whose file lets them read something of the blackboard.
@@ -45,19 +45,19 @@ pub(super) enum Who {
     BlackboardWriters,
 }
 
-/// One call, whose caller may make it.
+/// One call, by a caller that may make it.
 pub(super) struct Call<'a> {
     pub tools: &'a Tools,
     pub caller: &'a Caller,
     pub tool: &'static Tool,
     pub arguments: Value,
-    /// Where the list goes on, in the tool's own words.
+    /// Position at which the list continues, in the tool's own notation.
     pub place: Option<String>,
-    /// Whether an earlier answer is read on, whichever way.
+    /// True if the call continues an earlier answer, by its list or by its characters.
     pub goes_on: bool,
 }
 
-/// Most answers come from a handful of statements.
+/// Timeout of most tools: their answers come from a handful of statements.
 pub(super) const QUICKLY: Duration = Duration::from_secs(10);
 
 impl Tool {
@@ -99,12 +99,12 @@ impl Tool {
 }
 
 impl Call<'_> {
-    /// Where its statements run. Each of them ends by itself when nobody waits for the call any more.
+    /// Begins the transaction of the call. Each statement has the tool's timeout, so it ends even if the call was dropped.
     pub(super) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Refusal> {
         Ok(transaction::begin_within(&self.tools.pool, self.tool.timeout).await?)
     }
 
-    /// The arguments, which have to be these and no others.
+    /// Parses the arguments. The tool's struct decides which ones are accepted.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
         arguments::read(&self.arguments)
     }

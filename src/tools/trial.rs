@@ -52,7 +52,7 @@ pub(super) const TOOLS: &[Tool] = &[
     }),
 ];
 
-/// Waits until the file exists that the call names.
+/// Waits until the file that the call names exists.
 async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
     let file = Path::new(call.arguments["file"].as_str().unwrap_or_default());
     while !file.exists() {
@@ -61,7 +61,7 @@ async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
     Ok(Said { text: "The file is there.".to_owned(), ..Said::default() })
 }
 
-/// Far longer than anybody waits.
+/// Sleeps far longer than any caller waits.
 async fn sleep(conn: &mut PgConnection) -> Result<(), Refusal> {
     let slept = sqlx::query("select pg_sleep(600)").execute(conn).await;
     slept.map(drop).map_err(|error| Refusal::Failed(Box::new(error)))

@@ -1,7 +1,7 @@
-//! Waiting for tasks that were handed out.
+//! Tool that waits for tasks that were handed out.
 //!
-//! A turn that waits holds a slot of its worker, which the others may need to begin at all. So a wait is short, and says what there
-//! is; for work that takes long, `dispatch` has `then`, and nobody waits.
+//! A waiting turn holds a slot of its worker, which the other tasks may need to begin. So a wait is short, and the answer shows the results
+//! so far. For long work, `dispatch` has `then`, which needs no wait.
 
 use std::time::Duration;
 
@@ -35,20 +35,20 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
 
 const LONGEST_SECS: u64 = 20;
 const MOST_TASKS: usize = 50;
-/// Of results that are read for one answer: each of them may have a megabyte, and a page shows 48,000 characters.
+/// Maximum bytes of results read for one answer. A single result may have a megabyte, and a page shows 48,000 characters.
 const MOST_BYTES: i64 = 256 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Wait {
-    /// The tasks, as dispatch has named them.
+    /// Ids of the tasks, as dispatch has returned them.
     task_ids: Vec<String>,
-    /// How long to wait at most: up to 20, which it also is without this. 0 looks and does not wait.
+    /// Maximum seconds to wait: 20 at most, and 20 without this. 0 looks and does not wait.
     #[schemars(range(min = 0, max = 20))]
     seconds: Option<u64>,
 }
 
-/// Well before the request would end that the call came with.
+/// Returns the maximum wait, which ends well before the request that carries the call.
 pub(super) fn longest(request_timeout_secs: u64) -> Duration {
     Duration::from_secs(LONGEST_SECS.min(request_timeout_secs.saturating_mul(2) / 3))
 }
@@ -60,11 +60,11 @@ async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
     let from = first(&call, ids.len())?;
     let longest = call.tools.settings.longest_wait;
     let limit = match call.goes_on {
-        // Who reads on has waited.
+        // A caller that reads on has waited already.
         true => Duration::ZERO,
         false => asked.seconds.map_or(longest, |secs| Duration::from_secs(secs).min(longest)),
     };
-    // Behind no transaction: it may take long, and looks at a few rows now and then.
+    // Runs outside of a transaction: it may take long, and looks at a few rows now and then.
     let n_open = tasks::wait_for_all(&call.tools.pool, &ids, limit).await?;
     let mut tx = call.begin().await?;
     let found = tasks::outcomes(&mut *tx, &ids[from..], MOST_BYTES).await?;
@@ -86,7 +86,7 @@ async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
     Said::list(&json!({ "results": lines, "not_ended": n_open, "next": next }), next_place)
 }
 
-/// The place of the first task that is shown.
+/// Returns the position of the first task that is shown.
 fn first(call: &Call<'_>, n_tasks: usize) -> Result<usize, Refusal> {
     let Some(place) = &call.place else { return Ok(0) };
     let place = place.parse::<usize>().ok().filter(|place| *place < n_tasks);
@@ -103,7 +103,8 @@ fn ids(texts: &[String]) -> Result<Vec<Uuid>, Refusal> {
     texts.iter().map(|text| text.parse().map_err(|_| not_yours(text))).collect()
 }
 
-/// The lead and operators see all tasks of the campaign, others what their own conversation has handed out.
+/// Refuses tasks that the caller may not see. The lead and operators see all tasks of the campaign. Other agents see the tasks that their
+/// own conversation has handed out.
 async fn check_visible(call: &Call<'_>, ids: &[Uuid]) -> Result<(), Refusal> {
     let mut tx = call.begin().await?;
     let visible = match call.caller {
@@ -120,7 +121,7 @@ async fn check_visible(call: &Call<'_>, ids: &[Uuid]) -> Result<(), Refusal> {
     }
 }
 
-/// The same for one that is not there and for one that is somebody else's.
+/// Refuses a task that does not exist in the same words as a task of others.
 fn not_yours(id: &str) -> Refusal {
     let shown = short(id);
     Refusal::said(format!(

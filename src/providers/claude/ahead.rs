@@ -1,11 +1,11 @@
-//! Processes that were started ahead of their turn, for agents that ask for it.
+//! Processes of the CLI that are started before their turn, for agents that ask for it.
 //!
-//! Behind a turn that went well the CLI is started again, resumed at the new head, and waits at its input. Most of what a turn
-//! costs before its first request is over by then. It serves one turn, and only one that would have been started in exactly
-//! the same way: another head, prompt, model, tool or login is another fingerprint, and then it is killed.
+//! After a successful turn the CLI is started again, resumed at the new head, and waits at its input. That saves most of the time that a
+//! turn needs before its first request. The process serves one turn, and only one that would have started it in exactly the same way.
+//! Another head, prompt, model, tool or credential gives another fingerprint, and the process is killed.
 //!
-//! Races: a turn takes its session's process out before it touches the session's folders, and the reaper removes files
-//! under the same lock, so neither sees the other's half. The process itself reads nothing but its own session.
+//! Races: a turn takes the process of its session out before it touches the session's folders. The reaper removes files under the same
+//! lock, so neither sees half of the other's work. The process itself reads only its own session.
 
 use std::{
     collections::HashMap,
@@ -36,11 +36,11 @@ pub(super) struct Waiting {
     child: Child,
     fingerprint: Fingerprint,
     since: Instant,
-    /// Its files go with it, unless a turn takes them over.
+    /// Files of the process. They are removed with it, unless a turn takes them over.
     ground: Ground,
 }
 
-/// Everything that a process was started with.
+/// Digest of everything that a process was started with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint([u8; 32]);
 
@@ -49,7 +49,7 @@ impl Ahead {
         Self { max, idle, waiting: Arc::default() }
     }
 
-    /// The process of a session. Whoever gets it has the session's folders for himself.
+    /// Takes out the process of a session. The caller then has the session's folders to itself.
     pub(super) fn take(&self, session: Uuid) -> Option<Waiting> {
         lock(&self.waiting).remove(&session)
     }
@@ -58,7 +58,7 @@ impl Ahead {
         self.max > 0
     }
 
-    /// Lets a process wait. The one that has waited longest makes room for it.
+    /// Adds a waiting process. If there are too many, the one that has waited longest is killed.
     pub(super) fn put(&self, session: Uuid, waiting: Waiting) {
         let mut all = lock(&self.waiting);
         let is_first = all.is_empty();
@@ -78,17 +78,17 @@ impl Waiting {
         Self { child, fingerprint, since: Instant::now(), ground }
     }
 
-    /// Nothing, if it has ended meanwhile: by itself, or because another worker took its session over.
+    /// Returns `None` if the process has ended meanwhile, by itself or because another worker took its session over.
     pub(super) fn if_running(self) -> Option<Self> {
         self.child.is_running().then_some(self)
     }
 
-    /// The call whose files it has read.
+    /// Returns the call whose files the process has read.
     pub(super) fn call(&self) -> Uuid {
         self.ground.call()
     }
 
-    /// The child, if it was started just so and is still there. Otherwise it is killed.
+    /// Returns the child if it was started with `wanted` and still runs. Otherwise it is killed.
     pub(super) fn into_child(mut self, wanted: Fingerprint) -> Option<Child> {
         self.ground.hand_over();
         (self.fingerprint == wanted && self.child.is_running()).then_some(self.child)
@@ -96,7 +96,7 @@ impl Waiting {
 }
 
 impl Fingerprint {
-    /// `files` is the digest of what the process reads when it starts.
+    /// Hashes everything that a process is started with. `files` is the digest of the files that it reads at its start.
     pub(super) fn of(
         arguments: &[OsString],
         variables: &[(OsString, OsString)],
@@ -121,7 +121,7 @@ impl Fingerprint {
     }
 }
 
-/// Ends when nothing waits any more; the next one that waits starts it again.
+/// Removes processes that have waited too long or ended. Returns when none waits any more; the next one starts it again.
 async fn reap(all: Weak<Mutex<HashMap<Uuid, Waiting>>>, idle: Duration) {
     loop {
         sleep(REAP_EVERY.min(idle)).await;

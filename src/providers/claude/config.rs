@@ -12,68 +12,68 @@ use crate::providers::Problem;
 pub struct Config {
     /// The CLI: a path, or a name to look for in `path`.
     pub program: PathBuf,
-    /// `PATH` of the CLI and of what it starts.
+    /// `PATH` of the CLI and of the programs that it starts.
     pub path: String,
-    /// Where calls go; empty: where the CLI sends them by itself.
+    /// Base URL of the API; empty: the CLI's own default.
     pub base_url: String,
-    /// Logins, in order of preference.
+    /// Credentials, in order of preference.
     pub credentials: Vec<CredentialConfig>,
     /// Variables of the service that the CLI may see: proxies, certificates.
     pub pass_variables: Vec<String>,
-    /// Of models that have not said theirs.
+    /// Window in tokens of models that have not reported theirs.
     pub window_tokens: u32,
-    /// Of the window: from there on a conversation goes on in a new session.
+    /// Percentage of the window at which a conversation continues in a new session.
     pub rollover_percent: u32,
     pub witness: Witness,
-    /// Retries of the CLI itself, within one attempt of ours.
+    /// Retries by the CLI itself, within one attempt of the service.
     pub max_retries: u32,
-    /// For one request of the CLI to the API.
+    /// Timeout for one request of the CLI to the API.
     pub api_timeout_secs: u64,
-    /// For a tool server to be ready.
+    /// Timeout for a tool server to become ready.
     pub mcp_timeout_secs: u64,
     pub first_line_timeout_secs: u64,
-    /// Between two lines. Tools are silent while they run.
+    /// Timeout between two lines. Tools are silent while they run.
     pub idle_timeout_secs: u64,
     pub total_timeout_secs: u64,
-    /// For the process to end once its turn has.
+    /// Timeout for the process to exit after its turn has ended.
     pub exit_timeout_secs: u64,
-    /// Steps of a cancellation, each before the next: a request to stop, the end of the input, SIGTERM; then SIGKILL.
+    /// Time for each step of a cancellation, in order: an interrupt request, the end of the input, SIGTERM. SIGKILL follows.
     pub interrupt_ms: u64,
     pub end_of_input_ms: u64,
     pub terminate_ms: u64,
     pub line_max_bytes: usize,
     pub output_max_bytes: usize,
-    /// What is stored of files beside a session's transcript: those of subagents, and long results of tools.
+    /// Maximum bytes that are stored of files beside a session's transcript: those of subagents, and long results of tools.
     pub side_files_max_bytes: u64,
-    /// What is kept of the CLI's standard error: its end.
+    /// Maximum bytes that are kept of the CLI's standard error, from its end.
     pub stderr_max_bytes: usize,
-    /// The largest file that the CLI and what it starts may write; 0: any.
+    /// Size of the largest file that the CLI and the programs that it starts may write; 0 disables the limit.
     pub file_max_bytes: u64,
-    /// Processes that may wait for the next turn of their session, for agents that ask for it.
+    /// Maximum number of processes that wait for the next turn of their session, for agents that ask for it; 0 starts none ahead.
     pub ahead_max: usize,
     pub ahead_idle_secs: u64,
-    /// What each of them may have of memory, or all together in a control group; 0: any.
+    /// Memory of each process, or of all together in a control group; 0 disables the limit.
     pub memory_max_bytes: u64,
-    /// How many processes and threads there may be; 0: any.
+    /// Maximum number of processes and threads; 0 disables the limit.
     pub processes_max: u64,
-    /// A folder of cgroup v2 in which groups may be made. Empty: resource limits have to do.
+    /// Folder of cgroup v2 in which groups may be made. If empty, resource limits are used instead.
     pub cgroup: PathBuf,
-    /// A rate limit without a time is waited for as long.
+    /// Pause after a rate limit that does not say when it ends.
     pub rate_limit_pause_secs: u64,
 }
 
-/// What to do about a model that did not see its history.
+/// Reaction to a model that did not see its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Witness {
     Flag,
-    /// Once, and flag it.
+    /// Rebuild the session from the messages once. If the model does not see these either, flag the turn.
     Rebuild,
 }
 
 /// Measured: with 700 MB the CLI ends at its start, with 800 MB it runs.
 const MEMORY_MIN_BYTES: u64 = 1 << 30;
-/// Some twenty threads of its own, and a few for what it starts.
+/// The CLI has some twenty threads itself, and needs a few for the programs that it starts.
 const PROCESSES_MIN: u64 = 64;
 
 impl Config {
@@ -87,7 +87,7 @@ impl Config {
             ("total_timeout_secs", self.total_timeout_secs, 1),
             ("ahead_idle_secs", self.ahead_idle_secs, 1),
             ("exit_timeout_secs", self.exit_timeout_secs, 1),
-            // A system prompt comes back in no line, but an answer of a megabyte comes twice.
+            // No line repeats the system prompt, but an answer of a megabyte comes twice.
             ("line_max_bytes", self.line_max_bytes as u64, 1 << 20),
             ("output_max_bytes", self.output_max_bytes as u64, self.line_max_bytes as u64),
             ("stderr_max_bytes", self.stderr_max_bytes as u64, 1024),
@@ -129,7 +129,8 @@ impl Config {
         }
     }
 
-    /// Whether the CLI will not let its user allow everything. `variable` looks one up in the environment.
+    /// Returns true if the CLI refuses bypassPermissions: as root, outside of a declared sandbox. `variable` looks up an environment
+    /// variable.
     pub fn refuses_bypass(&self, variable: impl Fn(&str) -> Option<String>) -> bool {
         let says_sandbox = |name: &String| {
             let value = variable(name).unwrap_or_default();

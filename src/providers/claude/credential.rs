@@ -1,4 +1,4 @@
-//! Logins: where each comes from, how the CLI is given it, and that nobody else reads it.
+//! Credentials: their sources, and how the CLI gets them without other programs reading them.
 
 use std::{collections::HashSet, io, path::PathBuf};
 
@@ -7,17 +7,17 @@ use serde::Deserialize;
 
 use crate::providers::Problem;
 
-/// One login, as the configuration names it: never the secret itself.
+/// A credential as the configuration names it, without the secret itself.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CredentialConfig {
-    /// What sessions and the operator call it.
+    /// Name of the credential for sessions and operators.
     pub name: String,
     pub kind: Kind,
-    /// The variable that holds it, or
+    /// Environment variable with the secret. Exactly one of `variable` and `file` is required.
     #[serde(default)]
     pub variable: String,
-    /// the file that does.
+    /// File with the secret. Exactly one of `variable` and `file` is required.
     #[serde(default)]
     pub file: PathBuf,
 }
@@ -25,15 +25,15 @@ pub struct CredentialConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Of the API's console.
+    /// A key from the API's console.
     ApiKey,
     /// A bearer token for a gateway.
     AuthToken,
-    /// Of a subscription: `claude setup-token`.
+    /// A token of a subscription, from `claude setup-token`.
     OauthToken,
 }
 
-/// Where the CLI finds a login.
+/// Channel through which the CLI gets a credential.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
 pub(super) enum Handed<'a> {
@@ -41,14 +41,14 @@ pub(super) enum Handed<'a> {
         variable: &'static str,
         secret: &'a str,
     },
-    /// A pipe that is empty once the CLI has read it; the variable has its number.
+    /// A pipe that is empty once the CLI has read it. The variable holds its number.
     Pipe {
         variable: &'static str,
         secret: &'a str,
     },
 }
 
-/// One login with its secret.
+/// A credential with its secret.
 #[derive(Debug, Clone)]
 pub struct Credential {
     pub name: String,
@@ -59,7 +59,7 @@ pub struct Credential {
 impl Kind {
     pub(super) const ALL: [Self; 3] = [Self::ApiKey, Self::AuthToken, Self::OauthToken];
 
-    /// The variable that the CLI takes it from.
+    /// Returns the variable from which the CLI takes the secret.
     pub(super) fn variable(self) -> &'static str {
         match self {
             Self::ApiKey => "ANTHROPIC_API_KEY",
@@ -68,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// The variable with the number of a pipe that the CLI takes it from, outside of its bare mode.
+    /// Returns the variable for the number of a pipe with the secret. The CLI reads it outside of its bare mode only.
     pub(super) fn pipe_variable(self) -> Option<&'static str> {
         match self {
             Self::ApiKey => Some("CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR"),
@@ -94,7 +94,7 @@ pub enum Error {
 }
 
 impl CredentialConfig {
-    /// Reads the secret. `variable` looks one up in the environment.
+    /// Reads the secret. `variable` looks up an environment variable.
     pub fn resolve(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Credential, Error> {
         let name = self.name.clone();
         let secret = if self.variable.is_empty() {
@@ -135,7 +135,7 @@ impl CredentialConfig {
 }
 
 impl Credential {
-    /// How the CLI is given it. `is_hidden`: so that nothing that the CLI starts or reads can find it.
+    /// Returns the channel for the secret. If `is_hidden`, it is a pipe where possible: programs and tools of the CLI cannot read that.
     pub(super) fn handed(&self, is_hidden: bool) -> Handed<'_> {
         let secret = self.secret.expose_secret();
         match self.kind.pipe_variable().filter(|_| is_hidden) {
@@ -144,7 +144,7 @@ impl Credential {
         }
     }
 
-    /// Whether the CLI reads it in its bare mode.
+    /// Returns true if the CLI accepts the credential in its bare mode.
     pub(super) fn works_bare(&self) -> bool {
         self.kind != Kind::OauthToken
     }

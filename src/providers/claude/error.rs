@@ -1,14 +1,14 @@
-//! What can go wrong with Claude, and what each of it calls for.
+//! Errors of Claude, and their classes.
 
 use std::{io, path::PathBuf, time::Duration};
 
 use crate::providers::{self, Class, Origin, Rebuild, Scope, Spent, stream_json::TooMuch};
 
-/// What a person is told before and after the fact.
+/// Message about bypassPermissions as root, for the check before a turn and the error after it.
 pub const ROOT_REFUSED: &str = "Claude Code does not run with permissionMode bypassPermissions as root: run the service as another \
                                 user, or name the tools that the agent needs in its file";
 
-/// Messages say what to do about it. They may quote the CLI, without the secret that it was given.
+/// Error of a turn. Messages say what to do about it. They may quote the CLI, without the secret that it was given.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the call was cancelled")]
@@ -117,7 +117,7 @@ pub enum Error {
     Api { status: Option<u64>, message: String },
 }
 
-/// Between two looks for disk space. Another host may take the turn meanwhile.
+/// Time between two checks of the disk space. Another host may take the turn meanwhile.
 const SPACE_PAUSE: Duration = Duration::from_secs(15);
 
 impl Error {
@@ -169,7 +169,7 @@ impl Error {
                 Class::Snooze { after: *after, scope: Scope::Credential }
             }
             Self::NoSpace { .. } => Class::Snooze { after: SPACE_PAUSE, scope: Scope::Host },
-            // It does not say for how long.
+            // The API does not say for how long.
             Self::Overloaded { .. } => {
                 Class::Snooze { after: Duration::ZERO, scope: Scope::Host }
             }
@@ -180,7 +180,7 @@ impl Error {
             Self::Invalid { has_history: true, message } if is_about_history(message) => {
                 Class::Rebuild { reason: Rebuild::Poisoned }
             }
-            // The API refuses a history in which it has declined to answer, too.
+            // The API refuses a history in which it has declined to answer, as well.
             Self::Invalid { .. } | Self::Declined { .. } => Class::Reject,
             Self::NothingToSend
             | Self::NoCredential
@@ -223,7 +223,7 @@ impl Error {
         }
     }
 
-    /// As the seam has it, with what the failed call cost all the same.
+    /// Converts to the error of all providers, with the cost of the failed call.
     pub(super) fn costing(self, spent: Vec<Spent>) -> providers::Error {
         let usage = (!spent.is_empty()).then(|| super::meter::total(&spent));
         let is_early = self.is_early();
@@ -231,7 +231,7 @@ impl Error {
         if is_early { error.not_made() } else { error }
     }
 
-    /// Comes before the API is asked anything, or before it can have said a word.
+    /// Returns true for errors that occur before the API is called, or before it can have answered.
     fn is_early(&self) -> bool {
         matches!(
             self,
@@ -251,7 +251,7 @@ impl From<Error> for providers::Error {
     }
 }
 
-/// The API names the place of a message that it cannot take, or the part of it.
+/// Returns true if the API rejects a message of the history: it names the message's place, or the part.
 fn is_about_history(message: &str) -> bool {
     let words = ["messages.", "tool_use", "tool_result", "signature", "thinking"];
     words.iter().any(|word| message.contains(word))

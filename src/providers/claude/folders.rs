@@ -11,12 +11,12 @@ use uuid::Uuid;
 use super::{Claude, Error, turn::blocking};
 
 impl Claude {
-    /// The names of folders in which nothing has changed for `quiet`, nor is going to: the longest call is shorter.
+    /// Returns the names of folders that have not changed for `quiet`, nor for twice the longest call: no call uses them any more.
     pub async fn quiet_folders(&self, quiet: Duration) -> Result<Vec<Uuid>, Error> {
         self.quiet_folders_in(&self.surroundings.sessions, quiet).await
     }
 
-    /// The same for another folder that calls work in.
+    /// Returns the quiet folders in another folder that calls work in.
     pub async fn quiet_folders_in(&self, all: &Path, quiet: Duration) -> Result<Vec<Uuid>, Error> {
         let longest = Duration::from_secs(self.config.total_timeout_secs);
         let before: SystemTime =
@@ -25,7 +25,7 @@ impl Claude {
         blocking("list folders", all, move || quiet_since(&folder, before)).await
     }
 
-    /// Removes the folder of a session, and says how many bytes it held. To be called for sessions that no call will name again.
+    /// Removes the folder of a session, and returns its size in bytes. Only for sessions that no call will name again.
     pub async fn remove_folder(&self, session: Uuid) -> Result<u64, Error> {
         self.remove_folder_in(&self.surroundings.sessions, session).await
     }
@@ -34,7 +34,7 @@ impl Claude {
         let folder = all.join(name.to_string());
         blocking("remove a folder", all, move || {
             let n_bytes = bytes_in(&folder)?;
-            // Another process of this host may be at it as well.
+            // Another process of this host may remove it at the same time.
             match fs::remove_dir_all(&folder) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
                 removed => removed.map(|()| n_bytes),
@@ -52,7 +52,7 @@ fn quiet_since(sessions: &Path, before: SystemTime) -> io::Result<Vec<Uuid>> {
     let mut quiet = Vec::new();
     for entry in entries {
         let entry = entry?;
-        // Anything else in there is not ours.
+        // Entries with other names do not belong to sessions.
         let name = entry.file_name().to_str().and_then(|name| name.parse::<Uuid>().ok());
         if let Some(name) = name
             && entry.file_type()?.is_dir()
@@ -80,7 +80,7 @@ fn bytes_in(folder: &Path) -> io::Result<u64> {
     Ok(n_bytes)
 }
 
-/// The folder itself and everything below it; links are not followed. What vanishes meanwhile does not count.
+/// Visits the folder itself and everything below it, without following links. Entries that vanish meanwhile are skipped.
 fn each_below(path: &Path, look: &mut impl FnMut(&fs::Metadata)) -> io::Result<()> {
     let mut paths = vec![path.to_owned()];
     while let Some(path) = paths.pop() {

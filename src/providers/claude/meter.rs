@@ -1,9 +1,8 @@
-//! What a turn cost: the difference of two readings of the provider's running totals.
+//! Cost of a turn: the difference of two readings of the provider's running totals.
 //!
-//! `modelUsage` of a result counts the process up to now. In some versions a resumed process begins at 0, in others
-//! it goes on where the session stood, and nothing in the stream says which. So both are worked out, and the one
-//! that fits the turn's own counts better is taken. The turn's counts cannot be the bill themselves: they are 0 after a
-//! fallback and miss what was spent on summaries.
+//! `modelUsage` of a result counts the process up to now. In some versions a resumed process begins at 0, in others it continues from the
+//! session's totals. The stream does not say which. So both differences are computed, and the one nearer to the turn's own counts is taken.
+//! The turn's counts cannot be the bill themselves: they are 0 after a fallback and lack the cost of summaries.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +11,11 @@ use crate::providers::{
     stream_json::{ModelUsage, TurnResult},
 };
 
-/// More than this for one turn is no price.
+/// Maximum plausible cost of one turn.
 const MAX_USD: f64 = 1e6;
 
-/// What was spent since `before`, and the reading to start from the next time. `n_seen` is what the turn is known to
-/// have counted by other means.
+/// Returns the usage since `before`, and the reading to start from the next time. `n_seen` is the number of tokens that the turn has
+/// counted by other means.
 pub(super) fn spent(result: &TurnResult, before: &Meter, n_seen: u64) -> (Vec<Spent>, Meter) {
     let now =
         Meter(result.model_usage.iter().map(|(name, usage)| (name.clone(), read(usage))).collect());
@@ -38,7 +37,7 @@ pub(super) fn spent(result: &TurnResult, before: &Meter, n_seen: u64) -> (Vec<Sp
     (spent.collect(), now)
 }
 
-/// What answers that were seen cost when nobody says a total: tokens without a price.
+/// Adds up calls if no total was reported: tokens without a price.
 pub(super) fn of_calls(calls: &[Call]) -> Vec<Spent> {
     let mut models: BTreeMap<&str, Vec<Spent>> = BTreeMap::new();
     for call in calls {
@@ -59,7 +58,7 @@ pub(super) fn of_calls(calls: &[Call]) -> Vec<Spent> {
     models.into_iter().map(one).collect()
 }
 
-/// All models together.
+/// Adds up the usage of all models.
 pub(super) fn total(spent: &[Spent]) -> Usage {
     let sum = |part: fn(&Usage) -> Option<u64>| {
         spent.iter().filter_map(|spent| part(&spent.usage)).reduce(u64::saturating_add)
@@ -76,7 +75,7 @@ pub(super) fn n_tokens_of(usage: &Usage) -> u64 {
     [usage.input, usage.output, usage.cache_read, usage.cache_creation].iter().flatten().sum()
 }
 
-/// `None`: a total that shrank was begun anew.
+/// Returns the differences of two readings. `None`: a total shrank, so it was begun anew.
 fn since(now: &Meter, before: &Meter) -> Option<BTreeMap<String, Reading>> {
     let has_shrunk = |name: &&String| !now.0.contains_key(*name);
     if before.0.keys().any(|name| has_shrunk(&name)) {
@@ -103,7 +102,7 @@ fn minus(now: &Reading, before: &Reading) -> Option<Reading> {
     })
 }
 
-/// Whether the totals went on: a tie means that nothing was carried over, or that it does not matter.
+/// Returns true if the totals continued. On a tie nothing was carried over, or it does not matter.
 fn is_nearer(went_on: u64, from_zero: u64, n_seen: u64) -> bool {
     went_on.abs_diff(n_seen) < from_zero.abs_diff(n_seen)
 }

@@ -1,29 +1,27 @@
 //! Claude: the real Claude Code CLI as a supervised child, one process for each turn.
 //!
-//! The CLI is forgiving where a durable conversation must not be: it says success for output that was cut off, for a turn
-//! that it did not store, and for a transcript that it could not read. So a turn counts only if its result says no
-//! error *and* the answer is a line of the session's transcript; the name of that line is the place where the next
-//! turn goes on, whatever a turn that was killed in between has left there.
+//! The CLI is more forgiving than a durable conversation allows. It reports success even if output was cut off, a turn was not stored, or a
+//! transcript could not be read. So a turn counts only if its result has no error *and* the answer is a line of the session's transcript.
+//! The next turn continues after the id of that line, even if a killed turn has left lines behind it.
 //!
-//! | room | what |
+//! | module | contents |
 //! |---|---|
-//! | `ahead` | processes that were started before their turn |
-//! | `launch` | flags, variables, folders, and the guard that lets nothing outlive us |
-//! | `drive` | the prompt in, the lines out, watchdogs, the way down |
+//! | `ahead` | processes that are started before their turn |
+//! | `launch` | flags, variables, folders, and the guard that ends everything the CLI leaves |
+//! | `drive` | the prompt, the output, timeouts, cancellation |
 //! | `verdict` | answer or error, and which |
 //! | `meter` | tokens and money as differences |
-//! | `rates` | what a model costs, where the CLI does not say |
-//! | `secrets` | what nobody may see, taken out of what the CLI says |
-//! | `space` | whether this host has disk space for a turn |
-//! | `program` | where it is, and which version |
-//! | `transcript` | the CLI's own file: put right before, given back after |
+//! | `rates` | prices of models, if the CLI does not report a cost |
+//! | `secrets` | removal of secrets from what the CLI says |
+//! | `space` | check of this host's disk space before a turn |
+//! | `program` | location and version of the CLI |
+//! | `transcript` | the CLI's own file: repaired before a turn, stored after it |
 //!
-//! Races: one call at a time may run for a session on the whole service, because the CLI has no lock and two of them fork
-//! the transcript. The caller's lease sees to it, and on one host the lock of the session's folder, for a call whose worker
-//! has not heard yet that its lease is gone.
+//! Races: for each session only one call at a time may run in the whole service. The CLI has no lock, and two calls fork the transcript.
+//! The caller's lease prevents that. On one host the lock of the session's folder does, too, for a call whose worker has not noticed that
+//! its lease is lost.
 //!
-//! The reserve of a request is not passed on as a limit of the output: the CLI counts thinking into it and gives the
-//! turn up when it is reached.
+//! The reserve of a request is not passed on as an output limit: the CLI counts thinking as output and gives the turn up at the limit.
 
 mod ahead;
 mod config;
@@ -63,7 +61,7 @@ use super::{
 };
 use crate::{clock::Clock, providers};
 
-/// The CLI with its logins and its folders.
+/// The CLI with its credentials and folders.
 #[derive(Debug)]
 pub struct Claude {
     config: Config,
@@ -74,24 +72,24 @@ pub struct Claude {
     ahead: Ahead,
 }
 
-/// What the CLI is run with on this machine.
+/// Environment in which the CLI runs on this machine.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// In order of preference.
+    /// Credentials in order of preference.
     pub credentials: Vec<Credential>,
-    /// What else nobody may see: values that agents' files only name.
+    /// Other secrets: values that agents' files refer to by name.
     pub secrets: Vec<SecretString>,
-    /// One folder for each session is made in it.
+    /// Folder in which each session gets a folder.
     pub sessions: PathBuf,
-    /// A program that calls [`guard::intercept`] first: this one.
+    /// Program that is started as a guard and calls [`guard::intercept`] first: this one.
     pub guard: PathBuf,
-    /// Variables that the CLI may see besides its own.
+    /// Variables of the service that the CLI may see besides its own.
     pub passed: Vec<(OsString, OsString)>,
     pub clock: Arc<dyn Clock>,
 }
 
 impl Claude {
-    /// Starts nothing yet.
+    /// Builds the provider. No process is started yet.
     pub fn new(config: Config, surroundings: Surroundings) -> Self {
         let windows = Windows::new(config.window_tokens);
         let ahead = Ahead::new(config.ahead_max, config.ahead_idle());

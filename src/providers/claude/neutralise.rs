@@ -1,15 +1,15 @@
-//! A prompt that the CLI takes for nothing but words.
+//! Turns messages into a prompt that the CLI cannot take for a command.
 //!
-//! Text that begins with `/` and a name is run as a command and never reaches the model; measured with the text as a
-//! string and as a block. `-` is safe because the prompt goes in as JSON and not as an argument, and `@file` because
-//! attachments are switched off (see `launch::environment`), so neither has to be changed here.
+//! The CLI runs text that begins with `/` and a name as a command, which never reaches the model. That was measured with the text as a
+//! string and as a block. `-` is safe because the prompt goes in as JSON and not as an argument. `@file` is safe because attachments are
+//! switched off (see `launch::environment`).
 
 use std::borrow::Borrow;
 
 use crate::transcript::{Message, Role};
 
-/// What is sent as the one user message of the turn: everything that was said since the model's last words.
-/// `None` if that is nothing but white space, which the CLI answers with silence or with a call that says nothing.
+/// Returns the one user message of the turn: everything that was said since the model's last words. `None` if that is only white space,
+/// which the CLI answers with silence or with an empty call.
 pub(super) fn prompt(messages: &[impl Borrow<Message>]) -> Option<String> {
     let said = unanswered(messages).iter().map(|message| message.borrow().text.as_str());
     let said: Vec<&str> = said.filter(|text| !text.trim().is_empty()).collect();
@@ -19,7 +19,7 @@ pub(super) fn prompt(messages: &[impl Borrow<Message>]) -> Option<String> {
     plain(said.join("\n\n"))
 }
 
-/// The same for a text that is put together already.
+/// Makes a prompt of a text that is assembled already.
 pub(super) fn plain(mut text: String) -> Option<String> {
     if text.trim().is_empty() {
         return None;
@@ -31,7 +31,7 @@ pub(super) fn plain(mut text: String) -> Option<String> {
     Some(text)
 }
 
-/// What comes before the prompt: the part that the provider's own transcript holds.
+/// Returns the messages before the prompt, which the provider's own transcript holds.
 pub(super) fn history<M: Borrow<Message>>(messages: &[M]) -> &[M] {
     &messages[..messages.len() - unanswered(messages).len()]
 }

@@ -1,4 +1,4 @@
-//! The CLI as a file on this machine: where it is, and which version.
+//! The CLI as a file on this machine: its location and version.
 
 use std::{io, path::PathBuf, process::Stdio, time::Duration};
 
@@ -7,14 +7,14 @@ use tokio::{process::Command, time::timeout};
 
 use super::Config;
 
-/// What was looked for, and is not there.
+/// Reason why the CLI was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum NotFound {
     #[error("there is no program {0} in claude.path")]
     InPath(String),
     #[error("{} is not there, or may not be executed", .0.display())]
     AtPlace(PathBuf),
-    /// It is started in the folder of its session.
+    /// A relative path: the CLI is started in the folder of its session.
     #[error("{} depends on the folder that it is looked for in", .0.display())]
     Relative(PathBuf),
 }
@@ -40,14 +40,14 @@ pub struct Version {
     pub patch: u32,
 }
 
-/// What everything about the CLI was measured on.
+/// Version of the CLI on which all its behaviour was measured.
 pub const TESTED: Version = Version { major: 2, minor: 1, patch: 197 };
-/// A tenth of a second, unless the machine has much else to do: forty at once took eleven seconds on two cores.
+/// Timeout for `--version`. It takes a tenth of a second on an idle machine; forty at once took eleven seconds on two cores.
 const PATIENCE: Duration = Duration::from_secs(60);
 const MAX_SAID_CHARS: usize = 80;
 
 impl Config {
-    /// The file that a turn would start: by the CLI's own `PATH`, not by ours.
+    /// Returns the file that a turn would start, found by the CLI's own `PATH` and not by the service's.
     pub fn find_program(&self) -> Result<PathBuf, NotFound> {
         let is_program = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
         let program = &self.program;
@@ -63,7 +63,7 @@ impl Config {
         }
     }
 
-    /// Starts it with `--version`, in an environment without anything of ours.
+    /// Starts the program with `--version`, without the environment of the service.
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place where the CLI is asked what it is"
@@ -86,7 +86,7 @@ impl Config {
 }
 
 impl Version {
-    /// Whether what is known about the CLI should hold for it.
+    /// Returns true if the measured behaviour should hold for this version.
     pub fn is_tested(self) -> bool {
         (self.major, self.minor) == (TESTED.major, TESTED.minor)
     }

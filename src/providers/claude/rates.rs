@@ -1,7 +1,7 @@
-//! What models cost, learnt from turns whose cost the CLI has said: for those of which it says none.
+//! Prices of models, learnt from turns with a reported cost and used for turns without one.
 //!
-//! A turn that was cut off has tokens and no bill. The prices of all Claude models stand in the same ratio to each other,
-//! by kind of token, so one number for each model is enough, and any turn with a cost tells it.
+//! A turn that was cut off has tokens and no cost. The prices of all Claude models stand in the same ratio to each other, by kind of token.
+//! So one number for each model is enough, and any turn with a cost tells it.
 
 use std::{
     collections::BTreeMap,
@@ -10,11 +10,11 @@ use std::{
 
 use crate::providers::{Meter, Spent, Usage};
 
-/// By name of the model: millionths of a dollar for one token of input.
+/// Price of one input token by model, in millionths of a dollar.
 #[derive(Debug, Default)]
 pub(super) struct Rates(Mutex<BTreeMap<String, f64>>);
 
-/// Of one token, in tokens of input.
+/// Price of one token in relation to an input token.
 const OUTPUT: f64 = 5.0;
 const CACHE_READ: f64 = 0.1;
 const CACHE_CREATION: f64 = 1.25;
@@ -28,7 +28,7 @@ impl Rates {
         }
     }
 
-    /// Puts a cost where there is none, as far as one is known: from here, or from what the conversation has cost so far.
+    /// Fills in missing costs where a price is known: from here, or from the cost of the conversation so far.
     pub(super) fn fill_in(&self, spent: &mut [Spent], so_far: &Meter) {
         for spent in spent.iter_mut().filter(|spent| spent.cost_micros.is_none()) {
             let rate = self.of(&spent.model).or_else(|| rate_of(so_far, &spent.model));
@@ -36,7 +36,7 @@ impl Rates {
         }
     }
 
-    /// The most that a call of these sizes costs.
+    /// Returns the maximum cost of a call of these sizes.
     pub(super) fn ceiling_micros(
         &self,
         model: &str,
@@ -58,8 +58,8 @@ impl Rates {
     }
 }
 
-/// Whether a provider that was asked for one model has answered with it: `sonnet` and `claude-sonnet-5[1m]` are
-/// `claude-sonnet-5`, and so is a release of it with its date.
+/// Returns true if the provider answered with the model that was asked for. `sonnet` and `claude-sonnet-5[1m]` are `claude-sonnet-5`, and
+/// so is a release of it with its date.
 pub fn is_same_model(asked: &str, told: &str) -> bool {
     let [asked, told] = [asked, told].map(|name| name.split('[').next().unwrap_or(name));
     let is_date = |rest: &str| rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_digit());

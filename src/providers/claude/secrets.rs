@@ -1,31 +1,30 @@
-//! What nobody may see: the logins, and what variables of the service are filled into agents' files.
+//! Secrets that no output may contain: credentials, and values of the service's variables in agents' files.
 //!
-//! The CLI quotes what it was sent, and a tool may print what it was given. Everything on its way to people, logs and
-//! the database goes through here.
+//! The CLI quotes its input, and a tool may print what it was given. All text on its way to people, logs and the database is cleaned here.
 
 use std::borrow::Cow;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
-/// Stands where a secret stood.
+/// Replacement for a secret.
 pub(super) const MASK: &str = "[secret]";
-/// A shorter value of a variable is no secret, but a word that texts are full of. Of what is held back, too.
+/// Minimum size of a secret from a variable: shorter values are common words. Text of this size that was held back is masked, too.
 const MIN_BYTES: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Secrets {
-    /// Longest first: one may be a part of another.
+    /// Longest first, because one may be part of another.
     all: Vec<SecretString>,
-    /// As JSON writes them. Only logins: a variable may hold a word that a line of a transcript needs.
+    /// Credentials as JSON writes them. Variables are left out, because they may hold a word that a line of a transcript needs.
     in_json: Vec<SecretString>,
 }
 
-/// Text that comes in pieces, of which a secret may have parts in two.
+/// Filter for text that comes in pieces: a secret may be split between two of them.
 #[derive(Debug)]
 pub(super) struct Veil<'s> {
     secrets: &'s Secrets,
-    /// The beginning of a secret, or of something that is none.
+    /// End of the text so far, which may be the beginning of a secret.
     held_back: String,
 }
 
@@ -47,7 +46,7 @@ impl Secrets {
         Self { all, in_json }
     }
 
-    /// Together with what is secret in one turn alone.
+    /// Returns these secrets together with those of a single turn.
     pub(super) fn and(&self, others: &[SecretString]) -> Self {
         let mut both = Self::new(others.iter(), &[]);
         both.all.extend(self.all.iter().cloned());
@@ -66,12 +65,12 @@ impl Secrets {
         text
     }
 
-    /// The same for a name that goes into a column or a key, which holds no NUL.
+    /// Cleans a name for a column or a key, which must not contain a NUL.
     pub(super) fn cleaned_name(&self, name: &str) -> String {
         self.cleaned(name).replace('\0', "")
     }
 
-    /// Every text in it.
+    /// Cleans every text in a value.
     pub(super) fn clean_value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.cleaned(text),
@@ -87,7 +86,7 @@ impl Secrets {
         }
     }
 
-    /// Lines of JSON without the logins.
+    /// Removes credentials from lines of JSON.
     pub(super) fn cleaned_lines<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let text = String::from_utf8_lossy(bytes);
         let mut cleaned: Option<String> = None;
@@ -100,7 +99,7 @@ impl Secrets {
         cleaned.map_or(Cow::Borrowed(bytes), |cleaned| Cow::Owned(cleaned.into_bytes()))
     }
 
-    /// How much of the end may be the beginning of a secret.
+    /// Returns the number of bytes at the end that may be the beginning of a secret.
     fn n_doubtful_bytes(&self, text: &str) -> usize {
         let of_one = |secret: &str| {
             let ends = secret.char_indices().map(|(at, _)| at).rev();
@@ -119,7 +118,7 @@ impl<'s> Veil<'s> {
         Self { secrets, held_back: String::new() }
     }
 
-    /// As much as can be shown by now.
+    /// Returns the text that can be shown by now.
     pub(super) fn show(&mut self, piece: &str) -> String {
         let mut text = std::mem::take(&mut self.held_back);
         text.push_str(piece);
@@ -129,7 +128,7 @@ impl<'s> Veil<'s> {
         text
     }
 
-    /// What was held back, when nothing more comes. Most of a secret is not shown either.
+    /// Returns the held-back text at the end of the stream. A long one is masked, because it may be most of a secret.
     pub(super) fn rest(&mut self) -> String {
         let rest = std::mem::take(&mut self.held_back);
         if rest.len() < MIN_BYTES { rest } else { MASK.to_owned() }

@@ -1,13 +1,13 @@
-//! Disk space on this host: without it the CLI answers, is paid, and stores nothing.
+//! Check of this host's disk space: without it the CLI answers and is paid, but stores nothing.
 
 use std::{io, path::Path};
 
 use rustix::fs::statvfs;
 
-/// The prompts, files and transcript of a turn are smaller, except where its tools write much.
+/// Space for the prompts, files and transcript of a turn. Only its tools may write more.
 const NEEDED_BYTES: u64 = 16 << 20;
 
-/// Fails where the volume of `folder` has no space for a turn.
+/// Fails if the volume of `folder` has no space for a turn.
 pub(super) fn require(folder: &Path) -> io::Result<()> {
     let volume = statvfs(folder)?;
     let free_bytes = volume.f_bavail.saturating_mul(volume.f_frsize);
@@ -18,7 +18,7 @@ pub(super) fn require(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// True if a file could not be written because its volume, or the quota of the account, is used up.
+/// Returns true if a file could not be written because its volume, or the quota of the account, is used up.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

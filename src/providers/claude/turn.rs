@@ -1,4 +1,4 @@
-//! One call: put the session right, run it, judge it, and collect what it left.
+//! One call: prepares the session, runs the CLI, judges the output and collects what is kept.
 
 use std::{ffi::OsString, io, path::Path, sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ pub(super) struct Turn<'a> {
     secrets: Arc<Secrets>,
     rates: &'a Rates,
     ahead: &'a Ahead,
-    /// Started behind the turn before this one.
+    /// Process that was started after the turn before this one.
     waiting: Option<Waiting>,
     was_ahead: bool,
     request: &'a Request,
@@ -63,7 +63,7 @@ impl<'a> Turn<'a> {
         let credential = credential(&surroundings.credentials, login)?;
         let session = conversation.external_id;
         let is_kept = request.conversation.is_some() && !conversation.is_temporary;
-        // Before the folders are touched.
+        // Taken before the folders are touched.
         let waiting = ahead.take(session).and_then(Waiting::if_running);
         let call = waiting.as_ref().map(Waiting::call);
         let secrets = match conversation.grants.secrets.as_slice() {
@@ -133,11 +133,11 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// Makes the files here what the caller holds, and chooses how to begin.
+    /// Makes the files equal to the caller's, and chooses the start of the session.
     async fn put_right(&mut self) -> Result<(), Error> {
         let (project, session) = (self.ground.project(), self.conversation.external_id);
         let held = std::mem::take(&mut self.conversation.transcript);
-        // Without a head there is no place to go on from, whatever the files hold.
+        // Without a head there is no place to continue from, so the files are not used.
         let held = if self.conversation.head.is_some() { held } else { Vec::new() };
         let claim = self.ground.claim();
         let restore = move || {
@@ -151,7 +151,7 @@ impl<'a> Turn<'a> {
             (Some(at), local) => {
                 self.start = Start::Resume { session, at };
                 self.began = if local == Local::Same { Began::Resumed } else { Began::Restored };
-                // The bytes are on the disk now; what has to be known of them is not large.
+                // The bytes are on the disk now. Names, sizes and digests are small.
                 let known = |file| TranscriptFile { bytes: None, ..file };
                 self.held = held.into_iter().map(known).collect();
             }
@@ -160,7 +160,7 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// A session that nobody has a transcript of: written from the messages, if there are any.
+    /// Writes the transcript of a session that has none from the messages, if there are any.
     async fn rewrite(&mut self) -> Result<(), Error> {
         let history = neutralise::history(&self.request.messages);
         if history.is_empty() {
@@ -184,7 +184,7 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// The one that waits, if it was started as this turn has to be; else a new one.
+    /// Returns the waiting process if it was started as this turn needs it. Otherwise starts a new one.
     fn child(&mut self) -> Result<Child, Error> {
         let wanted = self.fingerprint(self.start);
         let waiting = self.waiting.take().and_then(|waiting| waiting.into_child(wanted));
@@ -210,11 +210,11 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// Behind a turn that went well: what goes wrong here costs the next one its head start, and nothing else.
+    /// Starts the process of the next turn after a successful one. A failure costs that turn its head start, and nothing else.
     fn start_ahead(&mut self, outcome: &Outcome) {
         let Some(continued) = &outcome.conversation else { return };
         let Conversation { external_id: session, is_warm, is_temporary, .. } = self.conversation;
-        // What a turn was given for itself would be in the process of the next one.
+        // The secrets of this turn would be in the process of the next one.
         let is_only_for_this = !self.conversation.grants.secrets.is_empty();
         if !is_warm || is_temporary || is_only_for_this || !self.ahead.has_room() {
             return;
@@ -232,7 +232,7 @@ impl<'a> Turn<'a> {
         Fingerprint::of(&arguments, &variables, cwd, login, self.ground.digest())
     }
 
-    /// In the environment only where nothing runs that could look there.
+    /// Returns the channel of the credential. The environment is used only if nothing runs that could read it.
     fn login(&self) -> Handed<'_> {
         self.credential.handed(launch::runs_others(self.grants()))
     }
@@ -240,7 +240,7 @@ impl<'a> Turn<'a> {
     fn arguments(&self, start: Start) -> Vec<OsString> {
         let Self { credential, request, ground, .. } = self;
         let is_hidden = matches!(self.login(), Handed::Pipe { .. });
-        // Measured: the bare mode, which is quicker, does not look for a pipe.
+        // Measured: the bare mode, which is faster, does not read a pipe.
         let is_bare = credential.works_bare() && !is_hidden && launch::fits_bare(self.grants());
         let (model, options, is_kept) = (&request.model, &request.options, self.is_kept());
         launch::arguments(start, model, options, self.grants(), ground, is_bare, is_kept)
@@ -291,24 +291,24 @@ impl<'a> Turn<'a> {
             (spent, self.conversation.meter.clone())
         };
         let Some(result) = &heard.result else {
-            // A turn that was killed says no total: its answers were paid all the same.
+            // A turn that was killed reports no total, but its answers were paid.
             return by_calls();
         };
-        // A transcript that was written anew has no totals in it.
+        // A transcript that was written from messages contains no totals.
         let before = match self.began {
             Began::New | Began::Rewritten => &Meter::default(),
             Began::Resumed | Began::Restored => &self.conversation.meter,
         };
         let (spent, meter) = meter::spent(result, before, called);
         self.rates.learn(&spent);
-        // A turn that was cut off leaves the request that was under way out of its totals.
+        // The totals of a turn that was cut off lack the request that was under way.
         match meter::n_tokens_of(&meter::total(&spent)) < called && result.is_error != Some(false) {
             true => by_calls(),
             false => (spent, meter),
         }
     }
 
-    /// The place to go on from, and what the files grew by. Only what is stored counts.
+    /// Returns the place to continue from and the growth of the files. A turn counts only if the CLI has stored it.
     async fn keep(&self, heard: &Heard) -> Result<Option<Kept>, Error> {
         if !self.is_kept() {
             return Ok(None);
@@ -397,14 +397,14 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// What of a turn stays.
+/// Parts of a turn that are kept.
 struct Kept {
     head: Uuid,
     grown: Vec<Grown>,
     not_stored: Option<Flag>,
 }
 
-/// Work on files, off the threads that other turns run on.
+/// Runs work on files away from the threads of other turns.
 pub(super) async fn blocking<T: Send + 'static>(
     doing: &'static str,
     folder: &Path,
@@ -413,14 +413,14 @@ pub(super) async fn blocking<T: Send + 'static>(
     let done =
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|gone| Err(io::Error::other(gone)));
     done.map_err(|source| match source.kind() {
-        // Said by a claim that is not ours any more, and by no file.
+        // This kind comes from a claim that was replaced, and from no file.
         io::ErrorKind::ResourceBusy => Error::TakenOver,
         _ => no_space_or_folder(doing, folder, source),
     })
 }
 
-/// The reason of a failure that may pass: no disk space, where there is none once the files of the call are gone. The next call
-/// then waits for space, so that no agent that fills the disk is called again and again.
+/// Replaces an error that may pass by `NoSpace`, if there is no disk space even without the files of the call. The next call then waits for
+/// space: an agent that fills the disk is not called again and again.
 fn for_want_of_space(error: Error, sessions: &Path) -> Error {
     match (error.class(), space::require(sessions)) {
         (Class::Retry { .. }, Err(source)) if space::is_full(&source) => {
@@ -438,7 +438,7 @@ fn no_space_or_folder(doing: &'static str, folder: &Path, source: io::Error) -> 
     }
 }
 
-/// The transcript has what was heard, if there is a place in it to go on from.
+/// Returns the prompt. A resumed session is sent only the unheard part, because its transcript has the rest.
 fn prompt(request: &Request) -> Option<String> {
     let resumed = request.conversation.as_ref().filter(|conversation| conversation.head.is_some());
     match resumed.and_then(|conversation| conversation.unheard.clone()) {
@@ -447,7 +447,7 @@ fn prompt(request: &Request) -> Option<String> {
     }
 }
 
-/// The one that the session began on. The first, for a new session, and where that one is not configured any more.
+/// Returns the credential that the session began on. For a new session, and if that one is not configured any more, returns the first one.
 fn credential<'a>(all: &'a [Credential], login: Option<&String>) -> Result<&'a Credential, Error> {
     let own = all.iter().find(|credential| Some(&credential.name) == login);
     own.or(all.first()).ok_or(Error::NoCredential)
@@ -462,7 +462,7 @@ fn flags(
 ) -> Vec<Flag> {
     let mut flags: Vec<Flag> =
         heard.missing_servers.iter().cloned().map(Flag::ServerMissing).collect();
-    // Measured: a name that the CLI does not know is passed over.
+    // Measured: the CLI ignores the name of a tool that it does not know.
     let missing = grants.built_in.iter().filter(|tool| !heard.tools.contains(tool));
     flags.extend(missing.cloned().map(Flag::ToolMissing));
     flags.extend(

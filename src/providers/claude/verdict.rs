@@ -1,8 +1,8 @@
-//! Whether what was heard is an answer, and if not, what it is instead.
+//! Judges the output of a turn: it is an answer or an error.
 //!
-//! Neither the exit code nor the subtype of the result decides: `success` with `is_error` is how failures of the API look,
-//! and code 0 is how output looks that was cut off. A result that says no error is an answer however the process ended
-//! after it; whether it was stored is looked up in the transcript by the caller.
+//! Neither the exit code nor the subtype of the result decides. Failures of the API come as `success` with `is_error`, and output that was
+//! cut off comes with code 0. A result without an error is an answer, however the process ended after it. The caller then checks in the
+//! transcript that it was stored.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::providers::stream_json::TurnResult;
 
-/// What a verdict needs to know besides what was heard.
+/// Facts that a verdict needs besides the output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Case<'a> {
     pub session: Uuid,
@@ -29,15 +29,15 @@ pub(super) struct Case<'a> {
     pub now: DateTime<Utc>,
 }
 
-/// Measured: what ends the CLI where it gets no more memory.
+/// Measured: SIGTRAP and SIGABRT end the CLI when it gets no more memory.
 const SIGTRAP: i32 = 5;
 const SIGABRT: i32 = 6;
 const SIGXFSZ: i32 = 25;
-/// More of the CLI's own words than this helps nobody.
+/// Maximum length of the CLI's own message in an error.
 const MAX_MESSAGE_CHARS: usize = 500;
-/// A reset that is further away is none of a rate limit.
+/// Maximum pause of a rate limit. A reset that is further away is not believed.
 const MAX_PAUSE: Duration = Duration::from_secs(8 * 24 * 3600);
-/// A reset that is over already would be asked about without an end.
+/// Minimum pause: a reset in the past would lead to calls without end.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
 
 impl Case<'_> {
@@ -49,9 +49,9 @@ impl Case<'_> {
     ) -> Result<&'h TurnResult, Error> {
         match (ended, &heard.result) {
             (Ended::Cancelled, _) => Err(Error::Cancelled),
-            // Before or after its result: what floods its reader is not to be trusted.
+            // Before or after its result: output beyond the limits is not trusted.
             (Ended::TooMuch(too_much), _) => Err(Error::TooMuch(too_much)),
-            // The ladder that follows a watchdog makes the CLI say a result, of a turn that was cut off.
+            // The steps that follow a timeout make the CLI print a result, of a turn that was cut off.
             (Ended::Unserved, _) => {
                 let server = heard.lacks(self.required_servers).unwrap_or_default().to_owned();
                 Err(Error::Unserved { server })
@@ -81,7 +81,7 @@ impl Case<'_> {
         if !has_value && heard.answer.text().trim().is_empty() {
             return Err(Error::Empty);
         }
-        // Measured: a stream that ends between two blocks is success, and costs nothing; only the reason to stop is missing.
+        // Measured: a stream that ends between two blocks is reported as success, without a cost. Only the stop reason is missing.
         if result.stop_reason.is_none() {
             return Err(Error::BrokenOff);
         }
@@ -108,7 +108,7 @@ impl Case<'_> {
         self.by_word(word, result.api_error_status, message, heard)
     }
 
-    /// The CLI's word goes before the status: it is there when the status is not, and says more.
+    /// Chooses the error. The CLI's code comes before the status: it exists when the status does not, and says more.
     fn by_word(&self, word: &str, status: Option<u64>, message: String, heard: &Heard) -> Error {
         let credential = self.credential.to_owned();
         match (word, status) {
@@ -120,11 +120,11 @@ impl Case<'_> {
                 Error::RateLimited { credential, after: self.pause(heard), message }
             }
             (_, Some(503 | 529)) => Error::Overloaded { message },
-            // Measured: of status 529 the CLI gives the words and no status.
+            // Measured: for status 529 the CLI gives the text and no status.
             (_, None) if message.contains("529 Overloaded") => Error::Overloaded { message },
             ("model_not_found", _) | (_, Some(404)) => Error::ModelMissing { message },
             ("max_output_tokens", _) => Error::NoRoom { message },
-            // The whole request: a successor sends less.
+            // The whole request is too large: a successor session sends less.
             (_, Some(413)) => Error::Overflow { message },
             ("invalid_request", _) | (_, Some(400 | 422)) => {
                 Error::Invalid { message, has_history: self.has_history }
@@ -133,7 +133,7 @@ impl Case<'_> {
         }
     }
 
-    /// Until the time that the provider named, if it is one.
+    /// Returns the pause until the time that the provider named, if that is plausible.
     fn pause(&self, heard: &Heard) -> Duration {
         let at = heard.rate_limit_resets_at.and_then(|at| i64::try_from(at).ok());
         let at = at.and_then(|at| DateTime::from_timestamp(at, 0));
@@ -166,8 +166,8 @@ impl Case<'_> {
             }
             _ => {}
         }
-        // Measured: faults of the command line are said on standard error and nowhere else, with code 1. Anything else that
-        // ends so early may work the next time.
+        // Measured: errors of the command line are on standard error only, with code 1. Anything else that ends so early may work the next
+        // time.
         let is_usage = heard.n_lines == 0 && exit == Some(Exit::Code(1)) && says_usage(&stderr);
         match is_usage {
             true if stderr.contains("root/sudo") => Error::Root { message },
@@ -178,7 +178,7 @@ impl Case<'_> {
 }
 
 fn says_usage(stderr: &str) -> bool {
-    // Another process of this session: it may be gone the next time.
+    // Another process uses the session: it may be gone the next time.
     let is_busy = stderr.contains("already in use");
     let mut lines = stderr.lines();
     !is_busy

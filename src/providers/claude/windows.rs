@@ -1,15 +1,15 @@
-//! How large the windows of models are.
+//! Context windows of models.
 
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
 };
 
-/// What the CLI calls a model with a window of a million.
+/// Suffix of the CLI's names for models with a window of a million.
 const LONG: &str = "[1m]";
 const LONG_TOKENS: u32 = 1_000_000;
 
-/// What models have said of themselves, and what to plan with until they have.
+/// Windows that models have reported, and the configured one for the others.
 #[derive(Debug)]
 pub(super) struct Windows {
     configured_tokens: u32,

@@ -1,11 +1,11 @@
-//! Stops asking a host that does not answer, and finds out with one call when it does again.
+//! Circuit breaker: stops calls to a host that does not answer, and probes it later with one call.
 //!
-//! Closed until some failures in a row, then open for a while, then one call probes. Whoever is not let through is
-//! told how long to wait. Time comes in by parameter.
+//! It is closed until some failures in a row, then open for a while, then one call probes. Refused callers are told how long to wait. Time
+//! comes in by parameter.
 //!
-//! Race: a probe may be cancelled and so end without a verdict. Its permit then gives the probe to the next
-//! caller, instead of leaving the breaker waiting for ever. Calls that began before the breaker opened may end after
-//! it; their successes close it (the host does answer), their failures do not prolong it.
+//! Races: a probe that is cancelled ends without a verdict. Its permit then gives the probe to the next caller, so that the breaker does
+//! not wait forever. Calls that began before the breaker opened may end after it. Their successes close it, because the host does answer.
+//! Their failures do not prolong it.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -21,7 +21,7 @@ pub(super) struct Breaker {
     open_for: Duration,
 }
 
-/// Leave to make one call. Give it a verdict, or drop it if there is none.
+/// Permission for one call. Report its success or failure, or drop it if there is neither.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Permit<'a> {
@@ -35,7 +35,7 @@ enum State {
     Open { until: Instant, probing: bool },
 }
 
-/// How long to wait for the verdict of somebody else's probe.
+/// Time to wait for the verdict of another caller's probe.
 const PROBE_WAIT: Duration = Duration::from_secs(2);
 
 impl Breaker {
@@ -43,7 +43,7 @@ impl Breaker {
         Self { state: Mutex::new(State::Closed { n_failures: 0 }), n_failures_to_open, open_for }
     }
 
-    /// Leave for a call, or how long to wait before asking again.
+    /// Returns a permit, or the time to wait before asking again.
     pub(super) fn admit(&self, now: Instant) -> Result<Permit<'_>, Duration> {
         let mut state = self.state();
         let probe = match &mut *state {

@@ -10,11 +10,11 @@ use crate::providers::Problem;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The one place that says where calls go.
+    /// Base URL of the server. Nothing else decides where calls go.
     pub base_url: String,
-    /// Window of every model that `models` does not name.
+    /// Window in tokens of every model that `models` does not name.
     pub num_ctx: u32,
-    /// -1: for ever.
+    /// Seconds that the server keeps a model loaded after a call; -1: forever.
     pub keep_alive_secs: i64,
     pub connect_timeout_secs: u64,
     pub first_byte_timeout_secs: u64,
@@ -26,7 +26,7 @@ pub struct Config {
     pub models: Vec<ModelConfig>,
 }
 
-/// What is fixed for one model.
+/// Settings of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
@@ -34,7 +34,7 @@ pub struct ModelConfig {
     pub num_ctx: u32,
 }
 
-/// Below it not even a short system prompt and a short answer fit.
+/// Minimum window: below it not even a short system prompt and a short answer fit.
 const LEAST_NUM_CTX: u64 = 512;
 
 impl Config {
@@ -62,7 +62,7 @@ impl Config {
         problems
     }
 
-    /// The window of a model before its own limit is known.
+    /// Returns the configured window of a model, before its own limit is known.
     pub fn num_ctx_of(&self, model: &str) -> u32 {
         let wanted = full_name(model);
         let configured = self.models.iter().find(|model| full_name(&model.name) == wanted);
@@ -77,7 +77,7 @@ impl Config {
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(wrong("is not an address of HTTP"));
         }
-        // They would be seen wherever the address is printed.
+        // They would be visible in every message with the address.
         if !url.username().is_empty() || url.password().is_some() {
             return Err(wrong("holds a user name or a password"));
         }
@@ -111,7 +111,7 @@ impl Config {
         Duration::from_secs(self.breaker_open_secs)
     }
 
-    /// For questions that no model has to be loaded for.
+    /// Returns the timeout of requests that need no loaded model.
     pub(super) fn request_timeout(&self) -> Duration {
         self.connect_timeout() + self.idle_timeout()
     }
@@ -133,7 +133,7 @@ impl Config {
     }
 }
 
-/// The server's own name for a model: without a tag it means `latest`.
+/// Returns the server's own name for a model: without a tag it means `latest`.
 pub(super) fn full_name(model: &str) -> String {
     let last = model.rsplit('/').next().unwrap_or_default();
     match last.contains(':') {

@@ -1,10 +1,10 @@
-//! Vectors of texts, by `/api/embed`.
+//! Embeddings of texts, by `/api/embed`.
 //!
-//! A search waits for the vector of its question, so that has a limit of its own, and a host that keeps not meeting it is not asked for a
-//! while. Whoever makes vectors of what is kept has the time that a model takes to be loaded.
+//! A search waits for the embedding of its question. So that call has its own timeout, and a host that keeps missing it is not asked for a
+//! while. The job that embeds stored texts has the time that loading a model takes.
 //!
-//! A server stops loading a model when whoever asked for it hangs up. So a question that was not waited for leaves a call behind it
-//! that has this time ([`Embedder::load`]), one at once: otherwise questions alone would never get a model loaded.
+//! A server stops loading a model when the caller hangs up. So a question that timed out leaves a call behind that has this time
+//! ([`Embedder::load`]), one at once. Otherwise questions alone would never get a model loaded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::{breaker::Breaker, config::Config, error::Error, http::Http};
 use crate::providers::patience::Patience;
 
-/// A model that says what texts mean.
+/// Client of an embedding model.
 #[derive(Debug)]
 pub struct Embedder {
     http: Http,
@@ -27,7 +27,7 @@ pub struct Embedder {
     keep_alive_secs: i64,
     question_timeout: Duration,
     texts_timeout: Duration,
-    /// One call at once that has the model loaded.
+    /// Limits the calls that load the model to one at once.
     loading: Arc<Semaphore>,
 }
 
@@ -35,7 +35,7 @@ pub struct Embedder {
 struct Body<'a> {
     model: &'a str,
     input: &'a [&'a str],
-    /// On: the beginning of a text says what it is about, and its words are found all the same.
+    /// On: the beginning of a text tells its subject, and full-text search finds the rest.
     truncate: bool,
     keep_alive: i64,
 }
@@ -47,11 +47,11 @@ struct Answer {
 
 /// A text that no model refuses.
 const HARMLESS: &str = "harbour";
-/// The longest vector that pgvector takes.
+/// Maximum dimensions of a vector in pgvector.
 const MAX_DIMENSIONS: usize = 16_000;
 
 impl Embedder {
-    /// Connects to nothing yet.
+    /// Builds the client. No connection is opened yet.
     pub fn new(config: &Config, model: &str, question_timeout: Duration) -> Result<Self, Error> {
         Ok(Self {
             http: Http::new(config)?,
@@ -68,7 +68,7 @@ impl Embedder {
         &self.model
     }
 
-    /// The vector of a question, soon or not at all.
+    /// Returns the embedding of a question, within `question_timeout`.
     pub async fn of_question(self: &Arc<Self>, question: &str) -> Result<Vec<f32>, Error> {
         let permit = self.breaker.admit(Instant::now());
         let permit = permit.map_err(|wait| self.http.breaker_open(wait))?;
@@ -86,7 +86,7 @@ impl Embedder {
         Ok(result?.swap_remove(0))
     }
 
-    /// The vectors of texts, in their order and of one length.
+    /// Returns the embeddings of texts, in their order and with equal dimensions.
     pub async fn of_texts(
         &self,
         texts: &[&str],
@@ -95,12 +95,12 @@ impl Embedder {
         self.ask(texts, cancel).await
     }
 
-    /// Whether the server makes vectors with this model at all, whatever it says of some text.
+    /// Embeds a harmless text, to tell whether the server can embed with this model at all.
     pub async fn probe(&self, cancel: &CancellationToken) -> Result<Vec<f32>, Error> {
         Ok(self.ask(&[HARMLESS], cancel).await?.swap_remove(0))
     }
 
-    /// Has the model loaded for the questions that come, behind the back of this one. It ends with the process.
+    /// Loads the model in the background, for later questions. It ends with the process.
     fn load(self: &Arc<Self>) {
         let Ok(only_one) = Arc::clone(&self.loading).try_acquire_owned() else { return };
         let embedder = Arc::clone(self);
@@ -134,7 +134,7 @@ impl Embedder {
     }
 }
 
-/// What nothing could be compared with must not be kept.
+/// Returns the fault of vectors that could not be compared, and so must not be stored.
 fn wrong_with(vectors: &[Vec<f32>], n_texts: usize) -> Option<&'static str> {
     let length = vectors.first().map_or(0, Vec::len);
     let is_vector = |vector: &Vec<f32>| {

@@ -1,10 +1,10 @@
-//! What can go wrong with Ollama, and what each of it calls for.
+//! Errors of Ollama, and their classes.
 
 use std::{fmt, time::Duration};
 
 use crate::providers::{self, Class, Rebuild, Scope, Usage, lines::TooMuch};
 
-/// Messages name the host or the model and what to do about it; they never hold any of the conversation.
+/// Error of a call. Messages name the host or the model and the remedy; they never contain any of the conversation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("could not set up HTTP for ollama.base_url: {0}")]
@@ -32,7 +32,7 @@ pub enum Error {
     TooLong { after: Duration },
     #[error("nobody said within {} ms what a question means; raise memory.embeddings_timeout_ms, or keep the model loaded", after.as_millis())]
     NoMeaning { after: Duration },
-    /// `after`: as long as the server asks for; zero where it does not say.
+    /// `after` is the pause that the server asks for; zero if it does not say.
     #[error("{host} has too many calls waiting: {message}")]
     Busy { host: String, after: Duration, message: String },
     #[error("{host} does not have the model {model}; run `ollama pull {model}` there")]
@@ -88,7 +88,7 @@ pub enum Error {
     Unwritable(#[source] serde_json::Error),
 }
 
-/// What was going on.
+/// Activity during which a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
     AskingForModel,
@@ -163,7 +163,7 @@ impl Error {
         }
     }
 
-    /// Whether it says that the host is out of reach, and not merely that it did not like this call.
+    /// Returns true if the host is out of reach, and did not just refuse this call.
     pub(super) fn is_of_transport(&self) -> bool {
         matches!(
             self,
@@ -174,7 +174,7 @@ impl Error {
         )
     }
 
-    /// Whether it can come up without a word from the host, so that it neither accuses nor acquits it.
+    /// Returns true if the error can occur without an answer from the host, so that it says nothing about the host.
     pub(super) fn is_silent_about_host(&self) -> bool {
         matches!(
             self,

@@ -1,8 +1,10 @@
-//! A transcript as the messages of `/api/chat`.
+//! Converts a transcript to the messages of `/api/chat`.
 //!
-//! What is sent always keeps three rules, whatever the transcript looks like, because a server or a template that
-//! is shown a breach of one refuses the conversation for ever: one system message, and it leads; user and
-//! assistant never follow themselves; a call and its results stand together, each call with exactly one result.
+//! The messages always keep three rules, because a server or template refuses a conversation for good if it breaks one:
+//! - There is one system message, and it comes first.
+//! - A user or assistant message never follows one of the same role.
+//! - A call and its results stand together, and each call has exactly one result.
+//!
 //! The transcript itself is left as it is.
 
 use std::{borrow::Cow, sync::Arc};
@@ -37,7 +39,7 @@ struct WireFunction<'a> {
     arguments: Cow<'a, Value>,
 }
 
-/// Stands where a result would be, if a call was cut off.
+/// Text in place of a result, if the call was cut off.
 const NO_RESULT: &str =
     "No result was recorded: the call was interrupted and may or may not have taken effect.";
 
@@ -54,7 +56,7 @@ pub(super) fn messages<'a>(
     let mut n_orphans = 0_usize;
     for (at, message) in rest.iter().enumerate() {
         match message.role {
-            // A second system message would be dropped or refused by most templates.
+            // Most templates would drop or refuse a second system message.
             Role::User | Role::Notice | Role::Posts | Role::System => {
                 append(&mut sent, "user", &message.text);
             }
@@ -72,7 +74,7 @@ pub(super) fn messages<'a>(
     sent
 }
 
-/// Adds to the last message where it has the same role, else begins one. Nothing to say begins none.
+/// Adds to the last message if it has the same role, else begins one. Empty text is left out.
 fn append<'a>(sent: &mut Vec<WireMessage<'a>>, role: &'static str, text: &'a str) {
     if text.is_empty() {
         return;
@@ -93,7 +95,7 @@ fn append<'a>(sent: &mut Vec<WireMessage<'a>>, role: &'static str, text: &'a str
     }
 }
 
-/// An assistant's calls, with the results right behind them in the order of the calls.
+/// Adds an assistant's calls, and after them their results in the order of the calls.
 fn append_group<'a>(
     sent: &mut Vec<WireMessage<'a>>,
     message: &'a Message,
@@ -123,7 +125,7 @@ fn append_group<'a>(
     }
 }
 
-/// What may hold the results of the message at `at`: everything up to the assistant's next words.
+/// Returns the messages that may hold the results of the message at `at`: all up to the assistant's next one.
 fn round_after(transcript: &[Arc<Message>], at: usize) -> &[Arc<Message>] {
     let after = &transcript[at + 1..];
     let end = after.iter().position(|message| message.role == Role::Assistant);
@@ -142,7 +144,7 @@ fn answers(result: &Message, call: &ToolCall) -> bool {
 fn wire_call((index, call): (usize, &ToolCall)) -> WireCall<'_> {
     let arguments = match &call.arguments {
         object @ Value::Object(_) => Cow::Borrowed(object),
-        // The server reads nothing but an object.
+        // The server accepts only an object.
         Value::Null => Cow::Owned(serde_json::json!({})),
         other => Cow::Owned(serde_json::json!({ "value": other })),
     };

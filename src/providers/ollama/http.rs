@@ -1,4 +1,4 @@
-//! The HTTP of it: one client per server, every wait bounded, every refusal read and judged.
+//! HTTP client of one server: every wait is bounded, every refusal is read and judged.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use crate::{
 pub(super) struct Http {
     client: Client,
     base_url: Url,
-    /// How errors name the server.
+    /// Name of the server in errors.
     host: String,
     first_byte_timeout: Duration,
     idle_timeout: Duration,
 }
 
-/// Something to wait for, and until when.
+/// Step of a call, with its time limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     doing: Doing,
@@ -35,9 +35,9 @@ pub(super) struct Step {
     until: Instant,
 }
 
-/// How much of an error's body is read.
+/// Bytes that are read of an error's body.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
-/// `/api/show` repeats licence and template of the model. Vectors of a batch of texts fit, too.
+/// Bytes that are read of other answers: `/api/show` repeats licence and template of the model. Vectors of a batch of texts fit, too.
 const MAX_FACTS_BYTES: usize = 8 << 20;
 /// Pooled connections are closed before a proxy in between forgets them.
 const POOL_IDLE: Duration = Duration::from_secs(30);
@@ -63,7 +63,7 @@ impl Http {
         Error::BreakerOpen { host: self.host.clone(), after }
     }
 
-    /// Sends a conversation; comes back when the server has accepted it.
+    /// Sends a conversation, and returns when the server has accepted it.
     pub(super) async fn chat(
         &self,
         plan: &Plan<'_>,
@@ -75,7 +75,7 @@ impl Http {
         self.send(self.post("api/chat", body)?, call, step, patience).await
     }
 
-    /// The next bytes of an answer; `None` at its end.
+    /// Returns the next bytes of an answer; `None` at its end.
     pub(super) async fn chunk(
         &self,
         response: &mut Response,
@@ -100,7 +100,7 @@ impl Http {
         self.fetch(request, call, step, patience).await
     }
 
-    /// Vectors of texts. The model may have to be loaded first, and nothing is sent before all of them are made.
+    /// Requests embeddings of texts. The model may have to be loaded first, and the server answers when all of them are made.
     pub(super) async fn embed<T: DeserializeOwned>(
         &self,
         model: &str,
@@ -150,7 +150,7 @@ impl Http {
         let retry_after = outbound::retry_after(response.headers());
         let status = response.status().as_u16();
         let body = self.body(&mut response, MAX_REFUSAL_BYTES, patience).await;
-        // The status alone says enough where the explanation does not arrive; a cancellation goes on as one.
+        // The status alone is enough if the explanation does not arrive. A cancellation stays one.
         let body = match body {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             body => body.unwrap_or_default(),
@@ -159,7 +159,7 @@ impl Http {
         Err(refusal::judge(&refusal, call))
     }
 
-    /// A whole body, cut at `max_bytes`.
+    /// Reads a whole body, cut at `max_bytes`.
     async fn body(
         &self,
         response: &mut Response,
@@ -206,7 +206,7 @@ impl Http {
     }
 
     fn broken(&self, doing: Doing, source: reqwest::Error) -> Error {
-        // The address is in the message already, in the short form.
+        // The message has the address already, in the short form.
         let source = source.without_url();
         let host = self.host.clone();
         match source.is_connect() {

@@ -1,12 +1,11 @@
 //! Ollama over HTTP: the whole conversation in every request, the answer as a stream of JSON lines.
 //!
-//! The server is forgiving where a durable conversation must not be: it cuts a prompt that is too long and answers
-//! the rest with status 200, reports errors inside of a stream that began well, and may end a stream without a last
-//! line. So nothing counts as an answer here unless the line with `done` came, and unless the server counted
-//! about as many prompt tokens as the caller sent.
+//! The server is more forgiving than a durable conversation allows. It cuts a prompt that is too long and answers the rest with status 200.
+//! It reports errors inside of a stream that began well, and may end a stream without a last line. So an answer counts only if the line
+//! with `done` came, and if the server counted about as many prompt tokens as the caller sent.
 //!
-//! `num_ctx` and `shift` are options of loading: two callers that differ make the server load the model again and
-//! again. Both are therefore fixed per model by the configuration, whatever a request says.
+//! `num_ctx` and `shift` are options of loading: two callers that differ make the server load the model again and again. So the
+//! configuration fixes both per model, regardless of the request.
 
 mod breaker;
 mod config;
@@ -44,7 +43,7 @@ use super::{
     patience::Patience,
 };
 
-/// How long to wait for the server's word on a model's window. The configured one is good enough to plan with.
+/// Timeout of the question for a model's window. The configured one is good enough to plan with.
 const WINDOW_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One Ollama server.
@@ -56,17 +55,17 @@ pub struct Ollama {
     models: Models,
 }
 
-/// What a diagnosis has to know of a model.
+/// Facts about a model that a diagnosis needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelSummary {
-    /// Of calls to it: as configured, capped at what the model was trained with.
+    /// Window of calls to it: as configured, capped at the window that the model was trained with.
     pub window_tokens: u32,
-    /// The server says so. One that does not say what its models can do is taken to have them.
+    /// True if the server says so. If it does not list capabilities, the model is assumed to have tools.
     pub has_no_tools: bool,
 }
 
 impl Ollama {
-    /// Connects to nothing yet.
+    /// Builds the provider. No connection is opened yet.
     pub fn new(config: Config) -> Result<Self, Error> {
         Ok(Self {
             http: Http::new(&config)?,
@@ -76,7 +75,7 @@ impl Ollama {
         })
     }
 
-    /// The window that calls to this model get: as configured, capped at what the model was trained with.
+    /// Returns the window of calls to this model: as configured, capped at the window that the model was trained with.
     pub async fn ask_window_tokens(
         &self,
         model: &str,
@@ -87,7 +86,7 @@ impl Ollama {
         Ok(facts.window_tokens(self.config.num_ctx_of(model)))
     }
 
-    /// What the server says of a model.
+    /// Returns the server's facts about a model.
     pub async fn model(
         &self,
         model: &str,
@@ -99,7 +98,7 @@ impl Ollama {
         Ok(ModelSummary { window_tokens, has_no_tools: facts.has_no_tools })
     }
 
-    /// The server's version, as it says it.
+    /// Returns the server's version, as the server spells it.
     pub async fn version(&self, cancel: &CancellationToken) -> Result<String, Error> {
         let patience = Patience::starting_now(self.config.request_timeout(), cancel);
         let version = self.models.version(&self.http, &patience).await?;
@@ -161,7 +160,7 @@ impl Ollama {
         let timeouts = &plan.request.timeouts;
         let first_byte = timeouts.first_byte.unwrap_or(self.config.first_byte_timeout());
         let idle = timeouts.idle.unwrap_or(self.config.idle_timeout());
-        // The head may come long before the body: one step lasts until the first byte of the answer itself.
+        // The HTTP head may come long before the body: one step lasts until the first byte of the answer itself.
         let mut step = Step::begin(Doing::WaitingForAnswer, first_byte);
         let mut response = self.http.chat(plan, body, step, patience).await?;
         let mut lines = Lines::within(limits::of_answer(plan.request.reserve_tokens));
@@ -205,7 +204,7 @@ impl Provider for Ollama {
         cancel: &'a CancellationToken,
     ) -> Pending<'a, u32> {
         Box::pin(async move {
-            // A server that is away says so again when it is called, and then the task shows its words.
+            // A server that cannot be reached fails again when it is called, and then the task shows its error.
             match timeout(WINDOW_TIMEOUT, self.ask_window_tokens(model, cancel)).await {
                 Ok(Ok(window_tokens)) => window_tokens,
                 _ => self.config.num_ctx_of(model),

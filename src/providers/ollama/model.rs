@@ -1,4 +1,4 @@
-//! What the server says about its models and itself, asked once in a while.
+//! Facts about a server and its models, asked once in a while.
 
 use std::{
     collections::HashMap,
@@ -21,19 +21,19 @@ pub(super) struct Models {
     version: Mutex<Option<Asked<Version>>>,
 }
 
-/// What matters of one model.
+/// Facts about one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Facts {
     trained_tokens: Option<u32>,
     pub(super) thinking: Thinking,
-    /// A server that does not say what its models can do is asked all the same: it refuses in words.
+    /// True if the server says so. A server that does not list capabilities is called all the same: it refuses in words.
     pub(super) has_no_tools: bool,
 }
 
-/// How a model wants to be told whether to think.
+/// Ways to tell a model whether to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thinking {
-    /// It cannot, and a server refuses to be asked.
+    /// The model cannot think, and a server refuses the option.
     Never,
     /// On or off, or by level.
     Switch,
@@ -41,7 +41,7 @@ pub(super) enum Thinking {
     Levels,
 }
 
-/// A release; `None` where it is not of the form that releases have.
+/// Version of a server; `release` is `None` if the text is not that of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Version {
     text: String,
@@ -69,11 +69,11 @@ struct VersionAnswer {
     version: String,
 }
 
-/// A model may be pulled anew, a server upgraded.
+/// Time after which facts are asked again: a model may be pulled anew, a server upgraded.
 const ASK_AGAIN: Duration = Duration::from_secs(600);
-/// More models than any server has loaded; a stream of invented names must not fill the memory.
+/// Maximum number of cached models, more than any server has loaded. A stream of invented names must not fill the memory.
 const MAX_MODELS: usize = 256;
-/// Since this release the count of prompt tokens includes those that came out of the cache.
+/// First release whose count of prompt tokens includes those that came out of the cache.
 const COUNTS_CACHED: (u32, u32) = (0, 30);
 
 impl Models {
@@ -98,7 +98,7 @@ impl Models {
         Ok(facts)
     }
 
-    /// Whether counts of prompt tokens can be held against an estimate.
+    /// Returns true if counts of prompt tokens can be compared with an estimate.
     pub(super) async fn counts_cached_tokens(
         &self,
         http: &Http,
@@ -108,7 +108,7 @@ impl Models {
             Ok(version) => Ok(version.counts_cached_tokens()),
             Err(error) if error.is_of_transport() => Err(error),
             Err(error @ (Error::Cancelled | Error::TooLong { .. })) => Err(error),
-            // A proxy may let nothing but the calls themselves through.
+            // A proxy may let only the calls themselves through.
             Err(_) => Ok(true),
         }
     }
@@ -129,7 +129,7 @@ impl Models {
 }
 
 impl Facts {
-    /// The window of a call: what is configured, as far as the model was trained for it.
+    /// Returns the window of a call: the configured one, capped at the one that the model was trained with.
     pub(super) fn window_tokens(self, configured: u32) -> u32 {
         self.trained_tokens.map_or(configured, |trained| trained.min(configured))
     }
@@ -154,7 +154,7 @@ impl Facts {
 }
 
 impl Version {
-    /// A server that does not tell is taken for new: the guard against silent truncation would be lost otherwise.
+    /// Returns true if counts include cached tokens. An unknown version is taken for new: otherwise silent truncation would go unnoticed.
     fn counts_cached_tokens(&self) -> bool {
         self.release.is_none_or(|release| release >= COUNTS_CACHED)
     }
@@ -164,7 +164,7 @@ impl From<String> for Version {
     fn from(text: String) -> Self {
         let mut numbers = text.split(['.', '-', '+']).map(str::parse);
         let release = match (numbers.next(), numbers.next()) {
-            // Builds out of a source tree call themselves 0.0.0.
+            // Builds from a source tree have the version 0.0.0.
             (Some(Ok(0)), Some(Ok(0))) => None,
             (Some(Ok(major)), Some(Ok(minor))) => Some((major, minor)),
             _ => None,

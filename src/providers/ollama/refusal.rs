@@ -1,4 +1,4 @@
-//! What a status that is not 2xx means, and what an error line inside of a stream means.
+//! Maps statuses other than 2xx, and error lines inside of a stream, to errors.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::error::Error;
 
-/// An answer that is none.
+/// An HTTP answer that refuses a call.
 #[derive(Debug)]
 pub(super) struct Refusal<'a> {
     pub(super) host: &'a str,
@@ -15,18 +15,17 @@ pub(super) struct Refusal<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// What was refused.
+/// The call that was refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Call<'a> {
     pub(super) model: &'a str,
     pub(super) num_ctx: u32,
 }
 
-/// How much of a server's words goes into an error.
+/// Maximum length of a server's message in an error.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// How the engines under Ollama say that a prompt is too long. Some say it with status 400, some with 500, some
-/// inside of a stream.
+/// Phrases of the engines under Ollama for a prompt that is too long. Some come with status 400, some with 500, some inside of a stream.
 const OVERFLOWS: [&str; 4] = [
     "longer than the context length",
     "exceeds the context length",
@@ -34,7 +33,7 @@ const OVERFLOWS: [&str; 4] = [
     "exceed_context_size",
 ];
 
-/// How a server says that a model's template has no place for tools.
+/// Phrase of a server for a model whose template has no place for tools.
 const NO_TOOLS: &str = "does not support tools";
 
 pub(super) fn judge(refusal: &Refusal<'_>, call: Call<'_>) -> Error {
@@ -56,7 +55,7 @@ pub(super) fn judge(refusal: &Refusal<'_>, call: Call<'_>) -> Error {
         }
         404 | 405 => Error::NotOllama { host, status },
         429 | 503 => Error::Busy { host, after: refusal.retry_after.unwrap_or_default(), message },
-        // A proxy's 408 and 499 speak of time, not of the call.
+        // A proxy's 408 and 499 are about time, not about the call.
         400..=499 if !matches!(status, 408 | 499) => Error::Refused { status, message },
         _ => Error::Failed { status, message },
     }
@@ -70,7 +69,7 @@ pub(super) fn judge_line(error: &Value, num_ctx: u32) -> Error {
     }
 }
 
-/// The server's own words, and whether they came as Ollama sends them.
+/// Returns the server's message, and true if it has Ollama's format.
 fn message(body: &[u8]) -> (String, bool) {
     let json: Option<Value> = serde_json::from_slice(body).ok();
     match json.as_ref().and_then(|json| json.get("error")) {
@@ -79,7 +78,7 @@ fn message(body: &[u8]) -> (String, bool) {
     }
 }
 
-/// An engine's error may come as text, as an object, or as an object inside of a text.
+/// Returns the text of an error, which an engine sends as text, as an object, or as an object inside of a text.
 fn words(error: &Value) -> String {
     match error {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
@@ -103,7 +102,7 @@ fn is_overflow(message: &str) -> bool {
     OVERFLOWS.iter().any(|words| message.contains(words))
 }
 
-/// One line that cannot break a log or a terminal.
+/// Returns one line that cannot break a log or a terminal.
 fn excerpt(text: &str) -> String {
     let line: String = text.split(|c: char| c.is_whitespace() || c.is_control()).fold(
         String::new(),

@@ -1,4 +1,4 @@
-//! Puts the lines of a stream together to a reply, without any IO.
+//! Assembles the lines of a stream into a reply, without any IO.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{error::Error, refusal, thinking::ThinkTags, verdict::Plan};
 use crate::transcript::ToolCall;
 
-/// What has come so far.
+/// The reply so far.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     pub(super) text: String,
@@ -18,7 +18,7 @@ pub(super) struct Reply {
     tags: ThinkTags,
 }
 
-/// What one line added, for those who watch.
+/// Addition of one line, for people who watch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Delta {
     pub(super) text: String,
@@ -26,7 +26,7 @@ pub(super) struct Delta {
     pub(super) began_answering: bool,
 }
 
-/// What the last line says. Numbers that are none are unknown.
+/// Content of the last line. Invalid numbers are unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) reason: String,
@@ -38,7 +38,7 @@ pub(super) struct End {
     pub(super) answer: Option<Duration>,
 }
 
-/// Numbers are read as any JSON, because a server that counts wrongly must not cost the answer.
+/// A line of the stream. Numbers are read as any JSON, because a server that counts wrongly must not cost the answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Line {
@@ -102,7 +102,7 @@ impl Reply {
         })
     }
 
-    /// The stream has ended. What is left may be a last line without its line end; half a line is not.
+    /// Ends the reply. The rest of the stream may be a last line without its line end, but not half a line.
     pub(super) fn end_of_stream(&mut self, rest: &[u8], plan: &Plan<'_>) -> Result<Delta, Error> {
         match self.accept(rest, plan) {
             Ok(last) if self.is_done() => Ok(last),
@@ -121,7 +121,7 @@ impl Reply {
         self.text.push_str(&split.text);
         for call in message.tool_calls.iter().flatten() {
             let id = call.id.clone().filter(|id| !id.is_empty());
-            // Older servers name no calls; a result has to name the one that it answers.
+            // Older servers give calls no id, but a result has to name its call.
             let id = id.unwrap_or_else(|| format!("{turn}-{}", self.tool_calls.len()));
             self.tool_calls.push(ToolCall {
                 id,

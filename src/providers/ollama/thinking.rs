@@ -1,17 +1,17 @@
-//! Takes `<think>…</think>` out of an answer while it streams, without any IO.
+//! Removes `<think>…</think>` from an answer while it streams, without any IO.
 //!
-//! Newer servers send thinking in a field of its own. Older ones, and models whose template has no parser, put it
-//! in front of the answer between tags. Only there: a tag in the middle of an answer is something the model wrote about.
+//! Newer servers send thinking in a field of its own. Older ones, and models whose template has no parser, put it between tags in front of
+//! the answer. Only that place counts: a tag in the middle of an answer is part of its text.
 
 /// A stream of content that may begin with thinking.
 #[derive(Debug, Default)]
 pub(super) struct ThinkTags {
     state: State,
-    /// Content whose meaning the next delta decides: the beginning of a tag, or space around one.
+    /// Content that the next delta decides on: the beginning of a tag, or space around one.
     held: String,
 }
 
-/// What one delta turned out to be.
+/// Thinking and text of one delta.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Split {
     pub(super) thinking: String,
@@ -43,7 +43,7 @@ impl ThinkTags {
         split
     }
 
-    /// What is still held when the stream ends.
+    /// Returns the content that is still held when the stream ends.
     pub(super) fn finish(&mut self) -> Split {
         let held = std::mem::take(&mut self.held);
         match self.state {
@@ -53,7 +53,7 @@ impl ThinkTags {
         }
     }
 
-    /// Moves on by one state, if what is held decides it.
+    /// Moves on by one state, if the held content decides it.
     fn step(&mut self, split: &mut Split) -> bool {
         match self.state {
             State::Beginning => self.step_at_beginning(),
@@ -97,7 +97,7 @@ impl ThinkTags {
     }
 }
 
-/// How many bytes at the end may turn out to be the beginning of a closing tag.
+/// Returns the number of bytes at the end that may be the beginning of a closing tag.
 fn begun_close(held: &str) -> usize {
     let longest = (CLOSE.len() - 1).min(held.len());
     (1..=longest).rev().find(|n| held.as_bytes().ends_with(&CLOSE.as_bytes()[..*n])).unwrap_or(0)

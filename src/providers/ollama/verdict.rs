@@ -1,4 +1,4 @@
-//! Whether a call can be made, and whether what came back is an answer to it.
+//! Checks before a call that it can be made, and after it that the reply is an answer.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use crate::{
     transcript::{Message, Role},
 };
 
-/// One call with what is known about its model and server.
+/// One call, with the facts about its model and server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan<'a> {
     pub(super) request: &'a Request,
     pub(super) num_ctx: u32,
-    /// Whether the server counts prompt tokens that it had in its cache. Older ones leave them out.
+    /// True if the server counts prompt tokens from its cache. Older ones leave them out.
     pub(super) counts_all: bool,
 }
 
-/// Below this part of the estimate a count is no error of estimation. A server that cuts a prompt keeps about
-/// half of its window.
+/// Percentage of the estimate below which a count is more than an error of estimation. A server that cuts a prompt keeps about half of its
+/// window.
 const LEAST_PERCENT: u64 = 60;
-/// Estimates of fewer tokens are off by templates alone, and fit into every server's window.
+/// Minimum estimate to compare with. Smaller ones are off by templates alone, and fit into every server's window.
 const LEAST_ESTIMATE: u32 = 1024;
 
 impl Plan<'_> {
     pub(super) fn check(&self) -> Result<(), Error> {
         let request = self.request;
-        // The server takes a call without words for a wish to load the model, and answers nothing.
+        // The server takes a call without text for a request to load the model, and answers nothing.
         if request.messages.iter().all(|message| message.text.trim().is_empty()) {
             return Err(Error::NothingToSend);
         }
@@ -82,7 +82,7 @@ impl Plan<'_> {
         })
     }
 
-    /// The server's counts as far as they can be true.
+    /// Returns the server's counts, except those that cannot be true.
     fn usage(&self, end: &End, has_text: bool) -> Usage {
         let fits = |tokens: &u64| *tokens <= u64::from(self.num_ctx);
         let prompt = end.prompt_tokens.filter(|n| *n > 0).filter(fits);
@@ -110,8 +110,8 @@ impl Plan<'_> {
         };
         match end.prompt_tokens {
             Some(counted) if counted > 0 && self.is_far_below_estimate(counted) => {
-                // An old server leaves out what it had in its cache, so there a low count says little, except
-                // where the prompt was so near to the window that it may have been cut.
+                // An old server does not count cached tokens, so a low count there says little. The exception is a prompt so near to the
+                // window that it may have been cut.
                 let near_window = u64::from(estimated) * 10 > u64::from(self.num_ctx) * 9;
                 match self.counts_all || near_window {
                     true => Err(Error::Truncated { counted, estimated, usage }),

@@ -18,9 +18,9 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     stream: bool,
-    /// Off, so that a prompt that is too long is refused and not cut.
+    /// Off, so that a prompt that is too long is refused instead of cut.
     truncate: bool,
-    /// Off, so that a full window ends the answer and does not push the beginning of the prompt out.
+    /// Off, so that a full window ends the answer instead of dropping the beginning of the prompt.
     shift: bool,
     keep_alive: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,7 @@ fn wire_tool(tool: &ToolSpec) -> WireTool<'_> {
     }
 }
 
-/// A model that cannot think is not told not to: the server refuses the key as such.
+/// Returns the value of `think`. A model that cannot think gets none: the server refuses the key as such.
 fn wire_think(think: Think, thinking: Thinking) -> Option<Value> {
     let level = |name: &str| Value::String(name.to_owned());
     match (thinking, think) {

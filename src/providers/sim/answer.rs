@@ -1,7 +1,7 @@
-//! What the simulation says in a turn: text about the task's own words, always the same for the same request.
+//! Answer of the simulation in a turn: text about the task's own words, always the same for the same request.
 //!
-//! It shows what a demo is about, which is not the prose: that the answer says what it is, follows on from the
-//! one before, and tells how much of the conversation it was shown.
+//! The prose does not matter in a demo. The answer shows that it is simulated, follows on from the one before, and tells how much of the
+//! conversation the model was shown.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::{
     transcript::{Message, Role},
 };
 
-/// Stands at the top of every answer.
+/// First line of every answer.
 const LABEL: &str = "(Simulated answer: no model was called.)";
 const LONGEST_HEADLINE_WORDS: usize = 16;
 const MAX_TOPICS: usize = 8;
-/// Of each post that it was shown, enough to tell which one it is.
+/// Words that are repeated of each post, enough to recognise it.
 const WORDS_OF_POST: usize = 5;
 
 const SENTENCES: [&str; 14] = [
@@ -35,7 +35,7 @@ const SENTENCES: [&str; 14] = [
     "The next part takes up {b} and leaves {a} as it is.",
 ];
 
-/// Words that say nothing about what a text is about.
+/// Words that tell nothing about the topic of a text.
 const COMMON: [&str; 26] = [
     "about", "after", "again", "before", "being", "could", "every", "first", "other", "please",
     "shall", "should", "their", "there", "these", "thing", "those", "three", "under", "until",
@@ -92,7 +92,7 @@ fn write_about(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> Strin
     )
 }
 
-/// Over everything that the model is shown. Of the standard hashes none promises to stay as it is.
+/// Hashes everything that the model is shown. The standard hashes do not promise to stay the same.
 fn digest(request: &Request) -> u64 {
     let mut digest = Digest(0xcbf2_9ce4_8422_2325);
     digest.add(&request.model);
@@ -131,7 +131,7 @@ impl Digest {
     }
 }
 
-/// What is asked: the last task element in the last user message, or the message itself behind what was fenced in before it.
+/// Returns the request in a prompt: its last task element, or else the whole prompt. Fenced elements before the request are cut off.
 fn asked(prompt: &str) -> String {
     let asked = task_element(prompt).unwrap_or_else(|| prompt.to_owned());
     let mut lines: Vec<&str> = asked.lines().map(str::trim).collect();
@@ -141,20 +141,20 @@ fn asked(prompt: &str) -> String {
     lines.join("\n")
 }
 
-/// The first line that says something besides directions.
+/// Returns the first line that has text besides directions.
 fn first_line(asked: &str) -> String {
     let first = asked.lines().map(without_directives).find(|line| !line.is_empty());
     first.unwrap_or_default()
 }
 
-/// What the simulation itself has posted is headed by its label.
+/// Returns the first words of a post. The simulation's own posts begin with its label, which is skipped.
 fn headline_of_post(text: &str) -> String {
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && *line != LABEL).unwrap_or_default();
     first.split_whitespace().take(WORDS_OF_POST).collect::<Vec<_>>().join(" ")
 }
 
-/// Foreign text is escaped in a prompt, so whatever looks like a tag is one.
+/// Returns the text of the last task element. Foreign text is escaped in a prompt, so everything that looks like a tag is one.
 fn task_element(text: &str) -> Option<String> {
     let (_, element) = text.rsplit_once("<task ")?;
     let (inside, _) = element.split_once('>')?.1.split_once("</task>")?;
@@ -180,14 +180,14 @@ fn headline(task: &str) -> String {
     }
 }
 
-/// The headline of the last answer in view, if it was one of the simulation's own.
+/// Returns the headline of the last answer in view, if the simulation wrote it.
 fn previous_headline(messages: &[Arc<Message>]) -> Option<&str> {
     let last = messages.iter().rfind(|message| message.role == Role::Assistant)?;
     let after_label = last.text.strip_prefix(LABEL)?;
     after_label.lines().find(|line| !line.is_empty())
 }
 
-/// Words that the task, or else the system prompt, is about.
+/// Returns words that the task, or else the system prompt, is about.
 fn topics(task: &str, system: &str) -> Vec<String> {
     let mut topics: Vec<String> = Vec::new();
     for word in task.split(|c: char| !c.is_alphabetic()).chain(system.split_whitespace()) {

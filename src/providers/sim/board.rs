@@ -1,11 +1,11 @@
-//! What the simulation makes of a board: which line of a task is meant for it, whom it hands lines on to, and what it was shown.
+//! Reads a board for the simulation: the line of a task that is meant for it, the lines to hand on, and the posts shown.
 //!
 //! ```text
-//! task    - `@ann` Part 1.      in code, so that it calls nobody       answer  @ann Part 1.
+//! task    - `@ann` Part 1.      in code, so it mentions no agent       answer  @ann Part 1.
 //! task    @ann Part 1.          and the system part names @ann         this line is its task
 //! ```
 
-/// The line of what is asked that begins with a name which the system part has too.
+/// Returns the line of the request that begins with a name which the system part contains, too.
 pub(super) fn own_line<'a>(asked: &'a str, system: &str) -> Option<&'a str> {
     asked.lines().find_map(|line| {
         let (name, rest) = line.trim().strip_prefix('@')?.split_once(char::is_whitespace)?;
@@ -13,13 +13,13 @@ pub(super) fn own_line<'a>(asked: &'a str, system: &str) -> Option<&'a str> {
     })
 }
 
-/// The lines that it was asked to hand on, as they call whom they are for.
+/// Returns the lines to hand on, each as a mention of its recipient.
 pub(super) fn handed_on(asked: &str) -> Vec<String> {
     let called = asked.lines().filter_map(for_another);
     called.map(|(name, rest)| format!("@{name}{rest}")).collect()
 }
 
-/// What is asked without what is meant for others.
+/// Returns the request without the parts that are meant for others.
 pub(super) fn own_words(asked: &str, system: &str) -> String {
     match own_line(asked, system) {
         Some(own) => own.to_owned(),
@@ -30,19 +30,20 @@ pub(super) fn own_words(asked: &str, system: &str) -> String {
     }
 }
 
-/// Who said what in the posts that are fenced into a message. Foreign text is escaped there, so whatever looks like a tag is one.
+/// Returns sender and headline of the posts that are fenced into a message. Foreign text is escaped there, so everything that looks like a
+/// tag is one.
 pub(super) fn shown(message: &str, headline: impl Fn(&str) -> String) -> Vec<String> {
     let posts = message.split("<post ").skip(1).filter_map(|after| {
         let (tag, rest) = after.split_once('>')?;
         let sender = tag.split_once("sender=\"")?.1.split('"').next()?;
         let text = rest.split_once("</post>")?.0;
-        // Telling of a name calls nobody.
+        // Without the `@` a name is not a mention.
         Some(format!("{sender}: {}", headline(text).replace('@', "")))
     });
     posts.collect()
 }
 
-/// The name, and what stands behind it.
+/// Returns the name, and the text behind it.
 fn for_another(line: &str) -> Option<(&str, &str)> {
     line.trim().trim_start_matches("- ").strip_prefix("`@")?.split_once('`')
 }

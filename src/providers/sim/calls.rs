@@ -1,7 +1,7 @@
-//! Which tools the simulation asks for, one round after the other, as its prompt directs.
+//! Tool calls of the simulation, one round after the other, as its prompt directs.
 //!
-//! How far it has come stands in the conversation: what it asked for since the prompt. So whoever sends the conversation again
-//! goes on from there, on any worker.
+//! The conversation tells which round is next: it has the calls since the prompt. So any worker that sends the conversation again continues
+//! from there.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     transcript::{Message, Role, ToolCall},
 };
 
-/// What is asked for now; nothing where the directions are used up, or no tools are offered.
+/// Returns the calls of the next round. Empty if the directions are used up, or if no tools are offered.
 pub(super) fn wanted(request: &Request, faults: &[Fault]) -> Vec<ToolCall> {
     if request.tools.is_empty() {
         return Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn wanted(request: &Request, faults: &[Fault]) -> Vec<ToolCall> {
     .collect()
 }
 
-/// The tools that were asked for since the prompt.
+/// Returns the names of the tools that were called since the prompt.
 pub(super) fn used(messages: &[Arc<Message>]) -> Vec<&str> {
     asked(messages).flat_map(|asked| &asked.tool_calls).map(|call| call.name.as_str()).collect()
 }

@@ -11,20 +11,20 @@ use crate::providers::Problem;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub window_tokens: u32,
-    /// Until the first word of an answer.
+    /// Milliseconds until the first word of an answer.
     pub latency_ms: u64,
-    /// After each piece of it.
+    /// Milliseconds after each piece of an answer.
     pub chunk_delay_ms: u64,
     pub chunk_chars: usize,
     pub summary: SummaryMode,
     pub facts: FactsMode,
-    /// Whether `[[sim: …]]` in a prompt directs the simulation.
+    /// Lets `[[sim: …]]` in a prompt direct the simulation.
     pub directives: bool,
     /// Directions for all calls of this process.
     pub faults: Vec<String>,
 }
 
-/// How summaries are written.
+/// Ways to write summaries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SummaryMode {
@@ -39,18 +39,18 @@ pub enum SummaryMode {
     Bloated,
 }
 
-/// How facts about users are read from what they have said.
+/// Ways to read facts about users from their requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactsMode {
-    /// What stands there.
+    /// The facts that the requests state.
     #[default]
     Honest,
-    /// Words instead of what was asked for.
+    /// Prose instead of JSON.
     NoJson,
-    /// One more than was said.
+    /// One fact more than the requests state.
     Invents,
-    /// In other words each time, as large models do; what it can see to be known it leaves out.
+    /// Other words each time, as large models use. Facts that the prompt shows as known are left out.
     Rephrases,
 }
 

@@ -1,4 +1,4 @@
-//! How the simulation fails, on purpose or because its window is full.
+//! Errors of the simulation, on purpose or because its window is full.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Error {
         }
     }
 
-    /// The same classes that a real server's faults of these kinds have.
+    /// Returns the class that the same fault of a real server has.
     fn class(&self) -> Class {
         match self {
             Self::Cancelled => Class::Cancelled,

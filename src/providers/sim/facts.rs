@@ -1,15 +1,15 @@
-//! Facts by extraction: sentences that say `my … is …`. The other ones are what a careless model does, for those who have to notice.
+//! Facts by extraction: sentences of the form `my … is …`. The other modes imitate a careless model, for the code that has to notice.
 
 use serde_json::{Value, json};
 
 use super::config::FactsMode;
 
-/// Of one thing: how it is called, and what is said of it.
+/// Wording of a fact: its name and its statement.
 type Wording = (&'static str, &'static str);
 
-/// What somebody says of themselves.
+/// Statement of users about themselves.
 struct Said<'a> {
-    /// Which of the requests says it, from 1.
+    /// Number of the request that contains it, from 1.
     request: usize,
     sentence: &'a str,
     about: &'a str,
@@ -24,7 +24,7 @@ const WORDINGS: [Wording; 4] = [
     ("Their {about}", "About the {about}, they want it {value}."),
 ];
 
-/// `prompt` is what the model is shown.
+/// Writes the answer. `prompt` is the text that the model is shown.
 pub(super) fn write(mode: FactsMode, requests: &[String], prompt: &str) -> String {
     let plain = || said(requests).iter().map(|said| said.in_words(PLAIN)).collect::<Vec<_>>();
     let facts: Vec<Value> = match mode {
@@ -39,7 +39,7 @@ pub(super) fn write(mode: FactsMode, requests: &[String], prompt: &str) -> Strin
     json!({ "facts": facts }).to_string()
 }
 
-/// The wording goes by the requests: the same ones are answered the same.
+/// Words the facts in a way that depends on the requests: the same ones get the same answer.
 fn rephrased(requests: &[String], known: &str) -> Vec<Value> {
     let known = known.to_lowercase();
     let n_bytes: usize = requests.iter().map(String::len).sum();
@@ -49,7 +49,7 @@ fn rephrased(requests: &[String], known: &str) -> Vec<Value> {
     news.map(|said| said.in_words(wording)).collect()
 }
 
-/// What the prompt says to be noted already.
+/// Returns the facts that the prompt lists as known.
 fn known(prompt: &str) -> &str {
     let behind = prompt.split_once("<known ").map_or("", |(_, behind)| behind);
     behind.split_once("</known>").map_or("", |(known, _)| known)

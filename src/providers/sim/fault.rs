@@ -1,4 +1,4 @@
-//! The language of directions: what the simulation is told to do, and how often.
+//! Language of directions: the actions of the simulation, and how often it takes them.
 //!
 //! ```text
 //! error 503        refused with that status      overflow   as if the prompt did not fit
@@ -10,15 +10,15 @@
 //! call NAME JSON   asks for this tool with these arguments, and is asked again with its result
 //! also NAME JSON   asks for this one together with the call before it
 //! ```
-//! Each but these three may end with `once`, `3 times` (the first three calls) or `every 4` (each fourth); else it always holds.
-//! Several calls are asked for one after the other; `call` may end with `3 times`, which is three calls. Whoever offers no tools is
+//! Each but the last three may end with `once`, `3 times` (the first three calls) or `every 4` (each fourth). Otherwise it always holds.
+//! Several calls are made one after the other. `call` may end with `3 times`, which makes three calls. A request that offers no tools is
 //! answered at once.
 
 use std::{str::FromStr, time::Duration};
 
 use serde_json::Value;
 
-/// Something to do, and how often.
+/// An action of the simulation, and how often it is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Direction {
     pub(super) fault: Fault,
@@ -41,13 +41,13 @@ pub(super) enum Fault {
     Call(Call),
 }
 
-/// A tool that is asked for.
+/// Tool call that the simulation makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) name: String,
     pub(super) arguments: Value,
     pub(super) n_times: u32,
-    /// Together with the one before.
+    /// True for a call that is made together with the one before.
     pub(super) is_joined: bool,
 }
 
@@ -63,7 +63,7 @@ enum Often {
 }
 
 impl Direction {
-    /// Whether it holds for the nth call that it could hold for, counted from 1.
+    /// Returns true if it holds for the nth call to which it may apply, counted from 1.
     pub(super) fn holds_at(&self, nth: u32) -> bool {
         match self.often {
             Often::Always => true,
@@ -117,7 +117,7 @@ impl FromStr for Direction {
 }
 
 impl Call {
-    /// `NAME`, `NAME JSON` or `NAME JSON 3 times`.
+    /// Parses `NAME`, `NAME JSON` or `NAME JSON 3 times`.
     fn parse(text: &str, is_joined: bool) -> Option<Self> {
         let text = text.trim();
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -136,7 +136,7 @@ impl Call {
     }
 }
 
-/// Takes the words at the end that say how often; `None` where they make no sense.
+/// Takes the frequency from the end of the words; `None` if it makes no sense.
 fn take_often(words: &mut Vec<&str>) -> Option<Often> {
     let (n_words, often) = match words.as_slice() {
         [.., "once"] => (1, Often::First(1)),

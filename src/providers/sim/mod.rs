@@ -1,11 +1,11 @@
 //! A simulated model inside the binary: for the first run, for demos, tests and benches.
 //!
-//! It is honest about what it is: every answer says that no model was called. And it is deterministic: the answer
-//! is a function of the request's content, so a call that was cut off and made again answers the same, on any worker.
-//! Only faults that count ("once") have a memory, and it is this process's alone.
+//! Every answer says that no model was called. The simulation is deterministic: the answer is a function of the request's content. So a
+//! call that was cut off and repeated gets the same answer, on any worker. Only faults that count ("once") have a memory, which belongs to
+//! this process alone.
 //!
-//! It counts tokens by rules of its own, refuses what does not fit into its window, takes time if told to, and
-//! summarises what it is shown, or does it badly on purpose. It asks for tools only as it is directed to.
+//! It counts tokens by rules of its own, refuses prompts that do not fit into its window, and takes time if told to. It summarises its
+//! input well, or badly on purpose. It calls tools only as directed.
 
 mod answer;
 mod board;
@@ -51,7 +51,7 @@ struct Call<'a> {
     window_tokens: u32,
 }
 
-/// How long a stalled call is waited for where the request does not say.
+/// Timeouts of a stalled call, if the request has none.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -89,7 +89,7 @@ impl Sim {
         call.outcome((text, Vec::new()), stop, first_byte, started.elapsed())
     }
 
-    /// Refuses what the script or the window says, before any time passes.
+    /// Applies the script and the window, and refuses a call before any time passes.
     fn admit<'a>(&self, request: &'a Request) -> Result<Call<'a>, Error> {
         let faults = self.script.faults_of(request);
         let window_tokens = self.config.window_tokens.min(request.window_tokens);
@@ -133,13 +133,13 @@ impl Sim {
         let is_summary = matches!(request.purpose, Purpose::Summary { .. });
         let max_tokens = match self.config.summary {
             _ if call.has(&Fault::Length) => room.min(tokens::count(&text) / 2),
-            // It would not be more than it got, if it were held to its reserve.
+            // With a limit it could not become longer than its input.
             SummaryMode::Bloated if is_summary => u32::MAX,
             _ => room,
         };
         let whole = tokens::count(&text) <= max_tokens;
         let text = tokens::cut(&text, max_tokens).to_owned();
-        // A summary of nothing is an answer like any other: whoever asked for it has to notice.
+        // An empty summary is an answer like any other: the caller has to notice.
         match call.has(&Fault::Empty) || (text.is_empty() && !is_summary) {
             true => Err(Error::Empty),
             false => Ok((text, if whole { StopReason::End } else { StopReason::Length })),
@@ -185,7 +185,7 @@ impl Provider for Sim {
         })
     }
 
-    /// The same for every model.
+    /// Returns the same window for every model.
     fn window_tokens<'a>(&'a self, _: &'a str, _: &'a CancellationToken) -> Pending<'a, u32> {
         Box::pin(ready(self.config.window_tokens))
     }
@@ -194,7 +194,7 @@ impl Provider for Sim {
         "sim"
     }
 
-    /// It takes any name for one of its models.
+    /// Returns one name; the simulation accepts any other, too.
     fn default_model(&self) -> Option<&'static str> {
         Some("sim-1")
     }
@@ -259,7 +259,7 @@ impl Call<'_> {
     }
 }
 
-/// Lets time pass that belongs to the simulation.
+/// Lets simulated time pass.
 async fn pause(patience: &Patience<'_>, long: Duration) -> Result<(), Error> {
     if long.is_zero() {
         // A bench without latency still ends at once when it is cancelled.

@@ -1,7 +1,7 @@
-//! Which faults a call meets: those of the configuration, and those that its prompt asks for.
+//! Faults of a call: those of the configuration, and those that its prompt asks for.
 //!
-//! A direction in a prompt counts the calls of its own turn, so "once" fails the first attempt and lets the next one
-//! through. The counts are this process's: a turn that another worker takes over meets its directions anew.
+//! A direction in a prompt counts the calls of its own turn. So "once" fails the first attempt and lets the next one through. The counts
+//! belong to this process: a turn that another worker takes over meets its directions again.
 
 use std::{
     collections::HashMap,
@@ -25,13 +25,13 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Script {
     for_all: Vec<(Direction, AtomicU32)>,
-    /// Whether prompts are listened to.
+    /// True if directions in prompts are followed.
     directives: bool,
     /// Calls so far, by turn and direction.
     n_calls: Mutex<HashMap<(String, String), u32>>,
 }
 
-/// Counts that are kept. A process that meets more turns with directions than that is a test of something else.
+/// Maximum number of counts. No test of faults needs more.
 const MAX_COUNTS: usize = 4096;
 
 impl Script {
@@ -49,7 +49,7 @@ impl Script {
             let nth = n_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
             faults.extend(direction.holds_at(nth).then(|| direction.fault.clone()));
         }
-        // What is to be summarised is full of directions that were meant for others.
+        // The text to summarise is full of directions for other calls.
         if self.directives && request.purpose == Purpose::Turn {
             faults.extend(self.faults_of_prompt(request));
         }
@@ -57,7 +57,7 @@ impl Script {
     }
 
     fn faults_of_prompt(&self, request: &Request) -> Vec<Fault> {
-        // Older directions have had their effect; they are history.
+        // Older directions have had their effect.
         let prompt = prompt(&request.messages).map(|at| &request.messages[at]);
         let mut faults = Vec::new();
         let own = prompt.map(|prompt| board::own_words(last_task(&prompt.text), &request.system));
@@ -86,24 +86,25 @@ impl Script {
     }
 }
 
-/// Where the prompt stands: the last message with a task in it, and where none has any, the last of the user.
+/// Returns the place of the prompt: the last message with a task in it, or else the last one of the user.
 pub(super) fn prompt(messages: &[Arc<Message>]) -> Option<usize> {
     let of_user = |message: &Arc<Message>| message.role == Role::User;
     let has_task = |message: &Arc<Message>| of_user(message) && message.text.contains("<task ");
     messages.iter().rposition(has_task).or_else(|| messages.iter().rposition(of_user))
 }
 
-/// Foreign text is escaped in a prompt.
+/// Undoes the escapes of foreign text in a prompt.
 pub(super) fn plain(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
-/// A task that nobody answered stands in the same message as the next one, and its directions have had their effect too.
+/// Returns the last task of a message. An unanswered task stands in the same message as the next one, and its directions have had their
+/// effect.
 fn last_task(text: &str) -> &str {
     text.rfind("<task ").map_or(text, |at| &text[at..])
 }
 
-/// What stands between `[[sim:` and `]]`.
+/// Returns the texts between `[[sim:` and `]]`.
 fn directives(text: &str) -> impl Iterator<Item = &str> {
     text.split("[[sim:").skip(1).filter_map(|after| Some(after.split_once("]]")?.0.trim()))
 }

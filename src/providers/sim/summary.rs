@@ -1,19 +1,19 @@
 //! Summaries by extraction: sentences of the conversation, sorted into the sections that were asked for.
 //!
-//! The honest one keeps every pinned identifier with the sentence it stands in, and as much else as leaves the
-//! result well below what it replaces. The others are what a careless model does, for those who have to notice.
+//! The honest one keeps every pinned identifier with its sentence, and as much else as leaves the result well below its input. The others
+//! imitate a careless model, for the code that has to notice.
 
 use super::{config::SummaryMode, tokens};
 use crate::providers::Request;
 
-/// The summary in the making: per section its entries.
+/// A summary in the making: the entries of each section.
 struct Draft<'a> {
     sections: &'a [String],
     entries: Vec<Vec<String>>,
     n_tokens: u32,
 }
 
-/// Which words make a sentence belong to a section, by a part of the section's name. The first that fits decides.
+/// Words that assign a sentence to a section, by a part of the section's name. The first match decides.
 const MARKERS: [(&str, &[&str]); 8] = [
     ("requirement", &["must", "never", "always", "require", "do not", "only"]),
     ("rule", &["must", "never", "always", "require", "do not", "only"]),
@@ -26,15 +26,15 @@ const MARKERS: [(&str, &[&str]); 8] = [
 ];
 
 const SIGNATURE: &str = "(summarised by the simulated model)";
-/// Entries are sentences; what is longer is cut down to what stands around its identifier.
+/// Maximum length of an entry. A longer sentence is cut down to the part around its identifier.
 const MAX_ENTRY_CHARS: usize = 240;
-/// The dash before an entry; the marks before a section's name, and what stands in an empty one.
+/// Tokens of the dash before an entry, and of the marks before a section's name with the text of an empty section.
 const PER_ENTRY: u32 = 1;
 const PER_SECTION: u32 = 4;
 const NOTHING: &str = "None.";
-/// A summary has to be worth it: at most this part of what it replaces, apart from what is pinned.
+/// Maximum size of a summary in percent of its input, apart from pinned entries.
 const WORTH_PERCENT: u32 = 40;
-/// How much of the room it fills apart from what is pinned: whoever asked counts tokens in another way.
+/// Percentage of the available tokens that it fills, apart from pinned entries: the caller counts tokens in another way.
 const FILL_PERCENT: u32 = 60;
 
 pub(super) fn write(
@@ -69,7 +69,7 @@ fn honest(sentences: &[&str], sections: &[String], pinned: &[String], max_tokens
         if draft.holds(identifier) {
             continue;
         }
-        // Whatever happens, the identifiers that are still to come have to fit as they are.
+        // The identifiers that are still to come always have to fit, at least without their sentences.
         let bare: u32 = pinned[at..].iter().map(|id| tokens::count(id) + PER_ENTRY).sum();
         let sentence = sentences.iter().find(|text| mentions(text, identifier));
         let around = sentence.map(|text| around(text, identifier));
@@ -149,11 +149,11 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// What is to be summarised: the text inside of the elements of a prompt, if it has any. Foreign text is escaped there, so
-/// whatever looks like a tag is one.
+/// Returns the text to summarise: the text inside of the elements of a prompt, if it has any. Foreign text is escaped there, so everything
+/// that looks like a tag is one.
 fn material(prompt: &str) -> String {
     let lines: Vec<&str> = prompt.lines().collect();
-    // What comes after the last element is what is asked.
+    // The text after the last element is the request itself.
     let end = lines.iter().rposition(|line| line.starts_with("</"));
     let Some(end) = end else { return prompt.to_owned() };
     let text: Vec<String> = lines[..end].iter().map(|line| without_tags(line)).collect();
@@ -169,7 +169,7 @@ fn without_tags(line: &str) -> String {
     kept
 }
 
-/// The sentences of what is to be summarised, in order. Of a summary so far, its entries.
+/// Returns the sentences of the text to summarise, in order. Of an earlier summary, returns its entries.
 fn sentences(material: &[String]) -> Vec<&str> {
     let lines = material.iter().flat_map(|text| text.lines());
     let lines = lines.filter(|line| !line.starts_with("## "));
@@ -189,7 +189,7 @@ fn section_of(text: &str, sections: &[String]) -> usize {
     marked.or_else(facts).unwrap_or(sections.len().saturating_sub(1))
 }
 
-/// Whether it stands there as a whole: `INV-1` is not in `INV-17`.
+/// Returns true if the identifier stands there as a whole: `INV-1` is not in `INV-17`.
 fn mentions(text: &str, identifier: &str) -> bool {
     let joins = |outer: Option<char>, inner: Option<char>| {
         outer.is_some_and(char::is_alphanumeric) && inner.is_some_and(char::is_alphanumeric)
@@ -201,7 +201,7 @@ fn mentions(text: &str, identifier: &str) -> bool {
     })
 }
 
-/// The part of a long sentence that its identifier stands in.
+/// Returns the part of a long sentence around its identifier.
 fn around(sentence: &str, identifier: &str) -> String {
     if sentence.chars().count() <= MAX_ENTRY_CHARS {
         return sentence.to_owned();
@@ -213,7 +213,7 @@ fn around(sentence: &str, identifier: &str) -> String {
     format!("{}{identifier}{after}", &before[start..])
 }
 
-/// A sentence as somebody tells it who has not written anything down.
+/// Returns the sentence with vague words in place of its identifiers.
 fn vague(sentence: &str, pinned: &[String]) -> String {
     let pinned = pinned.iter().filter(|identifier| !identifier.is_empty());
     pinned.fold(sentence.to_owned(), |text, identifier| text.replace(identifier, "the item"))
@@ -274,7 +274,7 @@ mod tests {
         (text, pinned, given)
     }
 
-    /// What stands under a heading.
+    /// Returns the text under a heading.
     fn body<'a>(text: &'a str, section: &str) -> &'a str {
         let (_, after) = text.split_once(&format!("## {section}\n")).unwrap();
         after.split("\n## ").next().unwrap()

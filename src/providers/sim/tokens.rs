@@ -23,14 +23,14 @@ pub fn count(text: &str) -> u32 {
     counter.n_tokens
 }
 
-/// A whole prompt. An empty system message is not sent, and costs nothing.
+/// Counts a whole prompt. An empty system message is not sent, and costs nothing.
 pub fn count_prompt(system: &str, messages: &[Arc<Message>]) -> u32 {
     let system = if system.is_empty() { 0 } else { PER_MESSAGE + count(system) };
     let messages = messages.iter().map(|message| count_message(message));
     messages.fold(PER_PROMPT + system, u32::saturating_add)
 }
 
-/// What is offered costs the same in every call.
+/// Counts the offered tools, which cost the same in every call.
 pub(super) fn count_tools(tools: &[Arc<ToolSpec>]) -> u32 {
     let tools = tools.iter().map(|tool| {
         let schema = count(&tool.input_schema.to_string());
@@ -46,7 +46,7 @@ pub(super) fn count_calls(calls: &[ToolCall]) -> u32 {
     calls.fold(0, u32::saturating_add)
 }
 
-/// The longest beginning that costs no more than `max_tokens`.
+/// Returns the longest beginning that costs at most `max_tokens`.
 pub(super) fn cut(text: &str, max_tokens: u32) -> &str {
     let mut counter = Counter::default();
     let past = text.char_indices().find(|(_, c)| {
@@ -75,7 +75,7 @@ impl Counter {
     }
 }
 
-/// As [`Counter`], sixty-four characters at once: a whole history is counted on every call, and nearly all of it is ASCII.
+/// Counts like [`Counter`], sixty-four characters at once: every call counts a whole history, and nearly all of it is ASCII.
 fn count_ascii(bytes: &[u8]) -> u32 {
     let (blocks, rest) = bytes.as_chunks::<64>();
     let mut last = [b' '; 64];
@@ -87,7 +87,7 @@ fn count_ascii(bytes: &[u8]) -> u32 {
     run.n_tokens
 }
 
-/// What goes on from one block to the next.
+/// State that continues from one block to the next.
 #[derive(Default)]
 struct Run {
     n_tokens: u32,
@@ -110,7 +110,7 @@ impl Run {
     }
 }
 
-/// The tokens of words, each bit a character that belongs to one: one for each fourth character from its beginning.
+/// Counts the tokens of words, whose characters are the bits that are set: one for each fourth character from a word's beginning.
 fn count_words(in_word: u64) -> u32 {
     let goes_on = in_word & (in_word << 1) & (in_word << 2) & (in_word << 3) & (in_word << 4);
     let mut begin = in_word & !(in_word << 1);
@@ -122,17 +122,17 @@ fn count_words(in_word: u64) -> u32 {
     n_tokens
 }
 
-/// Which characters belong to words, and how many cost a token of their own.
+/// Returns the characters of words as bits, and the number of characters that cost a token of their own.
 fn classify(block: &[u8; 64]) -> (u64, u32) {
     let (mut in_word, mut n_alone) = ([0_u8; 64], 0_u8);
     for (byte, in_word) in block.iter().zip(&mut in_word) {
         let is_word = (byte.wrapping_sub(b'0') < 10) | ((byte | 0x20).wrapping_sub(b'a') < 26);
-        // As `char::is_whitespace` has it, which counts the vertical tab.
+        // Like `char::is_whitespace`, which includes the vertical tab.
         let is_space = (*byte == b' ') | (byte.wrapping_sub(b'\t') < 5);
         *in_word = u8::from(is_word);
         n_alone += u8::from(!is_word & !is_space);
     }
-    // One bit of each byte, eight bytes at once: the product brings them side by side into its highest byte.
+    // Packs one bit of each byte, eight bytes at once: the product brings them side by side into its highest byte.
     let (eights, _) = in_word.as_chunks::<8>();
     let bits = eights.iter().rev().fold(0, |bits, eight| {
         let packed = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;

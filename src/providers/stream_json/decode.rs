@@ -1,4 +1,4 @@
-//! One line to one event.
+//! Decodes one line into one event.
 
 use serde::Deserialize;
 
@@ -7,13 +7,13 @@ use super::{
     text::Text,
 };
 
-/// A line that its type promises to be something, and that is not, is garbage; so is all that is no JSON object.
+/// Decodes a line. A line without the content that its type promises is garbage, and so is one that is not a JSON object.
 pub(super) fn event(line: &[u8]) -> Event<'_> {
     let known = leading_type(line).and_then(|kind| known(kind, line));
     known.or_else(|| any(line)).unwrap_or(Event::Garbage(line))
 }
 
-/// The type where it is the first key, as the CLI writes it: most lines are not read twice then.
+/// Returns the type if it is the first key, as the CLI writes it: most lines are then parsed only once.
 fn leading_type(line: &[u8]) -> Option<&str> {
     let rest = line.strip_prefix(br#"{"type":""#)?;
     let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
@@ -31,7 +31,7 @@ fn known<'a>(kind: &str, line: &'a [u8]) -> Option<Event<'a>> {
     }
 }
 
-/// A line whose type is not known yet, or is one of the rare ones.
+/// Decodes a line whose type is not known yet, or is a rare one.
 fn any(line: &[u8]) -> Option<Event<'_>> {
     let head: Head<'_> = read(line)?;
     let event = match (&*head.kind, head.subtype.as_deref()) {
@@ -56,7 +56,7 @@ fn result(line: &[u8]) -> Option<TurnResult> {
     read(line).or_else(|| serde_json::from_slice(&without_nan(line)?).ok())
 }
 
-/// The line with `null` where a program wrote a number that JSON does not have. What is inside of strings stays.
+/// Returns the line with `null` in place of numbers that JSON does not have. Strings are left as they are.
 fn without_nan(line: &[u8]) -> Option<Vec<u8>> {
     const NONE: [&[u8]; 3] = [b"NaN", b"-Infinity", b"Infinity"];
     let (mut mended, mut rest, mut in_string) = (Vec::with_capacity(line.len() + 8), line, false);

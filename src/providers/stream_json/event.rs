@@ -1,4 +1,4 @@
-//! The events, as far as anybody asks for them.
+//! Events of the stream, as far as they are used.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use super::{lenient, text::Text};
 pub enum Event<'a> {
     /// A turn begins.
     Init(Init<'a>),
-    /// The API is asked again after a pause: the child lives.
+    /// The API is called again after a pause: the child is alive.
     Retry(Retry<'a>),
     /// The history was replaced by a summary.
     Compacted,
-    /// What the credential may still do. Logins only, never with an API key.
+    /// State of the credential's rate limit. Sent for subscriptions, never for an API key.
     RateLimit(RateLimit<'a>),
     /// One block of an answer.
     Said(Said<'a>),
-    /// Results of tools, and texts that the CLI puts in the user's mouth.
+    /// Results of tools, and texts that the CLI adds in the user's name.
     Exchange(Exchange<'a>),
     /// A piece of an answer that is still being written.
     Shown(Shown<'a>),
@@ -27,9 +27,9 @@ pub enum Event<'a> {
     Controlled(Controlled<'a>),
     /// The end of a turn.
     Result(Box<TurnResult>),
-    /// A type that nothing here asks for, as it came.
+    /// A type that is not used here, as raw bytes.
     Other { kind: Text<'a>, raw: &'a [u8] },
-    /// A line that is no event at all.
+    /// A line that is not an event.
     Garbage(&'a [u8]),
 }
 
@@ -48,7 +48,7 @@ pub struct Init<'a> {
     pub tools: Vec<Text<'a>>,
 }
 
-/// Servers where they were asked for, and nothing otherwise.
+/// Answer to a control request. Contains the servers if the request asked for them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Controlled<'a> {
@@ -108,13 +108,13 @@ pub struct RateLimit<'a> {
 pub struct Said<'a> {
     #[serde(borrow, default)]
     pub session_id: Option<Text<'a>>,
-    /// The name of this line, here and in the session's file.
+    /// Id of this line, here and in the session's file.
     #[serde(borrow, default)]
     pub uuid: Option<Text<'a>>,
     /// Set for the answers of subagents.
     #[serde(borrow, default)]
     pub parent_tool_use_id: Option<Text<'a>>,
-    /// Set where the CLI itself says what went wrong with the API.
+    /// Set if the CLI itself reports a failure of the API.
     #[serde(borrow, default)]
     pub error: Option<Text<'a>>,
     #[serde(borrow)]
@@ -134,7 +134,7 @@ pub struct Reply<'a> {
     pub usage: Option<Tokens>,
 }
 
-/// A block of any type; which fields are set depends on it.
+/// A block of any type, on which it depends which fields are set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Block<'a> {
@@ -144,17 +144,17 @@ pub struct Block<'a> {
     pub text: Option<Text<'a>>,
     #[serde(borrow)]
     pub thinking: Option<Text<'a>>,
-    /// Of a `tool_use`.
+    /// Id of a `tool_use`.
     #[serde(borrow)]
     pub id: Option<Text<'a>>,
     #[serde(borrow)]
     pub name: Option<Text<'a>>,
     #[serde(borrow)]
     pub input: Option<&'a RawValue>,
-    /// Of a `tool_result`.
+    /// Id of the call that a `tool_result` answers.
     #[serde(borrow)]
     pub tool_use_id: Option<Text<'a>>,
-    /// Of a `tool_result`: a text, or blocks.
+    /// Content of a `tool_result`: a text, or blocks.
     #[serde(borrow)]
     pub content: Option<&'a RawValue>,
 }
@@ -233,24 +233,24 @@ pub struct TurnResult {
     pub uuid: Option<String>,
     pub session_id: Option<String>,
     pub subtype: String,
-    /// Missing is not "no".
+    /// `None` does not mean success.
     pub is_error: Option<bool>,
     #[serde(deserialize_with = "lenient::count")]
     pub api_error_status: Option<u64>,
     pub terminal_reason: Option<String>,
     pub stop_reason: Option<String>,
-    /// The last text block only: not the answer.
+    /// The last text block only, which is not the whole answer.
     pub result: Option<String>,
     pub errors: Vec<String>,
-    /// Of the process up to now, not of this turn.
+    /// Cost of the process up to now, not of this turn.
     #[serde(deserialize_with = "lenient::number")]
     pub total_cost_usd: Option<f64>,
-    /// Of this turn. All zero after some errors and fallbacks.
+    /// Tokens of this turn. All zero after some errors and fallbacks.
     pub usage: Tokens,
-    /// Of the process up to now, by model.
+    /// Usage of the process up to now, by model.
     #[serde(rename = "modelUsage")]
     pub model_usage: BTreeMap<String, ModelUsage>,
-    /// What a schema was asked for, as JSON.
+    /// JSON that matches the requested schema.
     pub structured_output: Option<Box<RawJson>>,
     #[serde(deserialize_with = "lenient::count")]
     pub duration_api_ms: Option<u64>,
@@ -274,7 +274,7 @@ pub struct ModelUsage {
     pub context_window: Option<u64>,
 }
 
-/// A call that nobody had allowed.
+/// A tool call that was denied because no rule allows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Denial {

@@ -1,4 +1,4 @@
-//! Numbers that may turn out to be none.
+//! Deserializers for numbers that may be invalid.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::{
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-/// A number, or `None` for anything else: `null`, a text, an object, an infinity.
+/// Reads a number, or `None` for anything else: `null`, a text, an object, an infinity.
 pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     deserializer.deserialize_any(Number)
 }
 
-/// A count, or `None` for anything that cannot be one.
+/// Reads a count, or `None` for anything that cannot be one.
 pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    // Counts beyond it are no longer exact as a float, and no count of tokens.
+    // Larger counts are not exact as a float, and cannot be counts of tokens.
     const MAX: f64 = (1_u64 << 53) as f64;
     let number = number(deserializer)?;
     Ok(number.filter(|number| (0.0..=MAX).contains(number)).map(truncated))

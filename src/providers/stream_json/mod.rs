@@ -1,12 +1,10 @@
-//! What Claude Code prints with `--output-format=stream-json`: bytes in, events out, no IO.
+//! Decoder for the output of Claude Code with `--output-format=stream-json`: bytes in, events out, no IO.
 //!
-//! One JSON object per line. Lines are cut at the byte `\n` before anything is decoded, so bytes may come in any
-//! pieces. Events borrow from the decoder and are looked at one by one: nothing is collected, and what is held is
-//! bounded by the limit of a line.
+//! One JSON object per line. Lines are cut at the byte `\n` before anything is decoded, so bytes may come in any pieces. Events borrow from
+//! the decoder and are read one by one. Nothing is collected, and memory is bounded by the limit of a line.
 //!
-//! Nothing that a newer version prints ends a turn: unknown types come out raw, unknown fields are passed over,
-//! numbers that are none (a cost of `NaN`) are taken for unknown, and lines that are no JSON come out as garbage. What
-//! it means that something is missing is decided by whoever reads.
+//! No output of a newer version ends a turn. Unknown types come out raw, and unknown fields are ignored. Invalid numbers (a cost of `NaN`)
+//! are taken for unknown, and lines that are not JSON come out as garbage. The reader decides what a missing field means.
 
 mod decode;
 mod event;
@@ -34,17 +32,17 @@ impl Decoder {
         Self { lines: Lines::within(limits) }
     }
 
-    /// Takes what came. Every event of it has to be fetched before the next push.
+    /// Adds bytes. All their events have to be fetched before the next push.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), TooMuch> {
         self.lines.push(bytes)
     }
 
-    /// The next event whose line is whole.
+    /// Returns the next event whose line is complete.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, TooMuch> {
         Ok(self.lines.next_line()?.map(decode::event))
     }
 
-    /// The event of a last line that lacks its end, once the stream has ended.
+    /// Returns the event of a last line without its end, once the stream has ended.
     pub fn last_event(&self) -> Option<Event<'_>> {
         let rest = self.lines.rest();
         (!rest.is_empty()).then(|| decode::event(rest))

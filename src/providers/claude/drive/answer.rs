@@ -1,7 +1,7 @@
-//! The answer, put together from the lines of its blocks: the result itself holds the last block only.
+//! The answer, assembled from the lines of its blocks. The result line itself holds the last block only.
 //!
-//! All blocks of one reply are one message, and so are replies that go on where the limit of the output cut the one
-//! before: the CLI asks the model to go on in the middle of the word.
+//! All blocks of one reply form one message. A reply that continues one which was cut at the output limit belongs to the same message: the
+//! CLI asks the model to continue in the middle of the word.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,16 +18,16 @@ use crate::{
 #[derive(Debug, Default)]
 pub(in crate::providers::claude) struct Answer {
     messages: Vec<Message>,
-    /// The API's names of the reply that `messages` has at the same place.
+    /// The API's ids of the replies, each at the index of its message in `messages`.
     ids: Vec<Option<String>>,
     thinking: String,
-    /// The last line that the assistant said, and so the place to go on from.
+    /// Id of the assistant's last line, after which the next turn continues.
     pub head: Option<Uuid>,
     is_cut: bool,
     is_stopped: bool,
 }
 
-/// The line breaks between what the model thought in different blocks.
+/// Separator between texts of different blocks and replies.
 const BETWEEN: &str = "\n\n";
 
 impl Answer {
@@ -41,7 +41,7 @@ impl Answer {
         }
     }
 
-    /// The results of tools. What the CLI itself says in the user's name is not kept: it says it again when it has to.
+    /// Adds the results of tools. Text that the CLI adds in the user's name is left out: the CLI adds it again when it has to.
     pub(super) fn exchange(&mut self, exchange: &Exchange<'_>) {
         if self.is_stopped {
             return;
@@ -64,7 +64,7 @@ impl Answer {
         }
     }
 
-    /// A turn that is told to stop says of its open calls that the user did not want them, which is no result.
+    /// Ignores further results. A turn that is told to stop says of its open calls that the user rejected them, which is not their result.
     pub(super) fn stop_taking_results(&mut self) {
         self.is_stopped = true;
     }
@@ -73,12 +73,12 @@ impl Answer {
         self.is_cut = reason == "max_tokens";
     }
 
-    /// Whether the model used tools, of whichever kind.
+    /// Returns true if the model used any tool.
     pub(in crate::providers::claude) fn has_acted(&self) -> bool {
         self.messages.iter().any(|message| !message.tool_calls.is_empty())
     }
 
-    /// Takes out of everything that was said what nobody may see.
+    /// Removes secrets from everything that was said.
     pub(super) fn clean(&mut self, secrets: &Secrets) {
         self.thinking = secrets.cleaned(&self.thinking);
         for message in &mut self.messages {
@@ -91,7 +91,7 @@ impl Answer {
         self.ids.iter_mut().flatten().for_each(|id| *id = secrets.cleaned_name(id));
     }
 
-    /// What was said after the last tool; without that, everything that was said.
+    /// Returns the text after the last tool result, or all text if there is none after it.
     pub(in crate::providers::claude) fn text(&self) -> String {
         let last_tool = self.messages.iter().rposition(|message| message.role == Role::Tool);
         let after = &self.messages[last_tool.map_or(0, |at| at + 1)..];
@@ -105,7 +105,7 @@ impl Answer {
         (!self.thinking.is_empty()).then(|| self.thinking.clone())
     }
 
-    /// Calls, results and replies in order, as any provider can be told them.
+    /// Returns calls, results and replies in order, in a form that every provider accepts.
     pub(in crate::providers::claude) fn messages(&self) -> Vec<Message> {
         let is_something = |m: &&Message| {
             m.role == Role::Tool || !m.text.trim().is_empty() || !m.tool_calls.is_empty()
@@ -117,7 +117,7 @@ impl Answer {
         self.ids.iter().rev().flatten().next().map(String::as_str)
     }
 
-    /// Where blocks of a reply belong: results of its first calls may come before its last call.
+    /// Returns the index of the message that a reply belongs to. Results of its first calls may come before its last call.
     fn place(&mut self, id: Option<&str>) -> usize {
         let known = self.ids.iter().rposition(|known| id.is_some() && known.as_deref() == id);
         if let Some(at) = known {
@@ -162,7 +162,7 @@ fn texts(messages: &[Message]) -> String {
     said.map(|message| message.text.as_str()).collect::<Vec<_>>().join(BETWEEN)
 }
 
-/// Of a result: a text, or blocks of which the texts can be told to any provider.
+/// Returns the text of a tool result, which is a string or a list of blocks. Blocks other than text become `[kind]`.
 fn text_of(content: &str) -> String {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -1,4 +1,4 @@
-//! Everything of a turn's output that somebody asks for afterwards.
+//! Record of a turn's output.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use crate::providers::{
     },
 };
 
-/// Why a reply stops that the CLI asks the model to go on from.
+/// Stop reasons of a reply after which the CLI calls the model again.
 const GOES_ON: [&str; 3] = ["tool_use", "max_tokens", "pause_turn"];
 
 #[derive(Debug, Default)]
 pub(in crate::providers::claude) struct Heard {
     pub answer: Answer,
     pub calls: Vec<Call>,
-    /// The first one. A second would be of a turn that nobody asked for.
+    /// The first result. A second one would belong to a turn that was not requested.
     pub result: Option<Box<TurnResult>>,
-    /// The CLI's own word for what went wrong with the API, the last one.
+    /// The CLI's own code of the last API error.
     pub api_error: Option<String>,
-    /// What it had to say about it.
+    /// Text that the CLI gave with that error.
     pub api_message: String,
-    /// Seconds since 1970.
+    /// End of the rate limit in seconds since 1970.
     pub rate_limit_resets_at: Option<u64>,
-    /// Tool servers that were not there when the turn began, or before it.
+    /// Tool servers that were not connected when the turn began, or before it.
     pub missing_servers: Vec<String>,
-    /// It has said which are there before it was given the prompt, or will not.
+    /// True once the CLI has answered the request for its servers, or declined it.
     pub has_told_servers: bool,
-    /// What the model was offered.
+    /// Tools that the model was offered.
     pub tools: Vec<String>,
-    /// A session that is not ours.
+    /// Distinct ids of sessions in the output; any but ours is an error.
     pub sessions: Vec<String>,
     pub is_compacted: bool,
     pub n_lines: usize,
@@ -42,9 +42,9 @@ pub(in crate::providers::claude) struct Heard {
     pub first_line: Option<Duration>,
     pub first_word: Option<Duration>,
     pub total: Duration,
-    /// The last event was the end of a call behind which the model is asked again.
+    /// True if the last event ended a call after which the model is called again.
     is_between_calls: bool,
-    /// Of what was told last by [`used`](Self::used).
+    /// Number of tokens that [`used`](Self::used) has reported last.
     n_told_tokens: u64,
 }
 
@@ -75,7 +75,7 @@ impl Heard {
         }
     }
 
-    /// What all calls have used, between two of them, if that is news.
+    /// Returns the usage of all calls so far. Only between two calls, and only if it has changed.
     pub(super) fn used(&mut self) -> Option<Used> {
         let n_tokens = self.calls.iter().map(|call| meter::n_tokens_of(&call.usage)).sum();
         if !self.is_between_calls || n_tokens == self.n_told_tokens {
@@ -87,7 +87,7 @@ impl Heard {
         Some(Used { spent: meter::of_calls(&self.calls), context_tokens })
     }
 
-    /// The first of these servers that is known not to be there.
+    /// Returns the first of these servers that is known to be missing.
     pub(in crate::providers::claude) fn lacks<'a>(&self, servers: &'a [String]) -> Option<&'a str> {
         servers.iter().find(|server| self.missing_servers.contains(server)).map(String::as_str)
     }
@@ -96,7 +96,7 @@ impl Heard {
         String::from_utf8_lossy(&self.stderr).trim().to_owned()
     }
 
-    /// Takes out of it what nobody may see: it is on its way to logs, people and the database.
+    /// Removes secrets, before the record goes to logs, people and the database.
     pub(super) fn clean(&mut self, secrets: &Secrets) {
         self.answer.clean(secrets);
         self.stderr = secrets.cleaned(&self.stderr()).into_bytes();
@@ -141,7 +141,7 @@ impl Heard {
             return;
         }
         self.first_word.get_or_insert_with(|| began.elapsed());
-        // Counted here only if it never was shown: what is shown is counted better.
+        // Adds the call only if it was not streamed: the counts of a stream are better.
         self.call(
             &said.message.id,
             &said.message.model,
@@ -226,7 +226,7 @@ fn clean_result(result: &mut TurnResult, secrets: &Secrets) {
     result.model_usage = models.map(|(name, usage)| (secrets.cleaned_name(&name), usage)).collect();
 }
 
-/// Later counts go before earlier ones; those that are not there leave them alone.
+/// Merges counts: later ones replace earlier ones, and missing ones change nothing.
 fn merged(before: Usage, later: &Tokens) -> Usage {
     Usage {
         input: later.input_tokens.or(before.input),

@@ -1,26 +1,26 @@
-//! The lines that the CLI is sent.
+//! Lines that are sent to the CLI.
 
 use serde_json::json;
 use uuid::Uuid;
 
-/// What the answer about servers is known by.
+/// Id of the request for the servers, which its answer repeats.
 pub(super) const SERVERS: &str = "servers";
 
-/// The prompt. The name has to be new: the CLI drops a message whose name it knows, without a word and for ever.
+/// Builds the line with the prompt. `name` has to be new: the CLI silently drops a message whose id it knows.
 pub(super) fn user(prompt: &str, name: Uuid) -> Vec<u8> {
     line(&json!({
         "type": "user", "uuid": name, "message": {"role": "user", "content": prompt},
     }))
 }
 
-/// Asks which servers of tools are there. The CLI answers when it has connected to all, or given up.
+/// Asks which tool servers are connected. The CLI answers when it has connected to all of them, or given up.
 pub(super) fn servers() -> Vec<u8> {
     line(&json!({
         "type": "control_request", "request_id": SERVERS, "request": {"subtype": "mcp_status"},
     }))
 }
 
-/// Asks for the end of the turn.
+/// Asks the CLI to interrupt the turn.
 pub(super) fn interrupt() -> Vec<u8> {
     line(&json!({
         "type": "control_request", "request_id": "interrupt", "request": {"subtype": "interrupt"},

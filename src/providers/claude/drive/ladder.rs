@@ -1,8 +1,7 @@
-//! The way down: from asking to killing, one step after the other, each with its time.
+//! Stops a turn in steps, from a request to a signal, each with its own time.
 //!
-//! A request to interrupt comes first because it is the only one after which the CLI says what the turn had cost. SIGTERM
-//! comes late because a tool that is cut off by it makes the CLI ask the model once more. The last step, SIGKILL of
-//! everything, is the caller's and needs nobody's consent.
+//! The interrupt request comes first: it is the only step after which the CLI reports the cost of the turn. SIGTERM comes late, because a
+//! tool that it cuts off makes the CLI call the model once more. The last step, SIGKILL for everything, is the caller's.
 
 use std::time::Duration;
 
@@ -29,9 +28,9 @@ impl Ladder {
         }
     }
 
-    /// Stops at the first step that ended the process.
+    /// Runs the steps until the process has ended.
     pub(super) async fn climb(&self, pump: &mut Pump<'_, '_>) {
-        // Whoever cancelled is not asked again.
+        // A cancellation does not interrupt the steps: the turn ends in any case.
         let never = CancellationToken::new();
         if pump.interject(&input::interrupt()) {
             let until = Instant::now() + self.interrupt;

@@ -1,4 +1,4 @@
-//! What people who watch are shown while the answer comes.
+//! Live view of a turn, for people who watch while the answer comes.
 
 use crate::providers::{
     EventSink, Status, Used,
@@ -10,10 +10,10 @@ pub(super) struct Live<'e> {
     events: &'e mut EventSink,
     secrets: &'e Secrets,
     veil: Veil<'e>,
-    /// The reply that is shown piece by piece.
+    /// Id of the reply that is streamed.
     streamed: Option<String>,
     status: Option<Status>,
-    /// Calls of tools that have not answered.
+    /// Ids of tool calls that have no result yet.
     called: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl<'e> Live<'e> {
         }
     }
 
-    /// A reply that came at once was not shown yet: after a stream that broke off, for instance.
+    /// Shows a reply that was not streamed, for instance after a stream that broke off.
     fn whole(&mut self, said: &Said<'_>) {
         let id = said.message.id.as_deref();
         if said.error.is_some() || (id.is_some() && self.streamed.as_deref() == id) {
@@ -85,7 +85,7 @@ impl<'e> Live<'e> {
         }
     }
 
-    /// Calls that were made together return one by one.
+    /// Reports that the tools have returned. Calls that were made together return one by one.
     fn returned(&mut self, exchange: &Exchange<'_>) {
         let blocks: Vec<Block<'_>> =
             serde_json::from_str(exchange.message.content.get()).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! One turn of a running CLI, from the prompt to the end of the process.
+//! Drives one turn of a running CLI, from the prompt to the end of the process.
 //!
-//! Standard input stays open until the result has come: closed earlier, the CLI cuts its output off at a pipe's length
-//! and says success. Closed at once then, because the end of its input is what makes the CLI store the turn: measured,
-//! 3 ms instead of up to 95.
+//! Standard input stays open until the result has come. If it is closed earlier, the CLI cuts its output off at a pipe's length and reports
+//! success. After the result it is closed at once, because the end of its input makes the CLI store the turn: measured, 3 ms instead of up
+//! to 95.
 //!
-//! Nothing here judges. What came is in [`Heard`], how it ended in [`Ended`], and the verdict is somebody else's.
+//! This module does not judge. [`Heard`] holds the output, [`Ended`] the end of the process, and `verdict` judges both.
 //!
-//! Dropped at any point, the child and all that it started are killed: the pipes are what its guard watches.
+//! If the call is dropped at any point, the child and everything that it started are killed: their guard watches the pipes.
 
 mod answer;
 mod heard;
@@ -36,7 +36,7 @@ use crate::providers::{
     stream_json::{Limits, TooMuch},
 };
 
-/// How long what may take, and how much may come.
+/// Timeouts and size limits of a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Watch {
     pub first_line: Duration,
@@ -50,25 +50,25 @@ pub(super) struct Watch {
     pub stderr_max_bytes: usize,
 }
 
-/// How the process came to its end.
+/// Reason for the end of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     Exited(Exit),
-    /// It had said its result, and did not end.
+    /// The result had come, but the process did not exit.
     Hung,
     Cancelled,
-    /// A server that the turn needs is not there.
+    /// A server that the turn needs is missing.
     Unserved,
-    /// No line came at all.
+    /// No line came before the timeout of the first line.
     NeverBegan,
-    /// No further line came.
+    /// No further line came before the idle timeout.
     Silent,
     TooLong,
     TooMuch(TooMuch),
 }
 
-/// Sends the prompt, hears the answer, and sees the process end. Without all servers of `required` no prompt is sent: the CLI would ask
-/// the model all the same, which knows of none of their tools.
+/// Sends the prompt, records the answer and waits for the end of the process. If a server of `required` is missing, the prompt is not sent:
+/// the CLI would call the model without the tools of that server.
 pub(super) async fn drive(
     child: Child,
     (prompt, required): (&str, &[String]),
@@ -102,7 +102,8 @@ pub(super) async fn drive(
     (heard, ended)
 }
 
-/// Waits until the CLI says that all of these are there. Otherwise how it ended: nobody was asked anything, so nobody is told to stop.
+/// Waits until the CLI reports that all required servers are connected. Otherwise returns the end of the process. The model was not called
+/// yet, so there is nothing to interrupt.
 async fn served(
     pump: &mut Pump<'_, '_>,
     required: &[String],
@@ -148,8 +149,8 @@ async fn turn(
     };
     match result {
         Ok(()) => exit(pump, watch, cancel).await,
-        // What sends too much is not asked politely: nobody reads it any more. And what would go on without its tools is stopped
-        // before the model has said a word.
+        // A process that prints too much is not stopped in steps, because its output is no longer read. A turn without its tools is stopped
+        // before the model answers.
         Err(ended @ (Ended::TooMuch(_) | Ended::Unserved)) => ended,
         Err(ended) => {
             pump.stop_taking_results();
@@ -159,10 +160,10 @@ async fn turn(
     }
 }
 
-/// The result is there, or the output has ended: the process has to end as well.
+/// Waits for the process to exit, after its result or the end of its output.
 async fn exit(pump: &mut Pump<'_, '_>, watch: &Watch, cancel: &CancellationToken) -> Ended {
     pump.close_input();
-    // A whole answer counts, whoever asks to stop now; it takes the process some milliseconds to end.
+    // A complete answer counts, even if the turn is cancelled now: the process needs only some milliseconds to exit.
     let nobody = CancellationToken::new();
     let cancel = if pump.has_result() { &nobody } else { cancel };
     match pump.exit(Instant::now() + watch.exit, cancel).await {

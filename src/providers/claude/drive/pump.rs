@@ -1,4 +1,4 @@
-//! Moves bytes between the child and what was heard of it, until something happens.
+//! Moves bytes between the child and [`Heard`], until something happens.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -12,12 +12,12 @@ use crate::providers::{
     stream_json::{Decoder, Event, TooMuch},
 };
 
-/// What a pipe of Linux holds.
+/// Capacity of a pipe on Linux.
 const PIECE_BYTES: usize = 64 << 10;
 
 pub(super) struct Pump<'a, 'e> {
     child: Child,
-    /// What still has to be written. The child may not read before it has said something.
+    /// Bytes to write. The child may not read before it has printed something.
     unsent: Vec<u8>,
     n_sent: usize,
     decoder: Decoder,
@@ -32,7 +32,7 @@ pub(super) struct Pump<'a, 'e> {
     heard: &'a mut Heard,
 }
 
-/// Why it stopped.
+/// Reason why the pump stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     /// At least one line came.
@@ -97,7 +97,7 @@ impl<'a, 'e> Pump<'a, 'e> {
         self.child
     }
 
-    /// `Stop::Line` as `until` returns with every piece of output; anything else reads on.
+    /// Runs until something happens. With `Stop::Line` as `until`, each read that completes a line ends it; otherwise it reads on.
     pub(super) async fn run(
         &mut self,
         deadline: Instant,
@@ -131,7 +131,7 @@ impl<'a, 'e> Pump<'a, 'e> {
         }
     }
 
-    /// Reads to the end of the output and waits until the process is gone.
+    /// Reads to the end of the output and waits until the process has ended.
     pub(super) async fn exit(
         &mut self,
         deadline: Instant,
@@ -163,7 +163,7 @@ impl<'a, 'e> Pump<'a, 'e> {
         self.child.stdin = None;
     }
 
-    /// What comes now comes because the turn is told to stop.
+    /// Ignores tool results from now on: they come because the turn was told to stop.
     pub(super) fn stop_taking_results(&mut self) {
         self.heard.answer.stop_taking_results();
     }
@@ -172,7 +172,7 @@ impl<'a, 'e> Pump<'a, 'e> {
         self.child.terminate();
     }
 
-    /// Puts a line behind what was sent. Not possible while a line is half written, or once the input is closed.
+    /// Sends a line after the earlier ones. Returns false while a line is half written, and once the input is closed.
     pub(super) fn interject(&mut self, line: &[u8]) -> bool {
         let is_free = self.n_sent == self.unsent.len() && self.child.stdin.is_some();
         if is_free {
@@ -188,7 +188,7 @@ impl<'a, 'e> Pump<'a, 'e> {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Moved::Cancelled,
-            // Before the output: a child that never stops talking must not outlive its time.
+            // Checked before the output: a child that prints without a pause must not exceed its time.
             () = sleep_until(deadline) => Moved::Deadline,
             n = child.stdout.read(piece) => Moved::Output(n.unwrap_or(0)),
             n = child.stderr.read(stderr), if *errors_are_open => Moved::Errors(n.unwrap_or(0)),
@@ -215,7 +215,7 @@ impl<'a, 'e> Pump<'a, 'e> {
         decoder.push(&piece[..n_bytes])?;
         while let Some(event) = decoder.next_event()? {
             n_lines += 1;
-            // What was asked for is not the beginning of a turn.
+            // An answer to a control request does not begin the turn.
             if !matches!(event, Event::Controlled(_)) {
                 *last_line = Some(Instant::now());
             }
@@ -234,7 +234,7 @@ impl<'a, 'e> Pump<'a, 'e> {
         Ok(n_lines)
     }
 
-    /// Only the end of it is kept.
+    /// Keeps the end of standard error.
     fn hear_errors(&mut self, n_bytes: usize) {
         self.errors_are_open = n_bytes > 0;
         let kept = &mut self.heard.stderr;
@@ -246,7 +246,7 @@ impl<'a, 'e> Pump<'a, 'e> {
     fn note_sent(&mut self, n_bytes: Option<usize>) {
         match n_bytes {
             Some(n_bytes) => self.n_sent += n_bytes,
-            // It does not listen any more; why, its output or its end will say.
+            // The child does not read any more. Its output or its exit will tell why.
             None => self.n_sent = self.unsent.len(),
         }
     }

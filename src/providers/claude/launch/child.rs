@@ -20,10 +20,10 @@ use tokio::{
 use super::{Limits, guard, orphans, pipe};
 use crate::providers::claude::credential::Handed;
 
-/// A guard that does not end by then is killed itself.
+/// Time after which a guard that does not end is killed itself.
 const GUARD_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Dropping it kills the CLI and everything that it started: closing standard error is what tells the guard.
+/// A running CLI with its guard. Dropping it kills the CLI and everything that it started: the guard sees that standard error was closed.
 #[derive(Debug)]
 pub(in crate::providers::claude) struct Child {
     guard: Option<Pid>,
@@ -37,13 +37,13 @@ pub(in crate::providers::claude) struct Child {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
     Running,
-    /// It is gone; what a killed one has left is being ended.
+    /// The guard has ended. The processes that a killed guard leaves are being ended.
     Ending,
-    /// Nothing is left. `None`: its status is lost.
+    /// Nothing is left. `None`: the exit status is lost.
     Ended(Option<ExitStatus>),
 }
 
-/// What is started, and on what ground.
+/// Everything that the CLI is started with.
 #[derive(Debug)]
 pub(in crate::providers::claude) struct Launch<'a> {
     pub guard: &'a Path,
@@ -52,16 +52,16 @@ pub(in crate::providers::claude) struct Launch<'a> {
     pub variables: Vec<(OsString, OsString)>,
     pub cwd: &'a Path,
     pub limits: &'a Limits,
-    /// Held by the guard as long as anything of the session runs.
+    /// Lock file that the guard holds as long as anything of the session runs.
     pub lock: &'a Path,
 }
 
-/// How the CLI ended by itself.
+/// Exit status of the CLI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::providers::claude) enum Exit {
     Code(i32),
     Signal(i32),
-    /// It had to be killed.
+    /// The guard was killed, or its exit status is lost.
     Killed,
 }
 
@@ -109,7 +109,7 @@ impl Child {
         Ok(Self { guard, life, stdin: Some(stdin), stdout, stderr })
     }
 
-    /// Whether it has not ended yet.
+    /// Returns true until the guard has ended.
     pub(in crate::providers::claude) fn is_running(&self) -> bool {
         *self.life.borrow() == Life::Running
     }
@@ -117,13 +117,14 @@ impl Child {
     /// Asks the CLI to end.
     pub(in crate::providers::claude) fn terminate(&self) {
         if let Some(guard) = self.guard.filter(|_| self.is_running()) {
-            // Not its group: the CLI ends what it started, and a tool that ends first makes it ask the model again.
+            // Only the guard, not its group: the CLI ends the programs that it started. A tool that ends first makes it call the model
+            // again.
             let _ = rustix::process::kill_process(guard, Signal::TERM);
         }
     }
 
-    /// Waits until the CLI has ended and nothing that it started is left, or says how many bytes of standard error came.
-    /// A child that is not read may never end.
+    /// Waits until the CLI and everything that it started have ended. If standard error has output first, returns the number of bytes read.
+    /// A child whose output is not read may never end.
     pub(in crate::providers::claude) async fn wait(
         &mut self,
         errors: &mut [u8],
@@ -136,7 +137,7 @@ impl Child {
         }
     }
 
-    /// Ends whatever is left, at once.
+    /// Ends everything that is left, at once.
     pub(in crate::providers::claude) async fn kill(self) {
         let Self { guard, mut life, stdin, stdout, stderr } = self;
         drop((stdin, stdout, stderr));
@@ -151,7 +152,7 @@ impl Child {
     }
 }
 
-/// Waits for a guard, and ends what a killed one has left. Only then is the guard said to have ended.
+/// Waits for a guard, and ends the processes that a killed one has left. Only then is the guard reported as ended.
 async fn watch_over(
     (mut guard, listed): (tokio::process::Child, orphans::Listed),
     limits: Limits,
@@ -161,7 +162,7 @@ async fn watch_over(
     let status = guard.wait().await.ok();
     drop(listed);
     tell.send_replace(Life::Ending);
-    // One that ends by itself leaves nothing.
+    // A guard that exits by itself leaves no processes.
     if status.is_none_or(|status| status.code().is_none()) {
         tracing::warn!(guard = pid, ?status, "a guard was killed; ending what it has left");
         pid.into_iter().for_each(|pid| limits.end_group_of(pid));
@@ -178,7 +179,7 @@ async fn ended(life: &mut watch::Receiver<Life>) -> Option<ExitStatus> {
     }
 }
 
-/// The guard says by its code how the CLI ended.
+/// Decodes the guard's exit code, which tells how the CLI ended.
 fn exit(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
         (Some(code @ 129..), _) => Exit::Signal(code - 128),

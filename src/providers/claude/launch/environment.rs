@@ -1,4 +1,4 @@
-//! The variables of the CLI: these, and no others.
+//! Environment variables of the CLI. It gets these and no others.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use crate::providers::{
     claude::{Config, credential::Handed},
 };
 
-/// Where a worker serves its turns.
+/// Addresses of this machine, on which the worker offers the tools of its turns.
 const THIS_MACHINE: &str = "127.0.0.1,localhost,::1";
 
 pub(in crate::providers::claude) fn variables(
@@ -22,7 +22,7 @@ pub(in crate::providers::claude) fn variables(
     let number = |name: &str, value: u64| (name.into(), value.to_string().into());
     let mut variables: Vec<(OsString, OsString)> = passed.to_vec();
     variables.extend(no_proxy(passed));
-    // Ours come later, and so win.
+    // Later values win, so these come after the passed ones.
     variables.extend([
         text("PATH", &config.path),
         // Times in the model's context must not depend on the host.
@@ -39,12 +39,12 @@ pub(in crate::providers::claude) fn variables(
         text("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
         text("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "1"),
         text("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
-        // A summary that nobody has checked would stand in for the history; ours are made before the window is full.
+        // A summary of the CLI is unchecked and would replace the history. The service makes its own before the window is full.
         text("DISABLE_AUTO_COMPACT", "1"),
         text("DISABLE_COMPACT", "1"),
         number("CLAUDE_CODE_MAX_RETRIES", config.max_retries.into()),
         number("API_TIMEOUT_MS", config.api_timeout_secs.saturating_mul(1000)),
-        // A server that is late would be left out of the turn without a word.
+        // Otherwise a late server would be left out of the turn silently.
         text("MCP_CONNECTION_NONBLOCKING", "0"),
         number("MCP_CONNECT_TIMEOUT_MS", config.mcp_timeout_secs.saturating_mul(1000)),
     ]);
@@ -60,8 +60,8 @@ pub(in crate::providers::claude) fn variables(
     variables
 }
 
-/// The tools of a turn are on this machine, and their token is for nobody else: no proxy is asked for them, whatever was passed.
-/// Both spellings are read, and where they differ each keeps what it says.
+/// Excludes this machine from proxies. A turn's tools are on this machine, and no proxy may see their token. Programs read both spellings,
+/// and each spelling keeps its other hosts.
 fn no_proxy(passed: &[(OsString, OsString)]) -> [(OsString, OsString); 2] {
     ["NO_PROXY", "no_proxy"].map(|name| {
         let said = passed.iter().rev().find(|(passed, _)| passed == name);

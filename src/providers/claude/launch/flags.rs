@@ -1,4 +1,4 @@
-//! The command line. Every flag is one argument, `--flag=value`, so that no value is ever taken for a flag.
+//! Command line of the CLI. Every flag is one argument, `--flag=value`, so that a value is never taken for a flag.
 
 use std::{ffi::OsString, path::Path};
 
@@ -7,26 +7,26 @@ use uuid::Uuid;
 use super::Ground;
 use crate::providers::{Grants, Options, PermissionMode, Think};
 
-/// How the session begins.
+/// Start of the session: new or resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::providers::claude) enum Start {
     New(Uuid),
-    /// After the given message; what comes behind it in the file is cut off.
+    /// Continues after the message `at`. The CLI cuts off what follows it in the file.
     Resume {
         session: Uuid,
         at: Uuid,
     },
 }
 
-/// Measured: the CLI has no others in its bare mode, and passes over the rest.
+/// Tools of the CLI's bare mode. Measured: it ignores all others.
 const BARE_TOOLS: [&str; 3] = ["Bash", "Edit", "Read"];
 
-/// Whether the bare mode, which is quicker, has all that is granted.
+/// Returns true if the bare mode, which is faster, has all granted tools.
 pub(in crate::providers::claude) fn fits_bare(grants: &Grants) -> bool {
     grants.built_in.iter().all(|tool| BARE_TOOLS.contains(&tool.as_str()))
 }
 
-/// Whether anything runs or reads files for the model, and could find a login in the environment.
+/// Returns true if the model can run programs or read files: these could find a credential in the environment.
 pub(in crate::providers::claude) fn runs_others(grants: &Grants) -> bool {
     let mut servers = grants.mcp_servers.values();
     !grants.built_in.is_empty() || servers.any(|server| server.get("command").is_some())
@@ -94,7 +94,7 @@ impl Flags {
     }
 
     fn text(&mut self, name: &str, value: &str) {
-        // The kernel takes no NUL in an argument, and what it would cut off is nothing anybody meant.
+        // The kernel accepts no NUL in an argument.
         self.0.push(format!("--{name}={}", value.replace('\0', "")).into());
     }
 
@@ -114,7 +114,7 @@ fn permission_mode(mode: PermissionMode) -> &'static str {
     }
 }
 
-/// How much to think; whether at all is said by a variable.
+/// Returns the effort flag. A variable turns thinking on or off.
 fn effort(think: Think) -> Option<&'static str> {
     match think {
         Think::Off | Think::On => None,

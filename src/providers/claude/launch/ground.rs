@@ -1,4 +1,4 @@
-//! The folders of one session on this host: closed to everybody else, and never shared with another session.
+//! Folders of one session on this host, which only the service can read and no other session shares.
 
 use std::{
     collections::BTreeMap,
@@ -20,30 +20,30 @@ use crate::providers::{
     },
 };
 
-/// Exists as long as a call runs; what only the call needs goes with it.
+/// Folders of a call while it runs. Files that only the call needs are removed with it.
 ///
-/// The transcript is the session's. Prompts, tokens and temporary files are the call's: a call that was given up long ago and
-/// ends late takes nothing away from the one that came after it.
+/// The transcript belongs to the session. Prompts, tokens and temporary files belong to the call. So a call that was given up and ends late
+/// does not remove the files of its successor.
 #[derive(Debug)]
 pub(in crate::providers::claude) struct Ground {
     folder: PathBuf,
-    /// Resolved, because the CLI names the transcript's folder after where it really is.
+    /// Canonical path, because the CLI names the transcript's folder after it.
     cwd: PathBuf,
     call: Uuid,
     claim: Claim,
     is_kept: bool,
     is_handed_over: bool,
-    /// Of what a process reads when it starts: the system prompt and the tool servers.
+    /// Digest of the files that a process reads at its start: the system prompt and the tool servers.
     digest: [u8; 32],
 }
 
-/// What a ground is prepared for.
+/// Input of [`Ground::prepare`].
 #[derive(Debug)]
 pub(in crate::providers::claude) struct Plan<'a> {
     pub session: Uuid,
-    /// That of a process which was started ahead, if it is to be used.
+    /// Call of a process that was started ahead, if it is to be used.
     pub call: Option<Uuid>,
-    /// Whether the folder stays when the call has ended.
+    /// True if the folder stays after the call has ended.
     pub is_kept: bool,
     pub system: &'a str,
     pub grants: &'a Grants,
@@ -87,7 +87,7 @@ impl Ground {
         Ok(ground)
     }
 
-    /// Of what a process reads when it starts.
+    /// Returns the digest of the files that a process reads at its start.
     pub(in crate::providers::claude) fn digest(&self) -> [u8; 32] {
         self.digest
     }
@@ -104,7 +104,7 @@ impl Ground {
         self.folder.join(LOCK)
     }
 
-    /// The same ground for somebody who goes on with it.
+    /// Returns the same folders for a new owner, which removes the files from now on.
     pub(in crate::providers::claude) fn take_over(&mut self) -> Self {
         self.hand_over();
         Self {
@@ -118,15 +118,15 @@ impl Ground {
         }
     }
 
-    /// Removes what only the call needed.
+    /// Removes the files that only the call needed.
     pub(in crate::providers::claude) async fn clear(mut self) {
         if let Some(clear) = self.clearing() {
-            // A fault leaves what the next call of the session removes.
+            // After a failure, the next call of the session removes the rest.
             let _ = tokio::task::spawn_blocking(clear).await;
         }
     }
 
-    /// How that is done, if nobody has done it.
+    /// Returns the removal of the files, unless it was done or handed over.
     fn clearing(&mut self) -> Option<impl FnOnce() + Send + use<>> {
         if std::mem::replace(&mut self.is_handed_over, true) {
             return None;
@@ -149,12 +149,12 @@ impl Ground {
         })
     }
 
-    /// Another ground of the same session has the files now.
+    /// Leaves the removal of the files to another owner of the same session.
     pub(in crate::providers::claude) fn hand_over(&mut self) {
         self.is_handed_over = true;
     }
 
-    /// Where the transcript of a session is or would be. Makes nothing.
+    /// Returns the folder of a session's transcript, without creating it.
     pub(in crate::providers::claude) fn project_of(sessions: &Path, session: Uuid) -> PathBuf {
         let folder = sessions.join(session.to_string());
         let folder = folder.canonicalize().unwrap_or(folder);
@@ -189,7 +189,7 @@ impl Ground {
         self.folder.join("run").join(self.call.to_string())
     }
 
-    /// What calls have left whose worker was killed: their prompts and tokens.
+    /// Removes prompts and tokens of calls whose worker was killed.
     fn remove_others(&self) -> io::Result<()> {
         for own in [self.run(), self.temporary()] {
             let Some(all) = own.parent() else { continue };
@@ -208,14 +208,14 @@ impl Ground {
     }
 }
 
-/// In a session's folder.
+/// Name of the lock file in a session's folder.
 const LOCK: &str = "lock";
 
 fn make_private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// A folder, or a file, that may be gone already.
+/// Removes a folder or file, which may be gone already.
 fn remove(path: &Path) -> io::Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
@@ -228,7 +228,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The CLI hands its whole environment on to what it starts. A tool server gets the login only if its own `env` says so.
+/// Hides credentials from tool servers, to which the CLI passes its whole environment. A server gets one only if its own `env` says so.
 fn without_login(mut servers: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let programs = servers.values_mut().filter(|server| server.get("command").is_some());
     for server in programs.filter_map(Value::as_object_mut) {
@@ -243,7 +243,7 @@ fn without_login(mut servers: BTreeMap<String, Value>) -> BTreeMap<String, Value
 }
 
 impl Drop for Ground {
-    /// Where a call was given up: in the background, because files may take their time.
+    /// Removes the files of a call that was given up. It runs in the background, because it may take time.
     fn drop(&mut self) {
         if let Some(clear) = self.clearing() {
             match tokio::runtime::Handle::try_current() {

@@ -1,18 +1,22 @@
-//! The guard: a small process of our own between a worker and its CLI, which sees to it that nothing outlives either.
+//! The guard: a small process between a worker and its CLI, which kills everything that would outlive either.
 //!
-//! What the kernel offers alone is not enough. A parent-death signal comes when the *thread* that forked ends, which
-//! in a pool of threads is long before the process does, and it does not reach grandchildren; a process group does not
-//! hold what calls `setsid`, as every command of the CLI's own shell tool does; a session that reads the end of its input
-//! first finishes its turn. The guard instead is the subreaper of everything below it: whatever loses its parent
-//! becomes the guard's own child, whichever group or session it is in.
+//! The means of the kernel alone are not enough:
+//! - A parent-death signal comes when the *thread* that forked ends, which in a pool of threads is long before the process does. It does
+//!   not reach grandchildren.
+//! - A process group does not hold programs that call `setsid`, as every command of the CLI's own shell tool does.
+//! - A CLI that reads the end of its input first finishes its turn.
 //!
-//! The guard kills all that is below it when the CLI has ended, and when nobody holds the reading end of its standard
-//! error any more: the worker closed it, or is gone, however it went. No signal, no pid and no message is needed for that,
-//! so there is no race with a worker that dies early, and none with pids that are used again.
+//! So the guard is the subreaper of everything below it: a process that loses its parent becomes the guard's own child, in any group or
+//! session.
+//!
+//! The guard kills everything below it when the CLI has ended. It does the same when the reading end of its standard error is closed: the
+//! worker closed it, or has ended in any way. That needs no signal, pid or message. So there is no race with a worker that dies early, and
+//! none with reused pids.
 //!
 //! A guard that is killed itself leaves its children to the worker: see `super::orphans`.
 //!
-//! SIGTERM is passed on to the CLI, and SIGQUIT ends everything at once: see `super::lock`. The guard's own exit code is the CLI's, 128 and the signal if one ended it.
+//! SIGTERM is passed on to the CLI, and SIGQUIT ends everything at once: see `super::lock`. The guard's exit code is the CLI's, or 128 plus
+//! the signal that ended the CLI.
 
 use std::{
     ffi::OsString,
@@ -40,21 +44,20 @@ use super::{
     processes::children,
 };
 
-/// The first argument that makes any of our binaries a guard.
+/// First argument that makes any binary of the project a guard.
 pub const ARGUMENT: &str = "guard-claude";
-/// The guard itself failed. No program that ends by itself uses it.
+/// Exit code if the guard itself failed. No program that ends by itself uses it.
 const FAILED: u8 = 125;
-/// A list of processes that cannot be read is tried again for so long.
+/// Time for which reading the list of processes is retried.
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// What to start as a guard: the program that runs, also where an upgrade has replaced its file meanwhile.
+/// Returns the program to start as a guard: the running one, even if an upgrade has replaced its file.
 pub fn program() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }
 
-/// Becomes a guard if the arguments ask for it. To be called first in `main`: a guard needs no configuration, no logs
-/// and no threads.
+/// Becomes a guard if the arguments ask for it. Must be called first in `main`: a guard needs no configuration, no logs and no threads.
 pub fn intercept(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != ARGUMENT {
@@ -77,12 +80,12 @@ fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<u8> {
     runtime.block_on(watch(&cli, &limits))
 }
 
-/// What to start, and what it is given.
+/// Program to start, and its input.
 struct Cli {
     program: OsString,
     arguments: Vec<OsString>,
     lock: PathBuf,
-    /// Which variable gets the number of the pipe with the login; empty: it has the login another way.
+    /// Variable for the number of the pipe with the credential. Empty if the CLI gets its credential in another way.
     login_variable: OsString,
 }
 
@@ -94,11 +97,11 @@ async fn watch(cli: &Cli, limits: &Limits) -> io::Result<u8> {
     let group = limits.apply().inspect_err(|error| {
         say(&format!("{START_FAILED}its control group cannot be made: {error}\n"));
     })?;
-    // Listened to before there is anything to hear, or the first signal would end the guard alone.
+    // Registered before the CLI starts: an early signal would end the guard alone.
     let (mut ended, mut term) = (signal(SignalKind::child())?, signal(SignalKind::terminate())?);
     let mut given_up = signal(SignalKind::quit())?;
     let mut released = released(io::stderr().as_fd().try_clone_to_owned()?);
-    // Until the end, when nothing of the session runs any more.
+    // Held until the end, when nothing of the session runs any more.
     let _held = lock::hold(&cli.lock).inspect_err(|error| {
         say(&format!("{START_FAILED}the session is in use on this host: {error}\n"));
     })?;
@@ -129,24 +132,24 @@ async fn watch(cli: &Cli, limits: &Limits) -> io::Result<u8> {
     Ok(code)
 }
 
-/// Whoever reads the guard's standard error has nothing else to go by.
+/// Writes to standard error, where the worker learns what the guard has to report.
 fn say(words: &str) {
     let _ = io::Write::write_all(&mut io::stderr(), words.as_bytes());
 }
 
-/// Resolves when nobody holds the other end of the pipe. On a thread of its own: the pipe is the CLI's too, and
-/// what the runtime waits for would have to be made non-blocking for both.
+/// Resolves when the other end of the pipe is closed. Uses a thread of its own: the CLI shares the pipe, and the runtime would have to make
+/// it non-blocking for both.
 fn released(pipe: OwnedFd) -> oneshot::Receiver<()> {
     let (tell, released) = oneshot::channel();
     std::thread::spawn(move || {
-        // An error is reported whether or not it is asked for, and nothing else is asked for.
+        // `poll` reports an error even if no event is requested.
         while poll(&mut [PollFd::new(&pipe, PollFlags::empty())], None) == Err(Errno::INTR) {}
         let _ = tell.send(());
     });
     released
 }
 
-/// Starts the CLI in the guard's group, and lets go of its standard input and output: they end when the CLI does.
+/// Starts the CLI in the guard's group, and releases the guard's standard input and output, so that they end with the CLI.
 #[expect(clippy::disallowed_methods, reason = "the one place where the CLI is started")]
 fn start(cli: &Cli) -> io::Result<Pid> {
     let login = (!cli.login_variable.is_empty()).then(pipe::pipe_of_input).transpose()?;
@@ -166,15 +169,15 @@ fn start(cli: &Cli) -> io::Result<Pid> {
     Pid::from_raw(child.id().cast_signed()).ok_or(io::ErrorKind::Other.into())
 }
 
-/// How the guard says that there is no CLI to start.
+/// Beginning of the guard's message that the CLI could not be started.
 pub(in crate::providers::claude) const START_FAILED: &str =
     "guard: the program cannot be started: ";
 
-/// How the guard says that the kernel killed for the memory of the group.
+/// Message of the guard that the kernel has killed a process for the group's memory limit.
 pub(in crate::providers::claude) const OUT_OF_MEMORY: &str =
     "guard: something was killed, because the memory limit was reached";
 
-/// Collects what has ended, orphans too, and says with which code the CLI did.
+/// Collects ended children, orphans included. Returns the exit code of the CLI if it is among them.
 fn reap(cli: Pid) -> Option<u8> {
     while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
         if pid == cli {
@@ -184,12 +187,12 @@ fn reap(cli: Pid) -> Option<u8> {
     None
 }
 
-/// Kills until no child is left. Children of what is killed become ours and are next, so a tree of any shape goes.
+/// Kills until no child is left. Children of a killed process become the guard's own and are next, so a tree of any shape ends.
 fn kill_all(cli: Pid) -> Option<u8> {
     let (mut cli_code, until) = (None, Instant::now() + PATIENCE);
     loop {
         let children = match children() {
-            // Such as too many open files on the host: soon there are fewer.
+            // For example, too many files are open on the host, which passes.
             Err(_) if Instant::now() < until => {
                 std::thread::sleep(LOOK_EVERY);
                 continue;
@@ -211,7 +214,7 @@ fn kill_all(cli: Pid) -> Option<u8> {
     }
     #[cfg(not(target_os = "linux"))]
     if let Some(group) = Pid::from_raw(std::process::id().cast_signed()) {
-        // No list of processes, no subreaper: the group is all there is, and the guard goes with it.
+        // Without a list of processes and a subreaper, only the group can be killed, and the guard with it.
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
     }
     cli_code

@@ -1,12 +1,11 @@
-//! What the CLI and all that it starts may use of the machine.
+//! Resource limits of the CLI and of everything that it starts.
 //!
-//! The guard sets them before it starts the CLI, and children inherit them. In a control group (cgroup v2) memory and
-//! processes are counted together, and the kernel says when it has killed for the limit. Where no group is configured,
-//! resource limits have to do: memory then is what each single process may have for itself, and processes are counted
-//! for the user as a whole, root excepted.
+//! The guard sets them before it starts the CLI, and children inherit them. In a control group (cgroup v2) memory and processes are counted
+//! together, and the kernel reports when it has killed for the limit. Without a group, resource limits are used instead: the memory limit
+//! applies to each single process, and processes are counted per user, root excepted.
 //!
-//! `RLIMIT_DATA` and not `RLIMIT_AS`: address space that is only set aside, which runtimes do by the gigabyte, is not
-//! counted there as far as it cannot be written.
+//! `RLIMIT_DATA` is used, and not `RLIMIT_AS`: runtimes reserve address space by the gigabyte. `RLIMIT_DATA` does not count reserved space
+//! that cannot be written.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -16,14 +15,14 @@ use std::{
 
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-/// 0: any.
+/// Limits of a CLI; 0 disables each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::providers::claude) struct Limits {
     pub file_max_bytes: u64,
     pub memory_max_bytes: u64,
-    /// Threads are counted too.
+    /// Maximum number of processes and threads.
     pub processes_max: u64,
-    /// A folder of cgroup v2 in which this process may make groups.
+    /// Folder of cgroup v2 in which this process may make groups.
     pub cgroup: PathBuf,
 }
 
@@ -36,7 +35,7 @@ pub(super) struct Group {
 const PREFIX: &str = "dalsegno-";
 
 impl Limits {
-    /// What the guard is told, in front of the program.
+    /// Returns the arguments of the guard in front of the program.
     pub(super) fn arguments(&self) -> [OsString; 4] {
         let number = |n: u64| OsString::from(n.to_string());
         [
@@ -57,20 +56,20 @@ impl Limits {
         })
     }
 
-    /// Ends what a killed guard has left in its control group. Without groups there is nothing to do.
+    /// Ends the processes that a killed guard has left in its control group. Does nothing without groups.
     pub(super) fn end_group_of(&self, guard: u32) {
         if self.cgroup.as_os_str().is_empty() {
             return;
         }
         let group = Group { folder: self.cgroup.join(format!("{PREFIX}{guard}")) };
         group.kill();
-        // As long as it is in use this fails, and the next guard removes it.
+        // Fails while the group is in use; the next guard removes it.
         group.remove();
     }
 
-    /// Limits this process, and so whatever it starts from now on.
+    /// Limits this process, and everything that it starts from now on.
     pub(super) fn apply(&self) -> io::Result<Option<Group>> {
-        // A core would hold the conversation and the credential.
+        // A core dump would contain the conversation and the credential.
         set(Resource::Core, Some(0));
         set(Resource::Fsize, wanted(self.file_max_bytes));
         if !self.cgroup.as_os_str().is_empty() {
@@ -84,7 +83,7 @@ impl Limits {
 
 impl Group {
     fn join(limits: &Limits) -> io::Result<Self> {
-        // What guards left behind that were killed themselves. A group that is in use is not removed.
+        // Removes groups of guards that were killed themselves. Groups in use stay.
         for entry in fs::read_dir(&limits.cgroup)?.flatten() {
             if entry.file_name().to_string_lossy().starts_with(PREFIX) {
                 let _ = fs::remove_dir(entry.path());
@@ -95,7 +94,7 @@ impl Group {
         let group = Self { folder };
         if let Some(bytes) = wanted(limits.memory_max_bytes) {
             group.write("memory.max", bytes)?;
-            // What is swapped out is not in it. Where there is no swap, there is no such file.
+            // `memory.max` does not count swapped memory. Without swap the file does not exist.
             let _ = group.write("memory.swap.max", 0);
         }
         if let Some(n) = wanted(limits.processes_max) {
@@ -105,14 +104,14 @@ impl Group {
         Ok(group)
     }
 
-    /// The guard itself goes back: it must not be what the kernel kills, and the group can be removed without it.
+    /// Moves the guard out: the kernel must not kill it, and the group can be removed without it.
     pub(super) fn step_out(&self, home: Option<&Path>) {
         if let Some(home) = home {
             let _ = fs::write(home.join("cgroup.procs"), std::process::id().to_string());
         }
     }
 
-    /// Kills everything in it, at once where the kernel can (Linux 5.14).
+    /// Kills everything in the group, at once where the kernel can (Linux 5.14).
     fn kill(&self) {
         if self.write("cgroup.kill", 1).is_ok() {
             return;
@@ -122,14 +121,14 @@ impl Group {
         pids.for_each(|pid| _ = rustix::process::kill_process(pid, Signal::KILL));
     }
 
-    /// Whether the kernel has killed something in it for its memory.
+    /// Returns true if the kernel has killed a process of the group for its memory.
     pub(super) fn has_killed(&self) -> bool {
         let events = fs::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
         let killed = events.lines().filter_map(|line| line.strip_prefix("oom_kill "));
         killed.filter_map(|n| n.trim().parse::<u64>().ok()).any(|n| n > 0)
     }
 
-    /// Once nothing runs in it any more. Otherwise the next guard does it.
+    /// Removes the group if nothing runs in it. Otherwise the next guard does.
     pub(super) fn remove(self) {
         let _ = fs::remove_dir(&self.folder);
     }
@@ -139,7 +138,7 @@ impl Group {
     }
 }
 
-/// The group that this process is in, in the hierarchy that `folder` belongs to.
+/// Returns the group of this process, in the hierarchy that `folder` belongs to.
 pub(super) fn own_group(folder: &Path) -> Option<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;

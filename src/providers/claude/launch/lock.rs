@@ -1,9 +1,9 @@
-//! Who runs a session on this host: the guard that holds the lock of its folder.
+//! Lock of a session's folder, which the guard of the running call holds.
 //!
-//! A worker that was stopped in the middle, by a signal or with its container, has lost its lease when another takes the
-//! session over, but its CLI runs on. So whoever takes over first asks the guard that is still there to end all that it
-//! has started, and waits until it has. The kernel says who that is: the lock is one of a process, which no child inherits,
-//! and which goes with it however it ends. No pid is ever read from a file, so none can be of somebody else.
+//! A worker that was stopped, by a signal or with its container, loses its lease when another one takes the session over. Its CLI runs on.
+//! So the new worker first asks the old guard to end everything that it has started, and waits for that. The kernel tells which process
+//! that is: the lock belongs to a process, no child inherits it, and it ends with the process. No pid is read from a file, so a reused pid
+//! is never hit.
 //!
 //! A worker that wakes up finds its claim replaced, and touches nothing any more.
 
@@ -25,13 +25,13 @@ use uuid::Uuid;
 
 use super::super::transcript::write_private;
 
-/// What tells a guard to end everything at once.
+/// Signal that tells a guard to end everything at once.
 pub(super) const GIVE_UP: Signal = Signal::QUIT;
-/// A guard that has been told needs milliseconds; one that is frozen as a whole never ends.
+/// Time to wait for a guard. It needs milliseconds; one that is frozen as a whole never ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Says which call has a session's folder for itself. The last one that came.
+/// Claim of the last call that came: it has the session's folder to itself.
 #[derive(Debug, Clone)]
 pub(in crate::providers::claude) struct Claim {
     file: PathBuf,
@@ -45,7 +45,7 @@ impl Claim {
         Ok(claim)
     }
 
-    /// Busy: another call has come meanwhile, and the folder is no longer ours to change.
+    /// Returns `ResourceBusy` if another call has claimed the folder meanwhile, and this one must not change it.
     pub(in crate::providers::claude) fn check(&self) -> io::Result<()> {
         match fs::read_to_string(&self.file)? == self.call.to_string() {
             true => Ok(()),
@@ -54,11 +54,11 @@ impl Claim {
     }
 }
 
-/// Makes whoever runs in the folder end. Blocking, for no longer than it may take.
+/// Ends the call that runs in the folder. Blocks for `PATIENCE` at most.
 pub(super) fn oust(lock: &Path) -> io::Result<()> {
     let (file, until) = (open(lock)?, Instant::now() + PATIENCE);
     while let Some(holder) = fcntl_getlk(&file, &Flock::from(FlockType::WriteLock))? {
-        // In another container its pid means nothing here: then there is only waiting.
+        // A pid of another container means nothing here: then the loop only waits.
         if let Some(guard) = holder.pid {
             let _ = kill_process(guard, GIVE_UP);
             let _ = kill_process(guard, Signal::CONT);
@@ -71,7 +71,7 @@ pub(super) fn oust(lock: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Held as long as the file is open. Waits for a predecessor that is about to end.
+/// Takes the lock, and waits for a predecessor that is about to end. The lock is held as long as the file is open.
 pub(super) fn hold(lock: &Path) -> io::Result<File> {
     let (file, until) = (open(lock)?, Instant::now() + PATIENCE);
     loop {

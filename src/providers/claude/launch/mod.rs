@@ -1,7 +1,7 @@
-//! Starting the CLI: with what it says on its command line, in its environment and in its folders, and nothing else.
+//! Starts the CLI with a closed set of flags, variables and files.
 //!
-//! The set of flags and of variables is closed. All flags are given on every run, because the CLI remembers none but the
-//! model, and that one wrongly. Secrets are in no argument: arguments are world-readable.
+//! All flags are given on every run, because the CLI remembers only the model, and that one wrongly. Secrets are never arguments: arguments
+//! are world-readable.
 
 mod child;
 mod environment;

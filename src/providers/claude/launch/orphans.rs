@@ -1,12 +1,11 @@
 //! Processes that a killed guard leaves behind.
 //!
-//! A command of an agent runs under the worker's own account, so it can kill its guard. What the guard has watched would then belong
-//! to the system, and outlive the turn. Therefore the worker is a subreaper too: orphans of its guards become its children, and it
-//! ends them.
+//! A command of an agent runs under the worker's own account, so it can kill its guard. The processes below that guard would then belong to
+//! the system, and outlive the turn. So the worker is a subreaper, too: orphans of its guards become its children, and it ends them.
 //!
-//! A worker has other children, some of which it adopts as well, such as processes of the private Postgres. It ends only descendants
-//! of guards: each guard lowers its hard limit of file locks by one. The kernel has enforced no such limit since Linux 2.4,
-//! children inherit it even if they change their environment, group or session, and only `CAP_SYS_RESOURCE` raises it again.
+//! A worker has other children, and adopts some, such as processes of the private Postgres. It ends only descendants of guards, which carry
+//! a mark: each guard lowers its hard limit of file locks by one. The kernel has not enforced this limit since Linux 2.4. Children inherit
+//! it even if they change their environment, group or session, and only `CAP_SYS_RESOURCE` raises it again.
 
 use std::{
     collections::BTreeSet,
@@ -21,14 +20,14 @@ use rustix::process::{
 
 use super::processes::{Process, children, read};
 
-/// What is killed ends at once, unless the kernel is busy with it.
+/// Time to wait for killed processes. They end at once, unless the kernel is busy with them.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// The guards of this process. They are marked too, and are waited for elsewhere.
+/// Guards of this process. They carry the mark, too, and are waited for elsewhere.
 static GUARDS: Mutex<BTreeSet<Process>> = Mutex::new(BTreeSet::new());
 
-/// A guard on the list. To be dropped when it has ended.
+/// Entry of a guard in the list, to be dropped when the guard has ended.
 #[derive(Debug)]
 pub(super) struct Listed(Option<Process>);
 
@@ -46,7 +45,7 @@ pub(super) fn start_guard<T>(
 ) -> io::Result<(T, Listed)> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Pid::from_raw(std::process::id().cast_signed()))?;
-    // Held over the start: no search for orphans runs while a guard is not listed yet.
+    // Held during the start, so that a search for orphans does not take an unlisted guard for one.
     let mut guards = guards();
     let (started, pid) = spawn()?;
     let process = pid.map(Process::with_pid);
@@ -54,7 +53,7 @@ pub(super) fn start_guard<T>(
     Ok((started, Listed(process)))
 }
 
-/// Ends the orphans of all killed guards, and what these start meanwhile.
+/// Ends the orphans of all killed guards, and the processes that these start meanwhile.
 pub(super) async fn end_all() {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -72,7 +71,7 @@ pub(super) async fn end_all() {
                 tracing::error!(%error, "/proc cannot be read; look for processes of a turn by hand");
                 return;
             }
-            // Such as too many open files: soon there are fewer.
+            // For example, too many files are open, which passes.
             Err(_) => {}
         }
         tokio::time::sleep(LOOK_EVERY).await;
@@ -111,7 +110,7 @@ fn guards() -> MutexGuard<'static, BTreeSet<Process>> {
     GUARDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The limit that marks what a guard of this process starts. `None`: this process is at 0, and nothing is below it.
+/// Returns the limit that marks descendants of this process's guards. `None`: the limit of this process is 0 and cannot be lowered.
 fn limit() -> Option<u64> {
     getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX / 2).checked_sub(1)
 }
@@ -121,7 +120,7 @@ fn is_marked(pid: i32) -> io::Result<bool> {
     Ok(hard_limit(pid)?.is_some_and(|limit| limit <= marked))
 }
 
-/// The hard limit of file locks of a process; `None` where it has none, or cannot be asked.
+/// Returns the hard limit of file locks of a process. `None` if it has none, or if it cannot be read.
 fn hard_limit(pid: i32) -> io::Result<Option<u64>> {
     let limits = read(pid, "limits")?.unwrap_or_default();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));

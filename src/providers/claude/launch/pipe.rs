@@ -1,8 +1,8 @@
-//! A login on its way to the CLI, past everything that the CLI starts.
+//! Passes a credential to the CLI, hidden from the programs that the CLI starts.
 //!
-//! What is in the environment of a process can be read there by whatever it starts, and by every tool that reads files.
-//! So the worker writes the login into the guard's standard input, in front of everything else; the guard puts it into
-//! a pipe, and only the number of the pipe into the CLI's environment. The CLI empties the pipe when it starts.
+//! The programs that a process starts can read its environment, and so can every tool that reads files. So the worker writes the credential
+//! into the guard's standard input, before everything else. The guard puts it into a pipe, and only the number of the pipe into the CLI's
+//! environment. The CLI empties the pipe when it starts.
 
 use std::{
     io::{self, PipeReader, Write as _},
@@ -13,10 +13,10 @@ use std::{
 use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::process::ChildStdin;
 
-/// A pipe takes that much before anybody reads.
+/// Maximum size of a credential: a pipe takes that much before it is read.
 const MAX_BYTES: usize = 32 << 10;
 
-/// A standard input that begins with the login.
+/// Returns a standard input that begins with the credential.
 pub(super) fn input_with(secret: &str) -> io::Result<(Stdio, ChildStdin)> {
     if secret.len() > MAX_BYTES || secret.contains('\n') {
         return Err(io::Error::other("a login is one line, of 32 KiB at most"));
@@ -28,7 +28,7 @@ pub(super) fn input_with(secret: &str) -> io::Result<(Stdio, ChildStdin)> {
     Ok((reader.into(), ChildStdin::from_std(writer)?))
 }
 
-/// The login, in a pipe that the next child inherits, and the pipe's number there.
+/// Returns the credential in a pipe that the next child inherits, and the pipe's number there.
 pub(super) fn pipe_of_input() -> io::Result<(PipeReader, String)> {
     let secret = first_line()?;
     let (reader, mut writer) = io::pipe()?;
@@ -38,7 +38,7 @@ pub(super) fn pipe_of_input() -> io::Result<(PipeReader, String)> {
     Ok((reader, number))
 }
 
-/// Not a byte more: the rest is the CLI's.
+/// Reads the first line, and no byte more: the rest is for the CLI.
 fn first_line() -> io::Result<Vec<u8>> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     while rustix::io::read(io::stdin(), &mut byte)? == 1 {

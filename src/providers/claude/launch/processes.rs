@@ -1,22 +1,22 @@
-//! The children of this process, as `/proc` lists them.
+//! Children of this process, as `/proc` lists them.
 //!
-//! A process that has ended meanwhile is none. All else that cannot be read is an error: a list that lacks a process would pass for
-//! one that is complete.
+//! A process that has ended meanwhile is left out. Any other failure to read is an error, because an incomplete list would pass for a
+//! complete one.
 
 use std::io;
 
 use rustix::{io::Errno, process::Pid};
 
-/// A process that is told from a later one with the same pid.
+/// A process, told apart from a later one with the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Process {
     pub(super) pid: i32,
-    /// Clock ticks since the boot of the machine. `None`: it could not be read, and the pid is all there is.
+    /// Start in clock ticks since the boot of the machine. `None` if it could not be read, so that only the pid is known.
     started: Option<u64>,
 }
 
 impl Process {
-    /// With its pid alone where the system does not say more.
+    /// Returns the process with this pid, without its start if that cannot be read.
     pub(super) fn with_pid(pid: i32) -> Self {
         let found = stat(pid).ok().flatten();
         found.map_or_else(|| Self::bare(pid), |(process, _parent)| process)
@@ -31,7 +31,7 @@ impl Process {
     }
 }
 
-/// The children of this process, zombies included. Empty where the system does not list them.
+/// Lists the children of this process, zombies included. Empty on a system without `/proc`.
 pub(super) fn children() -> io::Result<Vec<Process>> {
     let own = std::process::id().cast_signed();
     let entries = match std::fs::read_dir("/proc") {
@@ -49,10 +49,10 @@ pub(super) fn children() -> io::Result<Vec<Process>> {
     Ok(children)
 }
 
-/// A file about a process. `None`: the process has ended, or belongs to others on a host that hides those.
+/// Reads a file about a process. `None`: the process has ended, or belongs to others on a host that hides those.
 pub(super) fn read(pid: i32, file: &str) -> io::Result<Option<String>> {
     match std::fs::read(format!("/proc/{pid}/{file}")) {
-        // A process may have any bytes as its name.
+        // The name of a process may hold any bytes.
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) => match Errno::from_io_error(&error) {
             Some(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => Ok(None),
@@ -61,13 +61,13 @@ pub(super) fn read(pid: i32, file: &str) -> io::Result<Option<String>> {
     }
 }
 
-/// A process and the pid of its parent.
+/// Returns a process and the pid of its parent.
 fn stat(pid: i32) -> io::Result<Option<(Process, i32)>> {
     let Some(stat) = read(pid, "stat")? else { return Ok(None) };
     parsed(pid, &stat).map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// The second field of `stat` is the name in brackets, and may hold anything.
+/// Parses `stat`, whose second field is the name in brackets and may hold anything.
 fn parsed(pid: i32, stat: &str) -> Option<(Process, i32)> {
     let (_, after_name) = stat.rsplit_once(") ")?;
     let mut fields = after_name.split(' ');

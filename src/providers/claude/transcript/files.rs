@@ -1,4 +1,4 @@
-//! The files of one session below its project's folder. Blocking: callers are on a thread for that.
+//! Files of one session below its project's folder. All functions block, so callers use a thread for them.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,7 +14,7 @@ use super::place::main_name;
 
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Names of what is there, relative to the project.
+/// Returns the names of all files, relative to the project.
 pub(super) fn list(project: &Path, session: Uuid) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     let main = main_name(session);
@@ -30,12 +30,12 @@ pub(super) fn list(project: &Path, session: Uuid) -> io::Result<Vec<String>> {
         };
         for entry in entries {
             let entry = entry?;
-            // A name that is no text cannot be stored, and is none of the CLI's.
+            // A name that is not UTF-8 cannot be stored, and is not the CLI's.
             let Some(name) = entry.file_name().to_str().map(|name| format!("{folder}/{name}"))
             else {
                 continue;
             };
-            // Links are not followed: what the agent linked there is not the transcript.
+            // Links are not followed: the target of an agent's link is not the transcript.
             let kind = entry.file_type()?;
             if kind.is_dir() {
                 folders.push(name);
@@ -48,7 +48,7 @@ pub(super) fn list(project: &Path, session: Uuid) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// SHA-256 of the first bytes of a file, or `None` if it has fewer.
+/// Returns the SHA-256 of the first bytes of a file, or `None` if it has fewer.
 pub(super) fn digest_of_first(path: &Path, n_bytes: u64) -> io::Result<Option<[u8; 32]>> {
     let (mut file, mut hasher, mut left) = (File::open(path)?, Sha256::new(), n_bytes);
     let mut piece = vec![0; PIECE_BYTES];
@@ -64,7 +64,7 @@ pub(super) fn digest_of_first(path: &Path, n_bytes: u64) -> io::Result<Option<[u
     Ok(Some(hasher.finalize().into()))
 }
 
-/// Writes a file that only we may read, whole or not at all.
+/// Writes a file that only the service may read, completely or not at all.
 pub(in crate::providers::claude) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -75,7 +75,7 @@ pub(in crate::providers::claude) fn write_private(path: &Path, bytes: &[u8]) -> 
     fs::rename(&new, path)
 }
 
-/// A file that is gone already is removed too.
+/// Removes a file, which may be gone already.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

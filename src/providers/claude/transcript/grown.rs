@@ -1,4 +1,4 @@
-//! After a call: what the files grew by.
+//! Growth of the transcript's files, collected after a call.
 
 use std::{
     borrow::Cow,
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{files, has_message, main_name, repaired, write_private};
 use crate::providers::{Flag, Grown, TranscriptFile, claude::secrets::Secrets};
 
-/// Whether the CLI has really stored the message. It says success without it where its disk is full or read-only.
+/// Returns true if the CLI has really stored the message. If its disk is full or read-only, it reports success without that.
 pub(in crate::providers::claude) fn is_persisted(
     project: &Path,
     session: Uuid,
@@ -34,11 +34,11 @@ pub(in crate::providers::claude) fn is_persisted(
     Ok(has_message(&bytes, message))
 }
 
-/// What the caller has to store. The process that writes the files has to be gone: torn ends are repaired on the way, and
-/// logins taken out.
+/// Returns the growth that the caller has to store. The process that writes the files must have ended: torn ends are repaired on the way,
+/// and credentials removed.
 ///
-/// The files beside the session's own may be as large together as the bound says. Those that were stored before go first;
-/// what does not fit stays out, and is said.
+/// The files beside the session's own may have `side_max_bytes` in total. Files that were stored before go first. Files that do not fit are
+/// left out, and counted in the flag.
 pub(in crate::providers::claude) fn grown(
     project: &Path,
     session: Uuid,
@@ -78,7 +78,7 @@ fn growth_of(
     let path = project.join(&name);
     let mut bytes = fs::read(&path)?;
     let n_held = held.and_then(|held| usize::try_from(held.n_bytes).ok());
-    // What was rewritten from its beginning is sent from its beginning.
+    // A file that was rewritten is returned from its beginning.
     let is_longer = |n: &usize| {
         let first = bytes.get(..*n);
         first.is_some_and(|first| held.is_some_and(|held| Sha256::digest(first)[..] == held.sha256))

@@ -1,22 +1,21 @@
-//! The lines of a transcript, looked at as little as possible: what the CLI wrote is kept byte for byte.
+//! Lines of a transcript, parsed as little as possible: the CLI's bytes are kept as they are.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use uuid::Uuid;
 
-/// Whether a message with this name is in the file. A line that only mentions it does not count.
+/// Returns true if the file has a message with this id. A line that only mentions the id does not count.
 pub(in crate::providers::claude) fn has_message(bytes: &[u8], uuid: Uuid) -> bool {
     let name = uuid.to_string();
-    // Newest last, and what is looked for is new.
+    // From the end, because the message is new.
     bytes.rsplit(|byte| *byte == b'\n').any(|line| {
         let mentions = line.windows(name.len()).any(|window| window == name.as_bytes());
         mentions && serde_json::from_slice::<Named>(line).is_ok_and(|line| line.uuid == Some(uuid))
     })
 }
 
-/// Without lines that are torn: no JSON, or without their end. The CLI skips them, but glues its next line to one that
-/// has no end.
+/// Removes torn lines: those that are not JSON or have no line end. The CLI skips them, but appends its next line to one without an end.
 pub(in crate::providers::claude) fn repaired(bytes: &[u8]) -> Cow<'_, [u8]> {
     if bytes.is_empty() || bytes.ends_with(b"\n") && lines(bytes).all(is_whole) {
         return Cow::Borrowed(bytes);
@@ -25,7 +24,7 @@ pub(in crate::providers::claude) fn repaired(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(whole.flatten().copied().collect())
 }
 
-/// Lines with their ends.
+/// Returns the lines with their ends.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n')
 }

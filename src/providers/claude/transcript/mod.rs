@@ -1,9 +1,8 @@
-//! The CLI's own transcript: a cache, on this host, of what the caller has committed.
+//! The CLI's own transcript: a cache, on this host, of the files that the caller has committed.
 //!
-//! Before a call the files are made equal to what the caller holds, byte by byte: longer ones are what a killed turn left
-//! behind and are cut, missing and different ones are written anew, files that the caller does not know go. After a
-//! call, what the files grew by goes back to the caller. Only one call of a session may do this at a time, which the
-//! caller's lease sees to.
+//! Before a call the files are made equal to the caller's, byte by byte. Longer files were left by a killed turn and are cut. Missing and
+//! different files are written again. Files that the caller does not know are removed. After a call, the growth of the files goes back to
+//! the caller. Only one call of a session may do this at a time, which the caller's lease ensures.
 
 mod files;
 mod grown;

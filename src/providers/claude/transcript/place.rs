@@ -1,23 +1,23 @@
-//! Where the CLI keeps a session's transcript.
+//! Paths of a session's transcript in the CLI's folder.
 
 use std::path::{Component, Path, PathBuf};
 
 use uuid::Uuid;
 
-/// Names longer than this are cut and told apart by a hash.
+/// Maximum length of a name. Longer names are cut and get a hash.
 const MAX_SLUG: usize = 200;
 
-/// The folder that the CLI keeps the sessions of a working directory in. The path has to be resolved already.
+/// Returns the CLI's folder for the sessions of a working directory. `cwd` must be canonical.
 pub(in crate::providers::claude) fn project_dir(config_dir: &Path, cwd: &Path) -> PathBuf {
     config_dir.join("projects").join(slug(&cwd.to_string_lossy()))
 }
 
-/// The session's own file, relative to its project.
+/// Returns the session's own file, relative to its project.
 pub(in crate::providers::claude) fn main_name(session: Uuid) -> String {
     format!("{session}.jsonl")
 }
 
-/// Whether a name from outside stays below the project, and belongs to the session.
+/// Returns true if a name from outside stays below the project and belongs to the session.
 pub(in crate::providers::claude) fn is_of_session(name: &str, session: Uuid) -> bool {
     let path = Path::new(name);
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -25,7 +25,7 @@ pub(in crate::providers::claude) fn is_of_session(name: &str, session: Uuid) -> 
     is_plain && rest.is_some_and(|rest| rest == ".jsonl" || rest.starts_with('/'))
 }
 
-/// Every UTF-16 unit but ASCII letters and digits becomes a dash.
+/// Replaces every UTF-16 unit but ASCII letters and digits by a dash.
 fn slug(path: &str) -> String {
     let dashed: String = path
         .encode_utf16()
@@ -37,7 +37,7 @@ fn slug(path: &str) -> String {
     if dashed.len() <= MAX_SLUG {
         return dashed;
     }
-    // A 32-bit hash as JavaScript programs have it from Java.
+    // Java's 32-bit hash of strings, as JavaScript programs use it.
     let hash = path
         .encode_utf16()
         .fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));

@@ -1,4 +1,4 @@
-//! Before a call: the files here become what the caller holds.
+//! Restores the files before a call, so that they equal the caller's.
 
 use std::{fs::OpenOptions, io, path::Path};
 
@@ -8,19 +8,19 @@ use uuid::Uuid;
 use super::{files, is_of_session, write_private};
 use crate::providers::TranscriptFile;
 
-/// How the files were found. They are as the caller holds them afterwards, except if they are lost.
+/// State in which the files were found. Afterwards they equal the caller's, unless they are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::providers::claude) enum Local {
     Same,
     PutRight,
-    /// Something is missing here, and the caller gave no bytes for it, or other ones than it says.
+    /// A file is missing or different, and the caller gave no bytes for it, or bytes with another digest.
     Lost,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Same,
-    /// Begins with what is held, and goes on.
+    /// Begins with the caller's bytes, and continues.
     Longer,
     Different,
 }
@@ -47,7 +47,7 @@ pub(in crate::providers::claude) fn restore(
     Ok(local)
 }
 
-/// Whether the bytes have to be given, because what is here is not enough. Changes nothing.
+/// Returns true if the caller has to give the bytes, because the files here are not enough. Changes nothing.
 pub(in crate::providers::claude) fn is_missing(
     project: &Path,
     held: &[TranscriptFile],

@@ -1,8 +1,8 @@
-//! A transcript of the CLI, written from messages of our own.
+//! Writes a transcript for the CLI from the stored messages.
 //!
-//! Measured: a line needs its type, a timestamp, and its place in the chain of uuids; an assistant line needs a model
-//! as well, or the CLI hangs at its start, and blocks for its content. Replies need ids of their own, or those on both sides
-//! of a result are merged. The CLI merges neighbours of one role and drops empty messages by itself.
+//! Measured: a line needs its type, a timestamp, and its place in the chain of uuids. An assistant line also needs a model, or the CLI
+//! hangs at its start, and blocks for its content. Replies need ids of their own, or the CLI merges those on both sides of a result. The
+//! CLI itself merges neighbours of one role and drops empty messages.
 
 use std::{borrow::Borrow, collections::HashSet};
 
@@ -19,11 +19,11 @@ pub(in crate::providers::claude) struct Synthesised {
     pub head: Uuid,
 }
 
-/// Stands where a result would be, if a call was cut off.
+/// Text in place of a result, if the call was cut off.
 const NO_RESULT: &str =
     "No result was recorded: the call was interrupted and may or may not have taken effect.";
 
-/// `None` if the messages hold nothing that can be resumed.
+/// Writes the messages as a transcript. `None` if they hold nothing that can be resumed.
 pub(in crate::providers::claude) fn synthesise<M: Borrow<Message>>(
     messages: &[M],
     model: &str,
@@ -35,7 +35,7 @@ pub(in crate::providers::claude) fn synthesise<M: Borrow<Message>>(
         rest = after;
         let message: &Message = message.borrow();
         match message.role {
-            // A second system message has no place in the file; its words do.
+            // The file has no place for a second system message, so its text becomes the user's.
             Role::User | Role::Notice | Role::Posts | Role::System => {
                 file.user(&json!(message.text), &message.text)
             }
@@ -45,7 +45,7 @@ pub(in crate::providers::claude) fn synthesise<M: Borrow<Message>>(
                 file.reply(message, &after[..n_results]);
                 rest = &after[n_results..];
             }
-            // Its call is gone: half a pair would be refused by the API for ever.
+            // A result without its call is left out: the API refuses half a pair in every later call.
             Role::Tool => {}
         }
     }
@@ -56,13 +56,13 @@ struct File<'a> {
     model: &'a str,
     bytes: Vec<u8>,
     head: Option<Uuid>,
-    /// Lines get times of their own, because a reader may sort by them.
+    /// Time of the next line. Each line has its own, because a reader may sort by it.
     at: DateTime<Utc>,
     n_replies: usize,
 }
 
 impl File<'_> {
-    /// An assistant's message, and the results right behind it in the order of its calls.
+    /// Adds an assistant's message and the results that follow it, in the order of its calls.
     fn reply<M: Borrow<Message>>(&mut self, message: &Message, results: &[M]) {
         let calls = usable(&message.tool_calls);
         let text = Some(&message.text).filter(|text| !text.trim().is_empty());
@@ -105,7 +105,7 @@ impl File<'_> {
     }
 }
 
-/// Calls with a name of their own: the API refuses the same id twice.
+/// Returns the calls with an id of their own: the API refuses the same id twice.
 fn usable(calls: &[ToolCall]) -> Vec<&ToolCall> {
     let mut seen = HashSet::new();
     calls.iter().filter(|call| !call.id.is_empty() && seen.insert(call.id.as_str())).collect()
@@ -114,7 +114,7 @@ fn usable(calls: &[ToolCall]) -> Vec<&ToolCall> {
 fn tool_use(call: &ToolCall) -> Value {
     let input = match &call.arguments {
         object @ Value::Object(_) => object.clone(),
-        // The API reads nothing but an object.
+        // The API accepts only an object.
         Value::Null => json!({}),
         other => json!({ "value": other }),
     };
@@ -128,12 +128,12 @@ fn tool_result<M: Borrow<Message>>(call: &ToolCall, results: &[M]) -> Value {
     json!({"type": "tool_result", "tool_use_id": safe_id(&call.id), "content": text})
 }
 
-/// The API takes letters, digits, `_` and `-` in the id of a call; other providers name theirs as they like.
+/// Returns an id that the API accepts: letters, digits, `_` and `-`. Ids of other providers may have any characters.
 fn safe_id(id: &str) -> String {
     id.chars().map(|c| if is_safe(c) { c } else { '_' }).collect()
 }
 
-/// The same for names, which have a longest length too.
+/// Returns a name that the API accepts. Names also have a maximum length.
 fn safe_name(name: &str) -> String {
     const MAX: usize = 128;
     let name: String = name.chars().take(MAX).map(|c| if is_safe(c) { c } else { '_' }).collect();
