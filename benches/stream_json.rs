@@ -1,5 +1,5 @@
-//! The decoder of Claude's stream, in MB per second of processor time, which a busy machine does not change. One JSON
-//! line per kind of stream.
+//! The decoder of Claude's stream, in MB per second of processor time, which does not depend on the load of the
+//! machine. One JSON line per kind of stream.
 //!
 //! `cargo bench --bench stream_json`
 #![expect(
@@ -20,7 +20,7 @@ fn total_bytes() -> usize {
     size::of(256 << 20, 4 << 20)
 }
 
-/// What one read of a pipe gives.
+/// Size of one read of a pipe.
 const PIECE_BYTES: usize = 64 << 10;
 fn n_rounds() -> usize {
     size::of(5, 1)
@@ -80,7 +80,7 @@ fn text_bytes(event: &Event<'_>) -> usize {
     }
 }
 
-/// What an answer looks like while it is written.
+/// Returns the stream of an answer while it is written.
 fn deltas() -> Vec<u8> {
     let line = serde_json::json!({
         "type": "stream_event",
@@ -93,7 +93,7 @@ fn deltas() -> Vec<u8> {
     lines(&[line]).repeat(4_000)
 }
 
-/// Whole answers with a text of so many bytes, each with its result.
+/// Returns whole answers with a text of that many bytes, each with its result.
 fn answers(text_bytes: usize) -> Vec<u8> {
     let text = "From the sign, \"dal segno\":\nGrüße, 語 and so on. ".repeat(text_bytes / 50);
     let session_id = "8c6eab3d-958e-4427-a191-b56942443c1a";

@@ -1,4 +1,4 @@
-//! What is sent of a conversation of five hundred messages with fifty posts in front of the task.
+//! Assembles the call of a conversation with five hundred messages and fifty posts before the task.
 
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ fn n_runs() -> usize {
 
 const BAR_MS: f64 = 10.0;
 
-/// As a worker does it that has not continued the conversation before: nothing of it was rendered by an earlier call.
+/// Measures a worker that has not continued the conversation before, so no entry is rendered yet.
 pub fn posts_behind_messages() -> anyhow::Result<Value> {
     let entries: Vec<Entry> = (0..n_messages()).map(entry).collect();
     let shown = Posts { left_out: 7, posts: (1..=N_POSTS).map(post).collect() };

@@ -1,4 +1,4 @@
-//! A database with agents that can be called, and the worker of the service on it.
+//! A database with agents that posts can mention, and a worker of the service on it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -38,7 +38,7 @@ const SETTINGS: [(&str, &str); 7] = [
     ("sim.window_tokens", "1000000"),
 ];
 
-/// Much less than what is measured.
+/// Poll interval, much shorter than the measured times.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 pub struct Ground {
@@ -50,13 +50,13 @@ pub struct Ground {
     _folder: TempDir,
 }
 
-/// A worker that goes on until it is stopped.
+/// A worker that runs until it is stopped.
 pub struct Worker {
     shutdown: Shutdown,
     work: JoinHandle<Result<(), worker::Error>>,
 }
 
-/// The name of the nth agent.
+/// Returns the name of the nth agent.
 pub fn agent(n: usize) -> String {
     format!("agent-{n:02}")
 }

@@ -1,4 +1,4 @@
-//! A task that takes a thousand others up again.
+//! A task that is continued when a thousand others have ended.
 
 use std::time::Instant;
 
@@ -22,11 +22,11 @@ fn n_children() -> usize {
     size::of(1_000, 16)
 }
 
-/// Ended at once.
+/// Number of tasks that end at the same time.
 const AT_ONCE: usize = 8;
 const BAR_MS: f64 = 1_000.0;
 
-/// From the end of the last children to the end of the turn that takes all of them up again.
+/// Measures from the end of the last children to the end of the turn that continues with all results.
 pub async fn of_a_thousand(ground: &Ground) -> anyhow::Result<Value> {
     let campaign_id = ground.campaign().await?;
     let worker = ground.work()?;
@@ -37,7 +37,7 @@ pub async fn of_a_thousand(ground: &Ground) -> anyhow::Result<Value> {
     let made = fan_out(ground, &parent).await?;
     let added_ms = millis(began);
 
-    // No worker takes them: what is measured is the join.
+    // No worker takes the children: only the join is measured.
     let ids: Vec<Uuid> = made.children.iter().map(|child| child.id).collect();
     let (first, last) = ids.split_at(n_children() - AT_ONCE);
     let began = Instant::now();
@@ -47,7 +47,7 @@ pub async fn of_a_thousand(ground: &Ground) -> anyhow::Result<Value> {
     let ends_ms = millis(began);
     sqlx::query("delete from dalsegno.jobs where kind = 'run_turn'").execute(&ground.pool).await?;
     let worker = ground.work()?;
-    // Once it has done something, what follows is not its start.
+    // One task runs first, so that the start of the worker is not measured.
     let other = ground.campaign().await?;
     ground.done(ground.add(other, "Begin.").await?.id).await?;
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! The bench of the board, of tasks that come together again, and of what is recalled: one JSON line per scenario.
+//! The bench of the board, of joined tasks and of recalled facts: one JSON line per scenario.
 //!
 //! ```text
 //! cargo bench --bench board                              on a private server of its own, durable
@@ -49,13 +49,13 @@ fn scenarios() -> [(&'static str, Scenario); 5] {
     ]
 }
 
-/// A share of some times in milliseconds, of which the first is the shortest.
+/// Returns the quantile `share` of the times; 0 is the shortest.
 fn at(millis: &mut [f64], share: f64) -> f64 {
     millis.sort_by(f64::total_cmp);
     millis[((millis.len() - 1) as f64 * share).round() as usize]
 }
 
-/// What else ran on this machine: a figure means little without it. Linux only.
+/// Adds the load of this machine, without which a figure means little. Linux only.
 fn with_load(mut figures: Value) -> Value {
     let load = std::fs::read_to_string("/proc/loadavg").ok();
     let load = load.as_deref().and_then(|line| line.split(' ').next()?.parse::<f64>().ok());

@@ -1,4 +1,4 @@
-//! A post that calls twenty agents.
+//! A post that mentions twenty agents.
 
 use std::time::Instant;
 
@@ -24,8 +24,8 @@ fn n_measured() -> usize {
 
 const BAR_MS: f64 = 20.0;
 
-/// From the begin of its transaction to the acknowledged commit, at which its tasks are ready to be claimed. Each in a campaign of
-/// its own, so that no task waits behind another one of its conversation.
+/// Measures from the begin of the post's transaction to its acknowledged commit, after which the tasks can be claimed.
+/// Each post is in a campaign of its own, so that no task waits for another one of its conversation.
 pub async fn post_to_ready(ground: &Ground) -> anyhow::Result<Value> {
     let mut millis = Vec::with_capacity(n_measured());
     for _ in 0..n_warm_up() {
@@ -39,7 +39,7 @@ pub async fn post_to_ready(ground: &Ground) -> anyhow::Result<Value> {
     let server =
         cpu_after.server_micros.zip(cpu.server_micros).map(|(after, before)| after - before);
     let n_posts = n_measured() as f64;
-    // With the campaign that each has to itself, and the look at what is ready.
+    // Includes the campaign of each post, and the query for ready tasks.
     Ok(json!({
         "scenario": "mentions", "mentions": N_AGENTS, "posts": n_measured(), "p50_ms": at(&mut millis, 0.5),
         "p99_ms": at(&mut millis, 0.99), "max_ms": at(&mut millis, 1.0), "bar_ms": BAR_MS,

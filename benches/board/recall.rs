@@ -1,4 +1,4 @@
-//! How long it takes to recall facts: all of them about one user, and about a thousand.
+//! The time to recall facts, if all of them are about one user or spread over a thousand users.
 
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ const FOUND: i64 = 10;
 const BAR_MS: f64 = 20.0;
 const BATCH: i64 = 5_000;
 
-/// The rows that recording writes, at once.
+/// Writes the same rows as recording facts, all at once.
 const FILL: &str = "
     insert into dalsegno.facts
            (id, recorded_at, valid_from, user_name, source, trust, author, language, attribute, attribute_key, text, text_key)
@@ -61,7 +61,7 @@ async fn figures(ground: &Ground, n_users: i64) -> anyhow::Result<Vec<f64>> {
         took.push(millis);
         n_found += usize::from(is_found);
     }
-    // Of a hundred facts, few have the words of a question.
+    // Only few of a user's hundred facts have the words of a question.
     anyhow::ensure!(n_found > n_questions() / 4, "only {n_found} questions had an answer");
     Ok(took)
 }
@@ -92,7 +92,7 @@ fn text(rng: &mut StdRng) -> String {
     format!("The user prefers {}", words.join(" "))
 }
 
-/// Words as in a language: few of them are in most texts, most of them in few.
+/// Returns words as in a language: a few of them are in most texts, most of them in few.
 fn word(rng: &mut StdRng) -> String {
     let rank = 8000_f64.powf(rng.random::<f64>()) as u32;
     format!("{}{}", ["tide", "boat", "price", "tone", "wind"][rank as usize % 5], rank)

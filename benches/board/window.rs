@@ -1,4 +1,4 @@
-//! What a viewer sees of a board where one post in a thousand is for it.
+//! The board as seen by a viewer for whom one post in a thousand is meant.
 
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ fn n_runs() -> usize {
 
 const BAR_MS: f64 = 5.0;
 
-/// The rows that posting writes, at once.
+/// Writes the same rows as posting, all at once.
 const FILL: [&str; 3] = [
     "insert into dalsegno.boards (campaign_id, last_seq) select $1, max(n) from generate_series(1, $2) as n where n % $3 >= 0",
     "insert into dalsegno.posts (campaign_id, seq, id, posted_at, origin, sender, audience, text)
@@ -64,7 +64,7 @@ pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
     }))
 }
 
-/// One that has had a turn, when nobody had posted yet.
+/// Creates a session that has had a turn before the first post.
 async fn session(ground: &Ground, campaign_id: Uuid) -> anyhow::Result<Live> {
     let task = ground.add(campaign_id, "Begin.").await?;
     let worker = ground.work()?;

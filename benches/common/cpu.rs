@@ -1,10 +1,10 @@
-//! Processor time, which says more than the clock on a machine that others use as well. Linux only.
+//! Processor time, which is more exact than the clock on a shared machine. Linux only.
 
 use std::{fs, path::Path};
 
 use sqlx::PgPool;
 
-/// The kernel's unit of processor time in `/proc`, the same on every Linux that runs this.
+/// Unit of processor time in `/proc`, the same on all Linux systems that run this.
 const TICK_MICROS: u64 = 10_000;
 
 /// Processor time in microseconds of this process, and of the server if it runs on this machine.
@@ -22,7 +22,7 @@ pub async fn used(pool: &PgPool) -> Used {
     Used { worker_micros, server_micros }
 }
 
-/// The postmaster with all its children, living and dead.
+/// Returns the processor time of the postmaster and all its children, living and dead.
 fn server(postmaster: u64) -> Option<u64> {
     let is_server = fs::read_to_string(format!("/proc/{postmaster}/comm"))
         .is_ok_and(|name| name.trim() == "postgres");
@@ -47,7 +47,7 @@ fn of(pid: &str, with_dead_children: bool) -> Option<u64> {
     Some(ticks * TICK_MICROS)
 }
 
-/// A number of `/proc/PID/stat`, counted from the state, which follows the name in brackets.
+/// Returns a number of `/proc/PID/stat`, counted from the state, which follows the name in brackets.
 fn field(pid: &str, index: usize) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(index)?.parse().ok()

@@ -1,4 +1,4 @@
-//! What the benches share: the server, a database of their own on it, and readings of the machine.
+//! Parts that the benches share: the server, a database of their own on it, and readings of the machine.
 
 pub mod cpu;
 pub mod size;
@@ -50,19 +50,19 @@ impl Database {
         Ok(Self { options, name, server: server.options.clone() })
     }
 
-    /// Its pools have to be closed by now.
+    /// Drops the database. Its pools have to be closed before.
     pub async fn remove(self) -> anyhow::Result<()> {
         run_on(&self.server, format!("drop database {} with (force)", self.name)).await
     }
 }
 
-/// Whether a scenario is among those that the command line names; if it names none, all are.
+/// Returns true if the command line names the scenario, or names none.
 pub fn is_wanted(name: &str) -> bool {
     let mut named = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).peekable();
     named.peek().is_none() || named.any(|wanted| wanted == name)
 }
 
-/// Where the server's log of changes stands, in bytes.
+/// Returns the position of the server's write-ahead log, in bytes.
 pub async fn wal_bytes(pool: &PgPool) -> anyhow::Result<i64> {
     let bytes = sqlx::query_scalar("select (pg_current_wal_insert_lsn() - '0/0')::bigint");
     Ok(bytes.fetch_one(pool).await?)

@@ -1,4 +1,4 @@
-//! A long conversation with tool calls, and what folds it.
+//! A long conversation with tool calls, and a scene for its compaction.
 
 use dalsegno::{
     context::{
@@ -9,7 +9,7 @@ use dalsegno::{
 };
 use uuid::Uuid;
 
-/// As many messages, in turns of four: a task, two calls with their results, an answer of some two thousand characters.
+/// Returns that many messages, in turns of four: a task, a call with its result, an answer of some two thousand characters.
 pub fn entries(n_messages: usize) -> Vec<Entry> {
     (0..n_messages)
         .map(|at| Entry::new(Uuid::from_u128(at as u128), at as i64 + 1, message(at)))

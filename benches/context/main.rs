@@ -1,4 +1,4 @@
-//! The bench of what is computed in memory: one JSON line per scenario.
+//! The bench of computations in memory: one JSON line per scenario.
 //!
 //! ```text
 //! cargo bench --bench context                    all

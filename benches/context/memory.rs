@@ -1,4 +1,4 @@
-//! How much memory a plan takes: the growth of the peak of a process that makes one plan and nothing else.
+//! The memory of a plan: the growth of the peak of a process that only makes one plan.
 
 use std::process::Command;
 
@@ -11,14 +11,14 @@ use crate::{
     size,
 };
 
-/// Asks a copy of this program to measure.
+/// The argument with which a copy of this program measures.
 pub const CHILD: &str = "measure-plan-of";
 
 fn lengths() -> [usize; 4] {
     size::of([10_000, 20_000, 40_000, 80_000], [400, 800, 1_200, 1_600])
 }
 
-/// Bytes per message at growing lengths; linear is when they do not grow with the length.
+/// Returns bytes per message at growing lengths. The memory is linear if they stay the same.
 pub fn by_length() -> anyhow::Result<Value> {
     let mut points = Vec::new();
     for n_messages in lengths() {
@@ -33,7 +33,7 @@ pub fn by_length() -> anyhow::Result<Value> {
     Ok(json!({ "scenario": "plan_memory", "points": points, "last_over_first": growth }))
 }
 
-/// In the child: the peak before and after one plan.
+/// Runs in the child: measures the peak before and after one plan.
 pub fn measure_alone(n_messages: usize) -> anyhow::Result<()> {
     let (entries, calibration) = (entries(n_messages), Calibration::cold());
     let scene = scene(&entries, &calibration)?;
@@ -49,7 +49,7 @@ pub fn measure_alone(n_messages: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The most that this process ever held in memory, as the kernel counted it.
+/// Returns the peak memory of this process, as counted by the kernel.
 fn peak_bytes() -> anyhow::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status").context("reading /proc")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

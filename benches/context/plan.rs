@@ -1,4 +1,4 @@
-//! How long a plan takes.
+//! The time to make a plan.
 
 use std::time::Instant;
 
@@ -35,7 +35,7 @@ pub fn plan_alone() -> anyhow::Result<Value> {
     )
 }
 
-/// With what a plan does not do: reads all texts for what has to be pinned, and words the first question.
+/// Adds to the plan: reading all texts for pins, and writing the first question.
 pub fn with_pins() -> anyhow::Result<Value> {
     let (entries, calibration) = (entries(n_messages()), Calibration::cold());
     let seed = FenceSeed::from_bytes([7; 32]);
@@ -48,7 +48,7 @@ pub fn with_pins() -> anyhow::Result<Value> {
     )
 }
 
-/// The times of many runs in milliseconds, the shortest first.
+/// Returns the times of many runs in milliseconds, the shortest first.
 fn timed<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<Vec<f64>, E> {
     let mut millis = Vec::with_capacity(n_runs());
     for _ in 0..n_runs() {

@@ -1,4 +1,4 @@
-//! A connection that is kept, with so little around it that the figures are those of the service.
+//! A kept-alive connection with so little overhead that the figures are those of the service.
 
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ impl Connection {
         Ok(Self { stream, address, received: Vec::new() })
     }
 
-    /// Sends JSON, with more headers of which each ends its line, and gives the body of the answer.
+    /// Sends JSON and returns the body of the answer. Each of the additional headers ends its line.
     pub async fn post(
         &mut self,
         path: &str,

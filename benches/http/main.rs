@@ -57,7 +57,7 @@ async fn measure(
     let mut figures = figures?;
     figures["wal_bytes_per_task"] = ((wal_after - wal) / n_tasks.max(1)).into();
     let per_task = |micros: u64| micros / u64::try_from(n_tasks).unwrap_or(1).max(1);
-    // The clients are in it: they are in the same process.
+    // Includes the clients, which are in the same process.
     let service = used_after.worker_micros - used.worker_micros;
     figures["service_cpu_micros_per_task"] = per_task(service).into();
     if let (Some(before), Some(after)) = (used.server_micros, used_after.server_micros) {
@@ -66,7 +66,7 @@ async fn measure(
     Ok(figures)
 }
 
-/// One task per request, on a connection per client.
+/// Sends one task per request, on a connection per client.
 async fn post_tasks(ground: &Ground) -> anyhow::Result<Value> {
     let clients = (0..CLIENTS).map(|client| {
         let (address, path) = (ground.address, ground.tasks());
@@ -95,7 +95,7 @@ async fn post_tasks(ground: &Ground) -> anyhow::Result<Value> {
     }))
 }
 
-/// Ten thousand tasks in one request: in one conversation, and in a thousand; with keys and without.
+/// Sends ten thousand tasks in one request: in one conversation, and in a thousand; with keys and without.
 async fn bulk(ground: &Ground) -> anyhow::Result<Value> {
     let path = format!("{}/bulk", ground.tasks());
     let mut connection = Connection::open(ground.address).await?;
@@ -128,7 +128,7 @@ async fn bulk(ground: &Ground) -> anyhow::Result<Value> {
     Ok(figures)
 }
 
-/// With what else ran on this machine: a figure means little without it. Linux only.
+/// Prints the figures with the load of this machine, without which they mean little. Linux only.
 fn print(mut figures: Value) {
     let load = std::fs::read_to_string("/proc/loadavg").ok();
     let load = load.as_deref().and_then(|line| line.split(' ').next()?.parse::<f64>().ok());

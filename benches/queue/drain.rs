@@ -1,4 +1,4 @@
-//! How fast a full queue empties.
+//! The rate at which a full queue is emptied.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{
     ground::{Ground, Noop, OwnCommit},
 };
 
-/// Jobs without a lane, no-op handlers, 500 slots.
+/// Drains jobs without a lane, with no-op handlers and 500 slots.
 pub async fn plain(ground: Ground) -> anyhow::Result<Value> {
     let n_jobs = size::of(60_000, 200);
     ground.fill((0..n_jobs).map(|n| (Noop { n }, Options::default()))).await?;
@@ -25,7 +25,7 @@ pub async fn plain(ground: Ground) -> anyhow::Result<Value> {
     }))
 }
 
-/// A thousand lanes of twenty jobs each.
+/// Drains a thousand lanes of twenty jobs each.
 pub async fn lanes(ground: Ground) -> anyhow::Result<Value> {
     let (n_lanes, n_each) = (size::of(1_000, 20), size::of(20, 2));
     let jobs = (0..n_each).flat_map(|_| 0..n_lanes).map(|lane| (Noop { n: lane }, in_lane(lane)));
@@ -38,8 +38,8 @@ pub async fn lanes(ground: Ground) -> anyhow::Result<Value> {
     )
 }
 
-/// Jobs that can run beside many that cannot. In turns with the same without them, because one drain alone varies by a
-/// tenth and more; the medians are compared.
+/// Drains jobs beside many blocked ones, in turns with the same jobs alone. A single drain varies by a tenth and more,
+/// so the medians are compared.
 pub async fn beside_blocked(ground: Ground) -> anyhow::Result<Value> {
     let (n_runnable, n_blocked) = size::of((50_000, 100_000), (100, 200));
     let (n_lanes, n_rounds) = (10, size::of(5, 1));
@@ -80,7 +80,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates[rates.len() / 2]
 }
 
-/// Handlers that commit their end with a write of their own.
+/// Drains jobs whose handlers commit their end with a write of their own.
 pub async fn own_commit(ground: Ground) -> anyhow::Result<Value> {
     let n_jobs = size::of(10_000, 100);
     ground.fill((0..n_jobs).map(|n| (OwnCommit { n }, Options::default()))).await?;
@@ -91,7 +91,7 @@ pub async fn own_commit(ground: Ground) -> anyhow::Result<Value> {
     )
 }
 
-/// Draining while somebody's transaction keeps dead rows from being cleaned away for a minute.
+/// Drains while a transaction that stays open for a minute keeps vacuum from removing dead rows.
 pub async fn held_transaction(ground: Ground) -> anyhow::Result<Value> {
     let n_jobs = size::of(60_000, 200);
     let held = size::of(Duration::from_secs(60), Duration::from_millis(200));
@@ -112,15 +112,15 @@ pub async fn held_transaction(ground: Ground) -> anyhow::Result<Value> {
     }))
 }
 
-/// What a drain took.
+/// The rate and the cost of a drain.
 struct Drained {
     jobs_per_s: f64,
-    /// Processor time per job.
+    /// Processor time per job in microseconds.
     worker_micros: f64,
     server_micros: Option<f64>,
 }
 
-/// Drains from the start of a worker to its last acknowledged end.
+/// Drains the queue, from the start of a worker to its last acknowledged end.
 async fn drain(ground: &Ground, slots: u32, n_jobs: usize) -> anyhow::Result<Drained> {
     let before = ground.n_live().await?;
     let cpu = cpu::used(&ground.pool).await;

@@ -1,4 +1,4 @@
-//! How fast jobs go in.
+//! The rate at which jobs are enqueued.
 
 use std::time::{Duration, Instant};
 
@@ -15,14 +15,14 @@ fn measured_for() -> Duration {
     size::of(Duration::from_secs(5), Duration::from_millis(100))
 }
 
-/// What one plain insert per transaction costs here: the measure for the next scenario.
+/// Measures one plain insert per transaction, as a reference for the next scenario.
 pub async fn bare(ground: Ground) -> anyhow::Result<Value> {
     Ok(
         json!({ "scenario": "bare_insert", "connections": 1, "inserts_per_s": bare_rate(&ground).await?.round() }),
     )
 }
 
-/// One job per transaction on one connection.
+/// Enqueues one job per transaction on one connection.
 pub async fn one_by_one(ground: Ground) -> anyhow::Result<Value> {
     let bare = bare_rate(&ground).await?;
     let mut conn = ground.pool.acquire().await?;
@@ -39,7 +39,7 @@ pub async fn one_by_one(ground: Ground) -> anyhow::Result<Value> {
     }))
 }
 
-/// Sixteen connections, one job per transaction, each into one of a hundred thousand lanes, with a worker that runs them.
+/// Enqueues on sixteen connections, one job per transaction, each into one of a hundred thousand lanes, without and with a worker.
 pub async fn into_lanes(ground: Ground) -> anyhow::Result<Value> {
     let quiet = lanes_rate(&ground).await?;
     ground.empty().await?;
@@ -52,7 +52,7 @@ pub async fn into_lanes(ground: Ground) -> anyhow::Result<Value> {
     }))
 }
 
-/// A hundred thousand jobs in bulk.
+/// Enqueues a hundred thousand jobs in bulk.
 pub async fn bulk(ground: Ground) -> anyhow::Result<Value> {
     let n_chunks = size::of(20, 1);
     let began = Instant::now();
@@ -96,7 +96,7 @@ async fn lanes_rate(ground: &Ground) -> anyhow::Result<f64> {
         clients.spawn(async move {
             let mut conn = pool.acquire().await?;
             let mut n_jobs = 0u64;
-            // A fixed stride visits all lanes in an order that no cache likes.
+            // A fixed stride visits all lanes in an order that makes caches useless.
             let mut lane = client * 6_151;
             while began.elapsed() < measured_for() {
                 lane = (lane + 7_919) % 100_000;

@@ -51,14 +51,14 @@ pub struct Ground {
     database: Database,
 }
 
-/// A worker in this process that counts what it ran.
+/// A worker in this process that counts its finished jobs.
 pub struct Worker {
     shutdown: Shutdown,
     tally: Arc<Tally>,
     running: JoinHandle<Result<(), WorkerError>>,
 }
 
-/// What handlers report.
+/// Counters that handlers update.
 pub struct Tally {
     n_done: AtomicUsize,
     target: AtomicUsize,
@@ -67,7 +67,7 @@ pub struct Tally {
 }
 
 impl Ground {
-    /// A database of its own on the server, with the schema and two tables of the bench.
+    /// Creates a database of its own on the server, with the schema and two tables of the bench.
     pub async fn new(server: &Server) -> anyhow::Result<Self> {
         let database = Database::create(server).await?;
         let pool = PgPoolOptions::new()
@@ -98,7 +98,7 @@ impl Ground {
         self.database.remove().await
     }
 
-    /// Empties the queue and lets the server come to rest.
+    /// Empties the queue and writes a checkpoint.
     pub async fn empty(&self) -> anyhow::Result<()> {
         sqlx::query(
             "TRUNCATE dalsegno.jobs, dalsegno.job_payloads, dalsegno.lanes, dalsegno.lane_sweeps, dalsegno.runs, dalsegno.dead_jobs,
@@ -111,7 +111,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Statistics as a service in use has them.
+    /// Updates the statistics, as in a service in use.
     pub async fn analyze(&self) -> anyhow::Result<()> {
         for table in ["jobs", "job_payloads", "lanes"] {
             sqlx::query(sqlx::AssertSqlSafe(format!("VACUUM ANALYZE dalsegno.{table}")))
@@ -155,12 +155,12 @@ impl Ground {
         (Worker { shutdown, tally, running }, arrived)
     }
 
-    /// How many live jobs there are.
+    /// Returns the number of live jobs.
     pub async fn n_live(&self) -> anyhow::Result<i64> {
         Ok(sqlx::query_scalar("SELECT count(*) FROM dalsegno.jobs").fetch_one(&self.pool).await?)
     }
 
-    /// Row versions written so far in the tables of the queue.
+    /// Returns the number of row versions written so far in the tables of the queue.
     pub async fn row_versions(&self) -> anyhow::Result<i64> {
         sqlx::query("SELECT pg_stat_force_next_flush()").execute(&self.pool).await?;
         Ok(sqlx::query_scalar(
@@ -172,7 +172,7 @@ impl Ground {
 }
 
 impl Worker {
-    /// Waits until so many handlers have returned.
+    /// Waits until that many handlers have returned.
     pub async fn wait_for(&self, n_jobs: usize) {
         self.tally.target.store(n_jobs, Ordering::SeqCst);
         while self.tally.n_done.load(Ordering::SeqCst) < n_jobs {
@@ -220,5 +220,5 @@ async fn own_commit(job: OwnCommit, run: Run, tally: Arc<Tally>) -> HandlerResul
     Ok(end)
 }
 
-/// A job that reports the moment it ran.
+/// Marks a job that reports the moment it ran.
 pub const MARK: u64 = 1 << 62;

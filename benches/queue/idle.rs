@@ -10,7 +10,7 @@ use crate::{
     ground::{Ground, MARK, Noop},
 };
 
-/// From the commit of an enqueue to the first line of its handler, on an idle worker.
+/// Measures from the commit of an enqueue to the first line of its handler, on an idle worker.
 pub async fn pick_up(ground: Ground) -> anyhow::Result<Value> {
     let n_jobs = size::of(200, 5);
     let (worker, mut arrivals) = ground.start_worker(16);
@@ -18,7 +18,7 @@ pub async fn pick_up(ground: Ground) -> anyhow::Result<Value> {
     let mut millis = Vec::with_capacity(n_jobs);
     let mut conn = ground.pool.acquire().await?;
     for n in 0..n_jobs as u64 {
-        // Odd pauses, so that the naps of the worker are met at all their phases.
+        // Uneven pauses, so that the jobs arrive at all phases of the worker's naps.
         tokio::time::sleep(Duration::from_millis(40 + (n * 37) % 160)).await;
         enqueue(&mut *conn, &Noop { n: n | MARK }, &Options::default()).await?;
         let committed = Instant::now();
@@ -34,7 +34,7 @@ pub async fn pick_up(ground: Ground) -> anyhow::Result<Value> {
     )
 }
 
-/// Transactions per second that an idle worker causes, over those that the server causes without it.
+/// Measures the transactions per second that an idle worker adds to those of the server without it.
 pub async fn queries(ground: Ground) -> anyhow::Result<Value> {
     let without = per_second(&ground).await?;
     let (worker, _arrivals) = ground.start_worker(16);
@@ -46,12 +46,12 @@ pub async fn queries(ground: Ground) -> anyhow::Result<Value> {
     )
 }
 
-/// Over a whole minute, which is the period of autovacuum.
+/// Counts over a whole minute, which is the period of autovacuum.
 async fn per_second(ground: &Ground) -> anyhow::Result<f64> {
     let before = transactions(ground).await?;
     let began = Instant::now();
     tokio::time::sleep(size::of(Duration::from_secs(60), Duration::from_millis(500))).await;
-    // The look itself is one of them.
+    // The reading itself is one transaction.
     let n = transactions(ground).await? - before - 1;
     Ok(n as f64 / began.elapsed().as_secs_f64())
 }

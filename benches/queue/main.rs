@@ -1,4 +1,4 @@
-//! The queue's bench: one JSON line per scenario.
+//! The bench of the queue: one JSON line per scenario.
 //!
 //! ```text
 //! cargo bench --bench queue                              on a private server of its own, durable

@@ -1,4 +1,4 @@
-//! A call of a tool by a turn over the endpoint of its worker, as Claude's CLI makes it.
+//! Tool calls of a turn over the endpoint of its worker, as made by Claude's CLI.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -23,7 +23,7 @@ fn n_measured() -> usize {
 const BAR_P50_MS: f64 = 4.0;
 const BAR_P99_MS: f64 = 15.0;
 
-/// Two that read, and two that write.
+/// Two tools that read, and two that write.
 fn tools() -> [(&'static str, Value); 4] {
     let entry = json!({ "title": "Tides", "text": "High water is at six." });
     [
@@ -34,7 +34,7 @@ fn tools() -> [(&'static str, Value); 4] {
     ]
 }
 
-/// From the request that is sent to the last byte of its answer: one turn alone, and sixteen at once.
+/// Measures from the sent request to the last byte of its answer: one turn alone, and sixteen at once.
 pub async fn over_loopback(ground: &Ground) -> anyhow::Result<Vec<Value>> {
     let (worker, endpoint) = (ground.work()?, ground.endpoint().await?);
     let mut tokens = Vec::with_capacity(N_CLIENTS);
@@ -53,7 +53,7 @@ pub async fn over_loopback(ground: &Ground) -> anyhow::Result<Vec<Value>> {
                 millis.extend(client.await??);
             }
             let n_calls = millis.len() + n_warm_up() * n_clients;
-            // Sixteen that never pause share the processors, and wait for each other.
+            // Sixteen clients without pauses share the processors and wait for each other.
             let is_alone = n_clients == 1;
             figures.push(json!({
                 "scenario": "calls", "tool": tool, "clients": n_clients, "calls": millis.len(),

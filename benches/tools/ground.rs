@@ -1,4 +1,4 @@
-//! A database with agents that have the tools, a worker, and the endpoint that a worker serves its turns with.
+//! A database with agents that have the tools, a worker, and the endpoint of a worker for its turns.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -41,7 +41,7 @@ const AGENTS: [(&str, &str); 2] = [
     ("caller", "lead: true\nprovider: sim\nmodel: sim-1\n"),
     ("writer", "provider: ollama\nmodel: qwen3:8b\n"),
 ];
-/// The simulation thinks for longer than the bench takes, so that its turns run meanwhile.
+/// The simulated latency is longer than the bench, so that the turns keep running.
 const SETTINGS: [(&str, &str); 9] = [
     ("agents.max_same_calls", "9"),
     ("database.max_connections", "16"),
@@ -54,7 +54,7 @@ const SETTINGS: [(&str, &str); 9] = [
     ("worker.turns_slots", "16"),
 ];
 
-/// Much less than what is measured.
+/// Poll interval, much shorter than the measured times.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 pub struct Ground {
@@ -67,13 +67,13 @@ pub struct Ground {
     _folder: TempDir,
 }
 
-/// A worker that goes on until it is stopped.
+/// A worker that runs until it is stopped.
 pub struct Worker {
     shutdown: Shutdown,
     work: JoinHandle<Result<(), worker::Error>>,
 }
 
-/// Where turns have their tools.
+/// The endpoint at which turns call their tools.
 pub struct Endpoint {
     pub address: SocketAddr,
     stop: CancellationToken,
@@ -180,7 +180,7 @@ impl Ground {
         Ok(Endpoint { address, stop, served })
     }
 
-    /// A turn that runs, and the token that its child would have.
+    /// Starts a turn and returns the token that its child would have.
     pub async fn token(&self, instance: &str) -> anyhow::Result<String> {
         let task = self.add(self.campaign().await?, "caller", instance).await?;
         let running = "select session_id, number from dalsegno.turns where task_id = $1 and state = 'running'";
@@ -197,7 +197,7 @@ impl Ground {
         }
     }
 
-    /// From the claim of a task's job to its committed end, in milliseconds, once that is there.
+    /// Waits for the end of a task's job. Returns the milliseconds from its claim to its committed end.
     pub async fn run_millis(&self, task: &Task) -> anyhow::Result<f64> {
         let ended = "select outcome, (extract(epoch from ended_at - started_at) * 1e3)::float8
                        from dalsegno.runs where job_id = $1 and ended_at is not null";

@@ -6,8 +6,8 @@
 //! cargo bench --bench tools -- calls                     some scenarios only
 //! ```
 //!
-//! What the tools add to a cold turn on Claude needs the real CLI, and is measured by a test:
-//! `cargo test --release --all-features --test it -- a_cold_turn --nocapture`.
+//! The cost of the tools in a cold turn on Claude needs the real CLI, and is measured by a test: `cargo test --release
+//! --all-features --test it -- a_cold_turn --nocapture`.
 
 #![expect(clippy::print_stdout, reason = "prints its figures")]
 
@@ -64,13 +64,13 @@ fn scenarios() -> [(&'static str, Scenario); 2] {
     ]
 }
 
-/// A share of some times in milliseconds, of which the first is the shortest.
+/// Returns the quantile `share` of the times; 0 is the shortest.
 fn at(millis: &mut [f64], share: f64) -> f64 {
     millis.sort_by(f64::total_cmp);
     millis[((millis.len() - 1) as f64 * share).round() as usize]
 }
 
-/// What else ran on this machine: a figure means little without it. Linux only.
+/// Adds the load of this machine, without which a figure means little. Linux only.
 fn with_load(mut figures: Value) -> Value {
     let load = std::fs::read_to_string("/proc/loadavg").ok();
     let load = load.as_deref().and_then(|line| line.split(' ').next()?.parse::<f64>().ok());

@@ -1,4 +1,4 @@
-//! A server that speaks as Ollama does, with a model that calls a tool for some rounds and then answers, at once.
+//! A fake Ollama server whose model calls a tool for some rounds and then answers, without delay.
 
 use std::{
     net::SocketAddr,
@@ -26,7 +26,7 @@ pub struct Model {
 #[derive(Default)]
 struct Shared {
     n_rounds: AtomicUsize,
-    /// Of each call, what it took.
+    /// Duration of each call.
     millis: Mutex<Vec<f64>>,
 }
 
@@ -48,12 +48,12 @@ impl Model {
         Ok(Self { address, shared, server })
     }
 
-    /// So often it calls a tool before it answers.
+    /// Sets the number of tool calls before the answer.
     pub fn rounds(&self, n_rounds: usize) {
         self.shared.n_rounds.store(n_rounds, Ordering::Relaxed);
     }
 
-    /// How many calls there were since the last look, and how long they took together.
+    /// Returns the number of calls since the last time, and their total duration.
     pub fn take_millis(&self) -> (usize, f64) {
         let millis =
             std::mem::take(&mut *self.shared.millis.lock().unwrap_or_else(PoisonError::into_inner));
@@ -80,7 +80,7 @@ async fn chat(State(shared): State<Arc<Shared>>, Json(body): Json<Value>) -> Str
         }
         false => json!({ "role": "assistant", "content": "All parts are done." }),
     };
-    // As many as an English text of this length has, so that nobody takes the prompt for cut.
+    // As many tokens as an English text of this length has, so that the prompt does not look truncated.
     let n_prompt = (body["messages"].to_string().len() + body["tools"].to_string().len()) / 4;
     let said = json!({ "model": body["model"], "message": message, "done": false });
     let end = json!({

@@ -1,4 +1,4 @@
-//! Turns on Ollama whose model calls a tool again and again before it answers.
+//! Turns on Ollama whose model calls a tool several times before it answers.
 
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ fn n_measured() -> usize {
 const N_ROUNDS: usize = 5;
 const BAR_MS: f64 = 30.0;
 
-/// From the claim to the committed end, without the time in which the model had the word. Each turn in a conversation of its own, so
-/// that none grows.
+/// Measures from the claim to the committed end, without the time of the model. Each turn is in a conversation of its
+/// own, so that no conversation grows.
 pub async fn of_ollama(ground: &Ground) -> anyhow::Result<Vec<Value>> {
     let worker = ground.work()?;
     let (mut without, model_without) = turns(ground, 0).await?;
@@ -32,7 +32,7 @@ pub async fn of_ollama(ground: &Ground) -> anyhow::Result<Vec<Value>> {
     Ok(vec![line(0, &mut without, model_without), line(N_ROUNDS, &mut with, model_with)])
 }
 
-/// The times of some turns above that of the model, and the mean of the model's.
+/// Returns the times of the turns without that of the model, and the mean time of the model.
 async fn turns(ground: &Ground, n_rounds: usize) -> anyhow::Result<(Vec<f64>, f64)> {
     let campaign_id = ground.campaign().await?;
     let (mut millis, mut model_ms) = (Vec::with_capacity(n_measured()), 0.0);

@@ -1,4 +1,4 @@
-//! The statements of one turn, in their order, as the service sends them.
+//! Captures the statements of one turn in the order in which the service sends them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use tracing_subscriber::{
 
 use crate::ground::{Conversation, Ground};
 
-/// What sqlx reports from inside of a job's span.
+/// The statements that sqlx reports inside a job's span.
 #[derive(Clone, Default)]
 struct Statements(Arc<Mutex<Vec<String>>>);
 
@@ -22,7 +22,7 @@ struct Sql {
     statement: String,
 }
 
-/// Has one task done in `conversation` and listens. BEGIN and COMMIT are left out: the first is not always reported.
+/// Runs one task in `conversation` and captures its statements. Leaves out BEGIN and COMMIT: the first is not always reported.
 pub fn statements_of_a_turn(
     ground: &Ground,
     conversation: &Conversation,
@@ -32,7 +32,7 @@ pub fn statements_of_a_turn(
         .with_target("sqlx::query", Level::DEBUG)
         .with_target("dalsegno_queue", Level::INFO);
     let subscriber = tracing_subscriber::registry().with(statements.clone().with_filter(interest));
-    // A thread and a runtime of their own: listening is per thread, and everything of the turn has to happen on this one.
+    // A thread and a runtime of their own: the subscriber is set per thread, and the whole turn has to run on this one.
     std::thread::scope(|scope| {
         let turn = scope.spawn(move || {
             let _listening = tracing::subscriber::set_default(subscriber);
@@ -57,7 +57,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Statements {
         event.record(&mut sql);
         // Short statements are their own summary.
         let sql = if sql.statement.is_empty() { sql.summary } else { sql.statement };
-        // A connection asks once what the types are that it meets.
+        // A connection asks once for each type that is new to it.
         if !["BEGIN", "COMMIT"].contains(&sql.as_str()) && !sql.contains("pg_catalog.pg_type") {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sql);
         }

@@ -1,4 +1,4 @@
-//! A database with campaigns, an agent, and the worker of the service on it.
+//! A database with campaigns and an agent, and a worker of the service on it.
 
 use std::{
     path::PathBuf,
@@ -28,7 +28,7 @@ use crate::{
     words,
 };
 
-/// Room for the longest conversation, no delay, answers as long as the prompts.
+/// Settings: room for the longest conversation, no delay, answers as long as the prompts.
 const SETTINGS: &str = "
 [worker]
 turns_slots = 64
@@ -46,7 +46,7 @@ filter = \"warn\"
 
 const AGENT: &str = "---\nname: writer\ndescription: Writes\n---\nYou write.\n";
 
-/// The peers' figures are of turns with twice this.
+/// Size of a prompt. The figures of comparable projects are of turns with twice this.
 const PROMPT_BYTES: usize = 2048;
 
 pub struct Ground {
@@ -61,21 +61,21 @@ pub struct Ground {
     _folder: TempDir,
 }
 
-/// What it took to have some tasks done.
+/// The measured cost of some tasks.
 pub struct Ran {
     pub took: Duration,
     pub n_claims: usize,
     pub wal_bytes: i64,
-    /// Of the first task behind the start of the worker, if they ran one by one.
+    /// Time of the first task after the start of the worker, if they ran one by one.
     pub first_millis: Option<f64>,
-    /// Of each one behind it.
+    /// Times of the tasks after it.
     pub millis: Vec<f64>,
-    /// Processor time.
+    /// Processor time in microseconds, as is `server_micros`.
     pub worker_micros: u64,
     pub server_micros: Option<u64>,
 }
 
-/// Whom a task is for.
+/// The addressee of a task.
 #[derive(Clone)]
 pub struct Conversation {
     pub campaign_id: Uuid,
@@ -120,7 +120,7 @@ impl Ground {
         self.database.remove().await
     }
 
-    /// `n` conversations, spread evenly over `n_campaigns`.
+    /// Creates `n` conversations, spread evenly over `n_campaigns`.
     pub async fn conversations(
         &self,
         n: usize,
@@ -144,14 +144,13 @@ impl Ground {
         Ok((0..n).map(conversation).collect())
     }
 
-    /// Adds `n_each` tasks to each conversation, then has them done.
+    /// Adds `n_each` tasks to each conversation, then runs them.
     pub async fn run(&self, conversations: &[Conversation], n_each: usize) -> anyhow::Result<Ran> {
         self.add(&self.pool, conversations, n_each).await?;
         self.work(&self.pool, conversations.len() * n_each).await
     }
 
-    /// Has one task done on the calling thread's runtime and a pool of its own: a pool's connections belong to the runtime
-    /// that opened them.
+    /// Runs one task on the calling thread's runtime and a pool of its own: a pool's connections belong to the runtime that opened them.
     pub async fn run_on_own_pool(&self, conversation: &Conversation) -> anyhow::Result<()> {
         let stop = Shutdown::new().soft;
         let opened = db::Database::open(&self.config.database, db::Use::Join, &stop).await?;
@@ -160,7 +159,7 @@ impl Ground {
         Ok(opened.close().await?)
     }
 
-    /// As [`run`](Self::run), with nothing left to do for the server from before.
+    /// Runs tasks as [`run`](Self::run), after the server has finished its earlier work.
     pub async fn measure(
         &self,
         conversations: &[Conversation],
@@ -171,7 +170,7 @@ impl Ground {
         self.work(&self.pool, conversations.len() * n_each).await
     }
 
-    /// One task for each conversation, then the next one for each, and so on.
+    /// Adds one task to each conversation, then the next one to each, and so on.
     pub async fn add(
         &self,
         pool: &PgPool,
@@ -204,7 +203,7 @@ impl Ground {
         Ok(tx.commit().await?)
     }
 
-    /// From the start of a worker to the last acknowledged end.
+    /// Runs a worker from its start to the last acknowledged end.
     async fn work(&self, pool: &PgPool, n_tasks: usize) -> anyhow::Result<Ran> {
         let services = Services::build(
             &self.config,
@@ -240,7 +239,7 @@ impl Ground {
         Ok(ran)
     }
 
-    /// Statistics as a service in use has them, and no flush of older work in the middle of what is measured.
+    /// Updates statistics as in a service in use, and writes a checkpoint, so that none comes in the middle of the measurement.
     pub async fn settle(&self) -> anyhow::Result<()> {
         for statement in ["vacuum analyze", "checkpoint"] {
             sqlx::query(statement).execute(&self.pool).await?;
@@ -248,7 +247,7 @@ impl Ground {
         Ok(())
     }
 
-    /// The mean size of a turn's text, prompt and answer.
+    /// Returns the mean size of a turn's text, prompt and answer.
     pub async fn text_bytes_per_turn(&self) -> anyhow::Result<f64> {
         let mean = "select (sum(octet_length(text))::float8 / count(distinct (session_id, turn)))
                       from dalsegno.messages";

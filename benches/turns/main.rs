@@ -57,7 +57,7 @@ fn scenarios() -> [(&'static str, Scenario); 4] {
     ]
 }
 
-/// What else ran on this machine: a figure means little without it. Linux only.
+/// Adds the load of this machine, without which a figure means little. Linux only.
 fn with_load(mut figures: Value) -> Value {
     let load = std::fs::read_to_string("/proc/loadavg").ok();
     let load = load.as_deref().and_then(|line| line.split(' ').next()?.parse::<f64>().ok());

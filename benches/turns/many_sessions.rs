@@ -1,4 +1,4 @@
-//! Many conversations at once.
+//! Many conversations running concurrently.
 
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ fn n_measured() -> usize {
     size::of(40, 2)
 }
 
-/// Sessions of 10 to 50 turns: first with a campaign for each four of them, then all in one campaign, where every end of a
-/// turn changes the same row of the budget.
+/// Measures sessions of 10 to 50 turns, first with a campaign for every four of them. Then all are in one campaign,
+/// where every end of a turn changes the same row of the budget.
 pub async fn rate(ground: &Ground) -> anyhow::Result<Value> {
     let spread = rate_in(ground, n_sessions() / 4).await?;
     let in_one = rate_in(ground, 1).await?;

@@ -1,4 +1,4 @@
-//! What a worker process needs while many conversations are alive. Linux only.
+//! The memory of a worker process with many live conversations. Linux only.
 
 use std::{process::Stdio, time::Duration};
 
@@ -21,7 +21,7 @@ fn n_campaigns() -> usize {
     size::of(20, 2)
 }
 
-/// The most that a `worker-turns` has held at once. Alive are sessions with a turn since the process began.
+/// Measures the peak memory of a `worker-turns`. Live sessions are those with a turn since the process began.
 pub async fn peak(ground: &Ground) -> anyhow::Result<Value> {
     let conversations = ground.conversations(n_sessions(), n_campaigns()).await?;
     ground.add(&ground.pool, &conversations, n_turns()).await?;

@@ -1,4 +1,4 @@
-//! One conversation that grows: what a turn costs after 10, 100 and 500 others.
+//! The cost of a turn in a growing conversation, after 10, 100 and 500 others.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,12 @@ use crate::{
     ground::{Ground, Ran},
 };
 
-/// Another session for each sample of the same length, so that one checkpoint or neighbour does not decide.
+/// Number of sessions. Each sample of the same length uses another one, so that one checkpoint or busy neighbour does not decide.
 fn n_sessions() -> usize {
     size::of(5, 1)
 }
 
-/// Turns that are measured at each length.
+/// Number of turns that are measured at each length.
 fn n_measured() -> usize {
     size::of(20, 2)
 }
@@ -21,8 +21,8 @@ fn lengths() -> [usize; 3] {
     size::of([10, 100, 500], [1, 4, 8])
 }
 
-/// From the claim that is sent to the commit that is acknowledged. The first turn behind the start of a worker reads the whole
-/// conversation, on connections that have run none of its statements: it has a figure of its own.
+/// Measures from the sent claim to the acknowledged commit. The first turn after the start of a worker has a figure of
+/// its own: it reads the whole conversation, on connections that have run none of its statements.
 pub async fn millis(ground: &Ground) -> anyhow::Result<Value> {
     let [at_10, at_100, at_500] = grow(ground, lengths()).await?;
     let calls: Vec<i32> = sqlx::query_scalar("select total_ms from dalsegno.usage where turn > $1")
@@ -42,7 +42,7 @@ pub async fn millis(ground: &Ground) -> anyhow::Result<Value> {
     }))
 }
 
-/// What the server's log of changes grows by.
+/// Measures the growth of the server's write-ahead log.
 pub async fn bytes(ground: &Ground) -> anyhow::Result<Value> {
     let [at_10, at_500] = grow(ground, [lengths()[0], lengths()[2]]).await?;
     let per_turn = |ran: &[Ran]| {
@@ -80,7 +80,7 @@ fn at(ran: &[Ran], share: f64) -> f64 {
     millis[((millis.len() - 1) as f64 * share).round() as usize]
 }
 
-/// The median of those that waited for a start, too.
+/// Returns the median of the first turns, which waited for a start, too.
 fn first(ran: &[Ran]) -> f64 {
     let mut millis: Vec<f64> = ran.iter().filter_map(|ran| ran.first_millis).collect();
     millis.sort_by(f64::total_cmp);

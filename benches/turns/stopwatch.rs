@@ -1,7 +1,7 @@
-//! Times runs by the metrics that the worker gives anyway, so that the code under the bench is that of the service.
+//! Times runs by the metrics that the worker reports anyway, so that the measured code is that of the service.
 //!
-//! A run begins when the claim that found it was sent, and ends when the commit of its end has been acknowledged: at that
-//! moment the worker counts it as finished. With one run at a time the two belong together.
+//! A run begins when its claim is sent, and ends when the commit of its end is acknowledged: the worker then counts it
+//! as finished. With one run at a time, a claim and an end belong together.
 
 use std::{
     sync::{
@@ -32,7 +32,7 @@ struct Claim {
     sent_at: Option<Instant>,
 }
 
-/// Handed to the metrics' macros, which want a recorder of their own.
+/// The recorder for the metrics' macros, which need one of their own.
 struct Recording(Arc<Stopwatch>);
 
 struct Took(Arc<Stopwatch>);
@@ -52,12 +52,12 @@ impl Stopwatch {
         self.n_finished.load(Ordering::SeqCst)
     }
 
-    /// Claims that came back, empty ones too.
+    /// Returns the number of answered claims, empty ones too.
     pub fn n_claims(&self) -> usize {
         self.n_claims.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many runs have ended since the process began.
+    /// Waits until that many runs have ended since the process began.
     pub async fn until_finished(&self, n_runs: usize) {
         while self.n_finished() < n_runs {
             let finished = self.finished.notified();
@@ -68,7 +68,7 @@ impl Stopwatch {
         }
     }
 
-    /// The times of the runs since the last call, in the order of their ends.
+    /// Returns the times of the runs since the last call, in the order of their ends.
     pub fn take_millis(&self) -> Vec<f64> {
         std::mem::take(&mut self.millis.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -94,7 +94,7 @@ impl HistogramFn for Claimed {
 
 impl CounterFn for Finished {
     fn increment(&self, n_runs: u64) {
-        // Counters are created at a process's start by adding nothing to them.
+        // Counters are created at a process's start by adding 0 to them.
         if n_runs == 0 {
             return;
         }

@@ -1,4 +1,4 @@
-//! Text that is neither all the same, which a database would compress to nothing, nor noise, which nobody writes.
+//! Realistic text: neither so uniform that a database compresses it to nothing, nor pure noise.
 
 const WORDS: [&str; 40] = [
     "harbour",
@@ -43,7 +43,7 @@ const WORDS: [&str; 40] = [
     "not",
 ];
 
-/// About `n_bytes` of words, another text for each `seed`.
+/// Returns about `n_bytes` of words, another text for each `seed`.
 pub fn text(seed: u64, n_bytes: usize) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut text = String::with_capacity(n_bytes + 16);

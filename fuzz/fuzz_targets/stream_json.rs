@@ -1,4 +1,4 @@
-//! Any bytes, cut anywhere: the decoder ends, and says the same as for the bytes in one piece.
+//! Feeds any bytes, cut anywhere: the decoder terminates, with the same events as for the bytes in one piece.
 #![no_main]
 
 use dalsegno::providers::stream_json::{Decoder, Limits, TooMuch};

@@ -1,7 +1,7 @@
-//! The statements of a turn run by pgbench: as fast as this server can do them for anybody.
+//! Runs the statements of a turn with pgbench: the upper limit of what this server can do.
 //!
-//! Their text comes from a turn that was listened to, so it is always that of the service; what their parameters are is
-//! said in [`steps`]. A turn that has other statements than those is an error here, not a wrong figure.
+//! Their text is captured from a turn, so it is always that of the service; [`steps`] has their parameters. A turn with
+//! other statements is an error here, not a wrong figure.
 
 mod script;
 mod steps;
@@ -18,7 +18,7 @@ use crate::{
     ground::{Conversation, Ground},
 };
 
-/// Turns per second of `conversations`, of which each client has its own.
+/// Measures turns per second of `conversations`, of which each client has its own.
 pub async fn rate(
     ground: &Ground,
     conversations: &[Conversation],
@@ -28,7 +28,7 @@ pub async fn rate(
     ensure!(conversations.len().is_multiple_of(n_clients), "each client has as many lanes");
     let captured = {
         let spare = ground.conversations(1, 1).await?;
-        // The second turn: the first one opens the session.
+        // The second turn is captured, because the first one opens the session.
         ground.run(&spare, 1).await?;
         tokio::task::block_in_place(|| capture::statements_of_a_turn(ground, &spare[0]))?
     };
@@ -49,7 +49,7 @@ pub async fn rate(
     )
 }
 
-/// So that a client finds its lanes by arithmetic.
+/// Numbers the lanes, so that a client finds its lanes by arithmetic.
 async fn number_the_lanes(ground: &Ground, conversations: &[Conversation]) -> anyhow::Result<()> {
     sqlx::query("create table bench_lanes (n bigint primary key, lane_id bigint not null)")
         .execute(&ground.pool)

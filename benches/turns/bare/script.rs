@@ -1,10 +1,10 @@
-//! From the statements of a turn to a script for pgbench.
+//! Makes a script for pgbench from the statements of a turn.
 
 use anyhow::{Context as _, ensure};
 
 use super::steps::{STEPS, Step};
 
-/// Fails if the turn has other statements, or in another order, than [`STEPS`] says.
+/// Fails if the turn has other statements than [`STEPS`], or has them in another order.
 pub fn script(captured: Vec<String>) -> anyhow::Result<String> {
     let mut captured = captured.into_iter();
     let mut script = String::new();
@@ -30,7 +30,7 @@ pub fn script(captured: Vec<String>) -> anyhow::Result<String> {
     }
 }
 
-/// Without comments, and with names of columns that pgbench can keep: sqlx's notes are cut off from them.
+/// Removes comments, and sqlx's type notes from column names, which pgbench could not store.
 fn plain(sql: &str) -> String {
     let lines = sql.lines().filter(|line| !line.trim_start().starts_with("--"));
     let sql = lines.collect::<Vec<_>>().join("\n");

@@ -1,4 +1,4 @@
-//! What the parameters of a turn's statements are in pgbench's words.
+//! The parameters of a turn's statements as expressions of pgbench.
 
 pub enum Step {
     /// A line that the bench adds.
@@ -6,15 +6,15 @@ pub enum Step {
     /// The next statement of the turn, which has to hold `words`.
     Of {
         words: &'static str,
-        /// What stands for $1, $2 and so on.
+        /// Expressions for $1, $2 and so on.
         parameters: &'static [&'static str],
-        /// Under which prefix pgbench keeps what it returns.
+        /// Prefix of the variables in which pgbench stores the result.
         keep: Option<&'static str>,
     },
 }
 
-/// Claims the head of one of the client's lanes. A worker claims for many turns in one transaction; here it is a part of
-/// the turn's first one, so that it costs no commit of its own either.
+/// Claims the head of one of the client's lanes. A worker claims for many turns in one transaction. Here the claim is a
+/// part of the turn's first transaction, so that it costs no commit of its own either.
 const CLAIM: &str = "\
 update dalsegno.jobs as j
    set state = 'running', lease = nextval('dalsegno.leases'), worker_id = '00000000-0000-0000-0000-000000000001',

@@ -1,14 +1,14 @@
-//! An error with what caused it, in one line. Formats of logs that take an error as a value print its first sentence alone.
+//! Writes an error with its causes in one line. Log formats that take an error as a value print only its first sentence.
 
 use std::error::Error;
 
-/// The error and its causes, outermost first.
+/// Returns the error and its causes as one line, outermost first.
 pub fn causes(error: &dyn Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let text = error.to_string();
-        // Many errors repeat their cause in their own text; saying it twice helps nobody.
+        // Many errors repeat their cause in their own text.
         if !line.contains(&text) {
             line.push_str(": ");
             line.push_str(&text);

@@ -1,4 +1,4 @@
-//! Leaves that every crate of Dalsegno stands on: settings, the two-step shutdown, an error in one line.
+//! Basics that all crates of Dalsegno use: settings, the two-step shutdown, an error in one line.
 
 pub mod causes;
 pub mod settings;

@@ -1,8 +1,8 @@
-//! Two-step shutdown: the first signal asks, the second insists. A third one leaves everything as it is.
+//! Two-step shutdown: the first signal stops gently, the second ends the wait for running work, the third exits at once.
 //!
-//! `soft`: take no new work, let running work end. `hard`: stop waiting for it. `hard` implies `soft`, and
-//! `drain_timeout_secs` after `soft` the hard step comes by itself. `stop_timeout_secs` after `hard`, what is
-//! still there is dropped. Whoever runs work holds a clone.
+//! `soft`: take no new work, let running work end. `hard`: stop waiting for it. `hard` implies `soft`, and comes by
+//! itself `drain_timeout_secs` after it. `stop_timeout_secs` after `hard`, remaining work is dropped. Every part that
+//! runs work holds a clone.
 
 use std::{future::Future, time::Duration};
 
@@ -19,7 +19,7 @@ pub struct Config {
     pub stop_timeout_secs: u64,
 }
 
-/// The two tokens, and how long there is between them.
+/// The two tokens of a shutdown.
 #[derive(Debug, Clone)]
 pub struct Shutdown {
     pub soft: CancellationToken,
@@ -36,7 +36,7 @@ impl Config {
     }
 
     pub fn check(&self, checks: &mut Checks<'_>) {
-        // 0 is an answer here: wait for nothing.
+        // 0 is valid here: no wait.
         checks.secs("shutdown.drain_timeout_secs", self.drain_timeout_secs, 0);
         checks.secs("shutdown.stop_timeout_secs", self.stop_timeout_secs, 1);
     }
@@ -54,8 +54,7 @@ impl Shutdown {
         Self { soft: hard.child_token(), hard }
     }
 
-    /// Turns signals of the process into the two steps. Returns at the third signal: whoever sends that one does
-    /// not want to wait for anything any more.
+    /// Turns signals of the process into the two steps. Returns at the third signal, after which the process should exit at once.
     pub async fn on_signals(&self, drain_timeout: Duration) -> std::io::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -81,12 +80,12 @@ impl Shutdown {
         Ok(())
     }
 
-    /// Runs `work` until it ends, or until the hard step; `None` when it was cut off.
+    /// Runs `work` until it ends, or until the hard step. Returns `None` if it was cut off.
     pub async fn until_hard<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.hard.run_until_cancelled(work).await
     }
 
-    /// Runs `work` until it ends, or until `stop_timeout` after the hard step; `None` when it was cut off.
+    /// Runs `work` until it ends, or until `stop_timeout` after the hard step. Returns `None` if it was cut off.
     pub async fn until_stop_timeout<T>(
         &self,
         stop_timeout: Duration,

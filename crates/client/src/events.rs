@@ -1,25 +1,25 @@
-//! A stream of server-sent events, one at a time.
+//! A stream of server-sent events, read one at a time.
 
 use reqwest::Response;
 use serde_json::Value;
 
 use super::http::Error;
 
-/// What happened to a task. The last one is `end`, with the task as its data.
+/// An event of a task. The last one is `end`, with the task as its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// What to go on after, if the stream breaks off.
+    /// Id to pass as `after`, to continue a broken stream after this event.
     pub id: String,
-    /// `turn.progress` and so on.
+    /// Name of the event, such as `turn.progress`.
     pub kind: String,
     pub data: Value,
 }
 
-/// An open stream.
+/// An open stream of events.
 #[derive(Debug)]
 pub struct Events {
     response: Response,
-    /// What has come and is no whole event yet.
+    /// Received bytes that are not yet a complete event.
     rest: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ impl Events {
         Self { response, rest: Vec::new() }
     }
 
-    /// The next event; `None` when the stream is over.
+    /// Returns the next event, or `None` at the end of the stream.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         loop {
             while let Some(end) = self.rest.windows(2).position(|pair| pair == b"\n\n") {
@@ -46,7 +46,7 @@ impl Events {
     }
 }
 
-/// `None` for a comment, which only keeps the connection open.
+/// Parses a block. Returns `None` for a comment, which only keeps the connection open.
 fn parse(block: &str) -> Option<Event> {
     let (mut id, mut kind, mut data) = (String::new(), None, String::new());
     for line in block.lines() {

@@ -1,4 +1,4 @@
-//! A service over HTTP.
+//! A client of the service over HTTP.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{Events, NewTask};
 
-/// A service, as another system sees it. Cheap to clone.
+/// A client of a service. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -59,20 +59,20 @@ pub enum Error {
         #[source]
         source: reqwest::Error,
     },
-    /// In the words of the service.
+    /// The service refused the call, for the reason that it gives.
     #[error("the service refuses to {action}: {detail}")]
     Refused {
         action: &'static str,
         status: u16,
-        /// Stable: programs decide by it.
+        /// Code of the problem. It is stable, so programs can decide by it.
         code: String,
         detail: String,
-        /// Whether the same call can succeed later.
+        /// True if the same call can succeed later.
         retryable: bool,
     },
 }
 
-/// The part of problem+json that programs decide by.
+/// The fields of problem+json that this crate uses.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Problem {
@@ -82,9 +82,9 @@ struct Problem {
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longer than a request may take on the other side.
+/// Longer than the service lets a request take.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
-/// Of one request; [`Client::wait`] makes as many as it takes.
+/// Wait of one request; [`Client::wait`] repeats it.
 const WAIT_SECS: u64 = 25;
 
 impl Client {
@@ -97,12 +97,12 @@ impl Client {
         Ok(Self { http: connections(&base_url).map_err(Error::SetUp)?, base_url, key: None })
     }
 
-    /// The same with an API key.
+    /// Returns the client with an API key.
     pub fn with_key(self, key: impl Into<SecretString>) -> Self {
         Self { key: Some(key.into()), ..self }
     }
 
-    /// Asks an agent to do something. The task that an earlier call with this idempotency key made is given back.
+    /// Adds a task. Returns the earlier task if this idempotency key already has one.
     pub async fn add_task(&self, campaign_id: Uuid, new: &NewTask<'_>) -> Result<Task, Error> {
         let request = self.http.post(self.url(&format!("v1/campaigns/{campaign_id}/tasks")));
         let request = match new.idempotency_key {
@@ -112,12 +112,12 @@ impl Client {
         self.json("add a task", request.json(new)).await
     }
 
-    /// How a task stands.
+    /// Returns a task with its current state.
     pub async fn task(&self, id: Uuid) -> Result<Task, Error> {
         self.json("show a task", self.http.get(self.url(&format!("v1/tasks/{id}")))).await
     }
 
-    /// Waits for the end of a task, whatever that is.
+    /// Waits until a task has ended, in any state.
     pub async fn wait(&self, id: Uuid) -> Result<Task, Error> {
         loop {
             let path = format!("v1/tasks/{id}?wait={WAIT_SECS}s");
@@ -128,7 +128,7 @@ impl Client {
         }
     }
 
-    /// What happens to a task, from its beginning or after the event with this id.
+    /// Follows the events of a task, from its beginning or after the event with this id.
     pub async fn events(&self, id: Uuid, after: Option<&str>) -> Result<Events, Error> {
         let request = self.http.get(self.url(&format!("v1/tasks/{id}/events")));
         let request = match after {
@@ -144,7 +144,7 @@ impl Client {
         self.send("cancel a task", request.json(&json!({ "reason": reason }))).await.map(|_| ())
     }
 
-    /// Below the path that the service is served from.
+    /// Returns the URL of a path below the base path of the service.
     fn url(&self, path: &str) -> String {
         format!("{}/{path}", self.base_url.as_str().trim_end_matches('/'))
     }
@@ -168,15 +168,15 @@ impl Client {
         if status.is_success() {
             return Ok(response);
         }
-        // What is in between may answer in other words.
+        // A proxy may answer with another kind of body.
         let problem: Problem = response.json().await.unwrap_or_default();
         Err(refused(action, status, problem))
     }
 }
 
-/// No redirect is followed: a key goes to the service that it is for, and nowhere else.
+/// Builds the HTTP client. It follows no redirect, so that the key goes only to its service.
 fn connections(base_url: &Url) -> reqwest::Result<reqwest::Client> {
-    // Fails where the process already has a provider, which is then used.
+    // Fails if the process already has a provider, which is then used.
     _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .user_agent(concat!("dalsegno/", env!("CARGO_PKG_VERSION")))

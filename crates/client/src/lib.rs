@@ -1,5 +1,4 @@
-//! For other systems in Rust: asks a service over HTTP to have something done, or puts it on the queue in the caller's own
-//! transaction.
+//! Client for other systems in Rust: adds tasks over HTTP, or in SQL within the caller's own transaction.
 //!
 //! ```no_run
 //! # #[cfg(feature = "http")]
@@ -15,10 +14,9 @@
 //! ```
 //!
 //! With the feature `sql` and a connection to the service's database, `enqueue` makes the task a part of the caller's
-//! transaction: it exists exactly if that commits.
+//! transaction: it exists if and only if that commits.
 //!
-//! The crate does not retry. An error says whether the same call can succeed later; with an idempotency key it is safe to
-//! repeat the call.
+//! The crate does not retry. An error says if the same call can succeed later. With an idempotency key it is safe to repeat the call.
 
 #[cfg(feature = "http")]
 mod events;
@@ -42,20 +40,20 @@ pub use self::{
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct NewTask<'a> {
     pub agent: &'a str,
-    /// The copy of the agent, where there are several; each has a conversation of its own.
+    /// Instance of the agent; each has a conversation of its own.
     pub instance: &'a str,
     pub prompt: &'a str,
-    /// `None`: as the agent's file says; in SQL, where the file is not read, [`Mode::Continue`].
+    /// Session to use. `None`: as the agent's file says; in SQL, which does not read the file, [`Mode::Continue`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Mode>,
     pub budget: Limit,
-    /// The same key and question give the same task, whichever way they come.
+    /// Key under which the same question gives the same task, over HTTP and in SQL.
     #[serde(skip)]
     pub idempotency_key: Option<&'a str>,
-    /// 0 is the most urgent.
+    /// Priority; 0 is the most urgent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// Not before this moment.
+    /// Earliest moment of the first turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_at: Option<DateTime<Utc>>,
 }
@@ -67,24 +65,24 @@ pub enum Mode {
     /// Continues the conversation that the agent has in the campaign.
     #[default]
     Continue,
-    /// Begins without a memory; later tasks continue from here.
+    /// Begins without memory; later tasks continue from here.
     Fresh,
     /// A session of its own, which no later task continues.
     None,
 }
 
-/// A budget; `None` is no limit.
+/// A budget; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     pub micros: Option<i64>,
     pub tokens: Option<i64>,
 }
 
-/// The instance of an agent of which there is one.
+/// The instance of an agent that has only one.
 const MAIN: &str = "main";
 
 impl<'a> NewTask<'a> {
-    /// With everything else left to the service.
+    /// Creates a request with defaults for everything else.
     pub fn of(agent: &'a str, prompt: &'a str) -> Self {
         Self {
             agent,

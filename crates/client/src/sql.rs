@@ -1,29 +1,29 @@
-//! A task in the caller's own transaction.
+//! Adds a task in the caller's own transaction.
 
 use sqlx::{PgConnection, postgres::PgDatabaseError};
 use uuid::Uuid;
 
 use super::{Mode, NewTask};
 
-/// Not one of sqlx's checked queries: those would ask the caller's database while the caller's program is built.
+/// Not one of sqlx's checked queries: those would need the caller's database at build time.
 const ADD_TASK: &str = "select task_id, created
    from dalsegno.add_task(campaign_id => $1, agent => $2, prompt => $3, instance => $4, session_mode => $5,
         budget_micros => $6, budget_tokens => $7, idempotency_key => $8, priority => $9, run_at => $10)";
 
-/// The task that a call made or found.
+/// The task that a call created or found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Enqueued {
     pub task_id: Uuid,
-    /// False: an earlier call with this idempotency key made it.
+    /// False if an earlier call with this idempotency key created it.
     pub created: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum EnqueueError {
-    /// The transaction has failed with it, as with every error of Postgres.
+    /// The function refused. The transaction has failed with it, as with every error of Postgres.
     #[error("{message}. {hint}")]
     Refused {
-        /// DS400, DS404, DS409 or DS413, as the function's own comment says.
+        /// DS400, DS404, DS409 or DS413, as the comment of the function explains.
         code: String,
         message: String,
         hint: String,
@@ -32,10 +32,10 @@ pub enum EnqueueError {
     Database(#[source] sqlx::Error),
 }
 
-/// Writes a task and its job: both exist exactly if the caller's transaction commits.
+/// Adds a task and its job: both exist if and only if the caller's transaction commits.
 ///
-/// This is the SQL function `dalsegno.add_task`, whose comment in the database is its contract. It knows nothing of agents'
-/// files: a task for an agent that does not exist is taken, and fails with words.
+/// Calls the SQL function `dalsegno.add_task`, whose comment in the database is its contract. The function does not
+/// read agents' files: a task for an unknown agent is accepted, and fails with an explanation.
 pub async fn enqueue(
     conn: &mut PgConnection,
     campaign_id: Uuid,

@@ -19,16 +19,15 @@ pub struct Assembled {
     /// Roles are user, assistant and tool only; the last message is the user's and holds the task.
     /// Shared with the entries they were made from.
     pub messages: Vec<Arc<Message>>,
-    /// What a provider that keeps the conversation itself has to be told: what came after it heard last, and the task.
+    /// Text for a provider that keeps the conversation itself: the messages after the last one that it received, and the task.
     pub unheard: Option<String>,
     pub manifest: Manifest,
-    /// Of everything sent. Together with the provider's count it makes the next [`super::Checkpoint`].
+    /// Weight of everything sent. Together with the provider's count it makes the next [`super::Checkpoint`].
     pub weight: Weight,
     pub system_weight: Weight,
 }
 
-/// Drops nothing for want of space: whether it fits is [`super::Budget`]'s question, and making it fit is
-/// compaction's work.
+/// Assembles one call. Drops nothing for lack of space: [`super::Budget`] tells if the call fits, and compaction makes it fit.
 pub fn assemble(parts: &Parts<'_>, seed: &FenceSeed, calibration: &Calibration) -> Assembled {
     let mut ledger = Ledger::new(calibration);
     let system = system_part::render(parts, &seed.fence(Scope::System), &mut ledger);

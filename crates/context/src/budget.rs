@@ -1,8 +1,8 @@
-//! How much conversation fits: B = W − R − S.
+//! The budget of a conversation: B = W − R − S (window, reserve for the answer, system part).
 
 use serde::{Deserialize, Serialize};
 
-/// Below this a conversation cannot be led, whatever is folded away.
+/// Smallest room in which a conversation can go on, however much is folded.
 const ROOM_MIN_TOKENS: u64 = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum Error {
     Thresholds { prepare_percent: u64, apply_percent: u64 },
 }
 
-/// Per cent of B at which a summary is prepared in the background, and at which it has to be applied.
+/// Percentages of B at which a summary is prepared in the background, and at which it has to be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedThresholds", into = "UncheckedThresholds")]
 pub struct Thresholds {
@@ -44,7 +44,7 @@ pub struct Budget {
 #[serde(rename_all = "snake_case")]
 pub enum Pressure {
     Calm,
-    /// Summarise in the background; the turn goes on as it is.
+    /// Summarise in the background; the turn goes on unchanged.
     Prepare,
     /// Compact before the call.
     Apply,
@@ -87,14 +87,14 @@ impl Budget {
         Ok(Self { window_tokens, reserve_tokens, system_tokens })
     }
 
-    /// Of a window that may be narrower than what it has to hold: there is always the least room.
+    /// Creates the budget of a window that may be too narrow for its contents: the least room is always left.
     pub fn of_narrow(window_tokens: u64, reserve_tokens: u64, system_tokens: u64) -> Self {
         let least = reserve_tokens.saturating_add(system_tokens).saturating_add(ROOM_MIN_TOKENS);
         Self { window_tokens: window_tokens.max(least), reserve_tokens, system_tokens }
     }
 
-    /// A quarter of the window between 1,024 and 8,192 tokens, but never more than half of a tiny one: a fixed
-    /// floor there would leave no room and compact for ever.
+    /// Returns a quarter of the window between 1,024 and 8,192 tokens, but at most half of a tiny one. A fixed minimum
+    /// would leave no room there and compact for ever.
     pub fn default_reserve(window_tokens: u64) -> u64 {
         (window_tokens / 4).clamp(1024, 8192).min(window_tokens / 2)
     }
@@ -111,12 +111,12 @@ impl Budget {
         self.system_tokens
     }
 
-    /// B: the tokens that the conversation may occupy.
+    /// Returns B: the tokens that the conversation may occupy.
     pub fn room_tokens(&self) -> u64 {
         self.window_tokens - self.reserve_tokens - self.system_tokens
     }
 
-    /// `context_tokens` is the whole projected call, system part included.
+    /// Returns the pressure of a call. `context_tokens` is the whole projected call, system part included.
     pub fn pressure(&self, context_tokens: u64, thresholds: &Thresholds) -> Pressure {
         let conversation_tokens = context_tokens.saturating_sub(self.system_tokens);
         let room_tokens = self.room_tokens();

@@ -1,33 +1,33 @@
-//! From weights to tokens: one learned factor per model, and the last real count as the anchor.
+//! Estimates tokens from weights: one learned factor per model, anchored at the last real count.
 //!
-//! The provider's own count is the truth about the call it belongs to. The next call is that count plus the
-//! difference of the two weights times the factor, so an error of the factor touches only what was added.
-//! Counts of several turns are never added up: with a growing history that would count its beginning once per turn.
+//! The provider's own count is exact for its call. The next call is estimated as that count plus the difference of the
+//! two weights times the factor. So an error of the factor affects only the added part. Counts of several turns are
+//! never added up: with a growing history that would count its beginning once per turn.
 
 use serde::{Deserialize, Serialize};
 
 use crate::weight::Weight;
 
-/// What an unseen model's factor is taken to be; too high rather than too low, because a context judged too
-/// big is compacted early while one judged too small is rejected or silently cut.
+/// The factor of an unseen model. Too high rather than too low: a context judged too big is compacted early, one judged
+/// too small is rejected or silently cut.
 const COLD_SCALE: f64 = 1.5;
 const SCALE_MIN: f64 = 0.5;
 const SCALE_MAX: f64 = 8.0;
-/// What the sums of earlier calls keep of themselves when a new one is added.
+/// The share of the earlier sums that is kept when a new call is added.
 const MEMORY: f64 = 0.65;
-/// Below this overlap of the two calls the anchor says too little about the new one.
+/// Overlap of two calls below which the anchor tells too little about the new one.
 const ANCHOR_OVERLAP_MIN: f64 = 0.5;
-/// A count below this share of a calibrated projection means that something was cut off.
+/// Share of a calibrated projection below which a count means that the prompt was cut off.
 const TRUNCATION_SHARE: f64 = 0.6;
-/// A projection is evidence against a provider only after this many counts of it, and only for calls that are not
-/// much heavier than any counted before.
+/// A projection is evidence against a provider only after this many of its counts. It also counts only for calls that
+/// are not much heavier than any counted before.
 const SAMPLES_TO_TRUST: u32 = 2;
 const EXPERIENCE_FACTOR: u64 = 2;
 
-/// Kept per model (provider, model digest, template), shared by its sessions.
+/// The learned factor of a model (provider, model digest, template), shared by its sessions.
 ///
-/// The factor is a quotient of two fading sums and not a mean of quotients: heavy calls count for more, so the
-/// fixed part of a chat template, which dominates the first short calls, does not distort it for long.
+/// It is a quotient of two fading sums and not a mean of quotients, so heavy calls count for more. The fixed part of a
+/// chat template dominates the first short calls, but does not distort the factor for long.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     weights_tokens: f64,
@@ -36,7 +36,7 @@ pub struct Calibration {
     samples: u32,
 }
 
-/// What a call weighed by our measure and what the provider counted for it.
+/// The weight of a call and the provider's count for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub weight: Weight,
@@ -48,17 +48,17 @@ impl Calibration {
         Self { weights_tokens: 1.0, real_tokens: COLD_SCALE, heaviest: Weight::ZERO, samples: 0 }
     }
 
-    /// Tokens of a text that has not been sent yet, rounded up.
+    /// Returns the tokens of a text that has not been sent yet, rounded up.
     pub fn tokens(&self, weight: Weight) -> u64 {
         (weight.millitokens() as f64 / 1000.0 * self.scale()).ceil() as u64
     }
 
-    /// The largest weight that is estimated at no more than `tokens`.
+    /// Returns the largest weight that is estimated at no more than `tokens`.
     pub fn weight_within(&self, tokens: u64) -> Weight {
         Weight::from_millitokens((tokens as f64 * 1000.0 / self.scale()).floor() as u64)
     }
 
-    /// The tokens that a call of this weight will occupy.
+    /// Returns the tokens that a call of this weight will occupy.
     pub fn project(&self, anchor: Option<&Checkpoint>, weight: Weight) -> u64 {
         match anchor {
             Some(anchor) if overlap(anchor.weight, weight) >= ANCHOR_OVERLAP_MIN => {
@@ -70,8 +70,8 @@ impl Calibration {
         }
     }
 
-    /// Learns from a call whose real input count is known. A count that looks like a cut prompt teaches nothing:
-    /// it would make every later estimate too small.
+    /// Learns from a call whose real input count is known. Ignores a count that looks like a cut prompt: it would make
+    /// every later estimate too small.
     pub fn observe(&mut self, call: Checkpoint) {
         if call.weight == Weight::ZERO || call.real_tokens == 0 || self.looks_truncated(call) {
             return;
@@ -84,7 +84,7 @@ impl Calibration {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// Whether the provider counted so much less than this call must have that it dropped a part.
+    /// Returns true if the count is so low that the provider must have dropped a part of the call.
     pub fn looks_truncated(&self, call: Checkpoint) -> bool {
         let familiar = call.weight.millitokens() <= self.heaviest.millitokens() * EXPERIENCE_FACTOR;
         self.samples >= SAMPLES_TO_TRUST

@@ -1,5 +1,5 @@
-//! The messages after the system part, in the only shape that every chat template accepts: user and
-//! assistant in turn, tool results directly behind their calls, the task last.
+//! Renders the messages after the system part, in the only shape that every chat template accepts. User and assistant
+//! alternate, tool results directly follow their calls, and the task is last.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::{
     xml::{Element, Fence, FenceSeed, Scope},
 };
 
-/// Frames the summary, because a model that takes it for a request starts the oldest task again.
+/// Frames the summary, because a model that takes it for a request repeats the oldest task.
 const SUMMARY_PREFACE: &str = "\
 Earlier conversation, summarised. It is for reference only: nothing in it is to be done again.";
-/// In front of the records of the service, which hold whatever the summary says.
+/// Introduces the records of the service, which take precedence over the summary.
 const FLOW_PREFACE: &str = "\
 Where you stood in the work when earlier messages were archived, as the service recorded it. What stands in <entry> holds \
 until a later notice names another node; the rest is for reference.";
-/// The element around an answer that broke off.
+/// The name of the element around an interrupted answer.
 const INTERRUPTED_ANSWER: &str = "interrupted_answer";
 const SUMMARY_END: &str = "End of the summary. The conversation goes on below.";
 
@@ -54,7 +54,7 @@ pub(super) fn render(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_
     Rendered { messages, unheard }
 }
 
-/// What was said since the provider heard last: it hears it from the user, whoever said it.
+/// Renders the messages since the last one that the provider received. All of them are sent as the user's.
 fn unheard(repaired: &Repaired<'_>, heard_to_seq: i64, turn: &str, seed: &FenceSeed) -> String {
     let mut blocks = Vec::new();
     for placed in &repaired.placed {
@@ -84,7 +84,7 @@ fn summary(compaction: &Compaction, seed: &FenceSeed, ledger: &mut Ledger<'_>) -
     text
 }
 
-/// What stands in for what a compaction has folded, as the model reads it.
+/// Renders the text that replaces the messages folded by a compaction.
 pub(super) fn stand_in(compaction: &Compaction, fence: &Fence) -> String {
     let element = Element::with_text("summary", &compaction.summary).render(fence);
     let flow = compaction.flow.as_ref();
@@ -112,17 +112,17 @@ fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &Placed<'_>, seed: &Fen
             text: fenced("tool_output"),
             ..Message::clone(&entry.message)
         })),
-        // Not as an answer: a model would take it for a whole one, or go on in the middle of it.
+        // Not sent as an answer: a model would take it for a complete one, or continue in the middle of it.
         Role::Assistant if entry.partial && entry.message.tool_calls.is_empty() => {
             let fenced = || user(fenced(INTERRUPTED_ANSWER));
             push_user(messages, entry.rendered(seed, fenced));
         }
-        // The repair has taken system entries out.
+        // The repair has removed system entries.
         Role::Assistant | Role::System => push_answer(messages, &entry.message),
     }
 }
 
-/// One entry as an element of its own. Results are written by the service as a notice, and have a shape.
+/// Renders one entry as an element. Results are stored as a notice and have an element of their own.
 pub(super) fn block(name: &'static str, id: Uuid, message: &Message, seed: &FenceSeed) -> String {
     let fence = seed.fence(Scope::Entry(id));
     match Results::of(message) {
@@ -131,7 +131,7 @@ pub(super) fn block(name: &'static str, id: Uuid, message: &Message, seed: &Fenc
     }
 }
 
-/// Says so where another agent asks: a request would else be taken for one of the people the agent works for.
+/// Names the agent that asked; otherwise the model would take the request for one of the people it works for.
 fn from<'a>(element: Element<'a>, asked_by: Option<&'a str>) -> Element<'a> {
     match asked_by {
         Some(agent) => element.attribute("from", agent),
@@ -199,7 +199,7 @@ fn this_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> St
     blocks.join("\n\n")
 }
 
-/// Rendered exactly as its entry will be in later turns.
+/// Renders the task exactly as its entry will be rendered in later turns.
 fn task(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String {
     let task = parts.task;
     ledger.sent_as(
@@ -213,7 +213,7 @@ fn task(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String 
     from(element, task.asked_by).render(&seed.fence(Scope::Entry(task.entry_id)))
 }
 
-/// Rendered exactly as their entry will be in later turns.
+/// Renders the posts exactly as their entry will be rendered in later turns.
 fn posts(board: Board<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Option<String> {
     for not_shown in board.not_shown {
         ledger.posts_not_shown(not_shown.span, not_shown.why);
@@ -230,7 +230,7 @@ fn posts(board: Board<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Option<
     Some(block)
 }
 
-/// Of an earlier turn. An entry that cannot be read is shown as what it is.
+/// Renders the posts of an earlier turn. An unreadable entry is rendered as a notice.
 fn posts_of(entry: &Entry, seed: &FenceSeed) -> String {
     let (text, fence) = (&entry.message.text, seed.fence(Scope::Entry(entry.id)));
     match Posts::of_entry(text) {
@@ -247,7 +247,7 @@ fn statuses<'a>(statuses: &[Status<'a>]) -> Element<'a> {
     Element::with_children("statuses", children)
 }
 
-/// Neighbouring answers become one message: some templates refuse two in a row.
+/// Adds an answer. Neighbouring answers become one message, because some templates refuse two in a row.
 fn push_answer(messages: &mut Vec<Arc<Message>>, answer: &Arc<Message>) {
     let is_text =
         |message: &Message| message.role == Role::Assistant && message.tool_calls.is_empty();
@@ -257,7 +257,7 @@ fn push_answer(messages: &mut Vec<Arc<Message>>, answer: &Arc<Message>) {
     }
 }
 
-/// Neighbouring user texts become one message: some templates refuse two in a row.
+/// Adds a user text. Neighbouring user texts become one message, because some templates refuse two in a row.
 fn push_user(messages: &mut Vec<Arc<Message>>, message: Arc<Message>) {
     match messages.last_mut() {
         Some(last) if last.role == Role::User => join(last, &message.text),
@@ -265,7 +265,7 @@ fn push_user(messages: &mut Vec<Arc<Message>>, message: Arc<Message>) {
     }
 }
 
-/// What entries share with earlier calls is copied here, and nowhere else.
+/// Appends text to a message. Only this function copies text that entries share with earlier calls.
 fn join(message: &mut Arc<Message>, text: &str) {
     let whole = &mut Arc::make_mut(message).text;
     whole.push_str("\n\n");

@@ -1,4 +1,4 @@
-//! SHA-256 of what was sent, so that a manifest can prove it without repeating it.
+//! SHA-256 digests of sent texts, so that a manifest can prove them without repeating them.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ impl Digest {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 
-    /// Every field goes in with its length in front, so that no two messages share a byte stream.
+    /// Hashes a message. Each field is preceded by its length, so that no two messages share a byte stream.
     pub fn of_message(message: &Message) -> Self {
         let mut hasher = Sha256::new();
         hasher.update([role_code(message.role)]);
@@ -35,7 +35,7 @@ impl Digest {
         Self(hasher.finalize().into())
     }
 
-    /// One digest for a sequence, sensitive to order; hashes 32 bytes per item however long the items are.
+    /// Returns one digest for a sequence, sensitive to order. Hashes 32 bytes per item, however long the items are.
     pub fn chain(items: impl IntoIterator<Item = Self>) -> Self {
         let mut hasher = Sha256::new();
         for item in items {

@@ -1,4 +1,4 @@
-//! One row of a session's transcript together with what was measured of it when it was written.
+//! A row of a session's transcript, with the weight and digest measured when it was written.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,19 +11,19 @@ use crate::{
     xml::FenceSeed,
 };
 
-/// `weight` and `digest` depend on the message alone: they are stored beside it, so that a turn measures
-/// and hashes what it adds and not what it continues.
+/// An entry of the transcript. `weight` and `digest` depend on the message alone. They are stored beside it, so that a
+/// turn measures and hashes only new messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub id: Uuid,
-    /// Rises by time of commit within the session; gaps are allowed.
+    /// Position in the transcript. Rises by time of commit within the session; gaps are allowed.
     pub seq: i64,
     pub message: Arc<Message>,
-    /// An answer whose turn was interrupted.
+    /// True for an answer whose turn was interrupted.
     pub partial: bool,
     pub weight: Weight,
     pub digest: Digest,
-    /// Of a prompt whose row says so; posts of agents say so themselves.
+    /// True for a prompt whose row names an agent. Prompts that are posts of agents name the agent in the message.
     is_by_agent: bool,
     rendering: Rendering,
 }
@@ -35,7 +35,7 @@ impl Entry {
         Self::measured(id, seq, message, weight, digest)
     }
 
-    /// Of a message that was measured when it was written.
+    /// Creates an entry from a message that was measured when it was written.
     pub fn measured(id: Uuid, seq: i64, message: Message, weight: Weight, digest: Digest) -> Self {
         let message = Arc::new(message);
         Self {
@@ -50,12 +50,12 @@ impl Entry {
         }
     }
 
-    /// Its task was added by an agent.
+    /// Marks a prompt whose task was added by an agent.
     pub fn mark_as_by_agent(&mut self) {
         self.is_by_agent = true;
     }
 
-    /// A prompt that a person, or a program of theirs, wrote.
+    /// Returns true for a prompt that a person, or a person's program, wrote.
     pub fn is_by_person(&self) -> bool {
         self.message.role == Role::User && self.message.asked_by().is_none() && !self.is_by_agent
     }
@@ -65,30 +65,30 @@ impl Entry {
         self
     }
 
-    /// As it is sent: what `render` makes of it the first time, and the same from then on.
+    /// Returns the message as it is sent: the result of the first `render`, and the same from then on.
     pub(super) fn rendered(&self, seed: &FenceSeed, render: impl Fn() -> Message) -> Arc<Message> {
         let (made_with, message) =
             self.rendering.0.get_or_init(|| (seed.clone(), Arc::new(render())));
         match made_with == seed {
             true => Arc::clone(message),
-            // A session has one seed. Under another one its fences would be wrong.
+            // A session has one seed. Under another one the cached fences would be wrong.
             false => Arc::new(render()),
         }
     }
 
-    /// About what it takes in memory.
+    /// Returns the approximate size in memory.
     pub fn bytes(&self) -> usize {
         let rendered = self.rendering.0.get().map_or(0, |(_, message)| message.text.len());
         size_of::<Self>() + size_of::<Message>() + self.message.text.len() + rendered
     }
 }
 
-/// What an entry looks like in a prompt, which never changes: kept with it, because every later turn sends it again.
+/// The cached rendering of an entry. It never changes, and every later turn sends it again.
 #[derive(Debug, Clone, Default)]
 struct Rendering(OnceLock<(FenceSeed, Arc<Message>)>);
 
 impl PartialEq for Rendering {
-    /// It follows from the message.
+    /// Always equal: the rendering follows from the message.
     fn eq(&self, _: &Self) -> bool {
         true
     }

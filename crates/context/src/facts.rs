@@ -1,28 +1,29 @@
-//! What a model is asked that reads facts about a user from what people have asked, and what its answer has to be.
+//! The question to a model that extracts facts about a user from people's requests, and the check of its answer.
 //!
-//! It is shown the words of people, and apart from them what holds already, so that it can tell what says the same in other words. No
-//! answer of an agent and no result of a tool is there, so that nothing that was recalled can come back as news. Each fact has to quote
-//! the words that say it; one whose quote nobody has said is left out, and what holds already is no request and cannot be quoted.
+//! The model sees what people wrote and, apart from that, the known facts, so that it does not repeat them. It sees no
+//! agent's answer and no tool result, so that recalled facts cannot come back as new ones. Each fact has to quote the
+//! words that state it. A fact whose quote is in no request is left out. Known facts are not requests and cannot be
+//! quoted.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::xml::{Element, Fence};
 
-/// What people have asked, in the order in which they have.
+/// Requests of people in their order, with the known facts and the limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     pub requests: &'a [&'a str],
-    /// What holds of the user already. The same names for the same things let newer facts replace older ones.
+    /// Known facts of the user. With the same names for the same things, newer facts replace older ones.
     pub known: &'a [Known<'a>],
     pub most: usize,
     pub text_max_chars: usize,
     pub attribute_max_chars: usize,
-    /// Why the last answer was refused, as [`read`] says it. It stands outside of all elements.
+    /// Reason why the last answer was refused, from [`read`]. It is placed outside of all elements.
     pub refused: Option<&'a str>,
 }
 
-/// A fact that holds.
+/// A known fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known<'a> {
     pub attribute: &'a str,
@@ -35,20 +36,20 @@ pub struct Asked {
     pub prompt: String,
 }
 
-/// A fact that an answer has.
+/// A fact of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
-    /// Which of the requests says it.
+    /// Index of the request that states it.
     pub request: usize,
     pub attribute: String,
     pub text: String,
 }
 
-/// What an answer comes to.
+/// The checked content of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answered {
     pub facts: Vec<Read>,
-    /// Facts whose quote stands in no request.
+    /// Number of facts whose quote is in no request.
     pub unsaid: usize,
 }
 
@@ -67,7 +68,7 @@ struct Line {
     quote: String,
 }
 
-/// Less is said by chance.
+/// Shorter quotes match by chance.
 const QUOTE_MIN_CHARS: usize = 3;
 
 pub fn ask(question: &Question<'_>, fence: &Fence) -> Asked {
@@ -91,7 +92,7 @@ pub fn ask(question: &Question<'_>, fence: &Fence) -> Asked {
     Asked { system: instructions(question), prompt: blocks.join("\n\n") }
 }
 
-/// For providers that hold a model to it.
+/// Returns the JSON schema of the answer, for providers that can enforce one.
 pub fn schema(question: &Question<'_>) -> Value {
     json!({
         "type": "object",
@@ -115,7 +116,7 @@ pub fn schema(question: &Question<'_>) -> Value {
     })
 }
 
-/// Judges an answer. The error says what is wrong with it, in words for the model and for people; nothing of what it says.
+/// Checks an answer. The error describes the problem for the model and for people, and repeats nothing of the answer.
 pub fn read(answer: &str, question: &Question<'_>) -> Result<Answered, String> {
     let answer: Answer = serde_json::from_str(without_frame(answer))
         .map_err(|error| format!("it is no JSON object as it was asked for: {}", place(&error)))?;
@@ -189,14 +190,14 @@ fn check(line: &Line, question: &Question<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Models put JSON between marks of Markdown, whatever they are told.
+/// Removes the Markdown fence that models put around JSON despite their instructions.
 fn without_frame(answer: &str) -> &str {
     let answer = answer.trim();
     let inner = answer.strip_prefix("```json").or_else(|| answer.strip_prefix("```"));
     inner.and_then(|inner| inner.strip_suffix("```")).map_or(answer, str::trim)
 }
 
-/// Where it breaks, and nothing of what stands there.
+/// Describes the position of a JSON error, without the text at that position.
 fn place(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         serde_json::error::Category::Syntax => "it is not written as JSON",
@@ -218,15 +219,15 @@ fn is_said(said: &str, quote: &str) -> bool {
         && said.match_indices(quote.as_str()).any(|(at, _)| is_whole(at))
 }
 
-/// Whether the end of the one and the beginning of the other are within one word. Scripts without blanks have no cases, and any of
-/// their characters may end a word.
+/// Returns true if the end of `left` and the beginning of `right` are within one word. Scripts without blanks have no
+/// upper and lower case, and any of their characters may end a word.
 fn is_one_word(left: &str, right: &str) -> bool {
     let is_joined =
         |char: Option<char>| char.is_some_and(|it| it.is_lowercase() || it.is_numeric());
     is_joined(left.chars().next_back()) && is_joined(right.chars().next())
 }
 
-/// Without what models change when they copy: case, line breaks and repeated blanks.
+/// Normalises what models change when they copy: case, line breaks and repeated blanks.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

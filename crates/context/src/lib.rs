@@ -1,35 +1,33 @@
-//! What the model sees: a pure function from rows to a request, and the rules that keep it within a window.
+//! The context of a call: a pure function from rows to a request, and the rules that keep it within a window.
 //!
-//! Nothing here reads a clock, a file, a socket or a database. Callers load, call, and store what comes back.
+//! The crate reads no clock, file, socket or database. Callers load the rows, call it, and store the result.
 //!
-//! Order of one assembled call:
+//! The parts of one assembled call, in order:
 //!
 //! ```text
 //! system    agent prompt · fence rules · skills · campaign (brief, client context) · edicts · facts · roster
-//! messages  summary of what was folded away
+//! messages  summary of the folded messages
 //!           tail of the transcript, in groups (an assistant message with all its tool results), with the posts that
 //!           earlier turns have shown
-//!           context notice · posts since the cursor · agents' status · blackboard · results it waited for
+//!           context notice · posts since the cursor · agents' status · blackboard · results of awaited tasks
 //!           the task
-//!           what the model has called since, with the results: in the second call of a turn and later ones ([`rounds`])
+//!           this turn's calls so far, with their results: from the second call of the turn on ([`rounds`])
 //! ```
 //!
 //! Invariants:
-//! - What changes often stands with the turn, behind the history, and is not stored with it: a provider's prefix cache
-//!   stays warm, and no history holds an old state of it.
-//! - The system part is made anew for every call and is never part of the history.
-//! - Foreign text is escaped and stands inside an element that carries a fence, so it can neither close
-//!   our elements nor pose as one ([`xml`]). Who said something comes from the row, never from the text.
+//! - Parts that change often are placed with the turn, after the history, and are not stored with it. So a provider's
+//!   prefix cache stays warm, and no history holds an outdated copy of them.
+//! - The system part is rendered anew for every call and is never part of the history.
+//! - Foreign text is escaped and placed inside an element that carries a fence, so it can neither close our elements
+//!   nor imitate one ([`xml`]). The speaker comes from the row, never from the text.
 //! - No assembled context holds a tool result without its call or a call without its result
 //!   ([`compaction::groups`]).
 //! - A transcript entry is rendered the same way on every call: the fence depends on the session's seed and
 //!   the entry's id only. A provider's prefix cache therefore stays warm.
-//! - Everything that was sent, and everything that was not, has a line in the [`manifest`], whose size
-//!   does not grow with the transcript.
+//! - All parts, sent or not, have a line in the [`manifest`], whose size does not grow with the transcript.
 //! - Token counts are never sums over turns: they are the last real count plus a calibrated difference
 //!   ([`calibration`]).
-//! - Compaction changes the view, never the transcript; any earlier view can be had back
-//!   ([`compaction::generations`]).
+//! - Compaction changes the view, never the transcript; any earlier view can be restored ([`compaction::generations`]).
 
 pub mod assemble;
 pub mod budget;

@@ -1,23 +1,23 @@
-//! What exactly was sent in a call, and why each part was in or out.
+//! The record of a call's context: each part, and why it is in or out.
 //!
-//! Texts are named by their digest. The tail of the transcript is one line with the chain of its entries'
-//! digests, so that a manifest costs as many bytes after five hundred turns as after ten.
+//! Texts are identified by their digest. The tail of the transcript is one line with the chain of its entries' digests.
+//! So a manifest is as small after five hundred turns as after ten.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{calibration::Calibration, digest::Digest, entry::Entry, weight::Weight};
 
-/// Raised when rendering changes, because the digests are those of the sources.
+/// Version of the rendering. Raised when rendering changes, because the digests are those of the sources.
 pub const RENDERING: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub rendering: u32,
     pub parts: Vec<Part>,
-    /// The sum over what was sent.
+    /// Estimated tokens of all sent parts.
     pub estimated_tokens: u64,
-    /// The chain of the digests of what was sent.
+    /// Chain of the digests of all sent parts.
     pub sha256: Digest,
 }
 
@@ -28,7 +28,7 @@ pub struct Part {
     pub id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
-    /// `None` for what was not loaded because it was not to be sent.
+    /// Digest of the source; `None` for parts that were not loaded because they are not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
     pub tokens: u64,
@@ -40,7 +40,7 @@ pub struct Part {
 pub struct Span {
     pub from_seq: i64,
     pub to_seq: i64,
-    /// `None` where the entries were not loaded.
+    /// Number of entries; `None` if they were not loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
 }
@@ -54,7 +54,7 @@ pub enum Kind {
     CampaignBrief,
     ClientContext,
     Edict,
-    /// About the user for whom the campaign works.
+    /// A fact about the user for whom the campaign works.
     Fact,
     Roster,
     Summary,
@@ -66,18 +66,18 @@ pub enum Kind {
     Blackboard,
     Results,
     Task,
-    /// What the model may call.
+    /// The tools that the model may call.
     Tools,
-    /// Its calls in this turn, with their results.
+    /// The model's calls in this turn, with their results.
     Rounds,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// Sent with every call, made anew from its source.
+    /// Sent with every call, rendered anew from its source.
     EveryCall,
-    /// Stands in for what was folded away.
+    /// Replaces the folded messages.
     StandsIn,
     /// Not folded yet.
     RecentHistory,
@@ -86,7 +86,7 @@ pub enum Why {
     SessionRestored,
     SinceCursor,
     ThisTurn,
-    /// The task has waited for what it tells.
+    /// Results of the tasks that this task has waited for.
     WaitedFor,
     /// Covered by the summary.
     Folded,
@@ -100,21 +100,21 @@ pub enum Why {
     IsTheTask,
     /// The agent's own words, which the conversation holds as its answer.
     OwnAnswer,
-    /// What this or another task of the agent asks.
+    /// A request to the agent in this or another task.
     IsATask,
-    /// The conversation that was continued had shown it already.
+    /// Shown before, in the conversation that this one continues.
     ShownBefore,
-    /// Older than the most posts that the agent's file wants at once.
+    /// Too old: the agent's file limits the number of posts in a turn.
     BeyondWindow,
-    /// Too long for the room that posts, or edicts, may take.
+    /// Too long for the room of posts or of edicts.
     NoRoom,
-    /// Results of this turn of which only the beginning and the end are sent, because all of them have no room.
+    /// Results of this turn of which only the beginning and the end are sent, because there is no room for all of them.
     Shortened,
     /// The last call of a turn has to end in words.
     LastCall,
 }
 
-/// Collects the lines while the parts are rendered.
+/// Collects the lines of a manifest while the parts are rendered.
 pub(super) struct Ledger<'a> {
     calibration: &'a Calibration,
     parts: Vec<Part>,
@@ -153,7 +153,7 @@ impl<'a> Ledger<'a> {
         self.push(Part { kind, id, span: None, sha256, tokens: 0, sent: true, why }, weight);
     }
 
-    /// One line for all entries that share a reason; none for no entries.
+    /// Adds one line for all entries that share a reason; none for no entries.
     pub(super) fn entries<'e>(
         &mut self,
         entries: impl Iterator<Item = &'e Entry> + Clone,
@@ -208,7 +208,7 @@ impl<'a> Ledger<'a> {
         });
     }
 
-    /// Goes on from what an earlier call of the turn was sent.
+    /// Continues from the manifest of an earlier call of the turn.
     pub(super) fn going_on(
         calibration: &'a Calibration,
         manifest: &Manifest,
@@ -217,7 +217,7 @@ impl<'a> Ledger<'a> {
         Self { calibration, parts: manifest.parts.clone(), weight }
     }
 
-    /// Takes out what is not sent this time.
+    /// Removes parts that are not sent in this call.
     pub(super) fn without(&mut self, kind: Kind, weight: Weight) {
         self.parts.retain(|part| part.kind != kind);
         self.weight = self.weight.saturating_sub(weight);

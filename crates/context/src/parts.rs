@@ -1,4 +1,4 @@
-//! What a call is assembled from. Borrowed and plain: whoever loads the rows decides what is in them.
+//! The input of an assembled call. All data is borrowed; the caller decides what to load.
 
 use std::sync::Arc;
 
@@ -13,29 +13,28 @@ use crate::{
 
 #[derive(Debug, Clone)]
 pub struct Parts<'a> {
-    /// The operator's own file, sent as written: it has the system's authority anyway, and prompts use markup
-    /// of their own.
+    /// Prompt of the agent's file, sent as written: it has the system's authority anyway, and prompts use markup of their own.
     pub agent_prompt: &'a str,
     pub skills: &'a [Skill<'a>],
     pub campaign: Campaign<'a>,
     pub edicts: &'a [Edict<'a>],
-    /// `None` where there are none, or the agent's file does not want them.
+    /// Known facts; `None` if there are none, or the agent's file does not want them.
     pub facts: Option<AboutUser<'a>>,
     pub roster: &'a [Colleague<'a>],
-    /// What the model may call. Providers put it into the prompt by themselves; here it is counted.
+    /// Tools that the model may call. Providers put them into the prompt by themselves; they are counted here.
     pub tools: &'a [Arc<ToolSpec>],
     pub view: View<'a>,
-    /// The last place of the view that a provider which keeps the conversation itself has heard. `None`: there is no such
-    /// provider, or it has heard nothing of this view.
+    /// Last entry of the view that a provider which keeps the conversation itself has received. `None`: the provider is
+    /// of another kind, or has received nothing of this view.
     pub heard_to_seq: Option<i64>,
-    /// Tells the model that its session was restored; `None` in the ordinary case.
+    /// Note that the session was restored; `None` in the ordinary case.
     pub notice: Option<&'a str>,
-    /// `None` where there is nothing new on the board.
+    /// New posts of the board; `None` if there are none.
     pub board: Option<Board<'a>>,
     pub statuses: &'a [Status<'a>],
-    /// What the agent may read of it, if that is anything.
+    /// Part of the blackboard that the agent may read; `None` if it may read nothing.
     pub blackboard: Option<Blackboard<'a>>,
-    /// What the tasks came to that this one has waited for.
+    /// Results of the tasks that this one has waited for.
     pub results: Option<Told<'a>>,
     pub task: Task<'a>,
 }
@@ -59,13 +58,13 @@ pub struct Edict<'a> {
     pub id: Uuid,
     pub name: &'a str,
     pub author: &'a str,
-    /// Whether a person vouches for it.
+    /// Trust level of the author: whether a person vouches for it.
     pub trust: &'a str,
-    /// `None`: there is no room for it, and the model is told that it is there.
+    /// Text; `None` if there is no room for it. The model is then told that the edict exists.
     pub text: Option<&'a str>,
 }
 
-/// What is known of the user for whom the campaign works.
+/// The facts about the user for whom the campaign works.
 #[derive(Debug, Clone, Copy)]
 pub struct AboutUser<'a> {
     pub user: &'a str,
@@ -77,9 +76,9 @@ pub struct Fact<'a> {
     pub id: Uuid,
     pub attribute: &'a str,
     pub text: &'a str,
-    /// How it came to be known.
+    /// Origin of the fact.
     pub source: &'a str,
-    /// When it was said.
+    /// Time at which it was stated.
     pub said: &'a str,
 }
 
@@ -89,18 +88,18 @@ pub struct Colleague<'a> {
     pub description: &'a str,
 }
 
-/// What a turn shows of the board.
+/// The posts of the board that a turn shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Board<'a> {
     /// The id that the posts will have as an entry of the transcript.
     pub entry_id: Uuid,
-    /// After the session's cursor; there may be none.
+    /// Posts after the session's cursor; may be empty.
     pub shown: &'a Posts<'a>,
-    /// For the manifest.
+    /// Posts that are not sent, for the manifest.
     pub not_shown: &'a [NotShown],
 }
 
-/// Posts that the agent may see, and that are not sent for one reason.
+/// Posts that the agent may see and that are not sent, with one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotShown {
     pub why: Why,
@@ -113,7 +112,7 @@ pub struct Status<'a> {
     pub state: &'a str,
 }
 
-/// As it stands in the transcript, or is about to: in front of the task, in this call as in later ones.
+/// Results as they are, or will be, in the transcript: before the task, in this call and in later ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Told<'a> {
     pub entry_id: Uuid,
@@ -123,16 +122,16 @@ pub struct Told<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Blackboard<'a> {
     pub version: i64,
-    /// Without blanks.
+    /// The document as JSON without whitespace.
     pub json: &'a str,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
-    /// The id that the prompt has, or will have, as an entry of the transcript. Should the view already hold that
-    /// entry, because an interrupted attempt stored it, it is sent once.
+    /// Id that the prompt has, or will have, as an entry of the transcript. If the view already holds that entry,
+    /// because an interrupted attempt stored it, it is sent once.
     pub entry_id: Uuid,
     pub prompt: &'a str,
-    /// The agent that asked it on the board, if an agent did: from a row, never from the text.
+    /// Agent that asked on the board, if an agent did: from a row, never from the text.
     pub asked_by: Option<&'a str>,
 }

@@ -1,9 +1,9 @@
-//! Posts of the board, as they are sent and as the transcript keeps them.
+//! Posts of the board, in the context and in the transcript.
 //!
-//! A turn shows the posts that came since the last one. When it is committed they become an entry of the transcript in front of
-//! its task, so that later calls hold them at the same place and byte for byte, compaction folds them like everything else,
-//! and nothing has to be shown twice. The entry's text is the JSON of the posts and not their XML: elements are always made
-//! from values, never taken from a text.
+//! A turn shows the posts since the last turn. At its commit they become an entry of the transcript before its task.
+//! Later calls therefore hold them at the same position and byte for byte, compaction folds them like other entries,
+//! and no post is shown twice. The text of the entry is the JSON of the posts and not their XML: elements are always
+//! made from values, never taken from a text.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use crate::xml::Element;
 
-/// What is shown of the board in one turn.
+/// The posts of the board that one turn shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Posts<'a> {
-    /// Further posts, for which there was no room.
+    /// Number of further posts, for which there was no room.
     pub left_out: i64,
     /// In order of `seq`.
     #[serde(borrow)]
@@ -26,13 +26,13 @@ pub struct Posts<'a> {
 pub struct Post<'a> {
     pub id: Uuid,
     pub seq: i64,
-    /// From the row; what the text says of its sender does not count.
+    /// Sender from the row; a sender that the text claims does not count.
     #[serde(borrow)]
     pub sender: Cow<'a, str>,
-    /// Whom it is addressed to: names, with a blank between them.
+    /// Names of the addressees, separated by blanks.
     #[serde(borrow)]
     pub to: Cow<'a, str>,
-    /// RFC 3339, formatted by the caller.
+    /// Time in RFC 3339, formatted by the caller.
     #[serde(borrow)]
     pub posted_at: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,13 +42,13 @@ pub struct Post<'a> {
 }
 
 impl<'a> Posts<'a> {
-    /// The text of their entry.
+    /// Returns the text of the transcript entry.
     pub fn to_entry(&self) -> String {
         // Strings and numbers always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// `None`: the text is not one of [`to_entry`](Self::to_entry).
+    /// Parses the text of a transcript entry. Returns `None` if it is not from [`to_entry`](Self::to_entry).
     pub(super) fn of_entry(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }

@@ -1,7 +1,7 @@
-//! What the tasks came to that a task has waited for: an entry of the transcript, and a part of the call that has its turn.
+//! Results of the tasks that a task has waited for: an entry of the transcript, and a part of the call of its turn.
 //!
-//! Stored as a notice whose words are the ends as JSON, so that it is rendered the same in every later call, and a binary that does
-//! not know it still shows a notice. Whatever stands in an end was said by others: it is only ever a value of an element.
+//! They are stored as a notice with the ends as JSON. So every later call renders them the same, and an older binary
+//! still shows a notice. Texts in an end come from others, so they are only used as values of elements.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -11,39 +11,39 @@ use crate::{
     xml::Element,
 };
 
-/// How one of them ended.
+/// The end of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndOfTask {
     pub task: Uuid,
     pub agent: String,
     pub instance: String,
     pub state: String,
-    /// Its result; why there is none, where it has none.
+    /// Result of the task, or the reason why it has none.
     pub text: String,
-    /// How many characters of the text are not here.
+    /// Number of characters of the text that were cut off.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out_chars: u64,
 }
 
-/// In the order in which they were asked for.
+/// The ends of tasks, in the order in which the task names them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Results {
     pub ends: Vec<EndOfTask>,
 }
 
-/// How much of them is told.
+/// Limits on the texts of results, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub each_bytes: usize,
     pub all_bytes: usize,
 }
 
-/// Marks the notice. A tool cannot have it: what tools say is never a notice.
+/// Marks the notice. A tool cannot use it: the output of tools is never a notice.
 const NAME: &str = "results";
 
 impl Results {
-    /// Shortens what is too long. Where all of it together is, each gets the same share, and what short ones leave of theirs goes
-    /// to the long ones.
+    /// Shortens texts that are too long. If all of them together are too long, each gets the same share, and the unused
+    /// part of short ones goes to the long ones.
     pub fn within(mut ends: Vec<EndOfTask>, limits: Limits) -> Self {
         let share = share(ends.iter().map(|end| end.text.len()).collect(), limits);
         for end in &mut ends {
@@ -65,7 +65,7 @@ impl Results {
         }
     }
 
-    /// `None`: it is another message.
+    /// Parses the results of a message. Returns `None` for other messages.
     pub fn of(message: &Message) -> Option<Self> {
         let is_one = message.role == Role::Notice && message.tool_name.as_deref() == Some(NAME);
         is_one.then(|| serde_json::from_str(&message.text).ok()).flatten()
@@ -92,15 +92,16 @@ impl Results {
     }
 }
 
-/// The id of the entry, by that of the prompt that it stands in front of: a second attempt finds the entry of the first. `again` is
-/// the job of a task that was put on the queue again: what the others came to may be different by then, and is told anew.
+/// Returns the id of the entry, derived from that of the prompt after it, so that a second attempt finds the entry of
+/// the first. `again` is the job of a task that was put on the queue again: the results may have changed by then, and
+/// get a new entry.
 pub fn entry_id(task: Uuid, again: Option<i64>) -> Uuid {
     const RESULTS: u128 = 0x7265_7375_6c74_7300_7265_7375_6c74_7300;
     let again = u128::from(again.unwrap_or_default().unsigned_abs());
     Uuid::from_u128(task.as_u128() ^ RESULTS ^ again)
 }
 
-/// The most that one text may have so that all of them fit.
+/// Returns the largest length per text with which all of them fit.
 fn share(mut lengths: Vec<usize>, limits: Limits) -> usize {
     lengths.sort_unstable();
     let mut left = limits.all_bytes;

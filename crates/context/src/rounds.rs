@@ -1,8 +1,8 @@
-//! A further call of a turn: what the first one was sent, and behind it what the model has called since, with the results.
+//! Assembles a further call of a turn: the context of the first call, followed by the turn's calls so far with their results.
 //!
-//! An entry is sent exactly as every later turn will send it, so a provider's prefix cache stays warm over the rounds and over
-//! the turns. Where there is no room for all of it, results are shown by their beginning and their end; what the last call of a
-//! turn was shown is what stays.
+//! An entry is sent exactly as every later turn will send it, so a provider's prefix cache stays warm over the rounds
+//! and over the turns. If there is no room for all of it, long results are reduced to their beginning and end. The
+//! transcript keeps results as the last call of a turn was shown them.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
     xml::{Element, FenceSeed, Scope},
 };
 
-/// What the first call of the turn was sent.
+/// The context of the turn's first call.
 #[derive(Debug, Clone)]
 pub struct First {
     pub messages: Vec<Arc<Message>>,
@@ -28,23 +28,23 @@ pub struct First {
     pub weight: Weight,
 }
 
-/// What stands behind it in a further one.
+/// The parts that follow it in a further call.
 #[derive(Debug, Clone, Copy)]
 pub struct Since<'a> {
     /// Calls with their results, in order.
     pub entries: &'a [Entry],
-    /// Results among so many of the first entries are shortened.
+    /// Number of the first entries among which results are shortened.
     pub n_shortened: usize,
     pub last: Option<Last<'a>>,
 }
 
-/// The model is offered nothing any more, and told so.
+/// The last call of a turn, in which the model gets no tools and is told so.
 #[derive(Debug, Clone, Copy)]
 pub struct Last<'a> {
     pub notice: &'a str,
-    /// The entry of the task, whose turn it is.
+    /// Entry of the task of this turn.
     pub task_id: Uuid,
-    /// What was offered before.
+    /// Tools that earlier calls offered.
     pub tools: &'a [Arc<ToolSpec>],
 }
 
@@ -55,9 +55,9 @@ pub struct Extended {
     pub weight: Weight,
 }
 
-/// Results up to so long are not shortened: the words about it would take as much.
+/// Results up to this length are not shortened: the note would take as much space.
 const SHORT_CHARS: usize = 600;
-/// What is shown of a longer one, at its beginning and at its end.
+/// Length of the shown beginning and of the shown end of a longer one.
 const SHOWN_CHARS: usize = 200;
 
 impl From<Assembled> for First {
@@ -107,7 +107,7 @@ impl First {
     }
 }
 
-/// What one line of the manifest is about.
+/// The contents of one line of the manifest.
 #[derive(Default)]
 struct Sent {
     digests: Vec<Digest>,
@@ -140,7 +140,7 @@ fn fenced(id: Uuid, message: &Message, seed: &FenceSeed) -> Message {
     Message { text: block("tool_output", id, message, seed), ..message.clone() }
 }
 
-/// A long result by its beginning and its end. `None`: it is no result, or not long.
+/// Reduces a long result to its beginning and end. Returns `None` for other messages and short results.
 pub fn shortened(message: &Message) -> Option<Message> {
     let text = &message.text;
     if message.role != Role::Tool || text.len() <= SHORT_CHARS {

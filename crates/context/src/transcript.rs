@@ -1,4 +1,4 @@
-//! The neutral shape of a conversation: what a session holds, whatever provider it runs on.
+//! The neutral form of a conversation: the entries of a session, on any provider.
 //!
 //! Plain data. `domain` stores it, `context` chooses from it, `providers` send it.
 
@@ -41,7 +41,7 @@ pub struct ToolCall {
 }
 
 impl Message {
-    /// One without calls, that answers none.
+    /// Creates a message without calls that answers none.
     pub fn new(role: Role, text: impl Into<String>) -> Self {
         Self {
             role,
@@ -52,13 +52,13 @@ impl Message {
         }
     }
 
-    /// The agent that asked it on the board. `None` for what people ask, and for all that is no request.
+    /// Returns the agent that asked on the board. `None` for requests of people, and for messages that are not requests.
     pub fn asked_by(&self) -> Option<&str> {
         self.tool_name.as_deref().filter(|_| self.role == Role::User)
     }
 }
 
-/// A tool that a model may call, as it is told of it.
+/// A tool that a model may call, as described to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSpec {
     pub name: String,

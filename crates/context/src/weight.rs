@@ -1,4 +1,4 @@
-//! How heavy a text is before any model has counted it.
+//! The weight of a text, before any model has counted it.
 //!
 //! A weight is a model-independent guess in thousandths of a token, made from bytes alone. The guess only has
 //! to keep the *proportions* between scripts and kinds of text; [`super::calibration`] learns each
@@ -12,10 +12,10 @@ use crate::transcript::{Message, Role, ToolSpec};
 
 /// Role markers and separators that a chat template puts around every message.
 const MESSAGE_OVERHEAD: u64 = 4_000;
-/// The fenced element in which everything but the model's own words is sent.
+/// The fenced element in which all texts except the model's own are sent.
 const ELEMENT_OVERHEAD: u64 = 13_000;
 
-/// An unbroken run this long is no word: base64, hex and the like cost far more per character.
+/// An unbroken run this long is not a word: base64, hex and the like cost far more per character.
 const OPAQUE_RUN_BYTES: u32 = 24;
 const OPAQUE_SURCHARGE: u64 = 300;
 
@@ -57,12 +57,12 @@ impl Weight {
         Self::of_text(&message.text) + calls + element + Self(MESSAGE_OVERHEAD)
     }
 
-    /// A user's text as the message that it is sent as.
+    /// Returns the weight of a user's text as the message that it is sent as.
     pub fn of_user_text(text: &str) -> Self {
         Self::of_text(text) + Self(ELEMENT_OVERHEAD + MESSAGE_OVERHEAD)
     }
 
-    /// As it stands in the prompt.
+    /// Returns the weight of a tool as described in the prompt.
     pub fn of_tool(tool: &ToolSpec) -> Self {
         let ToolSpec { name, description, input_schema } = tool;
         let texts = [name, description, &input_schema.to_string()].map(|text| Self::of_text(text));
@@ -98,8 +98,8 @@ impl Sum for Weight {
 
 static BYTE_COSTS: [u16; 256] = byte_costs();
 
-/// The first byte of a UTF-8 sequence tells the script well enough and pays for the whole character;
-/// continuation bytes cost nothing.
+/// Costs per byte. The first byte of a UTF-8 sequence identifies the script well enough and pays for the whole
+/// character; continuation bytes cost nothing.
 const fn byte_costs() -> [u16; 256] {
     let mut costs = [0; 256];
     let mut byte = 0;

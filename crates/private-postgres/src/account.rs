@@ -1,7 +1,7 @@
 //! The account that the server runs as when the service itself is root.
 //!
-//! Postgres refuses to run as root. An existing cluster decides by its owner; a new one belongs to
-//! `run_as`, else to `postgres` or `nobody`.
+//! Postgres refuses to run as root. For an existing cluster it is the owner of its folder; for a new one it is
+//! `run_as`, else `postgres` or `nobody`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::Error;
 
-/// Tried in this order when `run_as` is not set.
+/// Accounts tried in this order when `run_as` is not set.
 const USUAL_ACCOUNTS: [&str; 3] = ["postgres", "_postgres", "nobody"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) struct Account {
     pub gid: u32,
 }
 
-/// The server's account, or `None` when the service is not root and the server is simply itself.
+/// Chooses the server's account. `None`: the service is not root, and the server runs as the same user.
 ///
 /// `cluster` is the data folder of an existing cluster, if there is one.
 pub(super) fn choose(
@@ -36,10 +36,9 @@ pub(super) fn choose(
     pick(run_as, &users).map(Some)
 }
 
-/// Whether the account may enter every folder on the way to `folder` and `folder` itself.
+/// Returns true if the account may enter every folder on the way to `folder` and `folder` itself.
 ///
-/// It looks at the permission bits only; where access lists say otherwise, the server's own error
-/// will tell.
+/// It looks at the permission bits only; where access lists say otherwise, the server's own error will tell.
 pub(super) fn can_reach(account: &Account, folder: &Path) -> bool {
     folder.ancestors().all(|step| match fs::metadata(step) {
         Ok(found) => {

@@ -1,4 +1,4 @@
-//! How clients reach the server: a Unix socket in its home, or a port on loopback.
+//! The address of the server: a Unix socket in its home, or a port on loopback.
 
 use std::fmt;
 use std::fs;
@@ -42,7 +42,7 @@ impl Address {
         }
     }
 
-    /// Another port for a server whose port was taken in the meantime; a socket stays as it is.
+    /// Chooses another port for a server whose port was taken in the meantime; a socket stays as it is.
     pub fn anew(&self) -> Result<Self, Error> {
         match self {
             Self::Socket { .. } => Ok(self.clone()),
@@ -50,7 +50,7 @@ impl Address {
         }
     }
 
-    /// Where a running server says that it listens.
+    /// Returns the address that a running server has recorded.
     pub fn recorded(record: &PidFile) -> Self {
         match &record.socket_folder {
             Some(folder) => Self::Socket { folder: folder.clone(), port: record.port },
@@ -58,7 +58,7 @@ impl Address {
         }
     }
 
-    /// The arguments that make a server listen here and nowhere else.
+    /// Returns the arguments that make a server listen on this address only.
     pub fn server_settings(&self) -> [String; 3] {
         match self {
             Self::Socket { folder, port } => [
@@ -74,8 +74,8 @@ impl Address {
         }
     }
 
-    /// Everything that sqlx would otherwise take from a `PG*` variable is given here. Certificates
-    /// are not, but nothing looks at them without TLS. For PGOPTIONS see `ambient`.
+    /// Sets all options that sqlx would otherwise take from `PG*` variables. Certificates are not set: without TLS they
+    /// have no effect. For PGOPTIONS see `ambient`.
     pub fn connect_options(&self, password: &SecretString) -> PgConnectOptions {
         let options = PgConnectOptions::new_without_pgpass()
             .host("127.0.0.1")
@@ -114,8 +114,8 @@ pub(super) fn read_password(home: &Home) -> Result<SecretString, Error> {
     Ok(SecretString::from(text.trim().to_owned()))
 }
 
-/// `unix_socket_directories` is a comma-separated list with its own quoting, and a leading `@`
-/// means something else.
+/// Returns true if the path can stand in `unix_socket_directories`: that is a comma-separated list with its own
+/// quoting, and a leading `@` has another meaning.
 fn is_plain(path: &str) -> bool {
     path.chars().all(|c| !matches!(c, ',' | '"' | '\n') && !c.is_whitespace())
 }

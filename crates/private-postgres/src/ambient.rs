@@ -1,17 +1,16 @@
-//! What the private Postgres takes from the environment of the service, which is very little.
+//! The few variables that the private Postgres takes from the environment of the service.
 //!
-//! Every `PG*` variable, every locale and every secret stays behind: the children get a cleared
-//! environment with the few names below. One variable cannot be kept out: sqlx copies `PGOPTIONS`
-//! into each `PgConnectOptions` and offers no way to take it out again, so a start with it is refused.
+//! Every `PG*` variable, every locale and every secret stays behind: the children get a cleared environment with the
+//! names below. One variable cannot be kept out: sqlx copies `PGOPTIONS` into each `PgConnectOptions` and has no way to
+//! remove it. So a start with it is refused.
 //!
-//! These are no settings of ours, so they are not handed down from the configuration: whoever starts the server, a
-//! service or a test, gets the same ones.
+//! These are not settings of the service, so the configuration does not pass them: a service and a test get the same ones.
 
 use std::ffi::OsString;
 
 use dalsegno_base::settings::Environment;
 
-/// What a server needs to find its own libraries and temporary files.
+/// Variables that a server needs to find its libraries and temporary files.
 const KEPT: [&str; 5] =
     ["PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "TMPDIR"];
 
@@ -38,7 +37,7 @@ impl Ambient {
     }
 }
 
-/// Whether sqlx would hand a `PGOPTIONS` of the environment to each connection.
+/// Returns true if sqlx would pass a `PGOPTIONS` of the environment to each connection.
 pub(super) fn leaks_options() -> bool {
     sqlx::postgres::PgConnectOptions::new_without_pgpass()
         .get_options()

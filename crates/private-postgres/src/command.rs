@@ -1,4 +1,4 @@
-//! The one place where programs of Postgres are started.
+//! Starts the programs of Postgres. No other module does.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::account::Account;
 use super::ambient::Ambient;
 
-/// Long enough for any program that only prints its version.
+/// Time limit for programs that only print an answer, such as a version.
 const QUESTION_LIMIT: Duration = Duration::from_secs(10);
 
-/// Who runs the programs of Postgres, and with which environment.
+/// The account and the environment of the programs of Postgres.
 #[derive(Debug, Clone)]
 pub(super) struct Runner {
     pub account: Option<Account>,
@@ -20,10 +20,10 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// A program of Postgres: as the server's account, with a cleared environment, in a process
-    /// group of its own so that Ctrl-C at the terminal reaches the service only.
+    /// Prepares a program of Postgres: as the server's account, with a cleared environment, in a process group of its
+    /// own so that Ctrl-C at the terminal reaches the service only.
     ///
-    /// The working folder is always set: the service's own one may be closed to the account.
+    /// The working folder is always set: the account may have no access to that of the service.
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place where the embedded server starts programs"
@@ -57,7 +57,7 @@ impl Runner {
     }
 }
 
-/// Runs a command to its end; it is killed when the caller loses interest.
+/// Runs a command to its end; a drop of the future kills it.
 pub(super) async fn output(command: Command) -> io::Result<Output> {
     let mut command = tokio::process::Command::from(command);
     command.kill_on_drop(true).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -67,7 +67,7 @@ pub(super) async fn output(command: Command) -> io::Result<Output> {
     child.wait_with_output().await
 }
 
-/// Pid and command line of every process, for systems without `/proc`.
+/// Lists pid and command line of every process, for systems without `/proc`.
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::disallowed_methods, reason = "asks the system, not Postgres")]
 pub(super) fn list_processes() -> String {

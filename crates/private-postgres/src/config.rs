@@ -6,25 +6,25 @@ use serde::Deserialize;
 
 use dalsegno_base::settings::{Checks, empty_as_none};
 
-/// Where the private cluster lives and how its server is run.
+/// Settings of the private cluster and its server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// The folder of everything that the service keeps on this machine: `service.data_dir`.
+    /// Folder of all files that the service keeps on this machine: `service.data_dir`.
     #[serde(skip)]
     pub data_dir: PathBuf,
-    /// The folder of `postgres` and `initdb`. Searched for when unset.
+    /// Folder of `postgres` and `initdb`. Searched for when unset.
     #[serde(deserialize_with = "empty_as_none")]
     pub bin_dir: Option<PathBuf>,
-    /// The account of the server when the service runs as root.
+    /// Account of the server when the service runs as root.
     #[serde(deserialize_with = "empty_as_none")]
     pub run_as: Option<String>,
     pub listen: Listen,
-    /// Whether to download server binaries when the machine has none.
+    /// Downloads server binaries if the machine has none.
     pub fetch: bool,
     pub start_timeout_secs: u64,
     pub stop_timeout_secs: u64,
-    /// Where the cluster goes when the server's account cannot reach `data_dir`.
+    /// Folder of the cluster if the server's account cannot reach `data_dir`.
     pub fallback_dir: PathBuf,
     #[serde(skip)]
     pub purpose: Purpose,
@@ -53,22 +53,22 @@ impl Config {
     }
 }
 
-/// How clients reach the server.
+/// The kind of address that the server listens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Listen {
-    /// A Unix socket where its path is short enough, else loopback TCP.
+    /// A Unix socket if its path is short enough, else loopback TCP.
     Auto,
     Socket,
     Loopback,
 }
 
-/// What the cluster is for, which decides how careful it is with its data.
+/// The purpose of the cluster, which decides the durability of its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Purpose {
     /// Data that has to survive a power cut.
     #[default]
     Keep,
-    /// Data that nobody wants after the run: fast, not durable, many connections.
+    /// Data that is not needed after the run: fast, not durable, many connections.
     Throwaway,
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with the private Postgres, and what to do about it.
+//! Errors of the private Postgres, with the next step.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -114,12 +114,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether another service owns the folder.
+    /// Returns true if another service owns the folder.
     pub fn is_in_use(&self) -> bool {
         matches!(self, Self::AlreadyRunning { .. })
     }
 
-    /// For `map_err` on file operations: names what was attempted and where.
+    /// Returns a function for `map_err` on file operations that names the action and the path.
     pub(super) fn folder(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Folder { action, path, source }
@@ -131,7 +131,7 @@ fn hint(source: &io::Error) -> &'static str {
         Some(Errno::ACCESS | Errno::PERM) => {
             "; run it as the user that made the data folder, or choose another with `data_dir`"
         }
-        // What the system says about a link that is not followed.
+        // The system's error for a link that is not followed.
         Some(Errno::LOOP) => "; it is a link, which could lead anywhere: remove it",
         _ => "",
     }

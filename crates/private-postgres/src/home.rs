@@ -1,4 +1,4 @@
-//! The folder of the cluster and what lies in it.
+//! The folder of the cluster and its contents.
 //!
 //! ```text
 //! <data_dir>/service.lock        held by the service
@@ -11,8 +11,8 @@
 //!     occupied                   locked by every living server process
 //! ```
 //!
-//! As root, everything but `data` and `run` stays root's: the server's account is less trusted than
-//! root and must not be able to lay a symlink where root is going to write.
+//! If the service runs as root, everything except `data` and `run` belongs to root. The server's account is less
+//! trusted than root and must not be able to place a symlink where root is going to write.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
@@ -63,7 +63,7 @@ impl Home {
         self.root.join("occupied")
     }
 
-    /// The major version that made the cluster, or `None` when there is no cluster yet.
+    /// Returns the major version that made the cluster, or `None` if there is no cluster yet.
     pub fn cluster_major(&self) -> Result<Option<u32>, Error> {
         let path = self.data().join("PG_VERSION");
         match fs::read_to_string(&path) {
@@ -76,14 +76,13 @@ impl Home {
         }
     }
 
-    /// Stops a start on a folder that holds something else than a cluster.
+    /// Refuses a folder that holds something other than a cluster.
     pub fn check_free_for_a_cluster(&self) -> Result<(), Error> {
         let is_taken = fs::read_dir(&self.root).is_ok_and(|mut entries| entries.next().is_some());
         if is_taken { Err(self.not_a_cluster()) } else { Ok(()) }
     }
 
-    /// A name that tells this cluster's processes from all others, also where only their titles
-    /// can be seen.
+    /// Returns a name that identifies this cluster's processes, even if only their titles can be seen.
     pub fn cluster_name(&self) -> String {
         format!("dalsegno-{}", digest(&self.root))
     }
@@ -93,7 +92,7 @@ impl Home {
     }
 }
 
-/// The home as it stands, without changing anything. `None` when there has never been one.
+/// Finds the existing home without changing anything. Returns `None` if there has never been one.
 pub(super) fn find(data_dir: &Path) -> Result<Option<Home>, Error> {
     let entry = entry_in(data_dir);
     let found = match fs::symlink_metadata(&entry) {
@@ -109,8 +108,8 @@ pub(super) fn find(data_dir: &Path) -> Result<Option<Home>, Error> {
     Ok(Some(Home::at(target.canonicalize().unwrap_or(target))))
 }
 
-/// Decides where a home is going to be; a symlink is laid before its target exists, so that a
-/// death in between is simply carried on from.
+/// Chooses the place of a home. A symlink is placed before its target exists, so that a start after a crash in between
+/// continues from there.
 pub(super) fn choose(
     config: &Config,
     data_dir: &Path,
@@ -125,7 +124,7 @@ pub(super) fn choose(
     }
 }
 
-/// Makes a folder with exactly this mode, whatever the umask; one that exists stays as it is.
+/// Creates a folder with exactly this mode, independent of the umask; an existing one stays as it is.
 pub(super) fn make_dir(path: &Path, mode: u32) -> Result<(), Error> {
     if path.is_dir() {
         return Ok(());
@@ -135,8 +134,8 @@ pub(super) fn make_dir(path: &Path, mode: u32) -> Result<(), Error> {
         .map_err(Error::folder("create", path))
 }
 
-/// How files of the home are opened for writing: created private, and never through a symlink,
-/// because the home may belong to a user whom the service must not serve as a writing hand.
+/// Returns options that open files of the home for writing: created private, and never through a symlink. The home may
+/// belong to another user, who must not be able to redirect the service's writes.
 pub(super) fn own_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
@@ -157,8 +156,8 @@ fn check_reach(home: Home, account: Option<&Account>) -> Result<Home, Error> {
     }
 }
 
-/// A home below the fallback folder. A name that is taken belongs to a data folder that was moved
-/// or deleted; its data is not ours to adopt or to remove, so the next free name is used.
+/// Chooses a home below the fallback folder. A taken name belongs to a data folder that was moved or deleted. Its data
+/// must be neither adopted nor removed, so the next free name is used.
 fn relocate(config: &Config, data_dir: &Path, account: &Account) -> Result<Home, Error> {
     make_dir(&config.fallback_dir, 0o755)?;
     let base =
@@ -182,7 +181,7 @@ fn relocate(config: &Config, data_dir: &Path, account: &Account) -> Result<Home,
     Ok(Home::at(free))
 }
 
-/// Sixteen hex digits that stand for a path.
+/// Returns sixteen hex digits that identify a path.
 fn digest(path: &Path) -> String {
     let sum = Sha256::digest(path.as_os_str().as_bytes());
     hex::encode(&sum[..8])

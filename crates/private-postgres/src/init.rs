@@ -1,8 +1,7 @@
-//! Making the cluster, all or nothing.
+//! Creates the cluster, completely or not at all.
 //!
-//! initdb works in a draft folder beside the home, and only a finished cluster is renamed into its
-//! place. A death on the way leaves a draft, which the next start removes, also when the orphaned
-//! initdb still works in it.
+//! initdb works in a draft folder beside the home, and only a finished cluster is renamed into its place. A crash
+//! leaves a draft. The next start removes it, even if the orphaned initdb still works in it.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -20,8 +19,8 @@ use super::occupancy::Vacancy;
 use super::process::{self, Signal};
 use super::{Error, Purpose, log_file, poll};
 
-/// Sorted by bytes, which never changes with the system's libraries, but with the letters of all
-/// languages where the system knows them.
+/// Locales to try, in order. Both sort by bytes, independently of the system's libraries. C.UTF-8 classifies the
+/// letters of all languages, but some systems lack it.
 const LOCALES: [&[&str]; 2] =
     [&["--lc-collate=C", "--lc-ctype=C.UTF-8"], &["--lc-collate=C", "--lc-ctype=C"]];
 
@@ -42,8 +41,7 @@ pub(super) async fn create(
     Ok(())
 }
 
-/// Removes what interrupted attempts have left. The caller holds the folder's lock, so no draft can
-/// belong to a living service.
+/// Removes the drafts of interrupted attempts. The caller holds the folder's lock, so no draft can belong to a live service.
 pub(super) async fn remove_drafts(home: &Home, deadline: Instant) -> Result<(), Error> {
     let Some((parent, prefix)) = draft_names(home) else {
         return Ok(());
@@ -59,12 +57,12 @@ pub(super) async fn remove_drafts(home: &Home, deadline: Instant) -> Result<(), 
     Ok(())
 }
 
-/// The socket's folder and the cluster's own belong to the server's account.
+/// Creates a folder of the server's account, for the socket or the cluster.
 pub(super) fn make_servers_dir(path: &Path, runner: &Runner) -> Result<(), Error> {
     make_dir(path, 0o700)?;
     let found = fs::symlink_metadata(path).map_err(Error::folder("look at", path))?;
     if !found.is_dir() {
-        // A link would make root give away whatever it points to.
+        // Through a link, root would give away the target of the link.
         return Err(Error::NotAFolder { path: path.to_path_buf() });
     }
     give_to_server(path, runner)
@@ -81,7 +79,7 @@ fn draft_names(home: &Home) -> Option<(PathBuf, String)> {
 }
 
 fn lay_out(draft: &Home, runner: &Runner) -> Result<(), Error> {
-    // The server's account has to pass through, but has no business in reading.
+    // The server's account has to pass through, but does not need to read.
     let mode = if runner.account.is_some() { 0o711 } else { 0o700 };
     make_dir(draft.root(), mode)?;
     make_servers_dir(&draft.data(), runner)?;
@@ -141,7 +139,7 @@ async fn run_initdb(
     Err(Error::Initdb { output: log_file::last_lines(&said) })
 }
 
-/// initdb has synced what it wrote; the folders and names around it are synced here.
+/// Moves the cluster to its place. initdb has synced its files; the folders and names around them are synced here.
 fn finish(draft: &Home, home: &Home, runner: &Runner) -> Result<(), Error> {
     let password = draft.password_file();
     if runner.account.is_some() {
@@ -177,7 +175,7 @@ async fn remove_draft(draft: &Home, deadline: Instant) -> Result<(), Error> {
         }
         match fs::remove_dir_all(root) {
             Ok(()) => Ok(Some(())),
-            // A child of the initdb that was just ended may still have written a file.
+            // A child of the initdb that was just killed may still have written a file.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(None),
             Err(error) => Err(Error::folder("remove", root)(error)),
         }

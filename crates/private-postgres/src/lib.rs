@@ -11,11 +11,10 @@
 //!   (`process`).
 //! - The server never runs as root (`account`), and root writes no file where the server's account
 //!   could have laid a symlink (`home`).
-//! - Nothing of the environment decides where we connect or how the server behaves (`ambient`).
+//! - Variables of the environment decide neither the address nor the behaviour of the server (`ambient`).
 //!
-//! Whatever moment a service is killed at, the next start carries on from what it finds: an
-//! unfinished cluster is removed, a running server taken over, a dying one waited for, a dead one
-//! restarted (`server::takeover`).
+//! A service may be killed at any moment. The next start continues from there: an unfinished cluster is removed, a
+//! running server taken over, a dying one waited for, a dead one restarted (`server::takeover`).
 
 mod account;
 mod address;
@@ -79,7 +78,7 @@ pub struct Attached {
     pid: u32,
 }
 
-/// What a person wants to know about the running server.
+/// A description of the running server, for people.
 #[derive(Debug, Clone)]
 pub struct Description {
     pub folder: PathBuf,
@@ -88,12 +87,13 @@ pub struct Description {
     pub pid: u32,
 }
 
-/// Makes this process the owner of the folder and brings its server up.
+/// Makes this process the owner of the folder and starts its server.
 pub async fn start(config: &Config) -> Result<Embedded, Error> {
     start_until(config, Owner::Service, &CancellationToken::new()).await
 }
 
-/// As [`start`], or [`Error::Stopped`] when `stop` comes first: what was begun is ended before the folder is free.
+/// Starts the server as [`start`] does. Returns [`Error::Stopped`] if `stop` comes first; everything that was begun has
+/// ended before the folder is free.
 pub async fn start_until(
     config: &Config,
     owner: Owner,
@@ -124,7 +124,7 @@ pub async fn start_until(
 
 /// Finds the server that another process runs on the folder, without owning or changing anything.
 ///
-/// `None` when none runs; one that is starting is waited for.
+/// Returns `None` if none runs; waits for one that is starting.
 pub async fn attach(config: &Config) -> Result<Option<Attached>, Error> {
     if ambient::leaks_options() {
         return Err(Error::AmbientOptions);
@@ -147,7 +147,7 @@ pub async fn attach(config: &Config) -> Result<Option<Attached>, Error> {
     }))
 }
 
-/// Ends the server that an owner who was killed has left on a folder. False: the folder has an owner who lives.
+/// Ends the server that a killed owner has left on a folder. Returns false if the folder has a live owner.
 pub async fn end_leftover(data_dir: &Path, limit: Duration) -> Result<bool, Error> {
     let data_dir = data_dir.canonicalize().map_err(Error::folder("find", data_dir))?;
     let lock = FolderLock::path_in(&data_dir);
@@ -161,19 +161,19 @@ pub async fn end_leftover(data_dir: &Path, limit: Duration) -> Result<bool, Erro
     Ok(true)
 }
 
-/// Who holds the folder, or held it last: whether the lock is still held is seen by taking it.
+/// Returns the last process that took the folder's lock. Only an attempt to take the lock shows if it is still held.
 pub fn holder(config: &Config) -> Option<Holder> {
     lock::read_holder(&FolderLock::path_in(&config.data_dir))
 }
 
-/// Whether a cluster has been made in the folder.
+/// Returns true if a cluster has been made in the folder.
 pub fn exists(config: &Config) -> bool {
     let data_dir = config.data_dir.canonicalize();
     let home = data_dir.ok().and_then(|data_dir| home::find(&data_dir).ok().flatten());
     home.is_some_and(|home| matches!(home.cluster_major(), Ok(Some(_))))
 }
 
-/// The server binaries that a start would use, in words.
+/// Describes the server binaries that a start would use.
 pub async fn find_binaries(config: &Config) -> Result<String, Error> {
     let home = match config.data_dir.canonicalize() {
         Ok(data_dir) => home::find(&data_dir)?,
@@ -200,13 +200,13 @@ impl Embedded {
         }
     }
 
-    /// Ends the server and gives the folder back. Close the pools first.
+    /// Ends the server and releases the folder. Close the pools first.
     pub async fn stop(self) -> Result<(), Error> {
         self.watch.end().await
     }
 }
 
-/// By hand, as that of [`Attached`]: the options hold the password.
+/// Written by hand, as for [`Attached`]: the options hold the password.
 impl fmt::Debug for Embedded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Embedded").field(&self.describe()).finish()
@@ -237,7 +237,7 @@ impl fmt::Display for Description {
 }
 
 fn open_data_dir(path: &Path) -> Result<PathBuf, Error> {
-    // As root the server's account has to pass through; an ordinary user keeps it private.
+    // As root the folder is open for the server's account to pass through; for an ordinary user it is private.
     let mode = if rustix::process::geteuid().is_root() { 0o755 } else { 0o700 };
     home::make_dir(path, mode)?;
     path.canonicalize().map_err(Error::folder("find", path))
@@ -248,8 +248,7 @@ fn choose_account(config: &Config, data_dir: &Path) -> Result<Option<Account>, E
     account::choose(config.run_as.as_deref(), cluster.as_deref())
 }
 
-/// A home elsewhere can be linked from two data folders, when one is a copy of the other; so it has
-/// a lock of its own.
+/// Takes the lock of a home in the fallback folder. Such a home can be linked from two data folders, when one is a copy of the other.
 fn lock_elsewhere(home: &Home, data_dir: &Path, owner: Owner) -> Result<Option<FolderLock>, Error> {
     if home.root().starts_with(data_dir) {
         return Ok(None);
@@ -270,7 +269,7 @@ async fn bring_up(
     Ok((cluster, server))
 }
 
-/// Ends what a start that was broken off has left: its initdb, its server, or the server that it waited for.
+/// Ends the remains of an interrupted start: its initdb, its server, or the server that it waited for.
 async fn clear_away(home: &Home, limit: Duration) -> Result<(), Error> {
     let deadline = Instant::now() + limit;
     init::remove_drafts(home, deadline).await?;
@@ -280,7 +279,7 @@ async fn clear_away(home: &Home, limit: Duration) -> Result<(), Error> {
     }
 }
 
-/// The cluster on disk, made now if there is none.
+/// Loads the cluster, and creates it if there is none.
 async fn prepare(config: &Config, home: Home, account: Option<Account>) -> Result<Cluster, Error> {
     let start_limit = Duration::from_secs(config.start_timeout_secs);
     init::remove_drafts(&home, Instant::now() + start_limit).await?;

@@ -1,8 +1,7 @@
-//! At most one service per folder.
+//! The lock that allows at most one service per folder.
 //!
-//! The kernel holds the lock for the life of the open file and drops it on any kind of death. The
-//! file stays in place for ever: removing a lock file is a race. Rust opens files close-on-exec, so
-//! no child keeps the lock alive.
+//! The kernel holds the lock as long as the file is open and drops it however the process dies. The file is never
+//! removed: removing a lock file is a race. Rust opens files close-on-exec, so no child keeps the lock alive.
 
 use std::fs::{self, File};
 use std::io::{Seek, Write};
@@ -15,16 +14,16 @@ use rustix::io::Errno;
 use super::Error;
 use super::home::own_file;
 
-/// What kind of process owns a folder, which says how long others may have to wait.
+/// The kind of process that owns a folder. It tells others how long they may have to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// Until somebody stops it.
+    /// Runs until it is stopped.
     Service,
-    /// Until it has done what it was asked for.
+    /// Runs until its task is done.
     Command,
 }
 
-/// Who took a lock, as it wrote itself down.
+/// The process that took a lock, as recorded in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
     pub pid: u32,
@@ -38,7 +37,7 @@ pub(super) struct FolderLock {
 }
 
 impl FolderLock {
-    /// Takes the lock and writes this process down in it for others to read.
+    /// Takes the lock and records this process in the file.
     pub fn take(path: &Path, data_dir: &Path, owner: Owner) -> Result<Self, Error> {
         loop {
             let mut file = open(path)?;
@@ -48,8 +47,8 @@ impl FolderLock {
                     holder: read_holder(path),
                 });
             }
-            // Somebody may have removed the folder between the opening and the locking; a lock on
-            // a file without a name would keep nobody out.
+            // The folder may have been removed between the opening and the locking. A lock on an unlinked file would
+            // exclude no other process.
             if is_still_at(&file, path) {
                 write_holder(&mut file, owner).map_err(Error::folder("write", path))?;
                 return Ok(Self { file });
@@ -63,8 +62,8 @@ impl FolderLock {
 }
 
 impl Drop for FolderLock {
-    /// Closing the file would do, but for a child that another thread is starting at this moment: until it
-    /// has become its program it holds a copy of the file, and with it the lock.
+    /// Unlocks explicitly. Closing the file is not enough while another thread starts a child: until the child executes
+    /// its program it holds a copy of the file, and with it the lock.
     fn drop(&mut self) {
         if let Err(errno) = flock(&self.file, FlockOperation::Unlock) {
             tracing::debug!(%errno, "the lock of the data folder goes with its file");
@@ -77,13 +76,13 @@ fn open(path: &Path) -> Result<File, Error> {
         .read(true)
         .write(true)
         .truncate(false)
-        // Others read who holds it.
+        // Other processes read the holder.
         .mode(0o644)
         .open(path)
         .map_err(Error::folder("open the lock", path))
 }
 
-/// True when the lock is ours now, false when somebody else holds it.
+/// Returns true if the lock was taken, false if another process holds it.
 pub(super) fn try_lock(file: &File, path: &Path) -> Result<bool, Error> {
     loop {
         return match flock(file, FlockOperation::NonBlockingLockExclusive) {
@@ -119,6 +118,6 @@ fn write_holder(file: &mut File, owner: Owner) -> std::io::Result<()> {
     };
     file.set_len(0)?;
     file.rewind()?;
-    // In one piece: others read it at any time.
+    // In one write, because other processes may read it at any time.
     file.write_all(format!("{}\n{owner}\n", std::process::id()).as_bytes())
 }

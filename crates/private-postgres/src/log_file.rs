@@ -1,8 +1,8 @@
-//! The server's log: its end for errors, and a bound for its size.
+//! The server's log: its tail for error messages, and a limit on its size.
 //!
-//! The server appends to the open file for as long as it lives, so the file is not renamed under
-//! it: a log that has grown too long is copied aside and cut to nothing in place. What the server
-//! writes between the two steps is lost, which is a few lines at worst.
+//! The server appends to the open file as long as it lives, so the file cannot be renamed. A log that has grown too
+//! long is copied aside and truncated in place. Lines that the server writes between the two steps are lost, a few at
+//! worst.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 const TAIL_BYTES: u64 = 8 * 1024;
 const TAIL_LINES: usize = 20;
 
-/// Opens the log for a server to append to, and says how long it is now.
+/// Opens the log for a server to append to, and returns its present length.
 pub(super) fn open(path: &Path) -> Result<(File, u64), Error> {
     bound(path).map_err(Error::folder("bound the log", path))?;
     let file = own_file().append(true).open(path).map_err(Error::folder("open the log", path))?;
@@ -40,12 +40,12 @@ pub(super) fn bound(path: &Path) -> io::Result<()> {
     full.set_len(0)
 }
 
-/// The last lines that were written at or after `from_byte`.
+/// Returns the last lines that were written at or after `from_byte`.
 pub(super) fn tail(path: &Path, from_byte: u64) -> String {
     read_tail(path, from_byte).unwrap_or_else(|error| format!("(cannot be read: {error})"))
 }
 
-/// The last lines of an output.
+/// Returns the last lines of an output.
 pub(super) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")

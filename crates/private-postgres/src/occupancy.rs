@@ -1,10 +1,9 @@
-//! Whether any process of a server lives in a home, told by the kernel.
+//! Tells by a kernel lock if any server process lives in a home.
 //!
-//! The service locks the file `occupied` and hands the locked file to the server as its standard
-//! input. Every process that the server forks inherits it, so the lock is free exactly when the
-//! last of them has ended: also backends that outlive a killed postmaster, also across the pid
-//! namespaces of containers, also on systems without `/proc`. A server that somebody started by
-//! hand does not hold it; for that one there is Postgres's own interlock.
+//! The service locks the file `occupied` and hands the locked file to the server as its standard input. Every process
+//! that the server forks inherits it, so the lock is free exactly when the last of them has ended. This covers backends
+//! that outlive a killed postmaster, the pid namespaces of containers, and systems without `/proc`. A server that a
+//! person started by hand does not hold it; Postgres's own interlock covers that one.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -13,7 +12,7 @@ use super::Error;
 use super::home::{Home, own_file};
 use super::lock::try_lock;
 
-/// Proof that no server process lives in the home, and that none can come while it is held.
+/// Proof that no server process lives in the home, and that none can start while it is held.
 #[derive(Debug)]
 pub(super) struct Vacancy {
     file: File,
@@ -26,7 +25,7 @@ impl Vacancy {
         Ok(try_lock(&file, &path)?.then_some(Self { file }))
     }
 
-    /// The standard input of the process that moves in.
+    /// Turns the lock into the standard input of the new server process.
     pub fn into_stdin(self) -> Stdio {
         Stdio::from(self.file)
     }

@@ -1,8 +1,8 @@
-//! What a postmaster writes about itself into `postmaster.pid`.
+//! The contents of `postmaster.pid`.
 //!
-//! One value per line: pid, data folder, start time, port, socket folder, listen address, shared
-//! memory key, status. The last lines are missing while a server starts. The file says what *was*;
-//! whether the process still is a postmaster is asked of the system, see `process`.
+//! One value per line: pid, data folder, start time, port, socket folder, listen address, shared memory key, status.
+//! The last lines are missing while a server starts. The file describes the past; `process` asks the system if the
+//! process still is a postmaster.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ pub(super) struct PidFile {
 }
 
 impl PidFile {
-    /// `None` when there is no file, or one that is only half written.
+    /// Reads the file. Returns `None` if it does not exist or is only half written.
     pub fn read(data: &Path) -> Result<Option<Self>, Error> {
         let path = path_in(data);
         match fs::read_to_string(&path) {
@@ -31,9 +31,9 @@ impl PidFile {
     }
 }
 
-/// Removes the records of a server that is known to be dead: `postmaster.pid` and the lock beside its
-/// socket. Postgres would refuse to start when the recorded pid belongs to some other living
-/// process by now, which is usual in containers, or to a zombie that nobody reaps.
+/// Removes the records of a dead server: `postmaster.pid` and the lock beside its socket. Postgres would refuse to
+/// start if the recorded pid now belongs to another live process, which is common in containers, or to an unreaped
+/// zombie.
 pub(super) fn remove_stale(home: &Home) -> Result<(), Error> {
     remove_if_there(&path_in(&home.data()))?;
     let Ok(entries) = fs::read_dir(home.run()) else {

@@ -1,4 +1,4 @@
-//! Waiting for a condition of another process, which nothing announces.
+//! Polls for a condition of another process that sends no event.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::Error;
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Asks until there is an answer; `None` when the deadline passes first. It asks at least once.
+/// Calls `ask` until it returns an answer, at least once. Returns `None` if the deadline passes first.
 pub(super) async fn until<T>(
     deadline: Instant,
     mut ask: impl FnMut() -> Result<Option<T>, Error>,

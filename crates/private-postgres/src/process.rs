@@ -1,9 +1,8 @@
-//! Which processes belong to a cluster, and signals to them.
+//! Finds the processes of a cluster and sends signals to them.
 //!
-//! A pid alone proves nothing: pids are reused, in containers all the time. A process counts only
-//! if its name says Postgres *and* it works in the cluster's folder. Where the system does not show
-//! the folder (root without CAP_SYS_PTRACE in a container looks at another user's process), the
-//! command line has to name it.
+//! A pid alone proves nothing: pids are reused, in containers all the time. A process counts only if its name says
+//! Postgres *and* it works in the cluster's folder. Where the system hides the folder, the command line has to name it.
+//! That happens to root without CAP_SYS_PTRACE in a container, for a process of another user.
 
 #[cfg(target_os = "linux")]
 use std::fs;
@@ -12,7 +11,7 @@ use std::path::Path;
 pub(super) use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
 
-/// Whether `pid` is a server process of the cluster in `data`.
+/// Returns true if `pid` is a server process of the cluster in `data`.
 pub(super) fn is_server(pid: u32, data: &Path, cluster_name: &str) -> bool {
     #[cfg(target_os = "linux")]
     return belongs(pid, data, cluster_name);
@@ -20,7 +19,7 @@ pub(super) fn is_server(pid: u32, data: &Path, cluster_name: &str) -> bool {
     return servers(data, cluster_name).contains(&pid);
 }
 
-/// Sends a signal; a process that is gone already is no error.
+/// Sends a signal. Ignores processes that are already gone.
 pub(super) fn send(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid
@@ -30,7 +29,7 @@ pub(super) fn send(pid: u32, signal: Signal) {
     }
 }
 
-/// All processes that work below `folder` for Postgres: servers, backends, initdb.
+/// Lists all processes of Postgres that work below `folder`: servers, backends, initdb.
 #[cfg(target_os = "linux")]
 pub(super) fn servers(folder: &Path, cluster_name: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else {
@@ -73,7 +72,8 @@ fn belongs(pid: u32, folder: &Path, cluster_name: &str) -> bool {
     }
 }
 
-/// A postmaster's or initdb's arguments name the folder; a backend's title names the cluster.
+/// Returns true if the command line belongs to the cluster. The arguments of a postmaster or initdb name the folder; a
+/// backend's title names the cluster.
 fn names_cluster(command: &str, folder: &Path, cluster_name: &str) -> bool {
     if let Some(title) = command.strip_prefix("postgres: ") {
         return title.starts_with(&format!("{cluster_name}: "));

@@ -1,7 +1,7 @@
 //! The server's settings: fit for a laptop, durable.
 //!
-//! They are written anew at each start, so that a newer program brings its newer settings along.
-//! What somebody sets with ALTER SYSTEM lives in the cluster and still wins.
+//! They are written at each start, so that a newer program brings its newer settings along. Settings made with ALTER
+//! SYSTEM live in the cluster and take precedence.
 
 use std::fs::Permissions;
 use std::io::Write;
@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use super::home::{Home, own_file};
 use super::{Error, Purpose};
 
-/// `include` comes first because the last value of a setting wins: initdb found out there what this
-/// machine can do (shared memory, time zone data), and the lines below are what we want.
+/// `include` comes first because the last value of a setting wins: initdb recorded there what this machine supports
+/// (shared memory, time zone data), and the lines below override it.
 const COMMON: &str = "\
 include 'data/postgresql.conf'
 
@@ -68,7 +68,7 @@ pub(super) fn write(home: &Home, purpose: Purpose) -> Result<(), Error> {
     let file = own_file().write(true).truncate(true).open(&path);
     file.and_then(|mut file| {
         file.write_all(text.as_bytes())?;
-        // For the server's account; nothing in it is secret.
+        // Readable for the server's account; it holds no secrets.
         file.set_permissions(Permissions::from_mode(0o644))
     })
     .map_err(Error::folder("write", &path))

@@ -1,7 +1,7 @@
-//! Stands by the server for the life of the service.
+//! Watches the server for the life of the service.
 //!
-//! A server that dies under a living service is started again at the same address, so that the
-//! service's pools find it; and the server's log is kept short.
+//! If the server dies under a live service, it is restarted at the same address, so that the service's pools find it.
+//! The watch also keeps the server's log short.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +21,7 @@ const LOG_CHECK_PAUSE: Duration = Duration::from_secs(30);
 const FIRST_RESTART_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_RESTART_PAUSE: Duration = Duration::from_secs(30);
 
-/// The running watch. Dropping it ends the server, too, as long as the runtime lives.
+/// The running watch. A drop ends the server, too, as long as the runtime lives.
 #[derive(Debug)]
 pub(super) struct Watch {
     pid: Arc<AtomicU32>,
@@ -30,7 +30,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// The locks move in here: they are held until the server has ended.
+    /// Starts the watch. It holds the locks until the server has ended.
     pub fn begin(cluster: Cluster, server: Server, locks: Vec<FolderLock>) -> Self {
         let pid = Arc::new(AtomicU32::new(server.pid));
         let (stop, stopped) = oneshot::channel();

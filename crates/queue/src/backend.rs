@@ -1,12 +1,12 @@
 //! apalis-core's `Backend` over the claims that the [claimer](super::claimer) sends.
 //!
-//! Three things differ from a backend that polls its own storage.
-//! - Nothing here can fail: the error type is [`Infallible`], so no fault of the database can reach the worker,
-//!   which would end with every run in its hands.
-//! - Nothing is kept here: the claimer claims exactly as many jobs as there are free slots, so what waits in the
-//!   channel has a slot already and is started at the worker's next poll.
-//! - A run is over when its end is acknowledged, not when its handler returns. [`Backend::poll_close`] therefore
-//!   waits until every slot is free again.
+//! It differs from a backend that polls its own storage in three ways.
+//! - It never fails: the error type is [`Infallible`]. An error would end the apalis worker with all runs that it
+//!   holds.
+//! - It buffers nothing: the claimer claims exactly as many jobs as there are free slots. A claim in the channel has a
+//!   slot already and starts at the worker's next poll.
+//! - A run is over when its end is acknowledged, not when its handler returns. [`Backend::poll_close`] therefore waits
+//!   until all slots are free again.
 
 use std::{
     convert::Infallible,
@@ -27,7 +27,8 @@ use tower::layer::util::Identity;
 
 use super::{config::Config, slots::Claim, slots::Slots};
 
-/// The source of an apalis worker. Clones share one channel, because apalis builds a worker anew for each restart.
+/// The source of jobs of an apalis worker. Clones share one channel, because apalis builds a new worker for each
+/// restart.
 #[derive(Clone)]
 pub(super) struct ClaimedJobs {
     claims: Arc<Mutex<mpsc::UnboundedReceiver<Claim>>>,
@@ -52,8 +53,9 @@ impl ClaimedJobs {
         }
     }
 
-    /// Cancelled as soon as the claimer is gone and every claim it made was handed to the worker. Only then may the
-    /// worker be told to stop: earlier, it would leave claimed jobs in the channel until the longest run is over.
+    /// Returns a token that is cancelled once the claimer is gone and all its claims were handed to the worker. The
+    /// worker may be told to stop only then: earlier, it would leave claimed jobs in the channel until the longest run
+    /// is over.
     pub(super) fn exhausted(&self) -> CancellationToken {
         self.exhausted.clone()
     }

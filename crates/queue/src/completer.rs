@@ -1,13 +1,13 @@
-//! Writing the ends of runs, many in one statement.
+//! Writes the ends of runs, many in one statement.
 //!
-//! A commit costs a flush of the log, whatever is in it, so ends that come together are written together. Nobody
-//! waits for company alone: when no other job is running, an end goes out at once. Several writers take turns, so that
-//! one gathers while the others wait for the disk.
+//! A commit costs one flush of the write-ahead log, however many rows it holds, so ends that come together are written
+//! together. An end waits for others only while other jobs run; otherwise it is written at once. Several writers take
+//! turns: one gathers while the others wait for the disk.
 //!
 //! Invariants:
-//! - A slot is free only when its end is acknowledged, so what is not written yet counts as running.
-//! - An end is written again until the database answers, always under its own lease. If it was written after all, or
-//!   the job belongs to somebody else by then, the repetition changes nothing.
+//! - A slot is free only when its end is acknowledged, so an end that is not yet written counts as running.
+//! - An end is written again until the database answers, always under its own lease. If the first write succeeded, or
+//!   the job belongs to another worker by then, the repetition changes nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ use super::{
 };
 use dalsegno_base::causes::causes;
 
-/// Below this size, more commits cost more than a longer wait saves.
+/// Batch size below which more commits cost more than a longer wait saves.
 const SMALL_BATCH: usize = 32;
 
 /// A run that is over and whose end is to be written.
@@ -39,7 +39,7 @@ pub(super) struct Ended {
     pub(super) ending: Ending,
 }
 
-/// Where runs send their ends.
+/// The channel to which runs send their ends.
 #[derive(Clone)]
 pub(super) struct Ends {
     to_write: mpsc::UnboundedSender<Ended>,
@@ -56,7 +56,7 @@ pub(super) struct Completer {
     pub(super) bells: Arc<Bells>,
     pub(super) config: Arc<Config>,
     pub(super) crash_points: CrashPoints,
-    /// Cancelled when nobody waits for ends any more; what is not written then is left to the lease.
+    /// Cancelled when the worker stops waiting for ends. Ends that are not written by then are left to the lease.
     pub(super) abandon: CancellationToken,
 }
 
@@ -77,8 +77,8 @@ impl Ends {
                     self.bells.work.notify_one();
                 }
             }
-            // The writers outlive the last sender. Should they be gone, dropping the end frees the slot, and the
-            // claimer's next recount gives the job back.
+            // The writers outlive the last sender. If they are gone all the same, dropping the end frees the slot, and
+            // the claimer's next recount gives the job back.
             _ if self.to_write.send(ended).is_err() => {
                 tracing::error!("nobody writes ends any more")
             }
@@ -90,7 +90,7 @@ impl Ends {
 impl Completer {
     /// Writes ends until the last sender is gone and all are acknowledged. Can be called again after a panic.
     pub(super) async fn run(&mut self, waiting: &EndsToWrite) {
-        // A panic leaves it in the middle of a statement.
+        // A panic leaves the connection in the middle of a statement.
         self.link.abandon();
         let mut batch = Vec::with_capacity(self.config.end_batch_rows);
         while self.gather(waiting, &mut batch).await {
@@ -100,9 +100,10 @@ impl Completer {
         }
     }
 
-    /// Waits for ends, and a little longer for more of them if others are still running. False: there are no more.
+    /// Waits for ends, and a little longer for more of them while other jobs run. Returns false when the channel is
+    /// closed.
     async fn gather(&self, waiting: &EndsToWrite, batch: &mut Vec<Ended>) -> bool {
-        // A third of the slots, so that while one third is written another is claimed and the last one runs.
+        // A third of the slots: while one third is written, another is claimed and the last one runs.
         let third = usize::try_from(self.slots.capacity()).unwrap_or(usize::MAX).div_ceil(3);
         let limit = third.max(SMALL_BATCH).min(self.config.end_batch_rows);
         let mut waiting = waiting.lock().await;
@@ -160,10 +161,10 @@ impl Completer {
         self.link.settle(ended)
     }
 
-    /// Writes what is not simply done: in one transaction first, and one by one if that fails, so that one end which
-    /// the database will not take does not keep the others.
+    /// Writes all ends other than `Done`: in one transaction first, and one by one if that fails. One end that the
+    /// database refuses does not block the others.
     async fn write_others(&mut self, mut others: Vec<Ended>) {
-        // All writers take rows in the same order, so they cannot wait for each other in a circle.
+        // All writers take rows in the same order, so they cannot deadlock.
         others.sort_by_key(|ended| ended.slot.run.job_id());
         let mut n_failures = 0;
         while !others.is_empty() {
@@ -205,7 +206,7 @@ impl Completer {
         let mut freed = Vec::with_capacity(written.len());
         for (ended, written) in others.zip(written) {
             let owed_before = matches!(ended.ending, Ending::Committed { lane_owed: true });
-            // Jobs that step back into their line are made ready by a sweep.
+            // Jobs that step back into their lane are made ready by a sweep.
             let stepped_back = matches!(ended.ending, Ending::GivenBack);
             any_lane |= ended.slot.run.lane().is_some();
             any_owed |= written.lane_owed
@@ -218,7 +219,7 @@ impl Completer {
         self.after_lanes(any_lane, any_owed).await;
     }
 
-    /// The end of a lane's head made the next job ready, or owes it.
+    /// Promotes owed lanes, and wakes the claimer if a lane may have a new head.
     async fn after_lanes(&mut self, any_lane: bool, any_owed: bool) {
         if any_owed {
             let patience = self.link.patience();
@@ -239,7 +240,7 @@ impl Completer {
         }
     }
 
-    /// False: nobody waits any more.
+    /// Waits before the next try. Returns false if the worker stops waiting for ends.
     async fn wait_after(&self, error: &link::Error, n_ends: usize, n_failures: &mut u32) -> bool {
         *n_failures += 1;
         let wait = pace::after_failure(*n_failures);

@@ -1,4 +1,4 @@
-//! How a worker claims, leases and ends.
+//! Settings for claiming, leasing and ending jobs.
 
 use std::time::Duration;
 
@@ -9,53 +9,52 @@ use super::crash_points::CrashPoint;
 use super::retention::Keep;
 use dalsegno_base::settings::Checks;
 
-/// How a worker claims, leases and ends. The `[queue]` table of the configuration.
+/// Settings for claiming, leasing and ending jobs: the `[queue]` table of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// The queues to claim from; the pool's. Empty means those that the policies of the registered kinds name.
+    /// Queues to claim from, set by the pool. Empty: the queues that the policies of the registered kinds name.
     #[serde(skip)]
     pub queues: Vec<String>,
-    /// How many jobs run at once in this process; the pool's.
+    /// Number of jobs that run concurrently in this process, set by the pool.
     #[serde(skip)]
     pub slots: u32,
-    /// How long a claim lives without a heartbeat.
+    /// Seconds that a claim lives without a heartbeat.
     pub lease_secs: u32,
-    /// How often the lease is renewed.
+    /// Seconds between two renewals of the lease.
     pub heartbeat_secs: u32,
-    /// How long before the end of a lease that cannot be renewed its runs are stopped. They need the time to stop
-    /// their children before somebody else starts the same jobs.
+    /// Seconds before the end of a lease that cannot be renewed at which its runs are stopped. They need this time to
+    /// stop their children before another worker starts the same jobs.
     pub lease_margin_secs: u32,
-    /// How often to look for work when nothing calls and the last look found some, or when notifications do not
-    /// arrive.
+    /// Milliseconds between polls while there is work and no notification comes, or while notifications do not arrive.
     pub poll_busy_ms: u64,
-    /// How often to look for work when nothing calls, notifications arrive, and the last look found none.
+    /// Milliseconds between polls while notifications arrive and the last poll found no work.
     pub poll_idle_ms: u64,
-    /// Whether to listen for notifications, where connections keep their session.
+    /// Listens for notifications, if the connections keep their session.
     pub listen: bool,
-    /// After how much silence the listening connection is probed.
+    /// Seconds of silence after which the listening connection is probed.
     pub listen_ping_secs: u32,
-    /// How often due jobs, forgotten lanes and lost workers are looked for.
+    /// Seconds between looks for due jobs, lanes without a head, and lost workers.
     pub upkeep_secs: u32,
-    /// How long runs may go on after the first signal: `shutdown.drain_timeout_secs`.
+    /// Seconds that runs may continue after the first signal: `shutdown.drain_timeout_secs`.
     #[serde(skip)]
     pub drain_timeout_secs: u64,
-    /// How long a run may take to stop after it was told to.
+    /// Seconds that a run may take to stop after it was told to.
     pub cancel_grace_secs: u32,
-    /// How many ends are written in one statement, at most; never more than a third of the slots, or 32.
+    /// Largest number of ends in one statement. A batch also holds at most a third of the slots, or 32 if that is more.
     pub end_batch_rows: usize,
-    /// How many such statements may be on their way at once.
+    /// Number of such statements in flight at once.
     pub end_batches_in_flight: usize,
-    /// How long an end waits for company while other jobs run.
+    /// Milliseconds that an end waits for others to share its statement while other jobs run.
     pub end_linger_ms: u64,
-    /// How many jobs of one queue may wait before no more are taken in over HTTP. 0: any number.
+    /// Number of waiting jobs of one queue at which HTTP accepts no more. 0: no limit.
     pub max_waiting: u64,
-    /// How long things are kept after their end.
+    /// Retention times.
     pub keep: Keep,
-    /// Where a test wants this process to die.
+    /// Place at which a test makes this process abort.
     #[cfg(feature = "test-fakes")]
     pub crash_at: Option<CrashPoint>,
-    /// Where a test wants a part of this worker to panic.
+    /// Place at which a test makes a part of this worker panic.
     #[cfg(feature = "test-fakes")]
     pub panic_at: Option<CrashPoint>,
 }
@@ -88,15 +87,15 @@ impl Default for Config {
     }
 }
 
-/// A setting that cannot work.
+/// A setting with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("queue.{key} {problem}; write {fix}")]
 pub struct Invalid {
     /// The setting.
     pub key: &'static str,
-    /// Why it cannot work.
+    /// Reason why it is invalid.
     pub problem: &'static str,
-    /// What would.
+    /// A valid value.
     pub fix: &'static str,
 }
 
@@ -109,7 +108,7 @@ impl Config {
             .map_or(Ok(()), Err)
     }
 
-    /// Reports every setting that cannot work.
+    /// Reports all invalid settings.
     pub fn check(&self, checks: &mut Checks<'_>) {
         for (_, invalid) in self.rules().into_iter().filter(|(holds, _)| !holds) {
             checks.fail(&format!("queue.{}", invalid.key), invalid.problem, invalid.fix);

@@ -1,9 +1,9 @@
-//! Named places where a test may kill the process.
+//! Named places at which a test may kill the process.
 //!
-//! A place that is named in [`Config::crash_at`](super::Config), which a test sets with `DALSEGNO_QUEUE__CRASH_AT`,
-//! aborts the process, without destructors and without flushing anything, as `kill -9` would. One in
-//! [`Config::panic_at`](super::Config) panics. Without the feature `test-fakes` the functions are empty and the configuration
-//! has no such keys.
+//! A test names a place in [`Config::crash_at`](super::Config), with `DALSEGNO_QUEUE__CRASH_AT`. The process aborts
+//! there without destructors and without flushing anything, as after `kill -9`. A place in
+//! [`Config::panic_at`](super::Config) panics. Without the feature `test-fakes` the functions are empty and the
+//! configuration has no such keys.
 
 /// A place between two steps of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,15 +18,15 @@ pub enum CrashPoint {
     BeforeEnd,
     /// The end is written inside a transaction that is not committed.
     AfterEndWriteBeforeCommit,
-    /// The end is committed; nobody in the process knows yet.
+    /// The end is committed; the process has not acted on it.
     AfterCommit,
-    /// A renewal of the lease of some runs is committed; its answer has not been acted upon.
+    /// A renewal of the lease of some runs is committed; the process has not acted on its answer.
     AfterRenew,
     /// Jobs of a lost worker were rescued.
     AfterRescue,
 }
 
-/// The places at which this process has to die, if any.
+/// The places at which this process aborts or panics, if any.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CrashPoints {
     #[cfg(feature = "test-fakes")]
@@ -36,13 +36,13 @@ pub struct CrashPoints {
 }
 
 impl CrashPoints {
-    /// Arms one place for an end of the process, and one for a panic.
+    /// Arms one place for an abort, and one for a panic.
     #[cfg(feature = "test-fakes")]
     pub fn armed(armed: Option<CrashPoint>, panics: Option<CrashPoint>) -> Self {
         Self { armed, panics }
     }
 
-    /// Dies here, if this place is armed.
+    /// Aborts or panics if this place is armed.
     #[cfg(feature = "test-fakes")]
     pub fn pass(self, here: CrashPoint) {
         if self.armed == Some(here) {

@@ -1,4 +1,5 @@
-//! The statements that end a run. Each names the lease; no row means that the lease is lost.
+//! The statements that end a run. Each names the lease; a statement without a row in its result means that the lease is
+//! lost.
 
 use std::time::Duration;
 
@@ -9,34 +10,34 @@ use super::{
     run::Run,
 };
 
-/// What is written at the end of a run.
+/// The end of a run as it is written.
 #[derive(Debug)]
 pub(super) enum Ending {
     /// The work is done.
     Done,
     /// The handler wrote the end itself.
     Committed { lane_owed: bool },
-    /// An attempt failed and there are more.
+    /// An attempt failed, and attempts are left.
     Retry { cause: &'static str, error: String, backoff: Backoff, asked_secs: Option<f64> },
-    /// Not now.
+    /// The job runs again later, at the handler's wish.
     Snooze { until: Until, reason: String },
-    /// The database was lost meanwhile. Written when it is back; no attempt is used up.
+    /// The database was unavailable during the run. Written when it is back; uses up no attempt.
     DatabaseLost { error: String, wait: Duration },
-    /// Not before a person decides.
+    /// The job waits for the decision of a person.
     Held { reason: String },
-    /// Not before the application gives a signal; its lane goes on without it.
+    /// The job waits for a signal of the application; its lane goes on without it.
     Aside { reason: String },
-    /// Given up.
+    /// The job failed for good.
     Fail { death: Death, hold_lane: bool, error: String },
-    /// Stopped because somebody cancelled it.
+    /// The run stopped because the job was cancelled.
     Cancelled { error: Option<String> },
-    /// Stopped because the process goes down.
+    /// The run stopped because the process shuts down.
     GivenBack,
-    /// Somebody else's by now. Nothing is written.
+    /// The job belongs to another worker. Nothing is written.
     LeaseLost,
 }
 
-/// Why a job is given up.
+/// The reason why a job fails for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Death {
     Failed,
@@ -44,16 +45,16 @@ pub(super) enum Death {
     BadPayload,
 }
 
-/// What became of an end that was written.
+/// The result of writing an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Written {
-    /// False: the lease was lost, and nothing was written.
+    /// False if the lease was lost and nothing was written.
     pub(super) held: bool,
-    /// The next job of the lane could not be made ready in the same statement.
+    /// True if the next job of the lane could not be made ready in the same statement.
     pub(super) lane_owed: bool,
 }
 
-/// All that [`Ending::reason`] gives.
+/// All values of [`Ending::reason`].
 pub(super) const REASONS: [&str; 11] = [
     "ok",
     "error",
@@ -69,7 +70,7 @@ pub(super) const REASONS: [&str; 11] = [
 ];
 
 impl Ending {
-    /// The label of the metrics.
+    /// Returns the `reason` label of the metrics.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Done | Self::Committed { .. } => "ok",
@@ -96,7 +97,7 @@ impl Death {
     }
 }
 
-/// Ends runs as done. Returns the ids that really ended, each with whether its lane is owed a promotion.
+/// Ends runs as done. Returns the ids of those whose lease was valid, each with true if its lane is owed a promotion.
 pub(super) async fn finish_many(
     executor: impl PgExecutor<'_>,
     job_ids: &[i64],
@@ -181,7 +182,8 @@ pub(super) async fn write(
     Ok(Written { held: lane_owed.is_some(), lane_owed: lane_owed.unwrap_or(false) })
 }
 
-/// Puts a running job off unburned. Whether its lane is owed a promotion, which it never is: the job keeps its place.
+/// Snoozes a running job without using up an attempt. Returns false for "no promotion owed": the job keeps its place in
+/// the lane.
 async fn put_off(
     executor: impl PgExecutor<'_>,
     run: &Run,
@@ -199,7 +201,8 @@ async fn put_off(
         .await
 }
 
-/// Has a job wait for a signal that was just given back. One that a person wants held keeps its place, and is held there.
+/// Makes a job that was just given back wait for a signal. A job that a person wants held keeps its place and is held
+/// there.
 async fn put_aside(executor: impl PgExecutor<'_>, job_id: i64) -> Result<(), sqlx::Error> {
     sqlx::query_scalar!("select dalsegno.put_aside($1)", &[job_id])
         .fetch_one(executor)
@@ -207,7 +210,8 @@ async fn put_aside(executor: impl PgExecutor<'_>, job_id: i64) -> Result<(), sql
         .map(drop)
 }
 
-/// Gives running jobs back unburned. One entry per job that was still ours: whether its lane has to be swept.
+/// Gives running jobs back without using up an attempt. Returns one entry per job whose lease was valid: true if its
+/// lane has to be swept.
 pub(super) async fn give_back(
     executor: impl PgExecutor<'_>,
     job_ids: &[i64],
@@ -220,7 +224,7 @@ pub(super) async fn give_back(
         .await
 }
 
-/// Makes the next job of lanes ready that are owed it. Returns how many.
+/// Makes the next job ready in lanes that are owed a promotion. Returns the number of jobs made ready.
 pub(super) async fn sweep_lanes(
     executor: impl PgExecutor<'_>,
     max_lanes: i32,
@@ -228,7 +232,7 @@ pub(super) async fn sweep_lanes(
     sqlx::query_file_scalar!("src/sql/lane_sweep.sql", max_lanes).fetch_one(executor).await
 }
 
-/// What of an error is kept: Postgres knows no zero byte, and nobody reads more than a few pages.
+/// Cuts an error text to what is stored: Postgres refuses NUL characters, and a few pages are enough for a reader.
 fn text(error: &str) -> String {
     const LIMIT: usize = 8_000;
     error.chars().filter(|c| *c != '\0').take(LIMIT).collect()

@@ -1,7 +1,7 @@
-//! Putting jobs on the queue from Rust.
+//! Enqueueing jobs from Rust.
 //!
-//! These are thin calls of `dalsegno.enqueue` and `dalsegno.enqueue_many`, which any other language calls the same
-//! way. Pass a connection with an open transaction, and the job exists exactly if the transaction commits.
+//! The functions call `dalsegno.enqueue` and `dalsegno.enqueue_many`, as any other language can. With a connection in
+//! an open transaction, the job exists if and only if the transaction commits.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -10,42 +10,42 @@ use sqlx::{PgConnection, PgExecutor, types::Json};
 
 use super::{error::Error, job::Job};
 
-/// When a job is due that waits for a signal, as `dalsegno.never()` says it.
+/// The due time of a job that waits for a signal: the value of `dalsegno.never()`.
 const NEVER: Option<DateTime<Utc>> = DateTime::from_timestamp(253_402_214_400, 0);
 
-/// What may be said about a job beside its payload. The rest comes from the policy of its kind.
+/// Optional properties of a job beside its payload. The rest comes from the policy of its kind.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The serial lane it joins.
     pub lane: Option<String>,
-    /// The group it shares the workers fairly with.
+    /// Group whose jobs get a fair share of the workers.
     pub group_key: Option<String>,
-    /// 0 is the most urgent; 100 if not given.
+    /// Priority: 0 is the most urgent; 100 if unset.
     pub priority: Option<i32>,
-    /// Not before this moment.
+    /// Earliest moment of the first run.
     pub run_at: Option<DateTime<Utc>>,
-    /// A second call with the same key and payload finds the job of the first.
+    /// Key under which a second call with the same payload finds the job of the first.
     pub idempotency_key: Option<String>,
     /// Names and values for the handler, such as `traceparent`.
     pub headers: Option<Value>,
-    /// Another queue than the policy's.
+    /// Queue, instead of the policy's.
     pub queue: Option<String>,
-    /// Another deadline per run than the policy's.
+    /// Deadline per run in seconds, instead of the policy's.
     pub timeout_secs: Option<i32>,
 }
 
-/// The job that a call made or found.
+/// A job that a call created or found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enqueued {
     /// Its id.
     pub job_id: i64,
-    /// False if an earlier call with the same idempotency key made it.
+    /// False if an earlier call with the same idempotency key created it.
     pub created: bool,
-    /// The state it is in: `ready`, `blocked`, `scheduled`, or how far the earlier call's job has come.
+    /// Current state: `ready`, `blocked` or `scheduled` for a new job; any state for one that was found.
     pub state: String,
 }
 
-/// A job whose type the caller does not have: its kind and its payload are data.
+/// A job whose Rust type the caller does not have: its kind and payload are data.
 #[derive(Debug, Clone, Copy)]
 pub struct Named<'a> {
     pub kind: &'a str,
@@ -55,7 +55,7 @@ pub struct Named<'a> {
     pub max_attempts: i16,
 }
 
-/// Puts one job on the queue.
+/// Enqueues one job.
 pub async fn enqueue<J: Job>(
     executor: impl PgExecutor<'_>,
     job: &J,
@@ -71,14 +71,15 @@ pub async fn enqueue<J: Job>(
     enqueue_named(executor, named, options).await
 }
 
-/// Puts a job into this lane, unless one waits there that is not begun before the caller's commit: it will see what the caller writes.
-/// Two callers at once may put one each.
+/// Enqueues a job into this lane, unless one already waits there. A waiting job begins after the caller's commit, so it
+/// sees what the caller writes. Two concurrent callers may enqueue one job each.
 pub async fn enqueue_unless_waiting<J: Job>(
     conn: &mut PgConnection,
     job: &J,
     lane: &str,
 ) -> Result<(), Error> {
-    // Whoever claims takes a stronger lock, and passes over what it cannot get. The head of a lane and those behind it have an index each.
+    // A claim takes a stronger lock and skips locked rows. There is one index for the head of a lane and one for the
+    // jobs behind it.
     let waiting = sqlx::query_scalar!(
         r#"WITH lane AS MATERIALIZED (SELECT l.id FROM dalsegno.lanes AS l WHERE l.key = $1),
                 head AS MATERIALIZED (
@@ -103,7 +104,7 @@ pub async fn enqueue_unless_waiting<J: Job>(
     Ok(())
 }
 
-/// As [`enqueue`], of a kind that is known by its name alone. The queue of the options is not looked at.
+/// Enqueues a job whose kind is known by its name alone, as [`enqueue`]. Ignores `queue` of the options.
 pub async fn enqueue_named(
     executor: impl PgExecutor<'_>,
     job: Named<'_>,
@@ -131,7 +132,7 @@ pub async fn enqueue_named(
     .map_err(Error::of("enqueue a job"))
 }
 
-/// Puts many jobs of one kind on the queue in one statement, all or none. They join their lanes in this order.
+/// Enqueues many jobs of one kind in one statement, all or none. They join their lanes in this order.
 pub async fn enqueue_many<J: Job>(
     executor: impl PgExecutor<'_>,
     jobs: impl IntoIterator<Item = (J, Options)>,
@@ -150,8 +151,8 @@ pub async fn enqueue_many<J: Job>(
     .map_err(Error::of("enqueue many jobs"))
 }
 
-/// As [`enqueue_many`], of jobs that wait until `dalsegno.signal` is called for them, which may be long before anybody looks: they
-/// have no place in their lanes and hold nobody up. The moments of the options are not looked at: the signal names one.
+/// Enqueues jobs that wait for a call of `dalsegno.signal`, as [`enqueue_many`]. Until then they have no place in their
+/// lanes and block no other job. Ignores `run_at` of the options: the signal sets the time.
 pub async fn enqueue_waiting<J: Job>(
     conn: &mut PgConnection,
     mut jobs: Vec<(J, Options)>,
@@ -168,7 +169,7 @@ pub async fn enqueue_waiting<J: Job>(
     Ok(enqueued)
 }
 
-/// Which jobs idempotency keys stand for, of those that stand for any.
+/// Returns the known keys among these idempotency keys, each with its job.
 pub async fn jobs_of_keys(
     executor: impl PgExecutor<'_>,
     keys: &[String],
@@ -183,7 +184,7 @@ pub async fn jobs_of_keys(
     .map_err(Error::of("look up idempotency keys"))
 }
 
-/// Which of these jobs have an idempotency key that already stands for another one, by their places.
+/// Returns the positions of those jobs whose idempotency key already belongs to a different job.
 pub async fn taken_keys<'a, J: Job + 'a>(
     executor: impl PgExecutor<'_>,
     jobs: impl IntoIterator<Item = (&'a J, &'a Options)>,
@@ -197,7 +198,7 @@ pub async fn taken_keys<'a, J: Job + 'a>(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    // As `dalsegno.enqueue` compares them.
+    // The same comparison as in `dalsegno.enqueue`.
     let places = sqlx::query_scalar!(
         r#"SELECT u.place AS "place!"
              FROM unnest($2::text[], $3::text[], $4::jsonb[]) WITH ORDINALITY AS u (key, lane, payload, place)

@@ -1,32 +1,32 @@
-//! What the functions of the schema refuse, as an error with a hint.
+//! Errors of the queue, with the hints that the schema's functions raise.
 
 use sqlx::postgres::PgDatabaseError;
 
-/// Why the queue did not do what it was asked.
+/// A failed call of the queue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An argument is out of its range.
     #[error("{message}. {hint}")]
     BadArgument {
-        /// What is wrong.
+        /// Description of the error.
         message: String,
-        /// What would be right.
+        /// Hint at a valid value.
         hint: String,
     },
     /// There is no such job.
     #[error("{message}. {hint}")]
     NotFound {
-        /// What was looked for.
+        /// Message that names the missing job.
         message: String,
-        /// Where else to look.
+        /// Hint at other places to look.
         hint: String,
     },
     /// There is no such lane.
     #[error("{message}. {hint}")]
     UnknownLane {
-        /// What was looked for.
+        /// Message that names the missing lane.
         message: String,
-        /// Where else to look.
+        /// Hint at other places to look.
         hint: String,
     },
     /// There is no such queue.
@@ -37,17 +37,17 @@ pub enum Error {
     /// The state of things does not allow it.
     #[error("{message}. {hint}")]
     Conflict {
-        /// What is in the way.
+        /// Description of the conflict.
         message: String,
-        /// What to do about it.
+        /// Hint at the next step.
         hint: String,
     },
     /// The payload is over the limit.
     #[error("{message}. {hint}")]
     TooLarge {
-        /// How large it is.
+        /// Message with the size and the limit.
         message: String,
-        /// What to do about it.
+        /// Hint at the next step.
         hint: String,
     },
     /// The payload has no JSON form.
@@ -55,16 +55,16 @@ pub enum Error {
     EncodePayload {
         /// The kind of the job.
         kind: &'static str,
-        /// Why not.
+        /// Error of the serializer.
         #[source]
         source: serde_json::Error,
     },
     /// The database did not answer, or not as expected.
     #[error("asking the database to {action}")]
     Database {
-        /// What it was asked.
+        /// Action that the database was asked for.
         action: &'static str,
-        /// What it said.
+        /// Error of the connection or the database.
         #[source]
         source: sqlx::Error,
     },

@@ -1,6 +1,7 @@
 //! Faults of the database, told apart from errors of a single statement.
 //!
-//! The one place that reads sqlx's error type, so that the API, the CLI and the queue agree on which errors pass by themselves.
+//! The only place that reads sqlx's error type, so that the API, the CLI and the queue agree on which errors are
+//! temporary.
 
 use std::error::Error;
 
@@ -9,28 +10,30 @@ use sqlx::error::DatabaseError;
 /// A condition of the database under which the same statement can succeed later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// No connection, one that broke, or a server that starts or stops.
+    /// The server cannot be reached, the connection broke, or the server is starting or stopping.
     Away,
-    /// Another transaction won: a deadlock, or a serialization failure.
+    /// Another transaction won: a deadlock or a serialization failure.
     Conflict,
     /// The server has no disk space, memory or connections left.
     Full,
-    /// A standby that has not taken over yet, or a server that is told to take no writes.
+    /// The server accepts no writes: a standby that has not taken over yet, or a server set to read-only.
     ReadOnly,
-    /// A statement took too long, or a person cancelled it.
+    /// A statement hit a time limit, or a person cancelled it.
     Busy,
-    /// Another transaction holds what this one waited for.
+    /// Another transaction holds a lock that this one waited for.
     Locked,
 }
 
-/// Finds the fault behind an error of sqlx. `None` for an error that the statement, its data or the program causes.
+/// Returns the fault behind an error of sqlx, or `None` for an error that the statement, its data or the program
+/// causes.
 ///
-/// Names every variant of the sqlx in `Cargo.lock`. The enum is `non_exhaustive`: a variant that a later version adds is logged
-/// and counts as a lost connection, because a needless retry costs less than a request that is refused for good.
+/// Names every variant of the sqlx in `Cargo.lock`. The enum is `non_exhaustive`: a variant that a later version adds
+/// is logged and counts as a lost connection. A needless retry costs less than a request that is refused for good.
 pub fn fault_of(error: &sqlx::Error) -> Option<Fault> {
     use sqlx::Error as E;
     match error {
-        // A balancer without a server behind it accepts and closes: `Protocol` in the start-up, `Tls` in the handshake.
+        // A load balancer without a server behind it accepts and closes: `Protocol` in the start-up, `Tls` in the
+        // handshake.
         E::Io(_)
         | E::Tls(_)
         | E::Protocol(_)
@@ -62,17 +65,18 @@ pub fn fault_of(error: &sqlx::Error) -> Option<Fault> {
     }
 }
 
-/// Advice for the user where [`is_lost_statement`].
-pub const LOST_STATEMENT: &str = "a transaction pooler lets another client use the same connection of the database server: for PgBouncer 1.21 or newer with max_prepared_statements above 0 set database.pooler = \"transaction\", and lead database.url past any other; docs/how-to/pgbouncer.md has an example";
+/// Advice for the user if [`is_lost_statement`] is true.
+pub const LOST_STATEMENT: &str = "a transaction pooler lets another client use the same connection of the database server: for PgBouncer 1.21 or newer with max_prepared_statements above 0 set database.pooler = \"transaction\", and lead database.url past any other; docs/POOLERS.md has an example";
 
-/// Tells if a prepared statement is gone, or another client has prepared one under its name: two clients share a connection.
+/// Returns true if a prepared statement is gone, or another client has prepared one under its name: two clients share a
+/// connection.
 pub fn is_lost_statement(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| matches!(code.as_ref(), "26000" | "42P05"))
 }
 
-/// True if the database could not take part: no connection, none that may write, or no space. Any next statement would fail as
-/// well, so the run that met this uses up no attempt.
+/// Returns true if the database was unavailable: no connection, no connection that may write, or no space. Any next
+/// statement would fail as well, so the run that met this error uses up no attempt.
 pub fn is_unavailable(error: &(dyn Error + 'static)) -> bool {
     let Some(error) = sqlx_error(error) else { return false };
     match fault_of(error) {
@@ -82,13 +86,13 @@ pub fn is_unavailable(error: &(dyn Error + 'static)) -> bool {
     }
 }
 
-/// True if the connection broke, could not be had, or the server has no room for it: at a start, waiting may mend it. A server that
-/// takes no writes is not meant, because a schema that has to be written is refused there.
+/// Returns true if no connection could be made or kept, or the server has no room for one. At a start, waiting may
+/// help. A read-only server does not count: a start that has to write the schema is refused there.
 pub fn is_outage<E: Error + 'static>(error: &E) -> bool {
     matches!(sqlx_error(error).and_then(fault_of), Some(Fault::Away | Fault::Full))
 }
 
-/// The error of sqlx in a chain of causes.
+/// Returns the error of sqlx in a chain of causes.
 pub fn sqlx_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a sqlx::Error> {
     match error.downcast_ref() {
         Some(found) => Some(found),
@@ -96,7 +100,8 @@ pub fn sqlx_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a sqlx::Erro
     }
 }
 
-/// Memory, and limits such as `temp_file_limit`: the statement itself may be too large for them, and would be each time.
+/// Codes for memory and limits such as `temp_file_limit`: the statement itself may be too large, and would fail each
+/// time.
 const OWN_SIZE: [&str; 2] = ["53200", "53400"];
 
 fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
@@ -106,7 +111,7 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 
 fn fault_of_answer(code: &str, message: &str) -> Option<Fault> {
     match code {
-        // No answer of Postgres is without a code: something on the way has made this one up, or cut it short.
+        // Every answer of Postgres has a code. Something between made this one up, or cut it short.
         "" => Some(Fault::Away),
         "25006" => Some(Fault::ReadOnly),
         "55P03" => Some(Fault::Locked),
@@ -116,7 +121,8 @@ fn fault_of_answer(code: &str, message: &str) -> Option<Fault> {
         code if code.starts_with("08") || code.starts_with("57P") => Some(Fault::Away),
         code if code.starts_with("40") => Some(Fault::Conflict),
         code if code.starts_with("53") => Some(Fault::Full),
-        // Postgres has a code for a full volume (ENOSPC) and none for a used-up quota (EDQUOT), whose words are those of the C library.
+        // Postgres has a code for a full volume (ENOSPC) but none for a used-up quota (EDQUOT), whose text comes from
+        // the C library.
         "XX000" if message.ends_with("Disk quota exceeded") => Some(Fault::Full),
         _ => None,
     }
@@ -130,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// [`fault_of`] and the list below name the variants of this version.
+    /// The version whose variants [`fault_of`] and the list below name.
     const NAMED: &str = "name = \"sqlx-core\"\nversion = \"0.9.0\"\n";
 
     #[test]

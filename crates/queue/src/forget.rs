@@ -1,18 +1,19 @@
-//! Taking out what callers and handlers have said about jobs and lanes. Counters and the record of runs stay.
+//! Deletion of texts about jobs and lanes that callers and handlers wrote. Counters and the record of runs stay.
 
 use sqlx::PgExecutor;
 
 use super::Error;
 
-/// How much was taken out.
+/// The numbers of deleted rows and texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forgotten {
     pub dead_jobs: i64,
-    /// Words of runs that went wrong.
+    /// Error texts of runs.
     pub errors: i64,
 }
 
-/// The idempotency keys of these jobs: callers choose them, and may have put names in.
+/// Deletes the idempotency keys of these jobs, because callers choose them and may have put names in. Returns their
+/// number.
 pub async fn forget_keys(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Result<i64, Error> {
     sqlx::query_scalar!(
         r#"WITH gone AS (DELETE FROM dalsegno.idempotency_keys WHERE job_id = ANY ($1) RETURNING 1)
@@ -24,7 +25,7 @@ pub async fn forget_keys(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Resu
     .map_err(Error::of("forget idempotency keys"))
 }
 
-/// Removes the dead letters of these jobs, because their work is done or dropped in another way. Gives how many there were.
+/// Removes the dead letters of these jobs, because their work is done or dropped in another way. Returns their number.
 pub async fn forget_dead(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Result<i64, Error> {
     sqlx::query_scalar!(
         r#"WITH dead AS (DELETE FROM dalsegno.dead_jobs WHERE id = ANY ($1) RETURNING queue, kind),
@@ -39,7 +40,7 @@ pub async fn forget_dead(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Resu
     .map_err(Error::of("remove dead letters"))
 }
 
-/// The jobs of these kinds that are of a group, or that name it as their campaign. Looks at all jobs.
+/// Lists the jobs of these kinds that belong to a group or name it as their campaign. Reads all jobs.
 pub async fn ids_of_group(
     executor: impl PgExecutor<'_>,
     kinds: &[&str],
@@ -56,7 +57,8 @@ pub async fn ids_of_group(
     .map_err(Error::of("look for the jobs of a group"))
 }
 
-/// Cancels jobs, those that are gone aside. One that runs is asked to stop, and is there until its worker has written its end.
+/// Cancels jobs; skips those that are gone. A running job is asked to stop and stays until its worker has written its
+/// end.
 pub async fn cancel_all(
     executor: impl PgExecutor<'_>,
     ids: &[i64],
@@ -73,7 +75,7 @@ pub async fn cancel_all(
     .map_err(Error::of("cancel jobs"))
 }
 
-/// Whether there is a job of one of these kinds that is of a group, or names it as its campaign.
+/// Returns true if a job of one of these kinds belongs to a group or names it as its campaign.
 pub async fn is_any_of_group(
     executor: impl PgExecutor<'_>,
     kinds: &[&str],
@@ -90,8 +92,8 @@ pub async fn is_any_of_group(
     .map_err(Error::of("look for the jobs of a group"))
 }
 
-/// Lets held lanes go on whose names begin so, and those of these names: with that, nobody's reason for holding them is left. A
-/// failed head that held its lane becomes a dead letter.
+/// Releases held lanes whose names begin with `start` or are among `names`, and so deletes the reasons of their holds.
+/// A failed head that held its lane becomes a dead letter.
 pub async fn forget_holds(
     executor: impl PgExecutor<'_>,
     start: Option<&str>,
@@ -109,8 +111,8 @@ pub async fn forget_holds(
     .map_err(Error::of("forget why lanes are held"))
 }
 
-/// The dead letters of a group, those that name it as their campaign, the errors of its runs, and why it is paused. Looks at all of
-/// these tables: they hold some days.
+/// Deletes a group's dead letters (also those that name it as their campaign), the errors of its runs and the reason of
+/// its pause. Reads all of these tables, which hold some days.
 pub async fn forget_group(
     executor: impl PgExecutor<'_>,
     group_key: &str,

@@ -1,11 +1,11 @@
-//! Whether a run still has its job.
+//! Checks that a run still has its job.
 
 use sqlx::PgExecutor;
 
 use super::Error;
 
-/// For writes that belong to a run and are not its end: the last statement before their commit. The job stays with the run until
-/// the transaction ends, because whoever takes it away has to wait.
+/// Checks and locks the job of a run, as the last statement before the commit of writes that are not the end of the
+/// run. The job stays with the run until the transaction ends, because other transactions have to wait for the lock.
 pub async fn holds(executor: impl PgExecutor<'_>, job_id: i64, lease: i64) -> Result<bool, Error> {
     sqlx::query_scalar!(
         r#"SELECT true AS "holds!" FROM dalsegno.jobs WHERE id = $1 AND lease = $2 AND state = 'running' FOR SHARE"#,
@@ -18,7 +18,7 @@ pub async fn holds(executor: impl PgExecutor<'_>, job_id: i64, lease: i64) -> Re
     .map_err(Error::of("see whether a run still has its job"))
 }
 
-/// Whether a run has its job at this moment. Nothing keeps it from losing it in the next.
+/// Returns true if a run has its job at this moment. Takes no lock, so the run may lose it right after.
 pub async fn is_run_by(
     executor: impl PgExecutor<'_>,
     job_id: i64,

@@ -1,8 +1,7 @@
-//! What a handler says: the kind of a job, its policy, and how a run ends.
+//! The interface of handlers: the kind of a job, its policy, and the end of a run.
 //!
-//! A handler is an async function `(payload, Run, state) -> Result<End, JobError>`. There is no default for an
-//! error: at each `?` the author writes whether the job is tried again, put off, or given up, as in
-//! `.map_err(JobError::retry)?`.
+//! A handler is an async function `(payload, Run, state) -> Result<End, JobError>`. An error has no default decision.
+//! At each `?` the author writes whether the job is retried, snoozed or failed, as in `.map_err(JobError::retry)?`.
 
 use std::time::Duration;
 
@@ -12,10 +11,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::run::Committed;
 use dalsegno_base::causes::causes;
 
-/// The error of whatever a handler called.
+/// The error of a function that a handler called.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a handler returns.
+/// The result of a handler.
 pub type HandlerResult = Result<End, JobError>;
 
 /// A kind of work. The type is the payload, stored as JSON.
@@ -23,13 +22,13 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// The name in the `kind` column. Renaming it orphans the jobs that are waiting under the old name.
     const KIND: &'static str;
 
-    /// How jobs of this kind are queued, retried and given up.
+    /// Returns how jobs of this kind are queued, retried and failed.
     fn policy() -> Policy {
         Policy::default()
     }
 }
 
-/// How jobs of one kind are queued, retried and given up.
+/// The queue, retries and limits of jobs of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// The queue that [`enqueue`](super::enqueue()) puts the job into unless told otherwise.
@@ -38,9 +37,9 @@ pub struct Policy {
     pub max_attempts: i16,
     /// The wait before the next attempt.
     pub backoff: Backoff,
-    /// The longest that one attempt may run; `None` sets no limit.
+    /// Time limit of one attempt; `None` sets no limit.
     pub deadline: Option<Duration>,
-    /// What becomes of the lane when its head dies.
+    /// Effect on the lane when its head dies.
     pub lane_failure: LaneFailure,
 }
 
@@ -56,7 +55,7 @@ impl Default for Policy {
     }
 }
 
-/// The wait before the next attempt: `first`, doubled for each further failure, at most `cap`, give or take a quarter.
+/// The wait before the next attempt: `first`, doubled for each further failure, at most `cap`, with a jitter of 25 %.
 ///
 /// It is computed and stored by the database, so it survives the process and follows one clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +72,7 @@ impl Default for Backoff {
     }
 }
 
-/// What becomes of a lane when the job at its head dies.
+/// The effect on a lane when the job at its head dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneFailure {
     /// The next job of the lane becomes its head.
@@ -82,7 +81,7 @@ pub enum LaneFailure {
     Hold,
 }
 
-/// How a run ended, when it ended as the handler wished.
+/// The end of a run that its handler chose.
 #[derive(Debug)]
 #[must_use = "a run ends only when its end is returned"]
 pub enum End {
@@ -90,16 +89,16 @@ pub enum End {
     Done,
     /// The handler has already written the end, in one transaction with its own writes.
     Committed(Committed),
-    /// Not now. Burns no attempt, and keeps the place in the lane.
+    /// The job runs again later. Uses up no attempt and keeps its place in the lane.
     Snooze {
-        /// When to try again.
+        /// Time of the next run.
         until: Until,
-        /// What is waited for, for the person who asks.
+        /// Reason for the wait, shown to people who look at the job.
         reason: String,
     },
 }
 
-/// When to try again.
+/// The time of the next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// After this long, by the clock of the database.
@@ -108,47 +107,47 @@ pub enum Until {
     At(DateTime<Utc>),
 }
 
-/// Why a run did not end as the handler wished, and what to do about it.
+/// The error of a run, and the decision about it.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
 pub struct JobError {
-    /// What to do about it.
+    /// Decision about the job.
     pub decision: Decision,
-    /// What went wrong.
+    /// Error that caused it.
     pub source: BoxError,
 }
 
-/// What to do about an error.
+/// The decision after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Burn an attempt and try again, after the policy's backoff or after the time given here. Burns none where the error is that
-    /// the database cannot be reached.
+    /// Uses up an attempt and retries after the policy's backoff, or after the time given here. Uses up none if the
+    /// error is that the database is unavailable.
     Retry(Option<Duration>),
-    /// Try again without burning an attempt.
+    /// Retries without using up an attempt.
     Snooze(Until),
-    /// Give the job up.
+    /// Fails the job for good.
     Fail,
-    /// Write nothing: the lease is lost, and the job belongs to somebody else.
+    /// Writes nothing: the lease is lost, and the job belongs to another worker.
     Stop,
 }
 
 impl JobError {
-    /// Burns an attempt and tries again after the policy's backoff.
+    /// Uses up an attempt and retries after the policy's backoff.
     pub fn retry(source: impl Into<BoxError>) -> Self {
         Self::new(Decision::Retry(None), source)
     }
 
-    /// Burns an attempt and tries again after `wait`: `.map_err(JobError::retry_after(wait))?`.
+    /// Uses up an attempt and retries after `wait`: `.map_err(JobError::retry_after(wait))?`.
     pub fn retry_after<E: Into<BoxError>>(wait: Duration) -> impl FnOnce(E) -> Self {
         move |source| Self::new(Decision::Retry(Some(wait)), source)
     }
 
-    /// Tries again at `until` without burning an attempt: `.map_err(JobError::snooze(until))?`.
+    /// Retries at `until` without using up an attempt: `.map_err(JobError::snooze(until))?`.
     pub fn snooze<E: Into<BoxError>>(until: Until) -> impl FnOnce(E) -> Self {
         move |source| Self::new(Decision::Snooze(until), source)
     }
 
-    /// Gives the job up at once: trying again cannot help.
+    /// Fails the job at once, for errors that a retry cannot mend.
     pub fn fail(source: impl Into<BoxError>) -> Self {
         Self::new(Decision::Fail, source)
     }
@@ -161,7 +160,7 @@ impl JobError {
         Self { decision, source: source.into() }
     }
 
-    /// The error with its causes, outermost first, as one line for the record of the attempt.
+    /// Returns the error with its causes, outermost first, as one line for the record of the attempt.
     pub fn chain(&self) -> String {
         causes(&*self.source)
     }

@@ -22,23 +22,24 @@
 //! 3. A worker claims exactly as many jobs as it has free slots. A slot is free when the end of its job is acknowledged.
 //! 4. Leases are measured by the clock of the database alone; waiting in this process by its own monotonic clock.
 //! 5. No error of the database ends a worker; no error, panic or payload of a job does either.
-//! 6. A drain, a snooze, a lost claim, an interruption and a lost database burn no attempt.
+//! 6. A drain, a snooze, a lost claim, an interruption and a lost database use up no attempt.
 //!
-//! # Races, and who decides them
+//! # Races and their outcome
 //!
-//! - *A run ends while its worker is declared lost*: the row's lock. The loser's statement finds another lease or state.
+//! - *A run ends while its worker is declared lost*: the lock of the row decides. The later statement finds another
+//!   lease or state.
 //! - *A handler's commit is not confirmed*: the retry written next carries the same lease. If the commit happened, the
 //!   job is gone and the retry finds nothing.
-//! - *The answer to a claim is lost*: the claimer counts what the database thinks runs here and gives back what it does
-//!   not know.
-//! - *The lease cannot be renewed*: the worker stops its runs before the lease can be over, and claims nothing.
-//! - *A cancellation comes while the handler returns*: what the handler returned counts.
-//! - *A signal comes while somebody else has the waiting job locked*: it passes the job over, because whoever signals must not
-//!   wait. Who signals keeps a net of their own.
-//! - *A job becomes ready just before a worker goes to sleep*: the worker says that it sleeps and looks twice more;
+//! - *The answer to a claim is lost*: the claimer compares the jobs that the database assigns to this worker with those
+//!   it runs. It gives back the others.
+//! - *The lease cannot be renewed*: the worker stops its runs before the lease can expire, and claims nothing.
+//! - *A cancellation comes while the handler returns*: the result of the handler counts.
+//! - *A signal comes while another transaction has locked the waiting job*: the signal skips the job, because the
+//!   signalling transaction must not wait. The sender has to look for skipped jobs itself.
+//! - *A job becomes ready just before a worker goes to sleep*: the worker sets its waiting flag and looks twice more;
 //!   see the claimer.
 //!
-//! Nothing here knows what the jobs are about.
+//! The queue knows nothing of the contents of its jobs.
 
 pub mod admin;
 mod backend;

@@ -1,4 +1,4 @@
-//! A connection of one's own that comes back.
+//! A connection that one part of the worker owns and that reconnects.
 
 use std::{future::Future, time::Duration};
 
@@ -8,14 +8,14 @@ use tokio::time::timeout;
 use super::fault::{LOST_STATEMENT, is_lost_statement};
 use dalsegno_base::causes::causes;
 
-/// Closing sends a farewell; a connection that does not take it at once is left.
+/// Time limit for the farewell message of a closing connection.
 const CLOSE_PATIENCE: Duration = Duration::from_millis(500);
 
-/// One connection that is thrown away at the first error and made anew at the next use.
+/// One connection that is dropped at the first error and made anew at the next use.
 ///
-/// The parts of a worker that must not wait for each other, or for the handlers that have emptied the pool, have one
-/// each. Every statement has a limit on both sides: here, because a half-open connection never answers; and on the
-/// server, so that a statement nobody waits for any more cannot commit much later.
+/// Each part of a worker has its own, so that it never waits for another part or for handlers that have emptied the
+/// pool. Every statement has a time limit on both sides. Here, because a half-open connection never answers; and on the
+/// server, so that an abandoned statement cannot commit much later.
 pub(super) struct Link {
     options: PgConnectOptions,
     conn: Option<PgConnection>,
@@ -23,7 +23,7 @@ pub(super) struct Link {
     own_session: bool,
 }
 
-/// Why a statement has no result.
+/// The reason why a statement has no result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("connecting to the database")]
@@ -37,13 +37,14 @@ pub(super) enum Error {
 }
 
 impl Link {
-    /// `own_session`: settings may be made for the session. Behind a transaction pooler they would stick to a
-    /// connection that others use as well, and have to be made for the role or in the pooler instead.
+    /// Creates a link that connects at its first use. With `own_session`, it makes settings for the session. Behind a
+    /// transaction pooler they would stick to a connection that other clients share. There they have to be made for the
+    /// role or in the pooler.
     pub(super) fn new(options: PgConnectOptions, patience: Duration, own_session: bool) -> Self {
         Self { options, conn: None, patience, own_session }
     }
 
-    /// The connection, made now if there is none.
+    /// Returns the connection, and connects if there is none.
     pub(super) async fn conn(&mut self) -> Result<&mut PgConnection, Error> {
         if self.conn.is_none() {
             let made =
@@ -52,7 +53,7 @@ impl Link {
             self.conn =
                 Some(made.map_err(|_| Error::NoAnswer(self.patience))?.map_err(Error::Connect)?);
         }
-        // The line above filled it; an endless loop would be the only other way to say so without a panic.
+        // The line above filled it. This error is unreachable, and avoids a panic.
         self.conn.as_mut().ok_or(Error::NoAnswer(self.patience))
     }
 
@@ -60,7 +61,7 @@ impl Link {
         self.patience
     }
 
-    /// Throws the connection away if the statement on it failed or did not answer.
+    /// Drops the connection if the statement on it failed or did not answer.
     pub(super) fn settle<T>(
         &mut self,
         answer: Result<Result<T, sqlx::Error>, tokio::time::error::Elapsed>,
@@ -75,12 +76,12 @@ impl Link {
         Err(result)
     }
 
-    /// Throws the connection away, because a statement on it was given up half way.
+    /// Drops the connection, because a statement on it was abandoned half way.
     pub(super) fn abandon(&mut self) {
         self.conn = None;
     }
 
-    /// Ends the connection in good order.
+    /// Closes the connection in good order.
     pub(super) async fn close(mut self) {
         if let Some(conn) = self.conn.take()
             && let Ok(Err(error)) = timeout(CLOSE_PATIENCE, conn.close()).await
@@ -90,7 +91,7 @@ impl Link {
     }
 }
 
-/// Waits for a statement as long as its link is patient.
+/// Waits for a statement for the patience of its link.
 pub(super) async fn answer<T>(
     patience: Duration,
     statement: impl Future<Output = Result<T, sqlx::Error>>,
@@ -105,8 +106,7 @@ async fn connect(
 ) -> Result<PgConnection, sqlx::Error> {
     let mut conn = PgConnection::connect_with(options).await?;
     if own_session {
-        // The statements are written for their generic plans; planning them anew, or compiling them, costs many times
-        // what running them does.
+        // The statements are written for their generic plans. A new plan, or a compilation, costs many times as much as the run.
         let settings = format!(
             "SET statement_timeout = {}; SET plan_cache_mode = force_generic_plan; SET jit = off",
             patience.as_millis()

@@ -1,7 +1,7 @@
 //! The list of handlers of a worker.
 //!
 //! A worker claims the kinds in its list and no others. A job of a kind that no worker knows stays where it is,
-//! visible, until a worker that knows it comes along; [`explain`](fn@super::admin::explain) says so.
+//! visible, until a worker with a handler for it starts; [`explain`](fn@super::admin::explain) says so.
 
 use std::{collections::HashMap, future::Future};
 
@@ -23,7 +23,7 @@ pub struct Registry<S> {
 /// The handlers by kind, without the type of their state.
 pub(super) type Handlers = HashMap<&'static str, Handler>;
 
-/// One kind's handler behind the decoding of its payload.
+/// The handler of one kind, which takes the undecoded payload.
 pub(super) struct Handler {
     pub(super) policy: Policy,
     call: Call,
@@ -32,11 +32,11 @@ pub(super) struct Handler {
 /// Decodes a payload and starts the handler.
 type Call = Box<dyn Fn(&str, Run) -> Decoded + Send + Sync>;
 
-/// The started handler, or what is wrong with its payload.
+/// The started handler, or the error of its payload.
 type Decoded = Result<BoxFuture<'static, HandlerResult>, serde_json::Error>;
 
 impl<S: Clone + Send + Sync + 'static> Registry<S> {
-    /// An empty list. Every run gets a clone of `state`.
+    /// Creates an empty list. Every run gets a clone of `state`.
     pub fn new(state: S) -> Self {
         Self { state, handlers: HashMap::new(), repeated: None }
     }
@@ -60,7 +60,7 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
         self
     }
 
-    /// The handlers, or the kind that was registered twice.
+    /// Returns the handlers, or the kind that was registered twice.
     pub(super) fn into_handlers(self) -> Result<Handlers, &'static str> {
         match self.repeated {
             Some(kind) => Err(kind),
@@ -70,12 +70,12 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
 }
 
 impl Handler {
-    /// Whether the lane waits for a person when a job of this kind dies.
+    /// Returns true if the lane waits for a person when a job of this kind dies.
     pub(super) fn holds_lane(&self) -> bool {
         self.policy.lane_failure == LaneFailure::Hold
     }
 
-    /// Decodes the payload and starts the handler. The error is the payload's, never the handler's.
+    /// Decodes the payload and starts the handler. The error is always about the payload.
     pub(super) fn call(&self, payload: &str, run: Run) -> Decoded {
         (self.call)(payload, run)
     }

@@ -1,4 +1,4 @@
-//! Deleting what is older than its retention, in small batches with a pause for everybody else between them.
+//! Deletes rows older than their retention, in small batches with a pause between them for other statements.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use super::{
 };
 
 const EVERY: Duration = Duration::from_secs(3_600);
-/// Between two batches while there is more.
+/// Pause between two batches.
 const PAUSE: Duration = Duration::from_millis(200);
 const BATCH: i32 = 2_000;
 const DAY_SECS: f64 = 86_400.0;
 
-/// How long things are kept after their end.
+/// Retention times, in days after the end of things.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Keep {
-    /// The record of each attempt.
+    /// Records of attempts.
     pub runs_days: u32,
     /// Dead letters, which can be retried until then.
     pub dead_jobs_days: u32,
-    /// Idempotency keys of jobs that have ended, and those that the service has for changes.
+    /// Idempotency keys of ended jobs, and those of the service's own changes.
     pub idempotency_keys_days: u32,
-    /// Lanes that are empty.
+    /// Empty lanes.
     pub empty_lanes_days: u32,
     /// Workers that are gone.
     pub workers_days: u32,
@@ -44,11 +44,11 @@ impl Default for Keep {
     }
 }
 
-/// The hourly round, one batch at a time.
+/// The hourly deletion, one batch at a time.
 pub(super) struct Retention {
     keep: Keep,
     due_at: Instant,
-    /// The table whose turn it is.
+    /// Index in [`TABLES`] of the table whose turn it is.
     table: usize,
 }
 
@@ -56,7 +56,7 @@ pub(super) const TABLES: [&str; 5] = ["runs", "dead_jobs", "idempotency_keys", "
 
 impl Retention {
     pub(super) fn new(keep: Keep, now: Instant) -> Self {
-        // Not at once: a fleet that was restarted has better things to do.
+        // Delayed, to leave the database to the first work after a restart of many workers.
         Self { keep, due_at: now + pace::jittered(EVERY / 20), table: 0 }
     }
 
@@ -64,7 +64,7 @@ impl Retention {
         self.due_at
     }
 
-    /// Deletes one batch if it is time.
+    /// Deletes one batch if it is due.
     pub(super) async fn delete_if_due(&mut self, link: &mut Link) -> Result<(), link::Error> {
         if Instant::now() < self.due_at {
             return Ok(());

@@ -1,4 +1,4 @@
-//! One run of a job, as its handler sees it.
+//! A run of a job, as its handler sees it.
 
 use std::{
     sync::{
@@ -24,16 +24,17 @@ pub struct Run(Arc<Inner>);
 
 struct Inner {
     facts: Facts,
-    /// The policy of the kind for its lane when the job dies.
+    /// True if the policy of the kind holds the lane when the job dies.
     hold_lane: bool,
     cancel: CancellationToken,
     stop: Mutex<Option<Stop>>,
-    /// Its handler has sent the commit of its end. A renewal may find the job without its lease from then on, and nothing is lost.
+    /// True once the handler has sent the commit of its end. From then on a renewal may find the job without its lease
+    /// although nothing is lost.
     is_ending: AtomicBool,
     shared: Arc<Shared>,
 }
 
-/// What the claim told about the job.
+/// The properties of the job that the claim returned.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) job_id: i64,
@@ -47,22 +48,22 @@ pub(super) struct Facts {
     pub(super) headers: Option<String>,
 }
 
-/// What all runs of a worker have in common.
+/// The state that all runs of a worker share.
 pub(super) struct Shared {
     pub(super) pool: PgPool,
     pub(super) crash_points: CrashPoints,
 }
 
-/// Why a run is told to stop.
+/// The reason why a run is told to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Somebody cancelled the job.
+    /// The job was cancelled.
     Cancelled,
-    /// The process is going down; the job is given back and no attempt is burned.
+    /// The process shuts down; the job is given back and no attempt is used up.
     Drain,
     /// The attempt ran longer than its policy allows.
     Deadline,
-    /// The job belongs to somebody else by now, or will before this worker can prevent it. Nothing may be written.
+    /// The job belongs to another worker, or will before this worker can prevent it. The run must write nothing.
     LeaseLost,
 }
 
@@ -78,7 +79,7 @@ impl Committed {
     }
 }
 
-/// Why a handler's own commit did not happen.
+/// The reason why a handler's own commit failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// The fence was closed.
@@ -91,12 +92,12 @@ pub enum CommitError {
         /// The lease that is over.
         lease: i64,
     },
-    /// The database did not take the end.
+    /// The statement that writes the end failed.
     #[error("writing the end of job {job_id} into the handler's transaction")]
     WriteEnd {
         /// The job.
         job_id: i64,
-        /// What the database said.
+        /// Error of the database.
         #[source]
         source: sqlx::Error,
     },
@@ -105,15 +106,15 @@ pub enum CommitError {
     Commit {
         /// The job.
         job_id: i64,
-        /// What the database said.
+        /// Error of the database.
         #[source]
         source: sqlx::Error,
     },
 }
 
 impl From<CommitError> for JobError {
-    /// A lost lease stops the run quietly. A failed commit is tried again, which is safe whatever became of the first
-    /// one: if it happened, the job is gone and the retry that is written next finds no row under this lease.
+    /// A lost lease stops the run quietly. A failed commit is retried, which is safe in both cases: if it happened, the
+    /// job is gone and the retry that is written next finds no row under this lease.
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::LeaseLost { .. } => Self::stop(error),
@@ -139,7 +140,7 @@ impl Run {
         self.0.facts.job_id
     }
 
-    /// The number of this claim. Every write of this run that matters to others has to be conditional on it.
+    /// Number of this claim. Every write of this run that other processes can see has to be conditional on it.
     pub fn lease(&self) -> i64 {
         self.0.facts.lease
     }
@@ -149,22 +150,22 @@ impl Run {
         &self.0.facts.kind
     }
 
-    /// The queue it came from.
+    /// The queue that the job was claimed from.
     pub fn queue(&self) -> &str {
         &self.0.facts.queue
     }
 
-    /// The lane it is the head of.
+    /// The lane whose head the job is.
     pub fn lane(&self) -> Option<&str> {
         self.0.facts.lane.as_deref()
     }
 
-    /// Which attempt this is, from 1.
+    /// Number of this attempt, from 1.
     pub fn attempt(&self) -> i16 {
         self.0.facts.attempt
     }
 
-    /// After how many failed attempts the job is dead.
+    /// Number of failed attempts after which the job is dead.
     pub fn max_attempts(&self) -> i16 {
         self.0.facts.max_attempts
     }
@@ -174,23 +175,24 @@ impl Run {
         self.0.facts.headers.as_deref()
     }
 
-    /// Cancelled when the run has to stop. What the handler returns afterwards still counts, if it returns in time.
+    /// The token that is cancelled when the run has to stop. A result that the handler returns afterwards still counts,
+    /// if it returns in time.
     pub fn cancel(&self) -> &CancellationToken {
         &self.0.cancel
     }
 
-    /// Why the run has to stop, once it has to.
+    /// The reason why the run has to stop, once it has to.
     pub fn stop_reason(&self) -> Option<Stop> {
         *self.0.stop.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The pool that the worker was given.
+    /// The pool that handlers use.
     pub fn pool(&self) -> &PgPool {
         &self.0.shared.pool
     }
 
     /// Writes the end of this run into `tx` and commits it, so that the handler's writes and the end of the job are
-    /// one fact. If the lease is lost, everything is rolled back.
+    /// atomic. If the lease is lost, everything is rolled back.
     ///
     /// ```ignore
     /// let mut tx = run.pool().begin().await.map_err(JobError::retry)?;
@@ -201,7 +203,7 @@ impl Run {
         self.commit_as(tx, &Ending::Done).await
     }
 
-    /// As [`commit`](Self::commit), but the job comes again at `until` and no attempt is burned.
+    /// Commits as [`commit`](Self::commit), but the job runs again at `until` and no attempt is used up.
     pub async fn commit_snooze(
         &self,
         tx: Transaction<'static, Postgres>,
@@ -211,7 +213,7 @@ impl Run {
         self.commit_as(tx, &Ending::Snooze { until, reason: reason.to_owned() }).await
     }
 
-    /// As [`commit`](Self::commit), but the job is held until a person decides, and no attempt is burned.
+    /// Commits as [`commit`](Self::commit), but the job is held until a person decides, and no attempt is used up.
     pub async fn commit_held(
         &self,
         tx: Transaction<'static, Postgres>,
@@ -220,8 +222,8 @@ impl Run {
         self.commit_as(tx, &Ending::Held { reason: reason.to_owned() }).await
     }
 
-    /// As [`commit`](Self::commit), but the job waits for `dalsegno.signal`, and no attempt is burned. It loses its place in its
-    /// lane, which goes on without it.
+    /// Commits as [`commit`](Self::commit), but the job waits for `dalsegno.signal`, and no attempt is used up. It
+    /// loses its place in its lane, which goes on without it.
     pub async fn commit_aside(
         &self,
         tx: Transaction<'static, Postgres>,
@@ -230,7 +232,7 @@ impl Run {
         self.commit_as(tx, &Ending::Aside { reason: reason.to_owned() }).await
     }
 
-    /// As [`commit`](Self::commit), but the job is given up: what the handler wrote says why.
+    /// Commits as [`commit`](Self::commit), but the job fails for good: the handler's writes say why.
     pub async fn commit_failure(
         &self,
         tx: Transaction<'static, Postgres>,
@@ -244,9 +246,9 @@ impl Run {
         .await
     }
 
-    /// As [`commit`](Self::commit), but an attempt has failed and the job comes again: after `wait`, or after the
-    /// `backoff` of its kind. For attempts that are not the last; the caller compares [`attempt`](Self::attempt) with
-    /// [`max_attempts`](Self::max_attempts), because only it knows what else ends with the last one.
+    /// Commits as [`commit`](Self::commit), but an attempt has failed and the job runs again: after `wait`, or after
+    /// the `backoff` of its kind. For attempts that are not the last. The caller compares [`attempt`](Self::attempt)
+    /// with [`max_attempts`](Self::max_attempts), because only it knows what else ends with the last one.
     pub async fn commit_retry(
         &self,
         tx: Transaction<'static, Postgres>,
@@ -259,7 +261,7 @@ impl Run {
         self.commit_as(tx, &Ending::Retry { cause: "error", error, backoff, asked_secs }).await
     }
 
-    /// As [`commit`](Self::commit), but the job ends as cancelled.
+    /// Commits as [`commit`](Self::commit), but the job ends as cancelled.
     pub async fn commit_cancelled(
         &self,
         tx: Transaction<'static, Postgres>,
@@ -267,7 +269,7 @@ impl Run {
         self.commit_as(tx, &Ending::Cancelled { error: None }).await
     }
 
-    /// As [`commit`](Self::commit), but the job is given back to whoever comes next, and no attempt is burned.
+    /// Commits as [`commit`](Self::commit), but the job is given back for any worker to claim, and no attempt is used up.
     pub async fn commit_given_back(
         &self,
         tx: Transaction<'static, Postgres>,
@@ -300,7 +302,7 @@ impl Run {
         crash_points.pass(CrashPoint::AfterEndWriteBeforeCommit);
         self.0.is_ending.store(true, Ordering::SeqCst);
         if let Err(source) = tx.commit().await {
-            // Whether it was written, nobody knows: the lease decides again.
+            // The commit may or may not have happened, so the lease decides again.
             self.0.is_ending.store(false, Ordering::SeqCst);
             return Err(CommitError::Commit { job_id, source });
         }
@@ -308,7 +310,7 @@ impl Run {
         Ok(End::Committed(Committed { lane_owed: written.lane_owed }))
     }
 
-    /// The longest that this run may take.
+    /// Returns the time limit of this run: the job's own, or that of the policy.
     pub(super) fn deadline(&self, policy: &Policy) -> Option<Duration> {
         let own = self
             .0
@@ -319,13 +321,12 @@ impl Run {
         own.or(policy.deadline)
     }
 
-    /// Whether the end that its handler writes is on its way, or written.
+    /// Returns true if the handler's commit of its end is in flight or done.
     pub(super) fn is_ending(&self) -> bool {
         self.0.is_ending.load(Ordering::SeqCst)
     }
 
-    /// Tells the run to stop. The first reason stays, except that a lost lease overrules all others: whatever the run
-    /// was about to write, it must not.
+    /// Tells the run to stop. The first reason stays, but a lost lease overrules all others: the run must then write nothing.
     pub(super) fn stop(&self, why: Stop) {
         {
             let mut stop = self.0.stop.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,11 +1,11 @@
 //! The outermost layer of a run, and the service inside it that calls the handler.
 //!
-//! [`EndEveryRun`] makes an end of whatever happens inside: a value, an error, a panic, a missed deadline, a
-//! cancellation that the handler does not answer. It always answers `Ok`, so nothing that a job does is ever an error
-//! of the worker. The slot travels on with the end and is freed by the [completer](super::completer).
+//! [`EndEveryRun`] turns every outcome of a handler into an end: a value, an error, a panic, a missed deadline, an
+//! ignored cancellation. It always answers `Ok`, so nothing that a job does becomes an error of the worker. The slot
+//! travels with the end, and the [completer](super::completer) frees it.
 //!
-//! [`CallHandler`] decodes the payload. That happens here and not at the claim, so that a payload nobody can read
-//! is one dead job and not a worker that cannot claim.
+//! [`CallHandler`] decodes the payload. It happens here and not at the claim, so that an unreadable payload is one dead
+//! job and does not stop the worker from claiming.
 
 use std::{
     any::Any,
@@ -33,7 +33,7 @@ use super::{
     slots::Claim,
 };
 
-/// What the runs of a worker need around them.
+/// The layer that ends every run.
 #[derive(Clone)]
 pub(super) struct EndEveryRun {
     pub(super) handlers: Arc<Handlers>,
@@ -42,7 +42,7 @@ pub(super) struct EndEveryRun {
     pub(super) cancel_grace: Duration,
 }
 
-/// The layer's service.
+/// The service of [`EndEveryRun`].
 #[derive(Clone)]
 pub(super) struct EndEveryRunService<S> {
     around: EndEveryRun,
@@ -65,7 +65,7 @@ struct Undecodable {
     source: serde_json::Error,
 }
 
-/// A claim for a kind without a handler. The claim names the kinds it wants, so this is a fault of the program.
+/// A claim for a kind without a handler. The claim names its kinds, so this is a bug.
 #[derive(Debug, thiserror::Error)]
 #[error("this worker claimed a `{0}` and has no handler for it")]
 struct NoHandler(String);
@@ -88,13 +88,13 @@ where
     type Future = BoxFuture<'static, Result<(), Infallible>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // The services inside are always ready: the slots are the only gate. An error would have no job to fall on.
+        // The services inside are always ready: the slots are the only gate. An error here would belong to no job.
         self.inner.poll_ready(cx).map(|_| Ok(()))
     }
 
     fn call(&mut self, mut task: Task<Claim>) -> Self::Future {
         let Some(slot) = task.args.slot.take() else {
-            // A claim without its slot was already run; there is nothing left to end.
+            // A claim without its slot has already run; nothing is left to end.
             return futures_util::future::ready(Ok(())).boxed();
         };
         let run = slot.run.clone();
@@ -141,7 +141,7 @@ impl Service<Task<Claim>> for CallHandler {
             let kind = run.kind().to_owned();
             let handling =
                 handler.call(&payload, run).map_err(|source| Undecodable { kind, source })?;
-            // The payload can be large and a run can take minutes.
+            // Frees the payload early: it can be large, and a run can take minutes.
             drop(payload);
             Ok(handling.await?)
         }
@@ -149,8 +149,7 @@ impl Service<Task<Claim>> for CallHandler {
     }
 }
 
-/// Returns when the handler has had its time: its deadline passed, or it was told to stop, and it did not answer
-/// within the grace.
+/// Returns when the handler has used up its time: its deadline passed or it was told to stop, and the grace period is over.
 async fn given_up(run: &Run, deadline: Option<Duration>, grace: Duration) -> Stop {
     let overdue = async {
         match deadline {
@@ -167,14 +166,14 @@ async fn given_up(run: &Run, deadline: Option<Duration>, grace: Duration) -> Sto
     run.stop_reason().unwrap_or(Stop::Drain)
 }
 
-/// What to write for a handler that returned or panicked.
+/// Returns the end of a handler that returned or panicked.
 fn ending_of(
     outcome: Result<Result<End, BoxDynError>, Box<dyn Any + Send>>,
     run: &Run,
     policy: &Policy,
 ) -> Ending {
     match outcome {
-        // A handler that finished although it was told to stop has finished.
+        // A handler that finished although it was told to stop counts as finished.
         Ok(Ok(End::Done)) => Ending::Done,
         Ok(Ok(End::Committed(committed))) => Ending::Committed { lane_owed: committed.lane_owed() },
         Ok(Ok(End::Snooze { until, reason })) => match run.stop_reason() {
@@ -196,7 +195,7 @@ fn ending_of_error(error: BoxDynError, run: &Run, policy: &Policy) -> Ending {
     if error.is::<Undecodable>() || error.is::<NoHandler>() {
         return fail(policy, Death::BadPayload, error.to_string());
     }
-    // An error that is no JobError comes from a layer between here and the handler.
+    // An error of another type comes from a layer between here and the handler.
     let error = match error.downcast::<JobError>() {
         Ok(error) => *error,
         Err(error) => JobError::retry(error),
@@ -204,7 +203,7 @@ fn ending_of_error(error: BoxDynError, run: &Run, policy: &Policy) -> Ending {
     match (error.decision, run.stop_reason()) {
         (Decision::Stop, _) => Ending::LeaseLost,
         (_, Some(stop)) => ending_of_stop(stop, run, policy, Some(error.chain())),
-        // No fault of the job: it could use up all attempts of thousands of jobs in one outage.
+        // The job is not at fault: one outage would use up all attempts of thousands of jobs.
         (Decision::Retry(asked), None) if fault::is_unavailable(&*error.source) => {
             Ending::DatabaseLost {
                 error: error.chain(),
@@ -217,7 +216,7 @@ fn ending_of_error(error: BoxDynError, run: &Run, policy: &Policy) -> Ending {
     }
 }
 
-/// What to write for a handler that was told to stop and did.
+/// Returns the end of a handler that was told to stop and did.
 fn ending_of_stop(stop: Stop, run: &Run, policy: &Policy, error: Option<String>) -> Ending {
     match stop {
         Stop::Cancelled => Ending::Cancelled { error: None },

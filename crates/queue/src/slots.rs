@@ -1,8 +1,8 @@
-//! The slots of a worker and what runs in them.
+//! The slots of a worker and the runs in them.
 //!
-//! A slot is taken before a job is claimed and free again when the end of the job is acknowledged by the database
-//! (or when the lease is lost, which needs no acknowledgement). There is no other bound on the work in a process,
-//! and no buffer behind it.
+//! A slot is taken before a job is claimed. It is free again when the database has acknowledged the end of the job (or
+//! when the lease is lost, which needs no acknowledgement). Slots are the only limit on the work in a process, and
+//! there is no buffer behind them.
 
 use std::{
     collections::HashMap,
@@ -24,18 +24,18 @@ pub(super) struct Slots {
 /// A claimed job on its way to its handler.
 pub(super) struct Claim {
     pub(super) run: Run,
-    /// Taken out by the outermost layer, which sends it on with the end.
+    /// Taken by the outermost layer, which sends it on with the end.
     pub(super) slot: Option<Slot>,
     pub(super) payload: String,
 }
 
-/// Slots that a claim may fill. Dropping it frees those that it has not filled, also when the claim is given up or panics.
+/// The slots that a claim may fill. A drop frees those that it has not filled, also when the claim is abandoned or panics.
 pub(super) struct Taken {
     slots: Arc<Slots>,
     n_slots: u32,
 }
 
-/// A taken slot with its job. Dropping it frees the slot.
+/// A taken slot with its job. A drop frees the slot.
 pub(super) struct Slot {
     pub(super) run: Run,
     slots: Arc<Slots>,
@@ -51,13 +51,13 @@ impl Slots {
         self.capacity
     }
 
-    /// How many slots are taken.
+    /// Number of taken slots.
     pub(super) fn n_taken(&self) -> usize {
         self.capacity as usize - self.free.available_permits().min(self.capacity as usize)
     }
 
-    /// Takes all free slots, at least one. Waits up to `patience` for `wanted` of them to be free, because one claim
-    /// of many jobs costs the database hardly more than a claim of one.
+    /// Takes all free slots, at least one. Waits up to `patience` for `wanted` of them to be free: a claim of many jobs
+    /// costs the database hardly more than a claim of one.
     pub(super) async fn take_free(&self, wanted: u32, patience: Duration) -> u32 {
         let wanted = wanted.clamp(1, self.capacity);
         let taken = match timeout(patience, self.free.acquire_many(wanted)).await {
@@ -65,7 +65,7 @@ impl Slots {
                 permits.forget();
                 wanted
             }
-            // The semaphore is never closed, so what is left is that the patience ran out.
+            // The semaphore is never closed, so the patience ran out.
             _ => match self.free.acquire().await {
                 Ok(permit) => {
                     permit.forget();
@@ -78,7 +78,7 @@ impl Slots {
     }
 
     fn take_what_is_free(&self) -> u32 {
-        // Only the claimer takes slots, so what is available now is still available in the next line.
+        // Only the claimer takes slots, so the permits available now are still available in the next line.
         let available = u32::try_from(self.free.available_permits()).unwrap_or(self.capacity);
         match self.free.try_acquire_many(available) {
             Ok(permits) => {
@@ -89,12 +89,12 @@ impl Slots {
         }
     }
 
-    /// Gives back slots for which there was no job.
+    /// Frees slots for which there was no job.
     pub(super) fn give_back(&self, n_slots: u32) {
         self.free.add_permits(n_slots as usize);
     }
 
-    /// For a claim that may fill that many slots, taken before.
+    /// Wraps that many taken slots for a claim that may fill them.
     pub(super) fn taken(self: &Arc<Self>, n_slots: u32) -> Taken {
         Taken { slots: Arc::clone(self), n_slots }
     }
@@ -141,12 +141,12 @@ impl Slots {
         }
     }
 
-    /// What runs now.
+    /// Lists the current runs.
     pub(super) fn running(&self) -> Vec<Run> {
         self.lock().values().cloned().collect()
     }
 
-    /// The run of a job, if it is in one of these slots.
+    /// Finds the run of a job in these slots.
     pub(super) fn find(&self, job_id: i64) -> Option<Run> {
         self.lock().get(&job_id).cloned()
     }
@@ -157,7 +157,7 @@ impl Slots {
 }
 
 impl Taken {
-    /// That many have their jobs.
+    /// Marks that many slots as filled. The drop frees the rest.
     pub(super) fn filled(mut self, n_filled: u32) {
         self.n_slots = self.n_slots.saturating_sub(n_filled);
     }
@@ -178,8 +178,7 @@ impl Drop for Slot {
     }
 }
 
-/// Removes the run, unless the same job was claimed again meanwhile: a job that snoozed for no time can be back
-/// before its old slot is freed.
+/// Removes the run, unless the same job was claimed again: a job that snoozed for zero seconds can be back before its old slot is freed.
 fn forget_run(running: &mut HashMap<i64, Run>, run: &Run) {
     if running.get(&run.job_id()).is_some_and(|current| current.lease() == run.lease()) {
         running.remove(&run.job_id());

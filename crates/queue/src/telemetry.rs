@@ -18,13 +18,13 @@ use super::{
     slots::Slot,
 };
 
-/// Of jobs that ended for good.
+/// Outcomes of jobs that ended for good.
 const OUTCOMES: [&str; 4] = ["ok", "failed", "dead", "cancelled"];
-/// Of jobs that were taken from lost workers.
+/// States of jobs that were taken from lost workers.
 const RECLAIMED: [&str; 3] = ["scheduled", "held", "dead"];
 const STATES: [&str; 5] = ["ready", "running", "scheduled", "blocked", "held"];
 
-/// Describes the metrics and begins all of them. An alert on a counter that appears with its first event misses that event.
+/// Describes the metrics and starts each with a value. An alert on a counter that appears with its first event misses that event.
 pub(super) fn begin(config: &Config, handlers: &Handlers, is_listening: bool) {
     describe();
     let all: BTreeSet<&str> = handlers.values().map(|handler| handler.policy.queue).collect();
@@ -50,7 +50,7 @@ pub(super) fn begin(config: &Config, handlers: &Handlers, is_listening: bool) {
         cleaned(table, 0);
     }
     counter!("dalsegno_fenced_commits_rejected_total").increment(0);
-    // As if the lease had just been renewed and a notification had just come: both alerts ask how long ago that was.
+    // Starts both gauges as if the lease had just been renewed and a notification had just come: their alerts measure the time since.
     renewed(config.lease());
     if is_listening {
         listener_heard();
@@ -109,7 +109,7 @@ fn describe() {
     );
 }
 
-/// A claim came back. `waits` is how long each job was ready.
+/// Records a claim. `waits` are the seconds that each job was ready.
 pub(super) fn claimed(took: Duration, waits: impl Iterator<Item = f64>) {
     histogram!("dalsegno_claim_duration_seconds").record(took.as_secs_f64());
     let wait = histogram!("dalsegno_task_wait_seconds");
@@ -118,12 +118,12 @@ pub(super) fn claimed(took: Duration, waits: impl Iterator<Item = f64>) {
     }
 }
 
-/// A batch of ends was acknowledged.
+/// Records an acknowledged batch of ends.
 pub(super) fn ends_written(took: Duration) {
     histogram!("dalsegno_commit_duration_seconds").record(took.as_secs_f64());
 }
 
-/// Jobs ended as done; `n_held` of them still had their lease.
+/// Records jobs that ended as done; `n_held` of them still had their lease.
 pub(super) fn done(slots: &[Slot], n_held: usize) {
     // One look-up per kind and batch: the recorder hashes all labels at each call.
     let mut by_kind: HashMap<(&str, &str), u64> = HashMap::new();
@@ -139,7 +139,7 @@ pub(super) fn done(slots: &[Slot], n_held: usize) {
     rejected(slots.len().saturating_sub(n_held));
 }
 
-/// A run ended in another way.
+/// Records a run that ended in another way.
 pub(super) fn ended(run: &Run, ending: &Ending, held: bool) {
     let kind = run.kind().to_owned();
     let reason = if held { ending.reason() } else { "lease_lost" };
@@ -173,32 +173,32 @@ fn rejected(n: usize) {
     }
 }
 
-/// The lease was renewed with so much left.
+/// Records a renewal of the lease, with the time that was left.
 pub(super) fn renewed(margin: Duration) {
     gauge!("dalsegno_lease_margin_seconds").set(margin.as_secs_f64());
 }
 
-/// The listener is known to hear.
+/// Records that notifications arrive.
 pub(super) fn listener_heard() {
     gauge!("dalsegno_listener_last_ok_timestamp_seconds").set(unix_secs());
 }
 
-/// A job of a lost worker was taken back and is now in `state`.
+/// Records that a job of a lost worker was taken back and is now in `state`.
 pub(super) fn reclaimed(state: &str) {
     counter!("dalsegno_reaper_reclaimed_total", "reason" => state.to_owned()).increment(1);
 }
 
-/// Retention removed rows.
+/// Records rows that retention removed.
 pub(super) fn cleaned(table: &'static str, n_rows: u64) {
     counter!("dalsegno_cleanup_rows_total", "table" => table).increment(n_rows);
 }
 
-/// Retention went through.
+/// Records that retention finished a round.
 pub(super) fn cleanup_succeeded() {
     gauge!("dalsegno_cleanup_last_success_timestamp_seconds").set(unix_secs());
 }
 
-/// What Prometheus compares with its own clock. Nothing is decided by it.
+/// Returns the time that Prometheus compares with its own clock. No decision depends on it.
 #[expect(clippy::disallowed_methods, reason = "a reading for an operator's graph, not a decision")]
 fn unix_secs() -> f64 {
     std::time::SystemTime::now()
@@ -206,7 +206,7 @@ fn unix_secs() -> f64 {
         .map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// What one queue holds, and who serves it.
+/// Records the jobs of one queue by state, and the number of its workers.
 pub(super) fn queue_state(
     queue: &str,
     states: [(&'static str, i64); 5],
@@ -221,7 +221,7 @@ pub(super) fn queue_state(
         .set(oldest_ready_secs);
 }
 
-/// A queue that has no jobs and no workers any more is in no list.
+/// Sets the metrics of a queue to 0 that has no jobs and no workers any more.
 pub(super) fn queue_gone(queue: &str) {
     queue_state(queue, STATES.map(|state| (state, 0)), 0.0, 0);
 }

@@ -1,11 +1,11 @@
-//! What somebody has to do from time to time. Every worker does it; no leader is needed, because each statement takes
-//! only what nobody else holds.
+//! Periodic maintenance, run by every worker. It needs no leader, because each statement takes only rows that no other
+//! transaction has locked.
 //!
-//! - Every second: due jobs become ready, and lanes get the promotion that they are owed.
-//! - Every few seconds: jobs of lost workers are taken back; less often, forgotten cancellations are carried out, and
+//! - Every second: due jobs become ready, and lanes get the promotions that they are owed.
+//! - Every few seconds: jobs of lost workers are taken back. Less often, forgotten cancellations are carried out, and
 //!   the counters are added up and published.
 //! - Every minute: lanes are audited step by step.
-//! - Every hour: what is older than its retention is deleted, in batches.
+//! - Every hour: rows older than their retention are deleted, in batches.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -28,18 +28,18 @@ use super::{
 };
 use dalsegno_base::causes::causes;
 
-/// How many jobs or lanes one statement moves.
+/// Limit of jobs or lanes that one statement moves.
 const BATCH: i32 = 1_000;
-/// How long a job whose worker was lost waits before it is tried again; four times as long the second time.
+/// Seconds that a job waits after its worker was lost; four times as long the second time.
 const CRASH_BACKOFF_SECS: f64 = 2.0;
 
-/// Lost workers are looked for this often in the time of a lease, but not more often than promotions are.
+/// Searches for lost workers per lease; they come at most as often as promotions.
 const RESCUES_PER_LEASE: u32 = 6;
 const RESCUE_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 const TIDY_EVERY: Duration = Duration::from_secs(15);
 const AUDIT_EVERY: Duration = Duration::from_secs(60);
 
-/// What upkeep needs.
+/// The task that does the maintenance.
 pub(super) struct Upkeep {
     pub(super) link: Link,
     pub(super) bells: Arc<Bells>,
@@ -51,18 +51,18 @@ pub(super) struct Upkeep {
     pub(super) published: BTreeSet<String>,
 }
 
-/// When each duty is due.
+/// The times at which each duty is due.
 struct Diary {
     promote_at: Instant,
     rescue_at: Instant,
     tidy_at: Instant,
     audit_at: Instant,
-    /// The lane at which the audit goes on.
+    /// Id of the lane after which the audit continues.
     audited_to: i64,
 }
 
 impl Upkeep {
-    /// Does what is due until `stop`.
+    /// Does the due duties until `stop`.
     pub(super) async fn run(mut self, stop: CancellationToken) {
         let now = Instant::now();
         let mut diary = Diary {
@@ -116,7 +116,7 @@ impl Upkeep {
         self.retention.delete_if_due(&mut self.link).await
     }
 
-    /// Makes due jobs ready and pays owed promotions. Returns how long until it has to be done again.
+    /// Makes due jobs ready and pays owed promotions. Returns the time until the next call.
     async fn promote(&mut self) -> Result<Duration, link::Error> {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
@@ -136,7 +136,7 @@ impl Upkeep {
         Ok(next_due.map_or(usual, |next| next.min(usual)))
     }
 
-    /// Who asks for a short lease wants lost workers to be noticed soon.
+    /// Returns the time until the next search for lost workers. A short lease makes it short.
     fn rescue_pause(&self) -> Duration {
         let usual = Duration::from_secs(self.config.upkeep_secs.into());
         let share = self.config.lease() / RESCUES_PER_LEASE;
@@ -190,7 +190,7 @@ impl Upkeep {
         self.publish().await
     }
 
-    /// Publishes what the queues hold.
+    /// Publishes the jobs of each queue as metrics.
     async fn publish(&mut self) -> Result<(), link::Error> {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
@@ -214,7 +214,7 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Looks at the next lanes and returns where to go on.
+    /// Audits the next lanes. Returns the lane after which to continue.
     async fn audit(&mut self, after: i64) -> Result<i64, link::Error> {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;

@@ -1,12 +1,12 @@
-//! Hearing of new work before the next poll.
+//! Listens for new work between the polls.
 //!
-//! One connection per process listens. It is a hint and no more: everything works without it, only later, because
-//! the claimer polls anyhow. Three things would make a listener silently deaf, and each has an answer here.
-//! - Some errors end the connection without being recognised as a lost connection (a terminated backend, a reset).
-//!   *Every* error therefore means a new connection, for ever.
-//! - A half-open connection never fails, it only never speaks. So a listener that heard nothing for a while sends
-//!   itself a notification, and connects anew when it does not come back.
-//! - What was sent between two connections is lost. So each new connection wakes everybody once.
+//! One connection per process listens. Notifications are only hints: the claimer polls anyhow, so without them
+//! everything works, only later. Three faults would make a listener deaf without an error, and each is handled here.
+//! - Some errors end the connection without being recognised as a lost connection (a terminated backend, a reset). So
+//!   *every* error leads to a new connection, for ever.
+//! - A half-open connection never fails and never speaks. So a listener that heard nothing for a while sends itself a
+//!   notification, and reconnects when it does not come back.
+//! - Notifications sent between two connections are lost. So each new connection wakes all parts once.
 
 use std::{
     sync::{
@@ -33,55 +33,55 @@ use dalsegno_base::causes::causes;
 /// The channel of the schema: new work, cancellations, and notices for other parts of the process.
 pub(super) const CHANNEL: &str = "dalsegno";
 
-/// The bells that the parts of a worker ring for each other.
+/// The signals by which the parts of a worker wake each other.
 #[derive(Default)]
 pub(super) struct Bells {
-    /// There may be something to claim.
+    /// Rung when there may be jobs to claim.
     pub(super) work: Notify,
-    /// Somebody cancelled something that may run here.
+    /// Rung when a job that may run here was cancelled.
     pub(super) cancel: Notify,
-    /// For how long a job that may only run in an idle worker has waited; 0 if there is none.
+    /// Seconds that a job that may only run in an idle worker has waited; 0 if there is none.
     pub(super) alone_secs: AtomicU32,
-    /// There may be jobs in the database that are running here and are not.
+    /// True if jobs may run according to the database but not in this process.
     pub(super) recount: AtomicBool,
-    /// For parts of the process beside the queue.
+    /// Signals for parts of the process outside the queue.
     pub(super) notices: Arc<Notices>,
 }
 
-/// Notifications on the channel that are not about jobs, for another part of the process. A hint, as all notifications are.
+/// Notifications on the channel that are not about jobs, for other parts of the process. They are only hints.
 #[derive(Debug, Default)]
 pub struct Notices {
-    /// Notifications arrive. While they do not, polling is all there is.
+    /// True while notifications arrive. Otherwise polling has to find everything.
     hearing: AtomicBool,
     bell: Notify,
 }
 
 impl Notices {
-    /// Returns once there may be something new: a notice, or the beginning or end of a time without notifications.
+    /// Returns once there may be news: a notice, or the beginning or end of a time without notifications.
     pub async fn heard(&self) {
         self.bell.notified().await;
     }
 
-    /// True while notifications arrive.
+    /// Returns true while notifications arrive.
     pub fn is_hearing(&self) -> bool {
         self.hearing.load(Ordering::Relaxed)
     }
 
-    /// Says that notifications arrive from now on, or do not, and wakes the other part: something may have been missed before. Not where
-    /// they did not arrive before either.
+    /// Records whether notifications arrive, and wakes the other part, because it may have missed some. Does not wake it if
+    /// they did not arrive before and still do not.
     pub fn set_hearing(&self, hearing: bool) {
         if self.hearing.swap(hearing, Ordering::Relaxed) || hearing {
             self.ring();
         }
     }
 
-    /// Wakes the other part.
+    /// Wakes the other part of the process.
     pub fn ring(&self) {
         self.bell.notify_one();
     }
 }
 
-/// Why a listening connection was given up.
+/// The reason why a listening connection was abandoned.
 #[derive(Debug, thiserror::Error)]
 enum Deaf {
     #[error("connecting")]
@@ -115,7 +115,7 @@ pub(super) async fn listen(
             return;
         };
         bells.notices.set_hearing(false);
-        // The claimer may sleep on the long interval that only a hearing worker can afford.
+        // The claimer may sleep for the long interval, which needs notifications.
         bells.work.notify_one();
         n_failures += 1;
         let wait = pace::after_failure(n_failures);
@@ -145,7 +145,7 @@ async fn hear(
             ring_all(bells);
             let deaf = attend(&mut listener, own_channel, config.listen_ping(), bells).await;
             drop(listener);
-            // Not awaited: a half-open connection would take as long to close as it did to fail.
+            // Not awaited: a half-open connection would take as long to close as it took to fail.
             tokio::spawn(async move { timeout(Duration::from_secs(5), pool.close()).await });
             deaf
         }
@@ -158,7 +158,7 @@ async fn connect(
     own_channel: &str,
     patience: Duration,
 ) -> Result<(PgPool, PgListener), Deaf> {
-    // A pool of its own, because the listener keeps its connection for good and could not get one from a busy pool.
+    // A pool of its own, because the listener keeps its connection and could not get one from a busy pool.
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .max_lifetime(None)
@@ -172,7 +172,7 @@ async fn connect(
     Ok((pool, listener))
 }
 
-/// Rings the bells for what comes in. Silence for one interval sends a probe; silence for another is deafness.
+/// Rings the bells for incoming notifications. After one silent interval it sends a probe; after another it gives up.
 async fn attend(
     listener: &mut PgListener,
     own_channel: &str,

@@ -7,7 +7,7 @@ use super::{Layers, Problem, Problems};
 
 const YEAR_SECS: u64 = 365 * 24 * 60 * 60;
 
-/// Where a section reports what its types cannot say: pairs that exclude each other, numbers out of range.
+/// Reports problems of a section that its types cannot express: pairs that exclude each other, numbers out of range.
 pub struct Checks<'a> {
     layers: &'a Layers,
     problems: &'a mut Problems,
@@ -27,8 +27,8 @@ impl<'a> Checks<'a> {
         });
     }
 
-    /// For two values that exclude each other: reported once, at the one that somebody has set, and not at all
-    /// while one of them has a problem of its own.
+    /// Reports two values that exclude each other: once, at the one that is not a default, and not at all while one of
+    /// them has another problem.
     pub fn fail_pair(
         &mut self,
         keys: [&str; 2],
@@ -42,7 +42,7 @@ impl<'a> Checks<'a> {
         self.fail(set.unwrap_or(keys[0]), message, fix);
     }
 
-    /// Seconds: a year is more than anybody waits, and far from where adding to a point in time overflows.
+    /// Checks a number of seconds. A year is the longest useful wait, and far from where adding to a point in time overflows.
     pub fn secs(&mut self, key: &str, value: u64, least: u64) {
         if !(least..=YEAR_SECS).contains(&value) {
             self.fail(
@@ -53,7 +53,7 @@ impl<'a> Checks<'a> {
         }
     }
 
-    /// Most numbers make no sense at 0.
+    /// Checks the least value of a number. Most numbers make no sense at 0.
     pub fn at_least(&mut self, key: &str, value: u64, least: u64) {
         if value < least {
             self.fail(
@@ -65,7 +65,7 @@ impl<'a> Checks<'a> {
     }
 }
 
-/// For keys whose empty string means "not set": TOML has no null.
+/// Reads a key whose empty string means "not set", because TOML has no null.
 pub fn empty_as_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -78,14 +78,14 @@ where
     T::deserialize(text.into_deserializer()).map(Some)
 }
 
-/// The known key that an unknown one was probably meant to be.
+/// Finds the known key that an unknown one was probably meant to be.
 pub(super) fn nearest<'a>(
     key: &str,
     known: impl Iterator<Item = &'a String>,
 ) -> Option<&'a String> {
     let similarity = |name: &str| {
         let leaf = |k: &str| k.rsplit('.').next().unwrap_or_default().to_owned();
-        // The right key in the wrong section is as likely as a slip of the fingers.
+        // The right key in the wrong section is as likely as a typo.
         let by_leaf = strsim::jaro_winkler(&leaf(key), &leaf(name)) * 0.95;
         strsim::jaro_winkler(key, name).max(by_leaf)
     };
@@ -96,7 +96,7 @@ pub(super) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
-/// A value as one would write it in TOML.
+/// Returns a value as TOML text.
 pub fn toml(value: &Value) -> String {
     match &value.kind {
         ValueKind::String(text) => format!("{text:?}"),

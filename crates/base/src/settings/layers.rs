@@ -15,16 +15,16 @@ use super::{
 };
 
 const PREFIX: &str = "DALSEGNO_";
-/// Selects the file layer; not a key of the configuration itself.
+/// The variable that selects the file layer; not a key of the configuration itself.
 pub const FILE_VARIABLE: &str = "DALSEGNO_CONFIG";
-/// libpq's variables that say which server is meant. The others (PGUSER, PGPASSWORD ...) only complete them.
+/// libpq's variables that name a server. The others (PGUSER, PGPASSWORD ...) only complete them.
 const PG_SERVER_VARIABLES: [&str; 3] = ["PGHOST", "PGHOSTADDR", "PGDATABASE"];
 
-/// Whole words: `max_tokens` and `idempotency_keys_days` are no secrets.
+/// Words of key names whose values are secret, compared as whole words: `max_tokens` and `idempotency_keys_days` are public.
 const SECRET_WORDS: [&str; 7] =
     ["password", "secret", "token", "key", "url", "dsn", "authorization"];
 
-/// All layers merged, each value with the place it came from.
+/// All layers merged, each value with its origin.
 #[derive(Debug)]
 pub struct Layers {
     /// The file that was read, if one was given.
@@ -33,7 +33,7 @@ pub struct Layers {
     values: BTreeMap<String, (Value, Origin)>,
 }
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     Default,
@@ -48,7 +48,7 @@ pub enum Origin {
 }
 
 impl Layers {
-    /// `defaults` is the text of the documented defaults: a key that is not in it does not exist.
+    /// Reads and merges all layers. `defaults` is the text of the documented defaults: only keys in it exist.
     pub fn read(
         defaults: &str,
         environment: &Environment,
@@ -58,7 +58,7 @@ impl Layers {
         let defaults = flatten(parse_defaults(defaults, problems));
         let file = flags.file.clone().or_else(|| environment.get(FILE_VARIABLE).map(Into::into));
         let mut layers = Self { file, defaults: defaults.clone(), values: BTreeMap::new() };
-        // No value of its own, so it shows in no list of keys unless a test sets it.
+        // Without a value, so lists of keys show it only if a test sets it.
         #[cfg(feature = "test-fakes")]
         for key in
             ["queue.crash_at", "queue.panic_at", "worker.crash_turns_at", "worker.fail_turns_at"]
@@ -80,7 +80,7 @@ impl Layers {
         layers
     }
 
-    /// Removes keys that the defaults do not have, and says which one was probably meant.
+    /// Removes keys that the defaults do not have, and reports each with the closest known key.
     pub fn reject_unknown(&mut self, problems: &mut Problems) {
         let unknown: Vec<String> =
             self.values.keys().filter(|key| !self.defaults.contains_key(*key)).cloned().collect();
@@ -116,15 +116,15 @@ impl Layers {
         self.values.get(key).is_some_and(|(_, origin)| *origin == Origin::Default)
     }
 
-    /// Reads one section. A value of the wrong type is reported and replaced by its default, until the
-    /// section can be read, so that one wrong value does not hide the next.
+    /// Reads one section. Replaces each value of the wrong type by its default, and reports it, until the section can
+    /// be read. So one wrong value does not hide the next.
     pub fn section<T: DeserializeOwned>(
         &mut self,
         name: &str,
         problems: &mut Problems,
     ) -> Option<T> {
         loop {
-            // Through JSON, because serde_json's errors name the choices and the type that is wanted.
+            // Goes through JSON, because serde_json's errors name the choices and the expected type.
             let value: serde_json::Value = self.build(name)?.get(name).ok()?;
             let error = match serde_path_to_error::deserialize::<_, T>(value) {
                 Ok(section) => return Some(section),
@@ -141,7 +141,7 @@ impl Layers {
                 return None;
             };
             let default = self.defaults.get(&key).cloned();
-            // An empty default says nothing about the form of a value.
+            // An empty default gives no example of a valid value.
             let example = default.as_ref().map(toml).filter(|text| text != "\"\"");
             let fix = match example {
                 Some(example) => format!("for example: {key} = {example}"),
@@ -160,7 +160,7 @@ impl Layers {
         }
     }
 
-    /// Of `a.b[0].c`: where the whole list came from.
+    /// Returns the origin of a key; for `a.b[0].c`, that of the whole list.
     pub fn origin(&self, key: &str) -> String {
         let key = key.split('[').next().unwrap_or(key);
         self.values.get(key).map(|(_, origin)| origin.to_string()).unwrap_or_default()
@@ -202,8 +202,8 @@ impl Layers {
         }
     }
 
-    /// Variables, flags and contents of files are text: where the default is a number, a switch or a list, they are
-    /// read as one. What cannot be read stays text, and is reported with its section.
+    /// Stores a value. Variables, flags and contents of files are text. If the default is a number, a switch or a list,
+    /// they are parsed as one. Unparsable text stays text, and is reported with its section.
     fn insert(&mut self, key: String, value: Value, origin: Origin) {
         let text = match (&value.kind, &origin) {
             (ValueKind::String(text), Origin::Variable(_) | Origin::Flag) => Some(text),
@@ -223,14 +223,14 @@ impl Layers {
         self.values.insert(key, (value, origin));
     }
 
-    /// `database.url` for `database.url_file`, if the first is a key and the second is not.
+    /// Returns `database.url` for `database.url_file`, if the first is a key and the second is not.
     fn file_key(&self, key: &str) -> Option<String> {
         let stem = key.strip_suffix("_file")?;
         (self.defaults.contains_key(stem) && !self.defaults.contains_key(key))
             .then(|| stem.to_owned())
     }
 
-    /// Of one section alone: each key is parsed as a path, and all of them for each section cost more than the rest of a start.
+    /// Builds the values of one section. Each key is parsed as a path, and all keys for each section would take most of a start.
     fn build(&self, section: &str) -> Option<config::Config> {
         let is_in = |key: &str| {
             key.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -255,7 +255,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Keys whose values never reach an output: by name, so that a new key is safe by default.
+/// Returns true for keys whose values are never printed. It goes by the name, so that a new key is safe by default.
 pub fn is_secret(key: &str) -> bool {
     let leaf = key.rsplit('.').next().unwrap_or(key);
     leaf.split('_').any(|word| SECRET_WORDS.contains(&word))
@@ -277,7 +277,7 @@ fn parse_file(path: &Path, problems: &mut Problems) -> Map<String, Value> {
         .unwrap_or_else(|error| unreadable(&shown, &without_excerpt(&error.to_string()), problems))
 }
 
-/// Place and reason of a syntax error, without the line of the file between them: it may hold a password.
+/// Keeps the position and the reason of a syntax error, without the line of the file: it may hold a password.
 fn without_excerpt(error: &str) -> String {
     let lines: Vec<&str> = error.lines().collect();
     let excerpt_end = lines.iter().rposition(|line| line.trim_start().starts_with('|'));
@@ -295,7 +295,7 @@ fn unreadable(path: &str, error: &str, problems: &mut Problems) -> Map<String, V
     Map::new()
 }
 
-/// A list as it would stand in a file.
+/// Parses a list in TOML syntax.
 fn list(text: &str) -> Option<ValueKind> {
     let file = config::File::from_str(&format!("list = {text}"), FileFormat::Toml);
     let mut values = file.collect().ok()?;
@@ -319,7 +319,7 @@ fn read_content(key: &str, value: &Value, named_by: &Origin) -> Result<(Value, O
     }
 }
 
-/// `DATABASE_URL`, else whatever of libpq's variables names a server; sqlx completes the rest from them itself.
+/// Uses `DATABASE_URL`, else a libpq variable that names a server; sqlx completes the rest from libpq's variables itself.
 fn database_variables(environment: &Environment) -> Vec<(String, Value, Origin)> {
     let url = environment.get("DATABASE_URL").map(|url| ("DATABASE_URL", url.to_owned()));
     let server = PG_SERVER_VARIABLES.into_iter().find(|name| environment.get(name).is_some());
@@ -330,7 +330,7 @@ fn database_variables(environment: &Environment) -> Vec<(String, Value, Origin)>
     entry.into_iter().collect()
 }
 
-/// A variable that says something about the configuration and cannot be read must not be taken for one that is not set.
+/// Reports variables of ours that are not valid Unicode, because they must not count as unset.
 fn unreadable_variables(environment: &Environment) -> impl Iterator<Item = Problem> {
     let is_read = |name: &String| {
         name.starts_with(PREFIX)
@@ -345,8 +345,8 @@ fn unreadable_variables(environment: &Environment) -> impl Iterator<Item = Probl
     })
 }
 
-/// Only a name with a double underscore is a key: Kubernetes sets DALSEGNO_PORT and the like for a service of our
-/// name. An empty variable is one that is not set, as everywhere else.
+/// Reads our variables. Only a name with a double underscore is a key: Kubernetes sets DALSEGNO_PORT and similar for a
+/// service named dalsegno. An empty variable counts as unset.
 fn own_variables(
     environment: &Environment,
     known: &BTreeMap<String, Value>,
@@ -386,7 +386,7 @@ fn flatten(tables: Map<String, Value>) -> BTreeMap<String, Value> {
     let mut leaves = BTreeMap::new();
     for (key, value) in tables {
         match value.kind {
-            // An empty one is kept, so that it is seen when it is no section.
+            // An empty table is kept, so that it is reported if it is not a section.
             ValueKind::Table(table) if !table.is_empty() => {
                 let inner = flatten(table).into_iter();
                 leaves.extend(inner.map(|(rest, leaf)| (format!("{key}.{rest}"), leaf)));

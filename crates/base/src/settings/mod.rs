@@ -1,9 +1,9 @@
 //! Reading, checking and explaining settings: layers, the origin of each value, problems, the environment.
 //!
-//! A leaf: it knows no section. Each section is a struct beside the component that it configures and checks itself;
-//! `config` assembles them. Loading never stops at the first problem: it collects all of them, each with the origin of the
-//! value and what to write instead. Only this module reads the process environment, in [`Environment::capture`]; the private
-//! Postgres takes the few variables that its programs need from there once more (`crates/private-postgres/src/ambient.rs`).
+//! It knows no section. Each section is a struct beside the component that it configures, and checks itself; `config`
+//! assembles them. Loading never stops at the first problem: it collects all of them, each with the origin of the value
+//! and a fix. Only this module reads the process environment, in [`Environment::capture`]. The private Postgres calls
+//! that once more for the few variables of its programs (`crates/private-postgres/src/ambient.rs`).
 
 mod check;
 mod environment;

@@ -1,23 +1,23 @@
-//! What is wrong with a configuration, in words for the person who wrote it.
+//! Problems of a configuration, written for its author.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The key, dotted: `http.listen`.
     pub key: String,
-    /// Where the value came from: a file, a variable, a flag, the built-in defaults.
+    /// Origin of the value: a file, a variable, a flag, the built-in defaults.
     pub origin: String,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub message: String,
-    /// What to write instead.
+    /// Valid value to write instead.
     pub fix: String,
 }
 
-/// Everything that is wrong, in the order of the keys.
+/// All problems, in the order of the keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Problems(pub Vec<Problem>);
 

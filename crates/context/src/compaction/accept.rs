@@ -1,4 +1,4 @@
-//! The gates that a summary has to pass before it may stand in for what was said.
+//! The gates that a summary has to pass before it may replace messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::{
     xml,
 };
 
-/// How a refusal begins. Only the beginning counts: a record may well report that somebody declined something.
+/// Beginnings of a refusal. Only the beginning counts: a record may report that a person declined something.
 const REFUSAL_OPENINGS: [&str; 12] = [
     "i can't",
     "i cannot",
@@ -32,8 +32,7 @@ const REFUSAL_OPENINGS: [&str; 12] = [
 pub struct Gates<'a> {
     pub calibration: &'a Calibration,
     pub max_tokens: u64,
-    /// The folded conversation's size and the share of it that has to be saved, for the message only:
-    /// `max_tokens` was made from them.
+    /// Sizes of the folded conversation and of the tail, for the message only: `max_tokens` was derived from them.
     pub tokens_before: u64,
     pub tail_tokens: u64,
 }
@@ -59,7 +58,7 @@ pub enum Refusal {
 }
 
 impl Gates<'_> {
-    /// The summary as it may be kept, or everything that is wrong with it.
+    /// Returns the summary to keep, or all of its faults.
     pub fn judge<'p>(
         &self,
         answer: &str,
@@ -70,8 +69,8 @@ impl Gates<'_> {
             return Err(vec![Refusal::Empty]);
         }
         let required: Vec<_> = required.into_iter().collect();
-        // The summariser read escaped text and may copy the references letter by letter, so they are resolved; the
-        // summary is escaped again when it is sent. But a pin may itself contain what looks like a reference.
+        // The summariser read escaped text and may copy the references letter by letter, so they are resolved. The
+        // summary is escaped again when it is sent. But a pin may itself contain text that looks like a reference.
         let plain = xml::unescape(bare);
         let lost = lost_pins(&plain, &required);
         let (summary, lost) = match lost {
@@ -98,7 +97,7 @@ impl Gates<'_> {
 }
 
 impl Refusal {
-    /// For the summariser's next attempt, which is not helped by hundreds of lost pins.
+    /// Returns a short text for the summariser's next attempt, with at most `pins_max` lost pins.
     pub fn brief(&self, pins_max: usize) -> String {
         match self {
             Self::LostPins { pins } if pins.len() > pins_max => {
@@ -110,14 +109,14 @@ impl Refusal {
     }
 }
 
-/// Takes off what models put around an answer.
+/// Removes the frame that models put around an answer.
 fn strip(answer: &str) -> &str {
     let mut text = answer.trim();
     if let Some(thought) = text.strip_prefix("<think>") {
         text = thought.split_once("</think>").map_or("", |(_, rest)| rest).trim();
     }
     if let Some(inside) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) {
-        // The first line behind the fence names a language.
+        // The rest of the fence's line names a language.
         text = inside.split_once('\n').map_or("", |(_, rest)| rest).trim();
     }
     text

@@ -2,13 +2,13 @@
 
 use crate::weight::Weight;
 
-/// Of what is left beside the reference, per cent: the beginning says what a text is about.
+/// Share of the beginning, in per cent of the room beside the reference: the beginning tells the subject of a text.
 const HEAD_PERCENT: u64 = 60;
-/// A cut moves back by at most so many bytes to end at a blank.
+/// Largest number of bytes by which a cut moves to end at a blank.
 const WORD_REACH_BYTES: usize = 40;
 
-/// `text` within `max`, or `None` if it fits as it is. `seq` is its place in the transcript, where the archive has all of it.
-/// Where `max` is less than the reference weighs, the reference alone is left.
+/// Shortens `text` to `max`. Returns `None` if it fits as it is. `seq` is its position in the transcript, where the
+/// archive has all of it. If `max` is less than the reference weighs, only the reference is left.
 pub fn shorten(text: &str, max: Weight, seq: i64) -> Option<String> {
     if Weight::of_text(text) <= max {
         return None;
@@ -28,7 +28,7 @@ fn reference(n_chars: usize, seq: i64) -> String {
     format!("\n[… {n_chars} characters are in the archive of this session, at place {seq} …]\n")
 }
 
-/// The longest beginning within `max`, cut at a blank where one is near.
+/// Returns the end of the longest beginning within `max`, cut at a blank if one is near.
 fn end_of_head(text: &str, max: Weight) -> usize {
     let end = longest(text.len(), |bytes| {
         Weight::of_text(&text[..text.floor_char_boundary(bytes)]) <= max
@@ -38,7 +38,7 @@ fn end_of_head(text: &str, max: Weight) -> usize {
     text[near..end].rfind(char::is_whitespace).map_or(end, |at| near + at)
 }
 
-/// Where the longest end within `max` begins, at a word where one begins near.
+/// Returns the start of the longest end within `max`, at the beginning of a word if one is near.
 fn start_of_tail(text: &str, max: Weight) -> usize {
     let bytes = longest(text.len(), |bytes| {
         Weight::of_text(&text[text.ceil_char_boundary(text.len() - bytes)..]) <= max
@@ -49,7 +49,7 @@ fn start_of_tail(text: &str, max: Weight) -> usize {
     blank.map_or(start, |(at, character)| start + at + character.len_utf8())
 }
 
-/// The largest length up to `most` that fits, where a shorter one always fits too.
+/// Returns the largest length up to `most` that fits, provided that a shorter one always fits too.
 fn longest(most: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut fitting, mut least_too_long) = (0, most + 1);
     while fitting + 1 < least_too_long {

@@ -1,4 +1,4 @@
-//! Where a compaction may cut: in front of whole turns, never inside a group, never in front of the node.
+//! Finds the places where a compaction may cut: in front of whole turns, never inside a group, never in front of the node.
 
 use crate::{
     compaction::{
@@ -11,9 +11,9 @@ use crate::{
     weight::Weight,
 };
 
-/// Positions from which on entries stay, in order of preference: those that keep more come first.
+/// Returns positions from which on entries stay, in order of preference: those that keep more come first.
 ///
-/// Empty where there is nothing to fold. `may_keep_fewer`: the turns that stay are pushing something else out.
+/// Empty if there is nothing to fold. `may_keep_fewer`: the turns that stay push out something else.
 pub(super) fn candidates(
     scene: &Scene<'_>,
     grouping: &Grouping,
@@ -38,7 +38,7 @@ pub(super) fn candidates(
     };
     for turns in turns {
         let at = starts.len().checked_sub(turns).map(|at| starts.get(at).copied().unwrap_or(count));
-        // A summary that has become too long is made shorter where there is nothing else to fold.
+        // A summary that has become too long is shortened if there is nothing else to fold.
         let shortens = |at: usize| at == 0 && count == 0 && scene.view.compaction.is_some();
         let fits = |at: &usize| whole[*at] && (*at > 0 || shortens(*at)) && !cuts.contains(at);
         if let Some(at) = at.filter(fits) {
@@ -48,7 +48,7 @@ pub(super) fn candidates(
     cuts
 }
 
-/// The last turns take more than their share of the room.
+/// Returns true if the last turns take more than their share of the room.
 fn are_heavy(scene: &Scene<'_>, starts: &[usize]) -> bool {
     let first = starts.len().checked_sub(scene.policy.keep_turns).and_then(|at| starts.get(at));
     let weight = first.map_or(Weight::ZERO, |first| weight_of(&scene.view.tail[*first..]));
@@ -62,7 +62,7 @@ fn usual(scene: &Scene<'_>, starts: &[usize], whole: &[bool]) -> Option<usize> {
     let node_start = scene.node_start();
     let keep_turns = scene.policy.keep_turns.max(1);
     if starts.len() <= keep_turns {
-        // Little was said at the node: it stays as it is, and what came before goes.
+        // There are few exchanges at the node: they stay as they are, and earlier ones are folded.
         let is_begun = node_start > 0 && starts.first() == Some(&node_start) && whole[node_start];
         return is_begun.then_some(node_start);
     }
@@ -87,7 +87,8 @@ fn usual(scene: &Scene<'_>, starts: &[usize], whole: &[bool]) -> Option<usize> {
     cut
 }
 
-/// Of the turns from here on. A turn begins with the user's message, or with the notices and posts directly in front of it.
+/// Returns the starts of the turns from `from` on. A turn begins with the user's message, or with the notices and posts
+/// directly in front of it.
 fn turn_starts(entries: &[Entry], from: usize) -> Vec<usize> {
     (from..entries.len())
         .filter(|index| entries[*index].message.role == Role::User)
@@ -102,7 +103,7 @@ fn turn_starts(entries: &[Entry], from: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Per position, whether a cut in front of it leaves every group whole.
+/// Tells for each position if a cut in front of it leaves every group whole.
 fn whole_cuts(count: usize, grouping: &Grouping) -> Vec<bool> {
     let mut whole = vec![true; count + 1];
     let mut reach = 0;

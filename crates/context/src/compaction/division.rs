@@ -1,7 +1,7 @@
-//! Divides what is left beside the turns that stay: what people wrote, and the summary.
+//! Divides the room beside the turns that stay between what people wrote and the summary.
 //!
-//! The summary comes first with its headings, its pins and some sentences; what people wrote takes its share of the rest, or
-//! less of it. So neither can make a compaction fail.
+//! The summary comes first with its headings, its pins and some sentences. What people wrote takes its share of the
+//! rest, or less. So neither can make a compaction fail.
 
 use crate::compaction::{
     generations::Compaction,
@@ -11,7 +11,8 @@ use crate::compaction::{
     prompts::{Candidates, Selection},
 };
 
-/// Fewer prompts leave more pins to the summary, which then leaves less to prompts. This often, then no pin is spared.
+/// Limit of the rounds. Fewer prompts leave more pins to the summary, which then leaves less room to prompts. In the
+/// last round all pins count for the summary, even those that prompts hold.
 const ROUNDS: usize = 4;
 
 pub(super) struct Division {
@@ -20,7 +21,7 @@ pub(super) struct Division {
     pub(super) summary_max_tokens: u64,
 }
 
-/// What is left beside the turns that stay.
+/// The room beside the turns that stay.
 #[derive(Clone, Copy)]
 pub(super) struct Room {
     pub(super) tokens: u64,
@@ -29,7 +30,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// For what is recorded beside a reference and not shown: the next summary needs it all.
+    /// Returns the room for what is recorded beside a reference and not shown: the next summary needs all of it.
     pub(super) fn recorded(scene: &Scene<'_>) -> Self {
         let summary_max_tokens = Policy::summary_max_tokens(scene.budget.window_tokens());
         let tokens = summary_max_tokens + share_tokens(scene);
@@ -41,7 +42,7 @@ fn share_tokens(scene: &Scene<'_>) -> u64 {
     scene.budget.window_tokens() * scene.policy.keep_prompts_percent / 100
 }
 
-/// Of `view.tail[..fold]` and of what earlier generations kept.
+/// Divides the room for `view.tail[..fold]` and for what earlier generations kept.
 pub(super) fn divide(scene: &Scene<'_>, fold: usize, room: Room) -> Division {
     let calibration = scene.calibration;
     let share_tokens = share_tokens(scene);
@@ -75,7 +76,7 @@ pub(super) fn divide(scene: &Scene<'_>, fold: usize, room: Room) -> Division {
     Division { prompts, pins, summary_max_tokens }
 }
 
-/// What a summary needs that holds these pins and says something beside them.
+/// Returns the size of a summary that holds these pins and some sentences.
 fn summary_floor(scene: &Scene<'_>, room: Room, pins_tokens: u64) -> u64 {
     let prose = Policy::prose_tokens(scene.budget.window_tokens()) / 2;
     let pins = Policy::summary_for_pins(pins_tokens);

@@ -1,4 +1,4 @@
-//! The summary that the successor of an expired session begins with. No model is asked.
+//! The summary with which the successor of an expired session begins. It is made without a model.
 
 use crate::{
     calibration::Calibration,
@@ -11,18 +11,19 @@ use crate::{
     weight::Weight,
 };
 
-/// Stands between a summary and the extract of what was said after it.
+/// Heading between a summary and the extract of later messages.
 const SINCE: &str = "# After this summary was written";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
     pub summary: String,
-    /// What later summaries have to keep.
+    /// Pins that later summaries have to keep.
     pub pins: Vec<Pin>,
     pub tokens: u64,
 }
 
-/// An accepted summary stays word for word; what was said `since` follows as an extract. `None`: nothing was said.
+/// Makes the summary. An accepted one stays word for word, and an extract of the messages `since` follows. Returns
+/// `None` if there is neither.
 pub fn remember(
     accepted: Option<&str>,
     carried: &[Pin],

@@ -1,7 +1,6 @@
-//! A record without a model: the headings, every pin, and as many sentences as still fit.
+//! A summary without a model: the headings, every pin, and as many sentences as still fit.
 //!
-//! It knows nothing of meaning, but it loses no pin and needs nobody to answer, so a turn need not wait for a
-//! working summariser.
+//! It does not understand the text, but it loses no pin and needs no model. So a turn never has to wait for a working summariser.
 
 use crate::{
     calibration::Calibration,
@@ -15,11 +14,11 @@ use crate::{
 };
 
 const SENTENCE_MAX_CHARS: usize = 160;
-/// Sentences beyond these are not even looked for: they would not fit any summary.
+/// Limit of the examined sentences: more would not fit into any summary.
 const SENTENCES_MAX: usize = 200;
 
-/// Adds sentences as long as they stay within `target_tokens`; pins and headings are there in any case, so a result that
-/// is too long says that even those do not fit.
+/// Makes an extract. Adds sentences while they stay within `target_tokens`. Pins and headings are always there, so a
+/// result that is too long means that even they do not fit.
 pub fn extract(
     previous: Option<&str>,
     folded: &[Entry],
@@ -40,7 +39,7 @@ pub fn extract(
     record.render()
 }
 
-/// What the headings weigh when nothing stands under them.
+/// Returns the weight of the empty headings.
 pub(super) fn skeleton() -> Weight {
     Weight::of_text(&Record::with_pins(&[]).render())
 }
@@ -58,7 +57,7 @@ impl Record {
         record
     }
 
-    /// False if the line is there already.
+    /// Adds a line. Returns false if it is there already.
     fn put(&mut self, section: &str, line: String) -> bool {
         let Some(at) = SECTIONS.iter().position(|(title, _)| *title == section) else {
             return false;
@@ -93,7 +92,7 @@ impl Record {
     }
 }
 
-/// The most useful first: what it is all for, what is still open, then what happened, newest first.
+/// Collects sentences, the most useful first: the goal, open points, decisions, then what happened, newest first.
 fn sentences(previous: Option<&str>, folded: &[Entry]) -> Vec<(&'static str, String)> {
     let previous = previous.unwrap_or_default();
     let carried = |section: &'static str| {
@@ -134,7 +133,7 @@ fn last_sentence(entry: &Entry) -> String {
     clip(&text[sentence_ends(body).last().unwrap_or(0)..])
 }
 
-/// Positions behind sentences.
+/// Returns the positions after sentences.
 fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
     text.char_indices().filter_map(|(at, character)| {
         let end = at + character.len_utf8();
@@ -147,7 +146,7 @@ fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// One line, without what would make it look like a heading.
+/// Makes one line of a sentence, without marks that would make it look like a heading.
 fn clip(sentence: &str) -> String {
     let sentence = sentence.trim().trim_start_matches(['#', '*', '-', ' ']);
     let mut line: String = sentence.chars().take(SENTENCE_MAX_CHARS).collect();

@@ -1,7 +1,7 @@
-//! Where a session stood in the work when its node was folded: from rows and not from a model.
+//! The state of the work when the messages of a node were folded: from rows and not from a model.
 //!
-//! Stands in front of the summary. What the node asked for is in it word for word, because its entry is folded with the rest,
-//! and no summary may be trusted with the rules that hold.
+//! It is placed in front of the summary. It quotes the node's instructions word for word, because their entry is folded
+//! with the rest, and a summary might change the rules that apply.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -11,42 +11,42 @@ use crate::{
     xml::{Element, Fence, FenceSeed, Scope},
 };
 
-/// More of them tell a model nothing; the newest are kept.
+/// Limit of the handoffs, of which the newest are kept: more would tell a model nothing.
 pub const HANDOFFS_MAX: usize = 20;
 pub const TASKS_MAX: usize = 50;
-/// An unresolved message that is longer is quoted up to here: the whole of it follows as the task.
+/// Length up to which an unresolved message is quoted: all of it follows as the task.
 const UNRESOLVED_MAX_CHARS: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
     pub campaign_id: Uuid,
-    /// Where what was folded can be read back.
+    /// Session in which the folded messages can be read.
     pub session_id: Uuid,
-    /// As people write it: `curator_2`.
+    /// Role as people write it: `curator_2`.
     pub role: String,
     pub node: String,
-    /// RFC 3339, formatted by the caller; as all times here.
+    /// Time in RFC 3339, formatted by the caller, as all times here.
     pub entered_at: String,
-    /// Where the node's exchanges begin. What was folded before it is in the archive and not in the summary.
+    /// First entry of the node's exchanges. Messages folded before it are in the archive and not in the summary.
     pub first_seq: i64,
-    /// What was said at the node's entry.
+    /// Text of the node's entry.
     pub entry: Option<String>,
-    /// Of this node, in order.
+    /// Tasks of this node, in order.
     pub tasks: Vec<Uuid>,
-    /// Of the whole campaign, in order.
+    /// Handoffs of the whole campaign, in order.
     pub handoffs: Vec<Handoff>,
-    /// The message that waited for its answer.
+    /// Message that waited for its answer.
     pub unresolved: Option<Unresolved>,
 }
 
-/// A role came to a node.
+/// A role's stay at a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handoff {
     pub node: String,
     pub role: String,
     pub task_id: Uuid,
     pub entered_at: String,
-    /// `None`: it is still there.
+    /// Time of leaving; `None` if the role is still there.
     pub left_at: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct Unresolved {
 }
 
 impl Flow {
-    /// As the model reads it.
+    /// Renders the flow for the model.
     pub fn render(&self, fence: &Fence) -> String {
         let mut children = Vec::new();
         children.extend(self.entry.as_deref().map(|entry| Element::with_text("entry", entry)));
@@ -75,7 +75,7 @@ impl Flow {
             .render(fence)
     }
 
-    /// All fences are of the same length.
+    /// Returns the weight of the rendered flow. All fences have the same length.
     pub fn weight(&self) -> Weight {
         let fence = FenceSeed::from_bytes([0; 32]).fence(Scope::Summary { generation: 0 });
         Weight::of_text(&self.render(&fence))

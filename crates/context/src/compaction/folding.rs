@@ -1,5 +1,5 @@
-//! One compaction from plan to outcome, without IO: it says what to ask, is told what was answered, and ends either
-//! with a new generation or with a person.
+//! One compaction from plan to outcome, without IO. It returns a question, is given the answer, and ends either with a
+//! new generation or with a call for a person.
 
 use std::collections::HashSet;
 
@@ -27,9 +27,9 @@ pub struct Folding<'a> {
     scene: Scene<'a>,
     seed: &'a FenceSeed,
     plan: Plan,
-    /// What people wrote that stays, and what a summariser may add to it.
+    /// Prompts of people that stay, and sentences that a summariser may add to them.
     prompts: Selection,
-    /// Lines of answers that are to be quotes.
+    /// Lines of answers that the summariser offers as quotes.
     quotes: Vec<String>,
     pins: Vec<Pin>,
     pins_dropped: usize,
@@ -37,20 +37,20 @@ pub struct Folding<'a> {
     ladder: Ladder,
     rung: Rung,
     refused: Vec<RefusedAttempt>,
-    /// Position of the batch that is being asked about.
+    /// Index of the current batch.
     batch: usize,
     so_far: Option<String>,
-    /// Pins that the batches up to the present one hold.
+    /// Indices of the pins in the batches up to the current one.
     read_pins: HashSet<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Ask the summariser of this rung, then call [`Folding::answered`].
+    /// A question for the summariser of this rung. The caller then calls [`Folding::answered`].
     Ask {
         rung: Rung,
         request: Request,
-        /// An attempt may take several batches; the breaker counts it once, here.
+        /// True for the first batch of an attempt. The breaker counts an attempt once, even if it takes several batches.
         begins_attempt: bool,
     },
     Done(Outcome),
@@ -63,10 +63,10 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     pub compaction: Compaction,
-    /// Which rung the summary comes from.
+    /// Rung that made the summary.
     pub rung: Rung,
     pub refused: Vec<RefusedAttempt>,
-    /// Strings that looked worth pinning but found no place in the ledger.
+    /// Number of strings that looked worth pinning but had no room.
     pub pins_dropped: usize,
 }
 
@@ -77,7 +77,7 @@ pub struct RefusedAttempt {
 }
 
 impl<'a> Folding<'a> {
-    /// `generation` is the number that the result will have.
+    /// Begins a compaction. `generation` is the number that the result will have.
     pub fn begin(
         scene: Scene<'a>,
         seed: &'a FenceSeed,
@@ -109,7 +109,7 @@ impl<'a> Folding<'a> {
         Ok((folding, step))
     }
 
-    /// `Err` carries why there is no answer at all.
+    /// Continues with an answer. `Err` is the reason why there is none.
     pub fn answered(&mut self, answer: Result<&str, String>) -> Step {
         let is_last = self.batch + 1 == self.plan.batches.len();
         let judged = match answer.map(prompts::take_quotes) {
@@ -179,7 +179,7 @@ impl<'a> Folding<'a> {
         }
     }
 
-    /// Ends without a summary, because the coming turn leaves no room for one.
+    /// Ends with a reference instead of a summary, because the coming turn leaves no room for one.
     fn refer(&mut self) -> Step {
         self.rung = Rung::Extract;
         self.plan = plan::reference(&self.scene);
@@ -224,7 +224,7 @@ impl<'a> Folding<'a> {
         }
     }
 
-    /// A pin counts as read once the message it stands in has been read to its end.
+    /// Marks the pins of the batch as read. A pin counts as read once its message has been read to its end.
     fn read_batch(&mut self) {
         let entries = self.scene.view.tail;
         for piece in &self.plan.batches[self.batch].pieces {
@@ -246,12 +246,12 @@ impl<'a> Folding<'a> {
         kept.map(|(index, _)| index).collect()
     }
 
-    /// The alternate model did not write what was refused, but may fall into the same fault.
+    /// Returns the last refusals. The alternate model did not cause them, but may make the same mistake.
     fn last_refusals(&self) -> &[Refusal] {
         self.refused.last().map_or(&[], |attempt| &attempt.refusals)
     }
 
-    /// What came before the node is archived, and so is its summary.
+    /// Returns the summary to continue from. That of messages before the node is archived with them.
     fn previous_summary(&self) -> Option<&'a str> {
         let goes_on = self.scene.node.is_none_or(|node| node.is_continued);
         self.scene.view.compaction.filter(|_| goes_on).map(|compaction| compaction.summary.as_str())
@@ -303,9 +303,9 @@ impl<'a> Folding<'a> {
     }
 }
 
-/// What nobody has to be asked for, because the question would not fit.
+/// Records a refusal without asking a model, because the question would not fit its window.
 fn refused_unasked(scene: &Scene<'_>, plan: &Plan) -> Vec<RefusedAttempt> {
-    // What is archived whole needs no summary but its pins.
+    // Messages that are archived whole need no summary, only their pins.
     if !plan.batches.is_empty() || plan.read.is_empty() {
         return Vec::new();
     }

@@ -1,9 +1,8 @@
-//! Which part of a transcript a generation shows.
+//! Generations: the views of a transcript before and after each compaction.
 //!
-//! Generation 0 is the whole transcript. A compaction makes a new generation out of its parent: its summary
-//! stands for everything up to `to_seq`, the parent's summary included. Nothing is ever removed, so the
-//! parent's view can be shown again at any time; a later compaction then has that parent, and the generation
-//! that was given up stays as a side branch.
+//! Generation 0 is the whole transcript. A compaction makes a new generation out of its parent: its summary replaces
+//! everything up to `to_seq`, the parent's summary included. Nothing is ever removed, so the parent's view can be shown
+//! again at any time. A later compaction then has that parent, and the abandoned generation stays as a side branch.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,21 +28,21 @@ pub enum Error {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
-    /// Rises by one per compaction of the session, side branches included.
+    /// Number of the generation. Rises by one per compaction of the session, side branches included.
     pub generation: u32,
-    /// The generation whose view was folded; 0 for the whole transcript.
+    /// Generation whose view was folded; 0 for the whole transcript.
     pub parent: u32,
-    /// The entries that were folded newly.
+    /// First of the newly folded entries; `to_seq` is the last.
     pub from_seq: i64,
     pub to_seq: i64,
     pub summary: String,
-    /// Of a node's compaction; stands in front of the summary.
+    /// State of the work for a compaction at a node; placed in front of the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Box<Flow>>,
-    /// What people wrote, word for word; stands in front of the summary.
+    /// Texts of people, word for word; placed in front of the summary.
     #[serde(default, skip_serializing_if = "Prompts::is_empty")]
     pub prompts: Prompts,
-    /// What the summary had to keep, and every later one has to.
+    /// Pins that the summary had to keep, and that every later one has to keep.
     pub pins: Vec<Pin>,
     pub tokens_before: u64,
     pub tokens_after: u64,
@@ -52,12 +51,12 @@ pub struct Compaction {
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     pub compaction: Option<&'a Compaction>,
-    /// Everything that is not folded, by ascending `seq`.
+    /// Entries that are not folded, by ascending `seq`.
     pub tail: &'a [Entry],
 }
 
 impl<'a> View<'a> {
-    /// `entries` is the transcript by ascending `seq`; what the generation folds need not have been loaded.
+    /// Returns the view of a generation. `entries` is the transcript by ascending `seq`; entries that the generation folds may be missing.
     pub fn of(
         entries: &'a [Entry],
         compactions: &'a [Compaction],
@@ -78,12 +77,12 @@ impl<'a> View<'a> {
 }
 
 impl Compaction {
-    /// What people wrote, unless a reference says that there is no room for anything.
+    /// Returns the texts of people, unless a reference means that there is no room for anything.
     pub fn shown_prompts(&self) -> Option<&Prompts> {
         (!self.is_reference()).then_some(&self.prompts)
     }
 
-    /// Of what stands in for the messages.
+    /// Returns the weight of all that replaces the folded messages.
     pub fn weight(&self) -> Weight {
         let flow = self.flow.as_deref().map_or(Weight::ZERO, Flow::weight);
         Weight::of_text(&self.summary)
@@ -92,7 +91,7 @@ impl Compaction {
     }
 }
 
-/// The generation to show after `generation` has been given up; `None` when there is nothing to give up.
+/// Returns the generation to show after `generation` is abandoned; `None` if there is none to abandon.
 pub fn parent(compactions: &[Compaction], generation: u32) -> Result<Option<u32>, Error> {
     if generation == 0 {
         return Ok(None);
@@ -100,8 +99,8 @@ pub fn parent(compactions: &[Compaction], generation: u32) -> Result<Option<u32>
     find(compactions, generation).map(|compaction| Some(compaction.parent))
 }
 
-/// A summary prepared in the background still fits if nobody compacted or went back meanwhile; entries that
-/// came since are simply part of its tail.
+/// Returns true if a summary that was prepared in the background still fits: no compaction and no step back came in
+/// between. Entries that came since then are part of its tail.
 pub fn still_applies(prepared: &Compaction, current_generation: u32) -> bool {
     prepared.parent == current_generation
 }
@@ -113,7 +112,7 @@ fn find(compactions: &[Compaction], generation: u32) -> Result<&Compaction, Erro
         .ok_or(Error::Unknown(generation))
 }
 
-/// One step suffices: the parent was checked in the same way when it was made.
+/// Checks one step. That suffices: the parent was checked in the same way when it was made.
 fn check_lineage(compactions: &[Compaction], compaction: &Compaction) -> Result<(), Error> {
     let broken =
         Error::BrokenLineage { generation: compaction.generation, parent: compaction.parent };
@@ -124,7 +123,7 @@ fn check_lineage(compactions: &[Compaction], compaction: &Compaction) -> Result<
         return Ok(());
     }
     let parent = find(compactions, compaction.parent)?;
-    // One that folds nothing new makes the summary shorter, and what a reference stands for is read again.
+    // A compaction that folds nothing new shortens the summary. Messages behind a reference are read again.
     let shortens = compaction.from_seq == compaction.to_seq && compaction.to_seq == parent.to_seq;
     match parent.to_seq < compaction.from_seq || shortens || parent.is_reference() {
         true => Ok(()),

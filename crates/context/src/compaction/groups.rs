@@ -1,10 +1,9 @@
 //! Atomic groups: an assistant message with tool calls and the results of all of them.
 //!
-//! Providers reject a history with a result whose call is missing, and some one with a call whose
-//! result is missing; from then on every turn of the session fails. The transcript stays as it is;
-//! the *view* is repaired:
-//! - a result that arrived late stands directly behind its call again,
-//! - a call without any recorded result gets one of ours that says so,
+//! Providers reject a history with a result whose call is missing, and some reject a call whose result is missing. From
+//! then on every turn of the session would fail. The transcript stays as it is; the *view* is repaired:
+//! - a result that arrived late is moved directly behind its call,
+//! - a call without a recorded result gets a synthetic one that says so,
 //! - a result without a call, or a second one for the same call, is left out.
 
 use std::collections::HashMap;
@@ -20,17 +19,17 @@ use crate::{
 pub const INTERRUPTED_RESULT: &str = "\
 No result was recorded: the turn was interrupted. The call may or may not have taken effect; verify before you repeat it.";
 
-/// Indices are positions in the slice that was grouped.
+/// A group. Indices are positions in the slice that was grouped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     pub head: usize,
-    /// Per tool call of the head, where its result stands.
+    /// Position of the result for each tool call of the head.
     pub results: Vec<Option<usize>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grouping {
-    /// In order of their heads.
+    /// Groups in the order of their heads.
     pub groups: Vec<Group>,
     pub left_out: Vec<(usize, Why)>,
 }
@@ -44,11 +43,11 @@ pub struct Repaired<'a> {
 #[derive(Debug)]
 pub enum Placed<'a> {
     Entry(&'a Entry),
-    /// Stands in for the result of this call.
+    /// Replaces the missing result of this call.
     Synthetic(&'a ToolCall),
 }
 
-/// `own` are the entries that the caller sends separately: the task, and what belongs to it.
+/// Repairs a view. `own` are the entries that the caller sends separately: the task and the entries that belong to it.
 pub fn repair<'a>(entries: &'a [Entry], own: &[Uuid]) -> Repaired<'a> {
     let grouping = group(entries, own);
     let mut placed = Vec::with_capacity(entries.len());
@@ -103,7 +102,7 @@ pub fn interrupted_result(call: &ToolCall) -> Message {
 }
 
 impl Group {
-    /// The last position that belongs to the group.
+    /// Returns the last position that belongs to the group.
     pub fn last(&self) -> usize {
         let results = self.results.iter().flatten().copied();
         results.max().unwrap_or(self.head).max(self.head)
@@ -113,12 +112,12 @@ impl Group {
 /// Calls that wait for a result, by id, as (group, call).
 type OpenCalls<'a> = HashMap<&'a str, Vec<(usize, usize)>>;
 
-/// The latest waiting call wins, because some providers use the same ids again in every turn.
+/// Finds the call of a result. The latest waiting call wins, because some providers use the same ids again in every turn.
 fn take_open(open: &mut OpenCalls<'_>, result: &Message) -> Option<(usize, usize)> {
     open.get_mut(result.tool_call_id.as_deref()?)?.pop()
 }
 
-/// Calls count on assistant messages only.
+/// Returns the calls of a message. They count on assistant messages only.
 fn calls(message: &Message) -> &[ToolCall] {
     if message.role == Role::Assistant { &message.tool_calls } else { &[] }
 }

@@ -1,10 +1,10 @@
-//! What happens after a refused summary, and how often a model may be asked at all.
+//! The steps after a refused summary, and the limit on questions to a model.
 
 use serde::{Deserialize, Serialize};
 
 const ATTEMPTS_MAX: usize = 3;
 const TURNS_COUNTED: i64 = 10;
-/// Attempts are remembered for longer than they count: a fold that began some turns ago may ask only now.
+/// Attempts are remembered for longer than they count: a compaction that began some turns ago may ask only now.
 const TURNS_REMEMBERED: i64 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -12,24 +12,24 @@ const TURNS_REMEMBERED: i64 = 100;
 pub enum Rung {
     /// The session's own summariser.
     First,
-    /// The same one again, told what was wrong.
+    /// The same one again, with the reasons of the refusal.
     Retry,
     /// Another model.
     Alternate,
     /// No model: headings, pins and sentences.
     Extract,
-    /// A person has to look.
+    /// A person has to decide.
     Park,
 }
 
-/// Climbs once, from wherever the breaker lets it start.
+/// The sequence of rungs for one compaction, as far as the breaker allows questions.
 #[derive(Debug, Clone, Copy)]
 pub struct Ladder {
     attempts_left: usize,
     has_alternate: bool,
 }
 
-/// The turns in which a model was asked for a summary, per session. Stored with it; a model change starts a new one.
+/// The turns in which a model was asked for a summary, per session. Stored with the session; a change of the model starts a new one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Breaker {
     attempts: Vec<i64>,
@@ -44,7 +44,7 @@ impl Ladder {
         self.ask_or_extract(Rung::First)
     }
 
-    /// The rung after one that failed.
+    /// Returns the rung after one that failed.
     pub fn next(&mut self, failed: Rung) -> Rung {
         match failed {
             Rung::First => self.ask_or_extract(Rung::Retry),
@@ -66,14 +66,14 @@ impl Ladder {
 }
 
 impl Breaker {
-    /// Attempts that may still be made in this turn. Every attempt counts, accepted or not: three summaries in ten turns
-    /// mean that summaries do not help.
+    /// Returns the number of attempts that may still be made in this turn. Every attempt counts, accepted or not: three
+    /// summaries in ten turns mean that summaries do not help.
     pub fn attempts_left(&self, turn: i64) -> usize {
         let recent = self.attempts.iter().filter(|made| is_recent(**made, turn));
         ATTEMPTS_MAX.saturating_sub(recent.count())
     }
 
-    /// The first turn in which an attempt may be made again.
+    /// Returns the first turn in which an attempt may be made again.
     pub fn opens_again(&self, turn: i64) -> i64 {
         let mut recent: Vec<_> =
             self.attempts.iter().copied().filter(|made| is_recent(*made, turn)).collect();
@@ -82,20 +82,20 @@ impl Breaker {
         last_in_the_way.map_or(turn, |made| made + TURNS_COUNTED)
     }
 
-    /// Forgets an attempt of this turn, because nobody was asked. False if there is none.
+    /// Removes an attempt of this turn, because no model was asked. Returns false if there is none.
     pub fn take_back(&mut self, turn: i64) -> bool {
         let made = self.attempts.iter().rposition(|made| *made == turn);
         made.map(|at| self.attempts.remove(at)).is_some()
     }
 
-    /// Has to be stored before the model is asked: a crash must not give the attempt back.
+    /// Records an attempt. The result has to be stored before the model is asked: a crash must not give the attempt back.
     pub fn record(&mut self, turn: i64) {
         self.attempts.retain(|made| turn - made < TURNS_REMEMBERED);
         self.attempts.push(turn);
     }
 }
 
-/// Any ten turns in a row hold at most three attempts.
+/// Returns true if an attempt counts in `turn`. Any ten turns in a row hold at most three attempts.
 fn is_recent(made: i64, turn: i64) -> bool {
     turn - made < TURNS_COUNTED
 }

@@ -1,4 +1,4 @@
-//! Folding older conversation into a summary without losing what matters.
+//! Compaction: folds older conversation into a checked summary.
 //!
 //! ```text
 //! plan ─▶ pins ─▶ prompt ─▶ (a summariser answers) ─▶ accept ─▶ a new generation
@@ -6,18 +6,19 @@
 //!                   └── retry · other model ◀── ladder ─┴─▶ extract ─▶ park for a person
 //! ```
 //!
-//! [`folding::Folding`] walks this picture and asks its caller for answers; it does no IO itself.
+//! [`folding::Folding`] walks through this picture and asks its caller for answers; it does no IO itself.
 //!
 //! Invariants:
-//! - The last two turns stay word for word while they take no more than half of the room; fewer stay where they take more
-//!   or would push out a pin of a person, and none where the coming turn needs the room. No tool call is parted from its results.
-//! - There is a plan whenever the coming turn fits by itself (a reference is the last one).
+//! - The last two turns stay word for word while they take at most half of the room. Fewer stay if they take more or
+//!   would push out a pin of a person, and none if the coming turn needs the room. A tool call is never separated from
+//!   its results.
+//! - There is a plan whenever the coming turn fits by itself (the last resort is a reference).
 //! - What people wrote stays word for word up to its share of the window ([`prompts`]); no summariser can lose it.
-//! - A summary that misses a pin, a section or the goal for its size is never applied.
+//! - A summary that misses a pin, a section or its size limit is never applied.
 //! - A model is asked at most three times in ten turns ([`ladder::Breaker`]); the deterministic extract needs none.
-//! - Of a session that is at a node, the summary is made of that node's exchanges alone. What came before is in the archive,
-//!   which is the transcript; what people pinned there is kept all the same, and [`Flow`] says where the work stands.
-//! - What stands in a summary's input is data to the summariser, and what it answers is data to everybody after.
+//! - If the session is at a node, only that node's exchanges are summarised. Earlier messages are in the archive, which
+//!   is the transcript. People's pins from there are kept all the same, and [`Flow`] records the state of the work.
+//! - The input of a summary is data to the summariser, and its answer is data to all later readers.
 
 pub mod accept;
 pub mod archive_reference;

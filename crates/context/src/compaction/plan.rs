@@ -1,5 +1,5 @@
-//! Decides what is folded and what stays. Pure, linear in the number of messages, reads no text but that
-//! of messages too long for one batch.
+//! Decides which messages are folded and which stay. Pure and linear in the number of messages. Reads only the text of
+//! messages that are too long for one batch.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -22,7 +22,7 @@ use crate::{
     weight::Weight,
 };
 
-/// How finely a message that is too long for a batch is measured.
+/// Step in which a message that is too long for a batch is measured.
 const SPLIT_STEP_BYTES: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
@@ -30,28 +30,28 @@ pub struct Scene<'a> {
     pub view: View<'a>,
     pub budget: Budget,
     pub calibration: &'a Calibration,
-    /// What the coming turn adds: its task, posts and notices.
+    /// Tokens that the coming turn adds: its task, posts and notices.
     pub upcoming_tokens: u64,
-    /// The narrowest window of the summarisers that may be asked.
+    /// Narrowest window of the summarisers that may be asked.
     pub summariser_window_tokens: u64,
     pub policy: Policy,
-    /// Where the session is, if it is at a node: only what was said there is summarised.
+    /// Node of the session, if it is at one: only the messages there are summarised.
     pub node: Option<Node<'a>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
-    /// The place of its entry.
+    /// First entry of the node's exchanges.
     pub first_seq: i64,
-    /// The summary that is shown is of this node too, so the next one goes on from it.
+    /// True if the shown summary is of this node, too, so that the next one continues it.
     pub is_continued: bool,
     pub flow: &'a Flow,
-    /// Where the entry stands that the flow quotes; `None` where it is folded already.
+    /// Entry that the flow quotes; `None` if it is already folded.
     pub entry_seq: Option<i64>,
 }
 
 impl<'a> Node<'a> {
-    /// What stands in front of a summary up to this place: without the entry where that stays word for word behind it.
+    /// Returns the flow in front of a summary up to `to_seq`. It omits the node's entry if that stays word for word after the summary.
     pub(super) fn flow_to(self, to_seq: i64) -> Cow<'a, Flow> {
         match self.entry_seq {
             Some(seq) if seq > to_seq => Cow::Owned(Flow { entry: None, ..self.flow.clone() }),
@@ -62,20 +62,20 @@ impl<'a> Node<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// `view.tail[..fold]` is folded, the rest stays.
+    /// Length of the folded part: `view.tail[..fold]` is folded, the rest stays.
     pub fold: usize,
-    /// The part of it that is summarised; what is in front of it is archived.
+    /// Part of it that is summarised; messages before it are archived.
     pub read: Range<usize>,
     pub from_seq: i64,
     pub to_seq: i64,
-    /// Empty where there is nothing to read, or the summariser's window is too small for any: then only the extract is left.
+    /// Empty if there is nothing to read, or the summariser's window is too small. Then only the extract is left.
     pub batches: Vec<Batch>,
-    /// The conversation as it is, without system part and coming turn.
+    /// Tokens of the present conversation, without system part and coming turn.
     pub tokens_before: u64,
-    /// The part of it that stays word for word.
+    /// Tokens of the part that stays word for word.
     pub tail_tokens: u64,
     pub summary_max_tokens: u64,
-    /// There is no room for a summary: a note says where the messages are.
+    /// True if there is no room for a summary: a note refers to the archive.
     pub is_reference: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Batch {
     pub pieces: Vec<Piece>,
 }
 
-/// A stretch of one message's text.
+/// A part of one message's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     /// Position in `view.tail`.
@@ -109,7 +109,7 @@ pub enum Error {
     Floor { tail_tokens: u64, upcoming_tokens: u64, room_tokens: u64 },
 }
 
-/// The plan as if the summary had the room alone.
+/// Plans as if the summary had all of the room.
 pub fn plan(scene: &Scene<'_>) -> Result<Plan, Error> {
     let found = search(scene, |plan, room| {
         let summary_max_tokens = room.tokens.min(room.summary_max_tokens);
@@ -123,7 +123,7 @@ pub fn plan(scene: &Scene<'_>) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// The plan once what is said has been read: what stays word for word beside the tail takes room from the summary.
+/// Plans after the texts have been read: what stays word for word beside the tail takes room from the summary.
 pub(super) fn divided(scene: &Scene<'_>) -> Result<(Plan, Division), Error> {
     let found = search(scene, |plan, room| {
         let division = division::divide(scene, plan.fold, room);
@@ -145,8 +145,8 @@ pub(super) fn divided(scene: &Scene<'_>) -> Result<(Plan, Division), Error> {
     Ok((plan, division))
 }
 
-/// The first way to cut and to fill the room that loses nothing, or else the one that loses least. A tail that has become
-/// heavy must not push out what people said: then less of it stays, or the next compaction comes sooner.
+/// Returns the first cut and room that lose nothing, or else those that lose least. A heavy tail must not push out what
+/// people said: then less of the tail stays, or the next compaction comes sooner.
 fn search<T>(scene: &Scene<'_>, attempt: impl Fn(&Plan, Room) -> (T, usize)) -> Result<T, Error> {
     let mut best: Option<(T, usize)> = None;
     let mut refused = Error::NothingToFold;
@@ -155,7 +155,7 @@ fn search<T>(scene: &Scene<'_>, attempt: impl Fn(&Plan, Room) -> (T, usize)) -> 
         for cut in cut::candidates(scene, &grouping, may_keep_fewer) {
             let (plan, rooms) = match outline(scene, cut) {
                 Ok(outlined) => outlined,
-                // The last one keeps least.
+                // The error of the last cut is reported, because that cut keeps least.
                 Err(error) => {
                     refused = error;
                     continue;
@@ -182,7 +182,7 @@ fn can_refer(scene: &Scene<'_>) -> bool {
     scene.is_overflowing() && (!scene.view.tail.is_empty() || scene.view.compaction.is_some())
 }
 
-/// Folds everything without a summary: for a coming turn that leaves no room for one.
+/// Plans to fold everything without a summary, for a coming turn that leaves no room for one.
 pub(super) fn reference(scene: &Scene<'_>) -> Plan {
     let fold = scene.view.tail.len();
     let (from_seq, to_seq) = places(scene, fold);
@@ -199,7 +199,7 @@ pub(super) fn reference(scene: &Scene<'_>) -> Plan {
     }
 }
 
-/// All but the summary's size and its batches, and the rooms that there are for it.
+/// Returns a plan without the summary's size and batches, and the possible rooms for the summary.
 fn outline(scene: &Scene<'_>, cut: usize) -> Result<(Plan, Vec<Room>), Error> {
     let tail_tokens = scene.calibration.tokens(weight_of(&scene.view.tail[cut..]));
     let tokens_before = tokens_before(scene);
@@ -221,7 +221,7 @@ fn outline(scene: &Scene<'_>, cut: usize) -> Result<(Plan, Vec<Room>), Error> {
     Ok((plan, rooms))
 }
 
-/// The places that are folded newly. Where there are none, the place at which the summary ends that becomes shorter.
+/// Returns the first and last newly folded entry. If there are none, the last entry of the summary that is shortened.
 fn places(scene: &Scene<'_>, cut: usize) -> (i64, i64) {
     let shown_to_seq = scene.view.compaction.map_or(0, |compaction| compaction.to_seq);
     match scene.view.tail[..cut] {
@@ -236,12 +236,12 @@ fn tokens_before(scene: &Scene<'_>) -> u64 {
 }
 
 impl Scene<'_> {
-    /// The conversation as it is would leave the coming turn too little.
+    /// Returns true if the present conversation would leave too little room for the coming turn.
     pub(super) fn needs_room(&self) -> bool {
         self.takes_more_than(self.policy.tight_fit_percent)
     }
 
-    /// The coming turn does not fit behind the conversation as it is.
+    /// Returns true if the coming turn does not fit behind the present conversation.
     pub(super) fn is_overflowing(&self) -> bool {
         self.policy.keep == Keep::Reference || self.takes_more_than(100)
     }
@@ -251,15 +251,15 @@ impl Scene<'_> {
         all * 100 > self.budget.room_tokens() * percent
     }
 
-    /// The first position of the node that the session is at; 0 where it is at none.
+    /// Returns the first position of the session's node; 0 if it is at none.
     pub(super) fn node_start(&self) -> usize {
         let entries = self.view.tail;
         self.node.map_or(0, |node| entries.partition_point(|entry| entry.seq < node.first_seq))
     }
 }
 
-/// The most that a summary and what people wrote may take so that they both save enough and fit: as usual, and where the next
-/// compaction may come sooner.
+/// Returns the largest rooms with which the summary and people's texts both save enough and fit: the usual one, and one
+/// after which the next compaction may come sooner.
 fn rooms(
     scene: &Scene<'_>,
     tokens_before: u64,
@@ -277,7 +277,7 @@ fn rooms(
     let stays = tail_tokens + flow_tokens + scene.upcoming_tokens;
     let to_save = (tokens_before * (100 - policy.save_percent) / 100)
         .saturating_sub(tail_tokens + flow_tokens);
-    // Room for the bare headings and for the share that pins may fill: then the extract always fits.
+    // Room for the empty headings and for the share that pins may fill: then the extract always fits.
     let min_tokens = scene.calibration.tokens(extract::skeleton()) * 5 / 2 + 1;
     let window = scene.budget.window_tokens().min(scene.summariser_window_tokens);
     let to_fit = |percent: u64| (room_tokens * percent / 100).saturating_sub(stays);
@@ -298,7 +298,7 @@ fn rooms(
     Ok(rooms.into_iter().map(room).collect())
 }
 
-/// What a compacted conversation may take, but no less than a quarter of the room beside a large system part.
+/// Returns the room of a compacted conversation, at least a quarter of the room beside a large system part.
 fn start_room(scene: &Scene<'_>) -> u64 {
     let (budget, room_tokens) = (&scene.budget, scene.budget.room_tokens());
     let all_tokens = room_tokens + budget.system_tokens();
@@ -335,8 +335,8 @@ fn batches(scene: &Scene<'_>, plan: &Plan, quotes_tokens: u64) -> Vec<Batch> {
     batches
 }
 
-/// What is left of the summariser's window beside its instructions, the pins, the summary so far and its answer; `None` where
-/// that is too little to get on with.
+/// Returns the room for a batch in the summariser's window, beside its instructions, the pins, the summary so far and
+/// its answer. Returns `None` if that is too little to make progress.
 fn batch_tokens(scene: &Scene<'_>, summary_max_tokens: u64) -> Option<u64> {
     let window_tokens = scene.summariser_window_tokens;
     let taken = scene.calibration.tokens(prompt::overhead())
@@ -347,14 +347,15 @@ fn batch_tokens(scene: &Scene<'_>, summary_max_tokens: u64) -> Option<u64> {
     enough.then(|| left.min(window_tokens * scene.policy.batch_percent / 100))
 }
 
-/// What prompts that leave take in a question, and quotes of them in the answer.
+/// The tokens of leaving prompts in a question, and of quotes from them in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct QuotesRoom {
     pub(super) leaving_tokens: u64,
     pub(super) answer_tokens: u64,
 }
 
-/// Half of a batch at most. A summary that is small leaves little to quotes: who answers counts both as one.
+/// Divides the room for quotes, half of a batch at most. A small summary leaves little for quotes, because the model
+/// treats both as one answer.
 pub(super) fn quotes_room(scene: &Scene<'_>, plan: &Plan, prompts: &Selection) -> QuotesRoom {
     if !prompts.wants_quotes() {
         return QuotesRoom::default();
@@ -384,12 +385,12 @@ fn pieces(index: usize, entry: &Entry, limit: Weight) -> Vec<Piece> {
         .collect()
 }
 
-/// A summariser gets every message as an element, the assistant's too.
+/// Returns the weight of a message in the summariser's input, where every message is an element, the assistant's too.
 fn message_weight(entry: &Entry) -> Weight {
     entry.weight + Weight::of_user_text("")
 }
 
-/// Where to cut a text so that no part weighs more than `limit`.
+/// Returns the positions at which to cut a text so that no part weighs more than `limit`.
 fn split(text: &str, limit: Weight) -> Vec<usize> {
     // Room for the element around each part.
     let limit = limit.saturating_sub(Weight::of_user_text(""));

@@ -1,35 +1,35 @@
-//! The numbers of compaction.
+//! The limits and percentages of compaction.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// The most that may stand in front of the coming turn.
+    /// Largest part of the conversation that may precede the coming turn.
     pub keep: Keep,
-    /// Turns that stay word for word while they take no more than `keep_percent` of B; fewer where they take more or would
-    /// push out a pin of a person.
+    /// Number of turns that stay word for word while they take at most `keep_percent` of B. Fewer stay if they take
+    /// more or would push out a pin of a person.
     pub keep_turns: usize,
     pub keep_percent: u64,
-    /// How much more may stay word for word, per cent of B.
+    /// Room for further turns that stay word for word, per cent of B.
     pub tail_percent: u64,
     pub tail_max_tokens: u64,
-    /// A summary has to make the conversation smaller by this much.
+    /// Percentage by which a summary has to make the conversation smaller.
     pub save_percent: u64,
-    /// The compacted conversation with the coming turn must stay within this much of B, so that the next compaction
-    /// is some turns away.
+    /// Percentage of B within which the compacted conversation and the coming turn must stay, so that the next
+    /// compaction is some turns away.
     pub fit_percent: u64,
-    /// Holds instead where the turns that must stay are too heavy for `fit_percent`.
+    /// Percentage that applies instead if the turns that must stay are too heavy for `fit_percent`.
     pub tight_fit_percent: u64,
-    /// What a compacted conversation takes with its system part, per cent of the window without its reserve.
+    /// Percentage of the window without its reserve that a compacted conversation takes with its system part.
     pub start_percent: u64,
-    /// What people wrote stays word for word up to this share of the window; 0: none of it does.
+    /// Share of the window up to which people's texts stay word for word; 0 keeps none.
     pub keep_prompts_percent: u64,
-    /// Per cent of the summariser's window that one batch of its input may take.
+    /// Percentage of the summariser's window that one batch of its input may take.
     pub batch_percent: u64,
 }
 
-/// A provider that refuses a compacted conversation again is offered less, step by step.
+/// The part of the conversation that is kept. A provider that refuses a compacted conversation is offered less, step by step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
@@ -61,24 +61,24 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// What a summary may take at most: room for its pins and as much again, and a quarter of the narrower window. A window
-    /// below 8,192 has to hold instructions and a batch too, which take some 2,048 however small it is.
+    /// Returns the largest size of a summary: room for its pins and as much again, and a quarter of the narrower
+    /// window. A window below 8,192 has to hold instructions and a batch too, which take some 2,048 even there.
     pub(super) fn summary_max_tokens(window_tokens: u64) -> u64 {
         let beside_a_batch = window_tokens.saturating_sub(2048) / 3;
         (window_tokens / 4).min(beside_a_batch).clamp(400, 12_288)
     }
 
-    /// What a summary should take beside its pins.
+    /// Returns the size that a summary should have beside its pins.
     pub(super) fn prose_tokens(window_tokens: u64) -> u64 {
         (window_tokens * 8 / 100).clamp(200, 4096)
     }
 
-    /// The share of a summary that pins may fill; the rest is for sentences.
+    /// Returns the share of a summary that pins may fill; the rest is for sentences.
     pub(super) fn pins_max_tokens(summary_max_tokens: u64) -> u64 {
         summary_max_tokens * 60 / 100
     }
 
-    /// The size of a summary that has this much room for pins.
+    /// Returns the size of a summary that has this much room for pins.
     pub(super) fn summary_for_pins(pins_tokens: u64) -> u64 {
         (pins_tokens * 100).div_ceil(60)
     }

@@ -1,4 +1,4 @@
-//! What a summariser is asked.
+//! The request to a summariser.
 
 use std::borrow::Cow;
 
@@ -16,37 +16,37 @@ use crate::{
     xml::{Element, Fence},
 };
 
-/// More of a call's arguments tells a summariser nothing.
+/// Characters of a call's arguments; more would tell a summariser nothing.
 const ARGUMENTS_MAX_CHARS: usize = 600;
-/// More lost pins need not be named to make the point.
+/// Number of lost pins that feedback names; more would not help.
 const FEEDBACK_PINS_MAX: usize = 20;
-/// Feedback, the closing task and the frames around the material.
+/// Weight of the feedback, the closing task and the frames around the material.
 const FRAME_MILLITOKENS: u64 = 500_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub system: String,
     pub prompt: String,
-    /// What the answer may take at most.
+    /// Token limit of the answer.
     pub reply_max_tokens: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The view's tail, which the batch points into.
+    /// Tail of the view, into which the batch points.
     pub entries: &'a [Entry],
     pub batch: &'a Batch,
-    /// Which batch it is, from 1, and how many there are.
+    /// Number of the batch, from 1; `count` is the number of batches.
     pub number: usize,
     pub count: usize,
-    /// The summary of everything before this batch.
+    /// Summary of everything before this batch.
     pub so_far: Option<&'a str>,
     pub pins: &'a [&'a Pin],
-    /// Prompts of people that stayed word for word so far, and leave now.
+    /// Prompts of people that stayed word for word until now and leave the context.
     pub leaving: &'a [&'a str],
-    /// What quotes may take beside the record; 0: none are wanted.
+    /// Token limit of quotes beside the record; 0: no quotes.
     pub quotes_tokens: u64,
-    /// Why the last attempt was refused.
+    /// Reasons why the last attempt was refused.
     pub refusals: &'a [Refusal],
     pub target_tokens: u64,
     pub max_tokens: u64,
@@ -75,7 +75,7 @@ pub fn request(question: &Question<'_>, fence: &Fence) -> Request {
     }
 }
 
-/// What a request weighs beside the batch, the summary so far and the pins.
+/// Returns the weight of a request beside the batch, the summary so far and the pins.
 pub(super) fn overhead() -> Weight {
     Weight::of_text(&instructions()) + Weight::from_millitokens(FRAME_MILLITOKENS)
 }
@@ -153,7 +153,7 @@ fn speaker(entry: &Entry) -> Cow<'static, str> {
     name.into()
 }
 
-/// One per line: a pin comes from one line and cannot hold a break.
+/// Lists the pins, one per line: a pin comes from one line and cannot hold a line break.
 fn pins<'a>(pins: &[&Pin]) -> Element<'a> {
     let lines: Vec<_> = pins.iter().map(|pin| pin.text.as_str()).collect();
     Element::with_text("must_keep", lines.join("\n"))

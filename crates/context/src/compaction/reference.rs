@@ -1,6 +1,6 @@
-//! The stand-in of last resort: a note that earlier messages are in the archive.
+//! The last resort: a note that earlier messages are in the archive.
 //!
-//! It replaces a summary where the coming task leaves no room for one. Nothing is lost: the pins stay in the compaction's
+//! It replaces a summary if the coming task leaves no room for one. Nothing is lost: the pins stay in the compaction's
 //! record, and the next summary reads the messages again.
 
 use crate::{compaction::generations::Compaction, weight::Weight};
@@ -18,7 +18,7 @@ pub(super) fn weight() -> Weight {
 }
 
 impl Compaction {
-    /// Stands for messages that no summary has read.
+    /// Returns true if it replaces messages that no summary has read.
     pub fn is_reference(&self) -> bool {
         self.summary == REFERENCE
     }

@@ -1,6 +1,6 @@
 //! The sections that every summary has.
 
-/// Titles with what belongs under them, in order.
+/// Titles with the contents of their sections, in order.
 pub const SECTIONS: [(&str, &str); 7] = [
     ("Goal", "what the conversation is for, in one or two sentences"),
     ("Standing requirements", "every rule that still holds, word for word, one per line"),
@@ -18,7 +18,7 @@ pub const DONE: &str = SECTIONS[3].0;
 pub const OPEN: &str = SECTIONS[4].0;
 pub const FACTS: &str = SECTIONS[5].0;
 
-/// The titles that have no heading of their own in `text`.
+/// Returns the titles that have no heading of their own in `text`.
 pub fn missing(text: &str) -> Vec<&'static str> {
     SECTIONS
         .iter()
@@ -27,7 +27,7 @@ pub fn missing(text: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// The lines under a heading, up to the next one.
+/// Returns the lines under a heading, up to the next one.
 pub fn body<'a>(text: &'a str, title: &str) -> impl Iterator<Item = &'a str> {
     text.lines()
         .skip_while(move |line| !is_heading(line, title))
@@ -40,7 +40,7 @@ pub(super) fn is_any_heading(line: &str) -> bool {
     SECTIONS.iter().any(|(title, _)| is_heading(line, title))
 }
 
-/// Models differ in how they mark a heading: any number of `#`, bold, a colon behind it.
+/// Returns true if a line is the heading of `title`. Models mark headings in different ways: any number of `#`, bold, a colon.
 pub(super) fn is_heading(line: &str, title: &str) -> bool {
     line.starts_with(['#', '*'])
         && line

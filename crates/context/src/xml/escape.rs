@@ -1,9 +1,9 @@
-//! Escaping that can be undone without loss.
+//! Lossless escaping.
 //!
-//! In text `& < >` become entities; in attribute values also `" '` and every line break. Characters that a
-//! reader cannot see but a tokeniser can (C0 and C1 controls, bidirectional overrides, tag characters,
-//! non-characters) become numeric references in both. Quotes stay as they are in text: they mean nothing
-//! there, and `&apos;` in every other sentence would cost tokens and be imitated by the model.
+//! In text `& < >` become entities; in attribute values also `" '` and every line break. Characters that a tokeniser
+//! sees but a reader does not (C0 and C1 controls, bidirectional overrides, tag characters, non-characters) become
+//! numeric references in both. Quotes stay as they are in text: they have no meaning there, and `&apos;` in every other
+//! sentence would cost tokens and be imitated by the model.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ pub fn escape_attribute(value: &str) -> String {
     out
 }
 
-/// Undoes both escapes. References that are not ours stay as they are.
+/// Undoes both escapes. Unknown references stay as they are.
 pub fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);
@@ -47,7 +47,7 @@ pub fn unescape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Copies whole stretches of harmless bytes: a long history is escaped on every call.
+/// Escapes text. Copies whole stretches of harmless bytes, because a long history is escaped on every call.
 pub(super) fn push_text(out: &mut String, text: &str) {
     let mut from = 0;
     while from < text.len() {
@@ -80,7 +80,7 @@ fn next_special(bytes: &[u8], from: usize) -> usize {
         .map_or(bytes.len(), |offset| from + offset)
 }
 
-/// Bytes that are, or may begin, a character which cannot be copied as it is.
+/// Bytes that are, or may begin, a character that has to be escaped.
 static SPECIAL: [bool; 256] = special_bytes();
 
 const fn special_bytes() -> [bool; 256] {
@@ -125,7 +125,7 @@ fn is_invisible(character: char) -> bool {
         || code & 0xfffe == 0xfffe
 }
 
-/// The character that `text` begins with as a reference, and the reference's length in bytes.
+/// Returns the character that `text` begins with as a reference, and the reference's length in bytes.
 fn reference(text: &str) -> Option<(char, usize)> {
     // The longest reference of ours is `&#x10FFFF;`.
     let end = text.bytes().take(12).position(|byte| byte == b';')?;

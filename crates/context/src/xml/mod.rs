@@ -1,12 +1,12 @@
 //! The elements that carry foreign text into a prompt.
 //!
-//! Two locks, each enough alone:
-//! - Escaping: no `<`, `>` or `&` of a foreign text reaches the model as markup, so it cannot close or open
-//!   an element of ours, nor spell a chat template's control token such as `<|im_start|>`.
-//! - The fence: every outermost element of ours carries a nonce that nobody outside can know. Text that looks
-//!   like one of our elements but lacks the nonce is only text.
+//! Two safeguards, each sufficient alone:
+//! - Escaping: no `<`, `>` or `&` of a foreign text reaches the model as markup. So it can neither close nor open an
+//!   element of ours, nor spell a chat template's control token such as `<|im_start|>`.
+//! - The fence: every outermost element of ours carries a nonce that foreign authors cannot know. Text that looks like
+//!   one of our elements but lacks the nonce is only text.
 //!
-//! Escaping loses nothing: `parse` gives back the original, control characters included.
+//! Escaping loses nothing: `parse` returns the original, control characters included.
 
 mod escape;
 #[cfg(any(test, feature = "test-fakes"))]
@@ -19,12 +19,11 @@ use uuid::Uuid;
 
 pub use escape::{escape_attribute, escape_text, unescape};
 
-/// The session's secret from which its fences are made. Stored with the session, shown to nobody.
+/// The session's secret from which its fences are derived. Stored with the session and never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FenceSeed([u8; 32]);
 
-/// What a fence belongs to. The same scope always has the same fence, so that a resent history is byte for
-/// byte what it was before.
+/// The purpose of a fence. The same scope always has the same fence, so that a resent history is identical byte for byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     System,
@@ -32,7 +31,7 @@ pub enum Scope {
         generation: u32,
     },
     Entry(Uuid),
-    /// What a turn adds around its task, by the id of the task's entry.
+    /// The elements that a turn adds around its task, by the id of the task's entry.
     Turn(Uuid),
     /// The input of a summariser.
     Folding {
@@ -43,7 +42,7 @@ pub enum Scope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fence(String);
 
-/// Names of elements and attributes are ours by type: only values can be foreign.
+/// An element. Names of elements and attributes are static; only values can be foreign.
 #[derive(Debug, Clone)]
 pub struct Element<'a> {
     name: &'static str,
@@ -121,7 +120,7 @@ impl<'a> Element<'a> {
         Self { name, attributes: Vec::new(), body }
     }
 
-    /// The fence comes first, so that no attribute value can stand in front of it.
+    /// Writes the opening tag. The fence comes first, so that no attribute value can precede it.
     fn write_open(&self, out: &mut String, fence: Option<&Fence>) {
         out.push('<');
         out.push_str(self.name);

@@ -1,8 +1,8 @@
-//! Reads back what [`super::Element`] wrote: tests use it to prove that nothing foreign got out of its element.
+//! Parses the output of [`super::Element`]; tests use it to prove that no foreign text left its element.
 
 use super::{Fence, unescape};
 
-/// A rendered text is a sequence of fenced elements of ours and whatever stands between them.
+/// A piece of a rendered text: a fenced element of ours, or the text between two of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     Outside(String),
@@ -12,7 +12,7 @@ pub enum Piece {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
     pub name: String,
-    /// Without the fence.
+    /// Attributes without the fence.
     pub attributes: Vec<(String, String)>,
     /// Empty when there are children.
     pub text: String,
@@ -36,7 +36,7 @@ impl Node {
     }
 }
 
-/// Only elements that carry one of `fences` count as ours.
+/// Parses a text. Only elements that carry one of `fences` count as ours.
 pub fn parse(text: &str, fences: &[Fence]) -> Result<Vec<Piece>, Error> {
     let mut pieces = Vec::new();
     let mut outside_from = 0;
@@ -59,7 +59,7 @@ pub fn parse(text: &str, fences: &[Fence]) -> Result<Vec<Piece>, Error> {
     Ok(pieces)
 }
 
-/// The fenced elements alone, in order.
+/// Returns only the fenced elements, in order.
 pub fn fenced(text: &str, fences: &[Fence]) -> Result<Vec<Node>, Error> {
     let nodes = parse(text, fences)?.into_iter().filter_map(|piece| match piece {
         Piece::Fenced(node) => Some(node),

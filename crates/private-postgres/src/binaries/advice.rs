@@ -1,4 +1,4 @@
-//! How to install Postgres on this kind of system.
+//! Advice on installing Postgres on this kind of system.
 
 use std::fs;
 

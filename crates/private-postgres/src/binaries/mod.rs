@@ -1,4 +1,4 @@
-//! The server binaries: found on the machine, else fetched.
+//! The server binaries: found on the machine, or else downloaded.
 
 mod advice;
 #[cfg(feature = "fetch-postgres")]
@@ -25,7 +25,7 @@ impl Binaries {
     }
 }
 
-/// As [`find`], but never from the network.
+/// Finds binaries as [`find`] does, but without a download.
 pub(super) async fn on_hand(
     config: &Config,
     home: &Home,
@@ -35,7 +35,7 @@ pub(super) async fn on_hand(
     find(&offline, home, runner).await
 }
 
-/// Binaries that fit the cluster, or the newest for a new one.
+/// Finds binaries that fit the cluster, or the newest for a new one.
 pub(super) async fn find(config: &Config, home: &Home, runner: &Runner) -> Result<Binaries, Error> {
     let cluster = home.cluster_major()?;
     if let Some(folder) = &config.bin_dir {
@@ -63,8 +63,7 @@ pub(super) async fn find(config: &Config, home: &Home, runner: &Runner) -> Resul
     }
 }
 
-/// Where fetched binaries are kept: beside the home, so that the server's account reaches them
-/// wherever it reaches the home.
+/// Returns the folder of downloaded binaries. It is beside the home, so that an account that reaches the home reaches them, too.
 fn fetched_into(home: &Home) -> PathBuf {
     let parent = home.root().parent().unwrap_or(home.root());
     parent.join("postgres-binaries")
@@ -97,7 +96,7 @@ async fn inspect(folder: &Path, runner: &Runner) -> Result<Binaries, String> {
     Ok(Binaries { folder: folder.to_path_buf(), major })
 }
 
-/// `postgres (PostgreSQL) 15.14 (Debian 15.14-1)` or `… 18beta1`.
+/// Parses answers such as `postgres (PostgreSQL) 15.14 (Debian 15.14-1)` and `… 18beta1`.
 fn parse_major(answer: &str) -> Option<u32> {
     let version = answer.split_once("(PostgreSQL)")?.1.trim_start();
     let digits = version.split(|c: char| !c.is_ascii_digit()).next()?;
@@ -108,7 +107,7 @@ fn fit(found: Vec<Binaries>, cluster: Option<u32>, home: &Home) -> Result<Option
     let Some(cluster) = cluster else {
         let supported =
             found.into_iter().filter(|binaries| SUPPORTED_MAJORS.contains(&binaries.major));
-        // The first of several equals: the search goes from the nearest to the farthest.
+        // Takes the first of several equals: the search goes from the nearest to the farthest.
         return Ok(supported.reduce(|best, next| if next.major > best.major { next } else { best }));
     };
     let offered = describe(&found);

@@ -1,4 +1,4 @@
-//! Where server binaries may be on this machine, nearest first.
+//! Searches this machine for server binaries, nearest first.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -33,7 +33,7 @@ pub(super) fn on_path(path: &OsStr) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What the machine's own `pg_config` says, which knows of folders that nobody guesses.
+/// Asks the machine's own `pg_config`, which also knows unusual folders.
 pub(super) async fn by_pg_config(runner: &Runner) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in std::env::split_paths(&runner.ambient.path) {
@@ -56,14 +56,14 @@ pub(super) fn usual_folders(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What an earlier run has fetched.
+/// Lists the binaries that earlier runs have downloaded.
 pub(super) fn fetched(folder: &Path) -> Vec<PathBuf> {
     let mut found = matching(folder, "*/bin");
     found.retain(|folder| has_server(folder));
     found
 }
 
-/// Folders that are the same after following links count once.
+/// Counts folders once that are the same after following links.
 pub(super) fn drop_repeated(folders: &mut Vec<PathBuf>) {
     let mut seen = Vec::new();
     folders.retain(|folder| {

@@ -1,4 +1,4 @@
-//! Bringing the server of a cluster up, from whatever state it was left in.
+//! Starts the server of a cluster from any state that it was left in.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use dalsegno_base::causes::causes;
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A cluster on disk, and how its server is run.
+/// A cluster on disk, with the settings of its server.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub home: Home,
@@ -65,7 +65,7 @@ impl Cluster {
         address.connect_options(&self.password)
     }
 
-    /// A running server that lets nobody in (its folder was moved, its password replaced) is ended.
+    /// Takes over a running server. Ends one that refuses our connections (its folder was moved, its password replaced).
     async fn adopt(&self, record: &PidFile) -> Result<Option<Server>, Error> {
         let server = Server {
             pid: record.pid,
@@ -159,8 +159,8 @@ impl Cluster {
         }
     }
 
-    /// Proves that the server lets us in, and completes a first start that was cut off between
-    /// making the cluster and making the database.
+    /// Checks that the server accepts our connection. Creates the database if a first start was cut off between the
+    /// cluster and the database.
     async fn ensure_database(&self, address: &Address) -> Result<(), sqlx::Error> {
         let options = self.connect_options(address).database("postgres");
         let work = async {
@@ -185,15 +185,15 @@ impl Cluster {
     }
 }
 
-/// Whether clients already hold on to the address.
+/// Says if clients already use the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Port {
     MayChange,
     Stays,
 }
 
-/// Failures that go away: a port that somebody took first, or shared memory that the last backends
-/// of an earlier server still hold. The locale of the server is C, so its words are these.
+/// Returns true for failures that pass: a port that was taken by another process, or shared memory that the last
+/// backends of an earlier server still hold. The server's locale is C, so its messages are in English.
 fn is_passing(tail: &str) -> bool {
     lost_its_port(tail) || tail.contains("pre-existing shared memory block")
 }

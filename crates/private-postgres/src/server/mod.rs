@@ -1,4 +1,4 @@
-//! One running server: launched by us, or taken over from a service that died.
+//! One running server: started by this service, or taken over from one that died.
 
 mod launch;
 mod takeover;
@@ -17,24 +17,24 @@ use dalsegno_base::causes::causes;
 pub(super) use launch::{Cluster, Port};
 pub(super) use takeover::{vacate, wait_until_vacant};
 
-/// How long an immediate shutdown may take: Postgres kills its own stuck children after 5 s.
+/// Time limit of an immediate shutdown: Postgres kills its own stuck children after 5 s.
 const IMMEDIATE_LIMIT: Duration = Duration::from_secs(10);
 
-/// How often a server that is not our child is asked whether it still lives.
+/// Interval of the checks if a server that is not our child still lives.
 const LIFE_SIGN_PAUSE: Duration = Duration::from_millis(500);
 
-/// A server that accepts connections. Dropping it asks the server to end, without waiting.
+/// A server that accepts connections. A drop asks the server to end, without waiting.
 #[derive(Debug)]
 pub(super) struct Server {
     pub pid: u32,
     pub address: Address,
     home: Home,
-    /// None for a server that was taken over.
+    /// `None` for a server that was taken over.
     child: Option<Child>,
 }
 
 impl Server {
-    /// Returns when the server's main process has ended, for whatever reason.
+    /// Returns when the server's main process has ended, for any reason.
     pub async fn ended(&mut self) {
         if let Some(child) = &mut self.child {
             if let Err(error) = child.wait().await {
@@ -47,7 +47,7 @@ impl Server {
         }
     }
 
-    /// Ends the server: first breaking off connections in order, then at once.
+    /// Ends the server: first with a fast shutdown, then with an immediate one.
     pub async fn stop(mut self, limit: Duration) -> Result<(), Error> {
         if self.ends_after(Signal::INT, limit).await? {
             return Ok(());
@@ -73,7 +73,7 @@ impl Server {
 
     fn is_alive(&mut self) -> bool {
         match &mut self.child {
-            // Our own child keeps its pid until it is reaped here, so no other can have it.
+            // Our own child keeps its pid until it is reaped here, so no other process can have it.
             Some(child) => matches!(child.try_wait(), Ok(None)),
             None => process::is_server(self.pid, &self.home.data(), &self.home.cluster_name()),
         }

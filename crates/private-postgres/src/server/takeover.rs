@@ -1,6 +1,6 @@
-//! What an earlier service has left in the home: a running server, a dying one, or nothing.
+//! Deals with the server that an earlier service has left in the home, if any.
 //!
-//! The caller holds the folder's lock, so no other service acts here. Cases, by what is seen:
+//! The caller holds the folder's lock, so no other service acts here. The cases by what is seen:
 //!
 //! | postmaster.pid names | home occupied | meaning | what happens |
 //! |---|---|---|---|
@@ -27,7 +27,7 @@ pub(super) enum Found {
     Vacant(Vacancy),
 }
 
-/// Waits until the home is in one of the two clear states.
+/// Waits until the home has a running server or is vacant.
 pub(super) async fn settle(home: &Home, deadline: Instant) -> Result<Found, Error> {
     let mut headless_since = None;
     let settled = poll::until(deadline, || match living_server(home)? {
@@ -52,7 +52,7 @@ pub(super) async fn settle(home: &Home, deadline: Instant) -> Result<Found, Erro
     })
 }
 
-/// Asks the server of the home to end, and waits until its last process has left.
+/// Asks the server of the home to end, and waits until its last process has ended.
 pub(crate) async fn vacate(home: &Home, deadline: Instant) -> Result<(), Error> {
     if let Some(record) = living_server(home)? {
         process::send(record.pid, Signal::INT);
@@ -60,7 +60,7 @@ pub(crate) async fn vacate(home: &Home, deadline: Instant) -> Result<(), Error> 
     wait_until_vacant(home, deadline).await
 }
 
-/// Waits until the last process of a server has left.
+/// Waits until the last process of a server has ended.
 pub(crate) async fn wait_until_vacant(home: &Home, deadline: Instant) -> Result<(), Error> {
     let vacant = poll::until(deadline, || Ok(Vacancy::claim(home)?.map(drop)));
     vacant.await?.ok_or_else(|| Error::Occupied {
@@ -78,8 +78,8 @@ fn claim(home: &Home) -> Result<Option<Vacancy>, Error> {
     let Some(vacancy) = Vacancy::claim(home)? else {
         return Ok(None);
     };
-    // Between the look at the file and the claim a server may have come up that holds no claim,
-    // because somebody started it by hand; its file must not be removed.
+    // A server that a person started by hand does not hold the lock. It may have come up between the look at the file
+    // and the claim, and its file must not be removed.
     if living_server(home)?.is_some() {
         return Ok(None);
     }
@@ -87,7 +87,7 @@ fn claim(home: &Home) -> Result<Option<Vacancy>, Error> {
     Ok(Some(vacancy))
 }
 
-/// Without their postmaster these are lost anyway, and what they have committed is in the log.
+/// Ends backends without a postmaster. Their work is lost anyway, and their commits are in the write-ahead log.
 fn end_orphans(home: &Home) {
     for pid in process::servers(&home.data(), &home.cluster_name()) {
         tracing::info!(pid, "ending a backend that outlived its server");

@@ -1,4 +1,4 @@
-//! What a diagnosis wants to know about the queue.
+//! The state of the queue for diagnoses.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use uuid::Uuid;
 
 use crate::error::Error;
 
-/// The state of the queue as a whole. Lists name at most five.
+/// The state of the queue as a whole. Lists name at most five things.
 #[derive(Debug, Clone)]
 pub struct Health {
-    /// Queues with ready jobs that no living worker serves.
+    /// Queues with ready jobs that no live worker serves.
     pub deserted: Option<String>,
-    /// What is paused.
+    /// Paused queues and groups.
     pub paused: Option<String>,
     pub dead: i64,
     pub held_lanes: i64,
-    /// A transaction that stays open keeps vacuum from cleaning up behind the queue.
+    /// Age of the oldest open transaction. It keeps vacuum from removing dead rows of the queue.
     pub oldest_transaction_secs: f64,
-    /// Of the transactions that have written something, in any database of the server.
+    /// Age of the oldest transaction that has written something, in any database of the server.
     pub oldest_writer_secs: f64,
 }
 
@@ -33,8 +33,8 @@ pub async fn health(executor: impl PgExecutor<'_>) -> Result<Health, Error> {
         .map_err(Error::of("look at the queue"))
 }
 
-/// Sends a notification through the pool and waits for it on a connection of `session`. False where something in between
-/// swallows it, so that workers have to poll.
+/// Sends a notification through the pool and waits for it on a connection of `session`. Returns false if it does not
+/// arrive, so that workers have to poll.
 pub async fn notifications_arrive(
     pool: &PgPool,
     session: &PgConnectOptions,

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 
-/// Which jobs to list. Unset fields match everything.
+/// Selection of jobs. Unset fields match everything.
 #[derive(Debug, Clone, Default)]
 pub struct JobFilter {
     /// Only this queue.
@@ -21,7 +21,7 @@ pub struct JobFilter {
     pub lane: Option<String>,
     /// Only ids after this one: the last id of the page before.
     pub after_id: Option<i64>,
-    /// At most so many; 50 if not given.
+    /// Largest number of jobs; 50 if unset.
     pub limit: Option<i64>,
 }
 
@@ -52,14 +52,14 @@ pub struct JobSummary {
     pub enqueued_at: DateTime<Utc>,
 }
 
-/// A job that is over.
+/// A job that has ended.
 #[derive(Debug, Clone)]
 pub struct GoneJob {
     /// The id.
     pub id: i64,
-    /// Nobody failed: it was cancelled.
+    /// True if it was cancelled and did not fail.
     pub cancelled: bool,
-    /// Why, as far as anybody wrote it down.
+    /// Recorded reason, if any.
     pub error: Option<String>,
 }
 
@@ -103,7 +103,7 @@ pub struct RunRecord {
 pub enum Cancelled {
     /// It was not running and is gone.
     AtOnce,
-    /// It runs; its worker was told.
+    /// It runs; its worker was told to stop it.
     Requested,
     /// It was already a dead letter.
     AlreadyDead,
@@ -111,7 +111,7 @@ pub enum Cancelled {
     AlreadyEnded,
 }
 
-/// Those of these jobs that are over: neither waiting, held nor running.
+/// Returns the jobs among these that have ended: neither waiting, held nor running.
 pub async fn gone_jobs(
     executor: impl PgExecutor<'_>,
     job_ids: &[i64],
@@ -122,7 +122,7 @@ pub async fn gone_jobs(
         .map_err(Error::of("look for jobs that are over"))
 }
 
-/// Lists jobs by id.
+/// Lists jobs in the order of their ids.
 pub async fn list_jobs(
     executor: impl PgExecutor<'_>,
     filter: &JobFilter,
@@ -142,7 +142,7 @@ pub async fn list_jobs(
     .map_err(Error::of("list jobs"))
 }
 
-/// One job with its payload and its runs.
+/// Loads a job with its payload and its runs.
 pub async fn find_job(conn: &mut PgConnection, job_id: i64) -> Result<JobDetail, Error> {
     let found = sqlx::query_file!("src/sql/find_job.sql", job_id)
         .fetch_optional(&mut *conn)
@@ -181,7 +181,7 @@ pub async fn find_job(conn: &mut PgConnection, job_id: i64) -> Result<JobDetail,
     })
 }
 
-/// The ended attempts of a job, latest first.
+/// Loads the ended attempts of a job, latest first.
 pub async fn runs_of(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Vec<RunRecord>, Error> {
     sqlx::query_as!(
         RunRecord,
@@ -217,7 +217,7 @@ pub async fn cancel_job(
     }
 }
 
-/// Cancels those of these jobs that do not run and that are not locked, in two statements however many they are; gives their ids.
+/// Cancels those of these jobs that neither run nor are locked, in two statements for any number of jobs. Returns their ids.
 pub async fn cancel_jobs(
     conn: &mut PgConnection,
     job_ids: &[i64],
@@ -247,7 +247,7 @@ pub async fn retry_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Str
         .map_err(Error::of("retry a job"))
 }
 
-/// Runs jobs of a kind at once that were put off, as many as may reasonably wait. Gives how many.
+/// Makes snoozed jobs of a kind due at once, at most 10000. Returns their number.
 pub async fn wake_snoozed(executor: impl PgExecutor<'_>, kind: &str) -> Result<i64, Error> {
     sqlx::query_scalar!(
         r#"SELECT count(dalsegno.retry(j.id)) AS "n!"
@@ -280,7 +280,7 @@ pub async fn release_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<S
         .map_err(Error::of("release a job"))
 }
 
-/// Lets those of these jobs go on that are held for exactly this reason, and says how many.
+/// Releases those of these jobs that a person held for exactly this reason. Returns their number.
 pub async fn release_held(
     executor: impl PgExecutor<'_>,
     job_ids: &[i64],

@@ -37,7 +37,7 @@ pub struct LaneMember {
     pub run_at: DateTime<Utc>,
 }
 
-/// The names of lanes that are held, or all lanes with jobs, after `after` in alphabetical order.
+/// Lists the names of held lanes, or of all lanes with jobs, after `after` in alphabetical order.
 pub async fn list_lanes(
     executor: impl PgExecutor<'_>,
     only_held: bool,
@@ -58,7 +58,7 @@ pub async fn list_lanes(
     .map_err(Error::of("list lanes"))
 }
 
-/// A lane with its first members.
+/// Loads a lane with its first members.
 pub async fn find_lane(conn: &mut sqlx::PgConnection, lane: &str) -> Result<LaneView, Error> {
     let row = sqlx::query!(
         "SELECT id, hold_reason, held_at, on_failure FROM dalsegno.lanes WHERE key = $1",

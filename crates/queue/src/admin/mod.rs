@@ -1,7 +1,7 @@
-//! Looking inside the queue, and what a person may do about what is seen.
+//! Views of the queue, and the actions that people take on it.
 //!
-//! Everything here is for people and programs outside a run. None of it counts the jobs table: numbers come from the
-//! counters that every change of state keeps in its own transaction.
+//! It serves people and programs outside a run. No function counts the rows of the jobs table: numbers come from the
+//! counters that every change of state updates in its own transaction.
 
 mod explain;
 mod health;

@@ -34,7 +34,7 @@ pub struct QueueView {
     pub workers: i64,
 }
 
-/// How many jobs of a kind are in a state.
+/// The number of jobs of a kind in a state.
 #[derive(Debug, Clone, Serialize)]
 pub struct Count {
     /// The queue.
@@ -43,11 +43,11 @@ pub struct Count {
     pub kind: String,
     /// The state; `dead` for dead letters.
     pub state: String,
-    /// How many.
+    /// Number of jobs.
     pub jobs: i64,
 }
 
-/// What a pause covers.
+/// The kind of thing that a pause covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PauseScope {
     /// A queue.
@@ -65,7 +65,7 @@ impl PauseScope {
     }
 }
 
-/// Every queue that has jobs, workers or a pause.
+/// Lists every queue that has jobs, workers or a pause.
 pub async fn list_queues(executor: impl PgExecutor<'_>) -> Result<Vec<QueueView>, Error> {
     sqlx::query_file_as!(QueueView, "src/sql/queue_list.sql")
         .fetch_all(executor)
@@ -73,14 +73,14 @@ pub async fn list_queues(executor: impl PgExecutor<'_>) -> Result<Vec<QueueView>
         .map_err(Error::of("list the queues"))
 }
 
-/// One of them.
+/// Loads one queue.
 pub async fn find_queue(executor: impl PgExecutor<'_>, name: &str) -> Result<QueueView, Error> {
     let queues = list_queues(executor).await?;
     let found = queues.into_iter().find(|queue| queue.queue == name);
     found.ok_or_else(|| Error::UnknownQueue(name.to_owned()))
 }
 
-/// How many jobs there are by queue, kind and state.
+/// Counts jobs by queue, kind and state.
 pub async fn counts(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Error> {
     sqlx::query_as!(
         Count,
@@ -92,7 +92,7 @@ pub async fn counts(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Error> 
     .map_err(Error::of("read the counters"))
 }
 
-/// How many jobs of a queue are to run now or later.
+/// Counts the jobs of a queue that are to run now or later.
 pub async fn waiting(executor: impl PgExecutor<'_>, queue: &str) -> Result<i64, Error> {
     sqlx::query_scalar!(
         r#"SELECT coalesce(sum(jobs), 0)::bigint AS "waiting!" FROM dalsegno.job_counts
@@ -104,7 +104,7 @@ pub async fn waiting(executor: impl PgExecutor<'_>, queue: &str) -> Result<i64, 
     .map_err(Error::of("count what waits"))
 }
 
-/// Claims nothing more from a queue or group until [`resume`]. What runs goes on.
+/// Stops claims from a queue or group until [`resume`]. Running jobs go on.
 pub async fn pause(
     executor: impl PgExecutor<'_>,
     scope: PauseScope,
@@ -118,7 +118,7 @@ pub async fn pause(
         .map_err(Error::of("pause"))
 }
 
-/// Ends a pause. False: it was not paused.
+/// Ends a pause. Returns false if it was not paused.
 pub async fn resume(
     executor: impl PgExecutor<'_>,
     scope: PauseScope,

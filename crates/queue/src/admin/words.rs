@@ -1,4 +1,4 @@
-//! Durations and numbers as people say them.
+//! Durations and numbers in words.
 
 /// `"in 4 minutes"`, or `"now"`.
 pub(super) fn in_secs(secs: f64) -> String {
@@ -14,7 +14,7 @@ pub(super) fn ago(secs: f64) -> String {
 pub(super) fn span(secs: f64) -> String {
     const UNITS: [(f64, &str); 4] =
         [(86_400.0, "day"), (3_600.0, "hour"), (60.0, "minute"), (1.0, "second")];
-    // Two of a unit and more are said in it; below, the next smaller unit is more exact.
+    // From two of a unit on, the span is given in it; below, the next smaller unit is more exact.
     let (size, unit) =
         UNITS.into_iter().find(|(size, _)| secs >= 2.0 * size).unwrap_or((1.0, "second"));
     plural((secs / size).round().max(1.0) as i64, unit)

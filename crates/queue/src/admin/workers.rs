@@ -1,4 +1,4 @@
-//! Worker processes, and which of them has a job.
+//! Worker processes, and the worker that runs a job.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct WorkerView {
     pub gone_reason: Option<String>,
 }
 
-/// Lists workers, the latest first; those that are gone stay for some days.
+/// Lists workers, latest first. Those that are gone stay until their retention ends.
 pub async fn list_workers(
     executor: impl PgExecutor<'_>,
     limit: i64,
@@ -43,7 +43,7 @@ pub async fn list_workers(
     .map_err(Error::of("list the workers"))
 }
 
-/// The worker that runs a job at this moment.
+/// Finds the worker that runs a job at this moment.
 pub async fn holder(
     executor: impl PgExecutor<'_>,
     job_id: i64,

@@ -1,26 +1,27 @@
-//! Not looking twice at what is surely gone.
+//! Skips index entries of jobs that are already claimed.
 //!
-//! While somebody's long transaction keeps dead rows from being cleaned away, every claim walks over the index entries
-//! of all jobs claimed before. So as long as claims come back full, the next one begins where the last one ended. A job that becomes ready below that floor (a late commit) is found by the next claim
-//! without a floor, which is made at least once a second.
+//! While a long transaction keeps vacuum from removing dead rows, each claim walks over the index entries of all jobs
+//! claimed before. So while claims come back full, the next one begins where the last one ended. A job that becomes
+//! ready below that floor (after a late commit) is found by the next claim without a floor. One is made at least once a
+//! second.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
-/// How often to look at everything, at the least.
+/// Longest time between two claims without a floor, unless [`FULL_LOOK_SHARE`] stretches it.
 const FULL_LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A full look that is slow may take this part of the time and no more.
+/// Claims without a floor take at most one part in this many of the time.
 const FULL_LOOK_SHARE: u32 = 20;
 
-/// A place in the order of claims: priority, since when ready, id.
+/// A position in the order of claims: priority, ready since, id.
 pub(super) type Place = (i16, DateTime<Utc>, i64);
 
-/// Before all jobs: no priority is negative, and nothing becomes ready before 1970.
+/// A position before all jobs: no priority is negative, and no job becomes ready before 1970.
 const BOTTOM: Place = (-1, DateTime::UNIX_EPOCH, 0);
 
-/// Where the next claim begins.
+/// The position at which the next claim begins.
 #[derive(Debug, Default)]
 pub(super) struct Floor {
     at: Option<Place>,
@@ -29,7 +30,8 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    /// Jobs of the floor's priority that come before it are not looked at; more urgent ones always are.
+    /// Returns the floor of the next claim. It skips jobs of the floor's priority that come before it, and finds all
+    /// more urgent ones.
     pub(super) fn begin(&mut self, now: Instant) -> Place {
         let due = self.full_look_at.is_none_or(|at| now >= at);
         self.used = !due && self.at.is_some();
@@ -39,7 +41,8 @@ impl Floor {
         }
     }
 
-    /// The claim took so long; `last` is the place of the last job without a group that it found, and it was `full` or not.
+    /// Records the result of a claim. `last` is the position of the last job without a group; `full` says that every
+    /// slot was filled.
     pub(super) fn end(&mut self, now: Instant, took: Duration, full: bool, last: Option<Place>) {
         if !self.used {
             self.full_look_at = Some(now + FULL_LOOK_EVERY.max(took * FULL_LOOK_SHARE));
@@ -47,7 +50,7 @@ impl Floor {
         self.at = if full { last } else { None };
     }
 
-    /// Whether the last claim had a floor.
+    /// Returns true if the last claim had a floor.
     pub(super) fn hid_something(&self) -> bool {
         self.used
     }

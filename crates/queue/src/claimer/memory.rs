@@ -1,4 +1,4 @@
-//! What the claimer remembers from claim to claim.
+//! The claimer's state from claim to claim.
 
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -6,33 +6,33 @@ use uuid::Uuid;
 use super::{super::registry::Handlers, floor::Floor, recount::Recount};
 
 pub(super) struct Memory {
-    /// The kinds that have a handler here.
+    /// Kinds that have a handler in this worker.
     pub(super) kinds: Vec<String>,
-    /// The group that was served last.
+    /// Group that was served last.
     pub(super) after_group: String,
     pub(super) floor: Floor,
     pub(super) recount: Recount,
-    /// Claims in a row that found nothing.
+    /// Number of claims in a row that found nothing.
     pub(super) n_empty: usize,
-    /// The last claim found as much as it asked for, so there is probably more.
+    /// True if the last claim filled all slots, so that more jobs probably wait.
     pub(super) backlog: bool,
-    /// Since when claims find something.
+    /// Moment since when claims find jobs.
     pub(super) busy_since: Option<Instant>,
-    /// The incarnation whose row says that it waits.
+    /// Registration of this worker whose row carries the waiting flag.
     pub(super) flag_of: Option<Uuid>,
-    /// Claims that found nothing since the flag went up.
+    /// Number of claims that found nothing since the flag was set.
     pub(super) n_looks: u32,
-    /// What was claimed last may only run alone.
+    /// True if the job claimed last may only run alone.
     pub(super) runs_alone: bool,
     pub(super) n_failures: u32,
 }
 
-/// What a claim found.
+/// The result of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     Something,
     Nothing,
-    /// Nothing above the floor; what is below has to be looked at.
+    /// Nothing above the floor. The next claim looks below it, too.
     Unsure,
 }
 

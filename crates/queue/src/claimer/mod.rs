@@ -1,15 +1,16 @@
 //! Claiming jobs for free slots.
 //!
-//! The claimer takes slots first and claims at most that many jobs, so nothing is ever claimed that cannot run at once.
-//! Three rhythms alternate.
-//! - *Busy*: a claim that found something is followed by the next one at once. While there is more than fits, it waits
-//!   a few milliseconds for several slots to become free, because a claim of many jobs costs little more than one.
-//! - *Pausing*: after a claim that found nothing come four short naps with a look after each.
-//! - *Waiting*: the worker says in its row that it waits, looks twice more, and sleeps until a bell rings or the poll is
-//!   due; see [`waiting`].
+//! The claimer takes slots first and claims at most that many jobs, so each claimed job can run at once. It alternates
+//! between three states.
+//! - *Busy*: after a claim that found something, the next one follows at once. While there are more jobs than slots,
+//!   the claimer waits a few milliseconds for several free slots: a claim of many jobs costs little more than one.
+//! - *Pausing*: after a claim that found nothing it sleeps up to four times for a few milliseconds, with a claim after
+//!   each.
+//! - *Waiting*: the worker sets the waiting flag of its row, looks twice more, and sleeps until a bell rings or the
+//!   poll is due; see [`waiting`].
 //!
-//! A claim on its way is not cut short: its jobs would be running in the database and nowhere else. When the answer
-//! is lost all the same, [`recount`] finds them. Only a worker that stops gives up on an answer that does not come.
+//! A claim in flight is not cut short: the database would count its jobs as running although no worker runs them. If
+//! the answer is lost all the same, [`recount`] finds them. Only a stopping worker gives up on an answer.
 
 mod floor;
 mod memory;
@@ -42,13 +43,14 @@ use super::{
 };
 use dalsegno_base::causes::causes;
 
-/// A job that may only run alone and waited longer than this makes the worker that hears of it idle.
+/// Seconds that a job that may only run alone waits before a worker empties its slots for it.
 const ALONE_PATIENCE_SECS: u32 = 10;
 
-/// How long a stopping worker waits for the answer to its last claim. Jobs of one that is given up come back with the lease.
+/// Time that a stopping worker waits for the answer to its last claim. After that, the lease returns the jobs of this
+/// claim.
 const LAST_CLAIM_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the claimer needs.
+/// The task that claims jobs.
 pub(super) struct Claimer {
     pub(super) link: Link,
     pub(super) slots: Arc<Slots>,
@@ -57,7 +59,7 @@ pub(super) struct Claimer {
     pub(super) shared: Arc<Shared>,
     pub(super) handlers: Arc<Handlers>,
     pub(super) queues: Vec<String>,
-    /// Under which id the process is registered; none while it may not claim.
+    /// Id under which the process is registered; `None` while it may not claim.
     pub(super) identity: watch::Receiver<Option<Uuid>>,
     pub(super) claims: mpsc::UnboundedSender<Claim>,
 }
@@ -66,7 +68,8 @@ impl Claimer {
     /// Claims until `stop`.
     pub(super) async fn run(mut self, stop: CancellationToken) {
         let mut memory = Memory::new(&self.handlers);
-        // While the process registers: the first job would wait for it otherwise. An error comes back in the first claim.
+        // Connects while the process registers, because the first job would wait for it otherwise. The first claim
+        // reports an error.
         if let Some(Err(error)) = stop.run_until_cancelled(self.link.conn()).await {
             tracing::debug!(error = causes(&error), "the first claim has to connect");
         }
@@ -112,7 +115,7 @@ impl Claimer {
                 if memory.backlog { self.slots.capacity().div_ceil(4).min(128) } else { 1 };
             let linger = Duration::from_millis(self.config.end_linger_ms);
             let n_slots = self.slots.take_free(wanted, linger).await;
-            // Waiting for slots can take minutes, and the registration may have been lost meanwhile.
+            // Waiting for slots can take minutes, and the registration may be lost in that time.
             if *self.identity.borrow() == Some(worker_id) {
                 return (worker_id, n_slots);
             }
@@ -126,14 +129,14 @@ impl Claimer {
             if let Some(id) = id {
                 return id;
             }
-            // The sender lives as long as the worker; if it is gone, there is nothing left to claim for.
+            // The sender lives as long as the worker. Without it there is nothing left to claim for.
             if self.identity.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// One claim. The slots that it does not fill are given back.
+    /// Makes one claim. Slots that it does not fill are given back.
     async fn claim(
         &mut self,
         worker_id: Uuid,
@@ -179,7 +182,7 @@ impl Claimer {
     }
 }
 
-/// `None`: the worker stops, and there was no answer in time.
+/// Returns `None` if the worker stops before an answer comes in time.
 async fn answer_in_time<T>(stop: &CancellationToken, claim: impl Future<Output = T>) -> Option<T> {
     let late = async {
         stop.cancelled().await;

@@ -1,9 +1,9 @@
-//! Finding jobs that are running in the database and nowhere else.
+//! Finds jobs that run according to the database but not in this process.
 //!
-//! They come from claims whose answer was lost, and from runs that were stopped because the lease seemed to be over and
-//! was not. The heartbeat would keep them alive for ever. Only the claimer can count, because it alone knows that no
-//! claim of its own is on its way; a statement whose connection broke can still commit as long as the server lets it
-//! run, so it counts several times after each failure.
+//! They come from claims whose answer was lost, and from runs that were stopped at the fence although the lease was
+//! still valid. The heartbeat would keep them alive for ever. Only the claimer can count, because it alone knows that none of its
+//! own claims is in flight. A statement whose connection broke can still commit until the server's time limit, so the
+//! claimer counts several times after each failure.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -19,13 +19,14 @@ use super::{
     memory::Memory,
 };
 
-/// After a failed claim: as often, and as far apart, that the last count is after the statement's limit on the server.
+/// Number of counts after a failed claim. With [`COUNT_AGAIN_AFTER`], the last one comes after the server's statement
+/// timeout.
 const COUNTS_AFTER_FAILURE: u32 = 4;
 const COUNT_AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// Otherwise, as a net.
+/// Interval of the counts without a failure.
 const COUNT_EVERY: Duration = Duration::from_secs(60);
 
-/// When to count next.
+/// The time of the next count.
 pub(super) struct Recount {
     n_left: u32,
     at: Instant,
@@ -72,7 +73,7 @@ impl Claimer {
     }
 
     async fn recount(&mut self, worker_id: Uuid) -> Result<usize, link::Error> {
-        // A run leaves this list only when its end is acknowledged, so what is missing in it is truly unknown here.
+        // A run leaves this list only when its end is acknowledged, so a job that is missing here is truly unknown.
         let known: Vec<i64> = self.slots.running().iter().map(|run| run.lease()).collect();
         let patience = self.link.patience();
         let conn = self.link.conn().await?;

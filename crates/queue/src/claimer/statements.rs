@@ -68,7 +68,7 @@ impl Claimer {
         n_slots: u32,
         memory: &mut Memory,
     ) -> Result<Vec<Row>, link::Error> {
-        // Claims try the queues in the order given, so each has to be the first in its turn.
+        // A claim tries the queues in the given order, so each has to be the first in its turn.
         self.queues.rotate_left(1);
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
@@ -91,7 +91,7 @@ impl Claimer {
         let rows = self.link.settle(fetched)?;
         let now = Instant::now();
         let full = rows.len() >= n_slots as usize;
-        // Places of several queues have no order between them.
+        // Positions of several queues have no order between them.
         let single = self.queues.len() == 1;
         let last =
             rows.iter().filter(|row| single && row.group_key.is_none()).map(Row::place).max();
@@ -103,7 +103,7 @@ impl Claimer {
         Ok(rows)
     }
 
-    /// Claims a job that has taken two workers down. Only when nothing else runs here.
+    /// Claims a job whose run has lost two workers, only while no other job runs here.
     pub(super) async fn claim_alone(
         &mut self,
         worker_id: Uuid,

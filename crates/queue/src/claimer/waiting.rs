@@ -1,10 +1,10 @@
-//! Doing nothing, so that work is noticed at once and nobody is disturbed.
+//! Waits for work without polling the database all the time.
 //!
-//! Whoever makes a job ready notifies only if some worker's row says that it waits, because a notification in every
-//! commit would make all commits queue up behind each other. The flag costs two commits, so it goes up only after a
-//! few naps, and stays up through short spells of work. After it went up come two more looks: one for what was ready
-//! before, one for the commit that was under way and did not see the flag. What slips through even so is found by
-//! the poll.
+//! A transaction that makes a job ready notifies only if some worker's row carries the waiting flag. A notification in
+//! every commit would make all commits queue up behind each other. Setting and clearing the flag costs two commits, so
+//! it is set only after a few naps and stays during short spells of work. After setting it, the claimer looks twice
+//! more: once for jobs that were ready before, once for a commit in flight that did not see the flag. The poll finds
+//! jobs that slip through even so.
 
 use std::time::Duration;
 
@@ -20,15 +20,15 @@ use super::{
     memory::Memory,
 };
 
-/// Naps after claims that found nothing, before the flag goes up.
+/// Naps after claims that found nothing, before the flag is set.
 const NAPS_MS: [u64; 4] = [1, 2, 4, 8];
-/// How long a commit that did not see the flag may have been under way.
+/// Time after which a commit that did not see the flag has probably ended.
 const SECOND_LOOK_AFTER: Duration = Duration::from_millis(50);
-/// How long the flag may stay up while there is work.
+/// Time that the flag may stay set while there is work.
 const FLAG_MAY_STAY: Duration = Duration::from_millis(50);
 
 impl Claimer {
-    /// What comes after a claim that found nothing.
+    /// Rests after a claim that found nothing.
     pub(super) async fn rest(
         &mut self,
         worker_id: Uuid,
@@ -43,19 +43,19 @@ impl Claimer {
                 pace::jittered(Duration::from_millis(self.config.poll_idle_ms))
             }
             _ if hearing => return self.set_flag(worker_id, true, memory).await,
-            // Nobody can wake a worker that does not hear.
+            // No notification can wake this worker.
             _ => pace::jittered(Duration::from_millis(self.config.poll_busy_ms)),
         };
         tokio::select! {
             () = self.bells.work.notified() => {}
             () = sleep(pause) => {}
-            // What is counted then may be the head of a lane, and nobody rings for it.
+            // A recount may free the head of a lane, and no bell rings for it.
             () = sleep_until(memory.recount.due_at()) => {}
         }
         Ok(())
     }
 
-    /// Takes the flag down once there has been work for a while.
+    /// Clears the flag once there has been work for a while.
     pub(super) async fn lower_flag_if_busy(
         &mut self,
         worker_id: Uuid,
@@ -68,12 +68,12 @@ impl Claimer {
         Ok(())
     }
 
-    /// Takes the flag down if all slots stay taken: this worker could do nothing about a notification.
+    /// Clears the flag if all slots stay taken: this worker could not act on a notification.
     pub(super) async fn lower_flag_if_full(&mut self, worker_id: Uuid, memory: &mut Memory) {
         if memory.flag_of == Some(worker_id)
             && timeout(FLAG_MAY_STAY, self.slots.any_free()).await.is_err()
         {
-            // A failure shows again at the next claim, where it is dealt with.
+            // A failure shows again at the next claim, which handles it.
             let _ = self.set_flag(worker_id, false, memory).await;
         }
     }

@@ -1,16 +1,16 @@
-//! Keeping the lease, and hearing what the database thinks of the runs.
+//! Renews the lease, and learns what the database has decided about the runs.
 //!
-//! The heartbeat has a connection of its own and is the last thing to stop: a drain of many minutes renews to its end.
-//! It is also how a worker learns that a lease is lost or a job is cancelled, should the notification not arrive.
+//! The heartbeat has a connection of its own and is the last part to stop: a drain of many minutes renews to its end.
+//! Without notifications, a worker learns of lost leases and cancellations from it.
 //!
-//! **The fence.** A worker that cannot renew must not go on, because somebody else will start the same jobs when the
-//! lease is over. It counts from the moment *before* the last successful renewal was sent, on its own monotonic clock,
-//! so the database's idea of the end is never earlier than ours. With `lease_margin_secs` to go it stops all runs and
-//! claims no more. What they would write is refused by the database anyway; the margin is for effects elsewhere.
+//! **The fence.** A worker that cannot renew must stop, because another worker starts the same jobs when the lease is
+//! over. It counts from the moment *before* the last successful renewal was sent, on its own monotonic clock. So it
+//! never believes in its lease longer than the database does. With `lease_margin_secs` to go it stops all runs and
+//! claims no more. The database would refuse their writes anyway; the margin is for effects elsewhere.
 //!
-//! **Coming back.** If the row is still ours, the same id goes on, and the claimer's recount gives back what was
-//! stopped. If we were declared lost, the process registers under a new id, and takes the crash marks off the runs that
-//! it had stopped in time: they did not crash.
+//! **Coming back.** If the database still has the worker as live, the id stays, and the claimer's recount gives back
+//! the stopped jobs. If it was declared lost, the process registers under a new id. It removes the crash marks of runs
+//! that it had stopped in time, because they did not crash.
 
 mod statements;
 
@@ -39,13 +39,13 @@ use super::{
 };
 use dalsegno_base::causes::causes;
 
-/// Two heartbeats for cancellations are at least so far apart.
+/// Shortest time between two heartbeats for cancellations.
 const CANCEL_PAUSE: Duration = Duration::from_millis(20);
 
-/// How often to ask for cancellations while notifications do not arrive.
+/// Interval of the questions for cancellations while notifications do not arrive.
 const CANCEL_POLL: Duration = Duration::from_millis(500);
 
-/// What the process says of itself.
+/// The description of the process in its row in the database.
 #[derive(Debug, Clone)]
 pub(super) struct Registration {
     pub(super) queues: Vec<String>,
@@ -55,7 +55,7 @@ pub(super) struct Registration {
     pub(super) version: String,
 }
 
-/// What the heartbeat needs.
+/// The task that renews the lease.
 pub(super) struct Heartbeat {
     pub(super) link: Link,
     pub(super) slots: Arc<Slots>,
@@ -66,10 +66,10 @@ pub(super) struct Heartbeat {
     pub(super) identity: watch::Sender<Option<Uuid>>,
 }
 
-/// The state between two heartbeats.
+/// The state of a registration between two heartbeats.
 struct Lease {
     worker_id: Uuid,
-    /// When the runs have to stop unless the lease is renewed before.
+    /// Moment at which the runs have to stop unless the lease is renewed before.
     fence_at: Instant,
     fenced: bool,
     /// Runs that were stopped at the fence, as (job, lease).
@@ -78,12 +78,12 @@ struct Lease {
 }
 
 impl Heartbeat {
-    /// Registers and renews until `stop`, which comes after all runs have ended; then says good-bye.
+    /// Registers and renews until `stop`, which comes after all runs have ended; then signs the worker off.
     pub(super) async fn run(mut self, stop: CancellationToken, draining: CancellationToken) {
         let Some(mut lease) = stop.run_until_cancelled(self.register_at_last()).await else {
             return;
         };
-        // Which incarnation has said so: one that registers during the drain says it again.
+        // Id under which the worker has announced its drain. A new registration during the drain announces it again.
         let mut draining_as = None;
         let mut saw_drain = false;
         loop {
@@ -106,7 +106,7 @@ impl Heartbeat {
                     () = self.bells.cancel.notified() => sleep(CANCEL_PAUSE).await,
                     () = self.cancel_poll() => {}
                     () = sleep_until(lease.fence_at), if !lease.fenced => {}
-                    // Wakes once. If the database was away then, the next beat says it.
+                    // Wakes once. If the database was away then, the next beat announces the drain.
                     () = draining.cancelled(), if !saw_drain => {}
                 }
             };
@@ -120,8 +120,9 @@ impl Heartbeat {
         self.link.close().await;
     }
 
-    /// Without notifications a cancellation is only found by asking, and it has to arrive within a second. Whether there
-    /// is anything to ask about is looked at each time, because runs start while this waits.
+    /// Waits until the worker should ask for cancellations. Without notifications it learns of a cancellation only by
+    /// asking, and has to learn of it within a second. The conditions are read each time, because runs start while this
+    /// waits.
     async fn cancel_poll(&self) {
         loop {
             sleep(CANCEL_POLL).await;
@@ -196,7 +197,7 @@ impl Heartbeat {
                 running.iter().map(|run| (run.job_id(), run.lease())).unzip();
             self.renew(lease.worker_id, &job_ids, &leases).await
         };
-        // Before the fence, waiting for an answer must not make us miss it.
+        // Before the fence, the wait for an answer must end at the fence.
         let answered = if lease.fenced {
             renewal.await
         } else {
@@ -255,8 +256,8 @@ impl Heartbeat {
         }
     }
 
-    /// A run whose end was written while the renewal was on its way is reported as lost, and is not. Its slot may be taken a moment
-    /// longer than that.
+    /// Stops a run unless it has ended or is ending. A run whose end was written while the renewal was in flight is
+    /// reported as lost, but it is not. Its slot may be taken a moment longer than that.
     fn stop_if_still_running(&self, run: &Run, why: Stop) {
         let is_there =
             self.slots.find(run.job_id()).is_some_and(|current| current.lease() == run.lease());
@@ -267,7 +268,7 @@ impl Heartbeat {
     }
 
     async fn declared_lost(&mut self, lease: &mut Lease) {
-        // Runs that go on until now were not stopped in time: their marks stay.
+        // Runs that continue until now were not stopped in time: their crash marks stay.
         self.identity.send_replace(None);
         for run in self.slots.running() {
             run.stop(Stop::LeaseLost);

@@ -1,4 +1,4 @@
-//! What the heartbeat says to the database.
+//! The statements of the heartbeat.
 
 use uuid::Uuid;
 
@@ -8,13 +8,13 @@ use super::{
 };
 use dalsegno_base::causes::causes;
 
-/// What a renewal answered.
+/// The answer to a renewal.
 pub(super) struct Renewed {
-    /// Leases that are no longer ours.
+    /// Leases that this worker no longer has.
     pub(super) lost: Vec<i64>,
-    /// Leases that somebody wants stopped.
+    /// Leases whose jobs are to be cancelled.
     pub(super) cancelled: Vec<i64>,
-    /// How long a job that may only run alone has waited.
+    /// Seconds that a job that may only run alone has waited.
     pub(super) alone_secs: Option<f64>,
 }
 
@@ -99,7 +99,7 @@ impl Heartbeat {
             }
             Err(error) => Err(error),
         };
-        // Without the good-bye others find out when the lease is over; nothing is running that they would have to take.
+        // Without the sign-off, other workers notice when the lease is over. No job is running that they would have to take.
         if let Err(error) = said {
             tracing::warn!(error = causes(&error), "could not sign this worker off");
         }

@@ -1,4 +1,4 @@
-//! From the first signal to the last run.
+//! The drain: from the first signal to the last run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 use super::{super::run::Stop, Parts};
 
 impl Parts {
-    /// Tells runs to stop once the drain time is over, and gives up on ends some time after that.
+    /// Tells runs to stop once the drain time is over, and abandons ends some time after that.
     pub(super) fn drain(&self) -> impl Future<Output = ()> + Send + 'static {
         let (slots, shutdown, config) =
             (Arc::clone(&self.slots), self.shutdown.clone(), Arc::clone(&self.config));
@@ -28,7 +28,7 @@ impl Parts {
             })
             .await;
             let stopped_at = Instant::now();
-            // Again and again: the last claim may still be on its way.
+            // Repeats, because the answer to the last claim may still come.
             while !ended.is_cancelled() {
                 slots.running().iter().for_each(|run| run.stop(Stop::Drain));
                 if stopped_at.elapsed() > config.cancel_grace() + config.lease() {

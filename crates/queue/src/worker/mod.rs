@@ -1,13 +1,13 @@
-//! A worker from its start to its last end.
+//! The life of a worker, from its start to its last end.
 //!
-//! apalis runs the handlers: its `Monitor` supervises the worker, its worker pulls claims from [`ClaimedJobs`] and
-//! passes them through the tower layers, `parallelize` gives each run a task of its own. Around it stand the parts that
-//! talk to the database, each with its own connection. No error ends one of them. A panic in one of them, which is a fault of
-//! the program or of a library, ends the worker in good order and with an error: half a worker looks healthy and is not.
+//! apalis runs the handlers. Its `Monitor` supervises the worker, its worker pulls claims from [`ClaimedJobs`] and
+//! passes them through the tower layers, and `parallelize` gives each run a task of its own. The other parts talk to
+//! the database, each with its own connection. No error ends one of them. A panic in one, which is a bug here or in a
+//! library, ends the worker in good order and with an error. Half a worker would look healthy.
 //!
 //! The order of the end matters:
-//! 1. The claimer stops. What it claimed before is handed over and run.
-//! 2. Runs finish, or are told to stop when the drain time is over, and are given back unburned.
+//! 1. The claimer stops. The jobs that it has claimed are handed over and run.
+//! 2. Runs finish, or are told to stop when the drain time is over. Their jobs are given back without using up an attempt.
 //! 3. The last ends are acknowledged; only then does apalis's worker close.
 //! 4. Listener, upkeep and, last of all, the heartbeat stop. Until here the lease was renewed.
 
@@ -46,10 +46,10 @@ use super::{
 };
 use dalsegno_base::{causes::causes, shutdown::Shutdown};
 
-/// How long upkeep and heartbeat may take once the last end is written. Without a farewell the lease runs out.
+/// Time limit for upkeep and heartbeat after the last end is written. Without a sign-off the lease runs out.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
 
-/// Why a worker did not start, or did not stop in order.
+/// The reason why a worker did not start, or did not stop in order.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The configuration cannot work.
@@ -58,10 +58,10 @@ pub enum Error {
     /// Two handlers for one kind.
     #[error("two handlers are registered for `{0}`; remove one of them")]
     RegisteredTwice(&'static str),
-    /// No handler at all.
+    /// The registry is empty.
     #[error("no handler is registered, so there is nothing to claim; add one with Registry::with")]
     NoHandlers,
-    /// The claimer is gone and nobody asked it to go.
+    /// The claimer ended without a request to stop.
     #[error(
         "the claimer ended by itself, which is a fault of the program; the log above says where. Start the worker again"
     )]
@@ -71,7 +71,7 @@ pub enum Error {
         "the {part} of the worker panicked, which is a fault of the program; the log above says where. Start the worker again"
     )]
     Panicked {
-        /// Which part.
+        /// Name of the part.
         part: &'static str,
     },
     /// apalis's monitor gave up.
@@ -79,7 +79,7 @@ pub enum Error {
     Monitor(#[source] apalis_core::monitor::MonitorError),
 }
 
-/// Who this process is, for the people who look at the list of workers.
+/// The description of this process in the list of workers.
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
     /// The host or container.
@@ -93,25 +93,25 @@ pub struct Identity {
 /// The connections that a worker makes.
 #[derive(Clone)]
 pub struct Connections {
-    /// For handlers.
+    /// Pool for handlers.
     pub pool: PgPool,
-    /// For connections that keep their session on the server, so that settings and LISTEN work. `None` behind a transaction
-    /// pooler: the worker then polls.
+    /// Options of connections that keep their session on the server, so that settings and LISTEN work. `None` behind a
+    /// transaction pooler: the worker then polls.
     pub session: Option<PgConnectOptions>,
-    /// Rung for notifications that are not about jobs, by the worker that listens.
+    /// Rung by the listening worker for notifications that are not about jobs.
     pub notices: Arc<Notices>,
 }
 
 impl From<PgPool> for Connections {
-    /// Without a pooler.
+    /// Uses the options of the pool, for servers without a pooler.
     fn from(pool: PgPool) -> Self {
         let session = Some((*pool.connect_options()).clone());
         Self { pool, session, notices: Arc::default() }
     }
 }
 
-/// Runs jobs until `shutdown`. Returns when every run has ended and every end is written, or was left to its lease
-/// because the database stayed away.
+/// Runs jobs until `shutdown`. Returns when every run has ended and every end is written, or left to its lease because
+/// the database stayed away.
 pub async fn run<S: Clone + Send + Sync + 'static>(
     config: Config,
     identity: Identity,
@@ -129,7 +129,7 @@ pub async fn run<S: Clone + Send + Sync + 'static>(
     Parts::new(config, identity, handlers, connections, shutdown).run().await
 }
 
-/// What the parts of a worker share.
+/// The parts of a worker and what they share.
 struct Parts {
     config: Arc<Config>,
     registration: Registration,
@@ -143,7 +143,7 @@ struct Parts {
     panicked: Arc<OnceLock<&'static str>>,
     /// Cancelled when the last end is written.
     ended: CancellationToken,
-    /// Cancelled when ends are not waited for any longer.
+    /// Cancelled when the worker stops waiting for ends.
     abandon: CancellationToken,
 }
 
@@ -220,7 +220,7 @@ impl Parts {
     }
 }
 
-/// Lets apalis run what the backend yields, until it yields no more.
+/// Lets apalis run the jobs of the backend until there are no more.
 async fn serve(
     backend: ClaimedJobs,
     handler: CallHandler,
@@ -231,13 +231,13 @@ async fn serve(
         .register(move |_restarts| {
             WorkerBuilder::new("dalsegno")
                 .backend(backend.clone())
-                // Added first is outermost: each run is spawned with everything below, so that a busy handler holds
-                // up neither the others nor the claims.
+                // Layers added first are outermost. Each run is spawned with all layers below, so that a busy handler
+                // delays neither the others nor the claims.
                 .parallelize(tokio::spawn)
                 .layer(around.clone())
                 .build(handler.clone())
         })
-        // A net under the net: nothing here returns an error or panics, and if something does, the work goes on.
+        // A second safety net: nothing here returns an error or panics, and if something does, the work goes on.
         .should_restart(|_worker, error| {
             tracing::error!(error = causes(&error), "apalis's worker failed, restarting it");
             true

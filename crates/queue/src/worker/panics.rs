@@ -1,4 +1,4 @@
-//! A part of the worker that panics ends the worker.
+//! Ends the worker if one of its parts panics.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -28,7 +28,7 @@ impl Parts {
         }
     }
 
-    /// A writer of ends. After a panic it goes on, so that the runs which are drained then have their ends written. The ends that it
+    /// Runs a writer of ends, and again after a panic, so that the ends of drained runs are written. The ends that it
     /// held are dropped, and their jobs come back with the lease.
     pub(super) fn watched_writer(
         &self,
@@ -47,7 +47,7 @@ impl Parts {
 }
 
 impl Watch {
-    /// False: it panicked.
+    /// Runs a part. Returns false if it panicked.
     async fn run(&self, part: &'static str, work: impl Future<Output = ()>) -> bool {
         if AssertUnwindSafe(work).catch_unwind().await.is_ok() {
             return true;

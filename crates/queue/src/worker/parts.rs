@@ -1,4 +1,4 @@
-//! The parts of a worker, each with what it needs.
+//! Builds the parts of a worker.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -23,9 +23,9 @@ use super::{
     Parts,
 };
 
-/// How long a statement of the worker's own parts may take.
+/// Time limit of a statement of the worker's own parts.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A renewal is worth little when it comes late.
+/// Time limit of a renewal, which must not come late.
 const RENEWAL_PATIENCE: Duration = Duration::from_secs(4);
 
 impl Parts {

@@ -3,7 +3,7 @@
 use super::{NAME_MAX_CHARS, PinKind, shapes};
 use crate::compaction::requirements::{REQUIREMENT_MAX_CHARS, marked};
 
-/// Opening and closing marks of quoted text and what a quotation is taken for.
+/// Opening and closing quotation marks, with the kind of the quoted text.
 const QUOTES: [(char, char, PinKind); 4] = [
     ('“', '”', PinKind::Name),
     ('«', '»', PinKind::Name),
@@ -46,7 +46,7 @@ fn scan_words<'a>(line: &'a str, found: &mut Vec<(PinKind, &'a str)>) {
     }
 }
 
-/// Words without the punctuation around them; lists and assignments without blanks are taken apart.
+/// Splits a line into words without the punctuation around them. Lists and assignments without blanks are split, too.
 fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     for chunk in line.split_whitespace() {
@@ -60,7 +60,7 @@ fn words(line: &str) -> Vec<&str> {
     words
 }
 
-/// A comma between digits belongs to a number.
+/// Splits at commas, except between digits, where they belong to a number.
 fn split_at_commas(chunk: &str) -> impl Iterator<Item = &str> {
     let mut from = 0;
     let cuts: Vec<usize> = chunk
@@ -93,7 +93,7 @@ fn trim(word: &str) -> &str {
     word
 }
 
-/// The part of `line` from the beginning of one of its words to the end of another.
+/// Returns the part of `line` from the start of `first` to the end of `last`, which both are words of it.
 fn covering<'a>(line: &'a str, first: &'a str, last: &'a str) -> &'a str {
     let from = first.as_ptr() as usize - line.as_ptr() as usize;
     let to = last.as_ptr() as usize - line.as_ptr() as usize + last.len();

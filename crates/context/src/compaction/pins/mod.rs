@@ -1,14 +1,17 @@
 //! Pins: the exact strings of a conversation that a summary must not lose.
 //!
-//! Two sources. A *requirement* is a line that a person marked in a task (`PIN:`, `Must:`, `Rule:`, `Vorgabe:`; the list is in
-//! [`super::requirements`]). Everything else is recognised by its shape: identifiers, addresses, file names, code names,
-//! dates, quantities, quoted names. Only people's tasks can make requirements: a tool's output that
-//! contains `PIN:` pins nothing, and neither does that line in what another agent asks.
+//! There are two sources. A *requirement* is a line that a person marked in a task (`PIN:`, `Must:`, `Rule:`,
+//! `Vorgabe:`; the list is in [`super::requirements`]). All other pins are recognised by their shape: identifiers,
+//! addresses, file names, code names, dates, quantities, quoted names. Only people's tasks can make requirements:
+//! `PIN:` in the output of a tool or in another agent's request pins nothing.
 //!
-//! The ledger is bounded, in number and in tokens. What goes first when it is full is what agents and tools said, and of that
-//! names, then dates and quantities, then identifiers; of a kind, what tools said before what agents said, and the older before
-//! the newer. What people said goes after that in the same order: an agent that numbers its answers must not push out
-//! the name of the client. Requirements go last. Selection reports how many it dropped.
+//! The ledger is limited in number and in tokens. When it is full, pins are dropped in this order:
+//! - what agents and tools said: names, then dates and quantities, then identifiers. Within a kind, tools before
+//!   agents, and older before newer;
+//! - what people said, in the same order. An agent that numbers its answers must not push out the name of the client;
+//! - requirements.
+//!
+//! Selection reports the number of dropped pins.
 
 mod line;
 mod shapes;
@@ -22,11 +25,11 @@ use crate::{calibration::Calibration, entry::Entry, transcript::Role, weight::We
 
 pub use survival::Haystack;
 
-/// More than this nobody can be asked to repeat word for word.
+/// Limit of the pins: a model cannot be asked to repeat more word for word.
 pub const PINS_MAX: usize = 256;
 const NAME_MAX_CHARS: usize = 60;
 
-/// A tool that prints a log would otherwise fill the ledger alone.
+/// Limit per tool result: otherwise a tool that prints a log would fill the ledger alone.
 const PER_TOOL_RESULT_MAX: usize = 24;
 const PER_MESSAGE_MAX: usize = 96;
 
@@ -37,7 +40,7 @@ pub struct Pin {
     pub voice: Voice,
 }
 
-/// In order of importance.
+/// The kind of a pin, in order of importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PinKind {
@@ -52,7 +55,7 @@ pub enum PinKind {
     Name,
 }
 
-/// Who said it first, in order of importance.
+/// The first speaker, in order of importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Voice {
@@ -69,15 +72,15 @@ pub struct Candidates<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// In order of first appearance.
+    /// Pins in order of first appearance.
     pub pins: Vec<Pin>,
-    /// Candidates that the bounds left no place for.
+    /// Number of candidates for which the limits left no room.
     pub dropped: usize,
-    /// Of them, those that a person said.
+    /// Number of those that a person said.
     pub dropped_of_people: usize,
 }
 
-/// Everything worth pinning in what is folded: what earlier summaries had to keep, then the span itself.
+/// Collects everything worth pinning in the folded part: the pins of earlier summaries, then those of the span itself.
 pub fn collect<'a>(carried: &'a [Pin], span: &'a [Entry]) -> Candidates<'a> {
     let mut candidates = Candidates::default();
     for pin in carried {
@@ -90,7 +93,7 @@ pub fn collect<'a>(carried: &'a [Pin], span: &'a [Entry]) -> Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// The most important ones within both bounds.
+    /// Selects the most important ones within both limits.
     pub fn select(&self, limit_tokens: u64, calibration: &Calibration) -> Selection {
         let mut ranked: Vec<_> = self.by_text.iter().collect();
         ranked.sort_unstable_by_key(|(_, sighting)| sighting.rank());
@@ -120,7 +123,7 @@ impl<'a> Candidates<'a> {
         Selection { pins, dropped, dropped_of_people }
     }
 
-    /// Of those that count, as many as a ledger holds.
+    /// Returns the tokens of the candidates that count, at most as many as a ledger holds.
     pub fn tokens(&self, counts: impl Fn(&str) -> bool, calibration: &Calibration) -> u64 {
         let mut counted: Vec<_> = self.by_text.iter().filter(|(text, _)| counts(text)).collect();
         counted.sort_unstable_by_key(|(_, sighting)| sighting.rank());
@@ -128,12 +131,12 @@ impl<'a> Candidates<'a> {
         calibration.tokens(counted.map(|(text, _)| listed_weight(text)).sum())
     }
 
-    /// Takes out what stands elsewhere, or holds no more.
+    /// Removes candidates that are kept elsewhere or have become invalid.
     pub fn forget(&mut self, is_over: impl Fn(&str, PinKind) -> bool) {
         self.by_text.retain(|text, sighting| !is_over(text, sighting.kind));
     }
 
-    /// A prompt of a person.
+    /// Reads a prompt of a person.
     pub fn read_person(&mut self, text: &'a str) {
         self.read_text(text, Voice::Person, PER_MESSAGE_MAX);
     }
@@ -155,7 +158,7 @@ impl<'a> Candidates<'a> {
             Role::User if entry.is_by_person() => (Voice::Person, PER_MESSAGE_MAX),
             Role::User | Role::Assistant => (Voice::Agent, PER_MESSAGE_MAX),
             Role::Tool => (Voice::Tool, PER_TOOL_RESULT_MAX),
-            // Our own words and what is never sent pin nothing, and neither do the names that every post has.
+            // The service's own texts and entries that are never sent pin nothing, nor do the names that every post has.
             Role::Notice | Role::System | Role::Posts => return,
         };
         self.read_text(&entry.message.text, voice, limit);
@@ -185,7 +188,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// The tokens that a list of pins takes in a summary.
+/// Returns the tokens that a list of pins takes in a summary.
 pub fn list_tokens<'a>(pins: impl IntoIterator<Item = &'a Pin>, calibration: &Calibration) -> u64 {
     calibration.tokens(pins.into_iter().map(|pin| listed_weight(&pin.text)).sum())
 }

@@ -1,4 +1,4 @@
-//! Recognises what a word is by its shape alone.
+//! Recognises the kind of a word by its shape alone.
 //!
 //! Written by hand rather than as regular expressions: each rule looks at one short word, and a long
 //! history has millions of them.
@@ -92,7 +92,7 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// What several words make together, and how many they are.
+/// Recognises what several words form together. Returns the kind and the number of words.
 pub(super) fn of_phrase(words: &[&str]) -> Option<(PinKind, usize)> {
     match words {
         [day, month, year, ..] if is_day(day) && is_month(month) && is_year(year) => {
@@ -154,7 +154,7 @@ fn is_email(word: &str) -> bool {
     })
 }
 
-/// `2031-04-09`, also with a time behind a `T`; `9.4.2031`; `04/09/2031`; `14:30`.
+/// Recognises `2031-04-09`, also with a time behind a `T`; `9.4.2031`; `04/09/2031`; `14:30`.
 fn is_date(word: &str) -> bool {
     let day = word.split_once('T').map_or(word, |(day, _)| day);
     ['-', '.', '/'].into_iter().any(|mark| {
@@ -169,7 +169,7 @@ fn is_date(word: &str) -> bool {
         .is_some_and(|(hour, minute)| is_day(hour) && minute.len() == 2 && is_day(minute))
 }
 
-/// `15%`, `250ms`, `€1,200.50`.
+/// Recognises `15%`, `250ms`, `€1,200.50`.
 fn is_quantity(word: &str) -> bool {
     if let Some(amount) = word.strip_prefix(['$', '€', '£', '¥']) {
         let amount = amount.trim_end_matches(['k', 'm', 'K', 'M']);
@@ -191,7 +191,7 @@ fn is_file(word: &str) -> bool {
     is_path && (known || absolute || (has_slash && ending.is_some_and(|(_, e)| is_short_word(e))))
 }
 
-/// `snake_case`, `camelCase`, `path::item`, `call()`.
+/// Recognises `snake_case`, `camelCase`, `path::item`, `call()`.
 fn is_code(word: &str) -> bool {
     let name = word.strip_suffix("()").unwrap_or(word);
     let is_name = name
@@ -208,7 +208,7 @@ fn is_code(word: &str) -> bool {
         && (name.len() < word.len() || name.contains("::") || snake || (camel && !has_digit(name)))
 }
 
-/// Letters and digits in one word, a number sign, or a number too long to be a quantity.
+/// Recognises letters and digits in one word, a number sign, or a number too long to be a quantity.
 fn is_identifier(word: &str) -> bool {
     let shaped =
         word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./#:+".contains(&byte));
@@ -223,7 +223,7 @@ fn is_identifier(word: &str) -> bool {
     word.starts_with(['#', '+']) || digits >= 5 || word.matches('.').count() >= 2
 }
 
-/// `1st`, `90s`, `10-day`: a number with a word, not a name.
+/// Recognises `1st`, `90s`, `10-day`: a number with a word, not a name.
 fn is_counted_word(word: &str) -> bool {
     let letters = word.trim_start_matches(|c: char| c.is_ascii_digit());
     letters.len() < word.len()

@@ -1,9 +1,9 @@
-//! Whether a pin is still there, word for word.
+//! Checks that a pin is still in a text, word for word.
 
 use super::Pin;
 
-/// A text prepared for many look-ups. Line breaks and runs of blanks count as one blank, because a summariser
-/// may wrap a requirement; nothing else is forgiven.
+/// A text prepared for many look-ups. Line breaks and runs of blanks count as one blank, because a summariser may wrap
+/// a requirement; any other difference counts.
 #[derive(Debug, Clone)]
 pub struct Haystack(String);
 
@@ -29,7 +29,7 @@ impl Haystack {
         false
     }
 
-    /// `12 kg` is not in `112 kg`, nor `INV-1` in `INV-17`.
+    /// Returns true if the match is not part of a longer word: `12 kg` is not in `112 kg`, nor `INV-1` in `INV-17`.
     fn stands_alone(&self, at: usize, needle: &str) -> bool {
         let joins = |outer: Option<char>, inner: Option<char>| {
             outer.is_some_and(char::is_alphanumeric) && inner.is_some_and(char::is_alphanumeric)

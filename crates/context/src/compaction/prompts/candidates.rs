@@ -1,4 +1,4 @@
-//! Everything that people wrote and that a compaction may keep.
+//! The texts of people that a compaction may keep.
 
 use std::{borrow::Cow, cell::OnceCell, collections::HashSet};
 
@@ -12,39 +12,39 @@ use crate::{
     weight::Weight,
 };
 
-/// A prompt takes at most this part of the share, so that one paste does not push out all others.
+/// The part of the share that one prompt may take, so that one paste does not push out all others.
 const SHARE_DIVISOR: u64 = 4;
-/// Or this part of the room that is left, if that is less.
+/// The part of the remaining room that one prompt may take, if that is less.
 const ROOM_DIVISOR: u64 = 3;
-/// Of the room, for whole prompts, where not all of them fit.
+/// The percentage of the room for whole prompts, if not all of them fit.
 const WHOLE_PERCENT: u64 = 67;
 
 pub(in crate::compaction) struct Candidates<'a> {
-    /// In order.
+    /// Prompts in order.
     prompts: Vec<Candidate<'a>>,
-    /// Of prompts that left earlier, without what was taken back.
+    /// Sentences of prompts that left earlier, without those that were revoked.
     sentences: Vec<&'a Sentence>,
     archived: u64,
-    /// Up to here earlier generations have read.
+    /// Last entry that earlier generations have read.
     carried_to_seq: i64,
     share: Weight,
     revocations: Revocations,
 }
 
-/// With the places of the prompts that say so.
+/// Revocations with the positions of their prompts.
 struct Revocations(Vec<(i64, Revocation)>);
 
 struct Candidate<'a> {
     seq: i64,
     text: &'a str,
     is_shortened: bool,
-    /// Its turn was folded earlier: no summariser reads it again.
+    /// True if its turn was folded earlier, so that no summariser reads it again.
     is_carried: bool,
     requirements: OnceCell<Vec<Sentence>>,
 }
 
 impl<'a> Candidates<'a> {
-    /// `view.tail[..fold]` is folded. What people said behind it may take back what stands in it.
+    /// Collects the candidates. `view.tail[..fold]` is folded. Later prompts of people may revoke requirements in it.
     pub(in crate::compaction) fn of(view: View<'a>, fold: usize, share: Weight) -> Self {
         let carried = view.compaction.map(|compaction| &compaction.prompts);
         let (folded, shown) = view.tail.split_at(fold.min(view.tail.len()));
@@ -77,19 +77,19 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Prompts that earlier generations kept. What they hold counts as said by a person.
+    /// Returns the prompts that earlier generations kept. Their contents count as said by a person.
     pub(in crate::compaction) fn carried(&self) -> impl Iterator<Item = &'a str> {
         self.prompts.iter().filter(|it| it.is_carried).map(|it| it.text)
     }
 
-    /// Whether a requirement of a person was taken back later. One that stands in no prompt any more has outlived all that
-    /// earlier generations read.
+    /// Returns true if a requirement of a person was revoked later. One that is in no prompt any more can only be
+    /// revoked by texts that earlier generations have not read.
     pub(in crate::compaction) fn is_taken_back(&self, text: &str) -> bool {
         let said = self.prompts.iter().rev().find(|it| it.text.contains(text));
         self.revocations.take_back(text, said.map_or(self.carried_to_seq, |it| it.seq))
     }
 
-    /// What is kept within `room`: all of it if it fits, else the newest prompts and the clearest sentences of the others.
+    /// Selects what is kept within `room`: everything if it fits, else the newest prompts and the clearest sentences of the others.
     pub(in crate::compaction) fn select(&self, room: Weight) -> Selection {
         let inner = room.saturating_sub(super::frame());
         let part =
@@ -138,7 +138,7 @@ impl<'a> Candidates<'a> {
 }
 
 impl Revocations {
-    /// Whether a requirement of this place was taken back behind it.
+    /// Returns true if a requirement at this position was revoked after it.
     fn take_back(&self, requirement: &str, seq: i64) -> bool {
         let mut later = self.0.iter().filter(|(at, _)| *at > seq).peekable();
         if later.peek().is_none() {
@@ -154,7 +154,7 @@ impl<'a> Candidate<'a> {
         Self { seq, text, is_shortened, is_carried, requirements: OnceCell::new() }
     }
 
-    /// `None`: it is too long, and was shortened once already.
+    /// Fits a prompt into `max`. Returns `None` if it is too long and was shortened once already.
     fn within(&self, max: Weight) -> Option<Prompt> {
         let frame = weight_of("");
         let escaped = weight_of(self.text);
@@ -164,7 +164,7 @@ impl<'a> Candidate<'a> {
         if self.is_shortened {
             return None;
         }
-        // What is escaped takes more than its own weight, and not everywhere the same.
+        // Escaped text takes more than its own weight, by a factor that differs from place to place.
         let inner = max.saturating_sub(frame).millitokens();
         [1, 2, 4, 6].into_iter().find_map(|divisor| {
             let inner = Weight::from_millitokens(inner / divisor);
@@ -177,7 +177,7 @@ impl<'a> Candidate<'a> {
         Prompt { seq: self.seq, text: text.into_owned(), is_shortened }
     }
 
-    /// Without what was taken back later.
+    /// Returns the requirements of the prompt, without those that were revoked later.
     fn requirements(&self, revocations: &Revocations) -> &[Sentence] {
         self.requirements.get_or_init(|| {
             let found = read_parts(self.text).flat_map(requirements::find);
@@ -196,7 +196,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// What a schedule asks every day stands there once.
+/// Keeps only the newest of equal prompts, such as those of a daily schedule.
 fn keep_newest_of_equals(prompts: &mut Vec<Candidate<'_>>) {
     let mut seen = HashSet::new();
     prompts.reverse();

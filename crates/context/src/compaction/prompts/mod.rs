@@ -5,8 +5,9 @@
 //!                      └─ the rest: sentences of older ones that look like requirements
 //! ```
 //!
-//! Every generation starts from what the last one kept. A prompt that leaves hands its sentences over, so a requirement moves
-//! from its prompt to the sentences, and from there to the archive alone once clearer or newer ones fill the share.
+//! Every generation starts from what the last one kept. A prompt that leaves passes its sentences on. So a requirement
+//! moves from its prompt to the sentences, and from there to the archive alone once clearer or newer ones fill the
+//! share.
 
 mod candidates;
 mod quotes;
@@ -25,53 +26,53 @@ use crate::{
     xml::{Element, Fence, FenceSeed, Scope, escape_text},
 };
 
-/// The element of one prompt without its text, and the line of one sentence.
+/// Weights of the element of one prompt without its text, and (`LINE_MILLITOKENS`) of the line of one sentence.
 const PROMPT_MILLITOKENS: u64 = 14_000;
 const LINE_MILLITOKENS: u64 = 1_500;
 
-/// In front of them. A model that takes them for requests starts the oldest task again.
+/// Introduces the prompts. A model that takes them for requests repeats the oldest task.
 const PREFACE: &str = "\
 What people wrote to you earlier, word for word and in order. Its rules and wishes still hold; a later one wins over an earlier \
 one. Its tasks are over: begin none of them again.";
 
-/// What people wrote before the turns that are shown.
+/// The texts of people before the shown turns.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Prompts {
-    /// In order.
+    /// Prompts in order.
     pub kept: Vec<Prompt>,
-    /// Of prompts that are not kept whole, in order.
+    /// Sentences of prompts that are not kept whole, in order.
     pub sentences: Vec<Sentence>,
-    /// Prompts that are in the archive alone, even if sentences of them are kept.
+    /// Number of prompts that are in the archive alone, even if sentences of them are kept.
     pub archived: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// Its place in the transcript.
+    /// Position in the transcript.
     pub seq: i64,
     pub text: String,
-    /// The middle is in the archive.
+    /// True if the middle is only in the archive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_shortened: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sentence {
-    /// The place of the prompt that it stands in.
+    /// Position of the prompt that contains it.
     pub seq: i64,
-    /// One line.
+    /// Text of the sentence, in one line.
     pub text: String,
     pub strength: Strength,
 }
 
 impl Prompts {
-    /// Whether the model reads none of it.
+    /// Returns true if the model sees none of it.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty() && self.sentences.is_empty()
     }
 
-    /// As the model reads it; nothing where there is nothing.
+    /// Renders the texts for the model, or nothing if there are none.
     pub fn render(&self, fence: &Fence) -> Option<String> {
         if self.is_empty() {
             return None;
@@ -86,7 +87,7 @@ impl Prompts {
         Some(framed(parts, self.archived, fence))
     }
 
-    /// Never less than what [`Self::render`] weighs.
+    /// Returns the weight, never less than that of [`Self::render`].
     pub fn weight(&self) -> Weight {
         if self.is_empty() {
             return Weight::ZERO;
@@ -96,7 +97,7 @@ impl Prompts {
     }
 }
 
-/// The element of all of them and the words in front.
+/// Returns the weight of the surrounding element and its preface.
 fn frame() -> Weight {
     let fence = FenceSeed::from_bytes([0; 32]).fence(Scope::Summary { generation: 0 });
     let sentences = Element::with_text("sentences", "\n\n");
@@ -115,7 +116,7 @@ fn framed(parts: Vec<Element<'_>>, archived: u64, fence: &Fence) -> String {
     format!("{PREFACE}{archived}\n{}", all.render(fence))
 }
 
-/// Of one prompt as it is sent.
+/// Returns the weight of one prompt as it is sent.
 fn weight_of(text: &str) -> Weight {
     Weight::of_text(&escape_text(text)) + Weight::from_millitokens(PROMPT_MILLITOKENS)
 }
@@ -126,7 +127,7 @@ impl Sentence {
     }
 }
 
-/// The parts of a text that are read for requirements: of a text of megabytes, its beginning and its end.
+/// Returns the parts of a text that are read for requirements: of a text of megabytes, its beginning and its end.
 fn read_parts(text: &str) -> impl Iterator<Item = &str> {
     const PART_BYTES: usize = 64 * 1024;
     let (head, tail) = if text.len() <= 2 * PART_BYTES {

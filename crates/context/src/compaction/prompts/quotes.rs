@@ -5,12 +5,12 @@ use crate::{
     xml,
 };
 
-/// The heading that they stand under. Not one of the sections that a summary must have.
+/// The heading of the quotes. It is not one of the sections that a summary must have.
 pub(in crate::compaction) const QUOTES: &str = "Quotes";
 
 const QUOTE_MIN_CHARS: usize = 8;
 
-/// Takes the quotes out of an answer: what is left is the summary, and each quote is a line.
+/// Separates the quotes from an answer. Returns the summary and the quotes, one per line.
 pub(in crate::compaction) fn take_quotes(answer: &str) -> (String, Vec<String>) {
     let (mut rest, mut quotes) = (String::with_capacity(answer.len()), Vec::new());
     let mut is_quote = false;
@@ -30,7 +30,7 @@ pub(in crate::compaction) fn take_quotes(answer: &str) -> (String, Vec<String>) 
     (rest, quotes)
 }
 
-/// The quote as it stands in one of the texts, with its place. List and quotation marks around it do not count.
+/// Finds a quote in one of the texts. Returns it with the position of its prompt. List and quotation marks around it do not count.
 pub(super) fn verified<'a>(
     line: &str,
     sources: &(impl Iterator<Item = (i64, &'a str)> + Clone),

@@ -1,4 +1,4 @@
-//! What one compaction keeps, and what it may still be told to keep.
+//! The texts of people that one compaction keeps, and the quotes that a summariser may add.
 
 use std::{cmp::Reverse, collections::HashSet};
 
@@ -9,20 +9,20 @@ use crate::{
     weight::Weight,
 };
 
-/// A summariser may quote this part of what leaves.
+/// The part of the leaving texts that a summariser may quote.
 const QUOTED_DIVISOR: u64 = 4;
 
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     prompts: Prompts,
-    /// All that look like requirements, also those that have no room.
+    /// All sentences that look like requirements, also those for which there is no room.
     found: Vec<Sentence>,
     /// Prompts that are not kept whole any more: a summariser may quote them.
     sources: Vec<Source>,
     room_for_sentences: Weight,
 }
 
-/// A prompt that leaves, or leaves in part.
+/// A prompt that leaves wholly or in part.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     pub(super) seq: i64,
@@ -50,7 +50,7 @@ impl Selection {
         &self.prompts
     }
 
-    /// Whether every prompt is there, and every sentence of earlier ones.
+    /// Returns true if every prompt and every sentence of earlier ones is kept.
     pub(super) fn has_all(&self) -> bool {
         let has = |sentence: &Sentence| {
             let mut chosen = self.prompts.sentences.iter();
@@ -60,32 +60,32 @@ impl Selection {
             && self.found.iter().all(has)
     }
 
-    /// What is kept whole, for look-ups.
+    /// Prepares the prompts that are kept whole for look-ups.
     pub(in crate::compaction) fn haystack(&self) -> Haystack {
         let texts: Vec<_> = self.prompts.kept.iter().map(|it| it.text.as_str()).collect();
         Haystack::of(&texts.join("\n"))
     }
 
-    /// With what sentences that are still to be quoted may take.
+    /// Returns the tokens of the selection, with room for sentences that may still be quoted.
     pub(in crate::compaction) fn tokens(&self, calibration: &Calibration) -> u64 {
         let spare = self.room_for_sentences.saturating_sub(self.sentences_weight());
         let spare = if self.wants_quotes() { spare } else { Weight::ZERO };
         calibration.tokens(self.prompts.weight() + spare)
     }
 
-    /// Whether there is anything that a summariser may quote.
+    /// Returns true if there is text that a summariser may quote.
     pub(in crate::compaction) fn wants_quotes(&self) -> bool {
         !self.sources.is_empty()
     }
 
-    /// Of all prompts that leave and that no summariser reads otherwise.
+    /// Returns the tokens of all leaving prompts that no summariser reads otherwise.
     pub(in crate::compaction) fn leaving_tokens(&self, calibration: &Calibration) -> u64 {
         let carried = self.sources.iter().filter(|source| source.is_carried);
         // Rounded up once more: `leaving` rounds down.
         calibration.tokens(carried.map(|source| weight_of(&source.text)).sum()) + 1
     }
 
-    /// Prompts that leave and that no summariser reads otherwise, the newest first, as many as weigh `max` together.
+    /// Returns leaving prompts that no summariser reads otherwise, the newest first, as many as fit into `max` together.
     pub(in crate::compaction) fn leaving(&self, max: Weight) -> Vec<&str> {
         let mut left = max;
         let carried = self.sources.iter().rev().filter(|source| source.is_carried);
@@ -98,7 +98,7 @@ impl Selection {
         fitting.map(|source| source.text.as_str()).collect()
     }
 
-    /// With what a summariser has quoted: only what stands in a prompt counts.
+    /// Adds the quotes of a summariser. Only quotes that are in a prompt count.
     pub(in crate::compaction) fn quoted(mut self, lines: &[String]) -> Prompts {
         let sources = || self.sources.iter().rev().map(|source| (source.seq, source.text.as_str()));
         let found = lines.iter().filter_map(|line| {
@@ -115,7 +115,7 @@ impl Selection {
         self.prompts.sentences.iter().map(Sentence::weight).sum()
     }
 
-    /// The clearest first, and of those the newest.
+    /// Chooses the sentences: the clearest first, and of those the newest.
     fn fill(&mut self) {
         let mut ranked: Vec<_> = self.found.iter().collect();
         ranked.sort_by_key(|it| (it.strength, Reverse(it.seq)));

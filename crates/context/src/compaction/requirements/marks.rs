@@ -1,6 +1,6 @@
-//! Marks that people set in front of a requirement.
+//! Marks that people put in front of a requirement.
 
-/// At the beginning of a line, with a list's dash in front or without, in any case of letters.
+/// Marks at the beginning of a line, with or without a list's dash in front, in upper or lower case.
 const MARKS: [&str; 10] = [
     "pin:",
     "must:",
@@ -14,7 +14,7 @@ const MARKS: [&str; 10] = [
     "muss:",
 ];
 
-/// What stands behind the mark of a line, if it has one.
+/// Returns the text behind the mark of a line, if it has one.
 pub fn marked(line: &str) -> Option<&str> {
     let line = line.trim_start_matches(['-', '*', ' ', '\t']).trim_end();
     let rest = MARKS.iter().find_map(|mark| {

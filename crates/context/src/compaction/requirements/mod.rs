@@ -1,7 +1,8 @@
 //! Finds sentences that look like standing requirements, in English and German, by rules and without a model.
 //!
-//! Rules cannot know what a sentence means. They rank: a marked line first, then the words of rules ("must", "never",
-//! "darf nicht"), then what a summariser has quoted, then hints ("our readers", "bei uns"). What is found is a part of the text, letter by letter.
+//! Rules cannot understand a sentence; they rank it. A marked line comes first, then the words of rules ("must",
+//! "never", "darf nicht"), then quotes of a summariser, then hints ("our readers", "bei uns"). A result is a part of
+//! the text, letter by letter.
 
 mod marks;
 mod revocations;
@@ -17,10 +18,10 @@ pub use self::revocations::{Matter, Revocation, revocations};
 pub(super) use marks::marked;
 use sentences::sentences;
 
-/// Longer ones are cut: a rule that needs more is a document.
+/// Length at which requirements are cut: a longer rule is a document.
 pub(super) const REQUIREMENT_MAX_CHARS: usize = 400;
 
-/// How clearly a sentence asks for something that holds, the clearest first.
+/// The strength of a standing requirement, the clearest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
@@ -30,8 +31,7 @@ pub enum Strength {
     Rule,
     /// A summariser took it for a requirement.
     Quote,
-    /// It has several signs of a preference or of a fact about the readers; or it is a rule in a long text, which was rather
-    /// pasted than written.
+    /// It has several signs of a preference or of a fact about the readers; or it is a rule in a long text, which was probably pasted.
     Hint,
     /// It has one such sign.
     Trace,
@@ -44,10 +44,10 @@ pub struct Requirement<'a> {
     pub strength: Strength,
 }
 
-/// Longer texts are pasted: what looks like a rule in them is more often a part of what is worked on.
+/// Size from which a text counts as pasted: rules in it are more often a part of the material.
 const PASTE_MIN_BYTES: usize = 2_000;
 
-/// All requirements of a text, in order. Neighbours of one strength stay together as long as they are short.
+/// Finds all requirements of a text, in order. Neighbours of the same strength stay together as long as they are short.
 pub fn find(text: &str) -> Vec<Requirement<'_>> {
     let mut found: Vec<(Range<usize>, Strength)> = Vec::new();
     let is_pasted = text.len() >= PASTE_MIN_BYTES;
@@ -71,25 +71,25 @@ pub fn find(text: &str) -> Vec<Requirement<'_>> {
     found.into_iter().map(requirement).collect()
 }
 
-/// `None`: the sentence asks for nothing that holds.
+/// Returns the strength of a sentence, or `None` if it is not a standing requirement.
 pub fn strength(sentence: &str) -> Option<Strength> {
     if marked(sentence).is_some() {
         return Some(Strength::Mark);
     }
     let words = words::normalised(sentence);
     let found = rules::strength(&words)?;
-    // A question asks for an answer, but may be a polite rule.
+    // A question usually asks for an answer, but may be a polite rule.
     Some(if sentence.ends_with('?') { found.max(Strength::Hint) } else { found })
 }
 
-/// Whether both stand in one line and are together no longer than one may be.
+/// Returns true if both are in one line and short enough together to be one requirement.
 fn is_continued(text: &str, last: &Range<usize>, next: &Range<usize>) -> bool {
     !text[last.end..next.start].contains('\n')
         && next.end - last.start <= REQUIREMENT_MAX_CHARS
         && text[last.end..next.start].trim().is_empty()
 }
 
-/// Cut at a blank, if it is too long.
+/// Cuts a text that is too long at a blank.
 fn shortened(text: &str) -> &str {
     let Some((end, _)) = text.char_indices().nth(REQUIREMENT_MAX_CHARS) else { return text };
     text[..end].rfind(char::is_whitespace).map_or(&text[..end], |blank| text[..blank].trim_end())

@@ -1,13 +1,13 @@
-//! Statements that take an earlier requirement back, in English and German.
+//! Statements that revoke an earlier requirement, in English and German.
 //!
-//! Strict on purpose: a requirement that is wrongly kept stands in front of the later statement, which wins for whoever reads both;
-//! one that is wrongly dropped is lost.
+//! Strict on purpose. A requirement that is wrongly kept precedes the later statement, which wins for a reader of both.
+//! One that is wrongly dropped is lost.
 
 use std::collections::HashSet;
 
 use super::{sentences::sentences, words::normalised};
 
-/// Each is compared as the lists of requirements are.
+/// Phrases of revocations. They are compared as the lists in `rules` are.
 const PHRASES: &[&str] = &[
     " forget ",
     " no longer ",
@@ -48,11 +48,11 @@ const PHRASES: &[&str] = &[
     " streicht die regel ",
 ];
 
-/// These look like one and ask for the opposite.
+/// Phrases that look like a revocation and ask for the opposite.
 const REMINDERS: &[&str] =
     &[" don't forget ", " do not forget ", " never forget ", " not forget ", " let's not forget "];
 
-/// Words that say nothing of the matter.
+/// Words that say nothing about the subject.
 const EMPTY_WORDS: &[&str] = &[
     "a",
     "about",
@@ -247,21 +247,21 @@ const EMPTY_WORDS: &[&str] = &[
     "über",
 ];
 
-/// A statement that something holds no more, as the words of the matter.
+/// A statement that something no longer applies, as the words of its subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revocation(Matter);
 
-/// The words that say what a sentence is about.
+/// The words that describe the subject of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matter(HashSet<String>);
 
-/// All of a text.
+/// Finds all revocations of a text.
 pub fn revocations(text: &str) -> Vec<Revocation> {
     sentences(text).into_iter().filter_map(|range| revocation(&text[range])).collect()
 }
 
 impl Revocation {
-    /// Whether all words of the matter are in the requirement, and make up a third of it.
+    /// Returns true if all words of the subject are in the requirement, and make up a third of it.
     pub fn takes_back(&self, requirement: &Matter) -> bool {
         let (Self(Matter(own)), Matter(asked)) = (self, requirement);
         own.is_subset(asked) && own.len() * 3 >= asked.len()
@@ -287,7 +287,7 @@ fn revocation(sentence: &str) -> Option<Revocation> {
     if is_reminder || !has_phrase(&words) {
         return None;
     }
-    // The clause says what is meant; where it says nothing, the first one does that says something.
+    // The clause with the phrase names the subject. If it has no words of its own, the first clause that has some does.
     let clauses = || sentence.split([',', ':', ';', '–']);
     let own = clauses().find(|clause| has_phrase(&normalised(clause)));
     let matters = own.into_iter().chain(clauses()).map(Matter::of);
@@ -298,7 +298,7 @@ fn has_phrase(words: &str) -> bool {
     PHRASES.iter().any(|phrase| words.contains(phrase))
 }
 
-/// `rote`, `roten` and `rotes` are one word, and so are `lamp` and `lamps`.
+/// Returns the stem of a word: `rote`, `roten` and `rotes` are one word, and so are `lamp` and `lamps`.
 fn stem(word: &str) -> String {
     let endings = ["en", "er", "es", "em", "e", "n", "s"];
     let is_long = |bare: &&str| bare.chars().count() >= 3;

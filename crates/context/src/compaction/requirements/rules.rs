@@ -1,5 +1,6 @@
-//! Words that requirements have. Each is compared with ` lower case words with one blank around each `: one that begins or ends
-//! with a blank stands alone there, the others may go on (` kein` also finds `keine`).
+//! Words of requirements. Each is compared with ` lower case words with one blank around each `. A blank at the
+//! beginning or end of an entry marks the end of a word there; otherwise the word may go on (` kein` also finds
+//! `keine`).
 
 use super::Strength;
 
@@ -170,7 +171,7 @@ const RULES: &[&str] = &[
     " weglassen ",
 ];
 
-/// Only at the beginning of a sentence.
+/// Words that count only at the beginning of a sentence.
 const OPENINGS: &[&str] = &[
     " no ", " not ", " use ", " prefer ", " please ", " keine", " kein ", " nicht ", " bitte ",
     " if ", " wenn ", " falls ", " leave ", " ask ",
@@ -392,7 +393,7 @@ const HINTS: &[&str] = &[
     " nutzen ",
 ];
 
-/// Told of what was, and not of what is to be.
+/// Words that mark a report of the past.
 const PAST: &[&str] = &[
     " yesterday ",
     " last week ",

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A point behind these ends no sentence.
+/// Abbreviations: a full stop after them ends no sentence.
 const ABBREVIATIONS: [&str; 28] = [
     "approx", "bspw", "bzw", "ca", "dr", "e.g", "etc", "evtl", "fr", "ggf", "hr", "i.e", "inc",
     "inkl", "max", "min", "mr", "mrs", "ms", "no", "nr", "prof", "st", "str", "usw", "vgl", "vs",
@@ -12,7 +12,7 @@ const ABBREVIATIONS: [&str; 28] = [
 const MONTHS: [&str; 13] =
     ["Jan", "Jän", "Feb", "März", "Apr", "Mai", "Jun", "Jul", "Aug", "Sep", "Okt", "Nov", "Dez"];
 
-/// Where the sentences stand, without the blanks and the list marks around them. A line break ends a sentence.
+/// Returns the positions of the sentences, without the blanks and the list marks around them. A line break ends a sentence.
 pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -52,12 +52,12 @@ fn is_number(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())
 }
 
-/// German puts a point behind the day.
+/// Returns true if a German month follows: German puts a full stop behind the day.
 fn is_month(rest: &str) -> bool {
     MONTHS.iter().any(|month| rest.starts_with(month))
 }
 
-/// The length of quotation marks and brackets that close behind a sentence.
+/// Returns the length of quotation marks and brackets that close behind a sentence.
 fn closing(rest: &str) -> usize {
     rest.len() - rest.trim_start_matches(['"', '”', '“', '’', '»', ')', '*']).len()
 }

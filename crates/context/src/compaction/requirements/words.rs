@@ -1,6 +1,6 @@
-//! Words of a sentence in a form that lists can be compared with.
+//! Normalises the words of a sentence for comparison with lists.
 
-/// Lower case, one blank around each word, no punctuation but `'`, `-` and `%` within words: ` don't use it `.
+/// Returns lower case, one blank around each word, no punctuation but `'`, `-` and `%` within words: ` don't use it `.
 pub(super) fn normalised(sentence: &str) -> String {
     let mut out = String::with_capacity(sentence.len() + 2);
     out.push(' ');

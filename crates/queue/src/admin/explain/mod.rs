@@ -1,7 +1,6 @@
-//! Why a job is in its state, and what has to happen next, in words.
+//! Explains in words why a job is in its state, and what has to happen next.
 //!
-//! The facts come from one statement, at one moment. The words are made by a pure function, so that they can be tested
-//! without a database.
+//! The facts come from one statement, at one moment. A pure function makes the words, so that they can be tested without a database.
 
 mod reasons;
 
@@ -29,7 +28,7 @@ pub async fn explain(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Expla
     Ok(facts(executor, job_id).await?.explain())
 }
 
-/// The same for a caller who may know of no other job: of those before it in its lane, only how many there are.
+/// Explains a job to a caller who may not see other jobs: of those before it in its lane, only their number is given.
 pub async fn explain_alone(
     executor: impl PgExecutor<'_>,
     job_id: i64,
@@ -44,7 +43,7 @@ async fn facts(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Facts, Erro
         .map_err(Error::of("explain a job"))
 }
 
-/// What is known about a job at one moment. Times are seconds from or until now by the clock of the database.
+/// The facts about a job at one moment. Times are seconds from or until now by the clock of the database.
 #[derive(Debug, Clone, Default)]
 struct Facts {
     id: i64,

@@ -5,7 +5,7 @@ use super::{
     Facts,
 };
 
-/// Why, and what next.
+/// The reason for the state, and the next step.
 type Reason = (String, String);
 
 impl Facts {
@@ -189,7 +189,7 @@ impl Facts {
         )
     }
 
-    /// Without a word about those before it, whose they may be, or about a hold on account of one.
+    /// Explains a blocked job without naming the jobs before it or the reason of a hold, which may belong to other callers.
     pub(super) fn blocked_by_others(&self) -> Reason {
         let n_ahead = self.blocked_ahead.unwrap_or(0) + i64::from(self.head_id.is_some());
         (
@@ -304,7 +304,7 @@ fn behind(n_ahead: i64) -> String {
     }
 }
 
-/// `": the reason"`, or nothing if none was given. A full stop of its own would make two.
+/// Returns `": the reason"`, or nothing if none was given. Drops the reason's full stop, because the sentence has its own.
 fn said(reason: &str) -> String {
     let reason = reason.trim().trim_end_matches('.');
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
