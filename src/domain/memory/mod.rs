@@ -1,14 +1,13 @@
-//! What the people and agents of a campaign keep for later: edicts hold for all, records are what all know, journals are an
-//! agent's own notes.
+//! Memory of a campaign: edicts are rules for all agents, records are shared knowledge, journals are one agent's notes.
 //!
 //! Invariants:
-//! - Who may do what is decided in [`Who`], and nowhere else: tools, API and commands ask there.
-//! - The author and the owner of a journal come from who writes, never from what is written.
-//! - A version that is replaced can be read again. An entry of a journal is never replaced.
-//! - Nothing is deleted but by retention and erasure: what should hold no more is revoked, or expires.
+//! - Access is decided in [`Who`] alone: tools, API and commands ask there.
+//! - Author and journal owner come from the caller, never from the text.
+//! - A replaced version can still be read. A journal entry is never replaced.
+//! - Only retention and erasure delete items. Until then, outdated items are revoked or expire.
 //!
-//! Race: two write at once. Writers of one campaign wait for each other ([`publish()`]), so that versions are dense and no limit is
-//! passed by both together.
+//! Race: two callers write at once. Writers of one campaign wait for each other ([`publish()`]). Versions are therefore dense, and
+//! concurrent writers cannot exceed a limit together.
 
 mod access;
 mod config;
@@ -45,7 +44,7 @@ pub use self::{
     vectors::{keep_vectors, request_embeddings, unmade},
 };
 
-/// The longest body that is stored, whatever the configuration says.
+/// The longest body in bytes. Holds even if the configuration allows more.
 pub const BODY_MAX_BYTES: usize = 128 * 1024;
 /// The longest title, in characters.
 pub const TITLE_MAX_CHARS: usize = 200;
@@ -151,7 +150,7 @@ impl Kind {
         }
     }
 
-    /// How several of them are called: folders of an export, and words of an error.
+    /// Returns the plural: folder name of an export, and a word of error messages.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Edict => "edicts",
@@ -172,13 +171,13 @@ impl Trust {
 }
 
 impl Item {
-    /// What the audit log keeps of it: which one it is, and nothing of what it says.
+    /// Returns the audit log's record of the item: its identity without its text.
     pub fn for_audit(&self) -> Value {
         let Self { id, kind, owner, name, version, .. } = self;
         json!({ "item_id": id, "kind": kind, "owner": owner, "name": name, "version": version })
     }
 
-    /// Whether it was neither revoked nor has expired.
+    /// Returns true if the item is neither revoked nor expired.
     pub fn holds(&self, now: DateTime<Utc>) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| end > now)
     }
