@@ -1,7 +1,7 @@
-//! The transcript: rows that are only ever added.
+//! Messages: the append-only rows of a transcript.
 //!
-//! Weight and digest are measured when a message is written and stored beside it, so that a turn measures what it adds
-//! and not what it continues. Both depend on the message alone; this module stores them and does not look inside.
+//! Weight and digest are measured when a message is written and are stored with it. A turn therefore measures only the messages that it
+//! adds. Both depend on the message alone; this module stores them and does not interpret them.
 
 mod append;
 mod asked;
@@ -41,7 +41,7 @@ pub struct Stored {
     pub created_at: DateTime<Utc>,
     #[serde(flatten)]
     pub message: Message,
-    /// In thousandths of a token, before calibration.
+    /// Size in thousandths of a token, before calibration.
     #[serde(skip)]
     pub weight: i64,
     /// SHA-256.
@@ -49,10 +49,10 @@ pub struct Stored {
     pub digest: [u8; 32],
 }
 
-/// A stretch of a transcript.
+/// A range of a transcript.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
-    /// Only what comes later than this.
+    /// The place after which the range begins.
     pub after_seq: i64,
     pub limit: i64,
 }
@@ -67,7 +67,7 @@ impl Span {
     }
 }
 
-/// A stretch of a session's transcript, in order. Marks nothing as rejected: [`super::sessions::transcript`] does.
+/// Lists a range of a session's transcript, in order. Never sets `rejected`: [`super::sessions::transcript`] does.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -89,7 +89,7 @@ pub async fn list(
     rows.into_iter().map(Stored::try_from).collect()
 }
 
-/// One entry of a session's transcript, by its own id.
+/// Finds one message of a session's transcript by its id.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -110,7 +110,7 @@ pub async fn find(
     Ok(row.map(Stored::try_from).transpose()?.map(|stored| stored.message))
 }
 
-/// Whether this message is in the transcript of a session.
+/// Returns true if this message is in the transcript of a session.
 pub async fn holds(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -187,7 +187,7 @@ fn word(role: Role) -> &'static str {
         Role::User => "user",
         Role::Assistant => "assistant",
         Role::Tool => "tool",
-        // Told apart by their places on the board, because older versions know no other role.
+        // Posts are stored as notices, because older versions know no other role. Their column `posts` marks them.
         Role::Notice | Role::Posts => "notice",
     }
 }
