@@ -1,4 +1,4 @@
-//! Schedules as people and programs see them.
+//! Schedules as the API shows them.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ async fn read(
     .await
     .map_err(Failed::to("list the schedules"))?;
     for schedule in schedules.iter_mut().filter(|schedule| schedule.paused_at.is_none()) {
-        // One that somebody has written with SQL may have no timetable; it has no next moment either.
+        // A schedule written with SQL may have an invalid timetable, and then has no next slot.
         let timetable = Timetable::parse(&schedule.cron, &schedule.time_zone).ok();
         schedule.next_slot = timetable.and_then(|timetable| timetable.next_after(now));
     }
