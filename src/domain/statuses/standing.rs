@@ -1,4 +1,4 @@
-//! What each agent does, and whether it may.
+//! Statuses of agents together with their pauses.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Standing {
     pub pause: Option<Pause>,
 }
 
-/// As [`of_campaign`], with the pauses that hold there.
+/// Lists the statuses as [`of_campaign`] does, with the pauses that apply.
 pub async fn standings(
     conn: &mut PgConnection,
     campaign_id: Uuid,
