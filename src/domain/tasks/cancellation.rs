@@ -1,4 +1,4 @@
-//! What a cancellation has come to: of the task that was named, and of what hangs on it.
+//! Results of a cancellation: of the named task and of its descendants.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -53,7 +53,7 @@ impl Below {
         }
     }
 
-    /// Counts a task and what hangs on it.
+    /// Counts a task and its descendants.
     pub(in crate::domain) fn add(&mut self, other: Cancellation) {
         self.count(other.cancel);
         self.cancelled += other.below.cancelled;

@@ -55,7 +55,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
     })
 }
 
-/// What few readers of a task want to know.
+/// Columns of a task that few readers need.
 pub(super) struct Beside {
     node: Option<String>,
     added_by: Option<String>,
@@ -75,7 +75,7 @@ async fn beside(conn: &mut PgConnection, id: Uuid) -> Result<Beside, Failed> {
     .map_err(Failed::to("read what stands beside a task"))
 }
 
-/// The reason of its cancellation, if there is one.
+/// Returns the reason of a task's cancellation, if there is one.
 pub(in crate::domain) async fn cancelled_because(
     conn: &mut PgConnection,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! Tasks as they are written in bodies and files of many: one JSON object each.
+//! Tasks as written in bulk requests and files: one JSON object each.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -60,11 +60,11 @@ pub struct Line {
     pub metadata: Map<String, Value>,
 }
 
-/// Why a text is no such object.
+/// The reason why a text is not a valid task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct BadLine {
-    /// A JSON Pointer to the part that is wrong; empty for the whole.
+    /// JSON Pointer to the wrong part; empty for the whole.
     pub pointer: String,
     pub detail: String,
 }
@@ -75,7 +75,7 @@ impl Line {
             .map_err(|Misfit { pointer, detail, .. }| BadLine { pointer, detail })
     }
 
-    /// `only_of`: as [`Links::only_of`].
+    /// Builds the task to add. `only_of`: see [`Links::only_of`].
     pub fn asked_of<'a>(
         &'a self,
         campaign_id: Uuid,

@@ -1,4 +1,4 @@
-//! Tasks that a filter means, for what is done with many of them.
+//! Tasks that match a filter, for bulk actions.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub struct Matching {
     pub metadata: Map<String, Value>,
 }
 
-/// How many there are in one of these states, of those that were added until `until`.
+/// Counts the matching tasks in one of these states that were added up to `until`.
 pub async fn count_matching(
     executor: impl PgExecutor<'_>,
     filter: &Matching,
@@ -78,7 +78,7 @@ pub async fn count_matching(
     .map_err(Failed::to("count tasks"))
 }
 
-/// Their ids in order, after `after`.
+/// Lists the ids of the matching tasks in order, after `after`.
 pub async fn matching(
     executor: impl PgExecutor<'_>,
     filter: &Matching,
@@ -117,7 +117,7 @@ pub async fn matching(
 }
 
 impl Matching {
-    /// `None` if the filter names neither tags nor metadata.
+    /// Returns the metadata, or None if the filter names neither tags nor metadata.
     fn metadata_if_labelled(&self) -> Option<Json<&Map<String, Value>>> {
         let is_labelled = !self.tags.is_empty() || !self.metadata.is_empty();
         is_labelled.then_some(Json(&self.metadata))

@@ -1,4 +1,4 @@
-//! Tasks that a schedule asks for: the job that adds one.
+//! Tasks of schedules: the job that adds one.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -40,7 +40,7 @@ impl Job for AddTask {
 }
 
 impl AddTask {
-    /// The task, for an agent of this name.
+    /// Builds the task, for an agent of this name.
     pub fn asked_of<'a>(&'a self, agent: &'a Agent) -> New<'a> {
         New {
             campaign_id: self.campaign_id,
@@ -50,7 +50,7 @@ impl AddTask {
             node: None,
             session_mode: self.session,
             budget: Limit::default(),
-            // Its job ends in the transaction that adds it.
+            // Needs no key, because its job ends in the transaction that adds the task.
             idempotency_key: None,
             priority: None,
             run_at: None,
