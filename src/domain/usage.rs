@@ -44,7 +44,7 @@ pub struct Call<'a> {
 pub enum Purpose {
     Turn,
     Summary,
-    /// Facts about users, read from what they asked.
+    /// Extraction of facts about users from their requests.
     Facts,
 }
 
@@ -66,7 +66,7 @@ pub struct Tokens {
     pub cache_creation: Option<i64>,
 }
 
-/// What calls of one kind have cost.
+/// Cost of all calls of one agent, model and purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = UsageTotal)]
 pub struct Total {

@@ -27,11 +27,11 @@ pub struct Entry {
 #[schema(as = MemoryImported)]
 pub struct Imported {
     pub created: i64,
-    /// Those that have a new version now.
+    /// Number of items that got a new version.
     pub replaced: i64,
-    /// Those that said so already.
+    /// Number of items that were identical already.
     pub unchanged: i64,
-    /// What comes near a limit.
+    /// Limits that are nearly used up.
     pub warnings: Vec<String>,
 }
 

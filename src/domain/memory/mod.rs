@@ -67,9 +67,9 @@ pub const TITLE_MAX_CHARS: usize = 200;
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = MemoryKind)]
 pub enum Kind {
-    /// A rule for all agents of the campaign: in the system part of every call.
+    /// A rule for all agents of the campaign, part of every call's system part.
     Edict,
-    /// What all agents may know.
+    /// Knowledge shared by all agents of the campaign.
     Record,
     /// An entry of an agent's own notes.
     Journal,
@@ -88,7 +88,7 @@ pub enum Origin {
     Agent,
 }
 
-/// How far what it says can be relied on.
+/// Trust level of an item.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
@@ -96,11 +96,11 @@ pub enum Origin {
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = MemoryTrust)]
 pub enum Trust {
-    /// A person has written it, or vouches for it.
+    /// Written or vouched for by a person.
     Operator,
-    /// A model has written it, from whatever it was told.
+    /// Written by a model, from any input that it got.
     Agent,
-    /// A person has taken it in from a file.
+    /// Imported from a file by a person.
     Imported,
 }
 
@@ -111,30 +111,30 @@ pub struct Item {
     pub id: Uuid,
     pub campaign_id: Uuid,
     pub kind: Kind,
-    /// Whose journal, as the agent is called on the board.
+    /// The owner of a journal, by its name on the board. Null for edicts and records.
     pub owner: Option<String>,
     pub name: String,
     /// Counts from 1.
     pub version: i32,
     pub title: String,
-    /// Left out of lists and of what a search finds.
+    /// The text. Left out of lists and search results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Of title and body.
+    /// Size of title and body, in bytes.
     pub bytes: i32,
     pub trust: Trust,
     pub origin: Origin,
-    /// An operator as in the audit log, or an agent as it is called on the board.
+    /// The author: an operator's label as in the audit log, or an agent's name on the board.
     pub author: String,
-    /// The task in whose turn an agent wrote it.
+    /// The task in whose turn an agent wrote the item.
     pub task_id: Option<Uuid>,
     pub turn: Option<i32>,
     pub created_at: DateTime<Utc>,
-    /// When this version was.
+    /// Time at which this version was written.
     pub written_at: DateTime<Utc>,
-    /// From when on it holds no more.
+    /// Time from which the item is hidden from agents.
     pub expires_at: Option<DateTime<Utc>>,
-    /// Since when it holds no more.
+    /// Time at which the item was revoked.
     pub revoked_at: Option<DateTime<Utc>>,
     pub revoked_by: Option<String>,
 }

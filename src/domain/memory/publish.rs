@@ -43,9 +43,9 @@ pub struct New<'a> {
 pub struct Written {
     #[serde(flatten)]
     pub item: Item,
-    /// False: it said so already, and stays at its version.
+    /// False if the item had this content already; its version stays the same.
     pub changed: bool,
-    /// What comes near a limit.
+    /// A limit that is nearly used up.
     pub warning: Option<String>,
 }
 

@@ -21,7 +21,7 @@ pub struct Filter<'a> {
     pub with_ended: bool,
 }
 
-/// A version that an item has or has had.
+/// A current or earlier version of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = MemoryVersion)]
 pub struct Version {

@@ -20,9 +20,9 @@ const WHOLE_MAX_BYTES: i32 = 300;
 pub struct Hit {
     #[serde(flatten)]
     pub item: Item,
-    /// Larger is better; only to be compared within one answer.
+    /// Score; larger is better. Comparable only within one answer.
     pub rank: f64,
-    /// Where the words stand, between `**` and `**`. The beginning of what was found by its meaning alone.
+    /// The matching passages, with matches between `**` and `**`. The beginning of the text if only its meaning matched.
     pub snippet: String,
 }
 

@@ -22,11 +22,11 @@ pub(super) struct Addressees<'a> {
     broken: Vec<&'a str>,
 }
 
-/// Nobody is called so.
+/// A mentioned name that no agent has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct UnknownName {
     pub name: String,
-    /// Who was probably meant.
+    /// The closest known name.
     pub nearest: Option<String>,
 }
 

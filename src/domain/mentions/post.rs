@@ -31,18 +31,18 @@ pub struct Asked<'a> {
     pub added_by: &'a str,
 }
 
-/// A post, and what came of it.
+/// A post and the tasks that it led to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Posted {
     #[serde(flatten)]
     pub post: Post,
-    /// False: an earlier call with the same idempotency key made it.
+    /// False if an earlier call with the same idempotency key created the post.
     pub created: bool,
-    /// Who was asked.
+    /// The agents that were called, each with its task.
     pub tasks: Vec<Called>,
-    /// Names in the text that nobody has.
+    /// Mentioned names that no agent has.
     pub unknown: Vec<UnknownName>,
-    /// What was not done, and why.
+    /// Calls that were not made, each with the reason.
     pub notes: Vec<String>,
 }
 

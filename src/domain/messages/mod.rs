@@ -34,9 +34,10 @@ pub struct Stored {
     pub id: Uuid,
     pub seq: i64,
     pub turn: i32,
-    /// The answer broke off when its turn was interrupted.
+    /// True if the answer broke off when its turn was interrupted.
     pub partial: bool,
-    /// Not sent again: the provider has rejected the prompt of its task, or one behind it before it had answered anything.
+    /// True if the message is not sent again. The provider has rejected the prompt of its task, or a later prompt before it had answered
+    /// anything.
     pub rejected: bool,
     pub created_at: DateTime<Utc>,
     #[serde(flatten)]

@@ -15,21 +15,21 @@ use uuid::Uuid;
 pub use self::enter::{Entering, enter, inherit, say_again};
 use super::Failed;
 
-/// The time of a session at a node.
+/// The stay of a session at a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = NodeStay)]
 pub struct Stay {
-    /// Counts the stays of a session, from 1.
+    /// Number of the stay within its session, from 1.
     pub ordinal: i32,
     pub node: String,
     pub agent: String,
     pub instance: String,
-    /// The task whose turn entered.
+    /// The task whose turn entered the node.
     pub task_id: Uuid,
     pub entered_at: DateTime<Utc>,
-    /// Nothing: the session stands here.
+    /// End of the stay. Null while the session is at the node.
     pub left_at: Option<DateTime<Utc>>,
-    /// Places of the transcript.
+    /// First place of the stay in the transcript.
     pub first_seq: i64,
     pub last_seq: Option<i64>,
     /// The message with the node's instructions.

@@ -47,17 +47,17 @@ pub const TEXT_MAX_BYTES: usize = 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Post {
     pub id: Uuid,
-    /// Its place on the board: 1, 2, 3 in the order in which posts were committed.
+    /// Number of the post on the board, from 1, in the order of commits.
     pub seq: i64,
-    /// `operator`, `system`, or the name of the agent that said it; `<agent>/<instance>` for another instance than `main`.
+    /// `operator`, `system`, or the name of the agent: `<agent>`, or `<agent>/<instance>` for an instance other than `main`.
     pub sender: String,
     pub origin: Origin,
-    /// Whom it is addressed to: names as of senders, or `all`.
+    /// Addressees: names as in `sender`, or `all`.
     pub audience: Vec<String>,
-    /// The post that it answers.
+    /// The post that this one answers.
     pub reply_to: Option<Uuid>,
     pub posted_at: DateTime<Utc>,
-    /// The task whose turn said it, or that it is about.
+    /// The task whose turn wrote the post, or that the post is about.
     pub task_id: Option<Uuid>,
     pub session_id: Option<Uuid>,
     pub turn: Option<i32>,

@@ -22,11 +22,11 @@ pub struct Schedule {
     pub created_at: DateTime<Utc>,
     pub paused_at: Option<DateTime<Utc>>,
     pub pause_reason: Option<String>,
-    /// The latest moment that was taken care of, when, and by which job.
+    /// The latest slot that has fired; `last_fired_at` and `last_job_id` belong to it.
     pub last_slot: Option<DateTime<Utc>>,
     pub last_fired_at: Option<DateTime<Utc>>,
     pub last_job_id: Option<i64>,
-    /// The next moment; null while it is paused.
+    /// The next slot. Null while the schedule is paused.
     pub next_slot: Option<DateTime<Utc>>,
 }
 

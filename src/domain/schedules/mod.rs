@@ -38,7 +38,7 @@ const MAX_ATTEMPTS: i16 = 5;
 /// The built-in schedule of the nightly cleanup.
 pub const NIGHTLY_CLEANUP: &str = "purge";
 
-/// Who says when it is.
+/// The origin of a schedule's timetable.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]

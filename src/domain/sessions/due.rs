@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// Why a session goes.
+/// Reason for the removal of a session.
 #[derive(
     Debug,
     Clone,
@@ -24,9 +24,9 @@ use crate::domain::Failed;
 #[serde(rename_all = "snake_case")]
 #[schema(as = CleanupBecause)]
 pub enum Because {
-    /// Nobody has used it for as long as its provider's sessions are kept.
+    /// It was not used within its time to live.
     Expired,
-    /// It was closed long ago.
+    /// It was closed, and its retention is over.
     Closed,
 }
 

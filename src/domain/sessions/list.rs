@@ -26,14 +26,15 @@ pub struct Session {
     pub opened_because: Reason,
     pub rebuild_because: Option<Reason>,
     pub closed_because: Option<Reason>,
-    /// None as well where it has expired and was removed.
+    /// The session that this one continues. Null also if that one was removed.
     pub predecessor_id: Option<Uuid>,
     pub successor_id: Option<Uuid>,
     pub turns: i32,
     pub token_count: i64,
     pub context_tokens: i64,
     pub generation: i32,
-    /// Turns whose messages are not sent again: the provider has rejected their prompt, or one behind them before it had answered anything.
+    /// Turns whose messages are not sent again. The provider has rejected their prompt, or a later prompt before it had answered
+    /// anything.
     pub rejected_turns: Vec<i32>,
     pub created_at: DateTime<Utc>,
     pub used_at: DateTime<Utc>,

@@ -106,7 +106,7 @@ pub enum State {
     Closed,
 }
 
-/// Why a session is what it is: why it was opened, is to be rebuilt, or was closed.
+/// Reason why a session was opened, is to be rebuilt, or was closed.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
@@ -114,23 +114,23 @@ pub enum State {
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = SessionReason)]
 pub enum Reason {
-    /// There was none before.
+    /// The conversation had no session before.
     New,
     PromptChanged,
     ModelChanged,
     ProviderChanged,
-    /// The context passed the agent's threshold.
+    /// The context exceeded the agent's threshold.
     ContextFull,
     Expired,
-    /// Somebody wanted it rebuilt.
+    /// A reset was requested.
     Reset,
-    /// The provider does not have it any more.
+    /// The provider no longer has the session.
     Lost,
-    /// The provider refuses this conversation, and would every time.
+    /// The provider rejects this conversation and would reject it again.
     Poisoned,
-    /// A task, or somebody, wanted it to begin without a memory.
+    /// A task or a user requested a session without a memory.
     Fresh,
-    /// It was made for one task, and that has ended.
+    /// The session was made for one task, which has ended.
     Ended,
     CampaignClosed,
 }

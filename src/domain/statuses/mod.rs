@@ -18,20 +18,20 @@ use super::{
     agents::{Catalogue, MAIN},
 };
 
-/// An agent, or one of its instances.
+/// Status of an agent or of one of its instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AgentStatus)]
 pub struct Status {
     pub agent: String,
     pub instance: String,
     pub state: State,
-    /// The task that runs.
+    /// The running task.
     pub task_id: Option<Uuid>,
     /// The open session of its conversation.
     pub session_id: Option<Uuid>,
-    /// Tasks that wait, not counting those that are to begin later.
+    /// Number of waiting tasks, without those scheduled for later.
     pub waiting: i64,
-    /// While it is limited, as far as that is known.
+    /// Expected end of the limit, if the agent is limited and the end is known.
     pub until: Option<DateTime<Utc>>,
 }
 
@@ -44,11 +44,11 @@ pub struct Status {
 pub enum State {
     Idle,
     Working,
-    /// Its last turn failed, and nothing is left for it to do.
+    /// Its last turn failed, and it has no more tasks.
     Error,
-    /// It has tasks, none of which runs.
+    /// It has tasks, and none of them runs.
     Waiting,
-    /// Its login rests, or its next task was put off because a limit is used up.
+    /// Its credential is paused, or its next task was postponed because a limit is used up.
     Limited,
 }
 

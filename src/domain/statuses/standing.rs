@@ -17,7 +17,7 @@ use crate::domain::{
 pub struct Standing {
     #[serde(flatten)]
     pub status: Status,
-    /// What keeps it from beginning turns here.
+    /// The pause that keeps the agent from beginning turns in this campaign.
     pub pause: Option<Pause>,
 }
 

@@ -31,12 +31,12 @@ pub const MAX_TASKS: usize = 10_000;
 /// Class of the error for wrong items among many tasks; the refusal points at them.
 pub const BAD_ITEMS: Class = Class::of(Kind::Invalid, "bad_items");
 
-/// One of many, in the order in which they were given.
+/// One of the added tasks, in the order of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = BulkAdded)]
 pub struct Placed {
     pub id: Uuid,
-    /// False: an earlier call with this idempotency key made it, or an earlier one of these.
+    /// False if an earlier call, or an earlier item of this one, created the task under the same idempotency key.
     pub created: bool,
 }
 

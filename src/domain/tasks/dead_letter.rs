@@ -14,17 +14,17 @@ use crate::{
     queue::{self, Job as _, admin},
 };
 
-/// What retrying a job has come to.
+/// Result of retrying a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RetriedJob {
     /// The job that was named.
     pub id: i64,
-    /// The state of the job that runs now. `removed`: the task has moved on, nothing runs, and the dead letter is gone.
+    /// State of the job that runs now. `removed`: the task has moved on, nothing runs, and the dead letter is deleted.
     pub state: String,
     /// The task that the job runs or ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<Uuid>,
-    /// The state of that task.
+    /// State of that task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_state: Option<State>,
     /// The job that runs the task now.

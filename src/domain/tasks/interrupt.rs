@@ -19,15 +19,14 @@ use crate::{
     queue::{self, admin},
 };
 
-/// How soon.
+/// Urgency of an interrupt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = InterruptMode)]
 pub enum How {
-    /// At the next point where nothing is cut in two: when the call of the model has ended, and where it uses tools behind those
-    /// that run. Nothing is begun after that.
+    /// Stops at the next safe point: after the current call of the model, or after the tools that run. Nothing new begins.
     Soft,
-    /// Now.
+    /// Stops immediately.
     #[default]
     Hard,
 }

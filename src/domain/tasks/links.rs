@@ -19,27 +19,27 @@ pub const MAX_CHILDREN: usize = MAX_PREDECESSORS;
 #[serde(untagged)]
 pub enum After {
     Task(Uuid),
-    /// One that comes before it in the same request, by its place from 0.
+    /// A task that comes before this one in the same request, by its index from 0.
     Item {
         item: usize,
     },
-    /// One that the same caller has added under this idempotency key: before it in the same request, or earlier.
+    /// A task that the same caller added under this idempotency key, earlier or before this one in the same request.
     Key {
         key: String,
     },
 }
 
-/// What becomes of a task when one of those that it waits for has failed or was cancelled.
+/// Reaction to the failure or cancellation of a task that this one waits for.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum OnFailure {
-    /// It waits for the others, is told, and runs.
+    /// Waits for the others, gets all results, and runs.
     #[default]
     Run,
-    /// It is cancelled at once, and says because of which.
+    /// Is cancelled at once, with the failed task as the reason.
     Cancel,
 }
 

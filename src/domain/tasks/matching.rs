@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::State;
 use crate::domain::{Failed, timestamp};
 
-/// Which tasks are meant. Absent keys match everything.
+/// A filter for tasks. Absent keys match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = TaskFilter)]
@@ -34,13 +34,13 @@ pub struct Matching {
         deserialize_with = "timestamp::optional"
     )]
     pub created_after: Option<DateTime<Utc>>,
-    /// In the prompt, whether in capitals or not.
+    /// Text that the prompt contains, ignoring case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// All of these.
+    /// Tags that the task must have, all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// All of these keys with these values.
+    /// Metadata keys and values that the task must have, all of them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Option<Object>)]
     pub metadata: Map<String, Value>,

@@ -13,12 +13,12 @@ use crate::{
     queue::{Job, Policy},
 };
 
-/// What is asked each time. Its agent is looked up at the moment itself: an agent's file may have changed since.
+/// The task that is added each time. The agent is looked up at that time, because its file may have changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddTask {
     pub campaign_id: Uuid,
-    /// The name of its file. `curator_2` and `curator/2` mean instance 2 of `curator`.
+    /// Name of the agent's file. `curator_2` and `curator/2` mean instance 2 of `curator`.
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}(/[a-z0-9][a-z0-9_-]{0,63})?$")]
     pub agent: String,
     #[serde(default = "main")]
@@ -26,7 +26,8 @@ pub struct AddTask {
     pub instance: String,
     #[schema(min_length = 1)]
     pub prompt: String,
-    /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
+    /// Session mode: `continue` the conversation, begin `fresh`, or `none` for a session of its own. The default comes from the agent's
+    /// file.
     #[serde(default)]
     pub session: Option<Mode>,
 }

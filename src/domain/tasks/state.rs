@@ -51,11 +51,11 @@ impl<'a> End<'a> {
 #[schema(as = TaskCancelled)]
 pub enum Cancelled {
     AtOnce,
-    /// It runs. Its worker has been asked to stop, and will write the end.
+    /// The task runs. Its worker was asked to stop, and will write the end.
     Requested,
-    /// It runs. Its worker ends it at the next point where nothing is lost; an answer that comes first counts.
+    /// The task runs. Its worker ends it at the next safe point; an answer that comes first counts.
     AtSafePoint,
-    /// It had ended before. Only what hangs on it was cancelled.
+    /// The task had ended before. Only descendants were cancelled.
     HadEnded,
 }
 

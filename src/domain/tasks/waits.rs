@@ -24,14 +24,14 @@ pub struct Predecessor {
     pub left_out_chars: i32,
 }
 
-/// What a task waits for, or has waited for, without what it came to.
+/// The tasks that a task waits for or has waited for, without their results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TaskWaiting)]
 pub struct Waiting {
-    /// In the order in which it is told of them.
+    /// In the order in which the task gets their results.
     pub depends_on: Vec<WaitedFor>,
     pub on_failure: OnFailure,
-    /// False: it has been let go.
+    /// True while the task waits.
     pub waits: bool,
 }
 

@@ -8,22 +8,22 @@ use uuid::Uuid;
 use super::Error;
 use crate::domain::{Failed, Page};
 
-/// What one webhook is told about one end.
+/// One message to a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Delivery {
-    /// What the receiver gets as `webhook-id`.
+    /// The id, which the receiver gets as `webhook-id`.
     pub id: Uuid,
     pub webhook_id: Uuid,
-    /// `None`: a test.
+    /// The task that ended. Null for a test.
     pub task_id: Option<Uuid>,
     pub kind: String,
     pub state: State,
-    /// Since it was last put on the queue.
+    /// Number of attempts since it was last put on the queue.
     pub attempts: i32,
     pub last_status: Option<i16>,
     pub last_error: Option<String>,
     pub job_id: Option<i64>,
-    /// When the task ended.
+    /// Time at which the task ended.
     pub created_at: DateTime<Utc>,
     pub next_at: Option<DateTime<Utc>>,
     pub ended_at: Option<DateTime<Utc>>,
@@ -36,12 +36,12 @@ pub struct Delivery {
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = DeliveryState)]
 pub enum State {
-    /// For its next attempt.
+    /// Waits for its next attempt.
     Waiting,
     Delivered,
-    /// Given up.
+    /// All attempts have failed.
     Failed,
-    /// Its webhook is disabled.
+    /// Not sent, because its webhook is disabled.
     Held,
 }
 

@@ -39,7 +39,7 @@ pub use self::{
 };
 use super::{Failed, ids};
 
-/// Which ends a webhook is told of.
+/// Kind of end that a webhook subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = WebhookKind)]
 pub enum Kind {
@@ -51,18 +51,18 @@ pub enum Kind {
     Cancelled,
 }
 
-/// As everybody may see it: without its secrets.
+/// A webhook, without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Webhook {
     pub id: Uuid,
     pub url: String,
     pub kinds: Vec<String>,
-    /// Only the tasks of this campaign. `None`: those of all.
+    /// Limits the webhook to the tasks of this campaign. Null: all campaigns.
     pub campaign_id: Option<Uuid>,
     pub enabled: bool,
     pub disabled_because: Option<String>,
     pub failing_since: Option<DateTime<Utc>>,
-    /// Until when two secrets sign side by side.
+    /// Time until which two secrets sign side by side.
     pub rotates_until: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
 }
