@@ -1,4 +1,4 @@
-//! What exactly was sent in a call.
+//! Manifests: records of the context that each call was sent.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{Failed, json_rows};
 
-/// As JSON it is what a statement reads.
+/// A manifest to store. Serialized as JSON, it is a row of a statement's parameter (`json_rows`).
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct New<'a> {
     pub session_id: Uuid,
@@ -71,7 +71,7 @@ pub async fn insert(
     .map_err(Failed::to("store a manifest"))
 }
 
-/// The manifests of a session after the given turn, in order.
+/// Lists the manifests of a session after the given turn, in order.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,

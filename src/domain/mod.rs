@@ -1,11 +1,10 @@
 //! One noun, one module: its types and its SQL. Only that module names its table.
 //!
-//! Functions take an executor or a connection; the caller owns the transaction, so that a write and the job that
-//! follows from it are one commit. A write that has to hit one row says so when it does not.
+//! Functions take an executor or a connection; the caller owns the transaction, so that a write and the job that follows from it are one
+//! commit. A write that must change one row returns an error when it changes none.
 //!
-//! Locks of one turn are always taken in this order, so that no two turns wait for each other in a circle:
-//! session, its messages and turns, task, budget of the campaign, board, job. Budget and board are rows that turns of
-//! one campaign share, and are therefore held for the shortest time.
+//! A turn always takes its locks in this order, so that no two turns deadlock: session, its messages and turns, task, budget of the
+//! campaign, board, job. Budget and board are rows that turns of one campaign share, and are therefore held for the shortest time.
 
 pub mod agent_pauses;
 pub mod agents;
@@ -64,10 +63,10 @@ pub mod webhooks;
 
 pub use self::{amount::Amount, failed::Failed};
 
-/// Where a list goes on.
+/// The position and the size of a page of a list.
 #[derive(Debug, Clone, Copy)]
 pub struct Page {
-    /// The last id of the page before.
+    /// The last id of the previous page.
     pub after: Option<uuid::Uuid>,
     pub limit: i64,
 }

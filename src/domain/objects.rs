@@ -1,4 +1,4 @@
-//! Objects that are objects: serde takes an array for a struct too, field by field, and nobody who sends one means that.
+//! Strict JSON objects: serde also accepts an array for a struct, field by field, which is almost certainly a mistake.
 
 use std::{fmt, fmt::Write as _, marker::PhantomData};
 
@@ -11,34 +11,34 @@ use serde::{
 };
 use serde_path_to_error::{Path, Segment, Track};
 
-/// For `#[serde(deserialize_with = "objects::object")]`.
+/// Deserializes an object and refuses an array. For `#[serde(deserialize_with = "objects::object")]`.
 pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     deserializer.deserialize_map(Object(PhantomData))
 }
 
-/// A value that is such an object as a whole.
+/// A value that has to be an object as a whole.
 #[derive(Debug, Deserialize)]
 #[serde(transparent, bound = "T: Deserialize<'de>")]
 pub struct Whole<T>(#[serde(deserialize_with = "object")] pub T);
 
-/// Why a text is not the object that is asked for.
+/// The reason why a text is not the expected object.
 #[derive(Debug)]
 pub struct Misfit {
-    /// A JSON Pointer to the part that is wrong; empty for the whole.
+    /// JSON Pointer to the wrong part; empty for the whole.
     pub pointer: String,
     pub detail: String,
-    /// False: the text is not valid JSON.
+    /// False if the text is not valid JSON.
     pub is_json: bool,
 }
 
-/// Reads an object of JSON, and nothing behind it.
+/// Reads a JSON object and refuses anything after it.
 pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Misfit> {
     read_with(text, PhantomData::<Whole<T>>).map(|Whole(value)| value)
 }
 
-/// The same by a seed, which has to ask for a map.
+/// Reads a JSON object with a seed, which must request a map.
 pub fn read_with<S: for<'de> DeserializeSeed<'de, Value = T>, T>(
     text: &[u8],
     seed: S,
@@ -53,14 +53,14 @@ pub fn read_with<S: for<'de> DeserializeSeed<'de, Value = T>, T>(
         Err(error) => Err((String::new(), error)),
     });
     read.map_err(|(pointer, error)| {
-        // serde_json calls it an error of the syntax, too, if a value of another type stands where an enum is expected.
+        // serde_json reports a syntax error, too, if a value of another type stands where an enum is expected.
         let is_json = error.is_data() || serde_json::from_slice::<IgnoredAny>(text).is_ok();
         let words = error.to_string();
         Misfit { pointer, detail: if is_json { plain(&words) } else { words }, is_json }
     })
 }
 
-/// The JSON Pointer (RFC 6901) to the part of a document where reading it failed.
+/// Returns the JSON Pointer (RFC 6901) to the part of a document where reading failed.
 pub fn pointer(path: &Path) -> String {
     path.iter().fold(String::new(), |mut pointer, segment| {
         match segment {
@@ -69,16 +69,16 @@ pub fn pointer(path: &Path) -> String {
                 pointer.push('/');
                 pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
             }
-            // An object that ends too early has no part that could be named.
+            // An object that ends too early has no part to point to.
             Segment::Unknown => {}
         }
         pointer
     })
 }
 
-/// The words of serde about a value that does not fit, with the types of JSON in place of the program's.
+/// Translates a serde message about a wrong value: JSON types in place of Rust types.
 ///
-/// A quotation of the value comes first in them, and what was expected last: only the last part is translated, and the beginning.
+/// Serde quotes the value first and names the expected type last. Only the beginning and the last part are translated.
 pub fn plain(words: &str) -> String {
     if words.starts_with("data did not match any variant") {
         return "has none of the forms that it may have".to_owned();
@@ -98,7 +98,7 @@ pub fn plain(words: &str) -> String {
     format!("{found}{}{place}", expected.unwrap_or_default())
 }
 
-/// How serde begins, and how JSON calls it.
+/// Beginnings of serde messages, and their JSON wording.
 const FOUND: [(&str, &str); 8] = [
     ("unknown variant ", "unknown value "),
     ("invalid type: map", "invalid type: object"),
@@ -110,7 +110,7 @@ const FOUND: [(&str, &str); 8] = [
     ("invalid type: floating point ", "invalid type: number "),
 ];
 
-/// What serde expects, by the word it begins with, and what that is in JSON.
+/// Expected types in serde messages by their first word, and their JSON wording.
 const EXPECTED: [(&str, &str); 27] = [
     ("struct", "an object"),
     ("map", "an object"),
@@ -148,7 +148,7 @@ fn json(kind: &str) -> &str {
     EXPECTED.iter().find(|(name, _)| is(name)).map_or(kind, |(_, json)| *json)
 }
 
-/// False: the value that is quoted says so itself.
+/// Returns false if the text is part of the quoted value.
 fn is_behind_quotes(words: &str, at: usize) -> bool {
     !words[at..].contains('"') && (at == 0 || words[..at].ends_with(", "))
 }
@@ -234,7 +234,7 @@ mod tests {
         ] {
             assert_eq!(said, expected);
         }
-        // A field that is missing, or not known, is told in the words of serde.
+        // Messages about missing and unknown fields stay as serde words them.
         for words in [
             "missing field `a` at line 1 column 2",
             "unknown field `expected struct`, expected `a`",

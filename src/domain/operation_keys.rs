@@ -1,8 +1,8 @@
-//! Idempotency keys of operations: the output of each change that a caller has made under a key.
+//! Idempotency keys of operations: the stored output of each change that a caller made under a key.
 //!
 //! A call claims its key before it changes anything, in the transaction of the change.
 //!
-//! Race: two calls with one key. The second waits until the first has ended, and then finds its output; after a rollback it claims the
+//! Race: two calls with one key. The second waits until the first has ended, and then finds its output. After a rollback it claims the
 //! key itself.
 
 use chrono::{DateTime, Utc};
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::Failed;
 
-/// A key, with the operation and the caller that it belongs to.
+/// A key with its operation and caller.
 #[derive(Debug, Clone, Copy)]
 pub struct OperationKey<'a> {
     /// The caller, as the audit log names it.
@@ -22,14 +22,14 @@ pub struct OperationKey<'a> {
     pub key: &'a str,
 }
 
-/// The call that has claimed a key before.
+/// The call that claimed a key first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstCall {
     pub input_sha256: Vec<u8>,
     pub output: Option<Value>,
 }
 
-/// Claims the key, or gives the call that has claimed it before.
+/// Claims the key, or returns the call that claimed it first.
 pub async fn claim(
     conn: &mut PgConnection,
     key: OperationKey<'_>,
@@ -64,7 +64,7 @@ pub async fn claim(
         .fetch_optional(&mut *conn)
         .await
         .map_err(Failed::to("look up an idempotency key"))?;
-        // A cleanup may have removed it in between.
+        // A cleanup may have removed the row in between; then the loop claims the key.
         if first.is_some() {
             return Ok(first);
         }
@@ -93,7 +93,7 @@ pub async fn store(
     .map_err(Failed::to("store the output of an idempotency key"))
 }
 
-/// Removes some of the keys from before a moment, and says how many.
+/// Removes up to `limit` keys from before a moment. Returns their number.
 pub async fn remove_old(
     executor: impl PgExecutor<'_>,
     before: DateTime<Utc>,
@@ -111,7 +111,7 @@ pub async fn remove_old(
     .map_err(Failed::to("remove old idempotency keys"))
 }
 
-/// Removes the keys of changes of these subjects.
+/// Removes the keys of changes to these subjects.
 pub async fn remove_of_subjects(
     executor: impl PgExecutor<'_>,
     subjects: &[String],
@@ -138,7 +138,7 @@ pub async fn remove_of_campaign(
     .map_err(Failed::to("remove the idempotency keys of a campaign"))
 }
 
-/// Removes the keys of changes of what is known about a user.
+/// Removes the keys of changes to the facts about a user.
 pub async fn remove_of_user(executor: impl PgExecutor<'_>, user: &str) -> Result<(), Failed> {
     sqlx::query!(
         "delete from dalsegno.operation_keys where subject = $1 or output ->> 'user' = $1",

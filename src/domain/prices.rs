@@ -1,4 +1,4 @@
-//! What calls cost: a list in the configuration, from which each call gets its cost when it is written down.
+//! Prices of models: a list in the configuration, from which each call gets its cost when it is recorded.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub struct Config {
     pub models: Vec<Price>,
 }
 
-/// In millionths of the currency per million tokens.
+/// Price of a model, in millionths of the currency per million tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -22,14 +22,14 @@ pub struct Price {
     pub model: String,
     pub input: i64,
     pub output: i64,
-    /// `None`: as input.
+    /// Price of tokens read from the cache. The default is `input`.
     #[serde(default)]
     pub cache_read: Option<i64>,
     #[serde(default)]
     pub cache_creation: Option<i64>,
 }
 
-/// The cost of a call, and the price list that says so. Without a list it costs nothing.
+/// The cost of a call and the price that it was computed with. Without a price the cost is 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cost {
     pub micros: i64,
@@ -57,14 +57,14 @@ impl Config {
         }
     }
 
-    /// `None`: it costs nothing.
+    /// Returns the price of a model, or None if its calls cost nothing.
     pub fn of(&self, provider: &str, model: &str) -> Option<&Price> {
         self.models.iter().find(|price| price.provider == provider && price.model == model)
     }
 }
 
 impl Price {
-    /// What these tokens cost, rounded up; unknown counts cost nothing, because nobody can say how many there were.
+    /// Computes the cost of these tokens, rounded up. Unknown counts cost nothing.
     pub fn cost_micros(&self, tokens: Tokens) -> i64 {
         let parts = [
             (tokens.input, self.input),
@@ -79,7 +79,7 @@ impl Price {
         i64::try_from((sum + MILLION - 1) / MILLION).unwrap_or(i64::MAX)
     }
 
-    /// The most that a call of these sizes costs.
+    /// Returns the highest possible cost of a call of these sizes.
     pub fn ceiling(price: Option<&Self>, prompt_tokens: i64, answer_tokens: i64) -> Amount {
         let dearest = |price: &Self| {
             let input = [Some(price.input), price.cache_read, price.cache_creation];
@@ -94,7 +94,7 @@ impl Price {
         }
     }
 
-    /// As the ledger keeps it.
+    /// Returns the price as the ledger stores it.
     pub fn frozen(&self) -> Value {
         serde_json::json!(self)
     }

@@ -1,11 +1,11 @@
-//! What texts from outside have to be before they are stored.
+//! Checks of texts before they are stored.
 
 use super::class::{Class, Classify, Kind, NUL_IN_TEXT};
 
-/// Stands where a text was.
+/// Placeholder for an erased text.
 pub const ERASED: &str = "(erased)";
 
-/// Why a text is not taken.
+/// The reason why a text is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("the {what} is empty: write what it should say")]
@@ -40,7 +40,7 @@ impl Classify for Error {
     }
 }
 
-/// For texts that must say something.
+/// Checks a text that must not be empty.
 pub fn check(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), Error> {
     if text.trim().is_empty() {
         return Err(Error::Empty { what });
@@ -48,7 +48,7 @@ pub fn check(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), E
     check_optional(what, text, limit_bytes)
 }
 
-/// For texts that may be empty.
+/// Checks a text that may be empty.
 pub fn check_optional(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), Error> {
     if text.len() > limit_bytes {
         return Err(Error::TooLong { what, bytes: text.len(), limit_bytes });
@@ -59,7 +59,7 @@ pub fn check_optional(what: &'static str, text: &str, limit_bytes: usize) -> Res
     }
 }
 
-/// A text of a model as Postgres can hold it: nobody is there whom one could ask to remove a NUL.
+/// Replaces NUL in a model's text, which Postgres cannot store. A model cannot be asked to remove it.
 pub fn storable(text: String) -> String {
     match text.contains('\0') {
         true => text.replace('\0', "\u{fffd}"),
@@ -67,7 +67,7 @@ pub fn storable(text: String) -> String {
     }
 }
 
-/// As [`storable`], for every string inside a JSON value.
+/// Replaces NUL in every string of a JSON value.
 pub fn storable_json(value: &mut serde_json::Value) {
     use serde_json::Value;
     match value {

@@ -1,6 +1,6 @@
-//! Timestamps as people and programs write them.
+//! Timestamps in the notation of people and programs.
 //!
-//! Years 0001 to 9999 in UTC: what RFC 3339 can say, and what Postgres reads back the same as a parameter and within JSON.
+//! Years 0001 to 9999 in UTC: the range of RFC 3339, and the one that Postgres reads equally as a parameter and within JSON.
 
 use std::ops::RangeInclusive;
 
@@ -22,12 +22,12 @@ pub fn parse(text: &str) -> Result<DateTime<Utc>, Error> {
     if YEARS.contains(&at.year()) { Ok(at) } else { Err(Error::OutOfRange) }
 }
 
-/// For `#[serde(deserialize_with = "timestamp::required")]`.
+/// Deserializes a timestamp. For `#[serde(deserialize_with = "timestamp::required")]`.
 pub fn required<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
     parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
-/// For `#[serde(default, deserialize_with = "timestamp::optional")]`.
+/// Deserializes an optional timestamp. For `#[serde(default, deserialize_with = "timestamp::optional")]`.
 pub fn optional<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<DateTime<Utc>>, D::Error> {

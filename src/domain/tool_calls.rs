@@ -1,15 +1,14 @@
-//! What turns have changed with tools: so that an attempt that repeats an earlier one of its task does nothing twice.
+//! Tool calls that changed something, so that a repeated attempt of a task repeats no change.
 //!
-//! A model that is asked again asks for the same. Its first call is that of the earlier attempt, its second one is the second.
-//! Each row names the run and the turn that asked for it last; another one takes rows over, one for each call, and does only what is
-//! not there. A run begins a second turn where the first one did not fit, with the same question.
+//! A model that is asked again makes the same calls. Its first call corresponds to the first one of the earlier attempt, the second to
+//! the second. Each row names the run and the turn that last asked for it. A later turn takes over one row per call, and carries out only
+//! calls without a row. A run begins a second turn, with the same question, if the first one did not fit the window.
 //!
-//! A call that handed something out of which a part was cancelled is forgotten when its task is put on the queue again
-//! ([`forget_cancelled`]), and then made anew as a whole: whoever was told of the cancelled tasks would wait for what nobody does. Posts,
-//! texts and calls of which all is done are still there, and are not forgotten.
+//! A call whose children or flows were partly cancelled is forgotten when its task is retried ([`forget_cancelled`]), and made again as a
+//! whole. Otherwise the agent would wait for cancelled tasks. Posts, texts and calls whose tasks are all done remain valid and are kept.
 //!
-//! Race: one turn calls several tools at once. Its task is locked until the change is committed ([`lock`]), so they count one
-//! after the other.
+//! Race: a turn makes several calls at once. Its task is locked until each change is committed ([`lock`]), so they are counted one after
+//! the other.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
@@ -17,7 +16,7 @@ use uuid::Uuid;
 
 use super::Failed;
 
-/// A change that is asked for.
+/// A call that asks for a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     pub task_id: Uuid,
@@ -28,7 +27,7 @@ pub struct Asked<'a> {
     pub digest: &'a [u8; 32],
 }
 
-/// A change that was made.
+/// A call that was carried out.
 #[derive(Debug, Clone, Copy)]
 pub struct Made<'a> {
     pub asked: Asked<'a>,
@@ -36,7 +35,7 @@ pub struct Made<'a> {
     pub answer: &'a str,
 }
 
-/// Lets no other call of this task change anything until the transaction ends. Before all other locks.
+/// Locks the changes of a task's tool calls until the transaction ends. Must be taken before all other locks.
 pub async fn lock(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Failed> {
     sqlx::query!(
         "select pg_advisory_xact_lock(hashtextextended('tool_calls ' || $1::text, 0))::text as locked",
@@ -48,7 +47,7 @@ pub async fn lock(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Fa
     .map_err(Failed::to("wait for the other calls of a turn"))
 }
 
-/// What an earlier turn of the task was told, if it has done this and the current one has not asked for it yet.
+/// Takes over an equal call of an earlier turn of the task, and returns its answer. `None` if none is left.
 pub async fn take_over(
     executor: impl PgExecutor<'_>,
     asked: Asked<'_>,
@@ -71,7 +70,7 @@ pub async fn take_over(
     .map_err(Failed::to("look for what an earlier attempt has done"))
 }
 
-/// Writes down what was done, with the change itself.
+/// Stores a call, in the transaction of its change.
 pub async fn keep(
     executor: impl PgExecutor<'_>,
     made: &Made<'_>,
@@ -95,7 +94,7 @@ pub async fn keep(
     .map_err(Failed::to("keep what a tool has done"))
 }
 
-/// Forgets what a task has handed out of which one of these was named in the answer: asked for again, it is handed out again.
+/// Forgets the calls of a task that added one of these cancelled tasks or flows. Repeated calls add them again.
 pub async fn forget_cancelled(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction, pool::PoolConnection};
 
 use super::Failed;
 
-/// Begins the transactions of an operation that takes several of them.
+/// Source of transactions for an operation that takes several of them.
 pub trait Transactions: Sync {
     fn begin(&self) -> impl Future<Output = Result<Transaction<'static, Postgres>, Failed>> + Send;
 }
@@ -18,22 +18,22 @@ impl Transactions for PgPool {
     }
 }
 
-/// Nothing of it exists unless [`commit`] succeeds.
+/// Begins a transaction. It has no effect unless [`commit`] succeeds.
 pub async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, Failed> {
     pool.begin().await.map_err(Failed::to("begin a transaction"))
 }
 
-/// The same, in which no statement runs longer than this: who gives up waiting for one ends it in Postgres, too.
+/// Begins a transaction with a limit on the run time of each statement. Postgres ends a statement that the caller has given up on.
 pub async fn begin_within(
     pool: &PgPool,
     longest: Duration,
 ) -> Result<Transaction<'static, Postgres>, Failed> {
-    // Both in one round trip. There is nothing but a number in it.
+    // Both statements in one round trip. The text contains only a number.
     let begin = format!("begin; set local statement_timeout = {}", longest.as_millis());
     pool.begin_with(AssertSqlSafe(begin)).await.map_err(Failed::to("begin a transaction"))
 }
 
-/// As [`begin_within`], in which no statement waits longer than `for_lock` for what another transaction holds.
+/// Begins a transaction as [`begin_within`] does, with a limit on waiting for locks.
 pub async fn begin_waiting(
     pool: &PgPool,
     longest: Duration,
@@ -50,7 +50,7 @@ pub async fn commit(transaction: Transaction<'static, Postgres>) -> Result<(), F
     transaction.commit().await.map_err(Failed::to("commit a transaction"))
 }
 
-/// For a call that is a transaction of its own, in one round trip.
+/// Acquires a connection, for a statement that is its own transaction and needs one round trip.
 pub async fn connection(pool: &PgPool) -> Result<PoolConnection<Postgres>, Failed> {
     pool.acquire().await.map_err(Failed::to("get a connection"))
 }

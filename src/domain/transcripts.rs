@@ -1,7 +1,7 @@
-//! Transcripts that a provider writes itself, byte for byte, so that any host can go on with them.
+//! Transcript files of a provider, byte for byte, so that any host can resume a conversation.
 //!
-//! A turn adds to the end of a file, or replaces the file, in its own transaction. Races: the session's row is locked by
-//! then, so nobody else writes.
+//! A turn appends to a file or replaces it, in its own transaction. Races: the session's row is locked by then, so writers exclude each
+//! other.
 
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
@@ -16,17 +16,17 @@ pub struct File {
     pub sha256: Vec<u8>,
 }
 
-/// What a turn added to a file, or all of it where `from_byte` is 0.
+/// The bytes that a turn adds to a file; with `from_byte` 0, the whole file.
 #[derive(Debug, Clone, Copy)]
 pub struct Added<'a> {
     pub name: &'a str,
     pub from_byte: i64,
     pub bytes: &'a [u8],
-    /// Of the whole file, afterwards.
+    /// The digest of the whole file afterwards.
     pub sha256: &'a [u8; 32],
 }
 
-/// The files of a session, by name.
+/// Lists the files of a session by name.
 pub async fn files(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<Vec<File>, Failed> {
     sqlx::query_as!(
         File,
@@ -38,7 +38,7 @@ pub async fn files(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<Ve
     .map_err(Failed::to("list the files of a transcript"))
 }
 
-/// All bytes of a file.
+/// Reads all bytes of a file.
 pub async fn bytes(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -55,7 +55,7 @@ pub async fn bytes(
     Ok(chunks.concat())
 }
 
-/// Writes down what a turn added.
+/// Stores the bytes that a turn added.
 pub async fn add(
     conn: &mut PgConnection,
     session_id: Uuid,
@@ -89,7 +89,7 @@ pub async fn add(
     .map_err(Failed::to("store what a transcript grew by"))
 }
 
-/// Forgets all files of a session: they are written anew.
+/// Removes all files of a session, which are then rebuilt.
 pub async fn remove(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<(), Failed> {
     sqlx::query!("delete from dalsegno.transcript_files where session_id = $1", session_id)
         .execute(executor)
@@ -114,7 +114,7 @@ async fn remove_chunks(
     .map_err(Failed::to("replace a file of a transcript"))
 }
 
-/// How large the files of these sessions are, all together.
+/// Returns the total size of the files of these sessions, in bytes.
 pub async fn measure_all(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],
@@ -128,7 +128,7 @@ pub async fn measure_all(
     .map_err(Failed::to("measure the transcripts of sessions"))
 }
 
-/// Removes the files of these sessions, for good. Gives their bytes.
+/// Removes the files of these sessions permanently. Returns their size in bytes.
 pub async fn remove_all(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],

@@ -1,10 +1,9 @@
-//! By what the child of a turn shows that it is this turn.
+//! Turn tokens: the credentials with which the child process of a turn authenticates.
 //!
-//! A token is good while its turn runs, and dies with it: nothing has to take it back. Only its hash is stored. Whether the
-//! run still has its job is for the queue to say ([`crate::queue::is_run_by`]).
+//! A token is valid while its turn runs, so it needs no revocation. Only its hash is stored. The queue decides whether the run still has
+//! its job ([`crate::queue::is_run_by`]).
 //!
-//! Race: a worker that was held up makes the token of a turn that somebody else has ended and followed by another one. The token of
-//! the later turn stays.
+//! Race: a delayed worker makes the token of a turn that was ended and followed by another one. The token of the later turn stays.
 
 use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -14,7 +13,7 @@ use uuid::Uuid;
 
 use super::Failed;
 
-/// How every token begins.
+/// Prefix of every token.
 pub const PREFIX: &str = "dalt_";
 
 /// The turn that a token was made for.
@@ -24,7 +23,7 @@ pub struct Bearer {
     pub turn: i32,
 }
 
-/// Makes the token of a turn. That of an earlier turn of the session is good for nothing any more. `None`: a later one has its token.
+/// Makes the token of a turn, which replaces the token of an earlier turn of the session. `None`: a later turn has a token already.
 pub async fn mint(
     executor: impl PgExecutor<'_>,
     bearer: &Bearer,
@@ -46,7 +45,7 @@ pub async fn mint(
     Ok((stored.rows_affected() == 1).then(|| text.into()))
 }
 
-/// Whose token this is. Whether that turn still runs is another question.
+/// Finds the turn of a token. Does not check that the turn still runs.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     token: &SecretString,

@@ -1,4 +1,4 @@
-//! The ledger: one row per call of a provider, its price frozen, the same answer charged once.
+//! The ledger: one row per call of a provider, with the price at that time. Each answer is charged once.
 
 use std::borrow::Cow;
 
@@ -22,12 +22,12 @@ pub struct Call<'a> {
     pub model: &'a str,
     pub purpose: Purpose,
     pub outcome: Outcome,
-    /// The provider's own name for its answer, where it has one.
+    /// The provider's id of its answer, if it has one.
     pub provider_message_id: Option<&'a str>,
     #[serde(flatten)]
     pub tokens: Tokens,
     pub cost_micros: i64,
-    /// The price list that the cost was made from.
+    /// The price that the cost was computed with.
     pub price: Option<Cow<'a, Value>>,
     pub first_byte_ms: Option<i32>,
     pub total_ms: Option<i32>,
@@ -44,7 +44,7 @@ pub struct Call<'a> {
 pub enum Purpose {
     Turn,
     Summary,
-    /// Facts about users, read from what they asked.
+    /// Extraction of facts about users from their requests.
     Facts,
 }
 
@@ -57,7 +57,7 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// `None` is "unknown", which is not 0.
+/// Token counts of a call. `None` means unknown, which differs from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tokens {
     pub input: Option<i64>,
@@ -66,7 +66,7 @@ pub struct Tokens {
     pub cache_creation: Option<i64>,
 }
 
-/// What calls of one kind have cost.
+/// Cost of all calls of one agent, model and purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = UsageTotal)]
 pub struct Total {
@@ -83,7 +83,7 @@ pub struct Total {
 }
 
 impl Tokens {
-    /// All that the provider has counted.
+    /// Returns the sum of all counts that are known.
     pub fn total(self) -> i64 {
         let counts = [self.input, self.output, self.cache_read, self.cache_creation];
         counts.into_iter().flatten().sum()
@@ -96,7 +96,7 @@ impl Call<'_> {
     }
 }
 
-/// Writes a call into the ledger. False if this answer is already in it: then it must not be charged again.
+/// Writes a call into the ledger. Returns false if this answer is already there: then it must not be charged again.
 pub async fn record(executor: impl PgExecutor<'_>, call: &Call<'_>) -> Result<bool, Failed> {
     sqlx::query_file!("src/domain/usage/record.sql", Json(call) as _)
         .execute(executor)
@@ -105,7 +105,7 @@ pub async fn record(executor: impl PgExecutor<'_>, call: &Call<'_>) -> Result<bo
         .map_err(Failed::to("write a call into the ledger"))
 }
 
-/// What a campaign has cost, by agent, model and purpose.
+/// Returns the cost of a campaign by agent, model and purpose.
 pub async fn totals(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,

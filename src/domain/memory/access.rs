@@ -1,5 +1,4 @@
-//! Who may do what. The one place where that is decided.
-//!
+//! Access rules of the memory. Tools, API and commands all ask here.
 //! ```text
 //!                 an agent                 the lead        an operator
 //! edicts          read                     all             all
@@ -7,20 +6,20 @@
 //! journals        read and write its own   reads all too   all
 //! ```
 //!
-//! To revoke is to change what holds for others: of records and journals only operators do it.
+//! Revoking changes what applies to other agents: only operators revoke records and journals.
 
 use uuid::Uuid;
 
 use super::{Error, Kind, Origin, Trust, name};
 
-/// Who reads or writes.
+/// The reader or writer of a memory.
 #[derive(Debug, Clone, Copy)]
 pub enum Who<'a> {
-    /// As the audit log names them.
+    /// A person or program; `label` is its name in the audit log.
     Operator { label: &'a str },
-    /// In the turn of a task.
+    /// An agent in the turn of a task.
     Agent {
-        /// As it is called on the board; see [`crate::domain::posts::reader`].
+        /// Its name on the board; see [`crate::domain::posts::reader`].
         name: &'a str,
         is_lead: bool,
         task_id: Uuid,
@@ -28,7 +27,7 @@ pub enum Who<'a> {
     },
 }
 
-/// Whose journals somebody may look into.
+/// The journals that a caller may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Journals<'a> {
     All,
@@ -36,7 +35,7 @@ pub(super) enum Journals<'a> {
 }
 
 impl<'a> Who<'a> {
-    /// What is stored as the author.
+    /// Returns the name that is stored as the author.
     pub fn label(&self) -> &'a str {
         match self {
             Self::Operator { label } => label,
@@ -51,7 +50,7 @@ impl<'a> Who<'a> {
         }
     }
 
-    /// What is trusted of what it writes itself.
+    /// Returns the trust level of items that the caller writes.
     pub(super) fn trust(&self) -> Trust {
         match self {
             Self::Operator { .. } => Trust::Operator,
@@ -59,7 +58,7 @@ impl<'a> Who<'a> {
         }
     }
 
-    /// The task and the turn, of an agent.
+    /// Returns the task and the turn if the caller is an agent.
     pub(super) fn place(&self) -> (Option<Uuid>, Option<i32>) {
         match self {
             Self::Operator { .. } => (None, None),
@@ -71,7 +70,7 @@ impl<'a> Who<'a> {
         matches!(self, Self::Operator { .. })
     }
 
-    /// The journals that it may read.
+    /// Returns the journals that the caller may read.
     pub(super) fn journals(&self) -> Journals<'a> {
         match self {
             Self::Operator { .. } | Self::Agent { is_lead: true, .. } => Journals::All,
@@ -79,7 +78,7 @@ impl<'a> Who<'a> {
         }
     }
 
-    /// Whose the item is that it wants to write: an agent's journal is its own, whatever it says.
+    /// Returns the owner of an item to write. An agent may write its own journal only.
     pub(super) fn owner_of_new<'b>(
         &self,
         kind: Kind,
@@ -108,7 +107,7 @@ impl<'a> Who<'a> {
         }
     }
 
-    /// Whose journal it wants to read; of the other kinds nobody's.
+    /// Returns the owner of an item to read: an agent name for a journal, empty for edicts and records.
     pub(super) fn owner_of_read<'b>(
         &self,
         kind: Kind,
@@ -150,7 +149,7 @@ impl<'a> Who<'a> {
 }
 
 impl<'a> Journals<'a> {
-    /// For statements: `None` is all.
+    /// Returns the parameter for statements. `None` means all journals.
     pub(super) fn column(self) -> Option<&'a str> {
         match self {
             Self::All => None,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::BODY_MAX_BYTES;
 use crate::settings::Checks;
 
-/// What has stems in every Postgres that is supported; `simple` has none.
+/// Text search configurations with stemming that every supported Postgres has; `simple` has no stemming.
 const LANGUAGES: &[&str] = &[
     "simple",
     "danish",
@@ -27,31 +27,31 @@ const LANGUAGES: &[&str] = &[
     "swedish",
     "turkish",
 ];
-/// A tool has ten seconds for all of its answer, and words have to be looked for in the rest.
+/// A tool has ten seconds for its whole answer; the rest of the time is left for the full-text search.
 const MAX_QUESTION_MS: u64 = 5_000;
-/// A century: far from where subtracting from a point in time overflows.
+/// A century: far below the value at which subtracting from a point in time overflows.
 const MAX_DAYS: u32 = 36_500;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Of one item's text.
+    /// Maximum size of an item's text, in bytes.
     pub item_max_bytes: usize,
-    /// Of all that one agent has written in a campaign and that is stored.
+    /// Maximum size of all stored items and earlier versions that one agent has written in a campaign, in bytes.
     pub agent_max_bytes: i64,
-    /// From this share of a limit on, whoever writes is warned.
+    /// Percentage of a limit from which the writer gets a warning.
     pub warn_percent: u8,
-    /// Of all edicts together, in the system part of a call.
+    /// Maximum size of all edicts together in the system part of a call, in bytes. 0 gives agents only the names.
     pub edicts_max_bytes: i32,
-    /// Whose stems a search knows beside the words as they are.
+    /// Language whose stems a search matches, besides the exact words. `simple` disables stemming.
     pub language: String,
-    /// The model of Ollama that says what texts mean; empty: none, and words alone are looked for.
+    /// Ollama model that makes embeddings. Empty disables search by meaning; full-text search remains.
     pub embeddings_model: String,
-    /// How long a search waits for what its question means.
+    /// Timeout for the embedding of a search query, in milliseconds. After it, the search uses full text alone.
     pub embeddings_timeout_ms: u64,
-    /// What is less near to a question is not found by its meaning.
+    /// Lowest similarity, in percent, at which a search finds an item by its meaning.
     pub embeddings_min_percent: u8,
-    /// What was revoked or has expired is kept so long.
+    /// Days for which revoked and expired items are kept before the cleanup removes them.
     pub keep_days: u32,
 }
 
@@ -60,7 +60,7 @@ impl Config {
         TimeDelta::days(self.keep_days.into())
     }
 
-    /// The model that says what texts mean, if one does.
+    /// Returns the embedding model, or None if search by meaning is disabled.
     pub fn embeddings_model(&self) -> Option<&str> {
         Some(self.embeddings_model.as_str()).filter(|model| !model.is_empty())
     }
@@ -69,7 +69,7 @@ impl Config {
         Duration::from_millis(self.embeddings_timeout_ms)
     }
 
-    /// 1 is the same direction, 0 has nothing in common.
+    /// Returns the lowest cosine similarity of a hit: 1 is the same direction, 0 is unrelated.
     pub fn embeddings_least_similarity(&self) -> f64 {
         f64::from(self.embeddings_min_percent) / 100.0
     }

@@ -1,25 +1,25 @@
-//! What agents are told of the edicts, in the system part of every call.
+//! Edicts as agents are shown them, in the system part of every call.
 //!
-//! A turn reads them with its task (`domain/turns/wanted.sql`), in the order in which they were first published, so that a new version
-//! of one does not move the others. The first ones that have room together are told; of the others the names are.
+//! A turn reads them together with its task (`domain/turn_phases/wanted.sql`), in the order of their first publication. A new version of
+//! one therefore does not move the others. The first ones that fit the limit together are shown in full, the others by name.
 
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// An edict that holds.
+/// A valid edict.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Standing {
     pub id: Uuid,
     pub name: String,
     pub author: String,
-    /// Whether a person vouches for it.
+    /// Trust level: `operator`, `agent` or `imported`.
     pub trust: String,
-    /// `None`: there is no room for it.
+    /// The text, or None if the edict does not fit.
     pub body: Option<String>,
 }
 
-/// As the statement gives them; null: there are none.
+/// Reads edicts from the JSON of the statement. Null means none.
 pub fn standing(read: Option<Value>) -> Result<Vec<Standing>, serde_json::Error> {
     read.map_or(Ok(Vec::new()), serde_json::from_value)
 }

@@ -83,7 +83,7 @@ impl Error {
     const BAD_NAME: Class = Class::of(Kind::Invalid, "bad_item_name");
     const BAD_TITLE: Class = Class::of(Kind::Invalid, "bad_title");
     const EXPIRED: Class = Class::of(Kind::Invalid, "expired");
-    /// Of a publication by a person.
+    /// Refusals of a publication by a person.
     pub const OF_PUBLICATION: &[Class] = &[
         campaigns::Error::UNKNOWN,
         Self::UNKNOWN_ITEM,

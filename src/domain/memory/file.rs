@@ -1,7 +1,7 @@
-//! One item as one file: Markdown with front matter.
+//! Memory items as files: Markdown with front matter.
 //!
-//! What is written is read back as the same item. Where it came from stands in the file for people, and is not taken in: whoever
-//! imports a file is its author then.
+//! Reading a written file gives the same item. The provenance in a file is for people and is ignored on import: the importer becomes the
+//! author.
 
 use std::fmt::Write as _;
 
@@ -14,11 +14,11 @@ use crate::domain::{
     timestamp,
 };
 
-/// What a file says.
+/// The content of an item's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     pub kind: Kind,
-    /// Whose journal, as it is written there.
+    /// The owner of a journal, as the file spells it.
     pub owner: Option<String>,
     pub name: String,
     pub title: String,
@@ -26,12 +26,12 @@ pub struct Document {
     pub body: String,
 }
 
-/// Everything that is wrong with a file, each with its line where there is one.
+/// All problems of a file, each with its line if there is one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct NoDocument(pub Vec<String>);
 
-/// Told to people only.
+/// Keys written for people and ignored on import.
 const PROVENANCE: [&str; 6] = ["version", "trust", "author", "written_at", "task_id", "turn"];
 
 pub fn write(item: &Item) -> String {
@@ -39,7 +39,7 @@ pub fn write(item: &Item) -> String {
     let mut line = |key: &str, value: String| {
         let _ = writeln!(file, "{key}: {value}");
     };
-    // A text in JSON is one in YAML.
+    // A JSON string is also a YAML string.
     let quoted = |text: &str| Value::from(text).to_string();
     let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Micros, true);
     line("kind", item.kind.as_str().to_owned());
@@ -65,7 +65,7 @@ pub fn write(item: &Item) -> String {
     file
 }
 
-/// `file` is how it is called in what is said about it.
+/// Parses a file. `file` is its name in problems.
 pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
     let parsed = File::parse(file, content)
         .map_err(|problem| NoDocument(vec![problem.to_string().replace('\n', ";")]))?;
@@ -116,7 +116,7 @@ pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
     }
 }
 
-/// The rest of a file without the empty line at its beginning and the end of its last line: blanks of a text are its own.
+/// Strips the empty line at the beginning and the end of the last line. All other white space belongs to the text.
 fn body(rest: &str) -> &str {
     let text = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n')).unwrap_or(rest);
     text.strip_suffix("\r\n").or(text.strip_suffix('\n')).unwrap_or(text)

@@ -1,4 +1,4 @@
-//! Taking many items in at once: all of them or none.
+//! Import of many items at once: all of them or none.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -13,10 +13,10 @@ use super::{
     vectors::request_embeddings,
 };
 
-/// One transaction has to be over soon.
+/// Keeps the import's transaction short.
 const MAX_ENTRIES: usize = 2_000;
 
-/// An item, and where it stands in what was sent: a file, or its number.
+/// An item and its position in the input: a file name or a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub at: String,
@@ -27,15 +27,15 @@ pub struct Entry {
 #[schema(as = MemoryImported)]
 pub struct Imported {
     pub created: i64,
-    /// Those that have a new version now.
+    /// Number of items that got a new version.
     pub replaced: i64,
-    /// Those that said so already.
+    /// Number of items that were identical already.
     pub unchanged: i64,
-    /// What comes near a limit.
+    /// Limits that are nearly used up.
     pub warnings: Vec<String>,
 }
 
-/// Why one of the items cannot be taken in.
+/// The reason why one item cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mistake {
     pub at: String,
@@ -48,8 +48,8 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Takes all of them in, or says everything that is wrong: then the caller must not commit. Without `replaces`, an item that says
-/// something else already is a mistake.
+/// Imports all items, or returns all problems; then the caller must roll back. Without `replaces`, an existing item with a different text
+/// is a problem.
 pub async fn import(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -97,7 +97,7 @@ pub async fn import(
         return Err(Error::Import(mistakes));
     }
     for Entry { at, document } in entries {
-        // Only what depends on the others is left: the number of edicts.
+        // Only limits that depend on the other items can still be exceeded, such as the number of edicts.
         match write(&mut *conn, campaign_id, &new(document), by, config, now).await {
             Ok(written) => {
                 imported.warnings.extend(written.warning.map(|it| format!("{at}: {it}")))
@@ -111,7 +111,7 @@ pub async fn import(
             }
         }
     }
-    // Whoever else asks for vectors waits for this transaction from here on.
+    // Last, because from here on other requests for vectors wait for this transaction.
     if imported.created + imported.replaced > 0 {
         request_embeddings(conn, config).await?;
     }

@@ -1,14 +1,13 @@
-//! What the people and agents of a campaign keep for later: edicts hold for all, records are what all know, journals are an
-//! agent's own notes.
+//! Memory of a campaign: edicts are rules for all agents, records are shared knowledge, journals are one agent's notes.
 //!
 //! Invariants:
-//! - Who may do what is decided in [`Who`], and nowhere else: tools, API and commands ask there.
-//! - The author and the owner of a journal come from who writes, never from what is written.
-//! - A version that is replaced can be read again. An entry of a journal is never replaced.
-//! - Nothing is deleted but by retention and erasure: what should hold no more is revoked, or expires.
+//! - Access is decided in [`Who`] alone: tools, API and commands ask there.
+//! - Author and journal owner come from the caller, never from the text.
+//! - A replaced version can still be read. A journal entry is never replaced.
+//! - Only retention and erasure delete items. Until then, outdated items are revoked or expire.
 //!
-//! Race: two write at once. Writers of one campaign wait for each other ([`publish()`]), so that versions are dense and no limit is
-//! passed by both together.
+//! Race: two callers write at once. Writers of one campaign wait for each other ([`publish()`]). Versions are therefore dense, and
+//! concurrent writers cannot exceed a limit together.
 
 mod access;
 mod config;
@@ -45,7 +44,7 @@ pub use self::{
     vectors::{keep_vectors, request_embeddings, unmade},
 };
 
-/// The longest body that is stored, whatever the configuration says.
+/// The longest body in bytes. Holds even if the configuration allows more.
 pub const BODY_MAX_BYTES: usize = 128 * 1024;
 /// The longest title, in characters.
 pub const TITLE_MAX_CHARS: usize = 200;
@@ -68,9 +67,9 @@ pub const TITLE_MAX_CHARS: usize = 200;
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = MemoryKind)]
 pub enum Kind {
-    /// A rule for all agents of the campaign: in the system part of every call.
+    /// A rule for all agents of the campaign, part of every call's system part.
     Edict,
-    /// What all agents may know.
+    /// Knowledge shared by all agents of the campaign.
     Record,
     /// An entry of an agent's own notes.
     Journal,
@@ -89,7 +88,7 @@ pub enum Origin {
     Agent,
 }
 
-/// How far what it says can be relied on.
+/// Trust level of an item.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
@@ -97,11 +96,11 @@ pub enum Origin {
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = MemoryTrust)]
 pub enum Trust {
-    /// A person has written it, or vouches for it.
+    /// Written or vouched for by a person.
     Operator,
-    /// A model has written it, from whatever it was told.
+    /// Written by a model, from any input that it got.
     Agent,
-    /// A person has taken it in from a file.
+    /// Imported from a file by a person.
     Imported,
 }
 
@@ -112,30 +111,30 @@ pub struct Item {
     pub id: Uuid,
     pub campaign_id: Uuid,
     pub kind: Kind,
-    /// Whose journal, as the agent is called on the board.
+    /// The owner of a journal, by its name on the board. Null for edicts and records.
     pub owner: Option<String>,
     pub name: String,
     /// Counts from 1.
     pub version: i32,
     pub title: String,
-    /// Left out of lists and of what a search finds.
+    /// The text. Left out of lists and search results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Of title and body.
+    /// Size of title and body, in bytes.
     pub bytes: i32,
     pub trust: Trust,
     pub origin: Origin,
-    /// An operator as in the audit log, or an agent as it is called on the board.
+    /// The author: an operator's label as in the audit log, or an agent's name on the board.
     pub author: String,
-    /// The task in whose turn an agent wrote it.
+    /// The task in whose turn an agent wrote the item.
     pub task_id: Option<Uuid>,
     pub turn: Option<i32>,
     pub created_at: DateTime<Utc>,
-    /// When this version was.
+    /// Time at which this version was written.
     pub written_at: DateTime<Utc>,
-    /// From when on it holds no more.
+    /// Time from which the item is hidden from agents.
     pub expires_at: Option<DateTime<Utc>>,
-    /// Since when it holds no more.
+    /// Time at which the item was revoked.
     pub revoked_at: Option<DateTime<Utc>>,
     pub revoked_by: Option<String>,
 }
@@ -151,7 +150,7 @@ impl Kind {
         }
     }
 
-    /// How several of them are called: folders of an export, and words of an error.
+    /// Returns the plural: folder name of an export, and a word of error messages.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Edict => "edicts",
@@ -172,13 +171,13 @@ impl Trust {
 }
 
 impl Item {
-    /// What the audit log keeps of it: which one it is, and nothing of what it says.
+    /// Returns the audit log's record of the item: its identity without its text.
     pub fn for_audit(&self) -> Value {
         let Self { id, kind, owner, name, version, .. } = self;
         json!({ "item_id": id, "kind": kind, "owner": owner, "name": name, "version": version })
     }
 
-    /// Whether it was neither revoked nor has expired.
+    /// Returns true if the item is neither revoked nor expired.
     pub fn holds(&self, now: DateTime<Utc>) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| end > now)
     }

@@ -1,4 +1,4 @@
-//! What an item may be called, and what its texts have to be.
+//! Rules for names, owners, titles and texts of items.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -7,10 +7,10 @@ use super::{BODY_MAX_BYTES, Config, Error, TITLE_MAX_CHARS};
 use crate::domain::{agents, text};
 
 const MAX_CHARS: usize = 64;
-/// Of a name that is none, in what is said about it.
+/// Longest part of an invalid name that an error message quotes.
 const SHOWN_CHARS: usize = 80;
 
-/// A name is part of paths, addresses and front matter, and is what agents call the item by.
+/// Checks a name, which becomes part of paths, addresses and front matter.
 pub(super) fn check(name: &str) -> Result<(), Error> {
     let advice = match name {
         _ if agents::is_name(name) => return Ok(()),
@@ -23,12 +23,12 @@ pub(super) fn check(name: &str) -> Result<(), Error> {
     Err(Error::Name { name: name.chars().take(SHOWN_CHARS).collect(), advice })
 }
 
-/// Whatever somebody has taken for a name, in what is said about it.
+/// Cleans an unchecked name for an error message.
 pub(super) fn shown(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect()
 }
 
-/// Whose journal it is: a path too, for whoever exports it.
+/// Checks the owner of a journal, which becomes a folder name in an export.
 pub(super) fn check_owner(owner: &str) -> Result<(), Error> {
     let (agent, instance) = owner.split_once('/').unwrap_or((owner, agents::MAIN));
     match agents::is_name(agent) && agents::is_name(instance) {
@@ -40,13 +40,13 @@ pub(super) fn check_owner(owner: &str) -> Result<(), Error> {
     }
 }
 
-/// Of an entry that was given none: when it was written, and enough of its id that no other has it.
+/// Generates the name of an unnamed entry: its time and enough of its id to be unique.
 pub(super) fn of_entry(id: Uuid, now: DateTime<Utc>) -> String {
     let id = id.simple().to_string();
     format!("{}-{}", now.format("%Y%m%d-%H%M%S"), &id[id.len() - 6..])
 }
 
-/// One line: it stands in lists, in front matter and in what agents are shown.
+/// Checks a title. It must be one line, because lists, front matter and the texts for agents show it in one.
 pub(super) fn check_title(title: &str) -> Result<(), Error> {
     text::check("title", title, TITLE_MAX_CHARS * 4)?;
     match title {

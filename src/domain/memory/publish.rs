@@ -1,4 +1,4 @@
-//! Writing.
+//! Writing items.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -18,23 +18,23 @@ use crate::domain::{
     ids,
 };
 
-/// Versions of one item that are kept. Who needs more keeps a document elsewhere.
+/// Maximum number of versions of one item. Longer histories belong in a document elsewhere.
 const MAX_VERSIONS: i32 = 100;
 
-/// What is to be written.
+/// An item to write.
 #[derive(Debug, Clone, Copy)]
 pub struct New<'a> {
     pub kind: Kind,
-    /// Whose journal, where an operator writes; an agent's is its own.
+    /// Journal owner, set by operators only; an agent writes its own journal.
     pub owner: Option<&'a str>,
-    /// Only an entry of a journal may do without one.
+    /// The name. Optional for journal entries only.
     pub name: Option<&'a str>,
     pub title: &'a str,
     pub body: &'a str,
     pub expires_at: Option<DateTime<Utc>>,
-    /// 0: there is none yet. `None`: in place of whatever there is.
+    /// The version to replace; 0 requires a new item. `None` replaces any version.
     pub expected_version: Option<i32>,
-    /// Taken in from a file.
+    /// True for an import from a file.
     pub is_imported: bool,
 }
 
@@ -43,13 +43,13 @@ pub struct New<'a> {
 pub struct Written {
     #[serde(flatten)]
     pub item: Item,
-    /// False: it said so already, and stays at its version.
+    /// False if the item had this content already; its version stays the same.
     pub changed: bool,
-    /// What comes near a limit.
+    /// A limit that is nearly used up.
     pub warning: Option<String>,
 }
 
-/// What writing comes to.
+/// The effect that writing would have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     First,
@@ -57,12 +57,12 @@ pub(super) enum Outcome {
     Same,
 }
 
-/// Writes an item, or the next version of it. One that was revoked or has expired holds again.
+/// Writes an item or its next version. A revoked or expired item becomes valid again.
 ///
-/// Operators write nothing in a closed campaign: an erasure that has begun must not be written behind. Agents do while their turns
-/// end, which an erasure waits for.
+/// Operators cannot write in a closed campaign, because an erasure may have begun. Agents can until their turns end; an erasure waits for
+/// these turns.
 ///
-/// Vectors are asked for at the end: whoever else writes may wait for that until the caller commits.
+/// Requests vectors last: from then on, other writers may wait until the caller commits.
 pub async fn publish(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -78,7 +78,7 @@ pub async fn publish(
     Ok(written)
 }
 
-/// As [`publish`], for whoever writes more than one and asks for vectors of all of them.
+/// Writes an item without requesting vectors, for callers that write several and request them once.
 pub(super) async fn write(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -118,7 +118,7 @@ pub(super) async fn write(
     Ok(Written { item, changed: true, warning })
 }
 
-/// What writing would come to, if somebody wrote now: for whoever has to know it of many items first.
+/// Predicts the effect of writing an item now. Used to check many items before the first is written.
 pub(super) async fn look(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -136,7 +136,7 @@ pub(super) async fn look(
     Ok(if is_same { Outcome::Same } else { Outcome::Next })
 }
 
-/// Waits for whoever else writes in the memory of the campaign, and keeps an erasure from beginning meanwhile.
+/// Waits for other writers of the campaign's memory, and keeps an erasure from beginning until the transaction ends.
 pub(super) async fn hold(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -156,7 +156,7 @@ pub(super) async fn hold(
     Ok(())
 }
 
-/// Says what is different and who did it, and nothing of what it says.
+/// Builds the feed event: the changed item and the author, without the text.
 pub(super) fn event(item: &Item, kind: FeedKind, by: &Who<'_>) -> feed::New {
     let (task_id, _) = by.place();
     feed::New {
@@ -172,7 +172,7 @@ pub(super) fn event(item: &Item, kind: FeedKind, by: &Who<'_>) -> feed::New {
 }
 
 impl New<'_> {
-    /// What can be said without looking. Gives the owner.
+    /// Checks all that needs no database. Returns the owner.
     fn check<'b>(
         &'b self,
         by: &Who<'b>,
@@ -219,10 +219,10 @@ impl New<'_> {
         Ok(Some(found))
     }
 
-    /// Whether it holds already with the same words. Who vouches for it now is a difference.
+    /// Returns true if a valid item has the same content. A change of the trust level counts as a difference.
     fn is_said_by(&self, item: &Item, by: &Who<'_>, now: DateTime<Utc>) -> bool {
         let said = (item.title.as_str(), item.body.as_deref(), item.expires_at);
-        // Who takes in what an export has written changes nothing.
+        // Importing an unchanged export changes nothing.
         let is_trusted =
             self.is_imported || self.trust(by) == item.trust || item.trust == Trust::Operator;
         item.holds(now) && said == (self.title, Some(self.body), self.expires_at) && is_trusted
@@ -265,7 +265,7 @@ impl New<'_> {
     }
 }
 
-/// Keeps retention from removing it meanwhile.
+/// Locks the row, so that retention cannot remove it meanwhile.
 pub(super) async fn lock(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -314,7 +314,7 @@ async fn insert(conn: &mut PgConnection, item: &Item, config: &Config) -> Result
     .map_err(Failed::to("store an item of a memory"))
 }
 
-/// The version before is kept.
+/// Writes the next version and keeps the previous one.
 async fn replace(
     conn: &mut PgConnection,
     before: &Item,

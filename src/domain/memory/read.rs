@@ -1,4 +1,4 @@
-//! Looking items up. What somebody may not read is not there for them.
+//! Looking items up. Items that the caller may not read are left out or not found.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -11,17 +11,17 @@ use crate::domain::{
     ids::{self, Given},
 };
 
-/// Which items to list.
+/// A filter for lists of items.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter<'a> {
     pub kind: Option<Kind>,
-    /// Only this journal.
+    /// Journal entries of this owner only.
     pub owner: Option<&'a str>,
-    /// Those that were revoked or have expired, too.
+    /// True to include revoked and expired items.
     pub with_ended: bool,
 }
 
-/// A version that an item has or has had.
+/// A current or earlier version of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = MemoryVersion)]
 pub struct Version {
@@ -36,7 +36,7 @@ pub struct Version {
     pub written_at: DateTime<Utc>,
 }
 
-/// The newest first, without their bodies.
+/// Lists items without their bodies, the newest first.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -73,7 +73,7 @@ pub async fn list(
     .map_err(Failed::to("list a memory"))
 }
 
-/// One journal, which is small. All of it is put in order: looked for along the campaign, its entries may be far apart.
+/// Lists one journal. Sorts all of its entries, because a scan along the campaign's ids might find them far apart.
 async fn list_of_owner(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -106,7 +106,7 @@ async fn list_of_owner(
     .map_err(Failed::to("list a journal"))
 }
 
-/// Whole items for an export, in the order in which they were first written. Who exports is an operator.
+/// Lists whole items for an operator's export, in the order of their first publication.
 pub async fn page_of_whole(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -132,7 +132,7 @@ pub async fn page_of_whole(
     .map_err(Failed::to("read a whole memory"))
 }
 
-/// The current version. What was revoked or has expired only people read.
+/// Reads the current version by name. Only operators can read a revoked or expired item.
 pub async fn by_name(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -149,7 +149,7 @@ pub async fn by_name(
     }
 }
 
-/// The same by its id, for operators.
+/// Reads the current version by id, for operators.
 pub async fn get(conn: &mut PgConnection, campaign_id: Uuid, id: Uuid) -> Result<Item, Error> {
     sqlx::query_as!(
         Item,
@@ -166,7 +166,7 @@ pub async fn get(conn: &mut PgConnection, campaign_id: Uuid, id: Uuid) -> Result
     .ok_or(Error::NoId(id))
 }
 
-/// An item as it was in one of its versions.
+/// Returns an item in one of its versions.
 pub async fn at_version(conn: &mut PgConnection, item: Item, version: i32) -> Result<Item, Error> {
     if version == item.version {
         return Ok(item);
@@ -201,7 +201,7 @@ pub async fn at_version(conn: &mut PgConnection, item: Item, version: i32) -> Re
     })
 }
 
-/// All versions, the newest first. There are a hundred at most.
+/// Lists all versions, the newest first; at most a hundred.
 pub async fn versions(conn: &mut PgConnection, item: &Item) -> Result<Vec<Version>, Failed> {
     sqlx::query_as!(
         Version,
@@ -220,7 +220,7 @@ pub async fn versions(conn: &mut PgConnection, item: &Item) -> Result<Vec<Versio
     .map_err(Failed::to("list the versions of an item"))
 }
 
-/// Whatever has this name.
+/// Finds an item by name, valid or not.
 pub(super) async fn find(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -228,7 +228,7 @@ pub(super) async fn find(
     owner: &str,
     name: &str,
 ) -> Result<Option<Item>, Failed> {
-    // What can be no name is not there, and Postgres would not even look for a NUL.
+    // An invalid name cannot exist, and Postgres rejects NUL in a parameter.
     if !crate::domain::agents::is_name(name) || owner.contains('\0') {
         return Ok(None);
     }
@@ -248,7 +248,7 @@ pub(super) async fn find(
     .map_err(Failed::to("look up an item"))
 }
 
-/// The item that a person means.
+/// Resolves the id that a person has given.
 pub async fn find_id(
     executor: impl PgExecutor<'_>,
     given: &Given,

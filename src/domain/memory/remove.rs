@@ -1,4 +1,4 @@
-//! The end of items: retention and erasure.
+//! Removal of items by retention and erasure.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// Removes some items of a campaign that is erased with all their versions, and says how many items went.
+/// Removes up to `limit` items of an erased campaign with all versions. Returns the number of items.
 pub async fn remove_some(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -18,9 +18,9 @@ pub async fn remove_some(
         .map_err(Failed::to("remove the memory of a campaign"))
 }
 
-/// Removes some of those that were revoked or have expired before `until`, and says how many.
+/// Removes up to `limit` items that were revoked or expired before `until`. Returns their number.
 ///
-/// One that is published again meanwhile is held by its writer, and passed over.
+/// Skips locked items: a writer is publishing them again.
 pub async fn remove_ended(
     conn: &mut PgConnection,
     until: DateTime<Utc>,
@@ -32,7 +32,7 @@ pub async fn remove_ended(
         .map_err(Failed::to("remove what holds no more from memories"))
 }
 
-/// How many that would be.
+/// Counts the items that were revoked or expired before `until`.
 pub async fn count_ended(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! What should hold no more.
+//! Revoking items.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -11,8 +11,7 @@ use super::{
 };
 use crate::domain::{Failed, feed};
 
-/// Takes an item back: it is listed no more, found no more and told to no agent, and people can still read it. To publish it again makes
-/// it hold again.
+/// Revokes an item: agents can no longer list, find or read it, people still can. Publishing it again makes it valid again.
 pub async fn revoke(
     conn: &mut PgConnection,
     campaign_id: Uuid,

@@ -1,4 +1,4 @@
-//! How much an agent may keep, and when it is told that it comes near.
+//! Size limits of the memory, and the warnings near them.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -7,20 +7,20 @@ use uuid::Uuid;
 use super::{Config, Error, Kind, Who};
 use crate::domain::Failed;
 
-/// Edicts that hold in one campaign: all of them are named in every call.
+/// Maximum number of valid edicts in a campaign: every call names all of them.
 const MAX_EDICTS: i64 = 100;
 
-/// What is to be stored, and what it takes the place of.
+/// An item to be stored, and the one that it replaces.
 pub(super) struct Wish<'a> {
     pub(super) campaign_id: Uuid,
     pub(super) kind: Kind,
-    /// What is replaced: it is no second edict. Its version before still counts for its author.
+    /// The replaced item, which does not count as a second edict. Its old version still counts for its author.
     pub(super) replaced: Option<Uuid>,
     pub(super) title: &'a str,
     pub(super) body: &'a str,
 }
 
-/// Refuses what goes beyond a limit, and gives the words of a warning for what comes near one.
+/// Checks the limits. Returns an error beyond a limit, and a warning near one.
 pub(super) async fn check(
     conn: &mut PgConnection,
     wish: &Wish<'_>,
@@ -45,8 +45,8 @@ pub(super) async fn check(
     Ok((!warnings.is_empty()).then(|| warnings.join("; ")))
 }
 
-/// Whatever it has written counts as long as it is stored: the version that is replaced now, too, and what holds no more. Otherwise an agent
-/// that keeps writing one record anew, or items that expire at once, would fill the database within its limit.
+/// Checks the total size of an agent's items. Everything stored counts, including replaced versions and revoked or expired items.
+/// Otherwise an agent that rewrites one record, or writes items that expire at once, could fill the database.
 async fn check_agent(
     conn: &mut PgConnection,
     wish: &Wish<'_>,

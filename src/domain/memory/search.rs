@@ -11,7 +11,7 @@ use crate::domain::{
     search::{self, NearQuery, Question, Ranked, Searchable, WordQuery},
 };
 
-/// Shorter texts are their own snippets.
+/// Texts up to this length are shown whole as their snippets.
 const WHOLE_MAX_BYTES: i32 = 300;
 
 /// An item that was found.
@@ -20,9 +20,9 @@ const WHOLE_MAX_BYTES: i32 = 300;
 pub struct Hit {
     #[serde(flatten)]
     pub item: Item,
-    /// Larger is better; only to be compared within one answer.
+    /// Score; larger is better. Comparable only within one answer.
     pub rank: f64,
-    /// Where the words stand, between `**` and `**`. The beginning of what was found by its meaning alone.
+    /// The matching passages, with matches between `**` and `**`. The beginning of the text if only its meaning matched.
     pub snippet: String,
 }
 
@@ -30,13 +30,13 @@ pub struct Hit {
 struct ReadableItems<'a> {
     campaign_id: Uuid,
     kind: Option<&'static str>,
-    /// The one journal that may be read; `None` for all.
+    /// The only journal that the caller may read; `None` for all.
     journal: Option<&'a str>,
     language: &'a str,
     now: DateTime<Utc>,
 }
 
-/// Finds valid items, of one kind if it is given, the best first.
+/// Finds valid items, optionally of one kind, the best first.
 pub async fn search(
     conn: &mut PgConnection,
     (campaign_id, kind): (Uuid, Option<Kind>),

@@ -10,7 +10,7 @@ use crate::domain::{
     embeddings::{self, Made, TEXT_MAX_CHARS, Unmade},
 };
 
-/// Requests vectors of the items that the caller has written, if a model makes any.
+/// Requests vectors of the items that the caller has written, if an embedding model is configured.
 pub async fn request_embeddings(conn: &mut PgConnection, config: &Config) -> Result<(), Failed> {
     match config.embeddings_model() {
         Some(_) => embeddings::request(conn).await,
@@ -18,7 +18,7 @@ pub async fn request_embeddings(conn: &mut PgConnection, config: &Config) -> Res
     }
 }
 
-/// Current items behind this id without a vector of the model, in the order of ids.
+/// Lists current items after this id that have no vector of the model, in the order of ids.
 pub async fn unmade(
     executor: impl PgExecutor<'_>,
     model: &str,
@@ -45,7 +45,7 @@ pub async fn unmade(
     .map_err(Failed::to("look for items without a vector"))
 }
 
-/// Stores vectors of items that still exist with the same text. Skips locked items: the transaction that changes one requests a vector
+/// Stores vectors of items that still exist in the same version. Skips locked items: the transaction that changes one requests a vector
 /// again.
 pub async fn keep_vectors(
     conn: &mut PgConnection,

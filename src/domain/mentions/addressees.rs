@@ -1,4 +1,4 @@
-//! Whom the names of a text mean.
+//! Resolving the names in a text to agents.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,28 +10,28 @@ use crate::domain::{
 
 const ALL: &str = "all";
 
-/// Whom a text mentions.
+/// The addressees that a text mentions.
 #[derive(Debug, Default)]
 pub(super) struct Addressees<'a> {
     pub everybody: bool,
     pub operator: bool,
-    /// Each once, in the order of the text.
+    /// The agents, each once, in the order of the text.
     pub agents: Vec<Addressed<'a>>,
     pub unknown: Vec<UnknownName>,
     /// Agents whose files have problems, each once.
     broken: Vec<&'a str>,
 }
 
-/// Nobody is called so.
+/// A mentioned name that no agent has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct UnknownName {
     pub name: String,
-    /// Who was probably meant.
+    /// The closest known name.
     pub nearest: Option<String>,
 }
 
 impl<'a> Addressees<'a> {
-    /// With `@all`, the agents are all there are, as their instance `main`.
+    /// Resolves the mentions of a text. `@all` stands for the instance `main` of every agent.
     pub fn of(text: &'a str, catalogue: &'a Catalogue) -> Self {
         let mut found = Self::default();
         for name in parse::names(text) {
@@ -50,23 +50,23 @@ impl<'a> Addressees<'a> {
         found
     }
 
-    /// Without the one that speaks: nobody is sent to work by itself.
+    /// Removes the speaker, because an agent cannot call itself.
     pub fn without(mut self, reader: &str) -> Self {
         self.agents.retain(|one| reader_of(one) != reader);
         self
     }
 
-    /// No mentioned name is known.
+    /// Returns true if every name that failed to resolve is unknown, and there is at least one.
     pub fn are_all_unknown(&self) -> bool {
         !self.unknown.is_empty() && self.broken.is_empty()
     }
 
-    /// A mentioned agent cannot be asked.
+    /// Returns true if a mentioned agent is unknown or has a broken file.
     pub fn has_unusable(&self) -> bool {
         !self.unknown.is_empty() || !self.broken.is_empty()
     }
 
-    /// Why agents are not asked that the text mentions.
+    /// Returns the reasons why mentioned agents with broken files are not called.
     pub fn refused(&self) -> impl Iterator<Item = String> {
         self.broken.iter().map(|name| {
             format!(
@@ -95,7 +95,7 @@ impl<'a> Addressees<'a> {
     }
 }
 
-/// What those on the board call it.
+/// Returns the agent's name on the board.
 pub(super) fn reader_of(one: &Addressed<'_>) -> String {
     posts::reader(&one.agent.name, one.instance).into_owned()
 }
@@ -110,7 +110,7 @@ enum Meant<'a> {
 }
 
 impl<'a> Meant<'a> {
-    /// What closes a word in a text (`_@ann_`) may also end a name: the name as a whole goes first.
+    /// Resolves a name. Trailing `-` and `_` may be Markdown (`_@ann_`) or part of the name, so the full name is tried first.
     fn by(name: &'a str, catalogue: &'a Catalogue) -> Self {
         match Self::exactly(name, catalogue) {
             Self::Nobody => Self::exactly(name.trim_end_matches(['-', '_']), catalogue),

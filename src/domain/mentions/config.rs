@@ -4,22 +4,22 @@ use serde::Deserialize;
 
 use crate::settings::Checks;
 
-/// What keeps agents from calling each other for ever, in each campaign.
+/// Limits that keep the agents of a campaign from calling each other forever.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Answers that may call others on the way from a person's post: one in whose past there are more calls nobody.
+    /// Maximum number of agent answers in a row that call further agents. An answer behind this many calls no agents.
     pub max_depth: u16,
-    /// Agents that one post calls at most.
+    /// Maximum number of agents that one post calls.
     pub max_fan_out: u16,
-    /// Tasks that one post of a person leads to, over all the answers that call others.
+    /// Maximum number of tasks that one post of a person leads to, over all answers that call agents.
     pub max_tasks: u32,
-    /// How often an agent may say the very same text within [`Self::repeat_window_secs`] and still call others with it.
+    /// Number of times that an agent may post the same text within `repeat_window_secs` and still call agents with it.
     pub max_repeats: u16,
     pub repeat_window_secs: u32,
 }
 
-/// What a post can be addressed to.
+/// Highest allowed `max_fan_out`; below the number of names to which a post can be addressed.
 const MOST_NAMES: u16 = 190;
 
 impl Config {

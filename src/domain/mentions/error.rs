@@ -28,7 +28,7 @@ impl From<tasks::BulkError> for Error {
     fn from(error: tasks::BulkError) -> Self {
         match error {
             tasks::BulkError::All(error) => error.into(),
-            // All of them have the same prompt, so that one reason stands for all.
+            // All items have the same prompt, so one reason stands for all.
             tasks::BulkError::Items(mut wrong) => match wrong.pop() {
                 Some((_, error)) => error.into(),
                 None => Failed { action: "add tasks", source: sqlx::Error::RowNotFound }.into(),

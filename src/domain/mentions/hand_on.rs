@@ -1,4 +1,4 @@
-//! An agent's answer calls others.
+//! Answers of agents that call other agents.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{Connection as _, PgConnection};
@@ -20,33 +20,34 @@ use crate::domain::{
 #[derive(Debug, Clone, Copy)]
 pub struct Spoken<'a> {
     pub campaign_id: Uuid,
-    /// Whose answer it is.
+    /// The task that gave the answer.
     pub task_id: Uuid,
-    /// The post that it answers.
+    /// The post that the task answers.
     pub asked_in: Uuid,
     pub agent: &'a str,
     pub instance: &'a str,
     pub text: &'a str,
 }
 
-/// What an answer does besides being said.
+/// The tasks and notes that an answer leads to, besides its post.
 #[derive(Debug, Clone, Default)]
 pub struct HandedOn {
     everybody: bool,
-    /// Reader names of those who see it besides whoever asked.
+    /// Reader names of the addressees besides the asker.
     names: Vec<String>,
     task_ids: Vec<Uuid>,
     tree: tasks::Tree,
-    /// For the agent.
+    /// Notes for the agent.
     notes: Vec<String>,
 }
 
 const STOPPED: &str = "Nobody was asked: somebody has asked this task to stop. The answer stands, and nothing begins behind it.";
 
-/// Adds the tasks for whom the answer mentions. To be called before the turn is ended, because its lanes go before all other
-/// locks; what it gives goes to the turn's end. `None`: there is nothing to be done.
+/// Adds the tasks for the agents that an answer mentions. The result goes to the end of the turn. `None`: there is nothing to do.
 ///
-/// Where the tasks are refused, because the budget is spent for instance, the agent is told so, and its turn ends well.
+/// Must be called before the turn is ended, because lanes are locked before everything else.
+///
+/// If the tasks are refused, for example because the budget is spent, the agent is told so and its turn still ends well.
 pub async fn hand_on(
     conn: &mut PgConnection,
     catalogue: &Catalogue,
@@ -106,7 +107,7 @@ pub async fn hand_on(
 }
 
 impl HandedOn {
-    /// Who is to see the answer.
+    /// Returns the audience of the answer.
     pub fn audience(&self, asker: &str) -> Result<Audience, posts::Error> {
         if self.everybody {
             return Ok(Audience::all());
@@ -115,7 +116,7 @@ impl HandedOn {
         Audience::of(std::iter::once(asker).chain(names), |_| true)
     }
 
-    /// What is left to be done when the answer stands on the board.
+    /// Completes the hand-on after the answer is posted: links the tasks to the post, and posts the notes.
     pub async fn settle(
         &self,
         conn: &mut PgConnection,
@@ -137,7 +138,7 @@ impl HandedOn {
         posts::add(conn, &notice, now).await.map(drop)
     }
 
-    /// Nobody is called, and nobody but whoever asked sees it.
+    /// Drops the calls and keeps the reason. Only the asker sees the answer.
     fn cut(self, why: String) -> Self {
         let mut notes = self.notes;
         notes.push(why);
@@ -145,7 +146,7 @@ impl HandedOn {
     }
 }
 
-/// Why this answer calls nobody, if it may not.
+/// Returns the reason if this answer may not call agents: too many answers behind it, or the same text too often.
 async fn too_often(
     conn: &mut PgConnection,
     config: &Config,
@@ -178,8 +179,8 @@ async fn too_often(
     Ok(None)
 }
 
-/// Why these are not asked, if together with all that the first post has led to they are too many. What others are about to ask at
-/// this moment is not counted: that would make all turns of a campaign end one after the other.
+/// Returns the reason if the tasks would exceed the limit of the person's post behind them. Tasks that concurrent turns are about to add
+/// are not counted: counting them would serialize the ends of all turns of a campaign.
 async fn too_many(
     conn: &mut PgConnection,
     config: &Config,

@@ -1,9 +1,9 @@
-//! A person posts under a key: sent again, the same request finds the post of the first and what came of it.
+//! Idempotent posting: a repeated request with the same key gets the post of the first and its result.
 //!
-//! It does so before it looks at anything else: that an agent is gone by now, or the campaign closed, changes nothing about what was
-//! answered.
+//! The key is looked up before anything else. A repeated request therefore gets its answer even if the agent is gone or the campaign is
+//! closed by then.
 //!
-//! Race: the same request twice at once. The second waits until the first has committed, and finds its post.
+//! Race: two identical requests at once. The second waits until the first has committed, and finds its post.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -16,10 +16,10 @@ use crate::domain::{
     posts::{self, Key},
 };
 
-/// As long as those of tasks.
+/// The same maximum as for keys of tasks.
 const MAX_KEY_CHARS: usize = 195;
 
-/// Who else posts under the key waits for the end of the transaction.
+/// The result of looking up a key. Other requests with this key wait until the transaction ends.
 pub(super) enum UnderKey<'a> {
     Before(Posted),
     Now(Key<'a>),
@@ -32,7 +32,7 @@ struct CameOfIt {
     notes: Vec<String>,
 }
 
-/// Finds what was posted under the key.
+/// Finds the post that was made under the key.
 pub(super) async fn look<'a>(
     conn: &mut PgConnection,
     new: &Asked<'a>,
@@ -54,7 +54,7 @@ pub(super) async fn look<'a>(
     Ok(UnderKey::Before(Posted { post: found.post, created: false, tasks, unknown, notes }))
 }
 
-/// In the transaction that has posted.
+/// Stores the key and the result of a post, in the transaction that adds it.
 pub(super) async fn keep(
     conn: &mut PgConnection,
     key: Key<'_>,
@@ -65,7 +65,7 @@ pub(super) async fn keep(
     posts::keep_key(conn, key, post.id, &came_of_it).await
 }
 
-/// Of the question as it was written.
+/// Hashes the request as it was written.
 fn digest(new: &Asked<'_>) -> [u8; 32] {
     let asked = json!({ "text": new.text, "to": new.to, "reply_to": new.reply_to });
     Sha256::digest(asked.to_string().as_bytes()).into()

@@ -1,4 +1,4 @@
-//! Mentions: who is called by a post, and what comes back to whoever called.
+//! Mentions: posts that call agents, and the answers that come back.
 //!
 //! ```text
 //! post "@ann @bea …" ──▶ a task for each, in parallel          one transaction: tasks, jobs, post
@@ -7,16 +7,17 @@
 //! ```
 //!
 //! Invariants:
-//! - Each end of a task that came from a post is exactly one post that answers it: the agent's own words, or the service's that name
-//!   the agent and the reason. It is written with the end of the task, so no crash doubles it or loses it, and one that fails
-//!   leaves the others alone. One that is tried again ends twice. An erasure ends them without a word, because the board goes.
-//! - Who asks is told from the row of the post: an agent's request says so in the words of the service, beside its text.
-//! - Nothing is dropped without a word: names of nobody, and calls that a bound has cut, are told to whoever posted.
-//! - Agents cannot call each other for ever ([`Config`]): an answer calls nobody if too many answers that called are in its past,
-//!   if it has been said before, if the post of a person that it goes back to has led to too many tasks, and never more than so
-//!   many. People are bound by the last rule alone. The answer of a task that was asked to stop calls nobody.
+//! - Each end of a task that came from a post is exactly one answering post. It has the agent's own words, or names the agent and the
+//!   reason in the service's words.
+//! - The answer is written in the transaction that ends the task, so a crash cannot double or lose it. A failed task leaves the others
+//!   alone. A retried task ends twice. An erasure posts no answers, because it removes the board.
+//! - The asker comes from the row of the post. In an agent's request the service names the asker, beside the text.
+//! - Unknown names, and calls that a limit has cut, are reported to the author.
+//! - Agents cannot call each other forever ([`Config`]). An answer calls no agents if too many answers that call are behind it, or if its
+//!   text was posted too often. It also calls none if its task was asked to stop, or if the person's post behind it has led to too many
+//!   tasks. One post calls a limited number of agents; this last limit also applies to people.
 //!
-//! Order of locks: lanes, which tasks join, and tasks before the board. Whoever cancels several tasks posts their ends when all of
+//! Order of locks: lanes, tasks of joins, and tasks before the board. A caller that cancels several tasks posts their ends after all of
 //! them have ended.
 
 mod addressees;
@@ -43,7 +44,7 @@ use super::{
     tasks::{self, Links},
 };
 
-/// What each of those who are called is asked.
+/// Builds the task of each called agent.
 fn asked<'a>(
     campaign_id: Uuid,
     called: &'a [Addressed<'a>],
@@ -69,7 +70,7 @@ fn asked<'a>(
     called.iter().map(new).collect()
 }
 
-/// Those whom a bound leaves out, and what is said about it.
+/// Cuts the called agents down to the limit, and returns a note about the rest.
 fn cut_fan_out<'a>(config: &Config, called: &mut Vec<Addressed<'a>>) -> Option<String> {
     let most = usize::from(config.max_fan_out);
     if called.len() <= most {

@@ -1,5 +1,4 @@
-//! Which names a text mentions.
-//!
+//! Parsing the names that a text mentions.
 //! ```text
 //! @ann, ask @bea/2.           ann · bea/2
 //! @all                        all
@@ -8,12 +7,12 @@
 //! //host/@ann  @ann@host      none: parts of something longer
 //! ```
 //!
-//! A name ends where its letters, digits, `-` and `_` end, so `@anna` is never `ann`. Whether somebody has the name is not known
-//! here. Takes time in proportion to the text, whatever it is.
+//! A name ends where its letters, digits, `-` and `_` end, so `@anna` is never `ann`. Names are not checked for existence here. Takes
+//! time linear in the length of the text.
 
 use std::collections::HashMap;
 
-/// What stands behind each `@` that mentions somebody, in order; more than once if it is there more than once.
+/// Returns the name behind each mentioning `@`, in order, with repetitions.
 pub(super) fn names(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for paragraph in paragraphs(text) {
@@ -24,7 +23,7 @@ pub(super) fn names(text: &str) -> Vec<&str> {
     found
 }
 
-/// What is between blank lines and fences, without what is in fences. A fence that nobody closes goes on to the end.
+/// Returns the stretches between blank lines and fences, without fenced code. An unclosed fence reaches to the end.
 fn paragraphs(text: &str) -> Vec<&str> {
     let (mut found, mut from, mut at) = (Vec::new(), 0, 0);
     let mut fence: Option<&str> = None;
@@ -49,7 +48,7 @@ fn paragraphs(text: &str) -> Vec<&str> {
     found
 }
 
-/// The marks of a line that opens a fence.
+/// Returns the marks of a line that opens a fence.
 fn opens(line: &str) -> Option<&str> {
     let unindented = line.trim_start_matches(' ');
     let mark = unindented.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
@@ -64,7 +63,7 @@ fn closes(line: &str, marks: &str) -> bool {
     line.len() >= marks.len() && line.chars().all(|c| marks.starts_with(c))
 }
 
-/// The stretches between code spans. A run of backticks that has no second of its length is text.
+/// Returns the stretches between code spans. A run of backticks without a second one of its length is text.
 fn without_code_spans(paragraph: &str) -> Vec<&str> {
     let runs = backtick_runs(paragraph);
     let mut next_of_length = HashMap::new();
@@ -88,7 +87,7 @@ fn without_code_spans(paragraph: &str) -> Vec<&str> {
     found
 }
 
-/// Where each run begins, and its length.
+/// Returns the start and the length of each run of backticks.
 fn backtick_runs(text: &str) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (at, _) in text.match_indices('`') {
@@ -114,14 +113,14 @@ fn mentioned_in<'a>(prose: &'a str, found: &mut Vec<&'a str>) {
     }
 }
 
-/// Whether a mention may begin behind this.
+/// Returns true if a mention may begin behind this text.
 fn is_boundary(before: &str) -> bool {
     let is_part_of_more = |c: char| c.is_alphanumeric() || "@/\\+%=&#?".contains(c);
-    // Emphasis, unless it is within a word.
+    // Emphasis is a boundary, unless it is within a word.
     let before = match before.trim_end_matches(['*', '_', '~']) {
         plain if plain.len() < before.len() => plain,
         _ if is_escaped(before) => return false,
-        // An even number of backslashes is that many halves, and escapes nothing.
+        // An even number of backslashes escapes only backslashes.
         _ => before.trim_end_matches('\\'),
     };
     before.chars().next_back().is_none_or(|last| !is_part_of_more(last))
@@ -131,7 +130,7 @@ fn is_escaped(before: &str) -> bool {
     (before.len() - before.trim_end_matches('\\').len()) % 2 == 1
 }
 
-/// The name at the beginning of this, with its instance if it has one.
+/// Returns the name at the beginning of the text, with its instance if it has one.
 fn name_at(text: &str) -> Option<&str> {
     if !text.starts_with(char::is_alphanumeric) {
         return None;

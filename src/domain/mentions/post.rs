@@ -1,4 +1,4 @@
-//! A person posts.
+//! Posts of people.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -17,32 +17,32 @@ use crate::domain::{
     tasks,
 };
 
-/// What is to be said.
+/// A post to write.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     pub campaign_id: Uuid,
     pub text: &'a str,
-    /// Who sees it besides those whom it mentions, as it was written. Without it and without a mention, the lead is asked.
+    /// Addressees besides the mentioned ones, as written by the person. Without them and without a mention, the lead is called.
     pub to: Option<&'a [String]>,
     pub reply_to: Option<Uuid>,
-    /// The same question under the same key is posted once.
+    /// Idempotency key: a repeated request under the same key is posted once.
     pub idempotency_key: Option<&'a str>,
-    /// Who posts, as the audit log names them.
+    /// The author's name in the audit log.
     pub added_by: &'a str,
 }
 
-/// A post, and what came of it.
+/// A post and the tasks that it led to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Posted {
     #[serde(flatten)]
     pub post: Post,
-    /// False: an earlier call with the same idempotency key made it.
+    /// False if an earlier call with the same idempotency key created the post.
     pub created: bool,
-    /// Who was asked.
+    /// The agents that were called, each with its task.
     pub tasks: Vec<Called>,
-    /// Names in the text that nobody has.
+    /// Mentioned names that no agent has.
     pub unknown: Vec<UnknownName>,
-    /// What was not done, and why.
+    /// Calls that were not made, each with the reason.
     pub notes: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ const NO_LEAD: &str = "Nobody is mentioned, and no agent of the catalogue is the
 const ONLY_UNKNOWN: &str =
     "Nobody was asked: no agent has a name that the post mentions. It stands on the board.";
 
-/// Writes a post, and a task for each whom it mentions. Either all of it exists or nothing; after an error the caller rolls back.
+/// Adds a post, and a task for each agent that it mentions. After an error the caller must roll back.
 pub async fn post(
     conn: &mut PgConnection,
     catalogue: &Catalogue,
@@ -136,7 +136,7 @@ fn called<'a>(
     if is_for_all || addressees.operator || new.to.is_some() {
         return (addressees.agents.clone(), Vec::new());
     }
-    // Whoever wrote a name had somebody else in mind than the lead.
+    // An unusable name means that the author had another addressee than the lead in mind.
     if addressees.has_unusable() {
         let note = addressees.are_all_unknown().then(|| ONLY_UNKNOWN.to_owned());
         return (Vec::new(), note.into_iter().collect());
@@ -158,7 +158,7 @@ fn no_lead(catalogue: &Catalogue) -> String {
     }
 }
 
-/// Those who are called, and those who were named beside the text; the operator, who sees all, where there is nobody else.
+/// Builds the audience: the called agents and the names given beside the text. If there are none, the operator.
 fn audience(
     addressees: &Addressees<'_>,
     called: &[Addressed<'_>],
@@ -172,6 +172,6 @@ fn audience(
     if addressees.operator || names.is_empty() {
         names.push(posts::OPERATOR.to_owned());
     }
-    // All of them are known by now.
+    // All names are checked by now.
     Audience::of(names.iter().map(String::as_str), |_| true)
 }

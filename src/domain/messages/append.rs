@@ -1,4 +1,4 @@
-//! Adding to a transcript.
+//! Appending messages to a transcript.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -11,22 +11,22 @@ use crate::{
     transcript::{Message, Role, ToolCall},
 };
 
-/// A message to be written.
+/// A message to append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct New {
-    /// Of a prompt: the id of its task, which keeps a second attempt from saying it twice.
+    /// The id. For a prompt, its task's id: a second attempt then does not append the prompt again.
     pub id: Uuid,
-    /// As [`storable`] leaves it; weight and digest are of exactly this.
+    /// The message, as returned by [`storable`]; `weight` and `digest` are measured on exactly this.
     pub message: Message,
     pub weight: i64,
     pub digest: [u8; 32],
     pub partial: bool,
 }
 
-/// A message as the statements that add messages read it from JSON.
+/// A row of the JSON parameter of the statements that append messages.
 #[derive(Debug, Serialize)]
 pub(in crate::domain) struct InsertRow<'a> {
-    /// Counts from the first place that the statement fills.
+    /// Offset from the first place that the statement fills.
     pub(in crate::domain) place: i64,
     id: Uuid,
     role: &'static str,
@@ -41,7 +41,7 @@ pub(in crate::domain) struct InsertRow<'a> {
 }
 
 impl<'a> InsertRow<'a> {
-    /// One behind the other.
+    /// Builds the rows of consecutive messages.
     pub(in crate::domain) fn all(new: &'a [New]) -> Vec<Self> {
         new.iter().zip(0..).map(|(new, place)| Self::of(new, place)).collect()
     }
@@ -67,7 +67,7 @@ impl<'a> InsertRow<'a> {
     }
 }
 
-/// A message as Postgres can hold it. To be called before weight and digest are taken.
+/// Replaces characters that Postgres cannot store. Must be called before weight and digest are measured.
 pub fn storable(mut message: Message) -> Message {
     message.text = text::storable(message.text);
     for call in &mut message.tool_calls {
@@ -80,9 +80,10 @@ pub fn storable(mut message: Message) -> Message {
     message
 }
 
-/// Adds messages from `first_seq` on, in one statement. The places come from the session's row, whose lock the caller
-/// holds. A prompt that is already there is left out, and its place stays empty; where others have asked since, the caller
-/// puts a notice in front of it ([`others_asked_since`]).
+/// Appends messages from `first_seq` on, in one statement. The places come from the session's row, which the caller has locked.
+///
+/// A prompt that exists already is skipped, and its place stays empty. If other tasks have asked since, the caller puts a notice in front
+/// of it ([`others_asked_since`]).
 pub async fn append(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -108,8 +109,8 @@ pub async fn append(
     .map_err(Failed::to("add to a transcript"))
 }
 
-/// Whether the prompt of a task is in the transcript, and prompts of others have come after it: then what is added now does
-/// not stand behind its question.
+/// Returns true if the prompt of a task is in the transcript and prompts of other tasks follow it. Then messages appended now are
+/// separated from their prompt.
 pub async fn others_asked_since(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,

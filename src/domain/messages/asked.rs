@@ -1,4 +1,4 @@
-//! Where people have asked something.
+//! Prompts of people in a transcript.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,17 +7,17 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// A place in the transcript where something was asked.
+/// The place of a prompt in the transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     pub seq: i64,
     pub turn: i32,
-    /// Its task: the prompt has the same id.
+    /// The task of the prompt, which has the same id.
     pub task_id: Uuid,
 }
 
-/// The newest requests of people behind a place of a session, in their order. What agents asked of each other is none, and neither is
-/// what the session has taken over from the one before it. `without_turns` are left out: the provider has rejected their prompts.
+/// Lists the newest prompts of people after `after_seq`, in transcript order. Leaves out prompts of agents and those that the session
+/// inherited from its predecessor. Also leaves out `without_turns`, because the provider has rejected their prompts.
 pub async fn asked_after(
     executor: impl PgExecutor<'_>,
     (session_id, opened_at): (Uuid, DateTime<Utc>),
@@ -25,7 +25,7 @@ pub async fn asked_after(
     without_turns: &[i32],
     limit: i64,
 ) -> Result<Vec<Asked>, Failed> {
-    // Of a request that an agent made, `tool_name` is that agent.
+    // On a request from an agent, `tool_name` is that agent.
     sqlx::query_as!(
         Asked,
         r#"select a.seq, a.turn, a.id as task_id

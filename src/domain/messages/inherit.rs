@@ -1,4 +1,4 @@
-//! What a successor takes over of its predecessor's transcript.
+//! Inheriting a predecessor's transcript.
 
 use serde::Serialize;
 use sqlx::PgExecutor;
@@ -6,20 +6,20 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// How much may be taken over.
+/// Limits of the inherited part.
 #[derive(Debug, Clone, Copy)]
 pub struct Inherited<'a> {
-    /// What a summary stands for is not taken over.
+    /// Messages up to this place are left out, because a summary stands for them.
     pub after_seq: i64,
-    /// Whole turns from the end, as many as stay within this weight.
+    /// Maximum weight. The newest whole turns within it are inherited.
     pub max_weight: i64,
     /// Leaves out tool calls and their results.
     pub text_only: bool,
-    /// The provider has rejected the prompt of their task.
+    /// Turns left out because the provider has rejected the prompts of their tasks.
     pub without_turns: &'a [i32],
 }
 
-/// What became of it.
+/// The inherited and the omitted part of a transcript.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Handed {
     pub messages: i64,
@@ -32,14 +32,14 @@ pub struct LeftOut {
     pub messages: i64,
     pub first_turn: i32,
     pub last_turn: i32,
-    /// The place of the last one. Free in the successor, and in front of all that it took over.
+    /// The place of the last one. In the successor it is free and lies before everything inherited.
     #[serde(skip)]
     pub last_seq: i64,
 }
 
-/// Copies the recent turns of `from` to `to`, with their places.
+/// Copies the recent turns of `from` to `to`, at the same places.
 ///
-/// Whole turns, because a tool call without its result poisons a conversation.
+/// Copies whole turns only, because providers reject a tool call without its result.
 pub async fn inherit(
     executor: impl PgExecutor<'_>,
     from: Uuid,

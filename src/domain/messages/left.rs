@@ -5,16 +5,16 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// What the transcript has of it.
+/// The output that an unfinished turn has left in the transcript.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftByTurn {
-    /// An answer that broke off.
+    /// True if there is a partial answer.
     pub answer: bool,
-    /// Calls of tools, with or without their results.
+    /// True if there are tool calls, with or without their results.
     pub tool_calls: bool,
 }
 
-/// Looks at the last turn of a session, and reads no other.
+/// Reads the output that the last turn of a session has left. Reads no other messages.
 pub async fn left_by_turn(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,

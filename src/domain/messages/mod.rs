@@ -1,7 +1,7 @@
-//! The transcript: rows that are only ever added.
+//! Messages: the append-only rows of a transcript.
 //!
-//! Weight and digest are measured when a message is written and stored beside it, so that a turn measures what it adds
-//! and not what it continues. Both depend on the message alone; this module stores them and does not look inside.
+//! Weight and digest are measured when a message is written and are stored with it. A turn therefore measures only the messages that it
+//! adds. Both depend on the message alone; this module stores them and does not interpret them.
 
 mod append;
 mod asked;
@@ -34,14 +34,15 @@ pub struct Stored {
     pub id: Uuid,
     pub seq: i64,
     pub turn: i32,
-    /// The answer broke off when its turn was interrupted.
+    /// True if the answer broke off when its turn was interrupted.
     pub partial: bool,
-    /// Not sent again: the provider has rejected the prompt of its task, or one behind it before it had answered anything.
+    /// True if the message is not sent again. The provider has rejected the prompt of its task, or a later prompt before it had answered
+    /// anything.
     pub rejected: bool,
     pub created_at: DateTime<Utc>,
     #[serde(flatten)]
     pub message: Message,
-    /// In thousandths of a token, before calibration.
+    /// Size in thousandths of a token, before calibration.
     #[serde(skip)]
     pub weight: i64,
     /// SHA-256.
@@ -49,10 +50,10 @@ pub struct Stored {
     pub digest: [u8; 32],
 }
 
-/// A stretch of a transcript.
+/// A range of a transcript.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
-    /// Only what comes later than this.
+    /// The place after which the range begins.
     pub after_seq: i64,
     pub limit: i64,
 }
@@ -67,7 +68,7 @@ impl Span {
     }
 }
 
-/// A stretch of a session's transcript, in order. Marks nothing as rejected: [`super::sessions::transcript`] does.
+/// Lists a range of a session's transcript, in order. Never sets `rejected`: [`super::sessions::transcript`] does.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -89,7 +90,7 @@ pub async fn list(
     rows.into_iter().map(Stored::try_from).collect()
 }
 
-/// One entry of a session's transcript, by its own id.
+/// Finds one message of a session's transcript by its id.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -110,7 +111,7 @@ pub async fn find(
     Ok(row.map(Stored::try_from).transpose()?.map(|stored| stored.message))
 }
 
-/// Whether this message is in the transcript of a session.
+/// Returns true if this message is in the transcript of a session.
 pub async fn holds(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -187,7 +188,7 @@ fn word(role: Role) -> &'static str {
         Role::User => "user",
         Role::Assistant => "assistant",
         Role::Tool => "tool",
-        // Told apart by their places on the board, because older versions know no other role.
+        // Posts are stored as notices, because older versions know no other role. Their column `posts` marks them.
         Role::Notice | Role::Posts => "notice",
     }
 }

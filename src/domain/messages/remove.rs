@@ -1,4 +1,4 @@
-//! The end of transcripts: the one place where messages go.
+//! Removal of transcripts, the only place where messages are deleted.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// How much was said in a session.
+/// The size of a transcript.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
     pub messages: i64,
-    /// Of texts and of calls of tools.
+    /// Size of texts and tool calls, in bytes.
     pub bytes: i64,
 }
 
-/// How much was said in each of these sessions; one in which nothing was is not in the list.
+/// Measures the transcripts of these sessions. Sessions without messages are left out.
 pub async fn measure(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],
@@ -32,7 +32,7 @@ pub async fn measure(
     .map_err(Failed::to("measure the transcripts of sessions"))
 }
 
-/// How many messages each of these sessions has; one without any is not in the map.
+/// Counts the messages of these sessions. Sessions without messages are left out.
 pub async fn count(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],
@@ -48,7 +48,7 @@ pub async fn count(
     .map_err(Failed::to("count the messages of sessions"))
 }
 
-/// Removes all messages and manifests of these sessions, for good.
+/// Removes all messages and manifests of these sessions permanently.
 pub async fn remove_all(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],

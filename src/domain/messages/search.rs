@@ -1,4 +1,4 @@
-//! Looking for words in transcripts.
+//! Substring search in transcripts.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
@@ -6,15 +6,15 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// What is looked for, and how much of it is shown.
+/// A search in transcripts.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
     pub session_ids: &'a [Uuid],
-    /// By session: the provider has rejected the prompts of their tasks.
+    /// Turns left out, by session, because the provider has rejected the prompts of their tasks.
     pub without_turns: &'a [(Uuid, i32)],
-    /// Stand somewhere in a message just so, but for upper and lower case.
+    /// The text to find, as one piece and ignoring case.
     pub words: &'a str,
-    /// Of the message, around the first place.
+    /// Length of the excerpt around the first match, in characters.
     pub around_chars: i32,
     pub offset: i64,
     pub limit: i64,
@@ -29,7 +29,7 @@ pub struct Found {
     pub excerpt: String,
 }
 
-/// The newest first. Reads all that was said in the sessions.
+/// Finds messages, the newest first. Reads all messages of the sessions.
 pub async fn search(
     executor: impl PgExecutor<'_>,
     search: &Search<'_>,

@@ -1,4 +1,4 @@
-//! How a session comes to a node.
+//! Entering and inheriting nodes.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// A session that goes to a node. Its row is locked.
+/// A session that enters a node. The caller has locked its row.
 #[derive(Debug, Clone, Copy)]
 pub struct Entering<'a> {
     pub session_id: Uuid,
@@ -15,12 +15,12 @@ pub struct Entering<'a> {
     pub instance: &'a str,
     pub node: &'a str,
     pub task_id: Uuid,
-    /// Of the first message of the turn that enters.
+    /// The first place of the turn that enters.
     pub first_seq: i64,
     pub entry_id: Uuid,
 }
 
-/// Leaves the node where the session stands, if it stands at one, and enters this one.
+/// Ends the session's current stay, if it has one, and begins a stay at this node.
 pub async fn enter(
     conn: &mut PgConnection,
     entering: &Entering<'_>,
@@ -57,7 +57,7 @@ pub async fn enter(
     .map_err(Failed::to(action))
 }
 
-/// Notes that what the node asks for is said again, because the session has lost it.
+/// Records a new entry for the current stay: the node's instructions were repeated, because the session had lost them.
 pub async fn say_again(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -74,7 +74,7 @@ pub async fn say_again(
     .map_err(Failed::to("say again what a node asks for"))
 }
 
-/// Has a successor stand where its predecessor stood. `has_entry`: it took over what says what the node asks for.
+/// Copies the predecessor's current stay to the successor. `has_entry`: it inherited the message with the node's instructions.
 pub async fn inherit(
     executor: impl PgExecutor<'_>,
     from: Uuid,

@@ -1,8 +1,7 @@
-//! Nodes: where in the work the session of a role stands.
+//! Nodes: the named places in the work, and the stays of sessions at them.
 //!
-//! A task may belong to a node. Its turn enters the node, unless the session stands there already; a task without one stays
-//! where the session stands. A stay ends when the next one begins, so a session stands at no more than one node, and one
-//! that comes back to a node begins another stay there.
+//! A task may belong to a node. Its turn enters the node, unless the session is already there. A task without a node leaves the session
+//! where it is. A stay ends when the next one begins, so a session is at one node at most. Coming back to a node begins another stay.
 //!
 //! Races: none of its own. Stays are written in the transaction that begins a turn, which holds the session's row.
 
@@ -16,29 +15,29 @@ use uuid::Uuid;
 pub use self::enter::{Entering, enter, inherit, say_again};
 use super::Failed;
 
-/// The time of a session at a node.
+/// The stay of a session at a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = NodeStay)]
 pub struct Stay {
-    /// Counts the stays of a session, from 1.
+    /// Number of the stay within its session, from 1.
     pub ordinal: i32,
     pub node: String,
     pub agent: String,
     pub instance: String,
-    /// The task whose turn entered.
+    /// The task whose turn entered the node.
     pub task_id: Uuid,
     pub entered_at: DateTime<Utc>,
-    /// Nothing: the session stands here.
+    /// End of the stay. Null while the session is at the node.
     pub left_at: Option<DateTime<Utc>>,
-    /// Places of the transcript.
+    /// First place of the stay in the transcript.
     pub first_seq: i64,
     pub last_seq: Option<i64>,
-    /// The message that said what the node asks for.
+    /// The message with the node's instructions.
     #[serde(skip)]
     pub entry_id: Option<Uuid>,
 }
 
-/// Where the session stands.
+/// Reads the current stay of a session.
 pub async fn current(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -54,7 +53,7 @@ pub async fn current(
     .map_err(Failed::to("look where a session stands"))
 }
 
-/// The stays of a session, in order.
+/// Lists the stays of a session, in order.
 pub async fn of_session(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -70,8 +69,8 @@ pub async fn of_session(
     .map_err(Failed::to("list the stays of a session"))
 }
 
-/// The last stays of a whole campaign, in the order in which they began. One that a successor has taken over is told once, as it
-/// stands there.
+/// Lists the last stays of a campaign, in the order in which they began. A stay that a successor has inherited is listed once, as the
+/// successor has it.
 pub async fn handoffs(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -92,7 +91,7 @@ pub async fn handoffs(
     Ok(newest_first.into_iter().rev().collect())
 }
 
-/// Removes the stays of these sessions, for good.
+/// Removes the stays of these sessions permanently.
 pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
     sqlx::query!("delete from dalsegno.session_nodes where session_id = any($1)", session_ids)
         .execute(executor)

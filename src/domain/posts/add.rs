@@ -1,4 +1,4 @@
-//! Posting.
+//! Adding posts.
 
 use chrono::{DateTime, SubsecRound as _, Utc};
 use sqlx::{PgExecutor, error::DatabaseError};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{Error, New, OPERATOR, Origin, Post, SYSTEM, Said, Sender, TEXT_MAX_BYTES, reader};
 use crate::domain::{Failed, ids, text};
 
-/// Writes a post, who may see it, and its event in the feed, in one statement. The board is held until the transaction ends.
+/// Writes a post, its visibility and its feed event in one statement. Locks the board until the transaction ends.
 pub async fn add(
     executor: impl PgExecutor<'_>,
     new: &New<'_>,
@@ -41,7 +41,7 @@ pub async fn add(
         origin,
         audience: new.audience.names().to_vec(),
         reply_to: new.reply_to,
-        // As it is stored: whoever reads it later reads the same.
+        // Microseconds, as Postgres stores the time: later readers get the same value.
         posted_at: now.trunc_subsecs(6),
         task_id,
         session_id: said.map(|said| said.session_id),
@@ -63,7 +63,7 @@ impl Sender<'_> {
     }
 }
 
-/// What the function of the schema says no to.
+/// Maps errors of `dalsegno.add_post`.
 fn refused(source: sqlx::Error, new: &New<'_>) -> Error {
     let said = source.as_database_error();
     let code = said.and_then(DatabaseError::code).unwrap_or_default().into_owned();

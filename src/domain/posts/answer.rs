@@ -1,4 +1,4 @@
-//! The answer to a post: the end of the task that came from it.
+//! The answering post at the end of a task that came from a post.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -15,7 +15,7 @@ pub struct Ended<'a> {
     pub instance: &'a str,
     pub asked_in: Uuid,
     pub outcome: Outcome<'a>,
-    /// Where in a conversation the answer was given.
+    /// The turn that gave the answer, if there is one.
     pub said: Option<Said>,
 }
 
@@ -29,7 +29,7 @@ pub enum Outcome<'a> {
 const NOTHING: &str = "(an empty answer)";
 const CUT: &str = "\n\n[The answer is longer: the task has all of it.]";
 
-/// Posts how the task ended, for the asker. Posts nothing where the question was erased.
+/// Posts the outcome of a task to the asker. Posts nothing if the question was erased.
 pub async fn answer(
     conn: &mut PgConnection,
     ended: &Ended<'_>,
@@ -38,7 +38,7 @@ pub async fn answer(
     answer_to(conn, ended, |asker| Audience::of([asker], |_| true), now).await
 }
 
-/// The same for an audience that depends on the asker.
+/// Posts the outcome to an audience that depends on the asker.
 pub async fn answer_to(
     conn: &mut PgConnection,
     ended: &Ended<'_>,
@@ -69,7 +69,7 @@ pub async fn answer_to(
     add(conn, &new, now).await.map(Some)
 }
 
-/// The text as a post may be.
+/// Fits a text into the limits of a post.
 fn fitting(text: &str) -> String {
     if text.trim().is_empty() {
         return NOTHING.to_owned();

@@ -1,11 +1,11 @@
-//! Whom a post is addressed to.
+//! Addressees of a post.
 
 use super::{Error, Viewer, reader_named};
 use crate::domain::agents::{self, ALL, Catalogue, OPERATOR};
 
 const MAX_NAMES: usize = 200;
 
-/// Names that exist, each once and in the order given; or everybody.
+/// Known names, each once and in the given order; or `all`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audience(Vec<String>);
 
@@ -18,13 +18,13 @@ impl Audience {
         Self(vec![OPERATOR.to_owned()])
     }
 
-    /// The agent that answers what is addressed to nobody.
+    /// Builds the audience of a post without addressees: the lead.
     pub fn lead(name: Option<&str>) -> Result<Self, Error> {
         name.map(|name| Self(vec![name.to_owned()])).ok_or(Error::NoAudience)
     }
 
-    /// Of reader names, `operator` and `all`. `is_agent` says which agents there are; any instance of one may be addressed.
-    /// All names that are wrong are reported together. With `all` among them, the others add nothing.
+    /// Builds an audience from reader names, `operator` and `all`. `is_agent` knows the agents; any instance of one may be addressed. All
+    /// unknown names are reported together. `all` replaces the other names.
     pub fn of<'a>(
         names: impl IntoIterator<Item = &'a str>,
         is_agent: impl Fn(&str) -> bool,
@@ -49,7 +49,7 @@ impl Audience {
         }
     }
 
-    /// As people write names.
+    /// Builds an audience from names in the spelling of people.
     pub fn written(catalogue: &Catalogue, names: &[String]) -> Result<Self, Error> {
         let names: Vec<String> = names.iter().map(|name| reader_named(catalogue, name)).collect();
         Self::of(names.iter().map(String::as_str), |name| catalogue.has_agent(name))
@@ -61,7 +61,7 @@ impl Audience {
 }
 
 impl<'a> Viewer<'a> {
-    /// Whom a person means; without a name, whoever sees all.
+    /// Resolves the viewer that a person names. Without a name, the viewer who sees all posts.
     pub fn named(
         name: Option<&'a str>,
         lead: Option<&str>,
@@ -82,7 +82,7 @@ fn is_known(name: &str, is_agent: impl Fn(&str) -> bool) -> bool {
 
 fn is_reader(name: &str, is_agent: impl Fn(&str) -> bool) -> bool {
     match name.split_once('/') {
-        // `main` has no name of its own: it would be a second one for the same reader.
+        // `agent/main` is refused: it would be a second name for the reader `agent`.
         Some((agent, instance)) => {
             is_agent(agent) && agents::is_name(instance) && instance != agents::MAIN
         }

@@ -1,4 +1,4 @@
-//! What led to a post, and what it repeats.
+//! The chain of posts that led to a post, and repeated texts.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
@@ -6,16 +6,16 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// The answers behind a post, back to what a person said.
+/// A query for the answers behind a post, back to a person's post.
 #[derive(Debug, Clone, Copy)]
 pub struct Past {
     pub campaign_id: Uuid,
     pub post_id: Uuid,
-    /// So many are looked at.
+    /// Maximum number of posts to follow.
     pub max_depth: i64,
 }
 
-/// A text of an agent.
+/// A text whose repetitions are counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Repeated<'a> {
     pub campaign_id: Uuid,
@@ -24,7 +24,7 @@ pub struct Repeated<'a> {
     pub since: DateTime<Utc>,
 }
 
-/// Who said it. `None`: there is no such post any more.
+/// Returns the sender of a post. `None`: the post does not exist any more.
 pub async fn sender_of(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -40,11 +40,11 @@ pub async fn sender_of(
     .map_err(Failed::to("look up who posted"))
 }
 
-/// What is behind a post: the answers of agents, each to the one before, that it is the last of, and what they began with.
+/// The chain behind a post: answers of agents, each to the one before, back to the post that began it.
 #[derive(Debug, Clone, Copy)]
 pub struct Behind {
     pub n_answers: i64,
-    /// What a person said; where that is further back than was looked, the furthest post.
+    /// The person's post that began the chain. If it is deeper than `max_depth`, the furthest post that was read.
     pub first: Uuid,
 }
 
@@ -68,7 +68,7 @@ pub async fn behind(executor: impl PgExecutor<'_>, past: Past) -> Result<Behind,
     Ok(Behind { n_answers: found.n_answers, first: found.first.unwrap_or(past.post_id) })
 }
 
-/// How often the sender has said the very same since then.
+/// Counts the posts in which the sender used exactly this text since then.
 pub async fn times_said(
     executor: impl PgExecutor<'_>,
     repeated: Repeated<'_>,

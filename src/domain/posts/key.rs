@@ -1,4 +1,4 @@
-//! Posts that are sent again, found by the key that their sender gave them.
+//! Idempotency keys of posts.
 
 use serde_json::Value;
 use sqlx::PgExecutor;
@@ -7,25 +7,25 @@ use uuid::Uuid;
 use super::{Origin, Post};
 use crate::domain::Failed;
 
-/// A key that a post of this campaign has, or is to have.
+/// An idempotency key of a campaign's post.
 #[derive(Debug, Clone, Copy)]
 pub struct Key<'a> {
     pub campaign_id: Uuid,
     pub key: &'a str,
-    /// SHA-256 of the question.
+    /// SHA-256 of the request.
     pub question: [u8; 32],
 }
 
-/// A post that an earlier request has made.
+/// A post that an earlier request made under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keyed {
     pub post: Post,
     pub came_of_it: Value,
-    /// The same was asked.
+    /// True if the request is the same.
     pub is_same: bool,
 }
 
-/// Lets nobody else post under the key until the transaction ends. Before all other locks.
+/// Keeps other requests from posting under the key until the transaction ends. Must be taken before all other locks.
 pub async fn lock_key(executor: impl PgExecutor<'_>, key: Key<'_>) -> Result<(), Failed> {
     sqlx::query!(
         "select pg_advisory_xact_lock(hashtextextended('dalsegno post ' || $1::uuid::text || ' ' || $2::text, 0))",
@@ -70,7 +70,7 @@ pub async fn keyed(executor: impl PgExecutor<'_>, key: Key<'_>) -> Result<Option
     }))
 }
 
-/// Gives a post its key, in the transaction that adds it.
+/// Stores the key of a post, in the transaction that adds the post.
 pub async fn keep_key(
     executor: impl PgExecutor<'_>,
     key: Key<'_>,

@@ -1,19 +1,17 @@
-//! The board of a campaign: posts, and who may see which.
+//! The board of a campaign: posts and their visibility.
 //!
 //! Invariants:
-//! - `seq` is dense within a campaign and grows in the order of commits: whoever has seen everything up to one place never
-//!   finds a post in front of it later.
-//! - Who may see a post is decided when it is written, by whole names, and looked up in the database
-//!   (`dalsegno.visible_posts`). The operator and the lead see all; others see what is addressed to them or to all, and their
-//!   own.
-//! - The sender is a column. Nothing that a text says of its sender counts.
+//! - `seq` is dense within a campaign and grows in the order of commits. A reader that has seen everything up to one place never finds an
+//!   earlier post later.
+//! - Visibility is decided when a post is written, by whole names, and is looked up in the database (`dalsegno.visible_posts`). The
+//!   operator and the lead see all posts. Others see posts addressed to them or to all, and their own.
+//! - The sender is a column. Claims in a text about its sender are ignored.
 //!
-//! A reader's name ([`reader`]) is that of its agent for the instance `main`, and `<agent>/<instance>` for any other. A post to
-//! `curator` therefore reaches the instance `main` alone; `curator/2` is somebody else. People may write `curator_2`
-//! ([`reader_named`]).
+//! A reader's name ([`reader`]) is the agent's name for the instance `main`, and `<agent>/<instance>` for any other. A post to `curator`
+//! therefore reaches the instance `main` alone, and not `curator/2`. People may write `curator_2` ([`reader_named`]).
 //!
-//! Race: adding holds the board's row until the transaction ends, so posts of one campaign are committed one after the other.
-//! In a turn's end it is the last lock but the job's.
+//! Race: adding locks the board's row until the transaction ends, so posts of one campaign are committed one after the other. At the end
+//! of a turn only the job is locked after the board.
 
 mod add;
 mod answer;
@@ -49,17 +47,17 @@ pub const TEXT_MAX_BYTES: usize = 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Post {
     pub id: Uuid,
-    /// Its place on the board: 1, 2, 3 in the order in which posts were committed.
+    /// Number of the post on the board, from 1, in the order of commits.
     pub seq: i64,
-    /// `operator`, `system`, or the name of the agent that said it; `<agent>/<instance>` for another instance than `main`.
+    /// `operator`, `system`, or the name of the agent: `<agent>`, or `<agent>/<instance>` for an instance other than `main`.
     pub sender: String,
     pub origin: Origin,
-    /// Whom it is addressed to: names as of senders, or `all`.
+    /// Addressees: names as in `sender`, or `all`.
     pub audience: Vec<String>,
-    /// The post that it answers.
+    /// The post that this one answers.
     pub reply_to: Option<Uuid>,
     pub posted_at: DateTime<Utc>,
-    /// The task whose turn said it, or that it is about.
+    /// The task whose turn wrote the post, or that the post is about.
     pub task_id: Option<Uuid>,
     pub session_id: Option<Uuid>,
     pub turn: Option<i32>,
@@ -81,7 +79,7 @@ pub enum Origin {
     System,
 }
 
-/// What is to be posted.
+/// A post to add.
 #[derive(Debug, Clone, Copy)]
 pub struct New<'a> {
     pub campaign_id: Uuid,
@@ -94,7 +92,7 @@ pub struct New<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum Sender<'a> {
     Operator,
-    /// The service, about a task if there is one.
+    /// The service; `task_id` is the task that the post is about.
     System {
         task_id: Option<Uuid>,
     },
@@ -105,27 +103,27 @@ pub enum Sender<'a> {
     },
 }
 
-/// Where in a conversation an agent said it.
+/// The turn in which an agent said something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Said {
     pub task_id: Uuid,
     pub session_id: Uuid,
     pub turn: i32,
-    /// The answer in the transcript that is posted, if it is one. A session that holds it is not shown the post.
+    /// The message of the transcript that is posted, if it is an answer. A session that contains this message is not shown the post.
     pub message_id: Option<Uuid>,
 }
 
-/// For whom posts are looked up.
+/// The reader for whom posts are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Viewer<'a> {
-    /// The operator, and the campaign's lead.
+    /// A reader who sees every post: the operator or the campaign's lead.
     All,
     /// A reader's name; see [`reader`].
     Reader(&'a str),
 }
 
 impl Viewer<'_> {
-    /// As the functions of the schema take it.
+    /// Returns the parameter for the functions of the schema. None means all posts.
     pub(in crate::domain) fn column(&self) -> Option<&str> {
         match self {
             Self::All => None,
@@ -134,7 +132,7 @@ impl Viewer<'_> {
     }
 }
 
-/// What an instance of an agent is called on the board. No name of an agent has a slash in it.
+/// Returns the name of an agent's instance on the board. Agent names contain no slash.
 pub fn reader<'a>(agent: &'a str, instance: &str) -> Cow<'a, str> {
     match instance {
         MAIN => Cow::Borrowed(agent),
@@ -142,7 +140,7 @@ pub fn reader<'a>(agent: &'a str, instance: &str) -> Cow<'a, str> {
     }
 }
 
-/// The reader whom a person means by `curator`, `curator_2` or `curator/2`. What is nobody's name stays as it is written.
+/// Resolves `curator`, `curator_2` or `curator/2` to a reader's name. Unknown names are returned unchanged.
 pub fn reader_named(catalogue: &Catalogue, written: &str) -> String {
     match catalogue.named(written, MAIN) {
         Ok((agent, instance)) => reader(agent, instance).into_owned(),

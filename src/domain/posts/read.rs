@@ -1,4 +1,4 @@
-//! Looking at the board.
+//! Reading the board.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
@@ -9,16 +9,16 @@ use crate::domain::{
     ids::{self, Given},
 };
 
-/// Which way a list of posts goes on.
+/// The direction of a list of posts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Along {
-    /// Behind this place, the oldest first.
+    /// Posts after this place, the oldest first.
     After(i64),
-    /// In front of this place, the newest first.
+    /// Posts before this place, the newest first.
     Before(i64),
 }
 
-/// A page of the board for people and other systems.
+/// Lists a page of the board, for people and other systems.
 pub async fn along(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -51,7 +51,7 @@ pub async fn along(
     .map_err(Failed::to("list the posts of a campaign"))
 }
 
-/// The same in front of a place, the newest first, for whoever has little room: it stops behind the post that fills so many bytes.
+/// Lists posts before a place, the newest first, up to a size. Stops after the post that reaches `max_bytes`.
 pub async fn some_before(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -82,7 +82,7 @@ pub async fn some_before(
     .map_err(Failed::to("list some posts of a campaign"))
 }
 
-/// The post that a person means.
+/// Resolves the id of a post that a person has given.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &Given,

@@ -1,12 +1,12 @@
-//! The end of posts.
+//! Removal of posts.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// Removes the newest posts of a campaign that is erased, and says how many. The newest first, because answers refer to what is older;
-/// places are not given out again.
+/// Removes up to `limit` posts of an erased campaign. Returns their number. Removes the newest first, because answers refer to older
+/// posts. Their places are not reused.
 pub async fn remove_some(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,

@@ -10,19 +10,20 @@ use crate::settings::Checks;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Whether this process looks what is due.
+    /// True to run the scheduler in this process.
     pub enabled: bool,
-    /// When the nightly cleanup is.
+    /// Cron expression of the nightly cleanup, with seconds.
     pub purge: String,
-    /// Of the built-in schedules.
+    /// Time zone of the built-in schedules.
     pub time_zone: String,
-    /// Of the built-in schedules.
+    /// Age in seconds up to which missed runs of the built-in schedules are caught up.
     pub catch_up_secs: u32,
-    /// The longest time between two looks: the process looks at each moment of a schedule and after each change of one.
+    /// Maximum seconds between two checks for due schedules. The process also checks at each moment of a schedule and after each change
+    /// of one.
     pub look_secs: u32,
 }
 
-/// The alert of a scheduler that does not look waits for five minutes.
+/// Below five minutes, after which the alert about a scheduler that does not check fires.
 const MAX_LOOK_SECS: u32 = 240;
 
 impl Config {

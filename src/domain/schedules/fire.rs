@@ -1,4 +1,4 @@
-//! Taking care of what is due.
+//! Firing schedules: enqueuing the jobs of all slots that are due.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::domain::{
     transaction::{begin, commit},
 };
 
-/// How many moments of one schedule are taken care of in one look. The next look goes on.
+/// Maximum number of slots of one schedule that one check fires. The next check continues.
 const MAX_SLOTS: usize = 1_000;
-/// How long moments are kept, beyond the time in which they could be caught up.
+/// Time for which slots are kept after they can no longer be caught up.
 const KEEP: TimeDelta = TimeDelta::days(30);
 
-/// A moment that was taken care of here.
+/// A slot that this process has fired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fired {
     pub schedule: String,
@@ -44,9 +44,8 @@ struct Awake {
     last_slot: Option<DateTime<Utc>>,
 }
 
-/// Enqueues the jobs of all moments up to `now` that nobody has taken care of yet. Each schedule is one transaction; one
-/// that fails does not keep the others from theirs. One error is told at the end: of a timetable that cannot be read only if there is no
-/// other.
+/// Enqueues the jobs of all slots up to `now` that have not fired yet. Each schedule is one transaction, so a failure does not affect the
+/// others. Returns one error at the end; any other error takes precedence over an invalid timetable.
 pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, Error> {
     let (mut all, mut failed) = (Vec::new(), None);
     for schedule in awake(pool).await? {
@@ -64,7 +63,7 @@ pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, E
     failed.map_or(Ok(all), Err)
 }
 
-/// The next moment of each schedule that is not paused, by name: the first one that has not fired. It may have passed already.
+/// Returns the next slot of each schedule that is not paused, by name. It may have passed already.
 pub async fn next_moments(
     executor: impl PgExecutor<'_>,
     now: DateTime<Utc>,
@@ -78,7 +77,7 @@ pub async fn next_moments(
     Ok(moments)
 }
 
-/// The job of a schedule.
+/// Reads the job of a schedule.
 pub(super) async fn job(
     executor: impl PgExecutor<'_>,
     name: &str,
@@ -104,7 +103,7 @@ impl Awake {
             return Ok(Vec::new());
         };
         let mut fired = Vec::new();
-        // In order: two processes that take the same moments wait for each other, and never in a circle.
+        // In order, so that two processes that claim the same slots cannot deadlock.
         for slot in slots {
             if !self.take(&mut tx, slot, now).await? {
                 continue;
@@ -118,14 +117,15 @@ impl Awake {
         Ok(fired)
     }
 
-    /// What may be caught up and comes after the last moment that was: nobody takes a later one before an earlier one.
+    /// Returns the slots to fire: those in the catch-up window after the last claimed one. Slots are claimed in order, so none before
+    /// that one is open.
     fn due(&self, now: DateTime<Utc>) -> Result<Vec<DateTime<Utc>>, Error> {
         let invalid = |source| Error::Invalid { name: self.name.clone(), source };
         let timetable = Timetable::parse(&self.cron, &self.time_zone).map_err(invalid)?;
         Ok(timetable.between(self.after(now), now, MAX_SLOTS))
     }
 
-    /// A schedule that was written with SQL may have no timetable; it has no next moment either.
+    /// Returns the next slot, or None if the timetable is invalid, as SQL may have written it.
     fn next(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let timetable = Timetable::parse(&self.cron, &self.time_zone).ok()?;
         timetable.next_after(self.after(now))
@@ -141,8 +141,8 @@ impl Awake {
         TimeDelta::seconds(self.catch_up_secs.into())
     }
 
-    /// Its job, unless it was paused or has another timetable since it was read. Keeps both from happening until the end of
-    /// the transaction.
+    /// Locks the schedule and returns its job. Returns None if it was paused or its timetable changed since it was read. The lock keeps
+    /// both from happening until the transaction ends.
     async fn lock(&self, conn: &mut PgConnection) -> Result<Option<Scheduled>, Failed> {
         sqlx::query_as!(
             Scheduled,
@@ -159,7 +159,8 @@ impl Awake {
         .map_err(Failed::to("lock a schedule"))
     }
 
-    /// Whether this moment is ours: the decision. Waits for whoever is about to take it, and takes it where that fails.
+    /// Claims a slot by inserting its row; false if another process has it. Waits for a concurrent claim, and succeeds if that rolls
+    /// back.
     async fn take(
         &self,
         conn: &mut PgConnection,

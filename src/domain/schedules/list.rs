@@ -1,4 +1,4 @@
-//! Schedules as people and programs see them.
+//! Schedules as the API shows them.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -22,11 +22,11 @@ pub struct Schedule {
     pub created_at: DateTime<Utc>,
     pub paused_at: Option<DateTime<Utc>>,
     pub pause_reason: Option<String>,
-    /// The latest moment that was taken care of, when, and by which job.
+    /// The latest slot that has fired; `last_fired_at` and `last_job_id` belong to it.
     pub last_slot: Option<DateTime<Utc>>,
     pub last_fired_at: Option<DateTime<Utc>>,
     pub last_job_id: Option<i64>,
-    /// The next moment; null while it is paused.
+    /// The next slot. Null while the schedule is paused.
     pub next_slot: Option<DateTime<Utc>>,
 }
 
@@ -68,7 +68,7 @@ async fn read(
     .await
     .map_err(Failed::to("list the schedules"))?;
     for schedule in schedules.iter_mut().filter(|schedule| schedule.paused_at.is_none()) {
-        // One that somebody has written with SQL may have no timetable; it has no next moment either.
+        // A schedule written with SQL may have an invalid timetable, and then has no next slot.
         let timetable = Timetable::parse(&schedule.cron, &schedule.time_zone).ok();
         schedule.next_slot = timetable.and_then(|timetable| timetable.next_after(now));
     }

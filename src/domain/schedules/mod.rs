@@ -1,13 +1,13 @@
-//! Schedules: what is done again and again.
+//! Schedules: recurring jobs.
 //!
-//! Invariant: each moment that a timetable names is taken care of exactly once, by a row of its own in the transaction that
-//! enqueues its job. Nobody is in charge: any number of processes look at any time, and the primary key of the row decides.
+//! A slot is one moment that a timetable names. Invariant: each slot fires exactly once, by a row of its own in the transaction that
+//! enqueues its job. Any number of processes check at any time without a leader; the primary key of the row decides.
 //!
-//! A moment at which nobody looked is caught up, late rather than never, until it is older than `catch_up_secs`: all such
-//! moments, in order. A schedule whose late moments are worth nothing beside a new one has a window of one period.
+//! Slots that were missed are caught up in order, until they are older than `catch_up_secs`. A schedule whose late slots are useless
+//! beside a new one has a window of one period.
 //!
-//! Races: a pause waits for whoever is about to enqueue, and holds for all who come after it. A changed timetable holds from
-//! the moment of its change; who still has the old one in mind finds another row and does nothing.
+//! Races: a pause waits for concurrent firing, and applies to everything after it. A changed timetable applies from the moment of its
+//! change. A process that still has the old one does not find the row that it read, and does nothing.
 
 mod config;
 mod error;
@@ -38,7 +38,7 @@ const MAX_ATTEMPTS: i16 = 5;
 /// The built-in schedule of the nightly cleanup.
 pub const NIGHTLY_CLEANUP: &str = "purge";
 
-/// Who says when it is.
+/// The origin of a schedule's timetable.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
@@ -51,7 +51,7 @@ pub enum Source {
     User,
 }
 
-/// A schedule as it is written down. Its timetable has to be one that [`Timetable::parse`] takes.
+/// A schedule to write. Its timetable must be valid for [`Timetable::parse`].
 #[derive(Debug, Clone, Copy)]
 pub struct New<'a> {
     pub name: &'a str,
@@ -65,7 +65,7 @@ pub struct New<'a> {
     pub payload: &'a Value,
 }
 
-/// Writes a schedule down, or what has changed of it. A pause stays. A new timetable has no past to catch up.
+/// Writes a schedule, or its changes. A pause stays. A new timetable does not catch up slots from before the change.
 pub async fn put(
     executor: impl PgExecutor<'_>,
     new: &New<'_>,
@@ -103,7 +103,7 @@ pub async fn put(
     Ok(())
 }
 
-/// Has nothing more enqueued until it is resumed. Whoever pauses again gives another reason.
+/// Pauses a schedule until it is resumed. Pausing again replaces the reason.
 pub async fn pause(
     conn: &mut PgConnection,
     name: &str,
@@ -122,7 +122,7 @@ pub async fn pause(
     get(conn, name, now).await
 }
 
-/// Ends a pause. What fell into it is not caught up.
+/// Resumes a schedule. Slots during the pause are not caught up.
 pub async fn resume(
     conn: &mut PgConnection,
     name: &str,
@@ -140,7 +140,7 @@ pub async fn resume(
     get(conn, name, now).await
 }
 
-/// Enqueues its job now, whatever the timetable says and also while it is paused. Its moments stay as they are.
+/// Enqueues its job now, independently of the timetable and of a pause. Its slots stay as they are.
 pub async fn run(conn: &mut PgConnection, name: &str) -> Result<Enqueued, Error> {
     let job = fire::job(&mut *conn, name).await?.ok_or_else(|| Error::Unknown(name.to_owned()))?;
     enqueue(conn, name, &job).await

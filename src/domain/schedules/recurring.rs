@@ -1,4 +1,4 @@
-//! People's own schedules: a task that is asked for again and again.
+//! Schedules of users, which add a task at each slot.
 
 use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection, PgExecutor};
@@ -14,7 +14,7 @@ use crate::{
     queue::Job as _,
 };
 
-/// When a task is asked for.
+/// The timetable of a recurring task.
 #[derive(Debug, Clone, Copy)]
 pub struct When<'a> {
     pub cron: &'a str,
@@ -22,8 +22,7 @@ pub struct When<'a> {
     pub catch_up_secs: u32,
 }
 
-/// Writes down that a task is asked for again and again, or what has changed of that. Whatever would refuse the task at
-/// its moment refuses it now.
+/// Writes a recurring task, or its changes. A task that would be refused at its slot is refused now.
 pub async fn put_task(
     conn: &mut PgConnection,
     config: &tasks::Config,
@@ -55,7 +54,7 @@ pub async fn put_task(
     get(conn, name, now).await
 }
 
-/// Forgets a schedule of a person. Jobs that it has enqueued stay.
+/// Removes a schedule of a user. Jobs that it has enqueued stay.
 pub async fn remove(conn: &mut PgConnection, name: &str, now: DateTime<Utc>) -> Result<(), Error> {
     get(&mut *conn, name, now).await?;
     refuse_built_in(&mut *conn, name, now).await?;
@@ -73,14 +72,14 @@ async fn refuse_built_in(
 ) -> Result<(), Error> {
     let is_built_in = match get(conn, name, now).await {
         Ok(schedule) => schedule.source == Source::BuiltIn,
-        // The service has not written it down yet.
+        // The service has not written the built-in schedule yet.
         Err(Error::Unknown(_)) => name == super::NIGHTLY_CLEANUP,
         Err(error) => return Err(error),
     };
     if is_built_in { Err(Error::BuiltIn(name.to_owned())) } else { Ok(()) }
 }
 
-/// The schedules that ask for tasks of a campaign.
+/// Lists the schedules that add tasks to a campaign.
 pub async fn names_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -94,7 +93,7 @@ pub async fn names_of_campaign(
     .map_err(Failed::to("look for the schedules of a campaign"))
 }
 
-/// No task of this campaign is asked for again.
+/// Removes all schedules that add tasks to a campaign.
 pub async fn remove_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,

@@ -1,10 +1,10 @@
-//! Which moments a cron expression names in a time zone. Pure: the answer depends on the two moments that are asked about and
-//! on nothing else, so that everybody who asks gets the same moments, whenever the asking began.
+//! Moments of a cron expression in a time zone. Pure: the result depends on the two given moments alone, so all processes get the same
+//! moments at any time.
 //!
-//! Where wall clocks are moved on, a fixed time that does not exist happens at the end of the gap, and a repeated one
-//! (`0 */5 * * * *`) is left out. Where they are moved back, a fixed time happens once, at the first of its two moments, and a
-//! repeated one at both. croner's own rules are the same, but its iterator is out of order within the hour that comes twice; so
-//! it reads the fields as if there were no time zone, and the wall clock is placed here.
+//! Where clocks go forward, a fixed time inside the gap happens at its end. A repeated one (`0 */5 * * * *`) is left out. Where clocks go
+//! back, a fixed time happens once, at the first of its two moments. A repeated one happens at both. croner has the same rules, but its
+//! iterator is out of order within the hour that comes twice. croner therefore reads the fields without a time zone, and this module
+//! places the wall clock.
 
 use chrono::{DateTime, LocalResult, NaiveDateTime, TimeDelta, TimeZone as _, Timelike as _, Utc};
 use chrono_tz::Tz;
@@ -13,11 +13,11 @@ use croner::{
     parser::{CronParser, Seconds},
 };
 
-/// No zone has ever moved its clocks by more at once, but for days left out of the calendar.
+/// The largest clock change of any zone, except for days left out of the calendar.
 const MAX_MOVE: TimeDelta = TimeDelta::hours(3);
-/// How much is looked through at once.
+/// The length of a stretch that is searched at once.
 const STRETCH: TimeDelta = TimeDelta::hours(24);
-/// Steps in which the end of a gap is looked for: zones move by whole minutes.
+/// Step of the search for the end of a gap: zones move by whole minutes.
 const GAP_STEP: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct Timetable {
     is_fixed: bool,
 }
 
-/// Why there is no such timetable. `dalsegno config check` prints it, too.
+/// The reason why a timetable is invalid. `dalsegno config check` prints it, too.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     #[error(
@@ -51,7 +51,7 @@ impl Timetable {
         Ok(Self { cron: parsed, zone, is_fixed })
     }
 
-    /// The first moment after `at`, if there ever is one.
+    /// Returns the first moment after `at`, if there is one.
     pub fn next_after(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let begin = self.wall_clock(at) - MAX_MOVE;
         let some = self.wall_clocks(begin).flat_map(|wall| self.place(wall)).find(|m| *m > at)?;
@@ -59,7 +59,7 @@ impl Timetable {
         self.between(at, some, 1).into_iter().next()
     }
 
-    /// The moments after `after` and not after `up_to`, in order, at most `limit`.
+    /// Returns the moments after `after` and not after `up_to`, in order, at most `limit`.
     pub fn between(
         &self,
         after: DateTime<Utc>,
@@ -77,7 +77,7 @@ impl Timetable {
     }
 
     fn stretch(&self, after: DateTime<Utc>, up_to: DateTime<Utc>) -> Vec<DateTime<Utc>> {
-        // Off the two days of a year on which clocks are moved, nothing around the stretch can get into it.
+        // Without a clock change nearby, moments outside the stretch cannot move into it.
         let offset = |at: DateTime<Utc>| self.wall_clock(at).signed_duration_since(at.naive_utc());
         let moves = offset(after - MAX_MOVE) != offset(up_to + MAX_MOVE);
         let around = if moves { MAX_MOVE } else { TimeDelta::zero() };
@@ -97,17 +97,17 @@ impl Timetable {
         at.with_timezone(&self.zone).naive_local()
     }
 
-    /// What the wall clock shows at the moments of the timetable, from `begin` on, wherever it may jump.
+    /// Returns the wall-clock times of the timetable from `begin` on, across clock changes.
     fn wall_clocks(&self, begin: NaiveDateTime) -> impl Iterator<Item = NaiveDateTime> {
-        // croner hands fractions of a second on, and a moment has none: two that look would find two moments for one.
+        // croner keeps fractions of a second, which moments do not have: two processes would find two moments for one.
         let begin = begin.with_nanosecond(0).unwrap_or(begin);
-        // croner's iterator leaves out the second after each one that it has named.
+        // croner's iterator skips the second after each one that it returned.
         let first = self.cron.find_next_occurrence(&begin.and_utc(), true).ok();
         let next = |at: &DateTime<Utc>| self.cron.find_next_occurrence(at, false).ok();
         std::iter::successors(first, next).map(|at| at.naive_utc())
     }
 
-    /// When the wall clock shows this: once, twice, or never.
+    /// Returns the moments at which the wall clock shows this time: one, two or none.
     fn place(&self, wall: NaiveDateTime) -> Vec<DateTime<Utc>> {
         let moments = match self.zone.from_local_datetime(&wall) {
             LocalResult::Single(moment) => vec![moment],
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(often, ["25T00:30", "25T01:00", "25T01:30", "25T02:00"]);
     }
 
-    /// Whoever looks in between sees what was or will be seen by whoever looks at it as a whole.
+    /// Checks that reading a stretch in parts gives the same moments as reading it as a whole.
     #[test]
     fn the_same_moments_whenever_the_looking_began() {
         for cron in ["0 30 2 * * *", "0 */7 * * * *", "0 0 3 * * SUN", "30 59 1,2,3 * * *"] {
@@ -189,7 +189,7 @@ mod tests {
                 let whole = timetable.between(at(from), at(to), 10_000);
                 let (mut parts, mut after) = (Vec::new(), at(from));
                 while after < at(to) {
-                    // Looks do not come at whole seconds.
+                    // Checks do not happen at whole seconds.
                     let up_to = at(to).min(after + TimeDelta::milliseconds(431_377));
                     parts.extend(timetable.between(after, up_to, 10_000));
                     after = up_to;

@@ -1,15 +1,15 @@
-//! One list of two.
+//! Merging the results of full-text search and of search by meaning.
 
 use uuid::Uuid;
 
 use super::Ranked;
 
-/// How fast a place further down counts less. What both lists have counts more than the first of one, as long as it is among the first
-/// sixty of both.
+/// Smoothing of reciprocal rank fusion: how fast lower places lose weight. A row among the first sixty of both lists outranks the first
+/// row of one list.
 const SMOOTHING: f64 = 60.0;
 
-/// Puts together what was found by words and what was found by meaning, by the places that each has in both (reciprocal rank fusion):
-/// their own measures have nothing to do with each other. The best first; of two that are as good, the one found by its words.
+/// Merges both lists by the places of each row in them (reciprocal rank fusion), because their own scores are not comparable. The best
+/// first; of equal rows the one of the full-text search first.
 pub(super) fn fuse(mut fused: Vec<Ranked>, by_meaning: &[Uuid], limit: usize) -> Vec<Ranked> {
     if by_meaning.is_empty() {
         return fused;
@@ -25,7 +25,7 @@ pub(super) fn fuse(mut fused: Vec<Ranked>, by_meaning: &[Uuid], limit: usize) ->
             None => fused.push(Ranked { id: *id, rank, excerpt: None }),
         }
     }
-    // Stable: those of words stand first.
+    // The sort is stable, so results of the full-text search come first among equals.
     fused.sort_by(|a, b| b.rank.total_cmp(&a.rank));
     fused.truncate(limit);
     fused

@@ -11,19 +11,19 @@ use super::{
 };
 use crate::domain::Failed;
 
-/// The meaning of a question, as a vector.
+/// The embedding of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Meaning {
-    /// Only vectors of the same model are compared with it.
+    /// The embedding model. Only vectors of the same model are compared.
     pub model: String,
     pub vector: Vec<f32>,
-    /// Rows that are less near are not found: 1 is the same direction, 0 has nothing in common.
+    /// Lowest cosine similarity of a hit: 1 is the same direction, 0 is unrelated.
     pub least_similarity: f64,
 }
 
 pub(in crate::domain) type NearQuery<'q> = QueryScalar<'q, Postgres, Uuid, PgArguments>;
 
-/// True if this database has the extension that compares vectors.
+/// Returns true if this database has the extension that compares vectors.
 pub async fn is_comparable(executor: impl PgExecutor<'_>) -> Result<bool, Failed> {
     sqlx::query_scalar!(r#"select to_regtype('vector') is not null as "is_there!""#)
         .fetch_one(executor)
@@ -32,7 +32,7 @@ pub async fn is_comparable(executor: impl PgExecutor<'_>) -> Result<bool, Failed
 }
 
 impl Meaning {
-    /// Lists the nearest rows, the nearest first. Nothing where nothing can be compared.
+    /// Lists the nearest rows, the nearest first. Returns none without the extension.
     pub(super) async fn nearest<R: Searchable>(
         &self,
         conn: &mut PgConnection,
@@ -43,7 +43,7 @@ impl Meaning {
             count(Answered::NoExtension);
             return Ok(Vec::new());
         }
-        // With the length of this vector: an index of the extension is of one length.
+        // The statement names the vector's length, because an index of the extension has one length.
         let n = self.vector.len().to_string();
         let statement =
             include_str!("by_meaning.sql").replace("{near}", R::NEAR).replace("{n}", &n);

@@ -1,22 +1,22 @@
-//! How often meaning takes part in searches, for alerts.
+//! Metric of searches by meaning, for alerts.
 
 use metrics::{Unit, counter, describe_counter};
 
 const SEARCHES: &str = "dalsegno_searches_by_meaning_total";
 
-/// What meaning had to say to a search.
+/// The result of a search by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
     Found,
-    /// Nothing has a vector, or nothing is near enough.
+    /// No row has a vector, or none is near enough.
     Nothing,
     /// The extension is missing.
     NoExtension,
-    /// The model is missing, or took too long.
+    /// The model is missing or timed out.
     NoModel,
 }
 
-/// Describes the metric and begins it.
+/// Describes the metric and initializes it to 0.
 pub fn describe() {
     let words = "Searches of this process for which the meaning of the question was asked, by result: found, nothing, no_extension, \
                  no_model. All but the first were answered by words alone.";

@@ -49,8 +49,7 @@ pub(super) trait Searchable {
     ) -> impl Future<Output = Result<Vec<Ranked>, Failed>> + Send;
 }
 
-/// Lists the rows that have all the words of a question, or any of them where no row has all, together with those of a similar meaning. The
-/// best first.
+/// Lists the rows with all words of a question, or with any of them if none has all, and the rows of similar meaning. The best first.
 pub(super) async fn search(
     conn: &mut PgConnection,
     rows: &impl Searchable,
@@ -68,7 +67,7 @@ pub(super) async fn search(
     Ok(fuse(found, &near, usize::try_from(question.limit).unwrap_or(0)))
 }
 
-/// The rows in the order of their ranks, with what was found of each. Rows that are gone meanwhile are left out.
+/// Sorts rows by rank and pairs each with its hit. Rows that were removed meanwhile are left out.
 pub(super) fn in_order<T>(
     found: Vec<Ranked>,
     mut rows: Vec<T>,

@@ -6,25 +6,24 @@ use crate::domain::text::{self, Error};
 /// The longest question.
 const MAX_BYTES: usize = 1000;
 
-/// A question, and how much is listed for it.
+/// A search query and the number of results.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     /// Words; `"in this order"`, `or` and `-without` are operators, as in search engines.
     pub words: &'a str,
     pub limit: i64,
-    /// `None`: words alone are searched. Ignored beside operators, which ask for exactly what they say.
+    /// The embedding. `None`: full-text search only. Ignored if the question has operators, which ask for exact matches.
     pub meaning: Option<&'a Meaning>,
 }
 
 impl<'a> Question<'a> {
-    /// Refuses a question that is too long, or says only what is not wanted.
+    /// Refuses a question that is too long or consists of exclusions only.
     pub(in crate::domain) fn check(&self) -> Result<(), Error> {
         text::check("question", self.words, MAX_BYTES)?;
         if asks_for_a_word(self.words) { Ok(()) } else { Err(Error::NoWords) }
     }
 
-    /// The queries to try, one after the other, until one finds something. With a word that must not be there, any of the other words are
-    /// no answer.
+    /// Returns the queries to try in order until one has results. A question with an exclusion is not retried with any of its words.
     pub(super) fn word_queries(&self) -> impl Iterator<Item = WordQuery<'a>> + use<'a> {
         let Self { words, limit, .. } = *self;
         let is_plain = is_plain(words);
@@ -40,12 +39,13 @@ impl<'a> Question<'a> {
     }
 }
 
-/// True if a question is also searched by meaning, which costs a call of the embedding model.
+/// Returns true if a question is also searched by meaning, which costs a call of the embedding model.
 pub fn needs_meaning(words: &str) -> bool {
     asks_for_a_word(words) && is_plain(words) && words.len() <= MAX_BYTES
 }
 
-/// True if each alternative of a question names a word to find. Exclusions alone match most rows, and all of them would be ranked.
+/// Returns true if each alternative of a question names a word to find. Exclusions alone match most rows, and all of them would be
+/// ranked.
 fn asks_for_a_word(question: &str) -> bool {
     let parts = question.split('"').enumerate();
     let unquoted: String =
@@ -57,8 +57,7 @@ fn asks_for_a_word(question: &str) -> bool {
     said.peek().is_some() && said.all(|words| words.iter().any(is_wanted))
 }
 
-/// True for a question without operators. Its words may be looked for one by one, and rows that say the same in other words count as
-/// hits.
+/// Returns true for a question without operators. Then any of its words, and rows of similar meaning, count as hits.
 fn is_plain(question: &str) -> bool {
     let is_operator =
         |word: &str| word.starts_with('-') || word.contains('"') || word.eq_ignore_ascii_case("or");

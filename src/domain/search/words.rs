@@ -6,9 +6,9 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Copy)]
 pub struct WordQuery<'a> {
     pub words: &'a str,
-    /// Every word has to be there. Otherwise any of them: for questions in whole sentences, of which no row has every word.
+    /// True if every word must match. False: any of them, for questions in whole sentences, whose words no row has all.
     pub needs_all: bool,
-    /// The question has no operators.
+    /// True if the question has no operators.
     pub is_plain: bool,
     pub limit: i64,
 }
@@ -17,21 +17,21 @@ pub struct WordQuery<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranked {
     pub id: Uuid,
-    /// Larger is better; only to be compared within one answer.
+    /// Score; larger is better. Comparable only within one answer.
     pub rank: f64,
-    /// The part of its text that has the words, where the noun shows one. `None`: found by its meaning alone.
+    /// The matching part of its text, if the noun shows one. `None`: found by its meaning alone.
     pub excerpt: Option<String>,
 }
 
 /// Searches the words of a table whose rows `i` have a column `search`; the best first.
 ///
-/// `$column` is the scope, `$1` its value, and `$key` the same as text, which stands in the index with a colon in front. It holds no
+/// `$column` is the scope, `$1` its value, and `$key` the same as text, which the index has with a colon in front. It contains no
 /// character that would end the quotes. `$may_be_found` is a condition over `i`, with `$6` as the current time and `$args` from `$8` on.
 /// `$excerpt` is an expression over the found row `t` and the query `a.words`.
 ///
-/// Ranking is what costs, so only few rows are ranked: those that have the rare words of the question. Which words are common, the
-/// statistics of the column say (before the first `analyze`, none is). A question of nothing but common words is answered from the newest
-/// rows. And where very many have the words all the same, as of a phrase, some of them are ranked.
+/// Ranking is the expensive part, so only few rows are ranked: those with the rare words of the question. The statistics of the column
+/// say which words are common; before the first `analyze`, none is. A question of common words alone is answered from the newest rows. If
+/// very many rows still match, for example a phrase, only some of them are ranked.
 macro_rules! by_words {
     (
         $conn:expr, $query:expr, in $language:expr, at $now:expr,

@@ -1,13 +1,13 @@
-//! Session summaries: what a conversation remembers when its session has expired.
+//! Session summaries: the memory of a conversation whose session has expired.
 //!
-//! One rule: the successor, or the cleanup that removes the expired session if it comes first, stores the newest accepted summary and
-//! excerpts of what was said since; the successor begins with that. No model is called.
+//! When a session has expired, its newest accepted summary and excerpts of later messages are stored. The successor does that, or the
+//! cleanup if it removes the session first. The successor begins with them. No model is called.
 //!
-//! Invariant: a conversation has one row at most, of its last session that has expired. A successor takes the row over, a session
-//! that begins fresh forgets it, a cleanup removes it when its time is over, an erasure with its campaign.
+//! Invariant: a conversation has at most one row, of its last expired session. A successor consumes the row, and a session that begins
+//! fresh deletes it. A cleanup removes it after its retention, an erasure with its campaign.
 //!
-//! Race: a cleanup and a new task come to an expired session at once. Both lock its row. The task that waits finds no session after
-//! the commit of the cleanup, and the row that it has stored.
+//! Race: a cleanup and a new task reach an expired session at once. Both lock its row. If the task waits, it finds no session after the
+//! cleanup's commit, and finds the row that the cleanup has stored.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -17,18 +17,18 @@ use uuid::Uuid;
 
 use super::Failed;
 
-/// What happens to the memory of an expired session.
+/// Rule for the memory of an expired session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpiryRule {
-    /// Its successor begins with a summary of it.
+    /// The successor begins with a summary of the expired session.
     #[default]
     Summary,
-    /// Its successor begins without a memory.
+    /// The successor begins without a memory.
     Fresh,
 }
 
-/// What an expired session leaves to its successor.
+/// The memory that an expired session passes to its successor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionSummary {
     pub session_id: Uuid,
@@ -40,13 +40,13 @@ pub struct SessionSummary {
     pub rung: Option<String>,
     pub model: Option<String>,
     pub node: Option<String>,
-    /// The newest accepted summary. `None`: there was none.
+    /// The newest accepted summary, or None if there was none.
     pub summary: Option<String>,
     pub pins: Value,
     pub flow: Option<Value>,
-    /// What people wrote that stood word for word beside that summary.
+    /// Prompts of people that were shown verbatim beside that summary.
     pub prompts: Option<Value>,
-    /// Of what was said since.
+    /// Excerpts of later messages.
     pub excerpts: Vec<Excerpt>,
 }
 
@@ -55,7 +55,7 @@ pub struct SessionSummary {
 pub struct Excerpt {
     pub seq: i64,
     pub role: crate::transcript::Role,
-    /// The agent that asked.
+    /// The agent that asked, or None for a person.
     pub by: Option<String>,
     pub text: String,
 }
@@ -65,12 +65,12 @@ pub struct Excerpt {
 pub struct SummaryText {
     pub summary: String,
     pub pins: Value,
-    /// What it takes, about.
+    /// Approximate size in tokens.
     pub tokens: i64,
 }
 
-/// Keeps the memory of those of these sessions that have one worth keeping, and says of how many that was. What expired until
-/// `forgotten_until` is not remembered. The caller has locked the sessions.
+/// Stores the memory of these sessions where it is worth keeping. Returns the number of stored summaries. Sessions that expired up to
+/// `forgotten_until` are left out. The caller has locked the sessions.
 pub async fn keep(
     conn: &mut PgConnection,
     session_ids: &[Uuid],
@@ -85,7 +85,7 @@ pub async fn keep(
         .map_err(Failed::to("keep the summaries of expired sessions"))
 }
 
-/// Those of these sessions whose memory is kept when they go.
+/// Returns those of these sessions whose memory is kept when they are removed.
 pub async fn worth_keeping(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],
@@ -101,7 +101,7 @@ pub async fn worth_keeping(
     .map_err(Failed::to("look which sessions have a summary to keep"))
 }
 
-/// Takes over what a conversation remembers, if it is not too old.
+/// Takes and deletes the stored memory of a conversation, unless it is too old.
 pub async fn take(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -140,7 +140,7 @@ pub async fn take(
     .map_err(Failed::to("take over the summary of an expired session"))
 }
 
-/// Forgets what a conversation remembers: it begins fresh.
+/// Deletes the stored memory of a conversation, which then begins fresh.
 pub async fn forget(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -159,7 +159,7 @@ pub async fn forget(
     .map_err(Failed::to("forget the summary of an expired session"))
 }
 
-/// The same for all conversations of an agent in a campaign, or of all its agents.
+/// Deletes the stored memory of all conversations of an agent in a campaign, or of all its agents.
 pub async fn forget_agents(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -176,7 +176,7 @@ pub async fn forget_agents(
     .map_err(Failed::to("forget the summaries of expired sessions"))
 }
 
-/// How many are of sessions that expired until then.
+/// Counts the summaries of sessions that expired up to `until`.
 pub async fn count_until(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,
@@ -190,7 +190,7 @@ pub async fn count_until(
     .map_err(Failed::to("count old summaries"))
 }
 
-/// Removes up to `limit` of sessions that expired until then.
+/// Removes up to `limit` summaries of sessions that expired up to `until`.
 pub async fn remove_until(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,
@@ -210,7 +210,7 @@ pub async fn remove_until(
     .map_err(Failed::to("remove old summaries"))
 }
 
-/// Removes up to `limit` of a campaign.
+/// Removes up to `limit` summaries of a campaign.
 pub async fn remove_some(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,

@@ -1,4 +1,4 @@
-//! Sessions whose time is over: which they are, and their end.
+//! Sessions that are due for removal.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// Why a session goes.
+/// Reason for the removal of a session.
 #[derive(
     Debug,
     Clone,
@@ -24,13 +24,13 @@ use crate::domain::Failed;
 #[serde(rename_all = "snake_case")]
 #[schema(as = CleanupBecause)]
 pub enum Because {
-    /// Nobody has used it for as long as its provider's sessions are kept.
+    /// It was not used within its time to live.
     Expired,
-    /// It was closed long ago.
+    /// It was closed, and its retention is over.
     Closed,
 }
 
-/// A session whose time is over.
+/// A session that is due for removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     pub id: Uuid,
@@ -54,18 +54,18 @@ impl Due {
         if self.is_open() { Because::Expired } else { Because::Closed }
     }
 
-    /// Since when it is over, but for the time that it is kept.
+    /// Returns the time at which the session expired or was closed.
     pub fn since(&self) -> DateTime<Utc> {
         self.closed_at.unwrap_or(self.expires_at)
     }
 
-    /// The one task whose end it waits for.
+    /// Returns the task of an ephemeral session, whose end the removal waits for.
     pub fn own_task(&self) -> Option<Uuid> {
         self.opened_by_task.filter(|_| self.ephemeral)
     }
 }
 
-/// The next sessions whose time was over at `until`, the longest over first, behind the place `after`.
+/// Lists the sessions that were due at `until`, the oldest first, after the position `after`.
 pub async fn due_after(
     executor: impl PgExecutor<'_>,
     because: Because,
@@ -108,7 +108,7 @@ pub async fn due_after(
     }
 }
 
-/// Locks those of these sessions whose time is still over and that nobody has in hand. Waits for nobody.
+/// Locks those of these sessions that are still due and not in use. Skips locked rows instead of waiting.
 pub async fn lock_due(
     conn: &mut PgConnection,
     ids: &[Uuid],
@@ -132,7 +132,7 @@ pub async fn lock_due(
     .map_err(Failed::to("lock sessions whose time is over"))
 }
 
-/// Removes these sessions, for good. What belongs to them has to be gone.
+/// Removes these sessions permanently. Rows that belong to them must be removed before.
 pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
     sqlx::query!("delete from dalsegno.sessions where id = any($1)", session_ids)
         .execute(executor)
@@ -141,7 +141,7 @@ pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> 
         .map_err(Failed::to("remove sessions"))
 }
 
-/// Of the conversations of these sessions, those that have no open session: campaigns, agents and instances, side by side.
+/// Returns the conversations of these sessions that have no open session: campaigns, agents and instances as parallel lists.
 pub async fn without_open(
     executor: impl PgExecutor<'_>,
     sessions: &[Due],
@@ -171,7 +171,7 @@ pub async fn without_open(
     Ok(gone)
 }
 
-/// Of these campaigns, those that have a session, open or closed.
+/// Returns those of these campaigns that have a session, open or closed.
 pub async fn campaigns_with_any(
     executor: impl PgExecutor<'_>,
     campaigns: &[Uuid],
@@ -186,7 +186,7 @@ pub async fn campaigns_with_any(
     .map_err(Failed::to("look for campaigns that have sessions"))
 }
 
-/// Of these names that a provider has for conversations, those that a turn may still go on with, or may have just now.
+/// Returns those of these external session ids that are still needed: open sessions, or closed after `closed_since`.
 pub async fn needed_folders(
     executor: impl PgExecutor<'_>,
     external_ids: &[String],

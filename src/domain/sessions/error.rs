@@ -15,7 +15,7 @@ pub enum Error {
         "session {0} is closed: `dalsegno session show {0}` names the successor that goes on, if it has one"
     )]
     Closed(Uuid),
-    /// The lease is over, or another worker came first.
+    /// The lease has expired, or another worker came first.
     #[error(
         "session {0} has been taken over by another run, and nothing was written: try again when that has ended"
     )]
@@ -26,7 +26,7 @@ pub enum Error {
 
 impl Error {
     pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_session");
-    /// The other run will have ended soon.
+    /// Retryable, because the other run will have ended soon.
     pub const BUSY: Class = Class { retryable: true, ..Class::of(Kind::Conflict, "session_busy") };
     pub const CLOSED: Class = Class::of(Kind::Conflict, "session_closed");
 }

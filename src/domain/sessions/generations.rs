@@ -1,4 +1,4 @@
-//! Which compaction a session shows.
+//! The compaction that a session shows.
 
 use serde_json::Value;
 use sqlx::PgExecutor;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Error;
 use crate::domain::Failed;
 
-/// Gives out the number of the next compaction. Numbers of attempts that came to nothing are not used again.
+/// Allocates the number of the next compaction. Numbers of failed attempts are not reused.
 pub async fn next_generation(executor: impl PgExecutor<'_>, id: Uuid) -> Result<i32, Error> {
     sqlx::query_scalar!(
         "update dalsegno.sessions set last_generation = last_generation + 1
@@ -20,7 +20,7 @@ pub async fn next_generation(executor: impl PgExecutor<'_>, id: Uuid) -> Result<
     .ok_or(Error::Closed(id))
 }
 
-/// Shows generation `to` in place of `from`. False if another one than `from` is shown by now.
+/// Shows generation `to` in place of `from`. Returns false if another one is shown by now.
 pub async fn show_generation(
     executor: impl PgExecutor<'_>,
     id: Uuid,
@@ -41,7 +41,7 @@ pub async fn show_generation(
     .map_err(|source| Failed { action: "show a compaction", source }.into())
 }
 
-/// The attempts at a summary of an open session, whose row is locked until the end of the transaction.
+/// Reads the record of summary attempts of an open session, and locks its row until the transaction ends.
 pub async fn lock_breaker(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Option<Value>, Error> {
     sqlx::query_scalar!(
         "select compaction_breaker from dalsegno.sessions where id = $1 and closed_at is null for no key update",
@@ -53,7 +53,7 @@ pub async fn lock_breaker(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Opt
     .ok_or(Error::Closed(id))
 }
 
-/// Adds what a call outside of a turn has used, also where the session was closed while it ran.
+/// Adds the tokens of a call outside of a turn, even if the session was closed during the call.
 pub async fn add_tokens(
     executor: impl PgExecutor<'_>,
     id: Uuid,
@@ -70,7 +70,7 @@ pub async fn add_tokens(
     .map_err(Failed::to("count the tokens of a session"))
 }
 
-/// Stores the attempts at a summary. To be committed before the model is asked: a crash must not give an attempt back.
+/// Stores the record of summary attempts. Must be committed before the model is called, so that a crash does not restore an attempt.
 pub async fn store_breaker(
     executor: impl PgExecutor<'_>,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! Sessions as people and programs see them.
+//! Sessions as the API shows them.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -26,14 +26,15 @@ pub struct Session {
     pub opened_because: Reason,
     pub rebuild_because: Option<Reason>,
     pub closed_because: Option<Reason>,
-    /// None as well where it has expired and was removed.
+    /// The session that this one continues. Null also if that one was removed.
     pub predecessor_id: Option<Uuid>,
     pub successor_id: Option<Uuid>,
     pub turns: i32,
     pub token_count: i64,
     pub context_tokens: i64,
     pub generation: i32,
-    /// Turns whose messages are not sent again: the provider has rejected their prompt, or one behind them before it had answered anything.
+    /// Turns whose messages are not sent again. The provider has rejected their prompt, or a later prompt before it had answered
+    /// anything.
     pub rejected_turns: Vec<i32>,
     pub created_at: DateTime<Utc>,
     pub used_at: DateTime<Utc>,
@@ -41,17 +42,17 @@ pub struct Session {
     pub closed_at: Option<DateTime<Utc>>,
 }
 
-/// Which sessions to list. Unset fields match everything.
+/// A filter for lists of sessions. Unset fields match everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter<'a> {
     pub campaign_id: Option<Uuid>,
     pub agent: Option<&'a str>,
     pub open_only: bool,
-    /// Only sessions of these campaigns.
+    /// Limits the list to these campaigns.
     pub within: Option<&'a [Uuid]>,
 }
 
-/// The session that a person means.
+/// Resolves the id of a session that a person has given.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &Given,
@@ -68,7 +69,7 @@ pub async fn find(
     )
 }
 
-/// Sessions as they are shown, by what follows the table's name. A predecessor or successor that was removed is not named.
+/// Selects sessions as the API shows them; `$rest` follows the table's name. Removed predecessors and successors become null.
 macro_rules! sessions {
     ($rest:literal, $($argument:expr),+ $(,)?) => {
         sqlx::query_as!(
@@ -85,7 +86,7 @@ macro_rules! sessions {
     };
 }
 
-/// The newest first.
+/// Lists sessions, the newest first.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     filter: Filter<'_>,
@@ -117,7 +118,7 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Session, Err
         .ok_or(Error::Unknown(id))
 }
 
-/// The session, and the login that its provider knows it by.
+/// Reads a session and the credential that it runs on.
 pub async fn with_login(
     conn: &mut PgConnection,
     id: Uuid,
@@ -130,7 +131,7 @@ pub async fn with_login(
     Ok((session, login.flatten()))
 }
 
-/// The open session of a conversation.
+/// Returns the open session of a conversation.
 pub async fn of_conversation(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -148,7 +149,7 @@ pub async fn of_conversation(
     .map_err(Failed::to("look up the session of a conversation"))
 }
 
-/// A session and those that it goes on from, as far as there are any left: up to one that began without a memory.
+/// Lists a session and its predecessors that still exist, back to one that began without a memory.
 pub async fn lineage(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Uuid>, Failed> {
     sqlx::query_scalar!(
         r#"with recursive lineage as (
@@ -164,7 +165,7 @@ pub async fn lineage(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Uuid
     .map_err(Failed::to("look up what a session goes on from"))
 }
 
-/// The turns of these sessions whose messages are not sent again, because the provider has rejected the prompt.
+/// Lists the turns of these sessions whose messages are not sent again because the provider has rejected the prompt.
 pub async fn rejected_turns(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
@@ -180,7 +181,7 @@ pub async fn rejected_turns(
     .map_err(Failed::to("look for rejected turns"))
 }
 
-/// The history under the generation that is shown, as one JSON array for other systems.
+/// Returns the history in the generation that is shown, as one JSON array for other systems.
 pub async fn history(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Value, Error> {
     sqlx::query_scalar!(
         r#"select message_history as "history!" from dalsegno.session_histories where id = $1"#,

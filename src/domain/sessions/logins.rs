@@ -1,4 +1,4 @@
-//! Which sessions are on which login of their provider.
+//! Open sessions per credential.
 
 use sqlx::PgExecutor;
 
@@ -11,7 +11,7 @@ pub struct OnLogin {
     pub sessions: i64,
 }
 
-/// Open ones, counted.
+/// Counts the open sessions of each provider's credentials.
 pub async fn by_login(executor: impl PgExecutor<'_>) -> Result<Vec<OnLogin>, Failed> {
     sqlx::query_as!(
         OnLogin,

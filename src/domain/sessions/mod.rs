@@ -1,11 +1,13 @@
-//! Sessions: the conversation of one agent in one campaign.
+//! Sessions: stretches of the conversation of one agent in one campaign.
 //!
-//! Invariants: at most one open session per campaign, agent and instance; a running session names its turn and the
-//! lease that may end it; a session is closed with a reason and never opened again. What comes after it is another
-//! session, linked both ways, that goes on counting turns and messages where it stopped.
+//! Invariants:
+//! - A campaign, agent and instance have at most one open session.
+//! - A running session names its turn and the lease that may end it.
+//! - A session is closed with a reason and never reopened. Its successor is another session, linked both ways, that continues the numbers
+//!   of turns and messages.
 //!
-//! Race: a worker that was declared lost may still write. Leases only grow, every change of a running session names one,
-//! and whoever begins a turn puts a larger one on the row; so the older one finds no row and stops.
+//! Race: a worker that was declared lost may still write. Leases only grow, and every change of a running session names one. A run that
+//! begins a turn puts a larger lease on the row; the older run then finds no row and stops.
 
 mod due;
 mod error;
@@ -50,7 +52,7 @@ pub(super) use self::{
 };
 use super::Failed;
 
-/// What a turn has to know of its session. Not for people: it holds the fence's seed.
+/// A session as a turn needs it. Not for the API: it holds the fence's seed.
 #[derive(Clone)]
 pub struct Live {
     pub id: Uuid,
@@ -83,7 +85,7 @@ pub struct Live {
     pub head_generation: Option<i32>,
     pub meter: Option<Value>,
     pub login: Option<String>,
-    /// Turns whose messages are not sent again: the provider has rejected their prompt, or one behind them before it had answered
+    /// Turns whose messages are not sent again. The provider has rejected their prompt, or a later prompt before it had answered
     /// anything.
     pub rejected_turns: Vec<i32>,
 }
@@ -104,7 +106,7 @@ pub enum State {
     Closed,
 }
 
-/// Why a session is what it is: why it was opened, is to be rebuilt, or was closed.
+/// Reason why a session was opened, is to be rebuilt, or was closed.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
@@ -112,23 +114,23 @@ pub enum State {
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = SessionReason)]
 pub enum Reason {
-    /// There was none before.
+    /// The conversation had no session before.
     New,
     PromptChanged,
     ModelChanged,
     ProviderChanged,
-    /// The context passed the agent's threshold.
+    /// The context exceeded the agent's threshold.
     ContextFull,
     Expired,
-    /// Somebody wanted it rebuilt.
+    /// A reset was requested.
     Reset,
-    /// The provider does not have it any more.
+    /// The provider no longer has the session.
     Lost,
-    /// The provider refuses this conversation, and would every time.
+    /// The provider rejects this conversation and would reject it again.
     Poisoned,
-    /// A task, or somebody, wanted it to begin without a memory.
+    /// A task or a user requested a session without a memory.
     Fresh,
-    /// It was made for one task, and that has ended.
+    /// The session was made for one task, which has ended.
     Ended,
     CampaignClosed,
 }
@@ -164,7 +166,7 @@ macro_rules! select_live {
 }
 use select_live;
 
-/// The session as it is at this moment, without a lock.
+/// Reads the session as it is now, without a lock.
 pub async fn look(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Live, Error> {
     select_live!("id = $1", id)
         .fetch_optional(executor)
@@ -173,7 +175,7 @@ pub async fn look(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Live, Error
         .ok_or(Error::Unknown(id))
 }
 
-/// The session by its id, locked until the end of the transaction.
+/// Reads the session by its id and locks it until the transaction ends.
 pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Live, Error> {
     select_live!("id = $1 for no key update", id)
         .fetch_optional(conn)

@@ -1,14 +1,14 @@
-//! All sessions of a campaign, for its erasure.
+//! Sessions of a campaign, for erasure and control.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// A session, and what its provider calls it.
+/// A session's id and its id at the provider.
 pub type Named = (Uuid, Option<String>);
 
-/// Some of them, locked. Those that somebody else holds come later.
+/// Locks up to `limit` idle sessions of a campaign. Skips rows that another transaction has locked; they come later.
 pub async fn lock_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -26,7 +26,7 @@ pub async fn lock_of_campaign(
     .map_err(Failed::to("lock the sessions of a campaign"))
 }
 
-/// Whether one of them has a turn that has not ended.
+/// Returns true if a session of the campaign has a turn that has not ended.
 pub async fn is_any_running(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -40,7 +40,7 @@ pub async fn is_any_running(
     .map_err(Failed::to("look for turns of a campaign"))
 }
 
-/// Those of an agent's sessions in which a turn runs, those that were made for one task too.
+/// Lists the sessions of an agent in which a turn runs, including ephemeral ones.
 pub async fn running_of_agent(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -56,7 +56,7 @@ pub async fn running_of_agent(
     .map_err(Failed::to("look for turns of an agent"))
 }
 
-/// The open conversations of an agent in a campaign, or of all its agents. None of those that were made for one task.
+/// Lists the open sessions of an agent in a campaign, or of all its agents. Leaves out ephemeral ones.
 pub async fn open_of_agents(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,

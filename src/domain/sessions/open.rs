@@ -1,4 +1,4 @@
-//! The two ends of a session's life.
+//! Opening and closing sessions.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{Error, Live, Reason, State, lock, select_live};
 use crate::domain::Failed;
 
-/// What a new session is to be.
+/// A session to open.
 #[derive(Clone, Copy)]
 pub struct Opening<'a> {
     pub campaign_id: Uuid,
@@ -24,20 +24,20 @@ pub struct Opening<'a> {
     pub now: DateTime<Utc>,
 }
 
-/// How a session continues another.
+/// The link of a new session to the one that it continues.
 #[derive(Clone, Copy)]
 pub struct Successor<'a> {
     pub predecessor_id: Uuid,
     pub because: Reason,
-    /// Where it goes on, if it takes over a part of the conversation.
+    /// The position to continue from, if a part of the conversation is inherited.
     pub goes_on: Option<Position>,
     pub takes_summary: bool,
-    /// The predecessor, for what it has learnt about the model.
+    /// The predecessor whose token calibration is inherited.
     pub learnt_by: Option<&'a Live>,
 }
 
-/// How far a conversation has come. Who goes on from there counts on, does not read old posts again, and begins as interrupted
-/// if the last turn was.
+/// The position that a conversation has reached. A successor that continues there keeps counting and does not read old posts again. It
+/// begins as interrupted if the last turn was.
 #[derive(Debug, Clone, Copy)]
 pub struct Position {
     pub last_seq: i64,
@@ -57,7 +57,7 @@ impl Position {
     }
 }
 
-/// The open session of a conversation, locked.
+/// Finds the open session of a conversation and locks it.
 pub async fn find_open(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -75,7 +75,7 @@ pub async fn find_open(
     .map_err(|source| Failed { action: "look up the open session", source }.into())
 }
 
-/// The session that an earlier attempt of a task without a session has made, locked.
+/// Finds the ephemeral session that an earlier attempt of the task has made, and locks it.
 pub async fn find_ephemeral(conn: &mut PgConnection, task_id: Uuid) -> Result<Option<Live>, Error> {
     let id = sqlx::query_scalar!(
         "select id from dalsegno.sessions where opened_by_task = $1 and ephemeral and closed_at is null",
@@ -90,8 +90,8 @@ pub async fn find_ephemeral(conn: &mut PgConnection, task_id: Uuid) -> Result<Op
     }
 }
 
-/// Opens a session for the run of `lease`, so that an older run cannot begin in it. Whoever else opens the same
-/// conversation at this moment wins: then this run has been overtaken.
+/// Opens a session for the run of `lease`, so that an older run cannot begin a turn in it. If another run opens the same conversation at
+/// the same time, that one wins, and this run gets [`Error::Overtaken`].
 pub async fn open(
     conn: &mut PgConnection,
     id: Uuid,
@@ -104,10 +104,10 @@ pub async fn open(
     let same_model = successor
         .and_then(|successor| successor.learnt_by)
         .filter(|before| before.provider == opening.provider && before.model == opening.model);
-    // It counts attempts by the number of the turn, and only who remembers goes on counting turns.
+    // The breaker counts attempts by turn number, and only a successor with memory continues these numbers.
     let breaker = same_model.filter(|_| goes_on.is_some());
     let generation = i32::from(successor.is_some_and(|successor| successor.takes_summary));
-    // The row keeps it until a turn begins: this run may end before one does.
+    // The row keeps the interruption until a turn begins, because this run may end before that.
     let state = match goes_on {
         Some(position) if position.interrupted => State::Interrupted,
         _ => State::Idle,
@@ -151,7 +151,7 @@ pub async fn open(
     }
 }
 
-/// Closes a session that does not run. Must hit one row.
+/// Closes a session without a running turn. Returns an error if there is none.
 pub async fn close(
     executor: impl PgExecutor<'_>,
     id: Uuid,
@@ -173,7 +173,7 @@ pub async fn close(
     if closed.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(id)) }
 }
 
-/// Closes the session that was made for a task alone, if it has one that does not run, and says which.
+/// Closes the ephemeral session of a task, if it has one without a running turn. Returns its id.
 pub async fn close_ephemeral(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
@@ -190,9 +190,9 @@ pub async fn close_ephemeral(
     .map_err(Failed::to("close the session of a task"))
 }
 
-/// Has the next task rebuild the session. What runs now is not disturbed. Must hit one open session.
+/// Requests a rebuild by the next task. A running turn is not disturbed. Returns an error if the session is closed.
 ///
-/// The first reason stays, but for `Fresh`: whoever wants a memory gone gets that.
+/// The first reason stays, except that `Fresh` replaces it: a request to drop the memory must win.
 pub async fn ask_rebuild(conn: &mut PgConnection, id: Uuid, because: Reason) -> Result<(), Error> {
     match ask_rebuild_all(&mut *conn, &[id], because).await?.as_slice() {
         [_] => Ok(()),
@@ -200,13 +200,13 @@ pub async fn ask_rebuild(conn: &mut PgConnection, id: Uuid, because: Reason) -> 
     }
 }
 
-/// The same for several; gives those that are open.
+/// Requests a rebuild of several sessions. Returns those that are open.
 pub async fn ask_rebuild_all(
     conn: &mut PgConnection,
     ids: &[Uuid],
     because: Reason,
 ) -> Result<Vec<Uuid>, Failed> {
-    // In one order for everybody, so that two who ask at once do not wait for each other in a circle.
+    // Locks in the order of ids, so that two concurrent requests cannot deadlock.
     sqlx::query_scalar!(
         "with open as (select id from dalsegno.sessions where id = any($1) and closed_at is null order by id for update)
          update dalsegno.sessions as s

@@ -1,4 +1,4 @@
-//! What a person may do to a session.
+//! Changes to a session by people.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -11,8 +11,7 @@ use crate::domain::{
     feed::{self, Kind},
 };
 
-/// Has the next task open a successor: one that takes over what it should remember, or a `fresh` one that takes nothing.
-/// What runs is not disturbed.
+/// Has the next task open a successor, which inherits the memory, or nothing if `fresh`. A running turn is not disturbed.
 pub async fn reset(
     conn: &mut PgConnection,
     id: Uuid,
@@ -25,7 +24,7 @@ pub async fn reset(
     Ok(session)
 }
 
-/// The same for some of a campaign's sessions. Gives those that were open.
+/// Resets several sessions of a campaign. Returns those that were open.
 pub async fn reset_some(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -53,8 +52,8 @@ fn was_reset(campaign_id: Uuid, session_id: Uuid, fresh: bool) -> feed::New {
     }
 }
 
-/// Has the time that a session is kept end at `at`: a task that comes later finds it expired. A turn that is running is
-/// use, and moves the end on again. Must hit one open session.
+/// Brings the expiry of a session forward to `at`: a later task finds it expired. A running turn counts as use and postpones the expiry
+/// again. Returns an error if the session is closed.
 pub async fn expire(
     conn: &mut PgConnection,
     id: Uuid,

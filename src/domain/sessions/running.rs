@@ -1,4 +1,4 @@
-//! A session while a turn runs in it. Its begin and its end are written with the rest of the turn, in `domain/turn_phases`.
+//! Sessions with a running turn. Begin and end of a turn are written in `domain/turn_phases`.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
@@ -6,14 +6,15 @@ use uuid::Uuid;
 use super::Error;
 use crate::domain::Failed;
 
-/// The provider's own id of a conversation that it keeps, and the login that it runs on. Stored before the first call.
+/// The provider's id of a conversation that it keeps, and the credential that it runs on. Stored before the first call.
 #[derive(Debug, Clone, Copy)]
 pub struct Minted<'a> {
     pub external_session_id: &'a str,
     pub login: &'a str,
 }
 
-/// Takes a session from a run that is lost, whose turn has left so many messages. The caller holds its row and a larger lease. Must hit one row.
+/// Takes a session from a lost run, whose turn left `n_messages`. The caller holds its row and a larger lease. Returns an error if no
+/// turn is running.
 pub(crate) async fn abandon(
     executor: impl PgExecutor<'_>,
     id: Uuid,

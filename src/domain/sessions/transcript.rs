@@ -1,4 +1,4 @@
-//! The transcript of a session as people and programs see it.
+//! Transcripts of sessions as the API shows them.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Error, get};
 use crate::domain::messages::{self, Span, Stored};
 
-/// A stretch of the transcript, with a mark on what is not sent again.
+/// Reads a range of the transcript, and marks messages that are not sent again.
 pub async fn transcript(
     conn: &mut PgConnection,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! How long a session is kept after its last use.
+//! Retention of sessions: the section `[sessions]`.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use crate::{
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// By the name of the provider. The defaults have one for each.
+    /// Days that a session is kept after its last use, by provider. An agent's file can override it.
     pub ttl_days: BTreeMap<String, u32>,
-    /// What the successor of an expired session begins with.
+    /// Memory of the successor of an expired session: `summary` or `fresh`.
     pub expired: ExpiryRule,
-    /// How long the summary of an expired session is kept.
+    /// Days that the summary of an expired session is kept.
     pub keep_summary_days: u32,
-    /// A conversation of this size goes on in a new session; 0: only the window says so.
+    /// Context size in tokens at which a conversation continues in a new session. 0: only the window limits it.
     pub rotate_at_tokens: u64,
-    /// How long a closed session is kept.
+    /// Days that a closed session is kept.
     pub keep_closed_days: u32,
-    /// How long events of the feed are kept.
+    /// Days that events of the feed are kept.
     pub keep_feed_days: u32,
     /// Sessions that the cleanup removes in one transaction.
     pub purge_batch_sessions: u16,
-    /// Its pause after each of them.
+    /// Pause of the cleanup after each batch, in milliseconds.
     pub purge_pause_ms: u32,
 }
 
@@ -63,7 +63,7 @@ impl Config {
         }
     }
 
-    /// What expired until then is not remembered any more.
+    /// Returns the expiry time up to which summaries of sessions are forgotten.
     pub fn forgotten_until(&self, now: DateTime<Utc>) -> DateTime<Utc> {
         match self.expired {
             ExpiryRule::Summary => now - TimeDelta::days(i64::from(self.keep_summary_days)),
@@ -71,7 +71,7 @@ impl Config {
         }
     }
 
-    /// When a session that is used now expires. An agent's own number of days goes first.
+    /// Returns the expiry of a session that is used now. An agent's own number of days takes precedence.
     pub fn expires_at(
         &self,
         provider: &str,
@@ -79,7 +79,7 @@ impl Config {
         now: DateTime<Utc>,
     ) -> DateTime<Utc> {
         let of_provider = self.ttl_days.get(provider).copied();
-        // A provider of a newer version is not in the configuration.
+        // A provider of a newer version is missing from the configuration.
         let days = agent_days.or(of_provider).unwrap_or(UNKNOWN_PROVIDER_TTL_DAYS);
         now + TimeDelta::days(i64::from(days))
     }

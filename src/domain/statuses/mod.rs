@@ -1,7 +1,7 @@
-//! What each agent of a campaign does at this moment.
+//! Statuses of the agents of a campaign.
 //!
-//! The definition is the SQL function `dalsegno.agent_statuses`, over the rows of tasks, jobs, sessions and resting logins. No
-//! process remembers any of it, so whoever dies leaves no agent working.
+//! The SQL function `dalsegno.agent_statuses` defines them, over the rows of tasks, jobs, sessions and paused credentials. Processes keep
+//! none of it in memory, so a crash cannot leave an agent `working`.
 
 mod standing;
 
@@ -18,20 +18,20 @@ use super::{
     agents::{Catalogue, MAIN},
 };
 
-/// An agent, or one of its instances.
+/// Status of an agent or of one of its instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AgentStatus)]
 pub struct Status {
     pub agent: String,
     pub instance: String,
     pub state: State,
-    /// The task that runs.
+    /// The running task.
     pub task_id: Option<Uuid>,
     /// The open session of its conversation.
     pub session_id: Option<Uuid>,
-    /// Tasks that wait, not counting those that are to begin later.
+    /// Number of waiting tasks, without those scheduled for later.
     pub waiting: i64,
-    /// While it is limited, as far as that is known.
+    /// Expected end of the limit, if the agent is limited and the end is known.
     pub until: Option<DateTime<Utc>>,
 }
 
@@ -44,16 +44,16 @@ pub struct Status {
 pub enum State {
     Idle,
     Working,
-    /// Its last turn failed, and nothing is left for it to do.
+    /// Its last turn failed, and it has no more tasks.
     Error,
-    /// It has tasks, none of which runs.
+    /// It has tasks, and none of them runs.
     Waiting,
-    /// Its login rests, or its next task was put off because a limit is used up.
+    /// Its credential is paused, or its next task was postponed because a limit is used up.
     Limited,
 }
 
 impl Status {
-    /// What others call it: `curator`, and `curator_2` for the instance `2`.
+    /// Returns the name that others use: `curator`, and `curator_2` for the instance `2`.
     pub fn name(&self, catalogue: &Catalogue) -> String {
         catalogue.written(&self.agent, &self.instance)
     }
@@ -83,8 +83,8 @@ impl State {
     }
 }
 
-/// Every agent that has a file, in a campaign, and every instance that has a conversation or a task there; by name. Agents whose
-/// files are gone are not in it.
+/// Lists the statuses in a campaign by name: every agent with a file, and every instance with a conversation or a task there. Agents
+/// without a file are left out.
 pub async fn of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -107,7 +107,7 @@ pub async fn of_campaign(
     let names = catalogue.agents().map(|agent| agent.name.as_str());
     let idle = names.chain(catalogue.broken_agents()).map(Status::idle);
     let known = found.into_iter().filter(|status| catalogue.has_agent(&status.agent));
-    // What was found replaces what is taken for granted.
+    // Statuses from the database replace the idle defaults.
     let by_key: BTreeMap<_, Status> =
         idle.chain(known).map(|status| (key(&status), status)).collect();
     Ok(by_key.into_values().collect())

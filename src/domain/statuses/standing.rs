@@ -1,4 +1,4 @@
-//! What each agent does, and whether it may.
+//! Statuses of agents together with their pauses.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -17,11 +17,11 @@ use crate::domain::{
 pub struct Standing {
     #[serde(flatten)]
     pub status: Status,
-    /// What keeps it from beginning turns here.
+    /// The pause that keeps the agent from beginning turns in this campaign.
     pub pause: Option<Pause>,
 }
 
-/// As [`of_campaign`], with the pauses that hold there.
+/// Lists the statuses as [`of_campaign`] does, with the pauses that apply.
 pub async fn standings(
     conn: &mut PgConnection,
     campaign_id: Uuid,

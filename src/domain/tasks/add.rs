@@ -1,4 +1,4 @@
-//! Taking a task in.
+//! Adding tasks: checks, job and event.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -19,9 +19,9 @@ use crate::{
     settings::Checks,
 };
 
-/// As `dalsegno.store_task` has it.
+/// The same limit as in `dalsegno.store_task`.
 const MAX_KEY_CHARS: usize = 195;
-/// What the queue takes.
+/// The largest priority that the queue accepts.
 const MAX_PRIORITY: i32 = 32_767;
 const USUAL_PRIORITY: i32 = 100;
 
@@ -31,31 +31,31 @@ pub struct Config {
     pub max_prompt_bytes: usize,
 }
 
-/// What is asked.
+/// A task to add.
 #[derive(Debug, Clone, Copy)]
 pub struct New<'a> {
     pub campaign_id: Uuid,
-    /// From the catalogue: a task for an agent that does not exist cannot be written down.
+    /// The agent, from the catalogue: a task for an unknown agent cannot be expressed.
     pub agent: &'a Agent,
-    /// Which one of several copies of the agent; `main` if there is one.
+    /// The agent's instance; `main` unless the agent has several.
     pub instance: &'a str,
     pub prompt: &'a str,
-    /// Where in the work it belongs, from the catalogue. `None`: wherever the session stands.
+    /// The node, from the catalogue. `None`: the session stays at its node.
     pub node: Option<&'a Node>,
-    /// `None`: as the agent's file says.
+    /// The session mode. `None`: the one of the agent's file.
     pub session_mode: Option<Mode>,
-    /// Where it has no limit, that of the agent's file holds.
+    /// The budget. Missing limits come from the agent's file.
     pub budget: Limit,
-    /// The same key and question give the same task; another question under the same key is a conflict.
+    /// The idempotency key. The same request under the same key returns the same task, another request is a conflict.
     pub idempotency_key: Option<&'a str>,
-    /// 0 is the most urgent.
+    /// Priority; 0 is the most urgent.
     pub priority: Option<i32>,
     pub run_at: Option<DateTime<Utc>>,
-    /// Who asks, as the audit log names them.
+    /// The author's name in the audit log.
     pub added_by: Option<&'a str>,
-    /// Which other tasks it has to do with.
+    /// Links to other tasks.
     pub links: Links<'a>,
-    /// What its turns are linked to, as a header of W3C Trace Context.
+    /// W3C Trace Context header that the task's turns are linked to.
     pub traceparent: Option<&'a str>,
     pub labels: Labels<'a>,
 }
@@ -63,7 +63,7 @@ pub struct New<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Added {
     pub task: Task,
-    /// False: an earlier call with this idempotency key made it.
+    /// False if an earlier call with this idempotency key created the task.
     pub created: bool,
 }
 
@@ -73,24 +73,24 @@ impl Config {
     }
 }
 
-/// The serial key of a conversation.
+/// Returns the lane of a conversation.
 pub fn lane(campaign_id: Uuid, agent: &str, instance: &str) -> String {
     format!("{}{agent}/{instance}", lanes_of(campaign_id))
 }
 
-/// What the names of all lanes of a campaign begin with.
+/// Returns the prefix of all lanes of a campaign.
 pub fn lanes_of(campaign_id: Uuid) -> String {
     format!("{campaign_id}/")
 }
 
-/// The job that runs a task, without its idempotency key.
+/// Builds the job that runs a task, without its idempotency key.
 pub(super) fn job(new: &New<'_>, id: Uuid) -> (RunTurn, queue::Options) {
     let options = queue::Options {
         lane: Some(lane(new.campaign_id, &new.agent.name, new.instance)),
         group_key: Some(new.campaign_id.to_string()),
         priority: new.priority,
         run_at: new.run_at,
-        // For whoever looks at the job; not part of what the key compares.
+        // For people who inspect the job; not part of the comparison under a key.
         headers: Some(json!({ "task": id })),
         ..queue::Options::default()
     };
@@ -105,7 +105,7 @@ pub(super) fn priority_of(new: &New<'_>) -> i32 {
     new.priority.unwrap_or(USUAL_PRIORITY)
 }
 
-/// What the feed tells of a new task.
+/// Builds the feed event of a new task.
 pub(super) fn event(new: &New<'_>, id: Uuid) -> feed::New {
     feed::New {
         campaign_id: Some(new.campaign_id),
@@ -116,7 +116,7 @@ pub(super) fn event(new: &New<'_>, id: Uuid) -> feed::New {
     }
 }
 
-/// What can be said of a question without the database.
+/// Checks all that needs no database.
 pub(super) fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
     text::check("prompt", new.prompt, config.max_prompt_bytes)?;
     if !agents::is_name(new.instance) {

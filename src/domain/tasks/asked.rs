@@ -1,4 +1,4 @@
-//! What people have asked, in their own words.
+//! Requests of people, in their own words.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// The words of a request, and when they were said.
+/// The text of a request and its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub task_id: Uuid,
@@ -16,7 +16,8 @@ pub struct Request {
     pub said_at: DateTime<Utc>,
 }
 
-/// Of these tasks, those that people have asked since: not what agents handed on, nor what a template says, nor what was erased.
+/// Lists those of these tasks that people have requested since then. Leaves out children, continuations, steps of flows, and erased
+/// tasks.
 pub async fn asked_by_people(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
@@ -36,8 +37,8 @@ pub async fn asked_by_people(
     .map_err(Failed::to("read what people have asked"))
 }
 
-/// Of these tasks, those that agents handed on, follow up themselves or started as a flow. Labels of people and of their programs
-/// begin with the kind of key, as [`crate::domain::audit::Actor::label`] writes them; those of agents are their bare names.
+/// Returns those of these tasks that agents added as children, continuations or steps of a flow. Labels of people and of their programs
+/// begin with the kind of key ([`crate::domain::audit::Actor::label`]). Labels of agents are their bare names.
 pub async fn added_by_agents(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],

@@ -1,4 +1,4 @@
-//! Taking many tasks in at once: all or none, in a handful of statements however many there are.
+//! Adding many tasks at once: all or none, in a fixed number of statements.
 
 use std::collections::HashMap;
 
@@ -25,38 +25,38 @@ use crate::domain::{
 };
 use crate::queue::{self, Enqueued};
 
-/// How many one call takes.
+/// Maximum number of tasks of one call.
 pub const MAX_TASKS: usize = 10_000;
 
-/// Some of many tasks are wrong; a refusal points at them.
+/// Class of the error for wrong items among many tasks; the refusal points at them.
 pub const BAD_ITEMS: Class = Class::of(Kind::Invalid, "bad_items");
 
-/// One of many, in the order in which they were given.
+/// One of the added tasks, in the order of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = BulkAdded)]
 pub struct Placed {
     pub id: Uuid,
-    /// False: an earlier call with this idempotency key made it, or an earlier one of these.
+    /// False if an earlier call, or an earlier item of this one, created the task under the same idempotency key.
     pub created: bool,
 }
 
-/// Why none of them was taken in.
+/// The reason why none of the tasks was added.
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
-    /// By their places, from 0.
+    /// Errors of single tasks, each with its index from 0.
     #[error("{} of the tasks cannot be taken in, and none was: mend them, then ask again", .0.len())]
     Items(Vec<(usize, Error)>),
     #[error(transparent)]
     All(#[from] Error),
 }
 
-/// A task that is to be written, if its job is new.
+/// A task that is written if its job is new.
 struct Draft<'a> {
     id: Uuid,
     new: &'a New<'a>,
     job: RunTurn,
     options: queue::Options,
-    /// Those that it waits for.
+    /// The tasks that it waits for.
     after: Vec<Other>,
 }
 
@@ -64,11 +64,11 @@ struct Draft<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Other {
     There(Uuid),
-    /// Of the same call, by its place.
+    /// A task of the same call, by its index.
     Here(usize),
 }
 
-/// As [`add()`](super::add()), of many in one campaign, all from one caller. After an error the caller rolls back.
+/// Adds many tasks of one caller to one campaign, as [`add()`](super::add()) does. After an error the caller must roll back.
 pub async fn add_many(
     conn: &mut PgConnection,
     config: &Config,
@@ -94,7 +94,7 @@ pub async fn add_many(
         .map(|(draft, enqueued)| (draft, enqueued.job_id))
         .collect();
     if !created.is_empty() {
-        // Only what is new: whoever asks again is told of the tasks that are there, whatever became of the campaign.
+        // Only for new tasks: a repeated request returns the existing tasks even if the campaign is closed by now.
         admit(&mut *conn, campaign_id).await?;
         let rows = created.iter();
         let rows = rows.map(|(draft, job_id)| InsertRow::of(draft.new, draft.id, *job_id));
@@ -123,7 +123,7 @@ pub async fn add_many(
     Ok(placed)
 }
 
-/// One task that has to do with others.
+/// Adds one task that is linked to others.
 pub(super) async fn add_linked(
     conn: &mut PgConnection,
     config: &Config,
@@ -134,7 +134,7 @@ pub(super) async fn add_linked(
         add_many(&mut *conn, config, new.campaign_id, std::slice::from_ref(new), now).await;
     let placed = placed.map_err(|error| match error {
         BulkError::All(error) => error,
-        // There is one, with one mistake.
+        // There is one task, with one error.
         BulkError::Items(mut wrong) => {
             wrong.pop().map_or(Error::NoPredecessor("(none)".to_owned()), |(_, error)| error)
         }
@@ -143,7 +143,7 @@ pub(super) async fn add_linked(
     Ok(Added { task: get(conn, one.id).await?, created: one.created })
 }
 
-/// Those that wait have jobs of another kind, and no place in a lane that would have to be in order with the rest.
+/// Enqueues the jobs. Waiting tasks have jobs of another kind and no place in a lane yet, so they need no order with the rest.
 async fn enqueue(
     conn: &mut PgConnection,
     drafts: &[Draft<'_>],
@@ -185,7 +185,7 @@ fn new_waits(drafts: &[Draft<'_>], placed: &[Placed]) -> Vec<NewWait> {
     drafts.iter().zip(placed).filter(is_new).map(wait).collect()
 }
 
-/// What can be said without the database, of all of them at once.
+/// Checks all tasks without the database, and reports all errors at once.
 fn drafts<'a>(
     config: &Config,
     news: &'a [New<'a>],
@@ -211,7 +211,7 @@ fn drafts<'a>(
     if wrong.is_empty() { Ok(drafts) } else { Err(BulkError::Items(wrong)) }
 }
 
-/// What each of them waits for. Names every one that names what is not there.
+/// Resolves the tasks that each one waits for. Reports all tasks that name unknown ones.
 async fn find_others(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -257,7 +257,7 @@ async fn find_others(
     if wrong.is_empty() { Ok(()) } else { Err(BulkError::Items(wrong)) }
 }
 
-/// Each with the caller that added it.
+/// Returns the existing ones among these tasks, each with the caller that added it.
 async fn tasks_there(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -275,7 +275,7 @@ async fn tasks_there(
     .map_err(Failed::to("look for the tasks that are waited for"))
 }
 
-/// Names every task whose key stands for another question. The queue would name the first.
+/// Reports every task whose key stands for another request. The queue would report the first only.
 async fn refuse_taken_keys(conn: &mut PgConnection, drafts: &[Draft<'_>]) -> Result<(), BulkError> {
     let keyed: Vec<(usize, &Draft<'_>)> = drafts
         .iter()
@@ -300,7 +300,7 @@ async fn refuse_taken_keys(conn: &mut PgConnection, drafts: &[Draft<'_>]) -> Res
     if wrong.is_empty() { Ok(()) } else { Err(BulkError::Items(wrong)) }
 }
 
-/// The tasks that were added with the jobs that are not new. A retry may have given them other jobs since.
+/// Returns the tasks of jobs that existed before. A retry may have given them other jobs since.
 async fn added_before(
     conn: &mut PgConnection,
     enqueued: &[Enqueued],

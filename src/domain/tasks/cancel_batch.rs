@@ -1,8 +1,8 @@
-//! The cancellation of many tasks in a handful of statements.
+//! Cancelling many tasks in a few statements.
 //!
-//! Race: others end, hand out and cancel the same tasks meanwhile, and hold tasks, jobs and sessions in other orders. So a batch waits
-//! for no row: it passes over what another transaction has locked, and what needs more than a few columns. The caller cancels what is left one
-//! by one. It waits for the ends of flows only, before it holds anything.
+//! Race: other transactions end, extend and cancel the same tasks meanwhile, and lock tasks, jobs and sessions in other orders. A batch
+//! therefore never waits for a row: it skips locked tasks, and tasks that need more than a few columns. The caller cancels the rest one
+//! by one. A batch waits only for the ends of flows, before it holds any lock.
 
 use std::collections::HashSet;
 
@@ -22,15 +22,15 @@ use crate::{
     queue::admin,
 };
 
-/// The most tasks of one transaction.
+/// Maximum number of tasks of one transaction.
 pub const BATCH: i64 = 1_000;
 
-/// Which tasks are cancelled together.
+/// Kind of a batch of cancellations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batch {
-    /// Of a campaign that is erased. What hangs on them is cancelled, too, and no post is answered.
+    /// Tasks of a campaign that is being erased. Their descendants are cancelled, too, and no post is answered.
     Erasure,
-    /// Those on which nothing hangs, and that no post has asked for.
+    /// Only tasks without descendants and without a post that they came from.
     Plain,
 }
 
@@ -43,7 +43,7 @@ struct Row {
     job_id: i64,
 }
 
-/// Cancels those of these tasks that can be cancelled together, and names them. None of them runs.
+/// Cancels those of these tasks that can be cancelled in a batch, and returns their ids. Running tasks are left out.
 pub async fn cancel_batch(
     conn: &mut PgConnection,
     ids: &[Uuid],
@@ -57,7 +57,7 @@ pub async fn cancel_batch(
         let hung_on = with_more(&mut *conn, ids).await?;
         rows.retain(|row| !hung_on.contains(&row.id));
     }
-    // A worker that was lost may have left a turn running, and a session of the task's own is closed with it.
+    // Leaves out tasks that need more: a lost worker may have left a turn running, and an ephemeral session has to be closed.
     let turns: Vec<_> = rows.iter().filter_map(|row| Some((row.session_id?, row.turn?))).collect();
     let left = turns::left_running(&mut *conn, &turns).await?;
     rows.retain(|row| {
@@ -78,7 +78,8 @@ pub async fn cancel_batch(
     Ok(ids)
 }
 
-/// In the order of their ids. Who ends a task of a flow does the same at the commit, and holds its task by then.
+/// Locks the ends of the tasks' flows in the order of ids. A transaction that ends a task of a flow takes this lock at its commit, while
+/// it holds the task.
 async fn hold_flows(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<(), Failed> {
     sqlx::query!(
         "select pg_advisory_xact_lock(hashtextextended('dalsegno flow ' || f.id, 0))
@@ -110,7 +111,7 @@ async fn lock(
     .map_err(Failed::to("lock tasks"))
 }
 
-/// Those of these tasks that have handed something out, or that another task continues. Behind their locks: nothing is added to them.
+/// Returns those of these tasks that have children or a continuation. The caller holds their locks, so none are added meanwhile.
 async fn with_more(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<HashSet<Uuid>, Failed> {
     sqlx::query_scalar!(
         r#"select k.id as "id!" from unnest($1::uuid[]) as k (id)

@@ -1,4 +1,4 @@
-//! What a cancellation has come to: of the task that was named, and of what hangs on it.
+//! Results of a cancellation: of the named task and of its descendants.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -6,27 +6,27 @@ use uuid::Uuid;
 use super::Cancelled;
 use crate::queue::admin;
 
-/// The answer to the cancellation of a task.
+/// Result of the cancellation of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TaskCancellation)]
 pub struct Cancellation {
-    /// Of the task that was named.
+    /// Result for the named task.
     pub cancel: Cancelled,
-    /// Of the tasks that hang on it.
+    /// Results for its descendants: its children and continuations.
     pub below: Below,
 }
 
-/// How many tasks were cancelled together with another one or with their flow.
+/// Number of tasks that were cancelled together with another task or with their flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = CancelledBelow)]
 pub struct Below {
-    /// They did not run, and have ended.
+    /// Tasks that did not run and have ended.
     pub cancelled: u64,
-    /// They run; their workers were asked to stop.
+    /// Tasks that run; their workers were asked to stop.
     pub stopping: u64,
 }
 
-/// The answer to the cancellation of a task, with the task.
+/// Result of the cancellation of a task, with its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CancelledTask {
     pub task_id: Uuid,
@@ -34,12 +34,12 @@ pub struct CancelledTask {
     pub cancellation: Cancellation,
 }
 
-/// The answer to the cancellation of a job.
+/// Result of the cancellation of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CancelledJob {
     pub id: i64,
     pub cancel: admin::Cancelled,
-    /// The task that it runs, where something of that was cancelled.
+    /// The task that the job runs, if the task or a descendant was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<CancelledTask>,
 }
@@ -53,7 +53,7 @@ impl Below {
         }
     }
 
-    /// Counts a task and what hangs on it.
+    /// Counts a task and its descendants.
     pub(in crate::domain) fn add(&mut self, other: Cancellation) {
         self.count(other.cancel);
         self.cancelled += other.below.cancelled;

@@ -1,4 +1,4 @@
-//! What is cancelled together with a task: what it has handed out, and what was to take its work up again.
+//! Cascading cancellation: of a task with its descendants, which are its children and its continuations, recursively.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::domain::Failed;
 
-/// Stops a task, and what hangs on it. Posts are for the caller to answer, when nothing else is left to be locked.
+/// Stops a task and its descendants. The caller answers their posts last, when all other locks are taken.
 pub(super) async fn stop(
     conn: &mut PgConnection,
     id: Uuid,
@@ -25,8 +25,8 @@ pub(super) async fn stop(
         Err(error) if !matches!(error, Error::Ended { .. }) => return Err(error),
         own => own,
     };
-    // Behind the lock: whoever was handing something out has committed it, and whoever comes now finds that it is cancelled. After
-    // its job, as everybody who holds both.
+    // Looks for descendants under the task's lock. A concurrent fan-out has committed by then, or finds that the task is cancelled. The
+    // job is locked before the task, the order of all transactions that lock both.
     lock(&mut *conn, id).await?;
     let mut open = below(&mut *conn, id).await?;
     let mut all = match own {
@@ -51,7 +51,7 @@ pub(super) async fn stop(
             }
         }
         seen.extend(open);
-        // What one of these was handing out until it was locked.
+        // Children that one of these added until it was locked.
         open = below(&mut *conn, id).await?;
         open.retain(|other| !seen.contains(other));
     }
@@ -71,8 +71,8 @@ async fn stop_one(
     }
 }
 
-/// The open ones among the tasks that hang on this one: its children and theirs, and what continues it. Of one that continues
-/// another, also the children that it waits for. Those that wait come first, so that the end of a child or of a step wakes nobody up.
+/// Lists the open descendants of a task. For a continuation, these include the children that it waits for. Waiting tasks come first, so
+/// that the end of a child or step does not start them.
 async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Uuid>, Failed> {
     sqlx::query_scalar!(
         r#"with recursive below (id) as (
@@ -99,7 +99,7 @@ async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Uuid>, Failed> {
     .map_err(Failed::to("look for what hangs on a task"))
 }
 
-/// Keeps a task as it is until the end of the transaction: nothing is handed out by it meanwhile.
+/// Locks a task until the transaction ends, so that it gets no children meanwhile.
 async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
     sqlx::query!("select id from dalsegno.tasks where id = $1 for no key update", id)
         .fetch_optional(executor)
@@ -108,8 +108,8 @@ async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
         .map_err(Failed::to("lock a task"))
 }
 
-/// What a task has handed out, as it was told of it, of which something was cancelled or is about to be: a task, all that one which continues
-/// it waits for, or a flow. Of a step that was tried again, the last task counts.
+/// Lists the tasks and flows that a task has started and that are cancelled or being cancelled, by the ids that it was told. If a
+/// continuation was cancelled, includes all that it waits for. Of a retried step, the last task counts.
 pub(super) async fn cancelled_below(
     executor: impl PgExecutor<'_>,
     id: Uuid,

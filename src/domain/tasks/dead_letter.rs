@@ -1,8 +1,7 @@
-//! The dead letter of a task, and retrying a task by the id of its job.
+//! Dead letters of tasks, and retrying a task by the id of its job.
 //!
-//! The queue keeps a dead letter of each job that has failed for good, and knows nothing of tasks. A task that has failed has at most
-//! one: that of its last job. A task that is retried or cancelled takes its letter along, because the letter would be retried to no
-//! effect.
+//! The queue keeps a dead letter of each job that has failed permanently, and knows nothing of tasks. A failed task has at most one: that
+//! of its last job. Retrying or cancelling a task removes its letter, because retrying the letter would have no effect.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -15,17 +14,17 @@ use crate::{
     queue::{self, Job as _, admin},
 };
 
-/// What retrying a job has come to.
+/// Result of retrying a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RetriedJob {
     /// The job that was named.
     pub id: i64,
-    /// The state of the job that runs now. `removed`: the task has moved on, nothing runs, and the dead letter is gone.
+    /// State of the job that runs now. `removed`: the task has moved on, nothing runs, and the dead letter is deleted.
     pub state: String,
     /// The task that the job runs or ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<Uuid>,
-    /// The state of that task.
+    /// State of that task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_state: Option<State>,
     /// The job that runs the task now.
@@ -33,7 +32,7 @@ pub struct RetriedJob {
     pub job_id: Option<i64>,
 }
 
-/// Retries a job. Of a task that has failed or was cancelled, the task is retried. A job that waits runs at once.
+/// Retries a job. If its task has failed or was cancelled, retries the task. A waiting job runs at once.
 pub async fn retry_job(
     conn: &mut PgConnection,
     job_id: i64,
@@ -49,7 +48,7 @@ pub async fn retry_job(
             let state = admin::retry_job(&mut *conn, job_id).await?;
             return Ok(RetriedJob::of(job_id, state, &task));
         };
-        // The sweep has not seen yet that the task has lost its job.
+        // The sweep has not noticed yet that the task has lost its job.
         end_lost(&mut *conn, gone, now).await?;
         return again(conn, job_id, task.id, now).await;
     }
@@ -69,14 +68,14 @@ async fn again(
     task_id: Uuid,
     now: DateTime<Utc>,
 ) -> Result<RetriedJob, Error> {
-    // An older version left letters behind that are not of the task's last job.
+    // An older version left letters that do not belong to the task's last job.
     queue::forget_dead(&mut *conn, &[job_id]).await?;
     let task = retry(&mut *conn, task_id, now).await?;
     let job = admin::find_job(conn, task.job_id).await?;
     Ok(RetriedJob::of(job_id, job.summary.state, &task))
 }
 
-/// The task of a job: by its row, or by what a dead letter says of a task that has another job by now.
+/// Finds the task of a job: by its row, or by the dead letter if the task has another job by now.
 async fn task_of(conn: &mut PgConnection, job_id: i64) -> Result<Option<Task>, Error> {
     match by_job(&mut *conn, job_id).await {
         Err(Error::NoTaskOfJob(_)) => {}
@@ -98,7 +97,7 @@ fn is_turn(kind: &str) -> bool {
     kind == super::RunTurn::KIND || kind == super::RunJoinedTurn::KIND
 }
 
-/// Removes the dead letters of tasks that others take the place of.
+/// Removes the dead letters of tasks that others replace.
 pub async fn forget_dead_letters(conn: &mut PgConnection, ids: &[Uuid]) -> Result<(), Error> {
     let jobs = sqlx::query_scalar!(
         "select job_id from dalsegno.tasks where id = any ($1) and state = 'failed'",
@@ -112,8 +111,7 @@ pub async fn forget_dead_letters(conn: &mut PgConnection, ids: &[Uuid]) -> Resul
     Ok(())
 }
 
-/// Takes away what is left of the last job of a task that is about to get another: its dead letter, or the job itself where its lane
-/// is held because it has failed.
+/// Removes the rest of a task's last job before it gets another: its dead letter, or the failed job that holds its lane.
 pub(super) async fn leave_job(conn: &mut PgConnection, job_id: i64) -> Result<(), Error> {
     if queue::forget_dead(&mut *conn, &[job_id]).await? > 0 {
         return Ok(());
@@ -135,7 +133,7 @@ impl RetriedJob {
         }
     }
 
-    /// Whether nothing runs, because the task has moved on.
+    /// Returns true if nothing runs, because the task has moved on.
     pub fn is_removed(&self) -> bool {
         self.state == "removed"
     }

@@ -16,22 +16,22 @@ use crate::domain::{
 pub struct Detail {
     #[serde(flatten)]
     pub task: Task,
-    /// Where in the work it belongs; nothing: wherever the session stands.
+    /// The node that the task belongs to. Null: the session stays at its node.
     pub node: Option<String>,
-    /// As the audit log names them; nobody, if it came another way than through the API or the command line.
+    /// The author, as in the audit log. Null if the task was added neither through the API nor the command line.
     pub added_by: Option<String>,
-    /// The task that handed it out.
+    /// The parent: the task that added this one as a child.
     pub parent_id: Option<Uuid>,
-    /// The task whose work it takes up again.
+    /// The task that this one continues.
     pub continues_id: Option<Uuid>,
-    /// What it waits for, or has waited for.
+    /// The tasks that it waits for or has waited for.
     pub waiting: Option<Waiting>,
-    /// In the words of who cancelled it, or of what it waited for.
+    /// The reason of the cancellation, from the caller or from the task that it waited for.
     pub cancelled_because: Option<String>,
     pub tags: Vec<String>,
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
-    /// Its attempts that reached a session, in order.
+    /// The attempts that reached a session, in order.
     pub turns: Vec<Turn>,
 }
 
@@ -55,7 +55,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
     })
 }
 
-/// What few readers of a task want to know.
+/// Columns of a task that few readers need.
 pub(super) struct Beside {
     node: Option<String>,
     added_by: Option<String>,
@@ -75,7 +75,7 @@ async fn beside(conn: &mut PgConnection, id: Uuid) -> Result<Beside, Failed> {
     .map_err(Failed::to("read what stands beside a task"))
 }
 
-/// The reason of its cancellation, if there is one.
+/// Returns the reason of a task's cancellation, if there is one.
 pub(in crate::domain) async fn cancelled_because(
     conn: &mut PgConnection,
     id: Uuid,

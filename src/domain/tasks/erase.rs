@@ -1,19 +1,19 @@
-//! Tasks without their words.
+//! Erasing the texts of tasks.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use crate::domain::{Failed, text};
 
-/// Tasks that lost their words, and the jobs that they ever had.
+/// Tasks whose texts were erased, with all jobs that they ever had.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Erased {
     pub ids: Vec<Uuid>,
     pub job_ids: Vec<i64>,
 }
 
-/// Tasks of a campaign that have not ended, the newest first, those in front of `before`: what waits for others comes before them, and
-/// the end of a lane before its head, so that a cancellation lets little go on.
+/// Lists open tasks of a campaign before `before`, the newest first. Waiting tasks then come before those that they wait for, and the end
+/// of a lane before its head. A cancellation in this order starts few tasks.
 pub async fn open_of(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -33,7 +33,7 @@ pub async fn open_of(
     .map_err(Failed::to("look for open tasks of a campaign"))
 }
 
-/// How many tasks of a campaign have not ended.
+/// Counts the open tasks of a campaign.
 pub async fn count_open(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<i64, Failed> {
     sqlx::query_scalar!(
         r#"select count(*) as "n!" from dalsegno.tasks where campaign_id = $1 and ended_at is null"#,
@@ -44,7 +44,7 @@ pub async fn count_open(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Res
     .map_err(Failed::to("count the open tasks of a campaign"))
 }
 
-/// Takes prompt, result, error, tags and metadata out of some ended tasks of a campaign.
+/// Erases prompt, result, error, tags and metadata of up to `limit` ended tasks of a campaign.
 pub async fn erase_some(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,

@@ -36,7 +36,7 @@ pub enum Error {
         .state.as_str()
     )]
     NotEnded { id: Uuid, state: State },
-    /// Whoever decided something for it had another job in mind.
+    /// The task has another job than the one that the decision was made for.
     #[error(
         "task {0} has been put on the queue again at this moment: look at it, and repeat what you want of it"
     )]
@@ -101,13 +101,13 @@ impl Error {
         Failed { action: "open or commit a transaction for a task", source }.into()
     }
 
-    /// Whether it is known that the call has written nothing: it was refused before the database was asked, or the database itself
-    /// says that the statement has failed. A connection that was lost may have been lost behind the commit.
+    /// Returns true if the call surely wrote nothing. It was refused before the database was asked, or the database reports that the
+    /// statement failed. After a lost connection this is unknown: it may have been lost after the commit.
     pub fn has_written_nothing(&self) -> bool {
         let Self::Database(failed) = self else { return true };
         let raised = failed.source.as_database_error();
         let raised = raised.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
-        // A session that is ended from outside says so as FATAL, which a commit may have come before.
+        // A session that is terminated reports FATAL, possibly after its commit.
         raised.is_some_and(|error| error.severity() == PgSeverity::Error)
     }
 }
@@ -160,7 +160,7 @@ impl Classify for Error {
     }
 }
 
-/// What is left to do for a task that ended without an answer.
+/// Returns the next step for a task that ended without an answer.
 fn again(state: State, id: Uuid) -> String {
     match state {
         State::Failed | State::Cancelled => {

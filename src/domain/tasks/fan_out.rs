@@ -1,8 +1,7 @@
-//! A task that hands work out and takes it up again: its children, and one more task in its own conversation that waits for all of
-//! them and is told what they came to.
+//! Fan-out: a task's children, and a continuation in its own conversation that waits for all of them and gets their results.
 //!
-//! Race: the task is cancelled at the same moment. Both lock its row, and look behind that: whoever cancels finds the children, or
-//! whoever hands them out finds that it is cancelled.
+//! Race: the task is cancelled at the same time. Both transactions lock its row before they read. Either the cancellation finds the
+//! children, or the fan-out finds the task cancelled.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
@@ -17,31 +16,31 @@ use crate::domain::{
     agents::{Agent, SessionMode},
 };
 
-/// What is handed out, and what follows.
+/// A fan-out: the children and the continuation.
 #[derive(Debug, Clone, Copy)]
 pub struct Children<'a> {
-    /// The task that hands them out, as it was read.
+    /// The parent, as it was read.
     pub parent: &'a Task,
-    /// Its agent.
+    /// The parent's agent.
     pub agent: &'a Agent,
-    /// Their parent is set here; they may wait for tasks, and for each other.
+    /// The children. Their parent is set here; they may wait for tasks and for each other.
     pub children: &'a [New<'a>],
-    /// What the parent's agent is asked when all of them have ended.
+    /// The prompt of the continuation, for the parent's agent.
     pub continuation: &'a str,
-    /// As for one task. Children get keys of their own.
+    /// The continuation's idempotency key, as for one task. Children have keys of their own.
     pub idempotency_key: Option<&'a str>,
     pub added_by: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FannedOut {
-    /// In the order in which they were given.
+    /// In the order of the request.
     pub children: Vec<Placed>,
     pub continuation: Placed,
 }
 
-/// Adds the children and the task that waits for them, all or none. Places in errors are those of the children. After an error the
-/// caller rolls back.
+/// Adds the children and the continuation, all or none. Indexes in errors are those of the children. After an error the caller must roll
+/// back.
 pub async fn fan_out(
     conn: &mut PgConnection,
     config: &Config,
@@ -62,10 +61,10 @@ pub async fn fan_out(
         campaign_id: parent.campaign_id,
         agent: what.agent,
         instance: &parent.instance,
-        // Wherever the conversation stands.
+        // Stays at the node where the conversation is.
         node: None,
         prompt: what.continuation,
-        // In the parent's own conversation.
+        // Runs in the parent's own conversation.
         session_mode: Some(SessionMode::Continue),
         budget: crate::domain::amount::Limit::default(),
         idempotency_key: what.idempotency_key,
@@ -84,24 +83,25 @@ pub async fn fan_out(
         },
     });
     let mut placed = add_many(conn, config, parent.campaign_id, &news, now).await?;
-    // Only what is new: whoever asks again is told of the tasks that are there, whatever became of their parent.
+    // Only for new tasks: a repeated request returns the existing ones, even if their parent has ended since.
     if placed.iter().any(|one| one.created) {
         parents.check(parent.id)?;
     }
-    // One was added for each.
+    // One task was added for each.
     let continuation = placed.pop().ok_or(Error::NChildren(0))?;
     Ok(FannedOut { children: placed, continuation })
 }
 
-/// Whether a task hands out. Who cancels it waits until the end of the transaction, and finds what it has handed out.
+/// Checks that a task may have children, and locks it. A concurrent cancellation waits until the transaction ends, and finds the
+/// children.
 pub async fn hold_parent(conn: &mut PgConnection, id: Uuid) -> Result<(), Error> {
     standing(conn, id).await?.check(id)
 }
 
-/// What a parent has come to, which it stays until the end of the transaction.
+/// The state of a parent, locked until the transaction ends.
 struct Standing {
     state: State,
-    /// Somebody has asked for it.
+    /// True if a cancellation was requested.
     is_cancelled: bool,
 }
 
@@ -127,12 +127,12 @@ async fn standing(conn: &mut PgConnection, id: Uuid) -> Result<Standing, Error> 
     .ok_or(Error::Unknown(id))
 }
 
-/// The key of a child, where the whole has one: asked again, each of them is found.
+/// Returns the key of a child under the key of the fan-out, so that a repeated request finds each child.
 pub fn child_key(key: &str, place: usize) -> String {
     format!("{key}/{place}")
 }
 
-/// Those of these tasks that a conversation has handed out: campaign, agent and instance.
+/// Returns those of these tasks that are children of a conversation's tasks. The conversation is campaign, agent and instance.
 pub async fn handed_out_by(
     executor: impl PgExecutor<'_>,
     (campaign_id, agent, instance): (Uuid, &str, &str),
@@ -151,7 +151,7 @@ pub async fn handed_out_by(
     .map_err(Failed::to("look for tasks that were handed out"))
 }
 
-/// How many tasks lead to this one that each handed out the next or went on with it, counted up to `most`.
+/// Counts the ancestors of a task over parents and continued tasks, up to `most`.
 pub async fn depth(executor: impl PgExecutor<'_>, id: Uuid, most: i64) -> Result<i64, Failed> {
     sqlx::query_scalar!(
         r#"with recursive above (id, n) as (
@@ -169,8 +169,7 @@ pub async fn depth(executor: impl PgExecutor<'_>, id: Uuid, most: i64) -> Result
     .map_err(Failed::to("look at what led to a task"))
 }
 
-/// How many tasks the first of those that led to this one has come to, over all that handed work out or went on, counted up to
-/// `most`. Itself is one of them.
+/// Counts the tasks of a family up to `most`: the oldest ancestor, at most `most_above` steps up, and all its descendants.
 pub async fn count_of_family(
     executor: impl PgExecutor<'_>,
     id: Uuid,

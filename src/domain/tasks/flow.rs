@@ -7,7 +7,7 @@ use super::{OnFailure, State};
 use crate::domain::Failed;
 use crate::domain::agents::SessionMode as Mode;
 
-/// The latest task at its place.
+/// The latest task of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowTask {
     pub id: Uuid,
@@ -19,11 +19,11 @@ pub struct FlowTask {
     pub prompt: String,
     pub session_mode: Mode,
     pub on_failure: OnFailure,
-    /// The tasks that it waits for, or has waited for, in order.
+    /// The tasks that it waits for or has waited for, in order.
     pub after: Vec<Uuid>,
 }
 
-/// In the order of their places.
+/// Lists the tasks of a flow, in the order of their places.
 pub async fn of_flow(
     executor: impl PgExecutor<'_>,
     flow_id: Uuid,
@@ -45,8 +45,7 @@ pub async fn of_flow(
     .map_err(Failed::to("read the tasks of a flow"))
 }
 
-/// Keeps the tasks of a flow as they are until the end of the transaction. Before the rows of their waits, as every end of a task
-/// takes them.
+/// Locks the tasks of a flow until the transaction ends. Must come before the locks on their waits, the order at every end of a task.
 pub async fn hold_of_flow(executor: impl PgExecutor<'_>, flow_id: Uuid) -> Result<(), Failed> {
     sqlx::query!("select id from dalsegno.tasks where flow_id = $1 order by id for share", flow_id)
         .fetch_all(executor)
@@ -55,7 +54,7 @@ pub async fn hold_of_flow(executor: impl PgExecutor<'_>, flow_id: Uuid) -> Resul
         .map_err(Failed::to("hold the tasks of a flow"))
 }
 
-/// The flow that a task is a part of.
+/// Returns the flow that a task belongs to.
 pub async fn flow_id_of(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,

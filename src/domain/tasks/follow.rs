@@ -1,7 +1,7 @@
-//! Staying with a task until it has ended.
+//! Following a task until it has ended.
 //!
-//! Looks at the tables in steps instead of listening: it works behind every pooler. A look costs short statements that read
-//! whether the task has ended and what is new, never the task itself: prompts and results are long.
+//! Polls the tables instead of listening, so it works behind every pooler. A poll runs short statements that read whether the task has
+//! ended and the new events. It does not read the task itself, because prompts and results are long.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -12,32 +12,32 @@ use uuid::Uuid;
 use super::{Error, Task, get, has_ended};
 use crate::domain::feed::{self, Event, Horizon};
 
-/// Between two looks. A person does not notice it, and a thousand followers are no load.
+/// Pause between two polls. Short enough for people, and long enough for a thousand followers.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Events in one look.
+/// Maximum number of events of one poll.
 const PAGE: i64 = 500;
 
-/// What a follower is told, in this order: events as they come, then the end, once.
+/// An item for a follower: events as they come, then the end, once.
 #[derive(Debug)]
 pub enum News {
     Event(Event),
     Ended(Box<Task>),
 }
 
-/// One follower of one task. Misses no event and tells none twice; whoever comes back with the last id that it got goes on
-/// from there.
+/// A follower of one task. Delivers every event exactly once. A client that resumes with the last id that it received continues from
+/// there.
 #[derive(Debug)]
 pub struct Follow {
     pool: PgPool,
     task_id: Uuid,
     horizon: Horizon,
-    /// The last id that was told.
+    /// The last id that was delivered.
     told: i64,
     coming: VecDeque<News>,
     is_over: bool,
 }
 
-/// Waits until a task has ended, or for `limit`, and gives it as it is then.
+/// Waits until a task has ended, or for `limit`, and returns the task as it is then.
 pub async fn wait(pool: &PgPool, id: Uuid, limit: Duration) -> Result<Task, Error> {
     let started = Instant::now();
     loop {
@@ -45,7 +45,7 @@ pub async fn wait(pool: &PgPool, id: Uuid, limit: Duration) -> Result<Task, Erro
         let left = limit.saturating_sub(started.elapsed());
         if has_ended || left.is_zero() {
             let task = get(pool, id).await?;
-            // It may have been put on the queue again since.
+            // A retry may have put it on the queue again since.
             if task.ended_at.is_some() || left.is_zero() {
                 return Ok(task);
             }
@@ -55,11 +55,11 @@ pub async fn wait(pool: &PgPool, id: Uuid, limit: Duration) -> Result<Task, Erro
 }
 
 impl Follow {
-    /// `after` is the last id that the follower has got before.
+    /// Begins to follow a task. `after` is the last id that the follower has received.
     pub async fn begin(pool: &PgPool, task_id: Uuid, after: Option<i64>) -> Result<Self, Error> {
         has_ended(pool, task_id).await?;
         let first = feed::first_of_task(pool, task_id).await?;
-        // Nothing of the task can come before its first event, which was written by the transaction that made it.
+        // The task's first event was written in the transaction that added it, so none can precede it.
         let told = after.unwrap_or(0).max(first.map_or(0, |first| first - 1));
         Ok(Self {
             pool: pool.clone(),
@@ -71,12 +71,12 @@ impl Follow {
         })
     }
 
-    /// The last id that was told, or the one after which the telling began.
+    /// Returns the last delivered id, or the id after which delivery began.
     pub fn told(&self) -> i64 {
         self.told
     }
 
-    /// Waits for the next thing to tell. `None` after the end.
+    /// Waits for the next item. `None` after the end.
     pub async fn next(&mut self) -> Result<Option<News>, Error> {
         loop {
             if let Some(news) = self.coming.pop_front() {
@@ -95,21 +95,21 @@ impl Follow {
     async fn look(&mut self) -> Result<(), Error> {
         let ended = has_ended(&self.pool, self.task_id).await?;
         let settled = self.horizon.settled();
-        // What ended the task has also written its last event, so whatever is there now is all there is.
+        // The transaction that ended the task also wrote its last event, so no more can follow.
         let up_to = if ended { i64::MAX } else { self.move_horizon().await? };
         let events = feed::of_task(&self.pool, self.task_id, self.told, up_to, PAGE).await?;
         self.coming.extend(events.into_iter().map(News::Event));
         match self.coming.is_empty() {
             true if ended => {
                 let task = get(&self.pool, self.task_id).await?;
-                // Put on the queue again since: there is more to come.
+                // A retry has put it on the queue again since: more events follow.
                 if task.ended_at.is_none() {
                     return Ok(());
                 }
                 self.coming.push_back(News::Ended(Box::new(task)));
                 self.is_over = true;
             }
-            // A horizon that moves has more behind it.
+            // Polls again at once while the horizon moves, because it may have more events.
             true if self.horizon.settled() == settled => sleep(PAUSE).await,
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! The rows of many new tasks.
+//! Inserting the rows of many new tasks.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::domain::{Failed, agents::SessionMode as Mode, json_rows};
 
-/// A task as the statement reads it from JSON.
+/// A row of the statement's JSON parameter.
 #[derive(Debug, Serialize)]
 pub(super) struct InsertRow<'a> {
     id: Uuid,

@@ -1,4 +1,4 @@
-//! Stopping what runs in a session, or in all of an agent, and what hangs on it.
+//! Interrupting the running turns of a session or of an agent, and their descendants.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -19,15 +19,14 @@ use crate::{
     queue::{self, admin},
 };
 
-/// How soon.
+/// Urgency of an interrupt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = InterruptMode)]
 pub enum How {
-    /// At the next point where nothing is cut in two: when the call of the model has ended, and where it uses tools behind those
-    /// that run. Nothing is begun after that.
+    /// Stops at the next safe point: after the current call of the model, or after the tools that run. Nothing new begins.
     Soft,
-    /// Now.
+    /// Stops immediately.
     #[default]
     Hard,
 }
@@ -39,7 +38,7 @@ pub struct Interrupted {
     pub cancel: Cancelled,
 }
 
-/// Cancels the task whose turn runs in a session. Its worker stops the turn in order; what had arrived stays.
+/// Cancels the task whose turn runs in a session. Its worker stops the turn in order; output that has arrived stays.
 pub async fn interrupt(
     conn: &mut PgConnection,
     session_id: Uuid,
@@ -52,7 +51,7 @@ pub async fn interrupt(
     Ok(interrupted)
 }
 
-/// The posts that it came from, and those of what hangs on it, are still to be answered.
+/// Stops the running turn of a session. Returns the posts of the task and its descendants, which are still to be answered.
 async fn stop_turn(
     conn: &mut PgConnection,
     session_id: Uuid,
@@ -76,8 +75,8 @@ async fn stop_turn(
     Ok((Interrupted { session_id, task_id, cancel }, unanswered))
 }
 
-/// The same for every turn of an agent that runs in a campaign at this moment, whichever of its instances it is. What has ended by itself
-/// meanwhile is not among them. Posts are answered when nothing else is left to be locked.
+/// Interrupts all running turns of an agent in a campaign, over all of its instances. Skips turns that have ended meanwhile. Posts are
+/// answered last, when all other locks are taken.
 pub async fn interrupt_agent(
     conn: &mut PgConnection,
     (campaign_id, agent): (Uuid, &str),
@@ -101,7 +100,7 @@ pub async fn interrupt_agent(
     Ok(interrupted)
 }
 
-/// Whether a task is to end where nothing is lost.
+/// Returns true if a task was asked to stop at a safe point.
 pub async fn is_asked_to_stop(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, Failed> {
     sqlx::query_scalar!(
         r#"select exists (select from dalsegno.tasks where id = $1 and stop_asked_at is not null) as "is_asked!""#,
@@ -112,8 +111,8 @@ pub async fn is_asked_to_stop(executor: impl PgExecutor<'_>, id: Uuid) -> Result
     .map_err(Failed::to("look whether a task is to stop"))
 }
 
-/// What does not run is cancelled at once. Should it begin to run between the look and that, its worker is told to stop it now:
-/// it has hardly begun.
+/// Stops a task at a safe point, or cancels it at once if it does not run. If it begins to run between both steps, its worker is told to
+/// stop at once: it has just begun.
 pub(super) async fn stop_softly(
     conn: &mut PgConnection,
     id: Uuid,

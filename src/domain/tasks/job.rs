@@ -7,15 +7,15 @@ use crate::queue::{Backoff, Job, LaneFailure, Policy};
 /// The job that runs a task. The task is found by the job's id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTurn {
-    /// The digest of the question. The queue compares it under an idempotency key.
+    /// The digest of the request. The queue compares it under an idempotency key.
     pub asked: String,
 }
 
-/// The job that runs a task which has waited for others. A kind of its own, so that no binary takes it that would not tell the agent
-/// what they came to.
+/// The job that runs a task after it has waited for others. A separate kind, so that it is left to binaries that give the agent the
+/// results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunJoinedTurn {
-    /// As [`RunTurn::asked`].
+    /// The digest, as in [`RunTurn::asked`].
     pub asked: String,
 }
 
@@ -27,7 +27,7 @@ impl Job for RunTurn {
             queue: "turns",
             max_attempts: 5,
             backoff: Backoff::default(),
-            // Providers have timeouts of their own, which know what they wait for.
+            // None, because providers have timeouts of their own.
             deadline: None,
             lane_failure: LaneFailure::Continue,
         }

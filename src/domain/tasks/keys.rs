@@ -1,7 +1,7 @@
-//! Idempotency keys of tasks: each caller of a campaign has its own.
+//! Idempotency keys of tasks: each caller of a campaign has its own key space.
 //!
-//! The queue has one name space for all keys, so a key is stored as a digest of campaign, caller and the text that the caller chose.
-//! `dalsegno.task_key` makes it, and a label of the audit log says who the caller is: `dalsegno.caller_of`.
+//! The queue has one key space for all jobs. A key is therefore stored as a digest of campaign, caller and the text that the caller
+//! chose. `dalsegno.task_key` makes the digest, and `dalsegno.caller_of` derives the caller from a label of the audit log.
 
 use std::collections::HashMap;
 
@@ -11,21 +11,21 @@ use uuid::Uuid;
 use super::{Error, New};
 use crate::{domain::Failed, queue};
 
-/// Whose keys are meant, and in which campaign.
+/// The key space of a caller in a campaign.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeySpace<'a> {
     campaign_id: Uuid,
-    /// As the audit log names the caller.
+    /// The caller's label in the audit log.
     added_by: Option<&'a str>,
 }
 
 impl<'a> KeySpace<'a> {
-    /// Of tasks that one caller adds in one call.
+    /// Builds the key space of tasks that one caller adds in one call.
     pub(super) fn of(campaign_id: Uuid, news: &[New<'a>]) -> Self {
         Self { campaign_id, added_by: news.first().and_then(|new| new.added_by) }
     }
 
-    /// The keys as the queue has them, by the texts that the caller chose.
+    /// Returns the stored form of each key, by the text that the caller chose.
     pub(super) async fn stored(
         self,
         conn: &mut PgConnection,
@@ -47,13 +47,13 @@ impl<'a> KeySpace<'a> {
         Ok(rows.into_iter().map(|row| (row.key, row.stored)).collect())
     }
 
-    /// The tasks that were added under these keys.
+    /// Finds the tasks that were added under these keys.
     pub(super) async fn tasks(
         self,
         conn: &mut PgConnection,
         keys: &[&str],
     ) -> Result<HashMap<String, Uuid>, Error> {
-        // The database has no such text, so no task has such a key.
+        // Postgres cannot store NUL, so no task has such a key.
         let keys: Vec<&str> = keys.iter().copied().filter(|key| !key.contains('\0')).collect();
         let stored = self.stored(&mut *conn, &keys).await?;
         let texts: Vec<String> = stored.values().cloned().collect();

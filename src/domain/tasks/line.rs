@@ -1,4 +1,4 @@
-//! Tasks as they are written in bodies and files of many: one JSON object each.
+//! Tasks as written in bulk requests and files: one JSON object each.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -15,12 +15,12 @@ use crate::domain::{
     timestamp,
 };
 
-/// What one of many asks.
+/// One task of a bulk request.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = BulkTask, example = json!({ "agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1" }))]
 pub struct Line {
-    /// The name of its file. `curator_2` and `curator/2` mean instance 2 of `curator`.
+    /// Name of the agent's file. `curator_2` and `curator/2` mean instance 2 of `curator`.
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}(/[a-z0-9][a-z0-9_-]{0,63})?$")]
     pub agent: String,
     #[serde(default = "super::recurring::main")]
@@ -28,43 +28,43 @@ pub struct Line {
     pub instance: String,
     #[schema(min_length = 1)]
     pub prompt: String,
-    /// Where in the work it belongs: the name of a node's file. Else wherever the session stands.
+    /// Node that the task belongs to: the name of the node's file. By default the session stays at its node.
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub node: Option<String>,
-    /// Else as the agent's file says.
+    /// Session mode. The default comes from the agent's file.
     pub session: Option<Mode>,
     #[serde(default, deserialize_with = "objects::object")]
     pub budget: Limit,
-    /// 0 is the most urgent.
+    /// Priority; 0 is the most urgent.
     #[schema(minimum = 0, maximum = 32767)]
     pub priority: Option<i32>,
     #[serde(default, deserialize_with = "timestamp::optional")]
     pub run_at: Option<DateTime<Utc>>,
-    /// It runs when all of these have ended, and is told what they came to.
+    /// Tasks to wait for. The task runs when all of them have ended, and gets their results.
     #[serde(default)]
     #[schema(max_items = 1000)]
     pub depends_on: Vec<After>,
-    /// If one of those has failed or was cancelled.
+    /// Reaction to a failed or cancelled task in `depends_on`.
     #[serde(default)]
     pub on_failure: OnFailure,
-    /// The same key and question give the same task again.
+    /// Idempotency key: the same request under the same key returns the same task.
     #[schema(max_length = 195, min_length = 1)]
     pub idempotency_key: Option<String>,
-    /// Short names to find it by.
+    /// Short names to find the task by.
     #[serde(default)]
     #[schema(schema_with = labels::tags_schema)]
     pub tags: Vec<String>,
-    /// Keys and values to find it by; at most 4096 bytes of JSON.
+    /// Keys and values to find the task by; at most 4096 bytes of JSON.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
 }
 
-/// Why a text is no such object.
+/// The reason why a text is not a valid task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct BadLine {
-    /// A JSON Pointer to the part that is wrong; empty for the whole.
+    /// JSON Pointer to the wrong part; empty for the whole.
     pub pointer: String,
     pub detail: String,
 }
@@ -75,7 +75,7 @@ impl Line {
             .map_err(|Misfit { pointer, detail, .. }| BadLine { pointer, detail })
     }
 
-    /// `only_of`: as [`Links::only_of`].
+    /// Builds the task to add. `only_of`: see [`Links::only_of`].
     pub fn asked_of<'a>(
         &'a self,
         campaign_id: Uuid,

@@ -1,17 +1,17 @@
-//! How a task hangs together with others of its campaign.
+//! Links between the tasks of a campaign.
 //!
-//! A task that waits has no slot and no place in its lane: what is added to the lane after it goes first, so that the agent's own
-//! conversation goes on meanwhile. It takes its place when the last of those that it waits for has ended.
+//! A waiting task has no slot and no place in its lane. Tasks that are added to the lane later run first, so the agent's conversation
+//! continues meanwhile. The task takes its place when the last of those that it waits for has ended.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Error, State};
 
-/// What a task may wait for. A join of so many is still one look at the table.
+/// Maximum number of tasks that one task may wait for. Joins of this size still need one query only.
 pub const MAX_PREDECESSORS: usize = 1_000;
 
-/// As many as one task may wait for.
+/// Maximum number of children, which the continuation waits for.
 pub const MAX_CHILDREN: usize = MAX_PREDECESSORS;
 
 /// A task that another one waits for.
@@ -19,42 +19,42 @@ pub const MAX_CHILDREN: usize = MAX_PREDECESSORS;
 #[serde(untagged)]
 pub enum After {
     Task(Uuid),
-    /// One that comes before it in the same request, by its place from 0.
+    /// A task that comes before this one in the same request, by its index from 0.
     Item {
         item: usize,
     },
-    /// One that the same caller has added under this idempotency key: before it in the same request, or earlier.
+    /// A task that the same caller added under this idempotency key, earlier or before this one in the same request.
     Key {
         key: String,
     },
 }
 
-/// What becomes of a task when one of those that it waits for has failed or was cancelled.
+/// Reaction to the failure or cancellation of a task that this one waits for.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum OnFailure {
-    /// It waits for the others, is told, and runs.
+    /// Waits for the others, gets all results, and runs.
     #[default]
     Run,
-    /// It is cancelled at once, and says because of which.
+    /// Is cancelled at once, with the failed task as the reason.
     Cancel,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Links<'a> {
-    /// It runs when all of these have ended, and is told what they came to, in this order.
+    /// The tasks to wait for. The task runs when all of them have ended, and gets their results in this order.
     pub depends_on: &'a [After],
     pub on_failure: OnFailure,
-    /// The API key whose tasks it may wait for, by its name. `None`: any task of the campaign.
+    /// The API key, by its name, whose tasks it may wait for. `None`: any task of the campaign.
     pub only_of: Option<&'a str>,
-    /// The task that handed it out.
+    /// The parent: the task that added this one as a child.
     pub parent_id: Option<Uuid>,
-    /// The task whose work it takes up again.
+    /// The task that this one continues.
     pub continues_id: Option<Uuid>,
-    /// The flow that it is a part of.
+    /// The flow that it belongs to.
     pub flow: Option<FlowStep<'a>>,
 }
 
@@ -63,7 +63,7 @@ pub struct Links<'a> {
 pub struct FlowStep<'a> {
     pub flow_id: Uuid,
     pub step: &'a str,
-    /// Among all tasks of the flow, from 0. One that is tried again takes the place of the one before.
+    /// Index among all tasks of the flow, from 0. A retried step takes the place of the previous one.
     pub place: i32,
 }
 
@@ -86,8 +86,8 @@ impl Links<'_> {
         }
     }
 
-    /// Part of the question that an idempotency key stands for; as `dalsegno.add_task` says it. `None` for a task that stands
-    /// alone, whose question stays what it was.
+    /// Returns the links as part of the digest of an idempotency key, in the form of `dalsegno.add_task`. `None` for a task without
+    /// links, whose digest must stay the same.
     pub(super) fn words(&self) -> Option<String> {
         if !self.waits() && self.parent_id.is_none() && self.continues_id.is_none() {
             return None;

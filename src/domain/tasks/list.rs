@@ -10,13 +10,13 @@ use crate::domain::{
     ids::{self, Given},
 };
 
-/// Which tasks to list. Unset fields match everything.
+/// A filter for lists of tasks. Unset fields match everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter<'a> {
     pub campaign_id: Option<Uuid>,
     pub agent: Option<&'a str>,
     pub state: Option<State>,
-    /// Only tasks of these campaigns.
+    /// Limits the list to these campaigns.
     pub within: Option<&'a [Uuid]>,
 }
 
@@ -35,7 +35,7 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Task, Error>
     .ok_or(Error::Unknown(id))
 }
 
-/// Whether a task has ended, for whoever asks again and again.
+/// Returns true if a task has ended. Cheap enough for polling.
 pub async fn has_ended(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, Error> {
     sqlx::query_scalar!(
         r#"select ended_at is not null as "has_ended!" from dalsegno.tasks where id = $1"#,
@@ -47,7 +47,7 @@ pub async fn has_ended(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, 
     .ok_or(Error::Unknown(id))
 }
 
-/// The task that a job runs.
+/// Returns the task that a job runs.
 pub async fn by_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Task, Error> {
     sqlx::query_as!(
         Task,
@@ -63,7 +63,7 @@ pub async fn by_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Task, 
     .ok_or(Error::NoTaskOfJob(job_id))
 }
 
-/// The task that a person means.
+/// Resolves the id of a task that a person has given.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &Given,
@@ -80,7 +80,7 @@ pub async fn find(
     )
 }
 
-/// The newest first.
+/// Lists tasks, the newest first.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     filter: Filter<'_>,
@@ -108,7 +108,7 @@ pub async fn list(
     .map_err(Failed::to("list the tasks"))
 }
 
-/// The tasks with these ids, the newest first.
+/// Returns the tasks with these ids, the newest first.
 pub(super) async fn of_ids(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
@@ -126,7 +126,7 @@ pub(super) async fn of_ids(
     .map_err(Failed::to("read tasks"))
 }
 
-/// The tasks of one conversation: campaign, agent and instance. The newest first.
+/// Lists the tasks of one conversation (campaign, agent, instance), the newest first.
 pub async fn of_conversation(
     executor: impl PgExecutor<'_>,
     (campaign_id, agent, instance): (Uuid, &str, &str),
@@ -154,7 +154,7 @@ pub async fn of_conversation(
     .map_err(Failed::to("list the tasks of a conversation"))
 }
 
-/// Those of these that are tasks of the campaign.
+/// Returns those of these tasks that belong to the campaign.
 pub async fn in_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -170,11 +170,11 @@ pub async fn in_campaign(
     .map_err(Failed::to("look for tasks of a campaign"))
 }
 
-/// Where a task belongs, and who added it.
+/// The campaign and the caller of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     pub campaign_id: Uuid,
-    /// The name of an API key; empty for everything without one.
+    /// The name of an API key; empty for a task that was added without one.
     pub caller: String,
 }
 
@@ -190,7 +190,7 @@ pub async fn owner(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Owner, Err
     .ok_or(Error::Unknown(id))
 }
 
-/// Where a task belongs, and who it is for.
+/// The campaign and the agent of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addressee {
     pub campaign_id: Uuid,
@@ -198,7 +198,7 @@ pub struct Addressee {
     pub instance: String,
 }
 
-/// Without the words of the task, which may be long.
+/// Returns the addressee of a task, without its texts, which may be long.
 pub async fn addressee(
     executor: impl PgExecutor<'_>,
     id: Uuid,

@@ -1,9 +1,10 @@
-//! Tasks whose job has ended without them: it took three workers down, its payload could not be read, somebody
-//! cancelled the job and not the task.
+//! Lost tasks: open tasks whose job has ended. The job crashed three workers, had an unreadable payload, or was cancelled without its
+//! task.
 //!
-//! Races: a turn ends its task while it is looked at. Tasks are read before jobs, so a task that ended in between looks
-//! lost; ending it then finds that it has ended. Somebody puts it on the queue again meanwhile: ending it names the job
-//! that was lost, and finds another one.
+//! Races:
+//! - A turn ends its task during the check. Tasks are read before jobs, so such a task looks lost; ending it then fails because it has
+//!   ended.
+//! - The task is put on the queue again meanwhile. Ending it names the lost job, and finds another one.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -15,7 +16,7 @@ use crate::{
     queue::admin::{self, GoneJob},
 };
 
-/// The jobs of a stretch of tasks that have not ended, by id.
+/// Lists the jobs of open tasks in the order of their ids, after `after_job_id`.
 pub async fn live_jobs(
     executor: impl PgExecutor<'_>,
     after_job_id: i64,
@@ -31,13 +32,13 @@ pub async fn live_jobs(
     .map_err(Failed::to("look for tasks that have not ended"))
 }
 
-/// Those of these jobs that will not end their tasks any more.
+/// Returns those of these jobs that will not end their tasks any more.
 pub async fn gone(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Result<Vec<GoneJob>, Error> {
     Ok(admin::gone_jobs(executor, job_ids).await?)
 }
 
-/// Ends the task of a job that is over, and the turn that its last run may have left. The caller commits, or rolls back
-/// where the task has ended meanwhile.
+/// Ends the task of a lost job, and the turn that its last run may have left. The caller commits, or rolls back if the task has ended
+/// meanwhile.
 pub async fn end_lost(
     conn: &mut PgConnection,
     job: &GoneJob,

@@ -1,4 +1,4 @@
-//! Tasks that a filter means, for what is done with many of them.
+//! Tasks that match a filter, for bulk actions.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::State;
 use crate::domain::{Failed, timestamp};
 
-/// Which tasks are meant. Absent keys match everything.
+/// A filter for tasks. Absent keys match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = TaskFilter)]
@@ -34,19 +34,19 @@ pub struct Matching {
         deserialize_with = "timestamp::optional"
     )]
     pub created_after: Option<DateTime<Utc>>,
-    /// In the prompt, whether in capitals or not.
+    /// Text that the prompt contains, ignoring case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// All of these.
+    /// Tags that the task must have, all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// All of these keys with these values.
+    /// Metadata keys and values that the task must have, all of them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Option<Object>)]
     pub metadata: Map<String, Value>,
 }
 
-/// How many there are in one of these states, of those that were added until `until`.
+/// Counts the matching tasks in one of these states that were added up to `until`.
 pub async fn count_matching(
     executor: impl PgExecutor<'_>,
     filter: &Matching,
@@ -78,7 +78,7 @@ pub async fn count_matching(
     .map_err(Failed::to("count tasks"))
 }
 
-/// Their ids in order, after `after`.
+/// Lists the ids of the matching tasks in order, after `after`.
 pub async fn matching(
     executor: impl PgExecutor<'_>,
     filter: &Matching,
@@ -117,7 +117,7 @@ pub async fn matching(
 }
 
 impl Matching {
-    /// `None` if the filter names neither tags nor metadata.
+    /// Returns the metadata, or None if the filter names neither tags nor metadata.
     fn metadata_if_labelled(&self) -> Option<Json<&Map<String, Value>>> {
         let is_labelled = !self.tags.is_empty() || !self.metadata.is_empty();
         is_labelled.then_some(Json(&self.metadata))

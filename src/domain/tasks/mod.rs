@@ -1,7 +1,7 @@
-//! Tasks: what somebody asked an agent to do, and what came of it.
+//! Tasks: requests to agents, and their results.
 //!
-//! A task and its job are written in one transaction, and ended in one. The job's payload says what was asked, so that
-//! an idempotency key finds the same task for the same question and refuses it for another.
+//! A task and its job are written in one transaction, and ended in one. The job's payload has the digest of the request. An idempotency
+//! key therefore finds the same task for the same request, and refuses another request.
 
 mod add;
 mod asked;

@@ -1,4 +1,4 @@
-//! Where in the work tasks belong.
+//! Nodes of tasks.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::New;
 use crate::domain::Failed;
 
-/// Writes down the nodes of tasks that were just added, which most have not.
+/// Stores the nodes of tasks that were just added. Most tasks have none.
 pub(super) async fn place(
     executor: impl PgExecutor<'_>,
     added: &[(&New<'_>, Uuid)],

@@ -5,15 +5,14 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// A post of a person, and all that it leads to.
+/// A person's post as the root of all tasks that it leads to.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tree {
     pub campaign_id: Uuid,
     pub root_post_id: Uuid,
 }
 
-/// Names the post that tasks were made from, and counts them to its tree. They are added before it is posted, in the same
-/// transaction.
+/// Sets the post that tasks came from, and counts them in its tree. The tasks are added before the post, in the same transaction.
 pub async fn set_post(
     conn: &mut PgConnection,
     ids: &[Uuid],
@@ -40,7 +39,7 @@ pub async fn set_post(
     .map_err(Failed::to("count the tasks that a post has led to"))
 }
 
-/// How many tasks a person's post has led to.
+/// Returns the number of tasks that a person's post has led to.
 pub async fn count_of_tree(executor: impl PgExecutor<'_>, tree: Tree) -> Result<i64, Failed> {
     sqlx::query_scalar!(
         "select n_tasks from dalsegno.post_trees where campaign_id = $1 and root_post_id = $2",

@@ -1,4 +1,4 @@
-//! Tasks that a schedule asks for: the job that adds one.
+//! Tasks of schedules: the job that adds one.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -13,12 +13,12 @@ use crate::{
     queue::{Job, Policy},
 };
 
-/// What is asked each time. Its agent is looked up at the moment itself: an agent's file may have changed since.
+/// The task that is added each time. The agent is looked up at that time, because its file may have changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddTask {
     pub campaign_id: Uuid,
-    /// The name of its file. `curator_2` and `curator/2` mean instance 2 of `curator`.
+    /// Name of the agent's file. `curator_2` and `curator/2` mean instance 2 of `curator`.
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}(/[a-z0-9][a-z0-9_-]{0,63})?$")]
     pub agent: String,
     #[serde(default = "main")]
@@ -26,7 +26,8 @@ pub struct AddTask {
     pub instance: String,
     #[schema(min_length = 1)]
     pub prompt: String,
-    /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
+    /// Session mode: `continue` the conversation, begin `fresh`, or `none` for a session of its own. The default comes from the agent's
+    /// file.
     #[serde(default)]
     pub session: Option<Mode>,
 }
@@ -40,7 +41,7 @@ impl Job for AddTask {
 }
 
 impl AddTask {
-    /// The task, for an agent of this name.
+    /// Builds the task, for an agent of this name.
     pub fn asked_of<'a>(&'a self, agent: &'a Agent) -> New<'a> {
         New {
             campaign_id: self.campaign_id,
@@ -50,7 +51,7 @@ impl AddTask {
             node: None,
             session_mode: self.session,
             budget: Limit::default(),
-            // Its job ends in the transaction that adds it.
+            // Needs no key, because its job ends in the transaction that adds the task.
             idempotency_key: None,
             priority: None,
             run_at: None,

@@ -1,7 +1,7 @@
-//! What several tasks have come to, for whoever has handed them out.
+//! Outcomes of several tasks, for the agent that requested them.
 //!
-//! Prompts are not read: whoever asks has written them. Results may be long, so those behind the one that fills the room are left for
-//! the next look.
+//! Prompts are not read, because the caller has written them. Results may be long: those after the one that reaches the size limit are
+//! left for the next call.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::State;
 use crate::domain::Failed;
 
-/// Between two looks.
+/// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Outcome {
     pub error: Option<String>,
 }
 
-/// Waits until all of these tasks have ended, or for `limit`, and says how many have not.
+/// Waits until all of these tasks have ended, or for `limit`. Returns the number of open tasks.
 pub async fn wait_for_all(pool: &PgPool, ids: &[Uuid], limit: Duration) -> Result<i64, Failed> {
     let until = Instant::now() + limit;
     loop {
@@ -38,7 +38,7 @@ pub async fn wait_for_all(pool: &PgPool, ids: &[Uuid], limit: Duration) -> Resul
     }
 }
 
-/// In the order of `ids`, up to the one whose result fills so many bytes.
+/// Reads outcomes in the order of `ids`, up to the one whose result reaches `max_bytes`.
 pub async fn outcomes(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],

@@ -1,4 +1,4 @@
-//! Lists of tasks by many conditions, and the tags and metadata of tasks.
+//! Task search by several conditions, and the tags and metadata of tasks.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{Matching, State, Task, list::of_ids};
 use crate::domain::{Failed, Page, ids, labels::Labels};
 
-/// The prompts that one page of a search for text reads.
+/// Maximum number of prompts that one page of a text search reads.
 pub const MAX_PROMPTS: i64 = 2_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -26,7 +26,7 @@ pub struct ListedTask {
 #[derive(Debug)]
 pub struct Found {
     pub tasks: Vec<ListedTask>,
-    /// The last task that was looked at, if the search ended there for its bound.
+    /// The last task that was read, if the search stopped at `MAX_PROMPTS`.
     pub looked_up_to: Option<Uuid>,
 }
 
@@ -48,7 +48,7 @@ struct Hit {
     is_hit: bool,
 }
 
-/// The newest first. `within`: only tasks of these campaigns.
+/// Lists matching tasks, the newest first. `within` limits the search to these campaigns.
 pub async fn search(
     conn: &mut PgConnection,
     filter: &Matching,
@@ -69,7 +69,7 @@ pub async fn search(
     Ok(Found { tasks: listed(conn, &ids).await?, looked_up_to })
 }
 
-/// The tasks with these ids, the newest first.
+/// Returns the tasks with these ids, the newest first.
 pub async fn listed(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<ListedTask>, Failed> {
     let tasks = of_ids(&mut *conn, ids).await?;
     let mut labels = labels_of(conn, ids).await?;
@@ -113,7 +113,7 @@ async fn by_task(
     .map_err(Failed::to("search for tasks"))
 }
 
-/// The same over the index of tags and metadata, which few tasks may have.
+/// Searches over the index of tags and metadata, which few tasks may have.
 async fn by_label(
     executor: impl PgExecutor<'_>,
     filter: &Matching,
@@ -151,7 +151,7 @@ async fn by_label(
     .map_err(Failed::to("search for tasks by their labels"))
 }
 
-/// Those of these tasks that have any.
+/// Reads the tags and metadata of those of these tasks that have any.
 pub(super) async fn labels_of(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
@@ -170,7 +170,7 @@ pub(super) async fn labels_of(
 }
 
 impl<'a> LabelRow<'a> {
-    /// `None` for a task without any.
+    /// Builds the row, or returns None for a task without labels.
     pub(super) fn of(task_id: Uuid, Labels { tags, metadata }: Labels<'a>) -> Option<Self> {
         let is_none = Labels { tags, metadata }.is_none();
         (!is_none).then_some(Self { task_id, tags, metadata })

@@ -1,4 +1,4 @@
-//! Tasks on their way: started, ended, cancelled, tried again.
+//! State changes of tasks: started, ended, cancelled, retried.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use crate::{
     queue::{self, admin},
 };
 
-/// What a turn makes of its task.
+/// The outcome of a turn for its task.
 #[derive(Debug, Clone, Copy)]
 pub enum End<'a> {
     Done {
@@ -35,7 +35,7 @@ pub enum End<'a> {
 }
 
 impl<'a> End<'a> {
-    /// The outcome for the asker. `None`: the task goes on.
+    /// Returns the outcome for the asker. `None`: the task continues.
     pub fn outcome(self) -> Option<posts::Outcome<'a>> {
         match self {
             Self::Done { result } => Some(posts::Outcome::Done { result }),
@@ -51,16 +51,16 @@ impl<'a> End<'a> {
 #[schema(as = TaskCancelled)]
 pub enum Cancelled {
     AtOnce,
-    /// It runs. Its worker has been asked to stop, and will write the end.
+    /// The task runs. Its worker was asked to stop, and will write the end.
     Requested,
-    /// It runs. Its worker ends it at the next point where nothing is lost; an answer that comes first counts.
+    /// The task runs. Its worker ends it at the next safe point; an answer that comes first counts.
     AtSafePoint,
-    /// It had ended before. Only what hangs on it was cancelled.
+    /// The task had ended before. Only descendants were cancelled.
     HadEnded,
 }
 
 impl<'a> End<'a> {
-    /// State, result and error.
+    /// Returns state, result and error.
     pub(in crate::domain) fn columns(self) -> (State, Option<&'a str>, Option<&'a str>) {
         match self {
             Self::Done { result } => (State::Done, Some(result), None),
@@ -71,7 +71,7 @@ impl<'a> End<'a> {
     }
 }
 
-/// Whether a task's own budget allows a call outside of its turn, such as a summary that the turn waits for.
+/// Checks that a task's own budget allows a call outside of its turn, such as a summary that the turn waits for.
 pub async fn admit(executor: impl PgExecutor<'_>, id: Uuid, needed: Amount) -> Result<(), Error> {
     let task = get(executor, id).await?;
     let limit = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
@@ -79,7 +79,7 @@ pub async fn admit(executor: impl PgExecutor<'_>, id: Uuid, needed: Amount) -> R
     Ok(limit.admit(Owner::Task, spent, Amount::ZERO, needed)?)
 }
 
-/// Charges a task for such a call. Must hit one row.
+/// Charges a task for a call outside of its turn.
 pub async fn charge(executor: impl PgExecutor<'_>, id: Uuid, spent: Amount) -> Result<(), Error> {
     let charged = sqlx::query!(
         "update dalsegno.tasks set spent_micros = spent_micros + $2, spent_tokens = spent_tokens + $3 where id = $1",
@@ -93,8 +93,7 @@ pub async fn charge(executor: impl PgExecutor<'_>, id: Uuid, spent: Amount) -> R
     if charged.rows_affected() == 1 { Ok(()) } else { Err(Error::Unknown(id)) }
 }
 
-/// Counts that the turn of a task was put off before it began, and says how often in a row that was. Must hit one task that
-/// has not ended.
+/// Counts that a task's turn was put off before it began, and returns how often in a row. Returns an error if the task has ended.
 pub async fn wait_longer(conn: &mut PgConnection, id: Uuid) -> Result<u32, Error> {
     let n_waits = sqlx::query_scalar!(
         "update dalsegno.tasks set n_waits = n_waits + 1 where id = $1 and state in ('queued', 'running') returning n_waits",
@@ -109,8 +108,8 @@ pub async fn wait_longer(conn: &mut PgConnection, id: Uuid) -> Result<u32, Error
     }
 }
 
-/// Notes that a task waits for its provider until then, and says since when it does. A wait that ended an hour ago is over.
-/// Must hit one task that has not ended.
+/// Records that a task waits for its provider until then, and returns the start of the wait. A wait that ended an hour ago is over, and a
+/// new one begins. Returns an error if the task has ended.
 pub async fn wait_for_provider(
     conn: &mut PgConnection,
     id: Uuid,
@@ -136,7 +135,7 @@ pub async fn wait_for_provider(
     }
 }
 
-/// The task does not wait for its provider any more; when it does again, the wait begins anew.
+/// Ends a task's wait for its provider; a later wait begins anew.
 pub async fn no_longer_waits(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
     sqlx::query!("delete from dalsegno.busy_tasks where task_id = $1", id)
         .execute(executor)
@@ -145,7 +144,7 @@ pub async fn no_longer_waits(executor: impl PgExecutor<'_>, id: Uuid) -> Result<
         .map_err(Failed::to("note that a task does not wait for its provider"))
 }
 
-/// Since when the task waits that has waited longest for its provider.
+/// Returns the start of the longest current wait for a provider.
 pub async fn longest_busy_since(
     executor: impl PgExecutor<'_>,
     now: DateTime<Utc>,
@@ -160,7 +159,7 @@ pub async fn longest_busy_since(
     .map_err(Failed::to("look which task waits longest for its provider"))
 }
 
-/// Ends a task, or sends it back, and charges what the turn has cost. Must hit one task that has not ended.
+/// Ends a task or sends it back to the queue, and charges the cost of the turn. Returns an error if the task has ended.
 pub async fn end(
     conn: &mut PgConnection,
     id: Uuid,
@@ -174,8 +173,8 @@ pub async fn end(
     }
 }
 
-/// Ends a task for which no turn will. `task` as it was read: one that has been given another job since is not ended, for
-/// what is known of the job that it had says nothing about the new one.
+/// Ends a task without a turn. `task` is the row as it was read. If the task has another job by now, it is not ended, because the
+/// caller's knowledge is about the old job.
 pub(super) async fn end_without_turn(
     conn: &mut PgConnection,
     task: &Task,
@@ -186,7 +185,7 @@ pub(super) async fn end_without_turn(
     answer(conn, unanswered, end, now).await
 }
 
-/// The same, with the answer to the post that it came from still to be given.
+/// Ends a task without a turn, and leaves the answer to its post to the caller.
 async fn end_unanswered(
     conn: &mut PgConnection,
     task: &Task,
@@ -202,7 +201,7 @@ async fn end_unanswered(
     }
 }
 
-/// A task that has ended and came from a post.
+/// A task that has ended and whose post is still to be answered.
 pub(super) struct Unanswered {
     campaign_id: Uuid,
     task_id: Uuid,
@@ -211,7 +210,8 @@ pub(super) struct Unanswered {
     asked_in: Uuid,
 }
 
-/// Holds the board until the transaction ends: whoever ends several tasks answers when all of them have ended.
+/// Answers the posts of ended tasks. Locks the board until the transaction ends, so a caller that ends several tasks answers after all of
+/// them.
 pub(super) async fn answer(
     conn: &mut PgConnection,
     unanswered: impl IntoIterator<Item = Unanswered>,
@@ -234,7 +234,7 @@ pub(super) async fn answer(
     Ok(())
 }
 
-/// `None`: it has ended already, or has another job.
+/// Writes the end of a task. `None`: it has ended already, or has another job.
 async fn write_end(
     conn: &mut PgConnection,
     id: Uuid,
@@ -275,8 +275,8 @@ async fn write_end(
     }))
 }
 
-/// Cancels a task, and with it what it has handed out and what was to take its work up again: at once what does not run, through
-/// its worker what does. One that has ended can still be cancelled in what hangs on it.
+/// Cancels a task and its descendants: waiting tasks at once, running ones through their workers. For an ended task, its open descendants
+/// can still be cancelled.
 pub async fn cancel(
     conn: &mut PgConnection,
     id: Uuid,
@@ -289,7 +289,7 @@ pub async fn cancel(
     Ok(Cancellation { cancel: cancelled, below })
 }
 
-/// Cancels a job. If it is the last one of a task, the task is cancelled, with what hangs on it.
+/// Cancels a job. If it is the last one of a task, cancels the task and its descendants.
 pub async fn cancel_job(
     conn: &mut PgConnection,
     job_id: i64,
@@ -312,7 +312,7 @@ pub async fn cancel_job(
     let cancel = match task.map(|task| task.cancellation.cancel) {
         Some(Cancelled::AtOnce) => admin::Cancelled::AtOnce,
         Some(Cancelled::Requested | Cancelled::AtSafePoint) => admin::Cancelled::Requested,
-        // The queue knows whether it left a dead letter, for as long as it remembers the job.
+        // The queue knows about a dead letter, as long as it remembers the job.
         Some(Cancelled::HadEnded) => match admin::cancel_job(conn, job_id, reason).await {
             Err(queue::Error::NotFound { .. }) => admin::Cancelled::AlreadyEnded,
             found => found?,
@@ -322,8 +322,8 @@ pub async fn cancel_job(
     Ok(CancelledJob { id: job_id, cancel, task })
 }
 
-/// The same, for a board that is about to be erased: nobody is answered, so that one transaction can cancel many. An answer holds
-/// the board, and a turn that ends holds its task while it waits for that.
+/// Cancels a task whose board is about to be erased, without answers to posts. One transaction can then cancel many tasks: an answer
+/// locks the board, and a turn that ends waits for that lock while it holds its task.
 pub async fn cancel_silently(
     conn: &mut PgConnection,
     id: Uuid,
@@ -333,22 +333,22 @@ pub async fn cancel_silently(
     cascade::stop(conn, id, How::Hard, reason, now).await.map(|stopped| stopped.cancelled)
 }
 
-/// What a cancellation has come to, and the posts that are to be answered when nothing else is left to be locked.
+/// The result of a cancellation, and the posts to answer when all other locks are taken.
 pub(super) struct Stopped {
     pub(super) cancelled: Cancelled,
-    /// Of what hangs on it.
+    /// Results for the descendants.
     pub(super) below: Below,
     pub(super) unanswered: Vec<Unanswered>,
 }
 
 impl Stopped {
-    /// With no post to be answered here.
+    /// Builds a result without posts to answer.
     pub(super) fn without_answer(cancelled: Cancelled) -> Self {
         Self { cancelled, below: Below::default(), unanswered: Vec::new() }
     }
 }
 
-/// The job goes first: whoever has its row decides whether the task is running.
+/// Cancels one task. The job is locked first, because its row decides whether the task is running.
 pub(super) async fn cancel_one(
     conn: &mut PgConnection,
     id: Uuid,
@@ -359,8 +359,8 @@ pub(super) async fn cancel_one(
     if task.ended_at.is_some() {
         return Err(Error::Ended { id, state: task.state });
     }
-    // A job that is gone or dead will not end its task any more; nor will one that has left no trace, because its runs are kept
-    // for a shorter time than its task.
+    // A removed or dead job will not end its task any more. The same holds for a job without a trace, because jobs are kept for a shorter
+    // time than tasks.
     let runs = match admin::cancel_job(&mut *conn, task.job_id, reason).await {
         Ok(admin::Cancelled::AlreadyDead) => {
             queue::forget_dead(&mut *conn, &[task.job_id]).await?;
@@ -374,7 +374,7 @@ pub(super) async fn cancel_one(
     if runs {
         return Ok(Stopped::without_answer(Cancelled::Requested));
     }
-    // A worker that was lost may have left its turn running, with a part of the budget.
+    // A lost worker may have left its turn running, with a part of the budget reserved.
     turns::clear_up(&mut *conn, task.without_turn(), now).await?;
     let unanswered = end_unanswered(&mut *conn, &task, End::Cancelled, now).await?;
     let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
@@ -383,7 +383,7 @@ pub(super) async fn cancel_one(
     Ok(Stopped { cancelled: Cancelled::AtOnce, below: Below::default(), unanswered })
 }
 
-/// In the words of who asked. A task that runs may end before it is stopped; then they do not count.
+/// Stores the caller's reason for a cancellation. If a running task ends before it is stopped, the reason is not shown.
 pub(super) async fn keep_reason(
     executor: impl PgExecutor<'_>,
     id: Uuid,
@@ -396,8 +396,8 @@ pub(super) async fn keep_reason(
         .map_err(Failed::to("keep why a task is cancelled"))
 }
 
-/// Puts a failed or cancelled task on the queue again, at the end of its lane, with fresh attempts and as it was asked for: priority,
-/// earliest moment and all else. One that has waited for others waits again for those of them that have not ended.
+/// Puts a failed or cancelled task on the queue again, at the end of its lane. It gets fresh attempts, and keeps its request's priority
+/// and earliest start. A task that has waited for others waits again for those that have not ended.
 pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Result<Task, Error> {
     let task = get(&mut *conn, id).await?;
     if !matches!(task.state, State::Failed | State::Cancelled) {
@@ -418,7 +418,7 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
         headers: Some(serde_json::json!({ "task": id })),
         ..queue::Options::default()
     };
-    // A new job: the old one may have been purged.
+    // A new job, because the old one may have been removed.
     dead_letter::leave_job(&mut *conn, task.job_id).await?;
     let asked = format!("again {id}");
     let waits = waits::has_any(&mut *conn, id).await?;
@@ -443,7 +443,7 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     .execute(&mut *conn)
     .await
     .map_err(Failed::to("retry a task"))?;
-    // Zero rows: somebody else retries it at this moment. The caller rolls back, and the second job with it.
+    // Zero rows: a concurrent call retries it. The caller rolls back, which also removes the second job.
     let task = get(&mut *conn, id).await?;
     if hit.rows_affected() != 1 {
         return Err(Error::NotEnded { id, state: task.state });
@@ -456,7 +456,7 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     Ok(task)
 }
 
-/// The priority and the earliest moment of a task's request.
+/// Reads the priority and the earliest start of a task's request.
 async fn timing(conn: &mut PgConnection, id: Uuid) -> Result<(i32, Option<DateTime<Utc>>), Failed> {
     let row = sqlx::query!("select priority, run_at from dalsegno.tasks where id = $1", id)
         .fetch_one(conn)
@@ -465,7 +465,7 @@ async fn timing(conn: &mut PgConnection, id: Uuid) -> Result<(i32, Option<DateTi
     Ok((row.priority.into(), row.run_at))
 }
 
-/// Why a task that should be running is not.
+/// Returns the error for a task that should be running but is not.
 pub(in crate::domain) async fn ended(conn: &mut PgConnection, id: Uuid) -> Error {
     match get(conn, id).await {
         Ok(task) => Error::Ended { id, state: task.state },
@@ -473,7 +473,7 @@ pub(in crate::domain) async fn ended(conn: &mut PgConnection, id: Uuid) -> Error
     }
 }
 
-/// The texts of its campaign are gone, or on their way.
+/// Returns true if the campaign's texts are erased or an erasure has begun.
 async fn is_erased(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Failed> {
     sqlx::query_scalar!(r#"select dalsegno.is_erased($1) as "is_erased!""#, campaign_id)
         .fetch_one(conn)

@@ -1,4 +1,4 @@
-//! Writing a task, its job and the first event of its feed: one call of `dalsegno.store_task`, whichever way it is asked for.
+//! Storing a task, its job and its first event: one call of `dalsegno.store_task` for all ways of adding tasks.
 
 use chrono::{DateTime, SubsecRound as _, Utc};
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,8 @@ use crate::{
     queue::{self, Job as _},
 };
 
-/// Writes a task and its job. Both exist exactly if the caller's transaction commits; after an error it rolls back. Without a
-/// transaction of the caller's, the call is one of its own; one that has to do with other tasks needs one.
+/// Adds a task and its job, in the caller's transaction or as a statement of its own. After an error the caller must roll back. Tasks
+/// with links or nodes need a transaction, because they take several statements.
 pub async fn add(
     conn: &mut PgConnection,
     config: &Config,
@@ -67,10 +67,10 @@ pub async fn add(
     added(conn, new, &row, stored).await
 }
 
-/// As [`add()`], of several that are asked for at the same moment, in this order and in one transaction, the call's own. One that
-/// is refused, or that has to wait for another transaction, fails them all; then they are added one by one, if
-/// [nothing was written](Error::has_written_nothing). None of them has to do with others. What goes wrong behind the commit is
-/// the error of one of them.
+/// Adds several concurrently requested tasks in this order, in one statement that is a transaction of its own. The tasks have no links.
+///
+/// If one is refused, or would wait for another transaction, all fail. The caller then adds them one by one, provided that [nothing was
+/// written](Error::has_written_nothing). Errors after the commit belong to single tasks.
 pub async fn add_together(
     conn: &mut PgConnection,
     config: &Config,
@@ -96,7 +96,7 @@ pub async fn add_together(
     Ok(all)
 }
 
-/// A task that could not run now or later is refused at the door. A look without a lock: the turn decides.
+/// Refuses a task early if its campaign cannot run it, now or later. Takes no lock: the turn makes the decision.
 pub(super) async fn admit(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
     sqlx::query!("select dalsegno.check_campaign_takes_tasks($1)", campaign_id)
         .execute(conn)
@@ -129,19 +129,19 @@ struct Row<'a> {
     max_attempts: i32,
     added_by: Option<&'a str>,
     traceparent: Option<&'a str>,
-    /// `None` for none: the statement then writes nothing of it.
+    /// None if empty; the statement then writes no labels.
     tags: Option<&'a [String]>,
     metadata: Option<&'a Map<String, Value>>,
 }
 
 struct Stored {
-    /// `None`: the idempotency key stands for a job that is no task's.
+    /// None if the idempotency key belongs to a job without a task.
     task_id: Option<Uuid>,
     job_id: i64,
     created: bool,
 }
 
-/// What `dalsegno.check_campaign_takes_tasks` says of a budget that is used up.
+/// The detail of an error of `dalsegno.check_campaign_takes_tasks` about an exhausted budget.
 #[derive(Deserialize)]
 struct UsedUp {
     unit: Unit,
@@ -151,7 +151,7 @@ struct UsedUp {
 
 impl<'a> Row<'a> {
     fn of(new: &New<'a>, now: DateTime<Utc>) -> Self {
-        // The database keeps microseconds, and the answer says what it keeps.
+        // Microseconds, as Postgres stores the time: the answer equals the stored row.
         let at = now.trunc_subsecs(6);
         let id = ids::at(now);
         let (RunTurn { asked }, _) = job(new, id);
@@ -224,7 +224,7 @@ fn refused(error: sqlx::Error, new: &New<'_>) -> Error {
     })
 }
 
-/// By the names that the function gives to what a campaign must be.
+/// Maps errors by the constraint names that the SQL function gives to requirements on a campaign.
 fn refused_for_campaign(error: &sqlx::Error, campaign_id: Uuid) -> Option<Error> {
     let raised = error.as_database_error()?.try_downcast_ref::<PgDatabaseError>()?;
     match raised.constraint()? {
@@ -232,7 +232,7 @@ fn refused_for_campaign(error: &sqlx::Error, campaign_id: Uuid) -> Option<Error>
         "campaign_is_open" => Some(campaigns::Error::Closed(campaign_id).into()),
         "campaign_has_budget" => {
             let UsedUp { unit, limit, spent } = serde_json::from_str(raised.detail()?).ok()?;
-            // One token or micro-unit: whether anything at all is left.
+            // One token or micro-unit: the check is only that anything is left.
             let (owner, reserved, needed) = (Owner::Campaign, 0, 1);
             Some(Refusal { owner, unit, limit, spent, reserved, needed }.into())
         }

@@ -1,4 +1,4 @@
-//! A task, and the states that it goes through.
+//! Tasks and their states.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ impl State {
 
 #[cfg(test)]
 impl Task {
-    /// A queued task, for tests that need some task.
+    /// Builds a queued task for tests.
     pub fn example() -> Self {
         Self {
             id: Uuid::from_u128(1),
@@ -84,7 +84,7 @@ impl Task {
 }
 
 impl Task {
-    /// For the end of a task, or a wait, without another turn.
+    /// Returns the ids of the task, for its end or a wait without another turn.
     pub fn without_turn(&self) -> TaskWithoutTurn {
         TaskWithoutTurn {
             task_id: self.id,

@@ -1,4 +1,4 @@
-//! What waits for turns: sessions that somebody still waits for, and jobs that do.
+//! Sessions with open tasks, and jobs of open tasks.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,7 @@ use uuid::Uuid;
 
 use crate::domain::{Failed, sessions::Due};
 
-/// Those of these sessions that have a task which has not ended: any of its conversation, or for a session that was made for one
-/// task, that one.
+/// Returns those of these sessions that have an open task: any of the conversation, or for an ephemeral session its own task.
 pub async fn awaited(
     executor: impl PgExecutor<'_>,
     sessions: &[Due],
@@ -43,7 +42,7 @@ pub async fn awaited(
     .map_err(Failed::to("look for tasks that wait for sessions"))
 }
 
-/// The jobs of an agent's tasks that have not ended, in a campaign or in all.
+/// Lists the jobs of an agent's open tasks, in one campaign or in all.
 pub async fn queued_jobs(
     executor: impl PgExecutor<'_>,
     campaign_id: Option<Uuid>,

@@ -1,7 +1,6 @@
-//! Tasks that wait for others: what they wait for, and the net for signals that did not come.
+//! Waits of tasks for other tasks, and the check for lost signals.
 //!
-//! When a wait is over is decided in the database, by what ends the last of those that are waited for: see the migration that
-//! creates `dalsegno.task_waits`.
+//! The database ends a wait when the last of the awaited tasks ends: see the migration that creates `dalsegno.task_waits`.
 
 use std::collections::HashMap;
 
@@ -12,27 +11,27 @@ use uuid::Uuid;
 use super::{OnFailure, State};
 use crate::domain::Failed;
 
-/// One of those that a task waits for, or has waited for.
+/// A task that another one waits for or has waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Predecessor {
     pub id: Uuid,
     pub agent: String,
     pub instance: String,
     pub state: State,
-    /// What it came to: its result, its error, or why it was cancelled. At most as many characters as were asked for.
+    /// Its result, error, or reason of cancellation, cut to the requested number of characters.
     pub text: Option<String>,
-    /// How many characters of that were not read.
+    /// Number of characters that were cut.
     pub left_out_chars: i32,
 }
 
-/// What a task waits for, or has waited for, without what it came to.
+/// The tasks that a task waits for or has waited for, without their results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TaskWaiting)]
 pub struct Waiting {
-    /// In the order in which it is told of them.
+    /// In the order in which the task gets their results.
     pub depends_on: Vec<WaitedFor>,
     pub on_failure: OnFailure,
-    /// False: it has been let go.
+    /// True while the task waits.
     pub waits: bool,
 }
 
@@ -44,7 +43,7 @@ pub struct WaitedFor {
     pub state: State,
 }
 
-/// What is about to be written of a task that waits.
+/// A wait to be written.
 pub(super) struct NewWait {
     pub(super) task_id: Uuid,
     pub(super) depends_on: Vec<Uuid>,
@@ -60,8 +59,8 @@ struct Row<'a> {
     not_before: Option<chrono::DateTime<chrono::Utc>>,
 }
 
-/// Has tasks wait that were just written, with jobs that wait for a signal. At the commit those are let go that have nothing to
-/// wait for any more.
+/// Begins the waits of tasks that were just written and whose jobs wait for a signal. At the commit, tasks whose predecessors have all
+/// ended are released.
 pub(super) async fn begin(conn: &mut PgConnection, waits: &[NewWait]) -> Result<(), Failed> {
     if waits.is_empty() {
         return Ok(());
@@ -85,10 +84,10 @@ pub(super) async fn begin(conn: &mut PgConnection, waits: &[NewWait]) -> Result<
     .map_err(Failed::to("have tasks wait for others"))
 }
 
-/// A task that is put on the queue again waits again, if there is something to wait for. What has failed by now, whoever asked for
-/// it knows: it does not cancel the task once more. What fails later does what it was asked to do.
+/// Begins the wait of a retried task again, if anything is left to wait for. Predecessors that have failed by now are forgiven, because
+/// the caller of the retry knows of them: they do not cancel the task again. Later failures count.
 pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Result<(), Failed> {
-    // An end of the task in the same transaction is told now: told at the commit, it would end the wait that begins here.
+    // An end of the task in the same transaction is signalled now. Signalled at the commit, it would end the wait that begins here.
     sqlx::query!("set constraints dalsegno.tasks_tell_waiting immediate")
         .execute(&mut *conn)
         .await
@@ -128,8 +127,8 @@ pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Resul
     .map_err(Failed::to("have a task wait again"))
 }
 
-/// Has a task wait whose job is put aside in the same transaction, until its flow goes on. The caller keeps that from happening
-/// meanwhile.
+/// Begins the wait of a task whose job is put aside in the same transaction, until its flow resumes. The caller keeps the flow from
+/// resuming meanwhile.
 pub async fn wait_aside(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Failed> {
     sqlx::query!("select dalsegno.wait_aside($1)", task_id)
         .execute(executor)
@@ -138,7 +137,7 @@ pub async fn wait_aside(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<
         .map_err(Failed::to("have a task wait for its flow"))
 }
 
-/// Whether a task was added to wait for others.
+/// Returns true if a task was added to wait for others.
 pub(super) async fn has_any(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<bool, Failed> {
     sqlx::query_scalar!(
         r#"select exists (select from dalsegno.task_dependencies where task_id = $1) as "has_any!""#,
@@ -149,7 +148,7 @@ pub(super) async fn has_any(executor: impl PgExecutor<'_>, task_id: Uuid) -> Res
     .map_err(Failed::to("see whether a task waits for others"))
 }
 
-/// What a task has waited for, with the first `max_chars` of what each of them came to, in order.
+/// Returns the tasks that a task has waited for, in order, each with the first `max_chars` of its outcome.
 pub async fn predecessors(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
@@ -172,7 +171,7 @@ pub async fn predecessors(
     .map_err(Failed::to("read what a task has waited for"))
 }
 
-/// What tasks wait for, of those among these that do or did.
+/// Returns the waits of those of these tasks that wait or have waited.
 pub async fn waits_of(
     executor: impl PgExecutor<'_>,
     task_ids: &[Uuid],
@@ -200,15 +199,15 @@ pub async fn waits_of(
     Ok(found)
 }
 
-/// A stretch of the waits that are not over.
+/// A range of the open waits.
 pub struct Stretch {
-    /// The tasks whose waits should be over.
+    /// The tasks whose wait should have ended.
     pub due: Vec<Uuid>,
-    /// Where the next stretch begins, if there is one.
+    /// The last id of this range, from which the next one continues. `None` at the end.
     pub next: Option<Uuid>,
 }
 
-/// Looks through a stretch of the waits that are not over: the net for a signal that met a locked job.
+/// Checks a range of the open waits, for signals that were lost because they met a locked job.
 pub async fn due_waits(
     conn: &mut PgConnection,
     after: Uuid,
@@ -240,7 +239,7 @@ pub async fn due_waits(
     })
 }
 
-/// Ends a wait that should be over.
+/// Ends a wait that should have ended.
 pub async fn end_wait(conn: &mut PgConnection, task_id: Uuid) -> Result<(), Failed> {
     sqlx::query!("select dalsegno.count_task_wait($1)", task_id)
         .fetch_one(conn)

@@ -1,4 +1,4 @@
-//! The transaction before the provider is called.
+//! Begin of a turn: the transaction before the provider is called.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -21,23 +21,22 @@ pub struct Begin<'a> {
     pub task_id: Uuid,
     pub job_id: i64,
     pub lease: i64,
-    /// Counts the attempts of the job.
+    /// The number of the job's attempt.
     pub attempt: i16,
-    /// The most that the turn may cost.
+    /// The highest possible cost of the turn.
     pub reserve: Amount,
-    /// For a provider that keeps the conversation itself.
+    /// The provider's conversation, if the provider keeps it.
     pub minted: Option<Minted<'a>>,
-    /// The prompt under the id of its task, after notices if there are any. A prompt that an earlier attempt has
-    /// written is not written again.
+    /// The prompt under the id of its task, after notices if there are any. A prompt that an earlier attempt has written is skipped.
     pub messages: &'a [New],
-    /// Keeps a place free in front of the prompt, for the posts that the turn shows: they are written with its answer.
+    /// Reserves a place in front of the prompt for the posts that the turn shows. They are written together with its answer.
     pub shows_posts: bool,
-    /// For the feed.
+    /// Events for the feed.
     pub events: &'a [feed::New],
     pub now: DateTime<Utc>,
 }
 
-/// A turn that runs. Its end needs all of this.
+/// A turn that has begun. Its end needs all of this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begun {
     pub session_id: Uuid,
@@ -49,8 +48,8 @@ pub struct Begun {
     pub ephemeral: bool,
 }
 
-/// The session that ran the turn before: turns are numbered on where a session goes on from another one. `None`: it is the first,
-/// or that one is gone.
+/// Returns the session of the previous turn, which may be a predecessor, because successors continue the numbers. `None`: this is the
+/// first turn, or that session was removed.
 pub async fn session_before(
     executor: impl PgExecutor<'_>,
     begun: &Begun,
@@ -64,8 +63,7 @@ pub async fn session_before(
         .map_err(Failed::to("look for the turn before"))
 }
 
-/// Begins a turn: the session runs, the prompt is in the transcript, the budget is set aside. All or nothing: after an
-/// error the caller rolls back.
+/// Begins a turn: starts the session, appends the prompt and reserves the budget. After an error the caller must roll back.
 pub async fn begin(conn: &mut PgConnection, begin: &Begin<'_>) -> Result<Begun, Error> {
     let Begin { session, task_id, lease, reserve, .. } = *begin;
     let turn = session.turn_count + 1;
@@ -90,12 +88,12 @@ pub async fn begin(conn: &mut PgConnection, begin: &Begin<'_>) -> Result<Begun, 
     })
 }
 
-/// What came of the one statement.
+/// The result of the statement.
 enum Entered {
     Overtaken,
-    /// Meanwhile, for instance by a cancellation.
+    /// The task has ended meanwhile, for example by a cancellation.
     TaskEnded,
-    /// What the task itself may cost, and has cost.
+    /// The task's own budget and its cost so far.
     Started {
         limit: Limit,
         spent: Amount,
@@ -122,7 +120,7 @@ async fn enter(conn: &mut PgConnection, begin: &Begin<'_>, turn: i32) -> Result<
     })
 }
 
-/// The turn as the statement reads it from JSON.
+/// The row of the statement's JSON parameter.
 #[derive(Debug, Serialize)]
 struct BeginRow<'a> {
     session_id: Uuid,
@@ -135,7 +133,7 @@ struct BeginRow<'a> {
     now: DateTime<Utc>,
     reserved_micros: i64,
     reserved_tokens: i64,
-    /// Places of the transcript: of the messages, and the one that is kept.
+    /// Number of places in the transcript: those of the messages and the reserved one.
     n_places: i64,
     external_session_id: Option<&'a str>,
     login: Option<&'a str>,

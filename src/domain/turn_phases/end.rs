@@ -1,4 +1,4 @@
-//! The transaction after the provider has answered, failed or been stopped.
+//! End of a turn: the transaction after the provider has answered, failed or been stopped.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -22,99 +22,98 @@ use crate::domain::{
 };
 use crate::transcript::Role;
 
-/// The flag of a turn whose prompt the provider has rejected.
+/// Flag of a turn whose prompt the provider has rejected.
 const REJECTED: &str = "prompt_rejected";
 
-/// What every end has.
+/// The common input of all ends of a turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
     pub turn: &'a Begun,
-    /// The calls that were made, failed ones too. Those that are already in the ledger are not charged again.
+    /// The calls that were made, including failed ones. Calls that are already in the ledger are not charged again.
     pub calls: &'a [usage::Call<'a>],
-    /// What is added to the transcript.
+    /// Messages for the transcript.
     pub messages: &'a [New],
     pub record: Record<'a>,
     pub now: DateTime<Utc>,
 }
 
-/// What is written down of a turn for people.
+/// The record of a turn for people.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Record<'a> {
-    /// Of the call.
+    /// Manifest of the call.
     pub manifest: Option<&'a manifests::New<'a>>,
-    /// For the feed.
+    /// Events for the feed.
     pub events: &'a [feed::New],
 }
 
-/// A turn that has its answer.
+/// A turn with an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Done<'a> {
-    /// The task's result.
+    /// The result of the task.
     pub result: &'a str,
-    /// What the last call occupied of its window, as counted or as estimated. 0 would say that nothing was answered.
+    /// Tokens of the window that the last call occupied, counted or estimated. 0 would mean that nothing was answered.
     pub context_tokens: Option<i64>,
-    /// Where a provider that keeps the conversation itself goes on, and what its transcript grew by.
+    /// The continuation of a conversation that the provider keeps.
     pub kept: Option<Continued<'a>>,
-    /// `None`: nobody has looked at the board.
+    /// The posts that the turn has seen, or None if it did not read the board.
     pub board: Option<Seen<'a>>,
-    /// When the session expires if nobody uses it again.
+    /// Expiry of the session, unless it is used again.
     pub expires_at: DateTime<Utc>,
     pub calibration: Option<&'a Value>,
     pub checkpoint: Option<&'a Value>,
-    /// What a person should know of this turn.
+    /// Flags of this turn for people.
     pub flags: &'a [String],
-    /// What the answer does besides being said, where the task came from a post.
+    /// Tasks and notes that the answer leads to, if the task came from a post.
     pub handed_on: Option<&'a HandedOn>,
 }
 
-/// What the turn has seen of the board.
+/// The part of the board that a turn has seen.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
-    /// Everything up to this place was shown, or left out for good.
+    /// Posts up to this place were shown or skipped permanently.
     pub cursor: i64,
     pub shown: Option<Shown<'a>>,
 }
 
-/// Posts that were in front of the prompt.
+/// Posts that were shown in front of the prompt.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
-    /// Their places on the board.
+    /// Places of the posts on the board.
     pub posts: &'a [i64],
     pub entry: &'a New,
-    /// The place in the transcript that the begin of the turn has kept for them.
+    /// The place in the transcript that the begin of the turn has reserved.
     pub seq: i64,
 }
 
-/// How such a provider's conversation stands.
+/// The state of a conversation that the provider keeps.
 #[derive(Debug, Clone, Copy)]
 pub struct Continued<'a> {
     pub head: Uuid,
-    /// The view that the turn began with. Another one may be shown by now.
+    /// The generation that the turn began with. Another one may be shown by now.
     pub generation: i32,
     pub meter: &'a Value,
-    /// The files have been written anew: those that were stored do not count any more.
+    /// True if the files were rewritten; the stored ones are then removed.
     pub rewritten: bool,
     pub grown: &'a [Added<'a>],
 }
 
-/// A turn that has none.
+/// A turn without an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Failure<'a> {
     pub error: &'a str,
-    /// What has to become of the session before its next turn.
+    /// The reason for a rebuild of the session before its next turn.
     pub rebuild: Option<Reason>,
-    /// Whether the task fails with it. Otherwise it waits for its next attempt.
+    /// True if the task fails, too. Otherwise it waits for its next attempt.
     pub ends_task: bool,
-    /// The provider has lost the conversation: the next turn writes it anew from the messages.
+    /// True if the provider has lost the conversation; the next turn rebuilds it from the messages.
     pub forgotten: bool,
-    /// It was stopped in the middle, or what it did may have had effects: the next turn is told.
+    /// True if the turn was stopped, or may have had effects; the next turn is told.
     pub interrupted: bool,
-    /// The provider has rejected the prompt, and would again: it stays in the transcript, and is not sent to any provider again
-    /// unless its own task is.
+    /// True if the provider has rejected the prompt and would again. It stays in the transcript, but is sent again only for its own task.
     pub rejected: bool,
 }
 
-/// Ends a turn that has its answer, and its task with it.
+/// Ends a turn with its answer, and its task.
 pub async fn commit(
     conn: &mut PgConnection,
     ending: &Ending<'_>,
@@ -143,7 +142,7 @@ pub async fn commit(
     }
 }
 
-/// Ends a turn that was stopped: what had arrived stays, the task waits for its next attempt.
+/// Ends a turn that was stopped. Output that has arrived stays; the task waits for its next attempt.
 pub async fn interrupt(
     conn: &mut PgConnection,
     ending: &Ending<'_>,
@@ -152,7 +151,7 @@ pub async fn interrupt(
     stop(conn, ending, why, tasks::End::Queued).await
 }
 
-/// Ends a turn that was stopped because somebody cancelled its task: what had arrived stays.
+/// Ends a turn whose task was cancelled. Output that has arrived stays.
 pub async fn cancel(conn: &mut PgConnection, ending: &Ending<'_>, why: &str) -> Result<(), Error> {
     stop(conn, ending, why, tasks::End::Cancelled).await
 }
@@ -202,15 +201,15 @@ struct Outcome<'a> {
     handed_on: Option<&'a HandedOn>,
 }
 
-/// What the one statement has found.
+/// The result of the statement.
 struct Hit {
     spent: Amount,
-    /// Where the task came from a post: that, the agent and its instance.
+    /// The post that the task came from, with the agent and its instance.
     asked_in: Option<(Uuid, String, String)>,
 }
 
-/// Everything at once; then what few turns need: the end of a session that was the task's own, the budget's row where a part of
-/// it was set aside, and the post that answers another one.
+/// Writes the end in one statement, then the parts that few turns need: closing an ephemeral session, settling a reservation, and
+/// answering a post.
 async fn write(
     conn: &mut PgConnection,
     ending: &Ending<'_>,
@@ -245,7 +244,7 @@ async fn write(
     Ok(answered.map_err(tasks::Error::from)?)
 }
 
-/// The answer is seen by those whom it calls, and their tasks belong to its post.
+/// Posts the answer to the asker and to the agents that it calls, and links their tasks to the post.
 async fn hand_on(
     conn: &mut PgConnection,
     ended: &posts::Ended<'_>,
@@ -259,7 +258,7 @@ async fn hand_on(
     }
 }
 
-/// Where the answer stands in the transcript.
+/// Returns the place of the answer in the transcript.
 fn said(ending: &Ending<'_>) -> Option<Said> {
     let answer = ending.messages.iter().rfind(|new| new.message.role == Role::Assistant)?;
     let Ending { turn, .. } = ending;
@@ -271,7 +270,7 @@ fn said(ending: &Ending<'_>) -> Option<Said> {
     })
 }
 
-/// What the provider's own transcript grew by.
+/// Stores the bytes that were added to the provider's transcript.
 async fn keep(
     conn: &mut PgConnection,
     session_id: Uuid,
@@ -286,7 +285,7 @@ async fn keep(
     Ok(())
 }
 
-/// The one statement. Must hit the one running turn of this lease.
+/// Runs the statement. Returns an error unless the turn runs under this lease and its task is open.
 async fn leave(
     conn: &mut PgConnection,
     ending: &Ending<'_>,

@@ -1,4 +1,4 @@
-//! The rows that the end of a turn writes, in the JSON that its statement reads.
+//! Rows of the JSON parameters of the statement that ends a turn.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::domain::{
     tasks, turns, usage,
 };
 
-/// The turn, its session and its task. `None` leaves a column of the session as it is.
+/// The turn, its session and its task. `None` leaves a column of the session unchanged.
 #[derive(Debug, Serialize)]
 pub(super) struct EndRow<'a> {
     pub(super) session_id: Uuid,
@@ -28,9 +28,9 @@ pub(super) struct EndRow<'a> {
     pub(super) is_prompt_rejected: bool,
     pub(super) session_state: sessions::State,
     pub(super) n_messages: i64,
-    /// By all of its calls.
+    /// Tokens of all its calls.
     pub(super) tokens_used: i64,
-    /// The tokens of the model's window that the last call occupied.
+    /// Tokens of the model's window that the last call occupied.
     pub(super) context_tokens: Option<i64>,
     pub(super) board_cursor: Option<i64>,
     #[serde(serialize_with = "json_rows::optional_timestamptz")]
@@ -38,20 +38,20 @@ pub(super) struct EndRow<'a> {
     pub(super) calibration: Option<&'a Value>,
     pub(super) checkpoint: Option<&'a Value>,
     pub(super) rebuild_because: Option<Reason>,
-    /// A provider that keeps the conversation goes on at `head`, or has lost it.
+    /// True if the provider's conversation continues at `head`, or is lost if `head` is None.
     pub(super) moves_head: bool,
     pub(super) head: Option<Uuid>,
-    /// The view that the head is of.
+    /// The generation that `head` belongs to.
     pub(super) generation: Option<i32>,
     pub(super) meter: Option<&'a Value>,
     pub(super) task_state: tasks::State,
     pub(super) task_result: Option<&'a str>,
     pub(super) task_error: Option<&'a str>,
-    /// Nothing of the budget was set aside.
+    /// True if no budget was reserved.
     pub(super) is_unreserved: bool,
 }
 
-/// The entry of the posts that were shown.
+/// The transcript entry of the posts that were shown.
 #[derive(Debug, Serialize)]
 pub(super) struct BoardEntryRow<'a> {
     seq: i64,

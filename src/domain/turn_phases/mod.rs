@@ -1,11 +1,11 @@
 //! The statements of a turn's phases: load, begin, reserve, commit.
 //!
-//! Everything that a turn changes is written in two transactions, its begin and its end. Each is one statement that touches
-//! the rows of several nouns, and a few more where something is unusual, independent of the length of the conversation. Both
-//! are the caller's, who ends the job in the second one.
+//! A turn writes its changes in two transactions, its begin and its end. Each is one statement over the rows of several nouns, with a few
+//! more in rare cases, independent of the length of the conversation. The caller owns both transactions, and ends the job in the second
+//! one.
 //!
-//! Races: a worker that was declared lost ends its turn late. Begin and end name the lease on the session's row; the run
-//! that came after it has put a larger one there, and the late one finds no row ([`super::sessions::Error::Overtaken`]).
+//! Races: a worker that was declared lost ends its turn late. Begin and end name the lease on the session's row. The next run has put a
+//! larger one there, so the late one finds no row ([`super::sessions::Error::Overtaken`]).
 
 mod begin;
 mod end;

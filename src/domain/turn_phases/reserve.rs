@@ -1,12 +1,12 @@
-//! A turn that needs more than was set aside at its begin.
+//! Additional reservations of a running turn.
 
 use sqlx::PgConnection;
 
 use super::{Begun, Error};
 use crate::domain::{Amount, Failed, campaigns, campaigns::ReserveError, sessions};
 
-/// Sets aside what a running turn has spent and what its next call may cost, and says how much that is now. All or nothing: after an
-/// error the caller rolls back. The end of the turn has to know of it, or a part of the budget would be lost.
+/// Reserves the money and tokens that a running turn has spent and its next call may cost. Returns the new total of the reservation.
+/// After an error the caller must roll back. The end of the turn needs the total; otherwise a part of the budget would stay reserved.
 pub async fn reserve_more(
     conn: &mut PgConnection,
     turn: &Begun,

@@ -1,12 +1,13 @@
-//! What a turn shows of the board.
+//! The posts that a turn shows of the board.
 //!
-//! Each session gets every post that its agent may see once: in the turn that comes after it, or, where the session is new, with
-//! the window that it begins with. Once means in its transcript. So these are not shown: an answer that the session holds as its
-//! answer, a post that it held when it took a transcript over, and a post that is a task of this agent. That one is the task's
-//! prompt, now or when its turn comes, and goes with the task if somebody cancels it before. One whose task has a session of its own
-//! is a post for all others.
+//! Each session gets every post that its agent may see exactly once: in the next turn, or, for a new session, with its first window. A
+//! post counts as shown once it is in the session's transcript. These posts are therefore left out:
+//! - an answer that the session itself gave,
+//! - a post in the part of the transcript that the session inherited,
+//! - a post that led to a task of this agent. It is the prompt of that task, now or later, and is lost if the task is cancelled before.
+//!   If the task has an ephemeral session, the post is shown in all other sessions.
 //!
-//! Race: posts that are added meanwhile are behind `to_seq`, because places are in the order of commits.
+//! Race: posts that are added meanwhile come after `to_seq`, because places are in the order of commits.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -17,16 +18,16 @@ use crate::domain::{
     sessions::Live,
 };
 
-/// Who looks, and how much of it.
+/// A query for unseen posts.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
     pub session: &'a Live,
-    /// Whose turn it is.
+    /// The task of the turn.
     pub task_id: Uuid,
     pub viewer: Viewer<'a>,
-    /// The most posts at once.
+    /// Maximum number of posts.
     pub window: i64,
-    /// The most bytes of text that are read, of one post and of all.
+    /// Maximum size of the texts in bytes, of one post and of all together.
     pub max_bytes: i64,
 }
 
@@ -34,40 +35,40 @@ pub struct Look<'a> {
 pub struct Unseen {
     /// The last place of the board: the session's cursor once the turn is committed.
     pub to_seq: i64,
-    /// In order.
+    /// The posts, in order.
     pub posts: Vec<Post>,
-    /// In order, with the reasons.
+    /// Places of posts that are left out, in order, with the reasons.
     pub not_shown: Vec<(i64, Unshown)>,
-    /// Still older ones behind the cursor that nobody looked at; counted up to 1000.
+    /// Number of still older posts that were not read, counted up to 1000.
     pub n_older: i64,
 }
 
-/// Why a post is not shown.
+/// The reason why a post is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum Unshown {
-    /// Said in this conversation.
+    /// An answer of this conversation.
     Own,
-    /// This or another task of the agent.
+    /// The prompt of this or another task of the agent.
     Task,
-    /// Held by the transcript that was taken over.
+    /// Already in the inherited part of the transcript.
     Shown,
     /// Its text alone is too long.
     Long,
-    /// Its text and those of the newer ones together are too long.
+    /// Its text and those of the newer posts together are too long.
     Full,
 }
 
-/// Beyond it, nobody wants to know how many.
+/// Limit of the count of older posts.
 const MAX_COUNTED: i64 = 1000;
 
-/// Of the posts that are looked at beyond the window.
+/// Page sizes of reads beyond the window.
 const PAGE_MIN: i64 = 64;
 const PAGE_MAX: i64 = 1024;
 
-/// The newest posts that the session has not seen, at most as many as the window holds. Where some of those that were found are
-/// not shown, older ones take their places, however many have to be passed over. A session that begins is also shown what its
-/// predecessor has seen and it did not take over, but only among the newest.
+/// Finds the newest posts that the session has not seen, at most as many as the window holds. If some are left out, older ones take their
+/// places, however many have to be skipped. A new session also gets posts that its predecessor has seen and that it did not inherit, but
+/// only among the newest.
 pub async fn unseen(conn: &mut PgConnection, look: &Look<'_>) -> Result<Unseen, Failed> {
     let begins = look.session.context_tokens == 0;
     let after_seq = if begins { 0 } else { look.session.board_cursor };
@@ -87,14 +88,14 @@ pub async fn unseen(conn: &mut PgConnection, look: &Look<'_>) -> Result<Unseen, 
 }
 
 impl Unseen {
-    /// The oldest that was looked at.
+    /// Returns the place of the oldest post that was read.
     pub fn first_seq(&self) -> i64 {
         let posts = self.posts.first().map(|post| post.seq);
         let not_shown = self.not_shown.first().map(|(seq, _)| *seq);
         posts.into_iter().chain(not_shown).min().unwrap_or(0)
     }
 
-    /// How many more the window holds.
+    /// Returns how many more posts the window holds.
     fn room(&self, look: &Look<'_>) -> i64 {
         look.window.saturating_sub(count(&self.posts))
     }
@@ -122,7 +123,7 @@ fn count<T>(found: &[T]) -> i64 {
     i64::try_from(found.len()).unwrap_or(i64::MAX)
 }
 
-/// A part of the board: the newest so many between two places.
+/// A part of the board: the newest `limit` posts between two places.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     after_seq: i64,
@@ -132,7 +133,7 @@ struct Stretch {
 
 struct Page {
     unseen: Unseen,
-    /// There may be older ones, and there is room for their texts.
+    /// True if there may be older posts, and space for their texts.
     goes_on: bool,
 }
 

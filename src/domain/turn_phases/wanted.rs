@@ -1,4 +1,4 @@
-//! What a turn begins with.
+//! Loading the input of a turn.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -16,65 +16,65 @@ use crate::domain::{
     tasks::{self, State as TaskState, Task},
 };
 
-/// The task that a job runs, its campaign, and what that may cost at most.
+/// The input of a turn: the task of a job, its campaign, and the campaign's limit.
 pub struct Wanted {
     pub task: Task,
     pub campaign: Campaign,
     pub limit: Limit,
-    /// Where in the work the task belongs.
+    /// The node of the task.
     pub node: Option<String>,
-    /// For an agent that is shown some of it: the whole of it, from which the caller takes what the agent may read.
+    /// The whole blackboard, for an agent that may read a part of it. The caller selects that part.
     pub blackboard: Option<Written>,
-    /// What holds for all agents of the campaign.
+    /// The valid edicts of the campaign.
     pub edicts: Vec<Standing>,
-    /// For an agent that is told them: what holds of whom the campaign works for.
+    /// Facts about the campaign's user, for an agent that is given them.
     pub facts: Option<AboutUser>,
-    /// Since when it waits for its provider, if it does.
+    /// Start of the wait for the provider, if the task waits.
     pub busy_since: Option<DateTime<Utc>>,
-    /// Models that calls were refused of since they last answered.
+    /// Models that have refused calls since they last answered.
     pub busy_models: Vec<BusyModel>,
-    /// Whether its agent is to begin no turn now.
+    /// True if the agent is paused and may begin no turn.
     pub is_paused: bool,
-    /// Its flow, if that is paused and the task has not begun.
+    /// The task's flow, if it is paused and the task has not begun.
     pub paused_flow: Option<Uuid>,
-    /// Whether none of its turns is to begin any more.
+    /// True if the task was asked to stop: no further turn begins.
     pub is_asked_to_stop: bool,
-    /// Who asked for the task, in the words of traces.
+    /// W3C Trace Context header of the caller that added the task.
     pub traceparent: Option<String>,
-    /// It was added to wait for others, and is told what they came to.
+    /// True if the task was added to wait for others, and gets their results.
     pub has_waited: bool,
-    /// It has ended before, and was put on the queue again.
+    /// True if the task has ended before and was retried.
     pub was_retried: bool,
-    /// The last place on the campaign's board; 0 while nobody has posted.
+    /// The last place on the campaign's board; 0 for an empty board.
     pub last_post: i64,
     /// The post that it came from.
     pub post_id: Option<Uuid>,
-    /// The agent that said it, if an agent did; from the row of the post.
+    /// The agent that wrote that post, from the post's row. `None` if a person asked.
     pub asked_by: Option<String>,
 }
 
-/// What an agent is told of a user.
+/// Facts about a user for an agent.
 pub struct AboutUser {
     pub user: String,
     pub facts: Vec<facts::Told>,
 }
 
-/// What stands on a blackboard.
+/// A version of the blackboard.
 pub struct Written {
     pub version: i64,
     pub document: Value,
 }
 
-/// What to read beside the task.
+/// Parameters of the load: the data to read besides the task.
 #[derive(Debug, Clone, Copy)]
 pub struct Beside<'a> {
-    /// The agents whose files let them read something of a blackboard.
+    /// Agents whose files let them read a part of the blackboard.
     pub readers: &'a [String],
-    /// Of the texts of edicts.
+    /// Maximum size of the texts of edicts, in bytes.
     pub edicts_max_bytes: i32,
-    /// The agents whose files have them told facts.
+    /// Agents whose files give them facts.
     pub told_facts: &'a [String],
-    /// Of the facts.
+    /// Maximum size of the facts, in bytes.
     pub facts_max_bytes: i32,
     pub now: DateTime<Utc>,
 }

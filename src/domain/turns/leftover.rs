@@ -1,4 +1,4 @@
-//! A turn whose worker is gone.
+//! Turns left running by a lost worker.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
@@ -12,7 +12,7 @@ use crate::domain::{
     sessions::{self, Live},
 };
 
-/// A task that ends, or goes on to wait, without another turn.
+/// A task that ends or waits without another turn.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskWithoutTurn {
     pub task_id: Uuid,
@@ -21,24 +21,23 @@ pub struct TaskWithoutTurn {
     pub session_mode: Mode,
 }
 
-/// Said of a turn that nobody ended.
+/// The error of a turn that its worker did not end.
 const WHY: &str = "the worker was lost while the turn ran";
 
-/// Ends the turn that a lost worker left running in `session`, whose row the caller has locked. What it had set aside
-/// is given back: what its call has cost nobody can know any more.
+/// Ends the turn that a lost worker left running in `session`, whose row the caller has locked. Releases the reservation; the cost of its
+/// call is unknown.
 ///
-/// The budget is locked before the task of the coming turn, against the order of [`crate::domain`]. Nobody waits in a
-/// circle for that: whoever holds this task goes through the session's row first.
+/// Locks the budget before the task of the coming turn, against the order of [`crate::domain`]. This cannot deadlock, because every
+/// transaction that locks this task locks the session's row first.
 ///
-/// What had arrived of its answer is added to the transcript.
-///
-/// Its task is not touched: whoever calls this is about to run it again, or runs the one that comes after its end.
+/// Output that had arrived is added to the transcript. The task is not changed: the caller is about to run it again, or to run the task
+/// that follows its end.
 pub async fn interrupt_leftover(
     conn: &mut PgConnection,
     session: &Live,
     now: DateTime<Utc>,
 ) -> Result<(), sessions::Error> {
-    // Read before it is written: RETURNING would give the zeros.
+    // Read before the update, because RETURNING would give the zeros.
     let reserved = sqlx::query!(
         "select reserved_micros, reserved_tokens from dalsegno.turns
           where session_id = $1 and number = $2 and state = 'running' for update",
@@ -72,8 +71,8 @@ pub async fn interrupt_leftover(
     Ok(())
 }
 
-/// For a task that is about to end without another turn: ends the turn that a lost worker may have left, and the session
-/// that was the task's own, which nobody would continue or close.
+/// Cleans up before a task ends without another turn: ends the turn that a lost worker may have left, and closes the ephemeral session of
+/// the task.
 pub async fn clear_up(
     conn: &mut PgConnection,
     task: TaskWithoutTurn,
@@ -88,7 +87,8 @@ pub async fn clear_up(
     Ok(())
 }
 
-/// The tasks of those of these turns, named by session and number, that run. Of tasks without a worker, those that a lost one left.
+/// Returns the tasks of those of these turns (session and number) that are in state `running`. If their tasks have no worker, a lost
+/// worker left them.
 pub async fn left_running(
     executor: impl PgExecutor<'_>,
     turns: &[(Uuid, i32)],
@@ -105,8 +105,8 @@ pub async fn left_running(
     .map_err(Failed::to("look for turns that lost workers left"))
 }
 
-/// As [`interrupt_leftover`], for a task that is about to wait, or to end, without another turn. Does nothing, and says
-/// false, if the conversation is not in a turn of this task.
+/// Ends the turn of a lost worker, as [`interrupt_leftover`] does, for a task that is about to wait or end without another turn. Returns
+/// false and does nothing if the session runs no turn of this task.
 pub async fn interrupt_lost(
     conn: &mut PgConnection,
     task: TaskWithoutTurn,

@@ -1,4 +1,4 @@
-//! Turns: one attempt of a task in a session, begun before the provider is called and ended once.
+//! Turns: attempts of a task in a session. A turn begins before the provider is called, and ends once.
 //!
 //! ```text
 //! begin ──▶ running ──▶ done          commit: answer, ledger, counters, result
@@ -55,7 +55,7 @@ pub enum State {
     Failed,
 }
 
-/// The attempts of a task, in order.
+/// Lists the attempts of a task, in order.
 pub async fn of_task(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<Vec<Turn>, Failed> {
     sqlx::query_as!(
         Turn,
@@ -69,7 +69,7 @@ pub async fn of_task(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<Vec
     .map_err(Failed::to("list the turns of a task"))
 }
 
-/// One turn.
+/// Reads one turn.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -88,7 +88,7 @@ pub async fn find(
     .map_err(Failed::to("read a turn"))
 }
 
-/// Whether a turn still runs, as this run's.
+/// Returns true if a turn still runs under this lease.
 pub async fn is_running(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -107,7 +107,7 @@ pub async fn is_running(
     .map_err(Failed::to("see whether a turn still runs"))
 }
 
-/// Whether turns of other tasks than this one are in a session.
+/// Returns true if a session has turns of other tasks.
 pub async fn others_spoke(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -123,7 +123,7 @@ pub async fn others_spoke(
     .map_err(Failed::to("look for the turns of other tasks"))
 }
 
-/// The turns of a session before the given number, the newest first.
+/// Lists the turns of a session before the given number, the newest first.
 pub async fn of_session(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -144,7 +144,7 @@ pub async fn of_session(
     .map_err(Failed::to("list the turns of a session"))
 }
 
-/// Removes the turns of these sessions, for good. Where they are append-only, the transaction has to have announced it.
+/// Removes the turns of these sessions permanently. If turns are append-only, the transaction must have announced the removal.
 pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
     sqlx::query!("delete from dalsegno.turns where session_id = any($1)", session_ids)
         .execute(executor)

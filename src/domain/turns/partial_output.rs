@@ -1,10 +1,10 @@
 //! The output of a running turn, stored while it arrives.
 //!
-//! One row beside the turn, replaced with each write. The end of the turn removes it. A worker that is lost leaves it to the
-//! run that ends the turn in its place, which adds it to the transcript as an answer that broke off.
+//! One row beside the turn, replaced with each write. The end of the turn removes it. If the worker is lost, the run that ends the turn
+//! in its place adds the output to the transcript as a partial answer.
 //!
-//! Race: a run that has lost its lease may still write. Each write locks the turn's row and names the lease, so it comes
-//! either before the turn is ended or not at all.
+//! Race: a run that has lost its lease may still write. Each write locks the turn's row and names the lease, so it happens before the
+//! turn is ended or not at all.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
@@ -15,10 +15,10 @@ use crate::{
     transcript::{Message, Role},
 };
 
-/// The longest text that is stored.
+/// The longest text that is stored, in bytes.
 pub const MAX_BYTES: usize = 32 * 1024;
 
-/// Stores the output of a turn in place of the one before. Does nothing where the lease is lost, or the turn has ended.
+/// Stores the output of a turn in place of the previous one. Does nothing if the lease is lost or the turn has ended.
 pub async fn store(
     executor: impl PgExecutor<'_>,
     (session_id, turn, lease): (Uuid, i32, i64),
@@ -47,7 +47,7 @@ pub async fn store(
     .map_err(Failed::to("store the partial output of a turn"))
 }
 
-/// Removes the output that a lost worker has stored of a turn, and gives it as the message that takes its place.
+/// Removes the stored output of a lost worker's turn, and returns it as a message.
 pub(super) async fn take(
     conn: &mut PgConnection,
     session_id: Uuid,

@@ -1,14 +1,14 @@
-//! Where a webhook may lead. Whoever may add one could otherwise have the service ask its own network, or the metadata service
-//! of its cloud, on their behalf.
+//! Allowed addresses of webhooks. Otherwise, a webhook could make the service send requests into its own network, or to the metadata
+//! service of its cloud.
 //!
-//! An address is looked at twice: as it is written, here; and as it is resolved, each time before it is connected to, because
-//! whoever owns a name can change what it stands for.
+//! An address is checked twice: as it is written, here; and each time after its name is resolved, before connecting, because the owner of
+//! a name can change its address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use reqwest::Url;
 
-/// Why an address is not taken.
+/// The reason why an address is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error(
@@ -36,7 +36,7 @@ pub enum Refused {
 
 const MAX_CHARS: usize = 2000;
 
-/// What can be said without resolving the name.
+/// Checks an address without resolving its name.
 pub fn check(text: &str, allow_private: bool) -> Result<Url, Refused> {
     let url = Url::parse(text.trim()).map_err(|error| Refused::NotAUrl(error.to_string()))?;
     let n_chars = url.as_str().chars().count();
@@ -60,7 +60,7 @@ pub fn check(text: &str, allow_private: bool) -> Result<Url, Refused> {
     }
 }
 
-/// Whether an address is one that anybody on the internet could reach. Everything with a purpose of its own is not.
+/// Returns true if an address is reachable on the public internet. Special-purpose ranges are not public.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -68,7 +68,7 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// An address in place of a name. The URL has brought it into its usual form, whatever it was written as.
+/// Returns the IP address of a host that is not a name. Parsing the URL has normalized its notation.
 fn literal(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
@@ -96,7 +96,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
-    // Only 2000::/3 is given out at all; within it, what tunnels to IPv4 or is for documents is not.
+    // Only 2000::/3 is allocated at all. Within it, tunnels to IPv4 and documentation ranges are not public.
     let is_global_unicast = first & 0xe000 == 0x2000;
     let special = (first == 0x2001 && (second < 0x0200 || second == 0x0db8))
         || first == 0x2002
@@ -189,7 +189,7 @@ mod tests {
             );
             assert!(check(url, true).is_ok(), "{url}");
         }
-        // A name is looked at when it is resolved.
+        // A name is checked when it is resolved.
         assert!(check("https://localhost/", false).is_ok());
     }
 

@@ -1,4 +1,4 @@
-//! One attempt at a delivery: what is to be sent, and what came of it.
+//! Attempts at a delivery: the request and its outcome.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct Due {
     pub webhook_id: Uuid,
     pub url: String,
     body: String,
-    /// Whether its webhook still is.
+    /// True if the webhook is enabled.
     pub enabled: bool,
     attempts: i32,
     failing_since: Option<DateTime<Utc>>,
@@ -40,41 +40,41 @@ pub enum Outcome {
     Held,
 }
 
-/// Why an attempt was none that counts.
+/// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missed {
-    /// If there was an answer.
+    /// The status of the answer, if there was one.
     pub status: Option<u16>,
-    /// In words, without anything that the receiver has written.
+    /// The error message, without any text of the receiver.
     pub error: String,
-    /// How long the receiver asks to be left alone.
+    /// The receiver's Retry-After.
     pub retry_after: Option<Duration>,
 }
 
-/// What becomes of the delivery.
+/// The next step of the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     Ended,
-    /// Tried again after this long.
+    /// Retried after this time.
     Again(Duration),
-    /// Another job is to send it by now, and will say what came of it.
+    /// Another job sends the delivery by now, and will record the outcome.
     Overtaken,
 }
 
-/// The receiver wants no more of it.
+/// The status with which a receiver ends its subscription.
 const GONE: u16 = 410;
-/// The waits after each attempt that failed: three days and some hours in all.
+/// Backoff after each failed attempt: three days and some hours in total.
 const WAITS_SECS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
 impl Missed {
-    /// There was no answer.
+    /// Builds a failure without an answer.
     pub fn unanswered(error: String) -> Self {
         Self { status: None, error, retry_after: None }
     }
 }
 
 impl Due {
-    /// With one signature for each secret that is valid now.
+    /// Builds the request, with one signature for each valid secret.
     pub fn message(&self, now: DateTime<Utc>) -> Result<Message, Undecodable> {
         let headers = Headers::of(self.id, now, &self.body, &self.secrets);
         let Headers { id, timestamp, signature } = headers.ok_or(Undecodable(self.webhook_id))?;
@@ -93,7 +93,7 @@ impl Due {
         WAITS_SECS.get(n_waited).copied().map(Duration::from_secs)
     }
 
-    /// Why the webhook has to be disabled after this.
+    /// Returns the reason to disable the webhook after this failure, if there is one.
     fn reason_to_disable(
         &self,
         config: &Config,
@@ -112,7 +112,7 @@ impl Due {
     }
 }
 
-/// What this job has to send. `None`: nothing any more.
+/// Reads the delivery that a job has to send. `None`: it is done, or another job sends it.
 pub async fn due(
     executor: impl PgExecutor<'_>,
     delivery_id: Uuid,
@@ -144,7 +144,7 @@ pub async fn due(
     }))
 }
 
-/// Writes the outcome of an attempt down, in the transaction that ends the run of its job.
+/// Records the outcome of an attempt, in the transaction that ends the job's run.
 pub async fn record(
     conn: &mut PgConnection,
     config: &Config,
@@ -164,7 +164,7 @@ pub async fn record(
             None => (State::Failed, Next::Ended),
         },
     };
-    // The webhook's row before the delivery's, as a removal locks them.
+    // Locks the webhook's row before the delivery's, the order of a removal.
     match outcome {
         Outcome::Delivered { .. } if due.failing_since.is_some() => {
             recover(&mut *conn, due).await?;
@@ -181,7 +181,7 @@ pub async fn record(
     }
 }
 
-/// False: another job is to send it by now.
+/// Writes the outcome. Returns false if another job sends the delivery by now.
 async fn write(
     conn: &mut PgConnection,
     due: &Due,
@@ -228,7 +228,7 @@ async fn recover(conn: &mut PgConnection, due: &Due) -> Result<(), Failed> {
         .map_err(Failed::to("note that a webhook answers again"))
 }
 
-/// Notes a failure where it is news: a webhook that has been failing for long is not written again by each delivery.
+/// Records a failure if it changes the webhook. Further failures of a failing webhook are not written.
 async fn suspect(
     conn: &mut PgConnection,
     due: &Due,

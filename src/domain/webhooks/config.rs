@@ -10,13 +10,13 @@ use crate::settings::Checks;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Whether addresses of the own network may be told, and without TLS.
+    /// Allows webhooks to private addresses, and without TLS.
     pub allow_private: bool,
-    /// For one attempt, from the look-up of the name to the end of the answer.
+    /// Timeout of one attempt in seconds, from resolving the name to the end of the answer.
     pub timeout_secs: u32,
-    /// A webhook that fails for so long is disabled.
+    /// Days of failures after which a webhook is disabled.
     pub disable_after_days: u32,
-    /// How long the deliveries of ended tasks are kept.
+    /// Days that the deliveries of ended tasks are kept.
     pub keep_days: u32,
 }
 

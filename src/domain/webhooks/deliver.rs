@@ -1,4 +1,4 @@
-//! Putting deliveries on the queue: a test, and again what was sent before or held back. The first time, the database does it.
+//! Enqueuing deliveries: tests and replays. The database enqueues the first delivery of an event.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ pub struct DeliverWebhook {
     pub delivery_id: Uuid,
 }
 
-/// What one transaction has put on the queue.
+/// The result of replaying one page.
 pub(super) struct Page {
     pub(super) n_replayed: usize,
-    /// Where the next one begins. `None`: there was nothing.
+    /// The last id, after which the next page begins. `None`: the page was empty.
     pub(super) last: Option<Uuid>,
 }
 
-/// Behind the service's own upkeep, as the database has it.
+/// Priority below the service's own upkeep jobs, the same as in the database.
 const PRIORITY: i32 = 150;
 
 impl Job for DeliverWebhook {
@@ -36,7 +36,7 @@ impl Job for DeliverWebhook {
     fn policy() -> Policy {
         Policy {
             queue: "upkeep",
-            // The delivery counts its attempts itself; these are for a database that does not answer.
+            // Attempts of the job, for an unreachable database. The delivery counts its own attempts.
             max_attempts: 100,
             deadline: Some(Duration::from_secs(120)),
             ..Policy::default()
@@ -44,7 +44,7 @@ impl Job for DeliverWebhook {
     }
 }
 
-/// Sends a delivery again, or now and not later, under its own id.
+/// Sends a delivery again, or now instead of later, under the same id.
 pub async fn replay(
     conn: &mut PgConnection,
     id: Uuid,
@@ -63,7 +63,7 @@ pub async fn replay(
     get_delivery(conn, id).await
 }
 
-/// The same for what has not been delivered since then: a page of it, behind `after`.
+/// Replays a page of the deliveries that were created since then and not delivered, after `after`.
 pub(super) async fn replay_page(
     conn: &mut PgConnection,
     webhook_id: Uuid,
@@ -86,7 +86,7 @@ pub(super) async fn replay_page(
     .await
     .map_err(Failed::to("look for deliveries to replay"))?;
     let last = rows.last().map(|row| row.id);
-    // What waits for its first attempt is about to be sent anyway, unless it has lost its job.
+    // Skips deliveries that wait for their first attempt and will be sent anyway, unless their job is lost.
     let first = rows.iter().filter(|row| !row.is_idle).filter_map(|row| row.job_id);
     let gone = admin::gone_jobs(&mut *conn, &first.collect::<Vec<i64>>()).await?;
     let is_lost = |job_id| gone.iter().any(|job| Some(job.id) == job_id);
@@ -96,7 +96,7 @@ pub(super) async fn replay_page(
     Ok(Page { n_replayed: ids.len(), last })
 }
 
-/// Sends something that is about no task, so that the receiver can be tried.
+/// Sends a test event, which belongs to no task.
 pub async fn send_test(
     conn: &mut PgConnection,
     webhook_id: Uuid,
@@ -151,7 +151,7 @@ async fn put_on_queue(
     Ok(())
 }
 
-/// The jobs, in the order of the deliveries.
+/// Enqueues the jobs, in the order of the deliveries.
 async fn enqueue(
     conn: &mut PgConnection,
     webhook_id: Uuid,

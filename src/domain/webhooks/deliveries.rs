@@ -1,4 +1,4 @@
-//! Deliveries as people and programs see them, and the removal of old ones.
+//! Deliveries as the API shows them, and the removal of old ones.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -8,22 +8,22 @@ use uuid::Uuid;
 use super::Error;
 use crate::domain::{Failed, Page};
 
-/// What one webhook is told about one end.
+/// One message to a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Delivery {
-    /// What the receiver gets as `webhook-id`.
+    /// The id, which the receiver gets as `webhook-id`.
     pub id: Uuid,
     pub webhook_id: Uuid,
-    /// `None`: a test.
+    /// The task that ended. Null for a test.
     pub task_id: Option<Uuid>,
     pub kind: String,
     pub state: State,
-    /// Since it was last put on the queue.
+    /// Number of attempts since it was last put on the queue.
     pub attempts: i32,
     pub last_status: Option<i16>,
     pub last_error: Option<String>,
     pub job_id: Option<i64>,
-    /// When the task ended.
+    /// Time at which the task ended.
     pub created_at: DateTime<Utc>,
     pub next_at: Option<DateTime<Utc>>,
     pub ended_at: Option<DateTime<Utc>>,
@@ -36,12 +36,12 @@ pub struct Delivery {
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = DeliveryState)]
 pub enum State {
-    /// For its next attempt.
+    /// Waits for its next attempt.
     Waiting,
     Delivered,
-    /// Given up.
+    /// All attempts have failed.
     Failed,
-    /// Its webhook is disabled.
+    /// Not sent, because its webhook is disabled.
     Held,
 }
 
@@ -63,7 +63,7 @@ impl State {
     }
 }
 
-/// The newest first.
+/// Lists deliveries, the newest first.
 pub async fn deliveries(
     executor: impl PgExecutor<'_>,
     filter: Filter,
@@ -78,7 +78,7 @@ pub async fn get_delivery(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Del
     found.ok_or(Error::UnknownDelivery(id))
 }
 
-/// Removes what was told about these tasks. Says how many deliveries that were.
+/// Removes the deliveries about these tasks. Returns their number.
 pub async fn remove_of_tasks(
     executor: impl PgExecutor<'_>,
     task_ids: &[Uuid],
@@ -90,13 +90,13 @@ pub async fn remove_of_tasks(
         .map_err(Failed::to("remove the deliveries of tasks"))
 }
 
-/// Removes up to `limit` deliveries of ends before this moment, unless they are still to be sent. Says how many.
+/// Removes up to `limit` deliveries from before this moment that are not about to be sent. Returns their number.
 pub async fn remove_old(
     executor: impl PgExecutor<'_>,
     before: DateTime<Utc>,
     limit: i64,
 ) -> Result<u64, Failed> {
-    // One that waits is sent within days, or its job is gone for good.
+    // A waiting delivery is sent within days, or its job is gone permanently.
     sqlx::query!(
         "delete from dalsegno.webhook_deliveries
           where id in (select id from dalsegno.webhook_deliveries

@@ -1,4 +1,4 @@
-//! Webhooks as people and programs see them.
+//! Webhooks as the API shows them.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use crate::domain::{
     ids::{self, Given, NotFound},
 };
 
-/// There are a handful: all of them, the oldest first.
+/// Lists all webhooks, the oldest first. There are few.
 pub async fn list(executor: impl PgExecutor<'_>) -> Result<Vec<Webhook>, Failed> {
     read(executor, None).await
 }
@@ -18,7 +18,7 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Webhook, Err
     read(executor, Some(id)).await?.pop().ok_or(Error::Unknown(id))
 }
 
-/// The webhook that a person means.
+/// Resolves the id of a webhook that a person has given.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &Given,
@@ -35,7 +35,7 @@ pub async fn find(
     )
 }
 
-/// The delivery that a person means.
+/// Resolves the id of a delivery that a person has given.
 pub async fn find_delivery(
     executor: impl PgExecutor<'_>,
     given: &Given,

@@ -1,5 +1,6 @@
-//! What is done with all deliveries of a webhook, in many short transactions: there may be hundreds of thousands, and tasks that end
-//! write beside it. Each has its line in the audit log. Cut off on the way, it is asked again and goes on.
+//! Changes to all deliveries of a webhook, in many short transactions. There may be hundreds of thousands, and ending tasks write to the
+//! same tables. Replays have a line in the audit log for each transaction, a removal has one. A call that was interrupted can be repeated
+//! and continues.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -18,7 +19,7 @@ use crate::domain::{
 
 const TOGETHER: i64 = 500;
 
-/// Sends everything again that has not been delivered since then. Says how many that is.
+/// Sends everything again that was created since then and not delivered. Returns the number of deliveries.
 pub async fn replay_since(
     transactions: &impl Transactions,
     who: &Actor,
@@ -44,7 +45,7 @@ pub async fn replay_since(
     }
 }
 
-/// Forgets a webhook with all that it was told. Nothing more is sent from the first moment on.
+/// Removes a webhook and its deliveries. Disables it first, so that nothing more is sent.
 pub async fn remove(
     transactions: &impl Transactions,
     who: &Actor,
@@ -71,7 +72,7 @@ pub async fn remove(
             break;
         }
     }
-    // With what was held for it since the last look.
+    // Also removes deliveries that were held since the last batch.
     let mut tx = transactions.begin().await?;
     sqlx::query!("delete from dalsegno.webhooks where id = $1", id)
         .execute(&mut *tx)

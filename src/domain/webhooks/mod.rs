@@ -1,11 +1,11 @@
-//! Webhooks: who is told when a task ends, and what each of them was told.
+//! Webhooks: subscribers to the ends of tasks, and the deliveries to them.
 //!
-//! Invariants: each end of a task has one delivery for each webhook that wants to know of it, written by the database in the
-//! transaction of the end; a delivery keeps its id and its body through all attempts and replays, so a receiver that
-//! remembers ids takes each end once. What is sent follows the Standard Webhooks specification.
+//! Invariants: each end of a task has one delivery for each webhook that subscribes to it, written by the database in the transaction of
+//! the end. A delivery keeps its id and its body through all attempts and replays, so a receiver that remembers ids processes each end
+//! once. Messages follow the Standard Webhooks specification.
 //!
-//! Races: a delivery names the one job that may send it, so of a replay and the attempt before only one writes an outcome. A
-//! webhook that is disabled while a job of it waits is looked at again by that job, which then holds the delivery back.
+//! Races: a delivery names the only job that may send it. Of a replay and the previous attempt, only one therefore writes an outcome. A
+//! job checks again that its webhook is enabled, and otherwise holds the delivery.
 //!
 //! Secrets are read in two places: where one is made, to be shown once, and where a delivery is signed.
 
@@ -39,7 +39,7 @@ pub use self::{
 };
 use super::{Failed, ids};
 
-/// Which ends a webhook is told of.
+/// Kind of end that a webhook subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = WebhookKind)]
 pub enum Kind {
@@ -51,32 +51,32 @@ pub enum Kind {
     Cancelled,
 }
 
-/// As everybody may see it: without its secrets.
+/// A webhook, without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Webhook {
     pub id: Uuid,
     pub url: String,
     pub kinds: Vec<String>,
-    /// Only the tasks of this campaign. `None`: those of all.
+    /// Limits the webhook to the tasks of this campaign. Null: all campaigns.
     pub campaign_id: Option<Uuid>,
     pub enabled: bool,
     pub disabled_because: Option<String>,
     pub failing_since: Option<DateTime<Utc>>,
-    /// Until when two secrets sign side by side.
+    /// Time until which two secrets sign side by side.
     pub rotates_until: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
 }
 
-/// What is asked for.
+/// A webhook to add.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct New<'a> {
     pub url: &'a str,
-    /// None means all.
+    /// The kinds of ends. Empty means all.
     pub kinds: &'a [Kind],
     pub campaign_id: Option<Uuid>,
 }
 
-/// A webhook with the secret that is shown now and never again.
+/// A webhook with its new secret, which is shown only once.
 #[derive(Debug, Clone)]
 pub struct WithSecret {
     pub webhook: Webhook,
@@ -95,7 +95,7 @@ impl Kind {
     }
 }
 
-/// Has an address told from now on.
+/// Adds a webhook.
 pub async fn add(
     conn: &mut PgConnection,
     config: &Config,
@@ -127,14 +127,14 @@ pub async fn add(
     Ok(WithSecret { webhook: get(conn, id).await?, secret })
 }
 
-/// Gives it a new secret. The one before signs beside it for a while, so that the receiver can change over.
+/// Gives a webhook a new secret. The previous one also signs for a while, so that the receiver can switch.
 pub async fn rotate(
     conn: &mut PgConnection,
     id: Uuid,
     overlap: TimeDelta,
     now: DateTime<Utc>,
 ) -> Result<WithSecret, Error> {
-    // One rotation at a time; and the webhook is there.
+    // Locks the row, so that rotations exclude each other, and checks that the webhook exists.
     sqlx::query!("select id from dalsegno.webhooks where id = $1 for update", id)
         .fetch_optional(&mut *conn)
         .await
@@ -145,7 +145,7 @@ pub async fn rotate(
     Ok(WithSecret { webhook: get(conn, id).await?, secret })
 }
 
-/// Sends it nothing more until it is enabled. What ends meanwhile is held. Whoever disables again gives another reason.
+/// Disables a webhook until it is enabled. Deliveries are held meanwhile. Disabling again replaces the reason.
 pub async fn disable(
     conn: &mut PgConnection,
     id: Uuid,
@@ -164,7 +164,7 @@ pub async fn disable(
     get(conn, id).await
 }
 
-/// Has it told again. What was held stays so until it is replayed.
+/// Enables a webhook. Held deliveries stay held until they are replayed.
 pub async fn enable(conn: &mut PgConnection, id: Uuid) -> Result<Webhook, Error> {
     sqlx::query!(
         "update dalsegno.webhooks set disabled_at = null, disabled_because = null, failing_since = null where id = $1",

@@ -1,4 +1,4 @@
-//! Secrets of webhooks, and what is signed with them: `webhook-id`, `webhook-timestamp` and `webhook-signature` of the Standard
+//! Secrets of webhooks and the signatures made with them: `webhook-id`, `webhook-timestamp` and `webhook-signature` of the Standard
 //! Webhooks specification.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -11,11 +11,11 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// `whsec_` and the key in base64. Does not print.
+/// A secret: `whsec_` and the key in base64. Its `Debug` output hides it.
 #[derive(Debug, Clone)]
 pub struct Secret(SecretString);
 
-/// What a delivery is sent with.
+/// Headers of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Headers {
     pub(super) id: String,
@@ -23,7 +23,7 @@ pub(super) struct Headers {
     pub(super) signature: String,
 }
 
-/// Somebody has written a secret with SQL.
+/// The error for a stored secret in a wrong format, which was written with SQL.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "a secret of webhook {0} is not whsec_ and base64: `dalsegno webhook rotate {0}` gives it another"
@@ -44,7 +44,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// For the one person who is shown it.
+    /// Returns the text, for the one response that shows it.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -63,7 +63,7 @@ impl Secret {
 }
 
 impl Headers {
-    /// One signature for each secret. `None`: one of them is none.
+    /// Signs with each secret. `None`: one of them is invalid.
     pub(super) fn of(id: Uuid, at: DateTime<Utc>, body: &str, secrets: &[Secret]) -> Option<Self> {
         let (id, timestamp) = (id.to_string(), at.timestamp().to_string());
         let signatures = secrets.iter().map(|secret| secret.sign(&id, &timestamp, body));
@@ -72,7 +72,7 @@ impl Headers {
     }
 }
 
-/// Makes a secret for a webhook.
+/// Makes and stores a secret for a webhook.
 pub(super) async fn store(
     conn: &mut PgConnection,
     webhook_id: Uuid,
@@ -91,14 +91,14 @@ pub(super) async fn store(
     Ok(secret)
 }
 
-/// Lets the secrets of a webhook sign until then. Those whose time is over go.
+/// Lets the current secret of a webhook expire at `until`. Removes secrets that expire already.
 pub(super) async fn retire(
     conn: &mut PgConnection,
     webhook_id: Uuid,
     until: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Result<(), Failed> {
-    // Three secrets at once help nobody: an earlier rotation is over now.
+    // At most two secrets at once: an earlier rotation ends now.
     sqlx::query!(
         "delete from dalsegno.webhook_secrets where webhook_id = $1 and (valid_until is not null or $2::timestamptz <= $3)",
         webhook_id,

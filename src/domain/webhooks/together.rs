@@ -1,11 +1,11 @@
-//! Many ends of tasks in one transaction, told together.
+//! Notifying webhooks of many task ends in one transaction.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// Switches the trigger that tells webhooks of each end off, for the rest of the transaction or until it is switched on again. The
+/// Turns batching on or off for the rest of the transaction. While it is on, the trigger does not write deliveries at each end, and the
 /// caller calls [`tell_of`] for the tasks that it has ended.
 pub async fn tell_together(executor: impl PgExecutor<'_>, is_on: bool) -> Result<(), Failed> {
     let value = if is_on { "on" } else { "off" };
@@ -16,7 +16,7 @@ pub async fn tell_together(executor: impl PgExecutor<'_>, is_on: bool) -> Result
         .map_err(Failed::to("announce the ends of tasks"))
 }
 
-/// Writes what webhooks are told of these tasks, which have ended.
+/// Writes the deliveries about these tasks, which have ended.
 pub async fn tell_of(executor: impl PgExecutor<'_>, task_ids: &[Uuid]) -> Result<(), Failed> {
     sqlx::query!("select dalsegno.tell_webhooks_of($1)", task_ids)
         .fetch_one(executor)
