@@ -14,7 +14,7 @@ use crate::domain::{
 /// The longest system prompt, in bytes.
 const PROMPT_MAX_BYTES: usize = 256 * 1024;
 
-/// Of agents whose file says nothing about it.
+/// Default of `history_window`, in posts.
 const HISTORY_WINDOW: u32 = 50;
 
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -73,7 +73,7 @@ pub enum Provider {
 }
 
 impl Agent {
-    /// Whether an instance of it is the lead: one conversation, in which it is told of all others and of all posts.
+    /// Returns true for the lead's main instance: one conversation, which is told of all other agents and all posts.
     pub fn leads(&self, instance: &str) -> bool {
         self.lead && instance == MAIN
     }
@@ -105,7 +105,7 @@ pub enum Think {
     High,
 }
 
-/// An agent with the line on which each of its skills is named, for problems that only the catalogue can see.
+/// An agent with the lines of two of its keys, for problems that only the catalogue can see.
 pub(super) struct Parsed {
     pub agent: Agent,
     pub skills_line: Option<usize>,
@@ -220,7 +220,7 @@ fn check(fields: &mut Fields<'_>, agent: &Agent) {
         let message = format!("`{}` means something else on the board of a campaign", agent.name);
         fields.fail("name", message, "another name, and the file called after it");
     }
-    // The thresholds of the context: 75 and 85 where the file does not say.
+    // The default thresholds of the context are 75 and 85.
     let prepare = agent.prepare_percent.unwrap_or(75);
     let apply = agent.apply_percent.unwrap_or(85);
     if prepare >= apply {
