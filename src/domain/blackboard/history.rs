@@ -1,4 +1,4 @@
-//! The changes that a document has had.
+//! The history of a blackboard: its changes and earlier versions.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -42,14 +42,14 @@ pub enum Kind {
     Patch,
 }
 
-/// How many patches are merged at most to read a version again.
+/// Each version that this number divides is stored whole, which limits the patches to merge for an earlier version.
 const WHOLE_EVERY: i64 = 32;
-/// What is listed of the places that are different.
+/// Maximum number of changed paths that are stored with a change.
 const MAX_PATHS: usize = 100;
-/// A list of two hundred changes has to stay readable.
+/// Maximum size of a patch that a list shows: a list of two hundred changes has to stay readable.
 const SHOWN_MAX_BYTES: i32 = 4096;
 
-/// The document as it was.
+/// Reads an earlier version of the document.
 pub async fn at_version(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -83,7 +83,7 @@ pub async fn at_version(
     Err(Error::NoVersion { version, current })
 }
 
-/// The newest first, before `before`.
+/// Lists changes before the version `before`, the newest first.
 pub async fn history(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -150,7 +150,7 @@ pub(super) async fn append(
     .map_err(Failed::to("keep a change of a blackboard"))
 }
 
-/// Removes the document and the oldest of its changes, and says how many rows went.
+/// Removes the document and at most `limit` of its oldest changes. Returns the number of removed changes.
 pub async fn remove_some(
     conn: &mut PgConnection,
     campaign_id: Uuid,
