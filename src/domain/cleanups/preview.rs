@@ -1,4 +1,4 @@
-//! What a cleanup would remove now, and why.
+//! The preview of a cleanup: counts of the rows that it would remove now, and why.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ pub struct Group {
     pub oldest: DateTime<Utc>,
 }
 
-/// Looks at all that is over, and changes nothing.
+/// Counts everything that is due for removal. Changes nothing.
 pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview, Failed> {
     let mut preview = Preview { keep_days: walk.keep_days, ..Preview::default() };
     let mut groups = BTreeMap::new();
