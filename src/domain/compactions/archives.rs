@@ -1,4 +1,4 @@
-//! Archives: what compactions have taken out of what a session shows, to be read back.
+//! Archives: messages that compactions have removed from a session's view, to be read back.
 //!
 //! Nothing is stored for them: the messages are in the transcript, and what replaced them is in the compaction.
 
@@ -61,7 +61,8 @@ pub struct Replacement {
     pub summary: String,
 }
 
-/// All of a session, in the order they were made. What a session took over is an archive of its predecessor.
+/// Lists the archives of a session in the order of their creation. A compaction that the session took over is an archive of its
+/// predecessor.
 pub async fn archives(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -81,7 +82,7 @@ pub async fn archives(
     .map_err(Failed::to("list the archives of a session"))
 }
 
-/// One of them, with up to `limit` messages behind the place `after_seq`.
+/// Reads one archive, with up to `limit` of its messages behind `after_seq`.
 pub async fn open_archive(
     conn: &mut PgConnection,
     session_id: Uuid,
