@@ -11,7 +11,7 @@ use crate::domain::{
     turns::{self, Turn},
 };
 
-/// How many turns are shown; the transcript has all.
+/// Turns that are shown. The transcript has all of them.
 const LAST_TURNS: i64 = 10;
 
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
