@@ -1,4 +1,4 @@
-//! What is wrong with a file, in words for the person who wrote it.
+//! Problems of a file, for the person who wrote it.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl Problem {
         }
     }
 
-    /// Without what to write instead.
+    /// Formats the problem without its fix.
     pub fn in_one_line(&self) -> String {
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
         let key = self.key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default();
