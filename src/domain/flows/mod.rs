@@ -1,13 +1,12 @@
 //! Flows: tasks that are made together from a template, each waiting for those before it.
 //!
-//! A template is `<folder>/<name>.md`: front matter with inputs and steps, then one `## step` per prompt. It is read when it is
-//! asked for, and refused alone where it has problems; a flow keeps nothing of it but its name, because the prompts of its
-//! tasks say what the file said.
+//! A template is `<folder>/<name>.md`: front matter with inputs and steps, then one `## step` per prompt. It is read at each use, and one
+//! with problems is refused without the others. A flow stores only the template's name, because its tasks have the prompts.
 //!
-//! What has become of a flow follows from its tasks: nothing of it is stored twice.
+//! The state of a flow is derived from its tasks, and not stored.
 //!
-//! A pause puts aside what waits for its turn. What comes later, by whatever way (a job that somebody held or had locked, one that
-//! was put off, a step that is tried again), is put aside when its turn would begin.
+//! A pause holds the flow's waiting jobs. Other jobs are held when their turn would begin: those that were locked, put off or held by a
+//! person at that time, and those of retried steps.
 
 mod control;
 mod error;
@@ -33,7 +32,7 @@ pub use self::{
 use super::{feed, tasks};
 use crate::settings::Checks;
 
-/// One call adds at most so many tasks: as many as one task may wait for.
+/// Maximum number of tasks that one call adds: as many as one task may wait for.
 pub const MAX_TASKS: usize = tasks::MAX_PREDECESSORS;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -83,7 +82,7 @@ pub struct CancelledFlow {
 #[schema(as = FlowState)]
 pub enum State {
     Running,
-    /// Nothing of it begins.
+    /// None of its tasks begins.
     Paused,
     Done,
     /// All have ended, and one has failed.
@@ -103,7 +102,7 @@ impl Config {
 }
 
 impl Flow {
-    /// That it has ended, the database tells: its tasks end in many ways.
+    /// Builds an event of the flow. The database writes the event of its end, because tasks end in many ways.
     fn event(&self, kind: feed::Kind, more: serde_json::Value) -> feed::New {
         let mut data = serde_json::json!({ "flow_id": self.id, "template": self.template });
         if let (Some(data), serde_json::Value::Object(more)) = (data.as_object_mut(), more) {

@@ -11,7 +11,7 @@ use crate::domain::{
     tasks,
 };
 
-/// Which flows to list. Unset fields match everything.
+/// A filter of flows. Unset fields match everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter<'a> {
     pub campaign_id: Option<Uuid>,
@@ -98,7 +98,7 @@ pub async fn list(
     .map_err(Failed::to("list the flows"))
 }
 
-/// The flow that a person means.
+/// Finds the flow that a person refers to.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &Given,

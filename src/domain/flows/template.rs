@@ -1,4 +1,4 @@
-//! One file: what a flow needs, and what its steps ask.
+//! The template of a flow: its inputs and steps, from one file.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub struct Step {
     pub prompt: String,
 }
 
-/// As it stands in the front matter.
+/// A step as written in the front matter.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -68,25 +68,25 @@ struct Written {
 
 /// A prompt below its heading.
 struct Section {
-    /// That of the heading.
+    /// The line of the heading.
     heading_line: usize,
-    /// That where the text begins.
+    /// The line where the text begins.
     line: usize,
     name: String,
     text: String,
 }
 
 impl Template {
-    /// Whether an input of this name takes a list.
+    /// Returns true if an input of this name takes a list.
     pub fn has_list(&self, name: &str) -> bool {
         self.inputs.iter().any(|input| input.is_list && input.name == name)
     }
 }
 
-/// What only a repeated step has.
+/// Placeholders that only a repeated step has.
 const OF_ITEM: [&str; 2] = ["item", "number"];
 
-/// Everything that is wrong with it, or the template.
+/// Parses a template, or returns all its problems.
 pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
     let name = fields.name(&file.name);
@@ -118,7 +118,7 @@ pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Pro
     fields.finish(Template { name, description, inputs, steps })
 }
 
-/// The names between `{{` and `}}`, each with its place in the text.
+/// Finds the names between `{{` and `}}`, each with its place in the text.
 pub(super) fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     text.split("{{").enumerate().filter_map(move |(n, part)| {
