@@ -15,7 +15,7 @@ pub struct Amount {
     pub tokens: i64,
 }
 
-/// `None` is no limit.
+/// Null: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limit {

@@ -15,17 +15,17 @@ pub struct Resting {
     pub why: String,
 }
 
-/// A login as people see it.
+/// A credential of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Login {
     pub provider: String,
     pub login: String,
-    /// Whether the configuration of whoever asks has it.
+    /// True: the configuration of the process that answers has it.
     pub is_configured: bool,
-    /// While it rests.
+    /// End of the pause, while it is paused.
     pub rests_until: Option<DateTime<Utc>>,
     pub why: Option<String>,
-    /// Open sessions that have begun on it, and stay there.
+    /// Open sessions that began with this credential and stay with it.
     pub sessions: i64,
 }
 

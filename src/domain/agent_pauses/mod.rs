@@ -28,13 +28,13 @@ use crate::queue::admin;
 #[schema(as = AgentPause)]
 pub struct Pause {
     pub id: Uuid,
-    /// Where it holds; null: in all campaigns.
+    /// The campaign in which the pause holds; null: all campaigns.
     pub campaign_id: Option<Uuid>,
     pub agent: String,
     pub reason: String,
     pub paused_at: DateTime<Utc>,
     pub paused_by: String,
-    /// Null: it is paused.
+    /// Null while the pause holds.
     pub resumed_at: Option<DateTime<Utc>>,
     pub resumed_by: Option<String>,
 }
@@ -44,7 +44,7 @@ pub struct Pause {
 pub struct Paused {
     #[serde(flatten)]
     pub pause: Pause,
-    /// False: it was paused there before, for the reason that is shown.
+    /// False: the agent was paused there already, for the reason that is shown.
     pub changed: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct Paused {
 pub struct Resumed {
     #[serde(flatten)]
     pub pause: Pause,
-    /// Tasks that were held for it and are on the queue again.
+    /// Number of held tasks that are on the queue again.
     pub released: i64,
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::blackboard_path::Path;
 
-/// What none of the paths covers is neither shown nor changed. To write a place gives no leave to read it.
+/// Paths that are not covered are neither shown nor changed. Permission to write a path does not include reading it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = BlackboardGrants)]
 pub struct Grants {

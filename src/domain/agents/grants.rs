@@ -12,21 +12,21 @@ use crate::domain::files::Fields;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = AgentGrants)]
 pub struct Grants {
-    /// Rules: `Read`, `Bash(git log:*)`, `mcp__board__post`. What none of them names cannot be used.
+    /// Rules of allowed tools: `Read`, `Bash(git log:*)`, `mcp__board__post`. Other tools cannot be used.
     pub tools: Vec<String>,
-    /// Rules for what never can, whatever else is granted.
+    /// Rules of tools that are never allowed, even if another rule grants them.
     pub disallowed_tools: Vec<String>,
     pub permission_mode: PermissionMode,
-    /// Calls of the model in one turn.
+    /// Maximum number of model calls in one turn.
     pub max_turns: Option<u32>,
     #[schema(value_type = Vec<String>)]
     pub mcp_servers: Servers,
-    /// A folder that all agents of a campaign who have this key work in.
+    /// True: the agent works in a folder that it shares with the campaign's other agents of this setting.
     pub workspace: bool,
     pub blackboard: BlackboardGrants,
 }
 
-/// What becomes of calls that no rule names. Nobody is there to be asked.
+/// The treatment of calls that no rule names. No user is there to be asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {

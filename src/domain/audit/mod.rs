@@ -31,7 +31,7 @@ use super::{Failed, text};
 /// The longest text within a line's data.
 const WORDS_MAX_CHARS: usize = 300;
 
-/// One line.
+/// A line of the audit log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AuditEntry)]
 pub struct Entry {
@@ -41,7 +41,7 @@ pub struct Entry {
     pub actor_kind: String,
     pub actor: String,
     pub actor_id: Option<Uuid>,
-    /// `campaign.create`, `task.cancel` and so on: what [`Action`] has, and what a newer version may add.
+    /// `campaign.create`, `task.cancel` and so on. Newer versions may add actions.
     pub action: String,
     pub subject_kind: String,
     pub subject: String,
@@ -54,7 +54,7 @@ pub struct Entry {
 pub struct Filter<'a> {
     /// A name, a kind, or the id of a key.
     pub actor: Option<&'a str>,
-    /// `task.cancel`, or `task` for everything that was done to tasks.
+    /// `task.cancel`, or `task` for all actions on tasks.
     pub action: Option<&'a str>,
     pub subject: Option<&'a str>,
     pub since: Option<DateTime<Utc>>,

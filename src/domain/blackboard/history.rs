@@ -9,11 +9,11 @@ use uuid::Uuid;
 use super::{Blackboard, By, Change, Error, Path, get, merge};
 use crate::domain::Failed;
 
-/// One change.
+/// A change of a blackboard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = BlackboardChange)]
 pub struct Entry {
-    /// The version that it made.
+    /// The version that the change made.
     pub version: i64,
     pub changed_at: DateTime<Utc>,
     pub kind: Kind,
@@ -22,11 +22,11 @@ pub struct Entry {
     pub agent: Option<String>,
     pub task_id: Option<Uuid>,
     pub turn: Option<i32>,
-    /// What is different since, as JSON Pointers; the first hundred.
+    /// Changed paths as JSON Pointers; at most 100.
     pub paths: Vec<String>,
-    /// How long the patch, or the document that was set, is.
+    /// Size of the patch, or of the document that was set.
     pub bytes: i32,
-    /// The patch, unless it is long: then the versions before and after it say more.
+    /// The patch; null if it is long: then compare the versions before and after it.
     #[schema(value_type = Option<Object>)]
     pub patch: Option<Value>,
 }

@@ -33,7 +33,7 @@ use super::{Failed, agents::Agent};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Blackboard {
     pub campaign_id: Uuid,
-    /// Counts the changes. 0: nobody has written anything yet.
+    /// Number of changes. 0: the blackboard is still empty.
     pub version: i64,
     pub changed_at: Option<DateTime<Utc>>,
     #[schema(value_type = Object)]

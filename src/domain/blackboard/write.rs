@@ -35,10 +35,10 @@ pub enum By<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = BlackboardWritten)]
 pub struct Written {
-    /// As it is now; an agent is shown what it may read.
+    /// The current blackboard; for an agent, the part that it may read.
     #[serde(flatten)]
     pub blackboard: Blackboard,
-    /// False: it said so already, and stays at its version.
+    /// False: the document was the same already, and keeps its version.
     pub changed: bool,
 }
 

@@ -36,15 +36,15 @@ pub struct BulkAction {
     pub filter: Json<Matching>,
     pub reason: String,
     pub state: State,
-    /// Tasks that matched when it was asked.
+    /// Tasks that matched at the request.
     pub matched: i64,
-    /// Tasks with which it was done.
+    /// Tasks to which the action was applied.
     pub done: i64,
-    /// Tasks that had changed meanwhile.
+    /// Skipped tasks: they had changed meanwhile.
     pub skipped: i64,
-    /// Why it has failed, if it has.
+    /// The error, if the action has failed.
     pub error: Option<String>,
-    /// What carries it out: `/v1/jobs/{id}` says why it waits, or what went wrong.
+    /// The job that carries the action out: `/v1/jobs/{id}` explains why it waits or failed.
     pub job_id: i64,
     /// The last task that was handled.
     #[serde(skip)]

@@ -34,7 +34,7 @@ pub use self::{
 };
 use super::sessions::{Because, Due};
 
-/// Why a session is kept although its time is over.
+/// The reason why a session is kept although it is due.
 #[derive(
     Debug,
     Clone,

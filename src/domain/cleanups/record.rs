@@ -25,17 +25,17 @@ pub struct CleanupRun {
     pub messages: i64,
     pub bytes: i64,
     pub folders: i64,
-    /// Of the feed, because of their age.
+    /// Removed events of the feed.
     pub events: i64,
-    /// Of memories, because they were revoked or had expired long enough ago.
+    /// Removed items of memories, which were revoked or had expired long enough ago.
     pub memory_items: i64,
-    /// Expired sessions of which a summary was kept for their successors.
+    /// Expired sessions whose summary was kept for their successors.
     pub summaries_kept: i64,
-    /// Such summaries that no task had asked for in time.
+    /// Removed summaries, which no task had used in time.
     pub summaries_removed: i64,
     /// Removed sessions by provider and reason.
     pub removed: Value,
-    /// Sessions whose time was over and that were kept, by reason.
+    /// Due sessions that were kept, by reason.
     pub kept: Value,
 }
 

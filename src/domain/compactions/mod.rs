@@ -36,24 +36,24 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Compaction {
     pub generation: i32,
-    /// The generation whose view was folded; 0 is the whole transcript.
+    /// The generation whose view was compacted; 0 is the whole transcript.
     pub parent: i32,
     pub from_seq: i64,
     pub to_seq: i64,
     pub cause: Cause,
     pub outcome: Outcome,
     pub turn: i32,
-    /// Where the summary came from: first, retry, alternate, extract.
+    /// The way in which the summary was made: first, retry, alternate, extract.
     pub rung: Option<String>,
     pub model: Option<String>,
-    /// Of a session that stood at a node: its exchanges there are in the summary, and nothing else is.
+    /// The node of the session, if it stood at one: the summary then covers only the exchanges there.
     pub node: Option<String>,
     pub summary: Option<String>,
     /// Data of the replacement that stands in front of the summary.
     #[serde(skip)]
     pub flow: Option<Value>,
-    /// What people wrote in the folded turns and is kept word for word: whole prompts, sentences of others, and how many
-    /// prompts are in the archive alone. Nothing, if it was made before that was kept.
+    /// Texts of people in the compacted turns that are kept word for word: whole prompts, sentences of others, and the number of prompts
+    /// that are only in the archive. Null for compactions of earlier versions.
     #[schema(value_type = Option<Object>)]
     pub prompts: Option<Value>,
     pub pins: Value,
@@ -65,7 +65,7 @@ pub struct Compaction {
     pub undone_at: Option<DateTime<Utc>>,
 }
 
-/// Why it was made.
+/// The cause of a compaction.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]

@@ -14,14 +14,14 @@ use crate::domain::{
     transaction::{Transactions, commit},
 };
 
-/// What was reset.
+/// The result of a reset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AgentsReset)]
 pub struct Reset {
     pub campaign_id: Uuid,
     /// Null: all agents.
     pub agent: Option<String>,
-    /// Whether their successors remember nothing.
+    /// True: the successors remember nothing.
     pub fresh: bool,
     /// The sessions whose next tasks open successors.
     pub session_ids: Vec<Uuid>,

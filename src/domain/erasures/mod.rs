@@ -45,41 +45,41 @@ pub use self::{
 use super::{Failed, audit, campaign_control, campaigns, ids, schedules, tasks, text};
 use crate::queue::{self, Job, Options, Policy};
 
-/// The receipt.
+/// The receipt of an erasure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Erasure {
     pub id: Uuid,
     pub campaign_id: Uuid,
     pub reason: String,
     pub asked_at: DateTime<Utc>,
-    /// When the database held nothing of it any more that the worker knew of. Null also where that worker was too old to say what it
-    /// knew: then a newer one does it again.
+    /// Time when the database held no more rows of the campaign that the worker knew of. Null also if that worker was too old to tell its
+    /// schema: a newer worker then repeats the erasure.
     pub ended_at: Option<DateTime<Utc>>,
-    /// What is done now: `cancel` tasks, then what is removed. Null before a worker has begun, and when it has ended.
+    /// The current step: `cancel` for tasks, then the rows that are removed. Null before a worker has begun, and after the end.
     pub step: Option<String>,
-    /// Tasks that are still to be cancelled, or to end.
+    /// Tasks that still have to be cancelled or to end.
     pub open_tasks: i64,
-    /// How many of what the worker has removed so far. Its own counts, which are not signed.
+    /// Counts of removed rows so far, by kind. The worker counts them, and they are not signed.
     pub removed: BTreeMap<String, i64>,
-    /// What there was when the removal began, by kind: counted by the database. All of it is gone when the erasure has ended. Null before
-    /// the removal, and where a worker of an earlier version has ended it.
+    /// Contents at the beginning of the removal by kind, counted by the database. All are removed when the erasure has ended. Null before
+    /// the removal, and if a worker of an earlier version has ended it.
     pub contents: Option<BTreeMap<String, Contents>>,
-    /// When all tables had been vacuumed after the removal. Null: the role of the service may not do that, or has not yet.
+    /// Time when all tables had been vacuumed after the removal. Null: not yet, or the role of the service may not do it.
     pub vacuumed_at: Option<DateTime<Utc>>,
-    /// When all tables had been written anew after the removal: `dalsegno erasure vacuum --full`.
+    /// Time when all tables had been rewritten after the removal: `dalsegno erasure vacuum --full`.
     pub rewritten_at: Option<DateTime<Utc>>,
     /// The signature, once the erasure has ended.
     pub signed: Option<Signed>,
-    /// Hosts that have looked through their folders since.
+    /// Hosts that have checked their folders since.
     pub hosts: Vec<String>,
 }
 
-/// Rows of one kind, as they were.
+/// Rows of one kind before the removal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ErasedContents)]
 pub struct Contents {
     pub rows: i64,
-    /// Over the texts of the rows: `dalsegno.contents_of_campaign` in SQL.
+    /// Hash over the texts of the rows: `dalsegno.contents_of_campaign` in SQL.
     pub sha256: String,
 }
 

@@ -18,7 +18,7 @@ pub struct Signed {
     pub statement: String,
     /// Ed25519 over the bytes of the statement, in base64.
     pub signature: String,
-    /// In base64. `dalsegno doctor` shows the one of the installation.
+    /// The public key in base64. `dalsegno doctor` shows the one of the installation.
     pub public_key: String,
 }
 

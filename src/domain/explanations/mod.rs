@@ -23,15 +23,15 @@ use crate::{
     queue::admin,
 };
 
-/// The answer to "why?".
+/// The explanation of a task's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TaskExplanation)]
 pub struct Explanation {
     pub task_id: Uuid,
     pub state: State,
-    /// Why it is in this state.
+    /// The reason of the state.
     pub because: String,
-    /// What has to happen next, and who has to do it.
+    /// The next step, and who has to take it.
     pub next: String,
 }
 

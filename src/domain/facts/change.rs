@@ -12,12 +12,12 @@ use super::{
 };
 use crate::domain::{Failed, campaigns, operation_keys};
 
-/// How much was known about a user who is forgotten.
+/// The facts that were removed about a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FactsForgotten)]
 pub struct Forgotten {
     pub facts: i64,
-    /// In which some of it was said, or which were told some of it: their transcripts and summaries stay. The newest 10,000; some may be gone.
+    /// Sessions in which facts were said or shown: their transcripts and summaries stay. The newest 10,000; some may be removed already.
     pub sessions: Vec<Uuid>,
 }
 

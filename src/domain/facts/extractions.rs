@@ -16,19 +16,19 @@ pub struct Extraction {
     pub session_id: Uuid,
     pub campaign_id: Uuid,
     pub agent: String,
-    /// The place before its first.
+    /// The place before the first one of the stretch.
     pub from_seq: i64,
-    /// Its last place.
+    /// The last place of the stretch.
     pub to_seq: i64,
     pub ended_at: DateTime<Utc>,
-    /// How many requests of people stand in it.
+    /// Number of people's requests in the stretch.
     pub requests: i32,
-    /// Facts that the answer had.
+    /// Facts in the model's answer.
     pub found: i32,
-    /// Those of them that were new.
+    /// New facts among these.
     pub new: i32,
     pub outcome: Outcome,
-    /// Why it was refused.
+    /// The reason of a refusal.
     pub reason: Option<String>,
 }
 

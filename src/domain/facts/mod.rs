@@ -70,7 +70,7 @@ pub enum Source {
     Edited,
 }
 
-/// How far it can be relied on.
+/// The reliability of a fact.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
@@ -84,7 +84,7 @@ pub enum Trust {
     Agent,
 }
 
-/// Why a fact holds no more.
+/// The reason why a fact has ended.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
@@ -101,31 +101,31 @@ pub enum Ended {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Fact {
     pub id: Uuid,
-    /// Whom it is about.
+    /// The user whom the fact is about.
     pub user: String,
-    /// What of the user it is about.
+    /// The attribute of the user that the fact is about.
     pub attribute: String,
-    /// What it says.
+    /// The text of the fact.
     pub text: String,
     pub source: Source,
     pub trust: Trust,
-    /// The agent in whose session it was said, or a person as in the audit log.
+    /// The agent of the session in which it was said, or a person as in the audit log.
     pub author: String,
-    /// Where it was said.
+    /// The campaign in which it was said.
     pub campaign_id: Option<Uuid>,
     pub session_id: Option<Uuid>,
     pub turn: Option<i32>,
-    /// The task with whose words it was said.
+    /// The task whose prompt said it.
     pub task_id: Option<Uuid>,
     pub recorded_at: DateTime<Utc>,
-    /// When it was said.
+    /// Time when it was said.
     pub valid_from: DateTime<Utc>,
-    /// When it was contradicted or taken back.
+    /// Time when it was contradicted, edited or revoked.
     pub valid_until: Option<DateTime<Utc>>,
     pub ended_because: Option<Ended>,
     /// The fact that ended it.
     pub replaced_by: Option<Uuid>,
-    /// From when on it holds no more, whatever else.
+    /// Time when it ends in any case.
     pub expires_at: Option<DateTime<Utc>>,
 }
 

@@ -13,7 +13,7 @@ const NAME_MAX_CHARS: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CampaignUser {
     pub user: String,
-    /// What was asked earlier is not read for facts.
+    /// Requests before this time are not read for facts.
     pub since: DateTime<Utc>,
 }
 

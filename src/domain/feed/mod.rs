@@ -23,7 +23,7 @@ pub struct Event {
     pub campaign_id: Option<Uuid>,
     pub task_id: Option<Uuid>,
     pub session_id: Option<Uuid>,
-    /// `task.queued`, `turn.done` and so on: what [`Kind`] has, and what a newer version may add.
+    /// `task.queued`, `turn.done` and so on. Newer versions may add kinds.
     pub kind: String,
     pub data: Value,
 }

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 #[schema(as = AgentFileProblem)]
 pub struct Problem {
     pub file: String,
-    /// From 1. `None`: the file as a whole.
+    /// The line from 1. Null: the file as a whole.
     pub line: Option<usize>,
     /// The key of the front matter.
     pub key: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to write instead.
+    /// The text to write instead.
     pub fix: String,
 }
 

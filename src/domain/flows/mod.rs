@@ -47,14 +47,14 @@ pub struct Flow {
     pub campaign_id: Uuid,
     pub template: String,
     pub state: State,
-    /// What it was started with.
+    /// The inputs of the start.
     #[schema(value_type = Object)]
     pub inputs: serde_json::Value,
     pub tasks: i64,
     pub done: i64,
     pub failed: i64,
     pub cancelled: i64,
-    /// Neither of these yet.
+    /// Tasks that have not ended.
     pub open: i64,
     pub added_by: Option<String>,
     pub created_at: DateTime<Utc>,
@@ -67,13 +67,13 @@ pub struct Flow {
 pub struct CancelledFlow {
     #[serde(flatten)]
     pub flow: Flow,
-    /// Of its tasks, with what hangs on them.
+    /// Counts of the cancelled tasks, including those that depend on them.
     pub cancel: tasks::Below,
-    /// How many of its tasks had ended before.
+    /// Number of its tasks that had ended before.
     pub had_ended: i64,
 }
 
-/// Follows from the latest task at each place.
+/// The state, derived from the latest task at each place.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]

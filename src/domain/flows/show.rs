@@ -26,7 +26,7 @@ pub struct Filter<'a> {
 pub struct Shown {
     #[serde(flatten)]
     pub flow: Flow,
-    /// The task that counts at each place, in order.
+    /// The latest task at each place, in order.
     pub steps: Vec<StepTask>,
 }
 

@@ -18,18 +18,18 @@ pub struct Template {
     pub name: String,
     pub description: String,
     pub inputs: Vec<Input>,
-    /// In the order in which they may wait for each other.
+    /// Steps in an order in which each waits only for earlier ones.
     pub steps: Vec<Step>,
 }
 
-/// What has to be given when a flow is started.
+/// An input that has to be given when a flow is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FlowInput)]
 pub struct Input {
     pub name: String,
-    /// What it is, for whoever has to give it.
+    /// Description of the input, for the person who starts a flow.
     pub about: String,
-    /// Some step is repeated for each of its items.
+    /// True: the input is a list, and a step is repeated for each of its items.
     pub is_list: bool,
 }
 
@@ -38,16 +38,16 @@ pub struct Input {
 pub struct Step {
     pub name: String,
     pub agent: String,
-    /// Of a step that is repeated: the beginning of the name, before the number.
+    /// The agent's instance. Of a repeated step: the beginning of its name, before the number.
     pub instance: String,
     /// The steps that it waits for.
     pub after: Vec<String>,
     pub on_failure: OnFailure,
-    /// Else as the agent's file says.
+    /// The session mode; null: that of the agent's file.
     pub session: Option<Mode>,
     /// The list for whose items it is repeated.
     pub each: Option<String>,
-    /// With `{{input}}`, and in a repeated step `{{item}}` and `{{number}}`.
+    /// The prompt with `{{input}}`, and in a repeated step `{{item}}` and `{{number}}`.
     pub prompt: String,
 }
 

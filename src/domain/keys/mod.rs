@@ -33,15 +33,15 @@ use super::{Failed, campaigns, ids};
 pub struct Key {
     pub id: Uuid,
     pub name: String,
-    /// The middle part of its text, by which one that is found somewhere can be told.
+    /// The middle part of the key's text, which identifies a leaked key.
     pub handle: String,
     pub scopes: Vec<Scope>,
     pub created_at: DateTime<Utc>,
-    /// As the audit log names them.
+    /// The creator, as the audit log names actors.
     pub created_by: String,
     pub expires_at: Option<DateTime<Utc>>,
     pub revoked_at: Option<DateTime<Utc>>,
-    /// Up to a minute late.
+    /// Time of the last use, up to a minute late.
     pub last_used_at: Option<DateTime<Utc>>,
     /// The successor that a rotation has made.
     pub replaced_by: Option<Uuid>,
