@@ -15,7 +15,7 @@ pub struct Amount {
     pub tokens: i64,
 }
 
-/// `None` is no limit.
+/// Null: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limit {
@@ -25,7 +25,7 @@ pub struct Limit {
     pub tokens: Option<i64>,
 }
 
-/// Whose budget it is.
+/// The owner of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
@@ -40,7 +40,7 @@ pub enum Unit {
     Tokens,
 }
 
-/// Why a call is not made.
+/// A call that a budget refuses, with the numbers behind the refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{}", self.words())]
 pub struct Refusal {
@@ -63,12 +63,12 @@ impl Classify for Refusal {
     }
 }
 
-/// Why a text is no amount of money.
+/// Error for a text that is not an amount of money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no amount of money: write it as 5 or 5.25, with at most 6 decimals")]
 pub struct MoneyError(String);
 
-/// Money as people write it, in micro-units.
+/// Parses money as people write it, into micro-units.
 pub fn money(text: &str) -> Result<i64, MoneyError> {
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
@@ -86,10 +86,10 @@ impl Classify for MoneyError {
     }
 }
 
-/// Micro-units as people write them.
+/// Formats micro-units as people write money.
 pub fn words_of_money(micros: i64) -> String {
     let (whole, rest) = (micros / 1_000_000, micros % 1_000_000);
-    // Calls cost fractions of a cent: two decimals would say 0.00.
+    // Calls cost fractions of a cent: two decimals would show 0.00.
     let digits = format!("{rest:06}");
     let trimmed = digits.trim_end_matches('0');
     format!("{whole}.{trimmed:0<2}")
@@ -102,7 +102,7 @@ impl Amount {
         self == Self::ZERO
     }
 
-    /// What is left of it beyond `other`, and never less than nothing.
+    /// Subtracts `other`. The result is never negative.
     pub fn beyond(self, other: Self) -> Self {
         Self {
             micros: self.micros.saturating_sub(other.micros).max(0),
@@ -119,7 +119,7 @@ impl Amount {
 }
 
 impl Limit {
-    /// Whether `needed` still fits beside what is spent and set aside.
+    /// Checks that `needed` fits beside the amounts that are spent and reserved.
     pub fn admit(
         self,
         owner: Owner,
@@ -141,13 +141,13 @@ impl Limit {
 }
 
 impl Refusal {
-    /// Running turns that cost less than was set aside for them may make room. Otherwise only a higher limit does.
+    /// Returns true if the call may fit later: running turns may cost less than was reserved for them. Otherwise only a higher limit helps.
     pub fn may_pass_later(&self) -> bool {
         self.reserved > 0 && self.spent.saturating_add(self.needed) <= self.limit
     }
 
-    /// The refusal as a running turn has to read it: `own` of what is set aside is the turn's, of which it has `spent` a part
-    /// already, and needs `ahead` for its next call.
+    /// Restates the refusal for a running turn. `own` is the turn's part of the reserved amount, `spent` is what it has used of that part,
+    /// and `ahead` is what its next call needs.
     pub fn of_turn(self, own: Amount, spent: Amount, ahead: Amount) -> Self {
         let unit = self.unit;
         Self {
@@ -158,7 +158,7 @@ impl Refusal {
         }
     }
 
-    /// For a turn that is put off and tries again by itself.
+    /// Formats the refusal for a turn that is postponed and retried automatically.
     pub fn words_of_delay(&self) -> String {
         format!("{}; it is tried again when running turns have ended", self.facts())
     }
@@ -313,7 +313,7 @@ mod tests {
                 .words_of_delay()
                 .ends_with("20 tokens are needed; it is tried again when running turns have ended")
         );
-        // Of the 30 this turn has 30, and has spent 25 of them: nothing is left to wait for.
+        // This turn holds all of the 30 reserved tokens and has spent 25 of them: waiting cannot help.
         let tokens = |tokens| Amount { micros: 0, tokens };
         let own = refusal.of_turn(tokens(30), tokens(25), tokens(20));
         assert!(!own.may_pass_later(), "{own:?}");

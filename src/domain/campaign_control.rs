@@ -10,7 +10,7 @@ use super::{
 };
 use crate::queue::admin;
 
-/// Starts no more turns of the campaign until [`resume`]. What runs goes on.
+/// Stops new turns of the campaign until [`resume`]. Running turns go on.
 pub async fn pause(conn: &mut PgConnection, id: Uuid, reason: &str) -> Result<Campaign, Error> {
     let campaign = campaigns::set_status(conn, id, Status::Paused, None).await?;
     admin::pause(conn, admin::PauseScope::Group, &id.to_string(), reason).await?;
@@ -23,7 +23,7 @@ pub async fn resume(conn: &mut PgConnection, id: Uuid) -> Result<Campaign, Error
     Ok(campaign)
 }
 
-/// Takes no more tasks. Those that are queued still run; cancel them if they should not.
+/// Closes a campaign, which then accepts no more tasks. Queued tasks still run unless they are cancelled.
 pub async fn close(
     conn: &mut PgConnection,
     id: Uuid,

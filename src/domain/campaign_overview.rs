@@ -16,9 +16,9 @@ use super::{
 pub struct Overview {
     #[serde(flatten)]
     pub campaign: Campaign,
-    /// `None`: its transaction has not come to its end yet.
+    /// Null until the campaign's transaction has committed.
     pub budget: Option<Budget>,
-    /// The open ones, the newest first, as many as fit on a page.
+    /// Open sessions, the newest first, at most one page.
     pub sessions: Vec<Session>,
     /// The ledger, by agent, model and purpose.
     pub usage: Vec<Total>,

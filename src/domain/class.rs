@@ -8,15 +8,15 @@ use crate::queue::{self, Fault};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The question cannot be read.
+    /// The request cannot be parsed.
     Malformed,
-    /// Something in the question is wrong.
+    /// Something in the request is wrong.
     Invalid,
     TooLarge,
     /// The caller is not allowed to do this.
     Forbidden,
     NotFound,
-    /// The question is fine, but not in the state that things are in.
+    /// The request is valid, but conflicts with the current state.
     Conflict,
     /// The caller has as many open requests as it may have.
     TooMany,
@@ -31,11 +31,11 @@ pub struct Class {
     pub kind: Kind,
     /// Stable: programs decide by it.
     pub code: &'static str,
-    /// Whether the same question can succeed later without anybody doing anything.
+    /// The same request can succeed later without any action.
     pub retryable: bool,
-    /// What to say in place of the error's own words.
+    /// Text that replaces the error's own message.
     pub words: Option<&'static str>,
-    /// What to do next, where the error's own words do not say it.
+    /// The next step, where the error's own message does not name one.
     pub advice: Option<&'static str>,
 }
 
@@ -55,13 +55,13 @@ const INTERNAL: &str = "`dalsegno doctor` and the log of the service say more";
 pub const BAD_VALUE: Class = Class::of(Kind::Invalid, "bad_value");
 /// An argument that the queue refuses.
 pub const BAD_ARGUMENT: Class = Class::of(Kind::Invalid, "bad_argument");
-/// Of the queue.
+/// The job does not exist.
 pub const UNKNOWN_JOB: Class = Class::of(Kind::NotFound, "unknown_job");
 pub const UNKNOWN_LANE: Class = Class::of(Kind::NotFound, "unknown_lane");
 pub const UNKNOWN_QUEUE: Class = Class::of(Kind::NotFound, "unknown_queue");
 /// The job is in another state.
 pub const JOB_CONFLICT: Class = Class::of(Kind::Conflict, "conflict");
-/// The queue takes no more tasks for now.
+/// The queue accepts no more tasks for now.
 pub const QUEUE_FULL: Class = Class::of(Kind::Unavailable, "queue_full");
 pub const NUL_IN_TEXT: Class = Class::of(Kind::Invalid, "nul_in_text");
 
@@ -102,7 +102,7 @@ impl Classify for Failed {
     }
 }
 
-/// Whether an error, or what is behind it, is that the database does not answer now and will again.
+/// Returns true if an error, or a cause of it, means that the database is unavailable for now.
 pub fn is_database_away(error: &(dyn std::error::Error + 'static)) -> bool {
     queue::sqlx_error(error).is_some_and(|error| of_database(error).kind == Kind::Unavailable)
 }
@@ -130,7 +130,7 @@ fn of_database(error: &sqlx::Error) -> Class {
     }
 }
 
-/// A character that Postgres has in no text, or in no JSON.
+/// Returns true if a text has a character that Postgres cannot store in text or JSON.
 fn is_no_text(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| matches!(code.as_ref(), "22021" | "22P05"))

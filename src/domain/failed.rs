@@ -1,8 +1,8 @@
-//! A statement that failed, with what it was for.
+//! A database statement that failed, with its purpose.
 
 use crate::db::constraint::{UserMistake, user_mistake};
 
-/// The database did not do what it was asked.
+/// A failed statement, with the action that it was made for.
 #[derive(Debug, thiserror::Error)]
 #[error("asking the database to {action}")]
 pub struct Failed {
@@ -17,7 +17,7 @@ impl Failed {
         move |source| Self { action, source }
     }
 
-    /// What the sender of the input did wrong, if that is why.
+    /// Returns the mistake in the caller's input, if that is the cause.
     pub fn mistake(&self) -> Option<&'static UserMistake> {
         user_mistake(&self.source)
     }

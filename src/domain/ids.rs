@@ -26,11 +26,11 @@ pub struct GivenCampaign {
     pub id: Option<Given>,
 }
 
-/// One of several things that a person may mean.
+/// A row that matches a given id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
     pub id: Uuid,
-    /// What tells it from the others.
+    /// Text that tells it from other matches.
     pub label: String,
 }
 
@@ -40,7 +40,7 @@ pub struct Match {
 )]
 pub struct NoId(String);
 
-/// Why a given id does not lead to one thing.
+/// Errors of finding a row by a given id.
 #[derive(Debug, thiserror::Error)]
 pub enum NotFound {
     #[error("there is no {what} {given}: `dalsegno {list}` lists them")]
@@ -66,19 +66,19 @@ impl Classify for NotFound {
     }
 }
 
-/// A shorter end is found by chance.
+/// Minimum number of digits of an end: a shorter one matches by chance.
 const LEAST_END: usize = 8;
-/// So many are looked for where several match, one more than are shown.
+/// Maximum number of matches that are read, one more than are shown.
 pub(super) const MATCHES: i64 = 11;
 
-/// The last digits of an id, which lists show and [`Given`] takes.
+/// Returns the last digits of an id, which lists show and [`Given`] takes.
 pub fn short(id: Uuid) -> String {
     let id = id.to_string();
     id.rsplit('-').next().unwrap_or(&id).to_owned()
 }
 
-/// Looks in a table for what a person gives by its id. `$within`: only rows of these campaigns; `$campaign` is the expression for the
-/// campaign of a row, null for rows that belong to none. `$label` is an expression over its row `t`.
+/// Finds a row of a table by a given id. `$within`: only rows of these campaigns; `$campaign` is the expression for the campaign of a row,
+/// null for rows that belong to none. `$label` is an expression over its row `t`.
 macro_rules! find_id {
     ($executor:expr, $given:expr, $within:expr, ($what:literal, $list:literal), $table:literal, $campaign:literal, $label:literal) => {{
         let given: &crate::domain::ids::Given = $given;
@@ -120,7 +120,7 @@ macro_rules! find_id {
 }
 pub(super) use find_id;
 
-/// The only one of those that were found.
+/// Returns the only match, or an error for none and for several.
 pub(super) fn one(
     (what, list): (&'static str, &'static str),
     given: &str,
@@ -194,7 +194,7 @@ impl FromStr for GivenCampaign {
     }
 }
 
-/// Counts within a millisecond, so that what one process makes in a row also sorts in that row.
+/// Counts within a millisecond, so that ids sort in the order in which one process makes them.
 static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());
 
 /// A version 7 id of this moment.
@@ -203,7 +203,7 @@ pub fn at(now: DateTime<Utc>) -> Uuid {
     Uuid::new_v7(Timestamp::from_unix(&CONTEXT, secs, now.timestamp_subsec_nanos()))
 }
 
-/// An id that is not behind any id of this moment or later.
+/// Returns an id that sorts before all ids of this moment or later.
 pub fn least_at(moment: DateTime<Utc>) -> Uuid {
     let millis = u128::try_from(moment.timestamp_millis()).unwrap_or(0);
     Uuid::from_u128(millis << 80)

@@ -1,4 +1,4 @@
-//! The installation: which service this database belongs to.
+//! The installation: the identity of the service that this database belongs to.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -9,11 +9,11 @@ use uuid::Uuid;
 pub struct Installation {
     pub id: Uuid,
     pub created_at: DateTime<Utc>,
-    /// A service that does not own the schema removes no younger lines of the audit log.
+    /// Minimum age in days of audit lines that a service may remove without owning the schema.
     pub audit_min_days: i32,
 }
 
-/// The one installation. The first migration makes it.
+/// Reads the only installation, which the first migration makes.
 pub async fn get(executor: impl PgExecutor<'_>) -> sqlx::Result<Installation> {
     sqlx::query_as!(
         Installation,
@@ -23,7 +23,7 @@ pub async fn get(executor: impl PgExecutor<'_>) -> sqlx::Result<Installation> {
     .await
 }
 
-/// What the owner runs in SQL, so that lines of the audit log are kept for no longer than that.
+/// Formats the SQL that the schema's owner runs so that lines of the audit log are removed after `days`.
 pub fn set_audit_min_days(days: u32) -> String {
     format!("as the owner: update dalsegno.installation set audit_min_days = {days}")
 }

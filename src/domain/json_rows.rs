@@ -18,7 +18,7 @@ pub fn timestamptz<S: Serializer>(at: &DateTime<Utc>, serializer: S) -> Result<S
     serializer.serialize_str(text.trim_start_matches('+'))
 }
 
-/// As [`timestamptz`], or NULL.
+/// Serializes a value as [`timestamptz`], or NULL.
 pub fn optional_timestamptz<S: Serializer>(
     at: &Option<DateTime<Utc>>,
     serializer: S,

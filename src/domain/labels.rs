@@ -5,13 +5,13 @@ use utoipa::openapi::{ArrayBuilder, ObjectBuilder, RefOr, Schema, schema::Type};
 
 use super::class::{Class, Classify, Kind};
 
-/// As `dalsegno.are_tags` has it.
+/// Limits of tags, as in `dalsegno.are_tags`.
 const MAX_TAGS: usize = 16;
 const MAX_TAG_CHARS: usize = 63;
 /// Less than `dalsegno.is_metadata` takes, which counts the blanks that Postgres writes.
 const MAX_METADATA_BYTES: usize = 4096;
 
-/// Those of a new task or campaign.
+/// Labels of a new task or campaign, or of a filter.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Labels<'a> {
     pub tags: &'a [String],
@@ -79,13 +79,13 @@ pub fn tags_schema() -> RefOr<Schema> {
     ArrayBuilder::new().items(tag).max_items(Some(MAX_TAGS)).into()
 }
 
-/// Tags with commas between them, of a filter.
+/// Parses the tags of a filter, which have commas between them.
 pub fn tags_of(text: &str) -> Vec<String> {
     let tags = text.split(',').map(str::trim).filter(|tag| !tag.is_empty());
     tags.map(str::to_owned).collect()
 }
 
-/// Metadata as JSON, of a filter.
+/// Parses the metadata of a filter, which is a JSON object.
 pub fn metadata_of(text: &str) -> Result<Map<String, Value>, Error> {
     serde_json::from_str(text).map_err(|_| Error::NotAnObject)
 }

@@ -1,4 +1,4 @@
-//! Logins whose limit is used up: they rest until a time, on all workers at once.
+//! Credentials that hit their limit: they are paused until a time, on all workers at once.
 
 use crate::domain::class::{Class, Classify, Kind};
 use chrono::{DateTime, Utc};
@@ -15,17 +15,17 @@ pub struct Resting {
     pub why: String,
 }
 
-/// A login as people see it.
+/// A credential of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Login {
     pub provider: String,
     pub login: String,
-    /// Whether the configuration of whoever asks has it.
+    /// True: the configuration of the process that answers has it.
     pub is_configured: bool,
-    /// While it rests.
+    /// End of the pause, while it is paused.
     pub rests_until: Option<DateTime<Utc>>,
     pub why: Option<String>,
-    /// Open sessions that have begun on it, and stay there.
+    /// Open sessions that began with this credential and stay with it.
     pub sessions: i64,
 }
 
@@ -53,7 +53,7 @@ impl Classify for Error {
     }
 }
 
-/// Those that are configured, those that rest, and those that open sessions are on. `configured`: provider and name.
+/// Lists the credentials that are configured, paused, or in use by open sessions. `configured`: provider and name.
 pub async fn list(
     conn: &mut PgConnection,
     configured: &[(&str, &str)],
@@ -87,8 +87,8 @@ pub async fn list(
     Ok(all)
 }
 
-/// Ends the rest of a login on all workers, and wakes the tasks that were put off: those that waited for something else
-/// are put off again. Gives how many. The caller commits.
+/// Ends the pause of a credential on all workers, and wakes the tasks that were put off. Those that waited for something else are put off
+/// again. Returns the number of woken tasks. The caller commits.
 pub async fn resume(
     conn: &mut PgConnection,
     login: &str,
@@ -108,7 +108,7 @@ pub async fn resume(
     Ok(admin::wake_snoozed(conn, RunTurn::KIND).await?)
 }
 
-/// Lets a login rest. Of two times the later one counts.
+/// Pauses a credential. Of two times the later one counts.
 pub async fn rest(
     executor: impl PgExecutor<'_>,
     provider: &str,
@@ -129,7 +129,7 @@ pub async fn rest(
     .map_err(Failed::to("let a login rest"))
 }
 
-/// The logins of a provider that rest at this time.
+/// Lists the credentials of a provider that are paused at this time.
 pub async fn resting(
     executor: impl PgExecutor<'_>,
     provider: &str,

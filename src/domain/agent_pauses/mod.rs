@@ -1,11 +1,10 @@
 //! Pauses of agents: in one campaign, or in all of them.
 //!
-//! A paused agent begins no turn. What runs ends; what comes in is taken in, by whatever way, and waits: a worker that gets
-//! the job of such a task holds it, so that nothing looks again and again. Its end gives those jobs back to the queue.
+//! A paused agent begins no turn. Turns that run end normally. New tasks are accepted and wait: the worker that claims the job of such a
+//! task holds the job, so that no worker checks it again and again. Resuming the agent returns the held jobs to the queue.
 //!
-//! Race: a worker has read that an agent is paused, and the pause ends before the job is held. The worker locks the pause's row
-//! with the hold ([`hold`]); a resumption waits for that lock and then finds the job, or comes first and the worker finds no
-//! pause any more.
+//! Race: a pause may end between the worker's check and its hold of the job. The worker therefore locks the pause's row with the hold
+//! ([`hold`]). A resumption either waits for that lock and then finds the held job, or comes first, and the worker finds no pause.
 
 mod error;
 
@@ -29,13 +28,13 @@ use crate::queue::admin;
 #[schema(as = AgentPause)]
 pub struct Pause {
     pub id: Uuid,
-    /// Where it holds; null: in all campaigns.
+    /// The campaign in which the pause holds; null: all campaigns.
     pub campaign_id: Option<Uuid>,
     pub agent: String,
     pub reason: String,
     pub paused_at: DateTime<Utc>,
     pub paused_by: String,
-    /// Null: it is paused.
+    /// Null while the pause holds.
     pub resumed_at: Option<DateTime<Utc>>,
     pub resumed_by: Option<String>,
 }
@@ -45,7 +44,7 @@ pub struct Pause {
 pub struct Paused {
     #[serde(flatten)]
     pub pause: Pause,
-    /// False: it was paused there before, for the reason that is shown.
+    /// False: the agent was paused there already, for the reason that is shown.
     pub changed: bool,
 }
 
@@ -54,11 +53,11 @@ pub struct Paused {
 pub struct Resumed {
     #[serde(flatten)]
     pub pause: Pause,
-    /// Tasks that were held for it and are on the queue again.
+    /// Number of held tasks that are on the queue again.
     pub released: i64,
 }
 
-/// An agent, and where.
+/// The scope of a pause: an agent in one campaign, or in all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     /// `None`: in all campaigns.
@@ -66,12 +65,12 @@ pub struct Place<'a> {
     pub agent: &'a str,
 }
 
-/// What fits beside other words in the reason of a held job.
+/// Maximum size of a pause's reason: it becomes part of the reason of a held job.
 const REASON_MAX_BYTES: usize = 500;
 
 impl Pause {
-    /// What a job says that is held for it. A resumption finds its jobs by these words, and they name the pause: nobody who
-    /// holds a job for a reason of their own has them by chance.
+    /// Builds the reason of a job that is held for this pause. A resumption finds its jobs by this text. The text contains the pause's id,
+    /// so that jobs held for other reasons do not match.
     pub fn words(&self) -> String {
         let place = in_words(self.campaign_id);
         format!("agent `{}` is paused {place} ({}): {}", self.agent, self.id, self.reason)
@@ -79,7 +78,8 @@ impl Pause {
 }
 
 impl Place<'_> {
-    /// What the audit log says that it is done to. An erasure finds the lines of its campaign by it.
+    /// Subject of the audit log's lines: the campaign's id, or the agent for a pause in all campaigns. An erasure finds the lines of its
+    /// campaign by it.
     pub fn subject(self) -> String {
         self.campaign_id.map_or_else(|| self.agent.to_owned(), |id| id.to_string())
     }
@@ -89,7 +89,7 @@ fn in_words(campaign_id: Option<Uuid>) -> String {
     campaign_id.map_or_else(|| "in all campaigns".to_owned(), |id| format!("in campaign {id}"))
 }
 
-/// Lets an agent begin no more turns until [`resume`]. Pausing it again changes nothing.
+/// Stops an agent from beginning turns until [`resume`]. Pausing it again changes nothing.
 pub async fn pause(
     conn: &mut PgConnection,
     place: Place<'_>,
@@ -123,7 +123,7 @@ pub async fn pause(
     Ok(Paused { pause, changed: inserted.is_some() })
 }
 
-/// Ends a pause, and puts what was held for it on the queue again, in its order.
+/// Ends a pause, and returns the held jobs to the queue, in their order.
 pub async fn resume(
     conn: &mut PgConnection,
     place: Place<'_>,
@@ -133,7 +133,7 @@ pub async fn resume(
     end(conn, place, by, now).await?.ok_or_else(|| not_paused(place))
 }
 
-/// Ends what is paused in a campaign alone, which closes: those of its tasks that wait should not do so for ever.
+/// Ends the pauses of one campaign. Called when the campaign closes: its held tasks would otherwise wait for ever.
 pub async fn resume_all_of(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -153,7 +153,7 @@ pub async fn resume_all_of(
     Ok(())
 }
 
-/// The pause that keeps an agent from its turns in a campaign, locked until the end of the transaction: it does not end before.
+/// Finds the pause that stops an agent in a campaign, and locks it: it cannot end before the transaction does.
 pub async fn hold(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -172,7 +172,7 @@ pub async fn hold(
     .map_err(Failed::to("look for the pause of an agent"))
 }
 
-/// The open pauses that hold in a campaign; without one, all that hold in all campaigns.
+/// Lists the open pauses that hold in a campaign. Without a campaign: only those that hold in all campaigns.
 pub async fn list_open(
     executor: impl PgExecutor<'_>,
     campaign_id: Option<Uuid>,
@@ -200,14 +200,14 @@ pub async fn remove_of_campaign(
         .map_err(Failed::to("remove the pauses of a campaign"))
 }
 
-/// `None`: it is not paused there.
+/// Ends a pause. Returns `None` if the agent is not paused there.
 async fn end(
     conn: &mut PgConnection,
     place: Place<'_>,
     by: &str,
     now: DateTime<Utc>,
 ) -> Result<Option<Resumed>, campaigns::Error> {
-    // Waits for workers that are holding a job for it at this moment; their jobs are seen below.
+    // Waits for workers that hold this row's lock. The query below then sees the jobs that they held.
     let ended = sqlx::query_as!(
         Pause,
         "update dalsegno.agent_pauses set resumed_at = $3, resumed_by = $4

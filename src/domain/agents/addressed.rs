@@ -1,23 +1,23 @@
-//! One of several copies of an agent, as people write it.
+//! Names of agent instances, as people write them.
 //!
 //! ```text
 //! curator        the agent `curator`, instance `main`
 //! curator_2      instance `2` of it, unless an agent's file has that very name
-//! curator/2      the same, whatever files there are
+//! curator/2      always instance `2` of the agent `curator`
 //! curator/eu     instance `eu`
 //! ```
 //!
-//! [`Catalogue::addressed`] reads it and [`Catalogue::written`] writes it, and nobody else does either: what one of them writes
-//! the other reads as the same.
+//! [`Catalogue::addressed`] reads such names and [`Catalogue::written`] writes them. They are the only places that do, so that each written
+//! name reads back as the same instance.
 
 use std::sync::Arc;
 
 use super::{Agent, Catalogue, LookupError, Noun, is_name};
 
-/// The instance of whoever names none.
+/// The default instance of an agent.
 pub const MAIN: &str = "main";
 
-/// Whom a name means.
+/// The agent and the instance that a name refers to.
 #[derive(Debug, Clone, Copy)]
 pub struct Addressed<'a> {
     /// From the catalogue.
@@ -26,7 +26,7 @@ pub struct Addressed<'a> {
 }
 
 impl Catalogue {
-    /// Whom `written` means. `instance` is what was said beside it, [`MAIN`] where nothing was.
+    /// Resolves `written` to an agent and an instance. `instance` is the one given beside it, or [`MAIN`].
     pub fn addressed<'a>(
         &'a self,
         written: &'a str,
@@ -36,7 +36,7 @@ impl Catalogue {
         Ok(Addressed { agent: self.agent(agent)?, instance })
     }
 
-    /// The names of the agent and of the instance that `written` means. The agent's file may be broken.
+    /// Splits `written` into the names of an agent and an instance. The agent's file may be broken.
     pub fn named<'a>(
         &self,
         written: &'a str,
@@ -64,7 +64,7 @@ impl Catalogue {
         }
     }
 
-    /// How people write an instance of an agent, which may have no file any more.
+    /// Formats the name of an instance as people write it. The agent's file may be gone.
     pub fn written(&self, agent: &str, instance: &str) -> String {
         if instance == MAIN {
             return agent.to_owned();
@@ -75,7 +75,7 @@ impl Catalogue {
     }
 }
 
-/// `curator` and `2` of `curator_2`. The first copy has no number, and no number begins with 0.
+/// Splits `curator_2` into `curator` and `2`. The first copy has no number. Numbers do not begin with 0.
 fn numbered(written: &str) -> Option<(&str, &str)> {
     let (agent, number) = written.rsplit_once('_')?;
     let is_number = number.bytes().all(|b| b.is_ascii_digit()) && !number.starts_with('0');

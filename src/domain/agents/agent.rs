@@ -14,53 +14,53 @@ use crate::domain::{
 /// The longest system prompt, in bytes.
 const PROMPT_MAX_BYTES: usize = 256 * 1024;
 
-/// Of agents whose file says nothing about it.
+/// Default of `history_window`, in posts.
 const HISTORY_WINDOW: u32 = 50;
 
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Agent {
     pub name: String,
-    /// What it is for, in a line: colleagues read it in their roster.
+    /// The agent's purpose in one line, which other agents read in their roster.
     pub description: String,
-    /// `None`: what the configuration says.
+    /// Null: the provider of the configuration.
     pub provider: Option<Provider>,
     pub model: Option<String>,
-    /// Where its conversations go when the provider fails for good.
+    /// Provider and model that take over when the agent's own provider keeps failing.
     pub fallback: Option<Fallback>,
     /// The model to ask for a summary when its own has failed twice.
     pub summariser: Option<String>,
     pub window_tokens: Option<i64>,
-    /// The part of the window that is left for the answer.
+    /// Tokens of the window that are left for the answer.
     pub reserve_tokens: Option<i64>,
     pub prepare_percent: Option<i64>,
     pub apply_percent: Option<i64>,
     /// A session whose context has this size is rebuilt before its next turn.
     pub rotate_at_tokens: Option<i64>,
     pub ttl_days: Option<u32>,
-    /// Answers what is addressed to nobody.
+    /// The lead answers posts without an addressee.
     pub lead: bool,
-    /// Whether `@name` in its answers on the board calls others. Of the lead, unless its file says otherwise.
+    /// True: `@name` in its answers on the board creates tasks for others. Default: true for the lead only.
     pub mentions: bool,
-    /// What its tasks do with the session unless they say otherwise.
+    /// Default session mode of its tasks.
     pub session: Mode,
-    /// The most posts of the campaign's board that a turn shows at once; 0 for none.
+    /// Maximum number of posts of the board that a turn shows at once; 0 for none.
     pub history_window: u32,
-    /// On Claude: the CLI is started again behind each turn, and waits for the next one.
+    /// On Claude: the CLI is started again after each turn, and waits for the next one.
     pub warm: bool,
-    /// Whether what people ask it is read for facts about the user for whom the campaign works.
+    /// True: requests to the agent are read for facts about the campaign's user.
     pub learns_facts: bool,
-    /// Whether it is told these facts with each task.
+    /// True: the agent is told these facts with each task.
     pub told_facts: bool,
     pub skills: Vec<String>,
     #[serde(flatten)]
     pub grants: Grants,
     pub options: Options,
-    /// For one task.
+    /// Budget of one task.
     pub budget: Limit,
     /// The system prompt.
     #[serde(skip)]
     pub prompt: String,
-    /// SHA-256 of the prompt, in hex. A session made with another one is rebuilt; that of the lead also when the roster changes.
+    /// SHA-256 of the prompt, in hex. A session made with another prompt is rebuilt; the lead's also when the roster changes.
     pub prompt_hash: String,
 }
 
@@ -73,7 +73,7 @@ pub enum Provider {
 }
 
 impl Agent {
-    /// Whether an instance of it is the lead: one conversation, in which it is told of all others and of all posts.
+    /// Returns true for the lead's main instance: one conversation, which is told of all other agents and all posts.
     pub fn leads(&self, instance: &str) -> bool {
         self.lead && instance == MAIN
     }
@@ -105,7 +105,7 @@ pub enum Think {
     High,
 }
 
-/// An agent with the line on which each of its skills is named, for problems that only the catalogue can see.
+/// An agent with the lines of two of its keys, for problems that only the catalogue can see.
 pub(super) struct Parsed {
     pub agent: Agent,
     pub skills_line: Option<usize>,
@@ -220,7 +220,7 @@ fn check(fields: &mut Fields<'_>, agent: &Agent) {
         let message = format!("`{}` means something else on the board of a campaign", agent.name);
         fields.fail("name", message, "another name, and the file called after it");
     }
-    // The thresholds of the context: 75 and 85 where the file does not say.
+    // The default thresholds of the context are 75 and 85.
     let prepare = agent.prepare_percent.unwrap_or(75);
     let apply = agent.apply_percent.unwrap_or(85);
     if prepare >= apply {

@@ -1,11 +1,11 @@
-//! Which places an agent may read and write, as its file says.
+//! Blackboard paths that an agent may read and write, from its file.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::blackboard_path::Path;
 
-/// What none of the paths covers is neither shown nor changed. To write a place gives no leave to read it.
+/// Paths that are not covered are neither shown nor changed. Permission to write a path does not include reading it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = BlackboardGrants)]
 pub struct Grants {
@@ -17,7 +17,7 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// What may be read of a document, in its place. `None`: nothing of it.
+    /// Returns the readable parts of a document, each in its place. `None`: no part is readable.
     pub fn readable(&self, document: &Value) -> Option<Value> {
         readable(&self.read, &Path::default(), document)
     }
@@ -31,7 +31,7 @@ fn readable(granted: &[Path], at: &Path, value: &Value) -> Option<Value> {
     if granted.iter().any(|path| path.covers(at)) {
         return Some(value.clone());
     }
-    // Only on the way to a place that is granted: a document is not searched for what nobody may see.
+    // Descends only along granted paths: the rest of the document is not searched.
     let Value::Object(fields) = value else { return None };
     if !granted.iter().any(|path| at.covers(path)) {
         return None;

@@ -1,15 +1,15 @@
-//! Places in the document.
+//! Paths in the blackboard document.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// The keys from the root to a place, written as a JSON Pointer (RFC 6901): `/plan/parts`. `/` alone is the root, because
-/// no key of a blackboard is empty. A place inside of an array has none: an array is changed as a whole.
+/// The path of a place: its keys from the root, written as a JSON Pointer (RFC 6901) such as `/plan/parts`. `/` alone is the root, because
+/// keys of a blackboard are never empty. Elements of an array have no path: an array is changed as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path(Vec<String>);
 
-/// A text that is no path.
+/// Error for a text that is not a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no path: write /key/key from the top, or / for the whole document")]
 pub struct NoPath(pub String);
@@ -26,7 +26,7 @@ impl Path {
         }
     }
 
-    /// Whether `other` is this place, or inside of it. Compared key by key: `/plan` does not cover `/planning`.
+    /// Returns true if `other` is this place, or inside of it. Compared key by key: `/plan` does not cover `/planning`.
     pub fn covers(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
     }
@@ -56,7 +56,7 @@ impl Serialize for Path {
 
 fn key(text: &str) -> Option<String> {
     let is_escaped = text.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
-    // In this order: `~01` is `~1`, and no slash.
+    // In this order, so that `~01` becomes `~1` and not a slash.
     (is_escaped && !text.is_empty()).then(|| text.replace("~1", "/").replace("~0", "~"))
 }
 

@@ -36,18 +36,18 @@ pub struct Catalogue {
 struct BrokenAgent {
     /// The first of them.
     problem: String,
-    /// As this process last read it without problems: for the turns that run.
+    /// The last version that this process read without problems, for turns that are running.
     last: Option<Arc<Agent>>,
 }
 
-/// Why a name gives no agent or no node.
+/// Errors of looking up an agent or a node by its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     #[error("there is no {} `{name}`: {advice}", noun.as_str())]
     Unknown {
         noun: Noun,
         name: String,
-        /// The closest name, or the names that there are.
+        /// The closest name, or all existing names.
         advice: String,
     },
     #[error(
@@ -109,7 +109,7 @@ impl Catalogue {
         Self::load_naming(config, &RefCell::default())
     }
 
-    /// The same; what the files name besides is added to `named`, whether or not they have problems.
+    /// Like [`Self::load`]. Also adds the further files that these name, such as readings, to `named`, even if they have problems.
     pub(super) fn load_naming(
         config: &Config,
         named: &RefCell<Vec<PathBuf>>,
@@ -140,7 +140,7 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// Everything that is wrong with the files that are refused.
+    /// Lists the problems of all refused files.
     pub fn problems(&self) -> Problems {
         Problems(self.problems.clone())
     }
@@ -156,17 +156,17 @@ impl Catalogue {
         })
     }
 
-    /// The agent of a turn that runs already: its file may have been broken since.
+    /// Finds the agent of a turn that is already running. If its file is broken now, this is its last version without problems.
     pub fn agent_of_running_turn(&self, name: &str) -> Option<&Arc<Agent>> {
         self.agents.get(name).or_else(|| self.broken_agents.get(name)?.last.as_ref())
     }
 
-    /// Checks that a file has this name. Its problems do not matter: a broken agent can be paused, and stands on the board.
+    /// Checks that an agent's file has this name. The file may have problems: a broken agent can be paused, and appears on the board.
     pub fn check_name(&self, name: &str) -> Result<(), LookupError> {
         self.has_agent(name).then_some(()).ok_or_else(|| self.unknown_agent(name))
     }
 
-    /// A file has this name, with problems or without.
+    /// Returns true if an agent's file has this name, with problems or without.
     pub fn has_agent(&self, name: &str) -> bool {
         self.agents.contains_key(name) || self.broken_agents.contains_key(name)
     }
@@ -176,7 +176,7 @@ impl Catalogue {
         self.broken_agents.keys().map(String::as_str)
     }
 
-    /// The agent whose name is closest to one that there is not.
+    /// Finds the agent whose name is closest to an unknown one.
     pub fn nearest(&self, name: &str) -> Option<&str> {
         let names = self.agents.keys().map(String::as_str);
         nearest(&name.to_lowercase(), names.chain(self.broken_agents()))
@@ -196,25 +196,25 @@ impl Catalogue {
         LookupError::Unknown { noun: Noun::Agent, name: name.to_owned(), advice }
     }
 
-    /// Keeps of `before` what the turns need that run while a file is broken.
+    /// Copies the last versions of broken agents from `before`, for turns that are running.
     pub(super) fn remember(&mut self, before: &Self) {
         for (name, broken) in &mut self.broken_agents {
             broken.last = before.agent_of_running_turn(name).cloned();
         }
     }
 
-    /// SHA-256 of what the sessions of an instance are made with, in hex: of its prompt, and for the lead of the roster too.
+    /// Hashes the prompt that sessions of an instance are made with, and for the lead the roster too: SHA-256, in hex.
     pub fn prompt_hash(&self, agent: &Agent, instance: &str) -> String {
         if !agent.leads(instance) {
             return agent.prompt_hash.clone();
         }
         let mut bytes = agent.prompt_hash.clone().into_bytes();
-        // A file that is broken for a moment is no change of the roster.
+        // Broken agents stay in the roster, so that a temporary mistake in a file does not change the hash.
         let broken = self.broken_agents.values().filter_map(|broken| broken.last.as_ref());
         let mut roster: Vec<&Arc<Agent>> = self.agents().chain(broken).collect();
         roster.sort_by(|a, b| a.name.cmp(&b.name));
         for text in roster.into_iter().flat_map(|agent| [&agent.name, &agent.description]) {
-            // With its length in front, so that no two rosters share their bytes.
+            // The length in front keeps the bytes of different rosters different.
             bytes.extend((text.len() as u64).to_be_bytes());
             bytes.extend(text.as_bytes());
         }
@@ -234,7 +234,7 @@ impl Catalogue {
         self.skills.values()
     }
 
-    /// The names of the agents that are shown something of their campaign's blackboard.
+    /// Lists the agents that may read a part of their campaign's blackboard.
     pub fn blackboard_readers(&self) -> Vec<String> {
         let shown = |agent: &&Arc<Agent>| !agent.grants.blackboard.read.is_empty();
         self.agents().filter(shown).map(|agent| agent.name.clone()).collect()
@@ -245,7 +245,7 @@ impl Catalogue {
         self.agents().filter(|agent| agent.told_facts).map(|agent| agent.name.clone()).collect()
     }
 
-    /// The agent that answers what is addressed to nobody.
+    /// Returns the lead: the agent that answers posts without an addressee.
     pub fn lead(&self) -> Option<&Arc<Agent>> {
         self.agents.values().find(|agent| agent.lead)
     }
@@ -325,7 +325,7 @@ impl Catalogue {
     }
 }
 
-/// The skills that there are.
+/// Names of all skills, and of those whose files have problems.
 struct SkillNames<'a> {
     all: Vec<&'a str>,
     broken: Vec<String>,
@@ -354,7 +354,7 @@ fn unfit_skills(file: &File, parsed: &Parsed, known: &SkillNames<'_>) -> Vec<Pro
     parsed.agent.skills.iter().filter_map(unfit).collect()
 }
 
-/// Two leads would both answer what is addressed to nobody.
+/// Reports a second lead: both would answer posts without an addressee.
 fn second_lead(file: &File, parsed: &Parsed, lead: &mut Option<String>) -> Option<Problem> {
     if !parsed.agent.lead {
         return None;
@@ -371,7 +371,8 @@ fn second_lead(file: &File, parsed: &Parsed, lead: &mut Option<String>) -> Optio
     })
 }
 
-/// The name of the folder `<name>`, and its file. Another file there is a mistake, which its name tells.
+/// Returns the name of the folder `<name>`, and its file. A `.md` file beside the folders is a mistake: it keeps its extension in the name,
+/// which is then reported.
 fn skill_file(path: &Path) -> Option<(String, PathBuf)> {
     let name = path.file_name()?.to_string_lossy().into_owned();
     match path.is_dir() {

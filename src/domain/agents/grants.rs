@@ -1,4 +1,4 @@
-//! What an agent may do besides talking, in the keys of Claude Code's own agent files.
+//! Tools and permissions of an agent, in the keys of Claude Code's own agent files.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,21 +12,21 @@ use crate::domain::files::Fields;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = AgentGrants)]
 pub struct Grants {
-    /// Rules: `Read`, `Bash(git log:*)`, `mcp__board__post`. What none of them names cannot be used.
+    /// Rules of allowed tools: `Read`, `Bash(git log:*)`, `mcp__board__post`. Other tools cannot be used.
     pub tools: Vec<String>,
-    /// Rules for what never can, whatever else is granted.
+    /// Rules of tools that are never allowed, even if another rule grants them.
     pub disallowed_tools: Vec<String>,
     pub permission_mode: PermissionMode,
-    /// Calls of the model in one turn.
+    /// Maximum number of model calls in one turn.
     pub max_turns: Option<u32>,
     #[schema(value_type = Vec<String>)]
     pub mcp_servers: Servers,
-    /// A folder that all agents of a campaign who have this key work in.
+    /// True: the agent works in a folder that it shares with the campaign's other agents of this setting.
     pub workspace: bool,
     pub blackboard: BlackboardGrants,
 }
 
-/// What becomes of calls that no rule names. Nobody is there to be asked.
+/// The treatment of calls that no rule names. No user is there to be asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
@@ -38,7 +38,7 @@ pub enum PermissionMode {
     BypassPermissions,
 }
 
-/// Claude Code's `default` asks, and where nobody answers that is a no.
+/// Claude Code's `default` asks the user. No user is there to answer, so that it is the same as `dontAsk`.
 const MODES: [(&str, PermissionMode); 5] = [
     ("default", PermissionMode::DontAsk),
     ("dontAsk", PermissionMode::DontAsk),
@@ -46,9 +46,9 @@ const MODES: [(&str, PermissionMode); 5] = [
     ("plan", PermissionMode::Plan),
     ("bypassPermissions", PermissionMode::BypassPermissions),
 ];
-/// Built-in tools that can send a request wherever they like.
+/// Built-in tools that can send requests to any address.
 const SENDERS: [&str; 2] = ["Bash", "WebFetch"];
-/// Tools that this mode is about.
+/// Tools that `acceptEdits` allows in the agent's own folders.
 const EDITORS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
 impl Grants {
@@ -64,14 +64,14 @@ impl Grants {
         names
     }
 
-    /// Whether it could reach services of this machine otherwise than by the tools that they offer.
+    /// Returns true if the agent could send requests to services on this machine directly, besides using their tools.
     pub fn may_ask_this_machine(&self) -> bool {
         self.mcp_servers.has_program()
             || self.built_in_tools().iter().any(|tool| SENDERS.contains(&tool.as_str()))
     }
 
-    /// Rules for calls that need no further leave. Where changes are accepted in the agent's own folders, a rule that
-    /// names no place is no leave to change files anywhere else.
+    /// Lists the rules for calls that need no permission. In the mode `acceptEdits`, rules for editing tools without a path are left out:
+    /// they would allow changes outside of the agent's own folders.
     pub fn allowed_rules(&self) -> Vec<String> {
         let is_left_to_mode = |rule: &str| {
             self.permission_mode == PermissionMode::AcceptEdits && EDITORS.contains(&rule)
@@ -141,7 +141,7 @@ fn check_rules(fields: &mut Fields<'_>, key: &'static str, rules: &[String]) {
     }
 }
 
-/// What the CLI would pass over without a word, or with one that nobody reads.
+/// Returns the problem of a rule, and its fix. The CLI would ignore such a rule silently, or with a warning that goes unread.
 fn wrong(rule: &str) -> Option<(&'static str, &'static str)> {
     const FIX: &str = "names such as Read, Bash(git log:*), mcp__board__post";
     let name = tool(rule);
@@ -151,7 +151,7 @@ fn wrong(rule: &str) -> Option<(&'static str, &'static str)> {
     if rule == "*" || rule == "mcp__*" {
         return Some(("stands for everything, which Claude Code does not take", FIX));
     }
-    // `mcp__board__*` is taken: all tools of one server.
+    // `mcp__board__*` is allowed: all tools of one server.
     let is_all_of_server = name.starts_with("mcp__") && name[5..].ends_with("__*");
     if !is_all_of_server && !is_name {
         return Some(("is no rule", FIX));

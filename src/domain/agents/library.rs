@@ -1,8 +1,8 @@
-//! The catalogue of a running service: read again when a file has changed.
+//! The catalogue of a running service, reloaded when a file changes.
 //!
-//! One caller at a time looks at the files, on a thread where nothing else waits for its turn. Others get the catalogue as
-//! it was read last, so a folder that hangs delays one turn and not the process. No lock is held while files are read
-//! but the one that says who reads.
+//! One caller at a time reads the files, on a thread from which the runtime has moved all other tasks. Other callers get the catalogue of
+//! the last reading, so that a folder that hangs delays one turn and not the process. While files are read, only the lock `Library::files`
+//! is held.
 
 use std::{
     cell::RefCell,
@@ -16,29 +16,29 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::{Catalogue, Config, Problems};
 
-/// Cheap to ask before every turn: it looks at the files' times and lengths once in
-/// [`Config::look_every_ms`], and reads them only if those changed.
+/// The files of agents, skills and nodes, with the catalogue made of them. Cheap to call before every turn: it checks times and lengths of
+/// the files once per [`Config::look_every_ms`], and reads the files only if those have changed.
 #[derive(Debug)]
 pub struct Library {
     config: Config,
-    /// Who has it looks at the files.
+    /// Locked by the caller that checks and reads the files.
     files: Mutex<Files>,
     known: Mutex<Known>,
 }
 
-/// The files as they were when they were looked at last.
+/// The state of the files at the last check.
 #[derive(Debug)]
 struct Files {
     stamps: Vec<Stamp>,
     looked_at: Instant,
-    /// What the files named besides when they were read last.
+    /// Further paths that the files named at the last reading.
     named: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
 struct Known {
     catalogue: Arc<Catalogue>,
-    /// Of a folder that cannot be used as it is now: `catalogue` is what it held before.
+    /// Problems of a folder that cannot be used now. `catalogue` is then the last usable one.
     unusable: Option<Problems>,
 }
 
@@ -52,9 +52,9 @@ struct Stamp {
 impl Library {
     /// # Errors
     ///
-    /// A folder cannot be read, or holds no agent. Files with problems are warned of, and their agents are refused.
+    /// A folder cannot be read, or holds no agent. Problems of single files are logged as warnings, and their agents are refused.
     pub fn open(config: &Config) -> Result<Self, Problems> {
-        // Read twice, because only the files say which others there are to be watched.
+        // Read twice, because only the first reading tells which further files have to be watched.
         let named = RefCell::default();
         Catalogue::load_naming(config, &named)?;
         let named = named.into_inner();
@@ -68,13 +68,13 @@ impl Library {
         })
     }
 
-    /// The catalogue as the files say now; as they said before, if a folder cannot be used.
+    /// Returns the catalogue of the files as they are now, or the last usable one if a folder cannot be used.
     pub fn current(&self) -> Arc<Catalogue> {
         self.look_if_due();
         Arc::clone(&self.known().catalogue)
     }
 
-    /// Everything that is wrong with the files as they are now.
+    /// Lists the problems of the files as they are now.
     pub fn problems(&self) -> Problems {
         self.look_if_due();
         let known = self.known();
@@ -85,7 +85,7 @@ impl Library {
         let mut files = match self.files.try_lock() {
             Ok(files) => files,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Another caller looks at this moment.
+            // Another caller is checking the files.
             Err(TryLockError::WouldBlock) => return,
         };
         if files.looked_at.elapsed() >= Duration::from_millis(self.config.look_every_ms) {
@@ -137,7 +137,7 @@ fn warn_of(catalogue: &Catalogue) {
     }
 }
 
-/// Blocks a thread that the runtime has replaced. A runtime of one thread has no other.
+/// Runs blocking work. A runtime with several threads first moves this thread's other tasks to another one.
 fn aside<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::domain::agents::Provider;
 
-    /// On a network that is gone, for example.
+    /// A file on a lost network share, for example.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn a_file_that_hangs_holds_up_the_one_who_reads_it_and_no_other() {
         let nowhere = tempfile::tempdir().unwrap();

@@ -45,23 +45,23 @@ pub struct Config {
     pub folder: std::path::PathBuf,
     pub skills_folder: std::path::PathBuf,
     pub nodes_folder: std::path::PathBuf,
-    /// At most, however many turns ask.
+    /// Milliseconds between two checks of the files for changes. 0 checks before every turn.
     pub look_every_ms: u64,
-    /// Of agents whose files name none.
+    /// The provider of agents whose files name none.
     pub provider: Provider,
     pub model: String,
     /// Variables of the service that files may name below `mcpServers`.
     pub variables: Vec<String>,
     /// Failures in a row after which the fallback of an agent takes a conversation over.
     pub fallback_after: i32,
-    /// How long the agent's own provider is left alone then.
+    /// Seconds after which the agent's own provider is tried again.
     pub fallback_secs: u64,
-    /// Calls of the model in one turn, where tools are carried out here and the agent's file says nothing.
+    /// Default limit of model calls in one turn, for providers whose tools the service runs. `maxTurns` in an agent's file replaces it.
     pub max_rounds: u32,
-    /// How often one turn may make the very same call of a tool.
+    /// Maximum number of identical tool calls in one turn.
     pub max_same_calls: u32,
     pub tool_timeout_secs: u64,
-    /// Of one result, as the model is shown it.
+    /// Maximum characters of one tool result that the model is shown.
     pub tool_result_max_chars: u64,
 }
 

@@ -1,4 +1,4 @@
-//! One node of the work: what it asks of the role that comes to it, and what has to be read there.
+//! A node: a named place in the work, with instructions and required readings.
 //!
 //! Readings are files below the folder of the nodes: neither `..`, an absolute path nor a symbolic link leads out of it.
 
@@ -12,21 +12,21 @@ use crate::domain::{
     text,
 };
 
-/// What a node asks for and what has to be read there, together, in bytes: all of it is said in the conversation at each entry.
+/// Maximum size of instructions and readings together: all of it enters the conversation at each entry.
 const ENTRY_MAX_BYTES: usize = 256 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Node {
     pub name: String,
     pub description: String,
-    /// Files that have to be read there, as the node's file names them.
+    /// Required readings: paths as the node's file names them.
     pub readings: Vec<String>,
-    /// What is said to a session that comes here.
+    /// Text that a session gets when it arrives at the node.
     #[serde(skip)]
     pub entry: String,
 }
 
-/// Reads a node. Readings are found from `folder`.
+/// Reads a node. Paths of readings are relative to `folder`.
 pub(super) fn parse(
     file: &File,
     folder: &Path,
@@ -77,7 +77,7 @@ fn read_all<'a>(
     texts
 }
 
-/// The path without symbolic links. A reading outside of the folder is refused: its text goes to the provider with each entry.
+/// Resolves symbolic links. A reading outside of the folder is refused, because its text is sent to the provider at each entry.
 fn inside(path: &Path, folder: &Path) -> Result<PathBuf, String> {
     let real = |path: &Path| path.canonicalize().map_err(|error| unreadable(&error));
     let (path, folder) = (real(path)?, real(folder)?);

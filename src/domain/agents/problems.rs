@@ -1,4 +1,4 @@
-//! Everything that is wrong with the files.
+//! The list of problems in the files of agents, skills and nodes.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::domain::{
     files::{Problem, list_problems},
 };
 
-/// In the order of files and lines.
+/// Problems in the order of files and lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct Problems(pub Vec<Problem>);
 

@@ -1,4 +1,4 @@
-//! Names that mean something else where agents are named: on the board, and as senders.
+//! Reserved names: agents cannot have them, because they mean something else on the board and as senders.
 
 /// All agents of a campaign.
 pub const ALL: &str = "all";

@@ -1,7 +1,8 @@
-//! Tool servers of an agent, below `mcpServers`: as they stand in its file, or in a JSON file beside it.
+//! MCP servers of an agent, from the key `mcpServers` of its file or from a JSON file beside it.
 //!
-//! Values may name variables of the service as `${NAME}`, but only those that the configuration lists. The CLI would
-//! fill in such names too, out of an environment that holds its login; so none is left when it gets to see them.
+//! Values may refer to variables of the service as `${NAME}`, but only to those that the configuration lists. The CLI expands such
+//! references too, from an environment that holds its credential. The service therefore replaces all of them before the CLI reads the
+//! servers.
 
 use std::{
     cell::RefCell,
@@ -15,11 +16,11 @@ use serde_json::Value;
 
 use crate::domain::files::{self, Fields};
 
-/// By name. Printed without what they hold: it may be a secret.
+/// MCP servers by name. `Debug` and JSON show only the names, because values may be secrets.
 #[derive(Clone, Default, PartialEq)]
 pub struct Servers(BTreeMap<String, Value>);
 
-/// Why they cannot be used as they stand.
+/// Errors of replacing references to variables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -32,18 +33,18 @@ pub enum Error {
     Nested(String),
 }
 
-/// What a file is read with besides its text.
+/// The context in which a file is parsed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Surroundings<'a> {
-    /// Where the file is.
+    /// The folder of the agents. Paths of server files are relative to it.
     pub folder: &'a Path,
-    /// Variables that it may name.
+    /// Variables of the service that the file may refer to.
     pub variables: &'a [String],
-    /// Other files that it names are noted here: a change of one of them is a change of it.
+    /// Collects further files that this one names, because a change of them counts as a change of it.
     pub named: &'a RefCell<Vec<PathBuf>>,
 }
 
-/// Under which the service's own tools are offered.
+/// Name of the MCP server that offers the service's own tools.
 pub const OWN_SERVER: &str = "dalsegno";
 const KEY: &str = "mcpServers";
 const EXAMPLE: &str = "{ board: { type: http, url: \"https://board.example/mcp\" } }";
@@ -53,12 +54,12 @@ impl Servers {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether one of them is a program that is started here.
+    /// Returns true if one of them is a program that is started on this host.
     pub fn has_program(&self) -> bool {
         self.0.values().any(|server| server.get("command").is_some())
     }
 
-    /// With the values of the variables that they name.
+    /// Replaces references to variables by their values.
     pub fn resolve(
         &self,
         mut variable: impl FnMut(&str) -> Option<String>,
@@ -125,7 +126,7 @@ pub(super) fn read(fields: &mut Fields<'_>, around: &Surroundings<'_>) -> Server
     Servers(servers)
 }
 
-/// Claude Code's own files have a list of them, in which a name alone means one of the session's.
+/// Reads a list of servers, as in Claude Code's own files. A name alone means a server of the session there. Such names are refused here.
 fn of_list(items: Vec<Value>) -> Result<BTreeMap<String, Value>, (String, String)> {
     let mut servers = BTreeMap::new();
     for item in items {
@@ -141,12 +142,12 @@ fn of_list(items: Vec<Value>) -> Result<BTreeMap<String, Value>, (String, String
     Ok(servers)
 }
 
-/// In the shape of `.mcp.json`.
+/// Reads a file in the format of `.mcp.json`.
 fn of_file(path: &Path) -> Result<BTreeMap<String, Value>, (String, String)> {
     const FIX: &str = "a path, from the agent's folder on, to a file such as {\"mcpServers\": {…}}";
     let fail = |what: String| (format!("{} {what}", path.display()), FIX.to_owned());
     let text = files::read(path, files::MAX_BYTES).map_err(|error| fail(error.to_string()))?;
-    // The error of the parser quotes no value.
+    // Only the line is reported, because values in the file may be secrets.
     let mut content: Value = serde_json::from_str(&text)
         .map_err(|error| fail(format!("is not valid JSON in line {}", error.line())))?;
     match content.get_mut(KEY).map(Value::take) {
@@ -205,7 +206,7 @@ fn wrong(name: &str, server: &Value) -> Vec<(&'static str, String)> {
     found
 }
 
-/// Every name that is filled in somewhere in it.
+/// Lists all variables that a server refers to.
 fn variables(value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut note = |name: &str| {
@@ -230,7 +231,7 @@ fn fill_in(
     Ok(())
 }
 
-/// As the CLI would do it: `${NAME}`, and `${NAME:-what else}`.
+/// Replaces `${NAME}` and `${NAME:-default}` as the CLI would.
 fn filled(text: &str, variable: &mut dyn FnMut(&str) -> Option<String>) -> Result<String, Error> {
     let (mut done, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("${") {

@@ -15,9 +15,9 @@ pub enum SessionMode {
     Continue,
     /// Begins without a memory; later tasks go on from here.
     ///
-    /// A second attempt goes on in the session that the first one began, so that it does not forget what that one did.
-    /// Once another task has spoken in it, the second attempt begins anew instead: what came after it is not its past.
-    /// Later tasks then go on from the newer session; the talk in between stays where it was said.
+    /// A second attempt continues the session that the first one began, so that it remembers what that one did. If another task has used
+    /// that session since, the second attempt begins a new one, without those later messages. Later tasks then continue the newer session;
+    /// the messages in between stay in the older one.
     Fresh,
     /// A session of its own, which no later task continues.
     None,

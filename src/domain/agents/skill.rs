@@ -1,4 +1,4 @@
-//! One skill: words that are given to an agent on every call.
+//! A skill: text that an agent is given on every call.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What can be done, as the audit log names it: the noun, and what happened to it.
+//! Actions as the audit log names them: a noun, and a verb for what happened to it.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -17,7 +17,7 @@ pub enum Action {
     MemoryPublish,
     MemoryRevoke,
     MemoryImport,
-    /// Somebody said for whom a campaign works.
+    /// The user for whom a campaign works was set.
     CampaignUser,
     FactState,
     FactEdit,
@@ -29,13 +29,13 @@ pub enum Action {
     FlowResume,
     FlowRetry,
     FlowCancel,
-    /// Somebody spoke on the board of the campaign.
+    /// A person or a program posted on the board of the campaign.
     PostAdd,
     TaskCancel,
     TaskRetry,
     /// A tool has changed something.
     ToolCall,
-    /// Somebody called a tool that they may not use.
+    /// A caller used a tool without permission.
     ToolDeny,
     SessionReset,
     SessionCompact,
@@ -138,7 +138,7 @@ impl Action {
         }
     }
 
-    /// What it is done to: the first word.
+    /// Returns the kind of the subject: the first word of the action's name.
     pub fn subject_kind(self) -> &'static str {
         self.as_str().split('.').next().unwrap_or_default()
     }

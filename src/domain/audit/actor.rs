@@ -1,22 +1,22 @@
-//! Who does something.
+//! The actor of a change: an API key, a person at the command line, an agent, or the service.
 
 use std::net::IpAddr;
 
 use uuid::Uuid;
 
-/// More than any name of a key; users and hosts are cut.
+/// Longer than any name of a key. Names of users with their hosts are cut at this length.
 const NAME_MAX_CHARS: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     pub kind: ActorKind,
-    /// Empty where there is none.
+    /// Empty for an actor without a name.
     pub name: String,
-    /// The key that was shown.
+    /// The API key of the request.
     pub key_id: Option<Uuid>,
-    /// Where the request came from.
+    /// The address that the request came from.
     pub peer: Option<IpAddr>,
-    /// Tells keys of one name apart.
+    /// The handle of the key, which tells keys of one name apart.
     handle: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub enum ActorKind {
     /// A turn of an agent, by a tool.
     Agent,
     System,
-    /// Nobody was asked.
+    /// The request needed no key.
     Anonymous,
 }
 
@@ -55,12 +55,12 @@ impl Actor {
         Self { name, ..Self::unnamed(ActorKind::Cli, None) }
     }
 
-    /// By its name on the board.
+    /// An agent, by its name on the board.
     pub fn agent(reader: &str) -> Self {
         Self { name: reader.to_owned(), ..Self::unnamed(ActorKind::Agent, None) }
     }
 
-    /// One text for all of it: `key:ci:3f0c2a9be1d4`, `cli:ann@host`, `anonymous`.
+    /// Formats kind, name and handle as one text: `key:ci:3f0c2a9be1d4`, `cli:ann@host`, `anonymous`.
     pub fn label(&self) -> String {
         let parts = [Some(self.kind.as_str()), Some(self.name.as_str()), self.handle.as_deref()];
         let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());

@@ -1,4 +1,4 @@
-//! How long the audit log is kept.
+//! Settings of the audit log.
 
 use chrono::TimeDelta;
 use serde::Deserialize;

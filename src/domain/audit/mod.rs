@@ -1,12 +1,11 @@
 //! The audit log: who changed what.
 //!
-//! Whoever lets a person or another system change something writes the line, in the transaction of the change: neither is
-//! ever there without the other. What the service does by itself is in the feed and in the records of its runs.
+//! A line is written in the transaction of the change that a person or another system asked for, so that both commit or neither does.
+//! Changes that the service makes by itself are in the feed and in the records of its runs.
 //!
-//! Adding tasks is no line: there are thousands a second, and each task says itself who added it
-//! ([`Actor::label`], in a column of its row).
+//! Adding tasks writes no line: there are thousands a second, and each task's row names its author ([`Actor::label`]).
 //!
-//! A line has no prompt, no answer and no secret in it; texts that people give as a reason are cut short.
+//! Lines contain neither prompts, answers nor secrets. Reasons that people give are cut.
 
 mod action;
 mod actor;
@@ -32,7 +31,7 @@ use super::{Failed, text};
 /// The longest text within a line's data.
 const WORDS_MAX_CHARS: usize = 300;
 
-/// One line.
+/// A line of the audit log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AuditEntry)]
 pub struct Entry {
@@ -42,7 +41,7 @@ pub struct Entry {
     pub actor_kind: String,
     pub actor: String,
     pub actor_id: Option<Uuid>,
-    /// `campaign.create`, `task.cancel` and so on: what [`Action`] has, and what a newer version may add.
+    /// `campaign.create`, `task.cancel` and so on. Newer versions may add actions.
     pub action: String,
     pub subject_kind: String,
     pub subject: String,
@@ -50,16 +49,16 @@ pub struct Entry {
     pub data: Value,
 }
 
-/// Which lines to list. Unset fields match everything.
+/// A filter of lines. Unset fields match everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter<'a> {
     /// A name, a kind, or the id of a key.
     pub actor: Option<&'a str>,
-    /// `task.cancel`, or `task` for everything that was done to tasks.
+    /// `task.cancel`, or `task` for all actions on tasks.
     pub action: Option<&'a str>,
     pub subject: Option<&'a str>,
     pub since: Option<DateTime<Utc>>,
-    /// Only those before this one.
+    /// Only lines with a smaller id.
     pub before: Option<i64>,
     pub limit: i64,
 }
@@ -94,7 +93,7 @@ pub async fn write(
     .map_err(Failed::to("write a line of the audit log"))
 }
 
-/// Takes the words out of all lines about these, which belong to a campaign that is erased: who did what and when stays.
+/// Empties the data of all lines about these subjects of an erased campaign. Actor, action, subject and time stay.
 pub async fn erase_words(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -106,8 +105,8 @@ pub async fn erase_words(
         .map_err(Failed::to("erase the words of the audit log"))
 }
 
-/// The same for what turns and operators of a campaign have done by tools, of which the subject is the tool: in the first `limit` lines
-/// behind `after`, whosever they are. Gives the last of these; `None` where there are no more.
+/// Does the same for tool calls in the campaign, whose subject is the tool. Reads the first `limit` lines behind `after`, of all campaigns,
+/// and returns the last of them, or `None` at the end of the log.
 pub async fn erase_words_of_tools(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -125,12 +124,12 @@ pub async fn erase_words_of_tools(
     .map_err(Failed::to("erase what tools did from the audit log"))
 }
 
-/// A line before all that were written since a moment.
+/// Returns a line number that lies before all lines written since `moment`.
 pub async fn line_before(
     executor: impl PgExecutor<'_>,
     moment: DateTime<Utc>,
 ) -> Result<i64, Failed> {
-    // A line that was begun early may be numbered late: the first by their time are not the first by their number.
+    // The order of numbers differs from the order of times: a line that was begun early may be numbered late.
     sqlx::query_scalar!(
         r#"select coalesce((select min(first.id) - 1 from (select id from dalsegno.audit where at >= $1 order by at limit 1000) as first),
                            (select max(id) from dalsegno.audit), 0) as "line!""#,
@@ -141,7 +140,7 @@ pub async fn line_before(
     .map_err(Failed::to("look for the beginning in the audit log"))
 }
 
-/// What begins so and has lines with words in them, such as the lanes of a campaign.
+/// Lists subjects with this prefix that have lines with data, such as the lanes of a campaign.
 pub async fn subjects_below(
     executor: impl PgExecutor<'_>,
     start: &str,
@@ -155,7 +154,7 @@ pub async fn subjects_below(
     .map_err(Failed::to("look for lines of the audit log"))
 }
 
-/// Schedules that have asked for tasks of a campaign, those too that were removed since.
+/// Lists the schedules that add tasks to a campaign, including removed ones.
 pub async fn schedules_of(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -193,7 +192,7 @@ pub async fn list(executor: impl PgExecutor<'_>, filter: Filter<'_>) -> Result<V
     .map_err(Failed::to("read the audit log"))
 }
 
-/// Removes at most `limit` lines from before a moment, and says how many.
+/// Removes at most `limit` lines older than `moment`, and returns their number.
 pub async fn remove_before(
     executor: impl PgExecutor<'_>,
     moment: DateTime<Utc>,

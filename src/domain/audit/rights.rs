@@ -1,13 +1,13 @@
-//! What the role of this connection may do to the log.
+//! Rights of the connection's role on the audit log.
 
 use sqlx::PgExecutor;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
     pub is_owner: bool,
-    /// Rows of the table, by itself.
+    /// Allowed to delete rows of the table directly.
     pub may_delete: bool,
-    /// Old rows, through the function of the owner.
+    /// Allowed to remove old rows through the owner's function.
     pub may_remove: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The changes that a document has had.
+//! The history of a blackboard: its changes and earlier versions.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use uuid::Uuid;
 use super::{Blackboard, By, Change, Error, Path, get, merge};
 use crate::domain::Failed;
 
-/// One change.
+/// A change of a blackboard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = BlackboardChange)]
 pub struct Entry {
-    /// The version that it made.
+    /// The version that the change made.
     pub version: i64,
     pub changed_at: DateTime<Utc>,
     pub kind: Kind,
@@ -22,11 +22,11 @@ pub struct Entry {
     pub agent: Option<String>,
     pub task_id: Option<Uuid>,
     pub turn: Option<i32>,
-    /// What is different since, as JSON Pointers; the first hundred.
+    /// Changed paths as JSON Pointers; at most 100.
     pub paths: Vec<String>,
-    /// How long the patch, or the document that was set, is.
+    /// Size of the patch, or of the document that was set.
     pub bytes: i32,
-    /// The patch, unless it is long: then the versions before and after it say more.
+    /// The patch; null if it is long: then compare the versions before and after it.
     #[schema(value_type = Option<Object>)]
     pub patch: Option<Value>,
 }
@@ -42,14 +42,14 @@ pub enum Kind {
     Patch,
 }
 
-/// How many patches are merged at most to read a version again.
+/// Each version that this number divides is stored whole, which limits the patches to merge for an earlier version.
 const WHOLE_EVERY: i64 = 32;
-/// What is listed of the places that are different.
+/// Maximum number of changed paths that are stored with a change.
 const MAX_PATHS: usize = 100;
-/// A list of two hundred changes has to stay readable.
+/// Maximum size of a patch that a list shows: a list of two hundred changes has to stay readable.
 const SHOWN_MAX_BYTES: i32 = 4096;
 
-/// The document as it was.
+/// Reads an earlier version of the document.
 pub async fn at_version(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -83,7 +83,7 @@ pub async fn at_version(
     Err(Error::NoVersion { version, current })
 }
 
-/// The newest first, before `before`.
+/// Lists changes before the version `before`, the newest first.
 pub async fn history(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -150,7 +150,7 @@ pub(super) async fn append(
     .map_err(Failed::to("keep a change of a blackboard"))
 }
 
-/// Removes the document and the oldest of its changes, and says how many rows went.
+/// Removes the document and at most `limit` of its oldest changes. Returns the number of removed changes.
 pub async fn remove_some(
     conn: &mut PgConnection,
     campaign_id: Uuid,

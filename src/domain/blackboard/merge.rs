@@ -1,10 +1,10 @@
-//! What a change makes of the document, and where it differs then.
+//! Merging a patch into the document, and the paths that differ afterwards.
 
 use serde_json::{Map, Value};
 
 use super::Path;
 
-/// JSON Merge Patch (RFC 7396): an object merges key by key, null removes, everything else replaces.
+/// Applies a JSON Merge Patch (RFC 7396): an object merges key by key, null removes, everything else replaces.
 pub fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         target.clone_from(patch);
@@ -23,8 +23,8 @@ pub fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// The places where `after` is different. An object that only one of them has counts as its parts where it came, for
-/// whoever may write a part may write the objects around it; one that went counts as itself, for all of it went.
+/// Lists the paths at which `after` differs. A new object counts as its parts, because an agent that may write a part may create the
+/// objects around it. A removed object counts as itself, because all of it is gone.
 pub fn differences(before: &Value, after: &Value) -> Vec<Path> {
     let mut found = Vec::new();
     compare(&Path::default(), Some(before), Some(after), &mut found);

@@ -1,13 +1,13 @@
-//! The blackboard of a campaign: one JSON document that its people and agents write down together.
+//! The blackboard of a campaign: one JSON document that its people and agents write together.
 //!
 //! Invariants:
 //! - Each change makes the next version, and any version can be read again.
-//! - A document is set only by whoever names the version that it replaces. Patches are merged (RFC 7396) into whatever is
-//!   there, so those about different places lose nothing of each other.
-//! - What an agent reads and changes are the paths that its file grants, compared key by key.
+//! - Setting the document requires the version that it replaces. Patches are merged (RFC 7396) into the current version, so that patches of
+//!   different paths keep each other's changes.
+//! - An agent reads and changes only the paths that its file grants, compared key by key.
 //!
-//! Race: two change it at once. Both hold its row, so the second one sees what the first has written: a patch goes on top,
-//! and a version that is not current any more is refused with the one that is.
+//! Race: two callers change it at once. Both lock its row, so the second one sees what the first has written. A patch is merged into that.
+//! A change that expects an older version is refused with the current one.
 
 mod error;
 mod history;
@@ -33,7 +33,7 @@ use super::{Failed, agents::Agent};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Blackboard {
     pub campaign_id: Uuid,
-    /// Counts the changes. 0: nobody has written anything yet.
+    /// Number of changes. 0: the blackboard is still empty.
     pub version: i64,
     pub changed_at: Option<DateTime<Utc>>,
     #[schema(value_type = Object)]
@@ -41,19 +41,19 @@ pub struct Blackboard {
 }
 
 impl Blackboard {
-    /// As it is before its first change.
+    /// The blackboard before its first change.
     fn empty(campaign_id: Uuid) -> Self {
         Self { campaign_id, version: 0, changed_at: None, document: Value::Object(Map::new()) }
     }
 
-    /// A row may be there before the first change: of a writer who came to no change.
+    /// Builds the blackboard from its row. A writer that changed nothing may have left a row of version 0.
     fn of_row(campaign_id: Uuid, version: i64, changed_at: DateTime<Utc>, document: Value) -> Self {
         let changed_at = (version > 0).then_some(changed_at);
         Self { campaign_id, version, changed_at, document }
     }
 }
 
-/// The current version.
+/// Reads the current version.
 pub async fn get(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<Blackboard, Failed> {
     let found = sqlx::query!(
         "select version, changed_at, document from dalsegno.blackboards where campaign_id = $1",
@@ -68,7 +68,7 @@ pub async fn get(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<Bla
     ))
 }
 
-/// The current version with what the agent may read of it, and nothing else.
+/// Reads the current version, reduced to what the agent may read.
 pub async fn get_for(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,

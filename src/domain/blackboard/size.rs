@@ -1,17 +1,17 @@
-//! How much may stand on a blackboard. It goes into prompts, and every change is kept.
+//! Limits for the size of a blackboard. It goes into prompts, and every change is stored.
 
 use serde_json::Value;
 
 use super::Error;
 
-/// Of the document as JSON without blanks.
+/// Maximum size of the document as JSON without blanks.
 pub const MAX_BYTES: usize = 256 * 1024;
 const MAX_DEPTH: usize = 32;
 /// Keys and items together.
 const MAX_VALUES: usize = 10_000;
 const MAX_KEY_CHARS: usize = 200;
 
-/// Says how many bytes it has. For a patch too: it is kept as long as the document.
+/// Checks a document or a patch, and returns its size in bytes. A patch is kept as long as the document.
 pub fn check(document: &Value) -> Result<usize, Error> {
     if !document.is_object() {
         return Err(Error::NoObject);

@@ -14,39 +14,39 @@ use crate::domain::{
     feed::{self, Kind as FeedKind},
 };
 
-/// What is to become of the document.
+/// A change of the document.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'a> {
-    /// This instead of what `expected_version` says.
+    /// Replaces the document, which has to be at `expected_version`.
     Set { document: &'a Value, expected_version: i64 },
-    /// Merged into what there is, or into that version and no other.
+    /// Merges a patch into the document, which has to be at `expected_version` if there is one.
     Patch { patch: &'a Value, expected_version: Option<i64> },
 }
 
-/// Who changes it.
+/// The author of a change.
 #[derive(Debug, Clone, Copy)]
 pub enum By<'a> {
-    /// As the audit log names them. May write everywhere.
+    /// A person or a program, as the audit log names them. May write everywhere.
     Operator { label: &'a str },
-    /// In the turn of a task. May write what its file grants.
+    /// An agent in the turn of a task. May write the paths that its file grants.
     Agent { agent: &'a Agent, instance: &'a str, task_id: Uuid, turn: i32 },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = BlackboardWritten)]
 pub struct Written {
-    /// As it is now; an agent is shown what it may read.
+    /// The current blackboard; for an agent, the part that it may read.
     #[serde(flatten)]
     pub blackboard: Blackboard,
-    /// False: it said so already, and stays at its version.
+    /// False: the document was the same already, and keeps its version.
     pub changed: bool,
 }
 
-/// Changes the blackboard of a campaign. The one way for everybody: what an agent may do is decided here, by the places
-/// that would be different, and not by the form of the change.
+/// Changes the blackboard of a campaign. All changes pass through here. An agent's permission is checked against the paths that would
+/// differ, whether it sets the document or patches it.
 ///
-/// Operators change nothing in a closed campaign: an erasure that has begun must not be written behind. Agents do while their
-/// turns end, which an erasure waits for.
+/// Operators cannot change the blackboard of a closed campaign, because an erasure may already have removed it. Agents can while their
+/// turns end: an erasure waits for these turns.
 pub async fn change(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -124,7 +124,7 @@ impl By<'_> {
     }
 }
 
-/// The row of the campaign, locked. Whoever comes first makes it.
+/// Locks the campaign's row, and creates it if it is missing.
 async fn lock(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -167,7 +167,7 @@ async fn store(
     .map_err(Failed::to("change a blackboard"))
 }
 
-/// Says that something is different and who did it, and nothing of what it says.
+/// Builds the event of a change: version, agent and number of paths, without any content.
 fn event(after: &Blackboard, by: &By<'_>, n_paths: usize) -> feed::New {
     let (task_id, agent) = match by {
         By::Operator { .. } => (None, None),

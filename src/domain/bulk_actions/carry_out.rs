@@ -9,15 +9,15 @@ use uuid::Uuid;
 use super::{Action, BulkAction, Error, State};
 use crate::domain::{Failed, tasks};
 
-/// What became of one task.
+/// The outcome of an action for one task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Done,
-    /// It has changed since: there is nothing left to do with it.
+    /// The task has changed since, and the action does not apply any more.
     Skipped,
 }
 
-/// Says that a worker is at it, also after its job had died and was tried again. False: it has ended.
+/// Marks an action as running, also when its dead job is tried again. Returns false if the action has ended.
 pub async fn start(
     executor: impl PgExecutor<'_>,
     id: Uuid,
@@ -35,7 +35,7 @@ pub async fn start(
     .map_err(Failed::to("begin a bulk action"))
 }
 
-/// The tasks that come next.
+/// Lists the tasks that come next.
 pub async fn tasks_left(
     executor: impl PgExecutor<'_>,
     action: &BulkAction,
@@ -45,7 +45,7 @@ pub async fn tasks_left(
     tasks::matching(executor, filter, states, action.created_at, action.cursor, limit).await
 }
 
-/// Does it with one task, in the caller's transaction, and moves the cursor there. After an error the caller rolls back.
+/// Applies the action to one task and moves the cursor there, in the caller's transaction. After an error the caller rolls back.
 pub async fn step(
     conn: &mut PgConnection,
     action: &BulkAction,
@@ -59,8 +59,8 @@ pub async fn step(
     advance(conn, action, task_id, Step::Done).await
 }
 
-/// Cancels those of these tasks that can be cancelled together, in the caller's transaction, and gives the rest. Moves the cursor up to
-/// the first of them.
+/// Cancels those of the tasks that can be cancelled together, in the caller's transaction, and returns the others. Moves the cursor up to
+/// the first of these.
 pub async fn cancel_batch(
     conn: &mut PgConnection,
     action: &mut BulkAction,
@@ -91,7 +91,7 @@ pub async fn cancel_batch(
     Ok(task_ids.iter().copied().filter(|id| !cancelled.contains(id)).collect())
 }
 
-/// Writes down what became of a task. Must hit an action that is exactly so far.
+/// Records the outcome for one task. Fails with [`Error::Overtaken`] if another run has moved the cursor.
 pub async fn advance(
     executor: impl PgExecutor<'_>,
     action: &BulkAction,
@@ -125,7 +125,7 @@ pub async fn finish(
     end(executor, id, State::Done, now).await
 }
 
-/// Its job was cancelled: what was done stays.
+/// Ends an action whose job was cancelled. Tasks that it has changed already stay as they are.
 pub async fn cancel(
     executor: impl PgExecutor<'_>,
     id: Uuid,

@@ -23,7 +23,7 @@ pub enum Error {
         "the filter names nothing and so means every task: name a campaign or an agent, or say with expected_count that you mean all"
     )]
     EmptyFilter,
-    /// Whoever runs it has another place in mind.
+    /// Another run has moved the cursor.
     #[error("a later run of bulk action {0} has taken over")]
     Overtaken(Uuid),
     #[error(transparent)]

@@ -1,7 +1,7 @@
-//! Actions whose job has ended without them: it died, could not be read, or was cancelled while it did not run.
+//! Bulk actions whose job has ended without them: it died, could not be read, or was cancelled while it did not run.
 //!
-//! Race: a run ends its action while it is looked at. Actions are read before jobs, and both end in one transaction, so ending it
-//! here finds that it has ended.
+//! Race: a run ends its action during this check. Actions are read before jobs, and a run ends both in one transaction. The update here
+//! then finds that the action has ended, and changes nothing.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
@@ -12,10 +12,10 @@ use crate::{
     queue::admin,
 };
 
-/// How many are looked at. Each is somebody's deliberate act: there are few at a time.
+/// Maximum number of actions that are checked at once. People start them, so there are few at a time.
 const LIMIT: i64 = 1_000;
 
-/// Ends them, and says how many that were. One that cannot be ended does not keep the others from it; its error comes last.
+/// Ends such actions, and returns their number. An action that cannot be ended does not stop the others; its error is returned at the end.
 pub async fn end_lost(pool: &PgPool, now: DateTime<Utc>) -> Result<u64, Error> {
     let job_ids = sqlx::query_scalar!(
         "select job_id from dalsegno.bulk_actions where ended_at is null order by job_id limit $1",

@@ -1,8 +1,8 @@
-//! One action on all tasks that match a filter. A worker carries it out: it cancels together what nothing hangs on, and goes on task
-//! by task.
+//! Bulk actions: one action on all tasks that match a filter. A worker carries it out. It cancels tasks together if no other task depends
+//! on them, and handles the rest one by one.
 //!
-//! A task and the progress are one transaction, so whoever goes on after a lost worker does nothing twice and counts each task
-//! once. Race: a run that was declared lost may still be at work. A step that finds the cursor moved on is rolled back.
+//! A task's change and the progress commit in one transaction. After a lost worker, the next run therefore repeats nothing and counts each
+//! task once. Race: a run that was declared lost may still be at work. Its step finds that the cursor has moved, and is rolled back.
 
 mod carry_out;
 mod error;
@@ -36,17 +36,17 @@ pub struct BulkAction {
     pub filter: Json<Matching>,
     pub reason: String,
     pub state: State,
-    /// Tasks that matched when it was asked.
+    /// Tasks that matched at the request.
     pub matched: i64,
-    /// Tasks with which it was done.
+    /// Tasks to which the action was applied.
     pub done: i64,
-    /// Tasks that had changed meanwhile.
+    /// Skipped tasks: they had changed meanwhile.
     pub skipped: i64,
-    /// Why it has failed, if it has.
+    /// The error, if the action has failed.
     pub error: Option<String>,
-    /// What carries it out: `/v1/jobs/{id}` says why it waits, or what went wrong.
+    /// The job that carries the action out: `/v1/jobs/{id}` explains why it waits or failed.
     pub job_id: i64,
-    /// The task that was looked at last.
+    /// The last task that was handled.
     #[serde(skip)]
     pub cursor: Option<Uuid>,
     pub created_at: DateTime<Utc>,
@@ -75,9 +75,9 @@ pub enum State {
     Queued,
     Running,
     Done,
-    /// Its job was cancelled on the way; what was done stays.
+    /// Its job was cancelled on the way. Tasks that it has changed stay as they are.
     Cancelled,
-    /// Its job has died; what was done stays. It goes on where the job is tried again.
+    /// Its job is a dead letter. Tasks that it has changed stay as they are. Retrying the job continues the action.
     Failed,
 }
 
@@ -101,7 +101,7 @@ impl Action {
         }
     }
 
-    /// The states of a task in which it can be done.
+    /// Returns the states of tasks to which the action applies.
     fn states(self) -> &'static [tasks::State] {
         match self {
             Self::Cancel => &[tasks::State::Queued, tasks::State::Running],
@@ -110,7 +110,7 @@ impl Action {
     }
 }
 
-/// The action that a person means.
+/// Finds the action that a person refers to.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &Given,
@@ -157,7 +157,7 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<BulkAction, 
     .ok_or(Error::Unknown(id))
 }
 
-/// Takes the reasons and the words of the filters out of those that were about one campaign, and names them.
+/// Erases reasons, errors and search words of the actions whose filter names this campaign, and returns their ids.
 pub async fn erase_words(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,

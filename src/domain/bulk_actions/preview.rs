@@ -1,4 +1,4 @@
-//! The tasks that an action would be about.
+//! Preview of a bulk action: the tasks that match now.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use super::{Action, Error, request::check};
 use crate::domain::tasks::{self, ListedTask, Matching};
 
-/// The tasks that a preview shows.
+/// Maximum number of tasks that a preview shows.
 const SHOWN: i64 = 20;
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]

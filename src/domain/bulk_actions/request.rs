@@ -23,7 +23,7 @@ pub struct New<'a> {
     pub action: Action,
     pub filter: &'a Matching,
     pub reason: &'a str,
-    /// Nothing is done unless exactly so many match.
+    /// The request is refused unless exactly this number of tasks match.
     pub expected_count: Option<i64>,
 }
 
@@ -41,7 +41,7 @@ impl Job for CarryOut {
     }
 }
 
-/// Writes it down and has a worker do it.
+/// Stores an action, and enqueues the job that carries it out.
 pub async fn request(
     conn: &mut PgConnection,
     new: &New<'_>,

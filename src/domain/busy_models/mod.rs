@@ -1,11 +1,10 @@
-//! Models whose provider refuses calls for now, and how long everybody waits before the next one.
+//! Busy models: their provider refuses calls for now, and all workers wait before the next one.
 //!
-//! The wait is a row, so that all workers wait together and any of them goes on. The row begins with a refusal and goes with
-//! the next answer.
+//! The wait is a row, so that all workers share it and any of them can go on. A refusal creates the row, and the next answer deletes it.
 //!
 //! Races:
 //! - Many calls are refused at the same moment. Only a call that began after the last refusal makes the wait longer.
-//! - Many turns find the wait over. One of them moves it on and tries; the others wait again.
+//! - Many turns find that the wait is over. One of them extends it and calls the provider; the others wait again.
 
 use std::time::Duration;
 
@@ -20,11 +19,11 @@ use crate::settings::Checks;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The first wait; each further one is about twice as long.
+    /// Seconds of the first wait. Each further wait is about twice as long.
     pub busy_first_secs: u32,
-    /// The longest wait.
+    /// Maximum seconds of one wait.
     pub busy_max_wait_secs: u32,
-    /// How long one task waits in all. 0: for ever.
+    /// Seconds that one task waits in all before it fails. 0: no limit.
     pub busy_max_secs: u32,
 }
 
@@ -35,11 +34,11 @@ pub struct BusyModel {
     pub model: String,
     /// The first refusal since the last answer.
     pub since: DateTime<Utc>,
-    /// When it may be asked again.
+    /// End of the wait: the next call is allowed then.
     pub until: DateTime<Utc>,
     /// Waits in a row.
     pub refusals: i32,
-    /// What the provider said last.
+    /// The provider's last error.
     pub why: String,
 }
 
@@ -49,12 +48,12 @@ pub struct RefusedCall<'a> {
     pub provider: &'a str,
     pub model: &'a str,
     pub called_at: DateTime<Utc>,
-    /// What the provider asks to wait at least.
+    /// Minimum wait that the provider asks for.
     pub at_least: Duration,
     pub why: &'a str,
 }
 
-/// A wait that ended so long ago says nothing about what comes now. The statements below have it, too.
+/// Age after which a wait is ignored. The SQL of this module repeats the value.
 pub const FORGOTTEN_AFTER: TimeDelta = TimeDelta::hours(1);
 
 impl Config {
@@ -62,7 +61,7 @@ impl Config {
         Duration::from_secs(self.busy_first_secs.into())
     }
 
-    /// When a task that has waited since then fails.
+    /// Returns when a task that has waited since `since` fails. `None`: never.
     pub fn deadline(&self, since: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let most = TimeDelta::seconds(self.busy_max_secs.into());
         (!most.is_zero()).then(|| since + most)
@@ -80,7 +79,7 @@ impl Config {
 }
 
 impl BusyModel {
-    /// Since when, how often, until when and why.
+    /// Formats since when, how often, until when and why the model is busy.
     pub fn describe(&self) -> String {
         let Self { provider, model, since, until, refusals, why } = self;
         format!(
@@ -99,7 +98,7 @@ pub fn moment(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-/// Those that count now.
+/// Lists the busy models, without those whose wait ended more than [`FORGOTTEN_AFTER`] ago.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     now: DateTime<Utc>,
@@ -131,7 +130,7 @@ pub async fn find(
     .map_err(Failed::to("look whether a model is busy"))
 }
 
-/// Lets everybody wait after a refusal: twice as long as before, less up to a half by chance.
+/// Records a refusal, after which all workers wait: twice as long as before, shortened at random by up to a half.
 pub async fn refused(
     executor: impl PgExecutor<'_>,
     config: &Config,
@@ -155,7 +154,8 @@ pub async fn refused(
     .map_err(Failed::to("let a busy model rest"))
 }
 
-/// Lets the caller try once the wait is over, and the others wait on. False: another one tries, or the wait is not over.
+/// Returns true for the one caller that may try after the end of the wait, and extends the wait of all others. False: another caller tries,
+/// or the wait is not over.
 pub async fn try_again(
     executor: impl PgExecutor<'_>,
     config: &Config,
@@ -177,7 +177,7 @@ pub async fn try_again(
     Ok(moved.rows_affected() == 1)
 }
 
-/// The model has answered a call. Refusals of calls that began later stay.
+/// Ends the wait, because the model has answered a call. A refusal that came after this call began stays.
 pub async fn answered(
     executor: impl PgExecutor<'_>,
     provider: &str,

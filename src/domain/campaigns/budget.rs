@@ -1,12 +1,12 @@
-//! Reserve before the call, settle after it, refuse with words.
+//! The budget of a campaign: reserved before a call, settled after it.
 //!
-//! Race: many turns of one campaign end and begin at the limit at once. Each changes the one row of the budget with a
-//! condition in the statement itself, so the row's lock decides, and what is spent and set aside together never
-//! passes the limit by a reservation. A call that costs more than was set aside for it is still charged in full.
+//! Race: many turns of one campaign begin and end at the limit at once. Each changes the one row of the budget, with the condition in the
+//! statement itself, so that the row's lock decides. A reservation never takes spent and reserved amounts together above the limit. A call
+//! that costs more than its reservation is still charged in full.
 //!
-//! What nothing was set aside for needs no permission, so it is added up beside that row, in one of several: else all turns of
-//! a campaign without a limit would end one after the other. It counts in every sum. A limit that is set while such a turn
-//! runs meets what it has spent as soon as it ends.
+//! Spending without a reservation needs no permission. It is added up beside that row, in one of several rows: otherwise all turns of a
+//! campaign without a limit would end one after the other. It counts in every sum. A limit that is set during such a turn counts its
+//! spending as soon as the turn ends.
 
 use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
@@ -63,7 +63,7 @@ pub async fn budget(
     }))
 }
 
-/// How many campaigns that are not closed have a limit in money.
+/// Counts the campaigns that have a limit in money and are not closed.
 pub async fn limited_in_money(executor: impl PgExecutor<'_>) -> Result<i64, Failed> {
     sqlx::query_scalar!(
         r#"select count(*) as "n!" from dalsegno.campaign_budgets as b join dalsegno.campaigns as c on c.id = b.campaign_id
@@ -74,7 +74,7 @@ pub async fn limited_in_money(executor: impl PgExecutor<'_>) -> Result<i64, Fail
     .map_err(Failed::to("count the budgets in money"))
 }
 
-/// Changes limits. What is already spent and set aside stays.
+/// Changes limits. Spent and reserved amounts stay.
 pub async fn change_limit(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -100,14 +100,14 @@ pub async fn change_limit(
     }
 }
 
-/// Sets `needed` aside, or says why not.
+/// Reserves `needed`, or returns the refusal.
 pub async fn reserve(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     needed: Amount,
 ) -> Result<(), ReserveError> {
-    // A refusal can be out of date by the time it is worded: whoever was in the way may have settled since. Then
-    // the next round takes what they left; the bound only keeps two busy tables from chasing each other.
+    // A refusal can be outdated when its numbers are read: another turn may have settled meanwhile. The next round then takes what that
+    // turn released. The bound ends the loop on a very busy budget.
     for _ in 0..3 {
         if try_reserve(&mut *conn, campaign_id, needed).await? {
             return Ok(());
@@ -119,7 +119,7 @@ pub async fn reserve(
     Err(Failed { action, source: sqlx::Error::RowNotFound }.into())
 }
 
-/// Gives back what was set aside and charges what it really cost. Must hit one row.
+/// Releases a reservation and charges the actual cost. Fails if the budget's row is missing.
 pub async fn settle(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -149,7 +149,7 @@ pub async fn settle(
     }
 }
 
-/// Charges what nothing was set aside for.
+/// Charges an amount without a reservation.
 async fn add(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -173,7 +173,8 @@ async fn add(
     .map_err(Failed::to("charge a campaign"))
 }
 
-/// Without a transaction around both, the database has given the campaign a budget without limits by now.
+/// Sets the limits of a new campaign. If the transaction that created the campaign has committed before, a deferred trigger has already
+/// made the row, without limits.
 pub(super) async fn open(
     conn: &mut PgConnection,
     campaign_id: Uuid,

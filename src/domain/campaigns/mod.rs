@@ -1,4 +1,4 @@
-//! Campaigns: what the work is about, whether it goes on, and what it may cost.
+//! Campaigns: their text, status and budget.
 
 mod budget;
 mod error;
@@ -48,7 +48,7 @@ pub struct Campaign {
 #[schema(as = CampaignStatus)]
 pub enum Status {
     Active,
-    /// Takes tasks in and starts none.
+    /// Accepts tasks, and starts none.
     Paused,
     Closed,
 }
@@ -112,8 +112,8 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Er
     .ok_or(Error::Unknown(id))
 }
 
-/// The campaign that a person means: the one of this name, or else the one whose id begins so, or else the one whose id ends so.
-/// `within`: only these.
+/// Finds the campaign that a person refers to: by its name, else by the beginning of its id, else by the end of its id. `within`: only
+/// these.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &GivenCampaign,
@@ -172,7 +172,7 @@ pub async fn label(
     Ok(())
 }
 
-/// The newest first, of those with all of these labels. `within`: only these.
+/// Lists the campaigns with all of these labels, the newest first. `within`: only these.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     labels: Labels<'_>,
@@ -198,7 +198,7 @@ pub async fn list(
     .map_err(Failed::to("list the campaigns"))
 }
 
-/// Waits for whoever is adding a task, and keeps others from it until the end of the transaction.
+/// Waits for transactions that add tasks, and blocks further ones until this transaction ends.
 pub async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
     sqlx::query!("select pg_advisory_xact_lock(dalsegno.campaign_lock($1))", id)
         .execute(executor)
@@ -207,8 +207,9 @@ pub async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed>
         .map_err(Failed::to("wait for whoever adds to a campaign"))
 }
 
-/// Its status, and keeps an erasure from beginning until the end of the transaction, so that it finds what is written. Whoever pauses
-/// or closes it is not kept. Two statements: one that waited for the lock would read what was there before it.
+/// Returns the status of a campaign, and keeps an erasure from beginning until the end of the transaction: the erasure then finds what this
+/// transaction writes. Pausing and closing stay possible. Two statements, because one that waits for the lock would read the row as it was
+/// before the wait.
 pub async fn hold(conn: &mut PgConnection, id: Uuid) -> Result<Status, Error> {
     sqlx::query!("select pg_advisory_xact_lock_shared(dalsegno.campaign_lock($1))", id)
         .execute(&mut *conn)
@@ -224,7 +225,7 @@ pub async fn hold(conn: &mut PgConnection, id: Uuid) -> Result<Status, Error> {
     .ok_or(Error::Unknown(id))
 }
 
-/// Takes its name, brief, client context, tags and metadata out. What it may cost and has cost stays.
+/// Erases name, brief, client context, tags and metadata. Limits and spending stay.
 pub async fn erase_words(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
     sqlx::query!(
         "update dalsegno.campaigns set name = $2, brief = '', client_context = null, tags = '{}', metadata = '{}' where id = $1",
@@ -237,7 +238,7 @@ pub async fn erase_words(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), 
     .map_err(Failed::to("erase the words of a campaign"))
 }
 
-/// Must hit one open campaign.
+/// Changes the status of a campaign. Fails if it is closed.
 pub(super) async fn set_status(
     conn: &mut PgConnection,
     id: Uuid,
@@ -262,7 +263,7 @@ pub(super) async fn set_status(
     }
 }
 
-/// Of these campaigns, those that were closed before `since`, or are not there.
+/// Returns those of the campaigns that were closed before `since`, or do not exist.
 pub async fn closed_before(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],

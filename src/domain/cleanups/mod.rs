@@ -1,14 +1,15 @@
-//! Cleanups: what goes when its time is over, and the record of each.
+//! Cleanups: the removal of expired rows, and the record of each run.
 //!
-//! A session goes with its messages, turns, summaries, manifests and stored transcript: an open one when it has expired,
-//! a closed one some time after. Of an expired one a [summary](super::session_summaries) is kept for its successor. What it cost, the tasks, the campaign and the feed stay.
+//! A session is removed with its messages, turns, summaries, manifests and stored transcript: an open one when it has expired, a closed one
+//! some time after its closing. A [summary](super::session_summaries) of an expired session is kept for its successor. Its ledger entries,
+//! tasks, campaign and events stay.
 //!
-//! Invariants: what runs, what somebody waits for, and what was used meanwhile is never removed. Whether one of that holds is
-//! looked up under the lock of the session, in the transaction that removes it. The preview and the removal walk along the
-//! same [`Walk`], so the one says what the other does.
+//! Invariants: a session is never removed while it runs, while a task waits for it, or if it was used meanwhile. This is checked under the
+//! session's lock, in the transaction that removes it. The preview and the removal follow the same [`Walk`], so that the preview names what
+//! the removal removes.
 //!
-//! Races: a turn that begins has its session locked, and whoever removes does not wait but passes it over. A turn that comes
-//! later waits for the end of a batch, finds no session and begins a new one, as it would after an expiry long ago.
+//! Races: a turn that begins has its session locked, and a cleanup skips locked sessions. A turn that comes later waits for the end of the
+//! batch, finds no session and begins a new one, as after any expiry.
 
 mod preview;
 mod record;
@@ -33,7 +34,7 @@ pub use self::{
 };
 use super::sessions::{Because, Due};
 
-/// Why a session is kept although its time is over.
+/// The reason why a session is kept although it is due.
 #[derive(
     Debug,
     Clone,
@@ -49,18 +50,18 @@ use super::sessions::{Because, Due};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
-    /// A turn is in it.
+    /// A turn of it is running.
     Running,
     /// A task of its conversation has not ended.
     TaskWaiting,
-    /// Somebody had it in hand, or used it since it was looked at.
+    /// Another transaction had it locked, or it was used after the first check.
     InUse,
 }
 
-/// How many sessions are kept, by reason.
+/// Numbers of kept sessions, by reason.
 pub type KeptCounts = BTreeMap<Kept, i64>;
 
-/// Removed sessions of one provider that went for one reason.
+/// Number of removed sessions of one provider, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
     pub provider: String,
@@ -68,7 +69,7 @@ pub struct Removed {
     pub sessions: i64,
 }
 
-/// Sessions by provider and reason.
+/// Groups sessions by provider and reason.
 pub(super) fn group(sessions: &[Due]) -> BTreeMap<(String, Because), Vec<&Due>> {
     let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for session in sessions {

@@ -1,4 +1,4 @@
-//! What a cleanup would remove now, and why.
+//! The preview of a cleanup: counts of the rows that it would remove now, and why.
 
 use std::collections::BTreeMap;
 
@@ -24,24 +24,24 @@ const PAGE: i64 = 1_000;
 pub struct Preview {
     pub sessions: i64,
     pub messages: i64,
-    /// Of texts and stored transcripts.
+    /// Bytes of texts and stored transcripts.
     pub bytes: i64,
-    /// Of the feed, because of their age.
+    /// Events of the feed that are old enough.
     pub events: i64,
-    /// Of memories, because they were revoked or have expired long enough ago.
+    /// Items of memories that were revoked or have expired long enough ago.
     pub memory_items: i64,
-    /// Expired sessions of which a summary would be kept for their successors.
+    /// Expired sessions whose summary would be kept for their successors.
     pub summaries_kept: i64,
-    /// Such summaries that would go, because no task has asked for them in time.
+    /// Kept summaries that would be removed, because no task has used them in time.
     pub summaries_removed: i64,
     pub groups: Vec<Group>,
-    /// Sessions whose time is over and that would be kept all the same.
+    /// Due sessions that would be kept, by reason.
     #[schema(value_type = BTreeMap<Kept, i64>)]
     pub kept: KeptCounts,
     pub keep_days: KeepDays,
 }
 
-/// For how many days things are kept after their time is over.
+/// Days for which things are kept after they have ended or expired.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct KeepDays {
     pub closed_sessions: u32,
@@ -50,7 +50,7 @@ pub struct KeepDays {
     pub memory_items: u32,
 }
 
-/// What would go of one provider for one reason.
+/// Sessions of one provider that would be removed for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = CleanupGroup)]
 pub struct Group {
@@ -59,11 +59,11 @@ pub struct Group {
     pub sessions: i64,
     pub messages: i64,
     pub bytes: i64,
-    /// The longest over: when it expired, or was closed.
+    /// The earliest expiry or closing.
     pub oldest: DateTime<Utc>,
 }
 
-/// Looks at all that is over, and changes nothing.
+/// Counts everything that is due for removal. Changes nothing.
 pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview, Failed> {
     let mut preview = Preview { keep_days: walk.keep_days, ..Preview::default() };
     let mut groups = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! The record of cleanups. A row is begun by the first attempt of a job and written on by each later one; every write names the
-//! lease, so that a run which was declared lost changes nothing any more.
+//! The record of cleanups. The first attempt of a job creates a row, and later attempts continue it. Every write checks the lease, so that
+//! a run that was declared lost changes nothing any more.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -25,21 +25,21 @@ pub struct CleanupRun {
     pub messages: i64,
     pub bytes: i64,
     pub folders: i64,
-    /// Of the feed, because of their age.
+    /// Removed events of the feed.
     pub events: i64,
-    /// Of memories, because they were revoked or had expired long enough ago.
+    /// Removed items of memories, which were revoked or had expired long enough ago.
     pub memory_items: i64,
-    /// Expired sessions of which a summary was kept for their successors.
+    /// Expired sessions whose summary was kept for their successors.
     pub summaries_kept: i64,
-    /// Such summaries that no task had asked for in time.
+    /// Removed summaries, which no task had used in time.
     pub summaries_removed: i64,
     /// Removed sessions by provider and reason.
     pub removed: Value,
-    /// Sessions whose time was over and that were kept, by reason.
+    /// Due sessions that were kept, by reason.
     pub kept: Value,
 }
 
-/// The row of a run, in the hands of the run that holds the lease.
+/// The row of a run, held by the run that has the lease.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     id: i64,
@@ -47,7 +47,7 @@ pub struct Recorded {
     pub progress: Progress,
 }
 
-/// What was done so far, earlier attempts included.
+/// Counts of the run so far, including earlier attempts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     pub sessions: i64,
@@ -58,7 +58,7 @@ pub struct Progress {
     pub summaries_kept: i64,
     pub summaries_removed: i64,
     pub removed: Vec<Removed>,
-    /// By this attempt alone: a later one looks at them again.
+    /// Of this attempt only, because each attempt checks these sessions again.
     pub kept: KeptCounts,
 }
 
@@ -86,10 +86,10 @@ impl Progress {
     }
 }
 
-/// Begins the row of a job's run, or takes over that of the attempt before, also where that was thought to be the last one.
-/// `None`: a later run has it.
+/// Creates the row of a job's run, or takes over the row of the attempt before, even if that attempt had ended the row. `None`: a later run
+/// owns the row.
 ///
-/// Rows of other jobs that have not ended are those of runs that died for good: one at a time runs.
+/// Open rows of earlier jobs belong to runs that died for good, because cleanups run one at a time. They are ended as failed.
 pub async fn begin(
     conn: &mut PgConnection,
     job_id: i64,
@@ -135,8 +135,7 @@ pub async fn begin(
     }))
 }
 
-/// Writes down how far it has come, in the transaction of a batch. False: a later run has the row, and the batch has to be
-/// rolled back.
+/// Stores the progress, in the transaction of a batch. False: a later run owns the row, and the batch has to be rolled back.
 pub async fn advance(executor: impl PgExecutor<'_>, recorded: &Recorded) -> Result<bool, Failed> {
     let Recorded { id, lease, progress } = recorded;
     sqlx::query!(
@@ -161,7 +160,7 @@ pub async fn advance(executor: impl PgExecutor<'_>, recorded: &Recorded) -> Resu
     .map_err(Failed::to("record how far a cleanup has come"))
 }
 
-/// Ends the row of a run that went through.
+/// Ends the row of a run that succeeded.
 pub async fn finish(
     executor: impl PgExecutor<'_>,
     recorded: &Recorded,
@@ -223,7 +222,7 @@ pub async fn list(
     .map_err(Failed::to("list the cleanups"))
 }
 
-/// When a run over sessions last went through.
+/// Returns the end of the last successful cleanup of sessions.
 pub async fn last_success(executor: impl PgExecutor<'_>) -> Result<Option<DateTime<Utc>>, Failed> {
     sqlx::query_scalar!(
         "select ended_at from dalsegno.cleanup_runs where kind = 'sessions' and outcome = 'done' order by id desc limit 1",

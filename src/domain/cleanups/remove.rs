@@ -12,10 +12,10 @@ use crate::domain::{
     transcripts, turns,
 };
 
-/// Messages that one transaction removes, but for a single session that has more: it is not taken apart.
+/// Maximum number of messages that one transaction removes. A single session with more messages is still removed as a whole.
 const MAX_MESSAGES: i64 = 10_000;
 
-/// What one transaction did.
+/// The result of one transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
     pub removed: Vec<Removed>,
@@ -25,11 +25,11 @@ pub struct Batch {
     /// Sessions of which a summary is kept.
     pub summaries_kept: i64,
     pub kept: Vec<Kept>,
-    /// Too much for one transaction: to be tried in the next.
+    /// Sessions that were too much for this transaction, for the next one.
     pub left: Vec<Due>,
 }
 
-/// Removes those of these sessions that nobody needs, as it is now that they are locked. The caller commits.
+/// Locks these sessions, and removes those that are still unused. The caller commits.
 pub async fn remove(
     conn: &mut PgConnection,
     walk: &Walk,
@@ -66,7 +66,7 @@ pub async fn remove(
     Ok(batch)
 }
 
-/// Removes up to `limit` events of the feed that are old enough, and says how many. The caller commits.
+/// Removes up to `limit` old events of the feed, and returns their number. The caller commits.
 pub async fn remove_events(
     conn: &mut PgConnection,
     walk: &Walk,
@@ -84,17 +84,17 @@ pub async fn remove_summaries(
     session_summaries::remove_until(conn, walk.summaries_until, limit).await
 }
 
-/// What went of memories.
+/// Counts of what was removed from memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemovedMemory {
     /// Items and facts.
     pub items: i64,
-    /// Of what was shown and read: of use to nobody any more, and counted nowhere.
+    /// Records of what was shown and read. They have no further use, and are left out of all statistics.
     pub records: i64,
 }
 
-/// Removes up to `limit` items of memories, as many facts that have held no more for long enough, and as many of the records beside them.
-/// The caller commits.
+/// Removes up to `limit` items of memories, as many facts that ended long enough ago, and as many of the records beside them. The caller
+/// commits.
 pub async fn remove_memory(
     conn: &mut PgConnection,
     walk: &Walk,
@@ -105,7 +105,7 @@ pub async fn remove_memory(
     Ok(RemovedMemory { items: n_items + n_facts, records })
 }
 
-/// Removes these sessions with all that belongs to them. Says how much was said and stored.
+/// Removes these sessions with all that belongs to them. Returns the size of their messages and transcripts.
 pub(in crate::domain) async fn take_out(
     conn: &mut PgConnection,
     ids: &[Uuid],
@@ -119,7 +119,7 @@ pub(in crate::domain) async fn take_out(
     Ok(Size { bytes: size.bytes + transcript_bytes, ..size })
 }
 
-/// As many from the front as may go at once.
+/// Keeps as many ids from the front as one transaction may remove, at least one.
 pub(in crate::domain) async fn fitting_ids(
     conn: &mut PgConnection,
     mut ids: Vec<Uuid>,
@@ -135,7 +135,7 @@ pub(in crate::domain) async fn fitting_ids(
     Ok(ids)
 }
 
-/// As many from the front as may go at once, and the rest.
+/// Splits off the sessions that are too much for one transaction.
 async fn fitting(
     conn: &mut PgConnection,
     mut going: Vec<Due>,

@@ -5,9 +5,9 @@ use sqlx::PgExecutor;
 
 use crate::queue::{self, Enqueued, Job, Options, Policy};
 
-/// One run at a time, on the whole service: a second one waits, and then finds nothing to do.
+/// The lane of cleanups: one run at a time in the whole service. A second one waits, and then finds nothing to do.
 pub const LANE: &str = "purge";
-/// Asks for everything to be removed whose time is over.
+/// The job that removes everything that is due.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Purge {}
 
@@ -19,7 +19,7 @@ impl Job for Purge {
     }
 }
 
-/// Has a worker do it now.
+/// Enqueues a cleanup that runs now.
 pub async fn request(executor: impl PgExecutor<'_>) -> Result<Enqueued, queue::Error> {
     let options = Options { lane: Some(LANE.to_owned()), ..Options::default() };
     queue::enqueue(executor, &Purge {}, &options).await

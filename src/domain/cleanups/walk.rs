@@ -1,4 +1,4 @@
-//! The way along all sessions whose time is over, page by page.
+//! The walk over all sessions that are due for removal, page by page.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
@@ -11,7 +11,7 @@ use crate::domain::{
     tasks,
 };
 
-/// Where it stands, and what counts as over. Each session is met once: one that is kept is passed by.
+/// The position of a cleanup, and the moments that decide what is due. Each session is visited once, also one that is kept.
 #[derive(Debug, Clone)]
 pub struct Walk {
     pub(super) now: DateTime<Utc>,
@@ -24,7 +24,7 @@ pub struct Walk {
     place: (DateTime<Utc>, Uuid),
 }
 
-/// Sessions whose time is over.
+/// A page of due sessions: those to remove, and those to keep with the reason.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub going: Vec<Due>,
@@ -34,8 +34,9 @@ pub struct Page {
 const BEGINNING: (DateTime<Utc>, Uuid) = (DateTime::UNIX_EPOCH, Uuid::nil());
 
 impl Walk {
-    /// Of all that is over at `now`. A closed session is over `keep_closed_days` after its closing, the summary of an expired one
-    /// `keep_summary_days` after the expiry, and what was revoked or has expired in a memory, or is a fact no more, `memory.keep_days` after that.
+    /// Begins a walk over everything that is due at `now`. A closed session is due `keep_closed_days` after its closing, and the summary of
+    /// an expired one `keep_summary_days` after the expiry. Revoked and expired items of a memory, and facts that hold no longer, are due
+    /// `memory.keep_days` after that.
     pub fn new(now: DateTime<Utc>, config: &Config, memory: &memory::Config) -> Self {
         let before = |days: u32| now - TimeDelta::days(days.into());
         Self {
@@ -55,7 +56,7 @@ impl Walk {
         }
     }
 
-    /// The next page, of at most `limit` sessions; `None` at the end. Locks nothing.
+    /// Reads the next page, of at most `limit` sessions; `None` at the end. Locks nothing.
     pub async fn page(
         &mut self,
         conn: &mut PgConnection,
@@ -81,7 +82,7 @@ impl Walk {
     }
 }
 
-/// Tells what goes from what is kept.
+/// Separates the sessions to remove from those to keep.
 pub(super) async fn sort(conn: &mut PgConnection, due: Vec<Due>) -> Result<Page, Failed> {
     let awaited = tasks::awaited(conn, &due).await?;
     let mut page = Page::default();

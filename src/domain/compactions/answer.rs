@@ -49,7 +49,7 @@ pub async fn answer(
     Ok(Some(Answer::Failed { because }))
 }
 
-/// The error of another job is not for readers of this session.
+/// Checks that a job belongs to the session: errors of other jobs are hidden from its readers.
 async fn is_of(pool: &PgPool, session_id: Uuid, job_id: i64) -> Result<bool, Error> {
     let mut conn = transaction::connection(pool).await?;
     match admin::find_job(&mut conn, job_id).await {
@@ -59,7 +59,7 @@ async fn is_of(pool: &PgPool, session_id: Uuid, job_id: i64) -> Result<bool, Err
     }
 }
 
-/// Why the worker has found nothing to do, if it has.
+/// Reads the worker's reason for not compacting, if it has given one.
 async fn said(pool: &PgPool, of: (Uuid, Uuid), job_id: i64) -> Result<Option<String>, Failed> {
     let events = feed::latest_of_session(pool, of, feed::Kind::CompactionNotNeeded).await?;
     let own = events.iter().find(|event| event.data["job_id"] == job_id);

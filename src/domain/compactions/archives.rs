@@ -1,4 +1,4 @@
-//! Archives: what compactions have taken out of what a session shows, to be read back.
+//! Archives: messages that compactions have removed from a session's view, to be read back.
 //!
 //! Nothing is stored for them: the messages are in the transcript, and what replaced them is in the compaction.
 
@@ -14,54 +14,55 @@ use crate::domain::{
     sessions,
 };
 
-/// What one compaction has put away.
+/// The messages that one compaction has replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Archive {
     pub id: Uuid,
     /// The generation of the compaction.
     pub number: i32,
     pub trigger: Cause,
-    /// Where the session stood.
+    /// The node of the session.
     pub node: Option<String>,
     pub compacted_at: DateTime<Utc>,
-    /// The places that it has put away.
+    /// First and last place of the replaced messages.
     pub from_seq: i64,
     pub to_seq: i64,
-    /// From here on they are in the summary too; nothing: all of them are.
+    /// The first of these places that the summary covers; null: it covers all of them.
     pub summarised_from_seq: Option<i64>,
-    /// The archive whose replacement stood in front of these messages, and was put away with them; 0: nothing did.
+    /// The archive whose replacement stood in front of these messages and was replaced with them; 0: none.
     pub parent: i32,
     pub tokens_before: i64,
     pub tokens_after: Option<i64>,
-    /// Somebody went back: what is in it is shown again.
+    /// Time of an undo, after which the messages are shown again.
     pub undone_at: Option<DateTime<Utc>>,
 }
 
-/// An archive with what is in it.
+/// An archive with its messages.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct OpenedArchive {
     #[serde(flatten)]
     pub archive: Archive,
     pub replacement: Replacement,
-    /// A page of what was put away, in order.
+    /// A page of the replaced messages, in order.
     pub messages: Vec<Stored>,
-    /// The cursor of the next page; nothing: this is the last one.
+    /// The cursor of the next page; null on the last one.
     pub next: Option<String>,
 }
 
-/// What stands in the place of the messages.
+/// The text that replaces the messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Replacement {
-    /// Where the work stood, from rows: ids, hand-offs, what the node asks for, the message that waited.
+    /// The position in the work, from rows: ids, hand-offs, the node's instructions, the waiting message.
     #[schema(value_type = Option<Object>)]
     pub flow: Option<serde_json::Value>,
-    /// What people wrote, word for word: whole prompts, and sentences of others.
+    /// Texts of people, word for word: whole prompts, and sentences of others.
     #[schema(value_type = Option<Object>)]
     pub prompts: Option<serde_json::Value>,
     pub summary: String,
 }
 
-/// All of a session, in the order they were made. What a session took over is an archive of its predecessor.
+/// Lists the archives of a session in the order of their creation. A compaction that the session took over is an archive of its
+/// predecessor.
 pub async fn archives(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -81,7 +82,7 @@ pub async fn archives(
     .map_err(Failed::to("list the archives of a session"))
 }
 
-/// One of them, with up to `limit` messages behind the place `after_seq`.
+/// Reads one archive, with up to `limit` of its messages behind `after_seq`.
 pub async fn open_archive(
     conn: &mut PgConnection,
     session_id: Uuid,

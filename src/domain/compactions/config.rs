@@ -10,7 +10,7 @@ const KEEP_PROMPTS_MAX_PERCENT: u64 = 50;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What people wrote stays word for word up to this share of the window; 0: it is summarised like the rest.
+    /// Percent of the window up to which texts that people wrote stay word for word in a compaction. 0: they are summarised like the rest.
     pub keep_prompts_percent: u64,
 }
 

@@ -1,24 +1,24 @@
-//! What people wrote in folded turns, in numbers.
+//! Counts of the prompts that a compaction keeps.
 
 use serde::Serialize;
 
 use super::Compaction;
 
-/// How much of what people wrote is still shown.
+/// Counts of the prompts and sentences of people that a compaction still shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct KeptPrompts {
-    /// Prompts that stand there word for word.
+    /// Prompts that are kept word for word.
     pub kept: usize,
-    /// Those of them whose middle is in the archive.
+    /// Kept prompts whose middle is only in the archive.
     pub shortened: usize,
-    /// Prompts that are in the archive alone.
+    /// Prompts that are only in the archive.
     pub archived: u64,
-    /// Sentences of those that stand there word for word.
+    /// Sentences of archived prompts that are kept word for word.
     pub sentences: usize,
 }
 
 impl Compaction {
-    /// `None`: it was made before any was kept, or was refused.
+    /// Counts the kept prompts. `None`: the compaction was refused, or made before prompts were kept.
     pub fn kept_prompts(&self) -> Option<KeptPrompts> {
         let prompts = self.prompts.as_ref()?;
         let list = |key: &str| prompts[key].as_array().map_or(&[][..], Vec::as_slice);

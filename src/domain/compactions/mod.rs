@@ -1,9 +1,9 @@
 //! Compactions: summaries that stand in for older messages, and those that were refused.
 //!
-//! Which generation is shown stands on the session; see [`super::sessions::show_generation`]. Applying and going back
-//! change that number alone: no message and no summary is ever removed.
+//! The session stores the generation that it shows; see [`super::sessions::show_generation`]. Applying and undoing change only that number,
+//! and remove neither messages nor summaries.
 //!
-//! Race: several may be prepared at once from the same view. The first that is shown leaves the others stale.
+//! Race: several compactions may be prepared at once from the same view. The first one that is shown makes the others stale.
 
 mod answer;
 mod archives;
@@ -36,24 +36,24 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Compaction {
     pub generation: i32,
-    /// The generation whose view was folded; 0 is the whole transcript.
+    /// The generation whose view was compacted; 0 is the whole transcript.
     pub parent: i32,
     pub from_seq: i64,
     pub to_seq: i64,
     pub cause: Cause,
     pub outcome: Outcome,
     pub turn: i32,
-    /// Where the summary came from: first, retry, alternate, extract.
+    /// The way in which the summary was made: first, retry, alternate, extract.
     pub rung: Option<String>,
     pub model: Option<String>,
-    /// Of a session that stood at a node: its exchanges there are in the summary, and nothing else is.
+    /// The node of the session, if it stood at one: the summary then covers only the exchanges there.
     pub node: Option<String>,
     pub summary: Option<String>,
-    /// What stands in front of the summary.
+    /// Data of the replacement that stands in front of the summary.
     #[serde(skip)]
     pub flow: Option<Value>,
-    /// What people wrote in the folded turns and is kept word for word: whole prompts, sentences of others, and how many
-    /// prompts are in the archive alone. Nothing, if it was made before that was kept.
+    /// Texts of people in the compacted turns that are kept word for word: whole prompts, sentences of others, and the number of prompts
+    /// that are only in the archive. Null for compactions of earlier versions.
     #[schema(value_type = Option<Object>)]
     pub prompts: Option<Value>,
     pub pins: Value,
@@ -65,7 +65,7 @@ pub struct Compaction {
     pub undone_at: Option<DateTime<Utc>>,
 }
 
-/// Why it was made.
+/// The cause of a compaction.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
@@ -125,15 +125,15 @@ pub struct Accepted<'a> {
     pub rung: &'a str,
     pub tokens_after: i64,
     pub flow: Option<&'a Value>,
-    /// What people wrote, word for word.
+    /// Texts that people wrote, word for word.
     pub prompts: Option<&'a Value>,
 }
 
-/// What became of the wish to show a compaction.
+/// The result of applying a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
     Shown,
-    /// Somebody compacted or went back meanwhile: it no longer continues what is shown.
+    /// Another compaction or an undo has changed the view meanwhile, and this one does not continue it any more.
     Stale,
 }
 
@@ -236,7 +236,7 @@ pub(super) async fn inherit(
     .map_err(Failed::to("hand a summary on to the next session"))
 }
 
-/// The first generation of a session that begins with what is kept of an expired one.
+/// Stores the first generation of a session that begins with the kept summary of an expired one.
 pub(super) async fn begin_with(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -269,7 +269,8 @@ pub(super) async fn begin_with(
     .map_err(Failed::to("begin a session with a summary"))
 }
 
-/// Whether what a session took over in place of older messages is of the stay at a node that began at this place.
+/// Returns true if the summary that a session took over is of the stay at a node that began at `first_seq`, and holds the node's
+/// instructions.
 pub(super) async fn is_of_node_since(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,

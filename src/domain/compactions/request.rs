@@ -12,13 +12,13 @@ use crate::{
     queue::{self, Backoff, Job, Policy},
 };
 
-/// The job that folds older conversation of a session. The automatic one only prepares, and a turn applies it; the one that
-/// a person asked for does both.
+/// The job that compacts older messages of a session. An automatic one only prepares the compaction, and a turn applies it. One that a
+/// person asked for does both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactSession {
     pub session_id: Uuid,
     pub cause: Cause,
-    /// What the session showed when it was asked for. Once it shows something else, there is nothing left to do.
+    /// The generation that the session showed at the request. Once the session shows another one, the job has nothing to do.
     pub generation: i32,
 }
 
@@ -28,7 +28,7 @@ impl Job for CompactSession {
     fn policy() -> Policy {
         Policy {
             queue: "turns",
-            // The ladder inside has tried several ways already.
+            // Each attempt already tries several ways to make a summary.
             max_attempts: 3,
             backoff: Backoff { first: Duration::from_secs(10), cap: Duration::from_secs(10 * 60) },
             deadline: Some(Duration::from_secs(30 * 60)),
@@ -37,12 +37,12 @@ impl Job for CompactSession {
     }
 }
 
-/// Its compactions, one after the other. Not the conversation's lane: turns go on meanwhile.
+/// The lane of a session's compactions, which run one after the other. Turns go on meanwhile, because their lane is another one.
 pub fn lane(session_id: Uuid) -> String {
     format!("compact/{session_id}")
 }
 
-/// Puts a compaction of what the session shows on the queue. The same wish of the same turn is one job.
+/// Enqueues a compaction of the view that the session shows. Automatic requests after the same turn become one job.
 pub async fn request(
     conn: &mut PgConnection,
     session_id: Uuid,

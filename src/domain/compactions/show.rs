@@ -1,4 +1,4 @@
-//! Which compaction is shown: forth and back.
+//! Applying and undoing compactions: changes of the view that a session shows.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -12,15 +12,15 @@ use crate::domain::{
     sessions::{self, Live},
 };
 
-/// What became of the wish to show whatever is prepared.
+/// The result of applying the newest prepared compaction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shown {
     Applied(Box<Compaction>),
-    /// Nothing is prepared that continues what is shown.
+    /// No prepared compaction continues the current view.
     Stale,
 }
 
-/// Shows the newest prepared compaction that continues what the session shows. What else was prepared becomes stale.
+/// Applies the newest prepared compaction that continues the session's view. Other prepared ones become stale.
 pub async fn apply_newest(
     conn: &mut PgConnection,
     session_id: Uuid,
@@ -43,7 +43,7 @@ pub async fn apply_newest(
     Ok(Shown::Applied(Box::new(applied)))
 }
 
-/// Shows a prepared compaction, if the session still shows the view that it folds.
+/// Applies a prepared compaction, if the session still shows the view that it was made from. Otherwise it becomes stale.
 pub async fn apply(
     conn: &mut PgConnection,
     session_id: Uuid,
@@ -72,8 +72,8 @@ pub async fn apply(
     Ok(if shown { Applied::Shown } else { Applied::Stale })
 }
 
-/// Goes back to the view before the compaction that is shown, and says which generation that is. Whoever does it for a
-/// person tells the feed.
+/// Goes back to the view before the compaction that is shown, and returns its generation. A caller that acts for a person writes the event
+/// to the feed.
 pub async fn undo(
     conn: &mut PgConnection,
     session_id: Uuid,
@@ -94,15 +94,15 @@ pub async fn undo(
     .fetch_optional(&mut *conn)
     .await
     .map_err(Failed::to("undo a compaction"))?;
-    // What an inherited summary stands for is in the predecessor's transcript, not in this one.
+    // An inherited summary cannot be undone: its messages are in the predecessor's transcript.
     let parent = undone.ok_or(Error::NothingToUndo(session_id))?;
     sessions::show_generation(&mut *conn, session_id, generation, parent).await?;
-    // What was prepared from another view must not come up when that view is shown again: somebody has just refused it.
+    // Compactions prepared from another view must not be applied when that view returns: a person has just undone one.
     leave_others_stale(&mut *conn, session_id).await?;
     Ok(parent)
 }
 
-/// The newest compaction that is prepared and continues the view of `shown`.
+/// Finds the newest prepared compaction that continues the view of generation `shown`.
 pub async fn newest_prepared(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,

@@ -1,4 +1,4 @@
-//! Carrying out the decision, in the caller's transaction.
+//! Finding, rebuilding or creating the session of a task, in the caller's transaction.
 
 use sqlx::PgConnection;
 
@@ -30,8 +30,8 @@ impl Resolved {
         Self { session, decision, inherited, inherited_summary: false }
     }
 
-    /// The conversation's last turn was cut off, in this session or in the one that it continues: what it did may or may
-    /// not have had effects.
+    /// Returns true if the conversation's last turn was cut off, in this session or in the one that it continues. The actions of that turn
+    /// may or may not have taken effect.
     pub fn interrupted(&self) -> bool {
         self.session.state == State::Interrupted
     }
@@ -39,7 +39,7 @@ impl Resolved {
 
 /// Finds, rebuilds or begins the session of a task. `lease` is the caller's.
 ///
-/// A turn that a lost worker left running is ended first, as interrupted, and what it had set aside is given back.
+/// A turn that a lost worker left running is first ended as interrupted, and its reservation is released.
 pub async fn resolve(
     conn: &mut PgConnection,
     opening: &Opening<'_>,
@@ -54,8 +54,7 @@ pub async fn resolve(
             sessions::find_open(&mut *conn, campaign_id, agent, instance).await?
         }
     };
-    // A larger lease on the row, which is locked, is a run that came after this one: it has the conversation, whether it
-    // is in a turn or between two, and whatever this run would make of it.
+    // A larger lease on the locked row belongs to a later run. That run has the conversation, also between two of its turns.
     if let Some(theirs) = open.as_ref().filter(|open| open.lease > Some(lease)) {
         return Err(Error::Overtaken(theirs.id));
     }
@@ -161,8 +160,8 @@ pub async fn succeed(
     })
 }
 
-/// The successor stands at the node where its predecessor stood. What the node asks for is said again, unless it came along, as
-/// a message or in front of the summary.
+/// Places the successor at the node of its predecessor. The node's instructions are sent again, unless they came along as a message or in
+/// front of the summary.
 async fn hand_place_on(
     conn: &mut PgConnection,
     open: &Live,

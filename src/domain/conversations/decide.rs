@@ -1,4 +1,4 @@
-//! The rule: which session a task gets.
+//! The rule that chooses the session of a task.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -29,7 +29,7 @@ pub enum Decision {
     Rebuild(Reason),
 }
 
-/// What a successor takes over.
+/// The part of a conversation that a successor takes over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inherit {
     /// The summary that is shown, and the recent turns after it.
@@ -39,16 +39,16 @@ pub enum Inherit {
     Nothing,
 }
 
-/// `open` is the open session of the conversation, or for [`Mode::None`] the one that an earlier attempt of this task
-/// has made. `others_spoke` says whether turns of other tasks are in it; only [`Mode::Fresh`] asks.
+/// Chooses the session of a task. `open` is the open session of the conversation, or for [`Mode::None`] the one that an earlier attempt of
+/// this task has made. `others_spoke` says if it has turns of other tasks; only [`Mode::Fresh`] uses it.
 ///
-/// Where several reasons hold at once, the first of this list is given: the wish for a fresh session, expiry, other wishes of
-/// people and of earlier turns, provider, model, prompt.
+/// If several reasons hold, the first of this list is given: a request for a fresh session, expiry, other requests of people and of earlier
+/// turns, provider, model, prompt.
 pub fn decide(open: Option<&Live>, wanted: &Wanted<'_>, others_spoke: bool) -> Decision {
     let Some(open) = open else {
         return Decision::Create { ephemeral: wanted.mode == Mode::None };
     };
-    // A second attempt must not forget what the first one did in the session that it began, nor remember more than that.
+    // A second attempt continues the session that the first one began, unless other tasks have used it since.
     let is_own = open.opened_by_task == Some(wanted.task_id) && !others_spoke;
     if wanted.mode == Mode::Fresh && !is_own {
         return Decision::Rebuild(Reason::Fresh);
@@ -59,9 +59,9 @@ pub fn decide(open: Option<&Live>, wanted: &Wanted<'_>, others_spoke: bool) -> D
     }
 }
 
-/// What the successor takes over when `open` is rebuilt for `reason`.
+/// Decides what the successor takes over when `open` is rebuilt for `reason`.
 pub fn inherit(open: &Live, reason: Reason) -> Inherit {
-    // No turn has succeeded since it was opened for the same reason: what it took over then did not help.
+    // The session was opened for the same reason, and no turn of it has succeeded: what it took over did not help.
     let did_not_help = open.opened_because == reason && open.context_tokens == 0;
     match reason {
         Reason::Fresh => Inherit::Nothing,
@@ -73,7 +73,8 @@ pub fn inherit(open: &Live, reason: Reason) -> Inherit {
 
 fn reason_to_rebuild(open: &Live, wanted: &Wanted<'_>) -> Option<Reason> {
     let is_expired = open.expires_at <= wanted.now;
-    // A cleanup may have removed it, with every other wish for it: what its successor gets does not depend on that.
+    // Expiry outranks all requests but `Fresh`. A cleanup may already have removed the session with its request, and the successor must be
+    // the same.
     let because = open.rebuild_because.filter(|because| *because == Reason::Fresh || !is_expired);
     because.or_else(|| {
         [
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::Fresh));
     }
 
-    /// Whatever the facts, the decision is one that can be carried out, and following it leaves nothing to rebuild.
+    /// For all combinations of facts, the decision can be carried out, and its result needs no further rebuild.
     #[test]
     fn a_rebuilt_session_is_resumed_by_the_next_attempt() {
         let bits = |bits: u32, n: u32| bits >> n & 1 == 1;

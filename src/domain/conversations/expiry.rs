@@ -12,14 +12,14 @@ use crate::domain::{
     sessions::{self, Error, Live, Position, Reason, Successor},
 };
 
-/// What successors take over.
+/// Rules for what a successor takes over.
 #[derive(Clone, Copy)]
 pub struct Inheritance<'a> {
-    /// Of a predecessor that has not expired: recent turns, as many as stay within this weight.
+    /// Maximum weight of recent turns that the successor of an unexpired session takes over.
     pub max_weight: i64,
-    /// What expired until then is not remembered any more.
+    /// Summaries of sessions that expired until this moment are not used any more.
     pub forgotten_until: DateTime<Utc>,
-    /// Makes a summary of what is kept of an expired session. Pure: the result does not depend on who stored it.
+    /// Renders the kept summary of an expired session. Pure: the result is the same if a cleanup or a turn has stored it.
     pub render: &'a (dyn Fn(&SessionSummary) -> Option<SummaryText> + Sync),
 }
 

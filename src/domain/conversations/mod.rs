@@ -1,9 +1,10 @@
-//! Conversations: the session in which a task goes on, continued, rebuilt or begun.
+//! Conversations: finding, rebuilding or creating the session of a task.
 //!
-//! [`decide()`] is the rule, and only that; [`resolve`] looks up, decides and carries out in the caller's transaction.
+//! [`decide()`] is the rule, without side effects. [`resolve`] reads the session, decides, and carries the decision out in the caller's
+//! transaction.
 //!
-//! Race: two workers resolve the same conversation. The open session's row is locked by whoever finds it first; where
-//! there is none, the unique index lets one insert through and the other run stops as overtaken.
+//! Race: two workers resolve the same conversation. The first one locks the row of the open session. If there is none, the unique index
+//! lets one insert through, and the other run stops as overtaken.
 
 mod carry_out;
 mod decide;

@@ -14,14 +14,14 @@ use crate::domain::{
     transaction::{Transactions, commit},
 };
 
-/// What was reset.
+/// The result of a reset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AgentsReset)]
 pub struct Reset {
     pub campaign_id: Uuid,
     /// Null: all agents.
     pub agent: Option<String>,
-    /// Whether their successors remember nothing.
+    /// True: the successors remember nothing.
     pub fresh: bool,
     /// The sessions whose next tasks open successors.
     pub session_ids: Vec<Uuid>,
@@ -47,13 +47,13 @@ impl Classify for ResetError {
     }
 }
 
-/// Sessions in one transaction: a turn that wants to begin or end waits for it.
+/// Sessions that one transaction resets. Turns that begin or end in them wait for it.
 const BATCH: usize = 20;
 
-/// Has the next task of each open conversation open a successor. Turns that run are not disturbed. One transaction for every
-/// twenty; the line of the audit log is in the first. Cut off half way, it can be repeated.
+/// Makes the next task of each open conversation open a successor. Running turns are not disturbed. Each transaction resets twenty
+/// sessions; the first also writes the line of the audit log. A call that was cut off can be repeated.
 ///
-/// Only conversations that are open when it begins: a successor that one of them gets meanwhile is what was asked for.
+/// Only conversations that are open at the beginning are reset: a successor that is opened meanwhile is already the result.
 pub async fn reset_agents(
     transactions: &impl Transactions,
     who: &Actor,
@@ -79,7 +79,7 @@ pub async fn reset_agents(
         commit(tx).await?;
     }
     if fresh {
-        // Behind the others: what a cleanup has removed meanwhile has left its summary by now.
+        // After the others: a session that a cleanup has removed meanwhile has left its summary by now.
         let mut tx = transactions.begin().await?;
         session_summaries::forget_agents(&mut *tx, campaign_id, agent).await?;
         commit(tx).await?;

@@ -11,7 +11,7 @@ use crate::domain::{
     turns::{self, Turn},
 };
 
-/// How many turns are shown; the transcript has all.
+/// Turns that are shown. The transcript has all of them.
 const LAST_TURNS: i64 = 10;
 
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
@@ -19,9 +19,9 @@ const LAST_TURNS: i64 = 10;
 pub struct Detail {
     #[serde(flatten)]
     pub session: Session,
-    /// Where in the work it stands and stood, in order.
+    /// The nodes of the session, in order.
     pub nodes: Vec<Stay>,
-    /// In the order they were made, refused ones too.
+    /// Compactions in the order of their creation, including refused ones.
     pub compactions: Vec<Compaction>,
     /// The newest first.
     pub last_turns: Vec<Turn>,

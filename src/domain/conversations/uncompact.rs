@@ -17,7 +17,7 @@ pub async fn uncompact(
     id: Uuid,
     now: DateTime<Utc>,
 ) -> Result<Session, compactions::Error> {
-    // First, so that a session that is not there is told from one that is closed.
+    // Read first, to tell a missing session from a closed one.
     if sessions::get(&mut *conn, id).await?.closed_at.is_some() {
         return Err(sessions::Error::Closed(id).into());
     }

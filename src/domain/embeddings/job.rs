@@ -1,4 +1,4 @@
-//! Having vectors made of what has none.
+//! The job that makes missing embeddings.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::{
     queue::{self, Backoff, Job, Policy},
 };
 
-/// One run at a time, on the whole service: two would make the same vectors.
+/// The lane of the job: one run at a time in the whole service, because two would make the same vectors.
 pub const LANE: &str = "embeddings";
 
-/// Has vectors made of all that holds and has none of the configured model. Names nothing: what was written before vectors were made at
-/// all is found in the same way.
+/// Makes embeddings of all current texts that have none of the configured model. The job takes no ids: it scans for rows without a vector,
+/// including those written before embeddings were configured.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct MakeEmbeddings {}
 
@@ -24,7 +24,7 @@ impl Job for MakeEmbeddings {
     fn policy() -> Policy {
         Policy {
             queue: "upkeep",
-            // A night of a server that is away; then somebody should hear of it.
+            // Enough for a server that is away for a night. Then the job becomes a dead letter, which people notice.
             max_attempts: 50,
             backoff: Backoff { first: Duration::from_secs(10), cap: Duration::from_secs(10 * 60) },
             ..Policy::default()
@@ -32,7 +32,7 @@ impl Job for MakeEmbeddings {
     }
 }
 
-/// Asks for it with the caller's commit, unless it is asked for already.
+/// Enqueues the job with the caller's commit, unless one is waiting already.
 pub async fn request(conn: &mut PgConnection) -> Result<(), Failed> {
     let enqueued = queue::enqueue_unless_waiting(conn, &MakeEmbeddings {}, LANE).await;
     enqueued.map_err(|source| Failed {

@@ -1,11 +1,11 @@
-//! Embeddings: vectors that a model makes of texts, by which a search finds what says the same in other words ([`super::search`]).
+//! Embeddings: vectors that a model makes of texts. A search finds texts of the same meaning in other words by them ([`super::search`]).
 //!
 //! ```text
 //! an item is published, a fact is recorded ──▶ job: rows without a vector of the model ──▶ the model ──▶ vectors
 //! ```
 //!
-//! The vectors are rows of the noun that they were made of ([`super::memory`], [`super::facts`]), which has the statements, too. Only
-//! vectors of the configured model count, and only those of the text as it is now.
+//! The vectors are rows of the noun whose text they represent ([`super::memory`], [`super::facts`]). The modules of these nouns have the
+//! statements. Only vectors of the configured model and of the current text are used.
 
 mod job;
 
@@ -13,19 +13,19 @@ use uuid::Uuid;
 
 pub use self::job::{LANE, MakeEmbeddings, request};
 
-/// How much of a text its vector is made of: most models that make them read no more, and what stands behind it is found by its words.
+/// Characters of a text that its vector is made of. Most embedding models read no more; full-text search finds the rest.
 pub const TEXT_MAX_CHARS: i32 = 2_000;
 
-/// Something that has no vector yet.
+/// An item or a fact without a vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmade {
     pub id: Uuid,
-    /// Of an item; a fact has one only.
+    /// The version of an item. A fact has only one.
     pub version: i32,
     pub text: String,
 }
 
-/// Its vector. Empty where the model refuses the text.
+/// The vector of an item or a fact. Empty if the model refuses the text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Made {
     pub id: Uuid,

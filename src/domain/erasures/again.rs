@@ -1,4 +1,4 @@
-//! Erasures that were ended by a worker which did not know all of the schema.
+//! Repeating erasures that were ended by a worker of an earlier version.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
@@ -7,12 +7,12 @@ use uuid::Uuid;
 use super::{Error, enqueue};
 use crate::{db, domain::Failed};
 
-/// Longer than one takes. It may be an older worker again that gets the job.
+/// Minimum time between two repetitions, longer than an erasure takes. An older worker may get the job again.
 const PAUSE: TimeDelta = TimeDelta::minutes(1);
-/// In one transaction: after an upgrade all that were ever asked for are looked at again.
+/// Erasures that one transaction repeats. After an upgrade, all earlier ones are due.
 const SOME: i64 = 20;
 
-/// Asks again for some that a worker has ended which knew less of the schema than this one, and says of which campaigns.
+/// Enqueues again some erasures whose worker knew less of the schema than this one. Returns their campaigns.
 pub async fn again(conn: &mut PgConnection, now: DateTime<Utc>) -> Result<Vec<Uuid>, Error> {
     let campaigns = sqlx::query_scalar!(
         "update dalsegno.erasures set looked_again_at = $2

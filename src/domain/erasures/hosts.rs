@@ -1,4 +1,4 @@
-//! Copies on the disks of hosts.
+//! Files of erased campaigns on the disks of hosts.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// An erasure after which a host has not looked through its folders yet.
+/// An erasure for which a host still has to check its folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     pub erasure_id: Uuid,
@@ -16,7 +16,8 @@ pub struct Left {
     pub sessions: Vec<Uuid>,
 }
 
-/// What is left for a host, the oldest first. An erasure of the last year: a host that comes back later is another one.
+/// Lists up to ten erasures that a host still has to handle, the oldest first. Erasures older than a year are left out, because a host that
+/// returns later counts as a new one.
 pub async fn left_on(
     executor: impl PgExecutor<'_>,
     host: &str,
@@ -40,7 +41,7 @@ pub async fn left_on(
     .map_err(Failed::to("look what is left of erased campaigns on a host"))
 }
 
-/// This host holds nothing of it any more.
+/// Records that a host holds no files of an erased campaign any more.
 pub async fn swept(
     executor: impl PgExecutor<'_>,
     erasure_id: Uuid,

@@ -1,5 +1,5 @@
-//! The key that signs receipts: Ed25519, in a file beside the service. No table has it, so nobody who can write receipts into the
-//! database can sign them.
+//! The key that signs receipts: Ed25519, in a file beside the service. No table holds it, so that write access to the database is not
+//! enough to sign a receipt.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -11,7 +11,7 @@ use std::{
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
-/// Signs receipts.
+/// The key that signs receipts.
 #[derive(Debug)]
 pub struct Key(Ed25519KeyPair);
 
@@ -37,7 +37,7 @@ const END: &str = "-----END PRIVATE KEY-----";
 const PKCS8_PREFIX: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
-/// Bits of the file's mode for everybody who is neither its owner nor in its group.
+/// Bits of the file's mode for users other than its owner and its group.
 const OTHERS: u32 = 0o007;
 
 impl Key {
@@ -70,7 +70,7 @@ impl Key {
         self.0.sign(statement).as_ref().to_vec()
     }
 
-    /// Whether this key has made the signature.
+    /// Returns true if this key has made the signature.
     pub fn has_signed(&self, statement: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, self.public_key()).verify(statement, signature).is_ok()
     }
@@ -79,7 +79,7 @@ impl Key {
         self.0.public_key().as_ref()
     }
 
-    /// As people compare it.
+    /// Formats the public key as people compare it.
     pub fn public_text(&self) -> String {
         BASE64_STANDARD.encode(self.public_key())
     }
@@ -93,7 +93,7 @@ fn parse(text: &str) -> Option<Key> {
     Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).ok().map(Key)
 }
 
-/// Race: two processes make one at the same time. The file appears whole, and the one that comes second finds it.
+/// Creates the key file. Race: two processes create it at the same time. The file appears as a whole, and the second process finds it.
 fn create(path: &Path) -> io::Result<()> {
     let seed: [u8; 32] = rand::random();
     let pem = format!(

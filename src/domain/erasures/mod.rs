@@ -1,15 +1,17 @@
-//! Erasure: what was said in a campaign goes, what it has cost stays, and a receipt says how much went.
+//! Erasure: removal of everything that was said in a campaign. Its cost stays, and a signed receipt says how much was removed.
 //!
-//! In order: the campaign is closed, in the transaction that asks for the job, which cancels its open tasks and whatever else is on
-//! the queue for it; once nothing of it runs any more, sessions go with their messages, summaries, manifests and stored
-//! transcripts, then the feed, then the texts of tasks, and of the campaign itself last. Each step is made of short transactions
-//! that find what is left, so a job that was cut off goes on wherever it comes again. Hosts look through their own folders
-//! afterwards.
+//! 1. The request closes the campaign, in the transaction that enqueues the job.
+//! 2. The job cancels open tasks and all other queued jobs of the campaign, and waits until nothing of it runs.
+//! 3. It removes sessions with their messages, summaries, manifests and stored transcripts. Then follow the events, the texts of tasks, and
+//!    last the texts of the campaign.
+//! 4. Hosts check their own folders afterwards.
 //!
-//! Tasks stay as rows without words, because the ledger names them.
+//! Each step consists of short transactions that look for remaining rows, so that a job that was cut off continues on any worker.
 //!
-//! Race: an older worker runs beside a newer one, and takes the job. What it does not know it leaves, so an erasure is whole only
-//! when a worker has ended it that knew the schema; a newer one [asks for it again](fn@again).
+//! Tasks stay as rows without their texts, because the ledger refers to them.
+//!
+//! Race: an older worker runs beside a newer one, and takes the job. It leaves rows that it does not know. An erasure is therefore complete
+//! only when a worker that knows the whole schema has ended it. A newer worker [repeats it](fn@again).
 
 mod again;
 mod config;
@@ -43,45 +45,45 @@ pub use self::{
 use super::{Failed, audit, campaign_control, campaigns, ids, schedules, tasks, text};
 use crate::queue::{self, Job, Options, Policy};
 
-/// The receipt.
+/// The receipt of an erasure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Erasure {
     pub id: Uuid,
     pub campaign_id: Uuid,
     pub reason: String,
     pub asked_at: DateTime<Utc>,
-    /// When the database held nothing of it any more that the worker knew of. Null also where that worker was too old to say what it
-    /// knew: then a newer one does it again.
+    /// Time when the database held no more rows of the campaign that the worker knew of. Null also if that worker was too old to tell its
+    /// schema: a newer worker then repeats the erasure.
     pub ended_at: Option<DateTime<Utc>>,
-    /// What is done now: `cancel` tasks, then what is removed. Null before a worker has begun, and when it has ended.
+    /// The current step: `cancel` for tasks, then the rows that are removed. Null before a worker has begun, and after the end.
     pub step: Option<String>,
-    /// Tasks that are still to be cancelled, or to end.
+    /// Tasks that still have to be cancelled or to end.
     pub open_tasks: i64,
-    /// How many of what the worker has removed so far. Its own counts, which are not signed.
+    /// Counts of removed rows so far, by kind. The worker counts them, and they are not signed.
     pub removed: BTreeMap<String, i64>,
-    /// What there was when the removal began, by kind: counted by the database. All of it is gone when the erasure has ended. Null before
-    /// the removal, and where a worker of an earlier version has ended it.
+    /// Contents at the beginning of the removal by kind, counted by the database. All are removed when the erasure has ended. Null before
+    /// the removal, and if a worker of an earlier version has ended it.
     pub contents: Option<BTreeMap<String, Contents>>,
-    /// When all tables had been vacuumed after the removal. Null: the role of the service may not do that, or has not yet.
+    /// Time when all tables had been vacuumed after the removal. Null: not yet, or the role of the service may not do it.
     pub vacuumed_at: Option<DateTime<Utc>>,
-    /// When all tables had been written anew after the removal: `dalsegno erasure vacuum --full`.
+    /// Time when all tables had been rewritten after the removal: `dalsegno erasure vacuum --full`.
     pub rewritten_at: Option<DateTime<Utc>>,
     /// The signature, once the erasure has ended.
     pub signed: Option<Signed>,
-    /// Hosts that have looked through their folders since.
+    /// Hosts that have checked their folders since.
     pub hosts: Vec<String>,
 }
 
-/// Rows of one kind, as they were.
+/// Rows of one kind before the removal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ErasedContents)]
 pub struct Contents {
     pub rows: i64,
-    /// Over the texts of the rows: `dalsegno.contents_of_campaign` in SQL.
+    /// Hash over the texts of the rows: `dalsegno.contents_of_campaign` in SQL.
     pub sha256: String,
 }
 
-/// Erases a campaign that was asked for.
+/// The job that erases a campaign.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EraseCampaign {
     pub campaign_id: Uuid,
@@ -95,8 +97,8 @@ impl Job for EraseCampaign {
     }
 }
 
-/// Closes the campaign, and has a worker cancel what is open and erase the rest. Asking again gives the same receipt, and has a
-/// worker look again.
+/// Closes the campaign, and enqueues the job that cancels open tasks and erases the rest. A second request returns the same receipt, and
+/// enqueues the job again.
 pub async fn request(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -107,7 +109,7 @@ pub async fn request(
     match get(conn, campaign_id).await {
         Err(Error::NotAsked(_)) => {}
         asked => {
-            // Whatever came in beside the first time goes now.
+            // Removes rows that were added beside the first erasure.
             enqueue(conn, campaign_id).await?;
             return asked;
         }
@@ -130,7 +132,8 @@ pub async fn request(
     get(conn, campaign_id).await
 }
 
-/// With what was written about them, and that first: the database knows whose they are by the schedules and by the lines.
+/// Removes the campaign's schedules. The data of their audit lines goes first, because the database checks by schedules and lines that they
+/// belong to the campaign.
 async fn remove_schedules(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
     let mut names = schedules::names_of_campaign(&mut *conn, campaign_id).await?;
     names.extend(audit::schedules_of(&mut *conn, campaign_id).await?);

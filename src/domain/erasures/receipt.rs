@@ -18,11 +18,11 @@ pub struct Signed {
     pub statement: String,
     /// Ed25519 over the bytes of the statement, in base64.
     pub signature: String,
-    /// In base64. `dalsegno doctor` shows the one of the installation.
+    /// The public key in base64. `dalsegno doctor` shows the one of the installation.
     pub public_key: String,
 }
 
-/// Why a receipt does not hold.
+/// Errors of checking a receipt.
 #[derive(Debug, thiserror::Error)]
 pub enum Invalid {
     #[error("the file is not a receipt: `dalsegno campaign erase ID --json` prints one")]
@@ -41,14 +41,14 @@ pub enum Invalid {
     OtherKey { found: String, expected: String },
 }
 
-/// What a statement says that it is: a key may sign other things, too.
+/// The type of a signed statement, because a key may sign other things, too.
 const TYPE: &str = "dalsegno.erasure/1";
-/// Fields of a receipt that its statement repeats: what was asked, and what functions of the schema's owner have written. `removed` is not
-/// among them, because the role of a service writes it. Hosts and data files are cleaned later.
+/// Fields of a receipt that its statement repeats: those of the request, and those that functions of the schema's owner have written.
+/// `removed` is left out, because the role of a service writes it. Hosts and data files are cleaned later.
 const FIELDS: [&str; 6] = ["id", "campaign_id", "reason", "asked_at", "ended_at", "contents"];
 
-/// Signs the receipt of an erasure that has ended, unless this key has signed it. Refuses to sign where `measure_erasure` has not counted
-/// before the removal: a worker of an earlier version ended it. Such a receipt stays unsigned.
+/// Signs the receipt of an ended erasure, unless this key has signed it already. The receipt stays unsigned if `measure_erasure` has not
+/// counted rows before the removal, because a worker of an earlier version ended it.
 pub async fn sign(conn: &mut PgConnection, campaign_id: Uuid, key: &Key) -> Result<(), Error> {
     let installation = installation::get(&mut *conn).await;
     let installation = installation.map_err(Failed::to("read the installation"))?;

@@ -1,4 +1,4 @@
-//! What the job does, one short transaction at a time.
+//! Steps of the erasure job, each made of short transactions.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ use crate::{
     queue::{self, Job as _},
 };
 
-/// In this order: whoever looks meanwhile never finds an answer without its question.
+/// The steps in their order: a reader never finds an answer without its question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Sessions,
@@ -33,15 +33,15 @@ pub enum Step {
     Jobs,
 }
 
-/// Sessions that one transaction looks at; how many go depends on how much was said in them.
+/// Sessions that one transaction looks at. It removes fewer of them if they have many messages.
 const SESSIONS: i64 = 50;
 const ROWS: i64 = 2_000;
 /// Versions of a blackboard, each of which may be long.
 const VERSIONS: i64 = 200;
 /// Items of the memory, each with its versions.
 const ITEMS: i64 = 200;
-/// What is on the queue for a campaign beside its tasks, and has words of it: a summary that is being made would be written after
-/// the conversation is gone, and what a schedule asks for is in the job.
+/// Kinds of queued jobs, besides tasks, that hold texts of a campaign. A running compaction would store its summary after the conversation
+/// is removed. The job of a scheduled task holds its prompt.
 const KINDS: [&str; 3] = [CompactSession::KIND, AddTask::KIND, ExtractFacts::KIND];
 const WHY: &str = "the campaign is erased";
 
@@ -76,14 +76,14 @@ impl Step {
 /// Open tasks of a campaign that is erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenTasks {
-    /// The place behind them, in the order in which they are cancelled.
+    /// The last of them, in the order of cancellation. The next batch begins behind it.
     pub last: Uuid,
     /// Those that could not be cancelled together: they run, another transaction has locked them, or a worker was lost in them.
     pub left: Vec<Uuid>,
 }
 
-/// Cancels some of what is open, the newest first, in one short transaction; `None` at the end. Says in the receipt and in the feed how
-/// far that is. What is `left` is cancelled [one by one](cancel_one).
+/// Cancels a batch of open tasks, the newest first, in one short transaction; `None` at the end. Writes the progress to the receipt and the
+/// feed. Tasks in `left` are cancelled [one by one](cancel_one).
 pub async fn cancel_open(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -121,8 +121,8 @@ async fn tell(
     feed::append(conn, &[event], now).await
 }
 
-/// Cancels one that is open. One that ends by itself meanwhile is fine, and so is one that runs: it is asked to stop once, and stays
-/// open until its worker has written its end.
+/// Cancels one open task, unless it has ended meanwhile. A running task is asked to stop once, and stays open until its worker has written
+/// its end.
 pub async fn cancel_one(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -155,17 +155,17 @@ pub async fn at_step(
     .map_err(Failed::to("write down how far an erasure is"))
 }
 
-/// Cancels what is on the queue beside tasks.
+/// Cancels the campaign's queued jobs besides tasks.
 pub async fn cancel_jobs(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
     let group_key = campaign_id.to_string();
-    // Their lines first: the database knows whose job it was as long as it is there.
+    // Audit lines first: the database finds the campaign of a job only while the job exists.
     let ids = queue::ids_of_group(&mut *conn, &KINDS, &group_key).await?;
     let subjects: Vec<String> = ids.iter().map(i64::to_string).collect();
     erase_words(&mut *conn, campaign_id, &subjects).await?;
     Ok(queue::cancel_all(conn, &ids, WHY).await?)
 }
 
-/// Writes down what there is, before anything is removed. A job that goes on with a removal leaves what was written.
+/// Counts the contents of the campaign before anything is removed. A job that continues a removal keeps the first counts.
 pub async fn measure_contents(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
     sqlx::query!("select dalsegno.measure_erasure($1)", campaign_id)
         .execute(conn)
@@ -174,7 +174,7 @@ pub async fn measure_contents(conn: &mut PgConnection, campaign_id: Uuid) -> Res
         .map_err(Failed::to("measure what an erasure removes"))
 }
 
-/// Writes down that the data files were cleaned after every erasure that had ended at `since`, and says of which campaigns.
+/// Records that the data files were cleaned after every erasure that had ended at `since`, and returns the campaigns.
 pub async fn vacuumed(
     conn: &mut PgConnection,
     since: DateTime<Utc>,
@@ -194,7 +194,7 @@ pub async fn vacuumed(
     .map_err(Failed::to("write down that data files were cleaned"))
 }
 
-/// The kinds of rows that are left to be taken out: what somebody else held for a moment was passed over.
+/// Lists the kinds of rows that remain: rows that another transaction had locked were skipped.
 pub async fn left_kinds(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -205,8 +205,8 @@ pub async fn left_kinds(
         .map_err(Failed::to("look for what is left of a campaign"))
 }
 
-/// Whether nothing of the campaign runs or waits any more. A task that was cancelled in its turn ends a moment later, and one that
-/// is being added, by whoever looked before the campaign was closed, is waited for at the campaign's lock.
+/// Returns true if nothing of the campaign runs or waits any more. A task that was cancelled in its turn ends a moment later. A transaction
+/// that adds a task, because it read the campaign before the closing, is waited for at the campaign's lock.
 pub async fn is_quiet(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
     campaigns::lock(&mut *conn, campaign_id).await?;
     let open = tasks::open_of(&mut *conn, campaign_id, None, 1).await?;
@@ -216,7 +216,7 @@ pub async fn is_quiet(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool
     Ok(!queue::is_any_of_group(conn, &KINDS, &campaign_id.to_string()).await?)
 }
 
-/// Erases some of what is left of a step, and says whether there may be more. The caller commits.
+/// Erases some remaining rows of a step. Returns true if there may be more. The caller commits.
 pub async fn next_batch(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -256,7 +256,8 @@ pub async fn next_batch(
             Ok(n_rows == VERSIONS)
         }
         Step::Memory => {
-            // Facts in a transaction without records: whoever forgets a user locks facts first, and their records by removing them.
+            // Facts and records in separate transactions: `facts::forget` locks facts first and then their records, so the other order
+            // could deadlock.
             if facts::remove_some_records(&mut *conn, campaign_id, ROWS).await? > 0 {
                 return Ok(true);
             }
@@ -267,7 +268,7 @@ pub async fn next_batch(
             Ok(n_items.max(n_facts) == ITEMS)
         }
         Step::Jobs => {
-            // First the holds: a head that had failed becomes a dead letter by it.
+            // Holds first: releasing them makes a failed head of a lane a dead letter.
             queue::forget_holds(&mut *conn, Some(&tasks::lanes_of(campaign_id)), &[]).await?;
             let forgotten = queue::forget_group(&mut *conn, &campaign_id.to_string()).await?;
             let counts = [("dead_jobs", forgotten.dead_jobs), ("errors_of_runs", forgotten.errors)];
@@ -277,15 +278,14 @@ pub async fn next_batch(
     }
 }
 
-/// Nothing is left but the campaign's own words, which go now, and what tools did behind this line of the audit log. An error if the
-/// database finds anything else.
+/// Ends an erasure: erases the campaign's own texts, and the audit lines of tools behind `line`. Fails if the database finds other rows.
 pub async fn finish(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     line: i64,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    // A cleanup may have kept one since, of a session that it held when the others went.
+    // A cleanup may have stored a summary since, of a session that it had locked when the others were removed.
     while session_summaries::remove_some(&mut *conn, campaign_id, ROWS).await? == ROWS {}
     let actions = bulk_actions::erase_words(&mut *conn, campaign_id).await?;
     let mut subjects: Vec<_> = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect();
@@ -304,7 +304,7 @@ pub async fn finish(
     Ok(())
 }
 
-/// Empties the lines of the audit log about these, and removes the outputs of changes of them, which are stored under idempotency keys.
+/// Empties the audit lines about these subjects, and removes the outputs of their changes, which are stored under idempotency keys.
 pub(super) async fn erase_words(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -348,7 +348,7 @@ async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<boo
     Ok(true)
 }
 
-/// Adds to what the receipt says was removed so far. The data files have to be cleaned again after that.
+/// Adds to the counts of removed rows in the receipt. After a removal, the data files have to be cleaned again.
 async fn count(
     conn: &mut PgConnection,
     campaign_id: Uuid,

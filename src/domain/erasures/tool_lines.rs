@@ -1,7 +1,6 @@
-//! What tools did in a campaign, in the audit log: the names of what agents wrote are words, too.
+//! Audit lines of tools in an erased campaign: names of what agents wrote are texts, too.
 //!
-//! Lines are found by their place, because no index knows the campaign of a tool's line: all that were written since there is the
-//! campaign are looked at, some in each transaction.
+//! No index finds the tool lines of a campaign. All lines since its creation are therefore read, some in each transaction.
 
 use chrono::TimeDelta;
 use sqlx::PgConnection;
@@ -12,16 +11,16 @@ use crate::domain::{audit, campaigns};
 
 /// Lines that one transaction looks at.
 const LINES: i64 = 10_000;
-/// Clocks of hosts differ, and a line is made before it is numbered.
+/// Margin before the campaign's creation: clocks of hosts differ, and a line gets its time before its number.
 const SLACK: TimeDelta = TimeDelta::hours(1);
 
-/// The line behind which the campaign may have some.
+/// Returns a line before the first one that the campaign may have.
 pub async fn line_before_first(conn: &mut PgConnection, campaign_id: Uuid) -> Result<i64, Error> {
     let campaign = campaigns::get(&mut *conn, campaign_id).await?;
     Ok(audit::line_before(conn, campaign.created_at - SLACK).await?)
 }
 
-/// Takes the words out of some lines behind this one, and says how far it has come; `None` at the end.
+/// Empties some lines behind `after`, and returns the last one that was read; `None` at the end.
 pub async fn erase_tool_lines(
     conn: &mut PgConnection,
     campaign_id: Uuid,

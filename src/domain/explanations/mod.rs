@@ -1,7 +1,7 @@
-//! Why a task is in its state, and what has to happen next, in words.
+//! Explanations of a task's state: the reason, and what has to happen next.
 //!
-//! The queue knows why a job waits; this adds what only the domain knows: the campaign, the budget, the session, and what
-//! the provider said the last time. The words are made by a pure function of the facts.
+//! The queue knows why a job waits. This module adds the facts of the domain: the campaign, the budget, the session, and the provider's
+//! last error. A pure function makes the text of these facts.
 
 mod words;
 
@@ -23,31 +23,31 @@ use crate::{
     queue::admin,
 };
 
-/// The answer to "why?".
+/// The explanation of a task's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TaskExplanation)]
 pub struct Explanation {
     pub task_id: Uuid,
     pub state: State,
-    /// Why it is in this state.
+    /// The reason of the state.
     pub because: String,
-    /// What has to happen next, and who has to do it.
+    /// The next step, and who has to take it.
     pub next: String,
 }
 
-/// What is known about a task at one moment.
+/// The facts about a task at one moment.
 #[derive(Debug, Clone)]
 struct Facts {
     task: Task,
     campaign: Campaign,
-    /// Why a budget does not pay for a turn as large as the last one, if it does not.
+    /// The refusal of a budget that cannot pay for another turn of the last one's size.
     spent: Option<Refusal>,
-    /// The open one of its conversation, or its own.
+    /// The open session of its conversation, or else its own.
     session: Option<Session>,
     last_turn: Option<Turn>,
-    /// What keeps its agent from beginning turns.
+    /// The pause of its agent.
     pause: Option<Pause>,
-    /// What it waits for, while it does.
+    /// Its dependencies, while it waits for them.
     waiting: Option<Waiting>,
     /// Its flow, if that is paused.
     paused_flow: Option<Uuid>,
@@ -61,7 +61,7 @@ pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, E
     Ok(facts(conn, task, job).await?.explain())
 }
 
-/// The same for a caller who may know of no other job in its lane.
+/// Explains a task to a caller that may not see other jobs of its lane.
 pub async fn explain_alone(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, Error> {
     let task = get(&mut *conn, id).await?;
     let job = admin::explain_alone(&mut *conn, task.job_id).await?;
@@ -95,11 +95,11 @@ async fn facts(
     })
 }
 
-/// The open one of its conversation, or else the one that it ran in.
+/// Finds the open session of the conversation, or else the one that the task ran in.
 async fn session(conn: &mut PgConnection, task: &Task) -> Result<Option<Session>, Error> {
     let own = match task.session_id {
         Some(id) => match sessions::get(&mut *conn, id).await {
-            // Removed since, long after the task has ended.
+            // A cleanup has removed it, long after the task has ended.
             Err(sessions::Error::Unknown(_)) => None,
             own => Some(own?),
         },
@@ -118,8 +118,8 @@ async fn pause(conn: &mut PgConnection, task: &Task) -> Result<Option<Pause>, Er
     Ok(open.into_iter().find(|pause| pause.agent == task.agent))
 }
 
-/// Judges by what the conversation holds, which the next call sends again. What exactly a turn needs, only the turn finds
-/// out: the queue has its words then.
+/// Checks the budget by the size of the context, which the next call sends again. Only the turn knows the exact amount: the queue then has
+/// its error.
 async fn spent(
     conn: &mut PgConnection,
     task: &Task,

@@ -1,4 +1,4 @@
-//! The words for each state.
+//! The texts for each state.
 
 use super::{Explanation, Facts, State, Waiting};
 use crate::domain::{
@@ -9,10 +9,10 @@ use crate::domain::{
     turns,
 };
 
-/// Tasks that are named one by one.
+/// Maximum number of dependencies that are named one by one.
 const MAX_NAMED: usize = 3;
 
-/// Why, and what next.
+/// The reason, and the next step.
 type Reason = (String, String);
 
 impl Facts {
@@ -71,7 +71,7 @@ impl Facts {
         )
     }
 
-    /// One after the other has to end; nothing else can be said of when.
+    /// Names the dependencies that have not ended. The time of their end is unknown.
     fn waits(&self, waiting: &Waiting) -> Reason {
         let open: Vec<&WaitedFor> =
             waiting.depends_on.iter().filter(|other| !other.state.has_ended()).collect();
@@ -147,7 +147,7 @@ impl Facts {
         )
     }
 
-    /// What the provider, or whatever stopped the turn, said.
+    /// Describes the failure of the last turn, with its error.
     fn last_attempt(&self) -> Option<String> {
         let turn = self.last_turn.as_ref()?;
         let how = match turn.state {
@@ -184,7 +184,7 @@ fn agent_paused(pause: &Pause) -> Reason {
     )
 }
 
-/// The judgement is made by the size of the last call: whether the next one is refused, only its turn decides.
+/// Formats a refusal that is estimated by the size of the last call. Only the next turn decides if its call is refused.
 fn told(refusal: &Refusal) -> String {
     match refusal.needed {
         1 => format!("There is no budget left: {refusal}."),

@@ -1,4 +1,4 @@
-//! What people do about facts.
+//! Changes of facts by people.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -12,16 +12,16 @@ use super::{
 };
 use crate::domain::{Failed, campaigns, operation_keys};
 
-/// How much was known about a user who is forgotten.
+/// The facts that were removed about a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FactsForgotten)]
 pub struct Forgotten {
     pub facts: i64,
-    /// In which some of it was said, or which were told some of it: their transcripts and summaries stay. The newest 10,000; some may be gone.
+    /// Sessions in which facts were said or shown: their transcripts and summaries stay. The newest 10,000; some may be removed already.
     pub sessions: Vec<Uuid>,
 }
 
-/// Writes down what a person says about a user. What it contradicts is closed.
+/// Records a person's statement about a user. It closes the fact that it contradicts.
 pub async fn state(
     conn: &mut PgConnection,
     (user, attribute, text): (&str, &str, &str),
@@ -35,8 +35,8 @@ pub async fn state(
     write(conn, &stated, settings, now).await
 }
 
-/// Puts other words in the place of a fact that holds. The older ones stay, with their time. What was said in a campaign that is closed
-/// is not edited: whoever knows better states it.
+/// Replaces the text of a current fact. The older fact stays, with its time. A fact of a closed campaign cannot be edited: a person has to
+/// state a new one.
 pub async fn edit(
     conn: &mut PgConnection,
     (user, id): (&str, Uuid),
@@ -48,7 +48,7 @@ pub async fn edit(
     wait_for_others(&mut *conn, user).await?;
     let before = holding(&mut *conn, user, id, now).await?;
     key::check(&before.attribute, text)?;
-    // The new words are of the same campaign, and have to go with it.
+    // The new text belongs to the same campaign, and is erased with it.
     if let Some(campaign_id) = before.campaign_id {
         match hold(&mut *conn, campaign_id).await {
             Err(Error::Campaign(campaigns::Error::Closed(id))) => {
@@ -74,7 +74,7 @@ pub async fn edit(
     Ok(fact)
 }
 
-/// Has a fact hold no more. It stays listed with those that ended.
+/// Ends a fact. It stays listed with those that ended.
 pub async fn revoke(
     conn: &mut PgConnection,
     user: &str,
@@ -87,8 +87,8 @@ pub async fn revoke(
     get(conn, user, id).await
 }
 
-/// Removes all facts about a user, those too that hold no more, for good. What was asked up to now is not read for facts any more; what
-/// is asked from now on is, in campaigns that go on working for this user. What was said stays where it was said.
+/// Removes all facts about a user for good, including those that ended. Requests up to now are not read for facts any more. Later requests
+/// are, in campaigns that still work for this user. Transcripts stay.
 pub async fn forget(
     conn: &mut PgConnection,
     user: &str,
@@ -96,7 +96,7 @@ pub async fn forget(
 ) -> Result<Forgotten, Error> {
     check_name(user)?;
     wait_for_others(&mut *conn, user).await?;
-    // Locked in the order in which sessions are shown them, so that neither waits for the other in a circle.
+    // Locked in the order in which sessions are shown facts, which avoids a deadlock.
     let row = sqlx::query!(
         r#"with going as materialized (select id, session_id from dalsegno.facts where user_name = $1 order by id for update),
                 concerned as materialized (

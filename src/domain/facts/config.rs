@@ -11,20 +11,20 @@ const MAX_DAYS: u32 = 36_500;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Whether models are asked to read facts from sessions, of agents whose files want it too.
+    /// Lets models read facts from sessions, for agents whose files allow it.
     pub extract: bool,
-    /// The most that hold of one user.
+    /// Maximum number of current facts about one user.
     pub user_max: i64,
-    /// The most that one answer of a model may have.
+    /// Maximum number of facts in one answer of a model.
     pub answer_max: usize,
-    /// Of all facts together that an agent is told.
+    /// Maximum bytes of all facts together that an agent is told with a task.
     pub told_max_bytes: i32,
-    /// How long a fact holds that a model has read; 0: until something else is said.
+    /// Days for which a fact holds that a model has read. 0: until it is contradicted.
     pub extracted_days: u32,
 }
 
 impl Config {
-    /// How long a fact holds that a model has read.
+    /// Returns the time for which a fact holds that a model has read. `None`: until it is contradicted.
     pub fn extracted_for(&self) -> Option<TimeDelta> {
         (self.extracted_days > 0).then(|| TimeDelta::days(self.extracted_days.into()))
     }

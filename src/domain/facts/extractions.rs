@@ -1,4 +1,4 @@
-//! The record of what was read for facts.
+//! The record of transcripts that were read for facts.
 
 use std::fmt;
 
@@ -16,19 +16,19 @@ pub struct Extraction {
     pub session_id: Uuid,
     pub campaign_id: Uuid,
     pub agent: String,
-    /// The place before its first.
+    /// The place before the first one of the stretch.
     pub from_seq: i64,
-    /// Its last place.
+    /// The last place of the stretch.
     pub to_seq: i64,
     pub ended_at: DateTime<Utc>,
-    /// How many requests of people stand in it.
+    /// Number of people's requests in the stretch.
     pub requests: i32,
-    /// Facts that the answer had.
+    /// Facts in the model's answer.
     pub found: i32,
-    /// Those of them that were new.
+    /// New facts among these.
     pub new: i32,
     pub outcome: Outcome,
-    /// Why it was refused.
+    /// The reason of a refusal.
     pub reason: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub struct Extraction {
 #[schema(as = FactExtractionOutcome)]
 pub enum Outcome {
     Done,
-    /// No answer was one. A later reading of the session begins at the same place, unless what stands behind it was read.
+    /// No answer was valid. A later reading of the session begins at the same place, unless messages behind it were read.
     Refused,
 }
 
@@ -89,7 +89,7 @@ impl TryFrom<String> for ExtractionCursor {
 
 const NO_CURSOR: &str = "expected the `next` of a page";
 
-/// The last place of a session that was read; 0: nothing was.
+/// Returns the last place of a session that was read; 0 if none was.
 pub async fn read_up_to(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<i64, Failed> {
     sqlx::query_scalar!(
         r#"select coalesce(max(to_seq), 0) as "seq!" from dalsegno.fact_extractions where session_id = $1 and outcome = 'done'"#,
@@ -100,7 +100,7 @@ pub async fn read_up_to(executor: impl PgExecutor<'_>, session_id: Uuid) -> Resu
     .map_err(Failed::to("look how far a session was read for facts"))
 }
 
-/// Which of these places of a session nobody has read. What was passed over lies before what was read behind it.
+/// Returns those of the places that were not read. A skipped place may lie before places that were read.
 pub async fn unread(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -118,7 +118,7 @@ pub async fn unread(
     .map_err(Failed::to("look what of a session was read for facts"))
 }
 
-/// Writes down what came of a reading. What is done stays done.
+/// Records the result of a reading. A reading that is done is never overwritten.
 pub async fn extraction_ended(
     executor: impl PgExecutor<'_>,
     extraction: &Extraction,
@@ -149,7 +149,7 @@ pub async fn extraction_ended(
     .map_err(Failed::to("write down what was read for facts"))
 }
 
-/// What was read in a campaign, the newest first.
+/// Lists the readings of a campaign, the newest first.
 pub async fn extractions(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,

@@ -1,14 +1,15 @@
-//! What an attribute and a text have to be, and by what two of them are the same.
+//! Rules for attributes and texts of facts, and the keys by which two of them are the same.
 
 use super::Error;
 
 pub const ATTRIBUTE_MAX_CHARS: usize = 100;
 pub const TEXT_MAX_CHARS: usize = 400;
 
-/// The words of a sentence. What has fewer says one thing of a city, and another of a birthplace.
+/// Minimum number of words in a sentence. A shorter text depends on its attribute: `Porto` may be a home or a birthplace.
 const SENTENCE_MIN_WORDS: usize = 3;
 
-/// Without case, repeated blanks and marks that say nothing: what differs only in these says the same. `C++`, `-5` and `0.5` keep theirs.
+/// Normalises a text: removes case, repeated blanks and marks without meaning. Texts with the same key say the same. `C++`, `-5` and `0.5`
+/// keep their marks.
 pub fn key(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut key = String::with_capacity(text.len());
@@ -30,7 +31,7 @@ pub fn key(text: &str) -> String {
     key
 }
 
-/// Whether it says the same whatever it stands under: `Lives in Porto.` does, `Porto.` does not.
+/// Returns true if a text means the same under every attribute: `Lives in Porto.` does, `Porto.` does not.
 pub(super) fn is_sentence(text: &str) -> bool {
     key(text).split(' ').count() >= SENTENCE_MIN_WORDS
 }
@@ -47,7 +48,7 @@ fn says_something(chars: &[char], at: usize) -> bool {
             let head = chars[..at].iter().rev().find(|char| !matches!(char, '+' | '#'));
             is_word(head.copied()) || is_number(after)
         }
-        // `-5` and the blood type `A-`, and no hyphen.
+        // `-5` and the blood type `A-`, but not a hyphen.
         '-' | '−' if is_word(before) => !is_word(after) && after != Some('-'),
         '-' | '−' => is_number(after),
         '.' | ',' => is_number(before) && is_number(after),
@@ -55,7 +56,7 @@ fn says_something(chars: &[char], at: usize) -> bool {
     }
 }
 
-/// One line each, that says something: they stand in lists, and in what agents are told.
+/// Checks that both are single lines with a word in them: they appear in lists and in prompts.
 pub(super) fn check(attribute: &str, text: &str) -> Result<(), Error> {
     check_line("attribute", attribute, ATTRIBUTE_MAX_CHARS)?;
     check_line("text of a fact", text, TEXT_MAX_CHARS)

@@ -1,23 +1,22 @@
-//! Facts about the users for whom campaigns work: read by a model from what they have asked, or stated by a person.
+//! Facts about the users for whom campaigns work: read by a model from their requests, or stated by a person.
 //!
 //! ```text
-//! a session is closed, expires, or is compacted ──▶ job: what people have asked since ──▶ a model ──▶ judged ──▶ facts
-//! recall, and what agents are told ◀── what holds of this user, in whatever campaign it was said
+//! a session is closed, expires, or is compacted ──▶ job: requests of people since then ──▶ a model ──▶ checks ──▶ facts
+//! search, and facts told to agents ◀── current facts about this user, from all campaigns
 //! ```
 //!
-//! Whom a campaign works for is said of the campaign ([`set_user`]): all who speak in its sessions speak for this one user. A campaign
-//! without a user has no facts.
+//! A campaign names its user ([`set_user`]): all people in its sessions speak for this one user. A campaign without a user has no facts.
 //!
 //! Invariants:
-//! - Of one attribute one fact holds at a time. What is said later closes what was said earlier, at the moment when it was said, and
-//!   overwrites nothing; what comes to be known late takes its place in time.
-//! - What says the same as a fact that holds is no news, and neither is what says the same as one that was shown to the session that says
-//!   it, unless that session knew already that something else holds by now.
-//! - A model is shown only what people have asked: never its own answers, results of tools or what agents are told of facts.
-//! - A stretch of a transcript that was read is not read again: its end and its facts are one commit, together with the job's.
+//! - An attribute has one fact at a time. A later statement closes an earlier one at the moment when it was said, and overwrites nothing. A
+//!   statement that becomes known late takes its place in time.
+//! - A statement is not recorded if a current fact says the same. A fact that its session was shown counts like a current one, unless the
+//!   session already knew a newer one.
+//! - A model is shown only requests of people: never its own answers, results of tools or the facts that agents are told.
+//! - A stretch of a transcript is read once: its end and its facts are one commit, together with the job's end.
 //!
-//! Race: two write about one user at once. They wait for each other ([`record()`]), so that no attribute has two facts and no limit is
-//! passed by both together.
+//! Race: two transactions write about one user at once. They wait for each other ([`record()`]), so that no attribute has two facts and the
+//! limit holds for both together.
 
 mod change;
 mod config;
@@ -63,15 +62,15 @@ pub use self::{
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = FactSource)]
 pub enum Source {
-    /// By a model, from what was asked.
+    /// Read by a model, from requests.
     Extracted,
-    /// By a person.
+    /// Stated by a person.
     Stated,
-    /// By a person, in place of another fact.
+    /// Written by a person, in place of another fact.
     Edited,
 }
 
-/// How far it can be relied on.
+/// The reliability of a fact.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
@@ -85,7 +84,7 @@ pub enum Trust {
     Agent,
 }
 
-/// Why a fact holds no more.
+/// The reason why a fact has ended.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
@@ -93,7 +92,7 @@ pub enum Trust {
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = FactEnded)]
 pub enum Ended {
-    /// By what was said later.
+    /// A later statement contradicts it.
     Contradicted,
     Edited,
     Revoked,
@@ -102,36 +101,36 @@ pub enum Ended {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Fact {
     pub id: Uuid,
-    /// Whom it is about.
+    /// The user whom the fact is about.
     pub user: String,
-    /// What of the user it is about.
+    /// The attribute of the user that the fact is about.
     pub attribute: String,
-    /// What it says.
+    /// The text of the fact.
     pub text: String,
     pub source: Source,
     pub trust: Trust,
-    /// The agent in whose session it was said, or a person as in the audit log.
+    /// The agent of the session in which it was said, or a person as in the audit log.
     pub author: String,
-    /// Where it was said.
+    /// The campaign in which it was said.
     pub campaign_id: Option<Uuid>,
     pub session_id: Option<Uuid>,
     pub turn: Option<i32>,
-    /// The task with whose words it was said.
+    /// The task whose prompt said it.
     pub task_id: Option<Uuid>,
     pub recorded_at: DateTime<Utc>,
-    /// When it was said.
+    /// Time when it was said.
     pub valid_from: DateTime<Utc>,
-    /// When it was contradicted or taken back.
+    /// Time when it was contradicted, edited or revoked.
     pub valid_until: Option<DateTime<Utc>>,
     pub ended_because: Option<Ended>,
     /// The fact that ended it.
     pub replaced_by: Option<Uuid>,
-    /// From when on it holds no more, whatever else.
+    /// Time when it ends in any case.
     pub expires_at: Option<DateTime<Utc>>,
 }
 
 impl Fact {
-    /// What the audit log keeps of it: which one it is, and nothing of what it says.
+    /// Returns its data for the audit log: id and source, without the text.
     pub fn for_audit(&self) -> Value {
         json!({ "fact_id": self.id, "source": self.source })
     }

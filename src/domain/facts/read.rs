@@ -1,4 +1,4 @@
-//! Reading.
+//! Reading facts.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -12,14 +12,14 @@ use crate::domain::{
     ids::{self, Given},
 };
 
-/// Which facts to list.
+/// A filter of facts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter {
-    /// Those that hold no more, too.
+    /// Includes facts that have ended.
     pub with_ended: bool,
 }
 
-/// What is known of a user, for whoever must not note it again.
+/// A current fact, as shown to a model so that it does not repeat it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     pub attribute: String,
@@ -33,7 +33,7 @@ pub struct Told {
     pub attribute: String,
     pub text: String,
     pub source: String,
-    /// When it was said, as a date.
+    /// The date on which it was said.
     pub said: String,
 }
 
@@ -66,7 +66,7 @@ pub async fn list(
     Ok(facts)
 }
 
-/// Also one that holds no more.
+/// Reads a fact, also one that has ended.
 pub async fn get(executor: impl PgExecutor<'_>, user: &str, id: Uuid) -> Result<Fact, Error> {
     check_name(user)?;
     sqlx::query_as!(
@@ -83,7 +83,7 @@ pub async fn get(executor: impl PgExecutor<'_>, user: &str, id: Uuid) -> Result<
     .ok_or_else(|| Error::NoFact { user: user.to_owned(), id })
 }
 
-/// What holds of a user, as far as there is room for it: the newest first.
+/// Lists current facts about a user, the newest first, within both limits.
 pub async fn held(
     executor: impl PgExecutor<'_>,
     user: &str,
@@ -109,12 +109,12 @@ pub async fn held(
     .map_err(Failed::to("read what holds of a user"))
 }
 
-/// As the statement of a turn gives them; null: there are none.
+/// Parses the facts as the statement of a turn returns them; null: there are none.
 pub fn told(read: Option<Value>) -> Result<Vec<Told>, serde_json::Error> {
     read.map_or(Ok(Vec::new()), serde_json::from_value)
 }
 
-/// The fact that a person means.
+/// Finds the fact that a person refers to.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &Given,

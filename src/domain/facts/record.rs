@@ -1,4 +1,4 @@
-//! Writing a fact down, in its place in time.
+//! Recording a fact in its place in time.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{Config, Ended, Error, Fact, Source, Trust, key};
 use crate::domain::{Failed, ids};
 
-/// What is said about a user.
+/// A statement about a user.
 #[derive(Debug, Clone, Copy)]
 pub struct Stated<'a> {
     pub user: &'a str,
@@ -18,39 +18,39 @@ pub struct Stated<'a> {
     pub found: Found<'a>,
 }
 
-/// Where it comes from. Never from what it says.
+/// The origin of a statement, which comes from rows and never from the text.
 #[derive(Debug, Clone, Copy)]
 pub enum Found<'a> {
-    /// In what somebody has asked.
+    /// Read from a request in a session.
     Extracted { campaign_id: Uuid, session_id: Uuid, turn: i32, task_id: Uuid, agent: &'a str },
-    /// A person says so.
+    /// Stated by a person.
     Stated { by: &'a str },
-    /// A person says so in place of another fact, which was said there.
+    /// Written by a person in place of another fact, which was said in this campaign.
     Edited { by: &'a str, campaign_id: Option<Uuid> },
 }
 
-/// What came of it.
+/// The result of recording a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recorded {
-    /// It may hold no more already: what came later was known before.
+    /// The fact. It may have ended already, if a later statement was known before.
     New(Box<Fact>),
-    /// This fact says so already.
+    /// This fact says the same.
     Known(Uuid),
-    /// It was shown to the session that says so.
+    /// This fact says the same, and was shown to the session.
     Shown(Uuid),
-    /// There are too many already.
+    /// The user has too many facts.
     Full,
 }
 
 /// Facts about one attribute around a moment.
 struct Timeline {
-    /// What held at the moment.
+    /// The fact that held at the moment.
     before: Option<Uuid>,
-    /// What was said next.
+    /// The fact that was said next.
     next: Option<(Uuid, DateTime<Utc>)>,
 }
 
-/// Writes down what is said, closes what it contradicts, and takes its place before what was said later.
+/// Records a statement, closes the fact that it contradicts, and places it before later ones.
 pub async fn record(
     conn: &mut PgConnection,
     stated: &Stated<'_>,
@@ -72,7 +72,7 @@ pub async fn record(
         return Ok(Recorded::Full);
     }
     let fact = stated.as_fact(next, now);
-    // The one that is closed first: only one of an attribute may be open at any moment.
+    // The earlier fact is closed first: an attribute has only one open fact at any moment.
     if let Some(before) = before {
         close(&mut *conn, before, fact.id, stated.said_at).await?;
     }
@@ -80,7 +80,7 @@ pub async fn record(
     Ok(Recorded::New(Box::new(fact)))
 }
 
-/// Writers of one user wait for each other until the end of the transaction.
+/// Makes writers about one user wait for each other until the end of the transaction.
 pub(super) async fn wait_for_others(conn: &mut PgConnection, user: &str) -> Result<(), Failed> {
     sqlx::query!("select pg_advisory_xact_lock(hashtextextended('dalsegno facts ' || $1, 0))", user)
         .fetch_one(conn)
@@ -89,7 +89,7 @@ pub(super) async fn wait_for_others(conn: &mut PgConnection, user: &str) -> Resu
         .map_err(Failed::to("wait for whoever writes about a user"))
 }
 
-/// What has expired must not stand in the way of what says the same again.
+/// Ends expired facts that would be taken for a contradiction or a repetition.
 async fn end_expired(
     conn: &mut PgConnection,
     stated: &Stated<'_>,
@@ -109,9 +109,9 @@ async fn end_expired(
     .map_err(Failed::to("end facts that have expired"))
 }
 
-/// A fact that says so, of the same attribute or, if it is a sentence, of any: one that holds, one that held at the moment, or one that
-/// the session was shown. The last is news all the same if the session knew by then that it holds no more, from what it was told or from
-/// what was said in it.
+/// Finds a fact that says the same, of the same attribute, or of any attribute for a sentence. It holds now, held at the moment, or was
+/// shown to the session. A shown fact is ignored if the session knew by then that it had ended, from facts that it was told or from its own
+/// messages.
 async fn known(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Option<Recorded>, Failed> {
     let session_id = match stated.found {
         Found::Extracted { session_id, .. } => Some(session_id),

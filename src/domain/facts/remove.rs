@@ -1,4 +1,4 @@
-//! The end of facts: retention and erasure.
+//! Removal of facts: retention and erasure.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
@@ -6,13 +6,13 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// Removes some of what was said in a campaign, and says how much went. What others said of the same users stays.
+/// Removes some facts that were said in a campaign, and returns their number. Facts about the same users from other campaigns stay.
 pub async fn remove_some(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     limit: i64,
 ) -> Result<i64, Failed> {
-    // Locked in the order in which sessions are shown them, so that neither waits for the other in a circle.
+    // Locked in the order in which sessions are shown facts, which avoids a deadlock.
     sqlx::query_scalar!(
         r#"with batch as materialized (select id from dalsegno.facts where campaign_id = $1 limit $2),
                 going as materialized (
@@ -27,7 +27,7 @@ pub async fn remove_some(
     .map_err(Failed::to("remove the facts of a campaign"))
 }
 
-/// Removes whom a campaign worked for, and some of what was read and shown in it. Says how many of the one or of the other went.
+/// Removes the user of a campaign, and some records of what was read and shown in it. Returns the larger of both counts.
 pub async fn remove_some_records(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -50,14 +50,14 @@ pub async fn remove_some_records(
     .map_err(Failed::to("remove what was read for facts in a campaign"))
 }
 
-/// Removes some of those that have held no more since before `until`, and some of the records of what was shown and read that are as old.
-/// Says how many facts went, and how many records.
+/// Removes some facts that ended before `until`, and some records of what was shown and read that are as old. Returns the number of facts,
+/// and the number of records.
 pub async fn remove_ended(
     conn: &mut PgConnection,
     until: DateTime<Utc>,
     limit: i64,
 ) -> Result<(i64, i64), Failed> {
-    // How far an open session was read has to be known as long as it is open: of each, the last reading stays.
+    // The last reading of each session stays: an open session needs it to know how far it was read.
     let n_records = sqlx::query_scalar!(
         r#"with shown as (
              delete from dalsegno.fact_showings where ctid = any(array(
@@ -92,7 +92,7 @@ pub async fn remove_ended(
     Ok((n_facts, n_records))
 }
 
-/// How many facts that would be.
+/// Counts the facts that [`remove_ended`] would remove.
 pub async fn count_ended(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,

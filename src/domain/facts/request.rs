@@ -1,4 +1,4 @@
-//! Asking for what people have said in a session to be read: the job that has it read.
+//! Requests to read a session for facts, and their job.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     queue::{self, Backoff, Job, Policy},
 };
 
-/// The job that reads what people have asked in a session. Names the tasks, so that it can be done when the session is gone.
+/// The job that reads people's requests in a session for facts. It names the tasks, so that it can run after the session is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtractFacts {
     pub session_id: Uuid,
@@ -25,11 +25,11 @@ pub struct ExtractFacts {
     pub provider: String,
     pub model: String,
     pub login: Option<String>,
-    /// In the order in which they were asked.
+    /// The requests, in their order.
     pub asked: Vec<Asked>,
 }
 
-/// The most that one job reads of a session: the newest.
+/// Maximum number of requests that one job reads of a session: the newest.
 const MAX_ASKED: i64 = 1_000;
 
 impl Job for ExtractFacts {
@@ -46,13 +46,12 @@ impl Job for ExtractFacts {
     }
 }
 
-/// Its readings, one after the other. Not the conversation's lane: turns go on meanwhile.
+/// The lane of a session's readings, which run one after the other. Turns go on meanwhile, because their lane is another one.
 pub fn lane(session_id: Uuid) -> String {
     format!("facts/{session_id}")
 }
 
-/// Has what people have asked in a session since it was read last be read, if its campaign works for somebody. Whether its agent's file
-/// wants it is for the job to say.
+/// Enqueues a reading of the requests since the last one, if the campaign has a user. The job checks if the agent's file allows it.
 pub async fn request(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -64,7 +63,7 @@ pub async fn request(
     }
 }
 
-/// The same for sessions that are about to be removed, of which the open ones have not been asked for.
+/// Does the same for sessions that are about to be removed. Closed ones were requested at their closing.
 pub async fn request_of_ended(conn: &mut PgConnection, ended: &[Due]) -> Result<(), Failed> {
     let open = ended.iter().filter(|session| session.is_open());
     let campaigns: Vec<Uuid> = open.clone().map(|session| session.campaign_id).collect();
@@ -72,7 +71,7 @@ pub async fn request_of_ended(conn: &mut PgConnection, ended: &[Due]) -> Result<
         return Ok(());
     }
     let with_user = sqlx::query_scalar!(
-        // One look into the index for each: there are few, and of the campaigns there may be many.
+        // One index lookup for each: there are few, and the table may have many campaigns.
         r#"select c.id as "id!" from unnest($1::uuid[]) as c (id),
                   lateral (select from dalsegno.campaign_users as u where u.campaign_id = c.id limit 1) as u"#,
         &campaigns,
@@ -91,7 +90,7 @@ async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), Failed
     let (session, login) = match sessions::with_login(&mut *conn, session_id).await {
         Ok(found) => found,
         Err(sessions::Error::Database(failed)) => return Err(failed),
-        // Whoever asks has it in hand.
+        // Cannot happen: the caller holds the session.
         Err(_) => return Ok(()),
     };
     let after = read_up_to(&mut *conn, session_id).await?;
@@ -114,7 +113,7 @@ async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), Failed
     enqueued.map_err(|source| Failed { action, source: sqlx::Error::Decode(source.into()) })
 }
 
-/// Puts a job on the queue: the first of a reading, or one that goes on behind another.
+/// Enqueues a job: the first of a reading, or one that continues it.
 pub async fn again(conn: &mut PgConnection, job: &ExtractFacts) -> Result<(), queue::Error> {
     let options = queue::Options {
         lane: Some(lane(job.session_id)),

@@ -1,4 +1,4 @@
-//! Which facts a session was shown.
+//! Records of the facts that sessions were shown.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// Remembers that a session was shown these. One that is gone meanwhile is passed over.
+/// Records that a session was shown these facts. A fact that was removed meanwhile is skipped.
 pub async fn show(
     executor: impl PgExecutor<'_>,
     (session_id, campaign_id): (Uuid, Uuid),
@@ -16,7 +16,7 @@ pub async fn show(
     if facts.is_empty() {
         return Ok(());
     }
-    // Locked in one order, so that two that are shown the same facts never wait for each other in a circle.
+    // Locked in one order, so that two sessions that are shown the same facts cannot deadlock.
     sqlx::query!(
         "insert into dalsegno.fact_showings as s (session_id, fact_id, campaign_id, shown_at)
          select $1, f.id, $2, $4
@@ -34,7 +34,7 @@ pub async fn show(
     .map_err(Failed::to("remember which facts a session was shown"))
 }
 
-/// What a session was shown its successor was shown, which goes on from the same transcript.
+/// Copies the records of a session to its successor, which continues the same transcript.
 pub async fn inherit_showings(
     executor: impl PgExecutor<'_>,
     from: Uuid,

@@ -1,4 +1,4 @@
-//! For whom a campaign works.
+//! The users for whom campaigns work.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ const NAME_MAX_CHARS: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CampaignUser {
     pub user: String,
-    /// What was asked earlier is not read for facts.
+    /// Requests before this time are not read for facts.
     pub since: DateTime<Utc>,
 }
 
-/// As other systems call people: an id or an address. Fine in paths, addresses and lists.
+/// Checks the name of a user, such as an id or an e-mail address. Valid names are safe in paths, URLs and lists.
 pub fn check_name(name: &str) -> Result<(), Error> {
     let is_fine = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.len() <= NAME_MAX_CHARS
@@ -28,7 +28,7 @@ pub fn check_name(name: &str) -> Result<(), Error> {
     }
 }
 
-/// Has a campaign work for this user from now on. What was asked before is nobody's, or that of whoever it was then.
+/// Sets the user of a campaign from now on. Earlier requests belong to the earlier user, or to none.
 pub async fn set_user(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -52,7 +52,7 @@ pub async fn set_user(
     Ok(CampaignUser { user: name.to_owned(), since })
 }
 
-/// Has a campaign work for nobody in particular. True: there was somebody.
+/// Removes the user of a campaign. Returns true if there was one.
 pub async fn unset_user(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
     hold(&mut *conn, campaign_id).await?;
     let unset =
@@ -63,7 +63,7 @@ pub async fn unset_user(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bo
     Ok(unset.rows_affected() == 1)
 }
 
-/// `None`: for nobody in particular.
+/// Reads the user of a campaign. `None`: it has none.
 pub async fn user_of(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -78,7 +78,7 @@ pub async fn user_of(
     .map_err(Failed::to("look for whom a campaign works"))
 }
 
-/// The same, as whoever writes about this user has left it. Nobody else writes about them until the end of the transaction.
+/// Reads the user of a campaign after other writers about `user` have ended. Further ones wait until the end of the transaction.
 pub async fn hold_user_of(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -88,7 +88,7 @@ pub async fn hold_user_of(
     user_of(conn, campaign_id).await
 }
 
-/// An erasure that has begun must not be written behind.
+/// Refuses changes in a closed campaign, because an erasure may already have passed the rows.
 pub(super) async fn hold(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
     match campaigns::hold(conn, campaign_id).await? {
         campaigns::Status::Closed => Err(campaigns::Error::Closed(campaign_id).into()),

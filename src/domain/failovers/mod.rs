@@ -1,9 +1,9 @@
-//! Conversations whose provider fails, and which of their two providers is asked.
+//! Failovers: conversations whose provider fails, and the choice between their two providers.
 //!
-//! The standing of a conversation is on a row of its own, so that all workers agree. Most have none: it begins with a
-//! failure, and goes when the first provider has answered again.
+//! The standing of a conversation is a row of its own, so that all workers agree. Most conversations have none: a failure creates it, and
+//! an answer of the first provider deletes it.
 //!
-//! Races: none. It is read before a turn and written with the turn's end, and one conversation has one turn at a time.
+//! Races: none. The row is read before a turn and written with the turn's end, and a conversation has one turn at a time.
 
 mod rule;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub use self::rule::{Change, Rules, Side, Standing};
 use super::Failed;
 
-/// Which conversation.
+/// The key of a conversation.
 #[derive(Debug, Clone, Copy)]
 pub struct Of<'a> {
     pub campaign_id: Uuid,
@@ -22,7 +22,7 @@ pub struct Of<'a> {
     pub instance: &'a str,
 }
 
-/// How a conversation stands, if its provider has failed since it last answered.
+/// Finds the standing of a conversation. `None`: its first provider has answered the last time.
 pub async fn find(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<Option<Standing>, Failed> {
     sqlx::query_as!(
         Standing,
@@ -36,7 +36,7 @@ pub async fn find(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<Option<St
     .map_err(Failed::to("look how often a provider has failed"))
 }
 
-/// Writes down how it stands now.
+/// Stores the standing of a conversation.
 pub async fn put(
     executor: impl PgExecutor<'_>,
     of: Of<'_>,
@@ -61,7 +61,7 @@ pub async fn put(
     .map_err(Failed::to("write down that a provider has failed"))
 }
 
-/// The first provider has answered. No row is no fault.
+/// Deletes the standing of a conversation, if there is one: the first provider has answered.
 pub async fn forget(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<(), Failed> {
     sqlx::query!(
         "delete from dalsegno.failovers where campaign_id = $1 and agent = $2 and instance = $3",
@@ -75,7 +75,7 @@ pub async fn forget(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<(), Fai
     .map_err(Failed::to("forget that a provider has failed"))
 }
 
-/// Forgets how these conversations stand: nothing of them is left to go on with. Side by side.
+/// Deletes the standings of conversations that have nothing left to continue. The slices are parallel.
 pub async fn remove_all(
     executor: impl PgExecutor<'_>,
     campaigns: &[Uuid],
@@ -95,7 +95,7 @@ pub async fn remove_all(
     .map_err(Failed::to("forget that providers have failed"))
 }
 
-/// The same for a whole campaign.
+/// Deletes the standings of a whole campaign.
 pub async fn remove_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,

@@ -1,14 +1,14 @@
-//! The rule: who is asked, and what a failure or an answer changes.
+//! The rule of failovers: the provider of the next turn, and the effect of a failure or an answer.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
-/// How a conversation stands.
+/// Failures in a conversation, and its last move between the providers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// In a row, of the provider that is asked now.
+    /// Failures in a row, of the provider that is used now.
     pub failures: i32,
-    /// When the fallback took over, or when the first provider was last tried in vain.
+    /// Time when the fallback took over, or when a trial of the first provider last failed.
     pub since: Option<DateTime<Utc>>,
 }
 
@@ -21,23 +21,23 @@ pub enum Side {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// Failures in a row after which the other one is asked.
+    /// Failures in a row after which the other provider is used.
     pub after: i32,
-    /// How long the first one is left alone before it is tried again.
+    /// Time before the first provider is tried again.
     pub rest: TimeDelta,
 }
 
-/// What came of a turn.
+/// The effect of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// `None`: there is nothing to remember any more.
+    /// The new standing. `None`: it is deleted.
     pub standing: Option<Standing>,
-    /// Who is asked next, where that is another one, or where the first one was tried in vain.
+    /// The provider of the next turn, if that is another one, or if a trial of the first one failed.
     pub moved_to: Option<Side>,
 }
 
 impl Rules {
-    /// Who is asked now.
+    /// Returns the provider of the next turn.
     pub fn side(&self, standing: Option<Standing>, now: DateTime<Utc>) -> Side {
         match standing.and_then(|standing| standing.since) {
             Some(since) if now < since + self.rest => Side::Fallback,
@@ -45,7 +45,7 @@ impl Rules {
         }
     }
 
-    /// `is_long`: the provider has said itself that it will not answer for at least [`rest`](Self::rest).
+    /// Computes the effect of a failure. `is_long`: the provider has said that it will not answer for at least [`rest`](Self::rest).
     pub fn failed(
         &self,
         standing: Option<Standing>,
@@ -56,13 +56,13 @@ impl Rules {
         let standing = standing.unwrap_or_default();
         let failures = if is_long { self.after } else { standing.failures.saturating_add(1) };
         let is_enough = failures >= self.after;
-        // It was tried because its rest was over: one failure says that it was too early.
+        // The first provider was tried because its rest was over: one failure shows that it was too early.
         let is_trial = standing.since.is_some();
         let (standing, moved_to) = match asked {
             Side::First if is_enough || is_trial => {
                 (Standing { failures: 0, since: Some(now) }, Some(Side::Fallback))
             }
-            // Back to the first one before its time. It is on trial there, too.
+            // Back to the first provider before its rest is over. It is on trial then, too.
             Side::Fallback if is_enough => {
                 let before = now - self.rest;
                 (Standing { failures: 0, since: Some(before) }, Some(Side::First))

@@ -1,9 +1,8 @@
-//! The operator's log: what happened, in order. Of an answer it has at most previews while it was written, of a prompt
-//! nothing.
+//! The feed: events in order, for operators. It holds at most previews of an answer while it is written, and nothing of a prompt.
 //!
-//! Race: ids are drawn before the commit, so a reader can see 6 while 5 is still to come. A reader that went on from 6
-//! would never show 5. [`Horizon`] says up to which id nothing can come any more; [`list`] never needs to know why. The price:
-//! a transaction that has written and stays open, of whatever application, keeps readers from going on. The doctor warns of it.
+//! Race: ids are drawn before the commit, so that a reader can see 6 while 5 is still uncommitted. A reader that goes on behind 6 would
+//! miss 5. [`Horizon`] computes the id up to which no event can appear any more, and [`list`] reads up to it. The price: a transaction that
+//! has written and stays open, of any application, holds readers up. The doctor warns of it.
 
 mod watch;
 
@@ -24,7 +23,7 @@ pub struct Event {
     pub campaign_id: Option<Uuid>,
     pub task_id: Option<Uuid>,
     pub session_id: Option<Uuid>,
-    /// `task.queued`, `turn.done` and so on: what [`Kind`] has, and what a newer version may add.
+    /// `task.queued`, `turn.done` and so on. Newer versions may add kinds.
     pub kind: String,
     pub data: Value,
 }
@@ -51,7 +50,7 @@ pub enum Kind {
     TurnSnoozed,
     /// More of the answer has arrived.
     TurnProgress,
-    /// Its turn may not begin yet. Said once, however often it is tried until it begins or ends.
+    /// Its turn may not begin yet. Written once, even if the turn is tried several times until it begins or ends.
     TaskWaiting,
     /// A task that ended without a turn of its own.
     TaskFailed,
@@ -64,52 +63,52 @@ pub enum Kind {
     /// A session has come to a node of the work.
     NodeEntered,
     CompactionRefused,
-    /// Somebody asked for one, and there is nothing to fold.
+    /// A person asked for a compaction, and the session has nothing to compact.
     CompactionNotNeeded,
     BudgetRefused,
     /// A person or an agent has written on the campaign's blackboard.
     BlackboardChanged,
-    /// An edict, a record or an entry of a journal was written, or holds no more.
+    /// An edict, a record or an entry of a journal was written, or is not valid any more.
     MemoryPublished,
     MemoryRevoked,
-    /// A session was read for facts, or no answer of a model was one.
+    /// A session was read for facts, or no answer of the model was valid.
     FactsRead,
     FactsRefused,
-    /// It begins no more turns: in the campaign of the event, or in all of them.
+    /// The agent begins no more turns: in the campaign of the event, or in all of them.
     AgentPaused,
     AgentResumed,
-    /// Its next task opens a successor, because somebody asked for it.
+    /// By request, the session's next task opens a successor.
     SessionReset,
-    /// Somebody asked its turn to stop, now or at the next point where nothing is lost.
+    /// By request, the task's turn stops now or at the next point where nothing is lost.
     TaskInterrupted,
     FlowStarted,
     FlowPaused,
     FlowResumed,
-    /// It goes on again from one of its steps.
+    /// The flow runs again from one of its steps.
     FlowRetried,
     /// Some of its open tasks were cancelled, because the campaign is erased.
     CampaignErasing,
 }
 
-/// Which events to list.
+/// A filter of events.
 #[derive(Debug, Clone, Copy)]
 pub struct Filter {
     pub campaign_id: Option<Uuid>,
-    /// Only what comes later than this.
+    /// Only events after this id.
     pub after: i64,
-    /// Not beyond this; see [`Horizon`].
+    /// Only events up to this id; see [`Horizon`].
     pub up_to: i64,
     pub limit: i64,
 }
 
-/// Up to which id a reader may go on without ever missing an event.
+/// The id up to which a reader may go on without missing an event.
 ///
-/// An id is settled when all smaller ones are visible or will never be. Gaps that a rollback left are told from
-/// gaps that are still to be filled by waiting, once, until all transactions have ended that were open when the gap was
-/// first seen: each draws its own number before its first id.
+/// An id is settled when each smaller one is visible or was rolled back. A gap is a rollback or an id that is still uncommitted. The reader
+/// tells them apart by waiting, once, until all transactions have ended that were open when it first saw the gap. Each transaction draws
+/// its own number before its first id.
 ///
-/// Which ones those are, a number says that the reader draws itself after it has seen the gap. The snapshot cannot say it:
-/// it knows nothing of an open transaction with a higher number than any that has ended.
+/// The reader compares with a transaction number that it draws itself after it has seen the gap. A snapshot is not enough: it omits open
+/// transactions with a higher number than any that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Horizon {
     settled: i64,
@@ -117,7 +116,7 @@ pub struct Horizon {
     waiting: Option<(i64, i64)>,
 }
 
-/// What a reader sees of the feed at one moment.
+/// A reader's view of the feed at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
     /// Visible ids beyond the horizon, in order, as many as fit on a page.
@@ -126,7 +125,7 @@ pub struct Sight {
     newest: i64,
     /// All transactions with a smaller number have ended.
     oldest_open: i64,
-    /// Drawn after the look, if the page has a gap that nobody waits for yet.
+    /// A transaction number drawn after the read, if the page has a gap that is not waited for yet.
     mark: Option<i64>,
 }
 
@@ -248,7 +247,7 @@ pub async fn append(
         .map_err(Failed::to("add to the feed"))
 }
 
-/// Events in order.
+/// Lists events in order.
 pub async fn list(executor: impl PgExecutor<'_>, filter: Filter) -> Result<Vec<Event>, Failed> {
     sqlx::query_as!(
         Event,
@@ -323,13 +322,13 @@ pub async fn latest_of_session(
     .map_err(Failed::to("read the latest events of a session"))
 }
 
-/// What is there beyond `horizon`: one snapshot, so that ids and open transactions fit together.
+/// Reads ids beyond `horizon` in one snapshot, so that ids and open transactions fit together.
 pub async fn look(
     executor: impl PgExecutor<'_>,
     horizon: &Horizon,
     limit: i64,
 ) -> Result<Sight, Failed> {
-    // Drawn only where it is needed: most looks find no gap, or one that is waited for already.
+    // The number is drawn only if it is needed: most reads find no gap, or one that is waited for already.
     let row = sqlx::query!(
         r#"select p.ids as "ids!", coalesce((select max(f.id) from dalsegno.feed as f), 0) as "newest!",
                   pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "oldest_open!",
@@ -346,7 +345,7 @@ pub async fn look(
     Ok(Sight { ids: row.ids, newest: row.newest, oldest_open: row.oldest_open, mark: row.mark })
 }
 
-/// Removes the oldest of a campaign that is erased, and says how many.
+/// Removes the oldest events of an erased campaign, and returns their number.
 pub async fn remove_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -358,7 +357,7 @@ pub async fn remove_of_campaign(
         .map_err(Failed::to("remove the feed of a campaign"))
 }
 
-/// How many events are older than `until`. Reads them all.
+/// Counts the events that are older than `until`. Reads them all.
 pub async fn count_before(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,
@@ -372,8 +371,8 @@ pub async fn count_before(
     .map_err(Failed::to("count old events of the feed"))
 }
 
-/// Removes what is older than `until` of the oldest `limit` events, and says how many that were: fewer than `limit` if that was
-/// all.
+/// Removes those of the oldest `limit` events that are older than `until`, and returns their number: less than `limit` if no others are
+/// left.
 pub async fn remove_before(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,

@@ -1,7 +1,7 @@
-//! Staying with the feed as a whole, or with a part of it.
+//! Following the feed as a whole, or a part of it.
 //!
-//! Looks at the table in steps instead of listening: it works behind every pooler. Holds one small page at most, whatever the
-//! size of events, so that a reader who does not read costs little.
+//! Polls the table instead of using `LISTEN`, so that it works behind every pooler. Holds at most one small page, for events of any size,
+//! so that a stalled reader costs little.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -12,16 +12,16 @@ use uuid::Uuid;
 use super::{Event, Horizon, look};
 use crate::domain::Failed;
 
-/// Between two looks, at first and at most. What is only waiting for a commit comes soon; a quiet feed is looked at four times a
+/// The first and the longest pause between two reads. An event that only waits for a commit comes soon. A quiet feed is read four times a
 /// second, which a person does not notice.
 const FIRST_PAUSE: Duration = Duration::from_millis(15);
 const MAX_PAUSE: Duration = Duration::from_millis(250);
-/// Events in one look.
+/// Events in one read.
 const PAGE: i64 = 100;
-/// Their size in one look, unless the first alone has more. With what lies in the connection it stays below 64 KiB.
+/// Their bytes in one read, unless the first event alone has more. Together with the buffers of the connection they stay below 64 KiB.
 const PAGE_BYTES: i64 = 16 * 1024;
 
-/// Which events are told. Empty fields match everything.
+/// A filter of the events to follow. Empty fields match everything.
 #[derive(Debug, Clone, Default)]
 pub struct Watched {
     pub campaign_id: Option<Uuid>,
@@ -32,29 +32,28 @@ pub struct Watched {
 
 #[derive(Debug)]
 pub enum Told {
-    /// Where the telling begins, if the reader named no place: whoever comes back with this id misses nothing.
+    /// The start, if the reader named no id. A reader that comes back with this id misses nothing.
     Begun(i64),
     Event(Event),
 }
 
-/// One reader. Misses no event and is told none twice; whoever comes back with the last id that it got goes on from there.
+/// A reader of the feed, which gets each event once. A reader that comes back with the last id that it got goes on from there.
 #[derive(Debug)]
 pub struct Watch {
     pool: PgPool,
     watched: Watched,
     horizon: Horizon,
-    /// Up to here everything has been told. `None`: the place is still to be found.
+    /// The id up to which the reader has everything. `None`: the start is not known yet.
     told: Option<i64>,
-    /// The newest id when the reader came without a place.
+    /// The newest id when a reader came without one.
     newest: i64,
     coming: VecDeque<Event>,
     pause: Duration,
 }
 
 impl Watch {
-    /// `after` is the last id that the reader has got before; without one, the telling begins now. So it does with an id that the
-    /// feed has not given out: the database is behind what the reader has seen, because it was restored or because a standby has
-    /// taken over without the last of the log.
+    /// Begins to follow the feed. `after` is the last id that the reader got before; without one, it begins now. It also begins now if the
+    /// feed has not drawn this id: the database was restored, or a standby has taken over without the end of the log.
     pub async fn begin(
         pool: &PgPool,
         watched: Watched,
@@ -80,12 +79,12 @@ impl Watch {
         })
     }
 
-    /// Waits for the next thing to tell.
+    /// Waits for the next event, or for the start.
     pub async fn next(&mut self) -> Result<Told, Failed> {
         let mut told = match self.told {
             Some(told) => told,
             None => {
-                // Ids that are drawn and not committed yet would come later, and before the place.
+                // Smaller ids that are drawn and not committed yet would appear later.
                 while self.horizon.settled() < self.newest {
                     self.horizon.advance(&look(&self.pool, &self.horizon, 0).await?);
                     if self.horizon.settled() < self.newest {
@@ -108,10 +107,10 @@ impl Watch {
             let up_to = self.horizon.settled();
             self.coming = page(&self.pool, &self.watched, told, up_to).await?.into();
             if self.coming.is_empty() {
-                // Nothing up to there is meant for this reader.
+                // No event up to there matches the filter.
                 told = told.max(up_to);
                 self.told = Some(told);
-                // A horizon that moves has more behind it.
+                // If the horizon has moved, there may be more behind it.
                 if up_to == settled {
                     self.rest().await;
                 }
@@ -125,7 +124,7 @@ impl Watch {
     }
 }
 
-/// The last id that was drawn, committed or not.
+/// Returns the last id that was drawn, committed or not.
 async fn newest_drawn(pool: &PgPool) -> Result<i64, Failed> {
     sqlx::query_scalar!(
         r#"select coalesce(pg_sequence_last_value('dalsegno.feed_id_seq'), 0) as "newest!""#
@@ -135,14 +134,14 @@ async fn newest_drawn(pool: &PgPool) -> Result<i64, Failed> {
     .map_err(Failed::to("find the last id of the feed"))
 }
 
-/// A horizon that gets to the newest id as soon as all transactions have ended that may still fill a gap below it.
+/// Returns the newest id, and a horizon that reaches it as soon as all transactions have ended that may still fill a gap below.
 async fn now(pool: &PgPool) -> Result<(Horizon, i64), Failed> {
     let newest =
         sqlx::query_scalar!(r#"select coalesce(max(id), 0) as "newest!" from dalsegno.feed"#)
             .fetch_one(pool)
             .await
             .map_err(Failed::to("find the end of the feed"))?;
-    // Drawn after the look: whoever had an id by then has a smaller number.
+    // Drawn after the read: each transaction that had an id by then has a smaller number.
     let mark = sqlx::query_scalar!(r#"select pg_current_xact_id()::text::bigint as "mark!""#)
         .fetch_one(pool)
         .await
@@ -150,7 +149,7 @@ async fn now(pool: &PgPool) -> Result<(Horizon, i64), Failed> {
     Ok((Horizon { settled: 0, waiting: Some((newest, mark)) }, newest))
 }
 
-/// The next events for a reader, in order: few enough to be held for one who does not read.
+/// Reads the next events for a reader, in order: few enough to be held for a stalled reader.
 async fn page(
     executor: impl PgExecutor<'_>,
     watched: &Watched,

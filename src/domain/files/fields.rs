@@ -28,7 +28,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A text that has to be there.
+    /// Reads a required text.
     pub fn required(&mut self, key: &'static str, example: &str) -> String {
         let is_there = self.values.contains_key(key);
         let text = self.text(key);
@@ -77,7 +77,7 @@ impl<'a> Fields<'a> {
         let names = choices.iter().map(|(name, _)| *name);
         let text = self.read(key, &one_of_names(names.clone()), |value| match value {
             Value::String(text) => Some(text.trim().to_owned()),
-            // YAML of older days reads `on` and `off` as booleans; files written for it should go on working.
+            // YAML 1.1 reads `on` and `off` as booleans. Files written for it have to go on working.
             Value::Bool(flag) => Some(if *flag { "on" } else { "off" }.to_owned()),
             _ => None,
         })?;
@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// A list of names, or names with commas between them, as Claude Code's own files have it.
+    /// Reads a list of names, or names with commas between them as in Claude Code's own files.
     pub fn names(&mut self, key: &'static str) -> Vec<String> {
         let names = self.read(key, "a list of names", |value| match value {
             Value::String(text) => {
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
         names.into_iter().filter(|name| !name.is_empty()).collect()
     }
 
-    /// The same for rules, in whose brackets there may be commas too.
+    /// Reads a list of rules. Commas inside of brackets belong to a rule.
     pub fn rules(&mut self, key: &'static str) -> Vec<String> {
         let rules = self.read(key, "a list of rules", |value| match value {
             Value::String(text) => Some(split_rules(text)),
@@ -120,7 +120,7 @@ impl<'a> Fields<'a> {
         rules.map(|rule| rule.trim().to_owned()).filter(|rule| !rule.is_empty()).collect()
     }
 
-    /// Any value of a kind that fits, with its lines.
+    /// Reads a value that `fits` accepts, with its lines.
     pub fn value(
         &mut self,
         key: &'static str,
@@ -131,14 +131,14 @@ impl<'a> Fields<'a> {
         self.read(key, wanted, |value| fits(value).then_some(())).and(found)
     }
 
-    /// A key of this file is wrong for a reason beyond its type.
+    /// Reports a key that is wrong for a reason beyond its type.
     pub fn fail(&mut self, key: &'static str, message: impl Into<String>, fix: impl Into<String>) {
         let line = self.lines.get(key).copied();
         let problem = Problem::whole(self.file, message, fix);
         self.problems.push(Problem { line, key: Some(key.to_owned()), ..problem });
     }
 
-    /// A line of this file is wrong.
+    /// Reports a line that is wrong.
     pub fn fail_at(
         &mut self,
         line: usize,
@@ -151,19 +151,19 @@ impl<'a> Fields<'a> {
         self.problems.push(Problem { line, key, ..problem });
     }
 
-    /// The file is wrong beyond its keys.
+    /// Reports a problem of the file beyond its keys.
     pub fn whole(&mut self, message: impl Into<String>, fix: impl Into<String>) {
         self.problems.push(Problem::whole(self.file, message, fix));
     }
 
-    /// The text behind the front matter has to say something, and not too much.
+    /// Checks that the text behind the front matter is neither empty nor too long.
     pub fn check_text(&mut self, what: &'static str, text: &str, max_bytes: usize, fix: &str) {
         if let Err(error) = text::check(what, text, max_bytes) {
             self.whole(error.to_string(), fix);
         }
     }
 
-    /// The name has to be the one that the file system says.
+    /// Reads the name, which has to be that of the file.
     pub fn name(&mut self, expected: &str) -> String {
         let name = self.required("name", expected);
         if name.is_empty() {
@@ -195,7 +195,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The value that was read, or every problem of the file, its unknown keys included.
+    /// Returns the value, or every problem of the file, including its unknown keys.
     pub fn finish<T>(mut self, read: T) -> Result<T, Vec<Problem>> {
         self.reject_unknown();
         self.problems.sort_by_key(|problem| problem.line);

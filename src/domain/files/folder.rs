@@ -7,8 +7,8 @@ use std::{
 
 use super::{File, MAX_BYTES, Problem, read};
 
-/// Reads the files of a folder, sorted. `place` gives the name of an entry and the file to read for it; `None` passes the entry over.
-/// Without the folder, there are none to read, and those that come with Dalsegno serve.
+/// Reads the files of a folder, sorted. `place` returns the name of an entry and the file to read for it, or `None` to skip it. Returns
+/// `None` if the folder is missing: the files that come with Dalsegno are used then.
 pub(in crate::domain) fn in_folder(
     folder: &Path,
     place: impl Fn(&Path) -> Option<(String, PathBuf)>,

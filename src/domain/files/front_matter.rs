@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::Problem;
 
-/// A file taken apart.
+/// A file, split into keys and text.
 #[derive(Debug)]
 pub(in crate::domain) struct Document<'a> {
     pub values: BTreeMap<String, Found>,
-    /// Behind the front matter, as it stands in the file.
+    /// The text behind the front matter, unchanged.
     pub rest: &'a str,
     /// The line in which the rest begins, from 1.
     pub rest_line: usize,
@@ -19,9 +19,9 @@ pub(in crate::domain) struct Document<'a> {
 
 #[derive(Debug, Clone)]
 pub(in crate::domain) struct Found {
-    /// In the file, from 1.
+    /// The line of the key in the file, from 1.
     pub line: usize,
-    /// Those of its items, if it is a list.
+    /// The lines of its items, if it is a list.
     pub item_lines: Vec<usize>,
     pub value: Value,
 }
@@ -32,7 +32,7 @@ impl<'a> Document<'a> {
         self.rest.trim().to_owned()
     }
 
-    /// `file` is how problems name it.
+    /// Parses a file. `file` is its name in problems.
     pub fn parse(file: &str, content: &'a str) -> Result<Self, Problem> {
         let content = content.strip_prefix('\u{feff}').unwrap_or(content);
         let (yaml, rest) = split(content).ok_or_else(|| Problem {
@@ -78,7 +78,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The YAML and what follows it.
+/// Splits a file into its YAML and the text after it.
 fn split(content: &str) -> Option<(&str, &str)> {
     let first = content.lines().next()?;
     if first.trim_end() != "---" {
@@ -121,7 +121,7 @@ fn json(node: &MarkedYaml<'_>) -> Value {
             .map(|(key, value)| (plain(key), json(value)))
             .collect::<serde_json::Map<_, _>>()
             .into(),
-        // Anchors, tags and what cannot be read are no values that a key here could have.
+        // Anchors, tags and unreadable values are not supported.
         _ => Value::Null,
     }
 }

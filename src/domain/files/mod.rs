@@ -24,16 +24,16 @@ pub use self::{
 
 /// A file that was found.
 pub(super) struct File {
-    /// For people.
+    /// The path, as shown to people.
     pub path: String,
-    /// The name that its place gives it.
+    /// The name that follows from the path.
     pub name: String,
-    /// Or why it cannot be read.
+    /// The text, or the reason why it cannot be read.
     pub content: Result<String, String>,
 }
 
 impl File {
-    /// One that comes with Dalsegno.
+    /// A file that comes with Dalsegno.
     pub fn built_in(name: &str, content: &str) -> Self {
         Self {
             path: format!("{name} (built in)"),
@@ -42,7 +42,7 @@ impl File {
         }
     }
 
-    /// Takes it apart: the keys of its front matter, and the rest.
+    /// Parses the front matter, and returns its keys and the rest.
     pub fn open(&self) -> Result<(Fields<'_>, Document<'_>), Vec<Problem>> {
         let content = self.content.as_deref();
         let content = content.map_err(|error| vec![Problem::whole(&self.path, error, FIX)])?;

@@ -1,4 +1,4 @@
-//! Names of what files describe.
+//! Names of agents, instances, skills, nodes and templates.
 
 /// The longest name. Names are part of lanes, paths and addresses.
 const MAX_BYTES: usize = 64;

@@ -1,4 +1,4 @@
-//! What is wrong with a file, in words for the person who wrote it.
+//! Problems of a file, for the person who wrote it.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 #[schema(as = AgentFileProblem)]
 pub struct Problem {
     pub file: String,
-    /// From 1. `None`: the file as a whole.
+    /// The line from 1. Null: the file as a whole.
     pub line: Option<usize>,
     /// The key of the front matter.
     pub key: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to write instead.
+    /// The text to write instead.
     pub fix: String,
 }
 
@@ -33,7 +33,7 @@ impl Problem {
         }
     }
 
-    /// Without what to write instead.
+    /// Formats the problem without its fix.
     pub fn in_one_line(&self) -> String {
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
         let key = self.key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default();

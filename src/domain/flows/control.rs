@@ -1,4 +1,4 @@
-//! What people do with a flow.
+//! Pausing, resuming and cancelling a flow.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::domain::{
     tasks::{self, Below, Cancellation, Cancelled},
 };
 
-/// Lets nothing of it begin any more; what has begun goes on.
+/// Pauses a flow: no more of its tasks begin. Tasks that have begun go on.
 pub async fn pause(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Result<Flow, Error> {
     let flow = get(&mut *conn, id).await?;
     if flow.open == 0 {
@@ -39,7 +39,7 @@ pub async fn resume(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Re
     }
 }
 
-/// Whether nothing of it begins; then it does not go on before the end of the transaction.
+/// Returns true if the flow is paused, and keeps it paused until the end of the transaction.
 pub async fn hold_pause(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, Failed> {
     sqlx::query_scalar!(
         "select id from dalsegno.flows where id = $1 and paused_at is not null for share",
@@ -51,7 +51,7 @@ pub async fn hold_pause(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool,
     .map_err(Failed::to("look for the pause of a flow"))
 }
 
-/// Cancels all of it that has not ended; those that wait come first, so that no end wakes one up.
+/// Cancels all tasks of a flow that have not ended. Waiting ones come first, so that no end of another starts them.
 pub async fn cancel(
     conn: &mut PgConnection,
     id: Uuid,
@@ -72,7 +72,7 @@ pub async fn cancel(
     Ok(CancelledFlow { flow: get(conn, id).await?, cancel, had_ended })
 }
 
-/// The flow as it is now, and an event that says what was done to it.
+/// Reads the flow, and writes the event of its change.
 async fn told(
     conn: &mut PgConnection,
     id: Uuid,
@@ -84,7 +84,7 @@ async fn told(
     Ok(flow)
 }
 
-/// `None`: it has ended, with all that hangs on it, and stays as it is.
+/// Cancels a task. `None`: the task and all that depend on it had ended already.
 pub(super) async fn cancel_task(
     conn: &mut PgConnection,
     id: Uuid,
@@ -98,7 +98,7 @@ pub(super) async fn cancel_task(
     }
 }
 
-/// Holds a flow against others who would change it. First against those who tell its end, because they come to its row afterwards.
+/// Locks a flow against other changes. The lock of its end comes first, because transactions that report the end lock the row afterwards.
 pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<(), Failed> {
     sqlx::query!(
         "select pg_advisory_xact_lock(hashtextextended('dalsegno flow ' || $1::uuid, 0))",
@@ -114,7 +114,7 @@ pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<(), Failed
         .map_err(Failed::to("lock a flow"))
 }
 
-/// What its inputs said goes; how its tasks ended stays.
+/// Erases the inputs of a campaign's flows. The results of their tasks stay.
 pub async fn erase_words(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<i64, Failed> {
     sqlx::query!("update dalsegno.flows set inputs = '{}' where campaign_id = $1", campaign_id)
         .execute(executor)

@@ -1,13 +1,12 @@
 //! Flows: tasks that are made together from a template, each waiting for those before it.
 //!
-//! A template is `<folder>/<name>.md`: front matter with inputs and steps, then one `## step` per prompt. It is read when it is
-//! asked for, and refused alone where it has problems; a flow keeps nothing of it but its name, because the prompts of its
-//! tasks say what the file said.
+//! A template is `<folder>/<name>.md`: front matter with inputs and steps, then one `## step` per prompt. It is read at each use, and one
+//! with problems is refused without the others. A flow stores only the template's name, because its tasks have the prompts.
 //!
-//! What has become of a flow follows from its tasks: nothing of it is stored twice.
+//! The state of a flow is derived from its tasks, and not stored.
 //!
-//! A pause puts aside what waits for its turn. What comes later, by whatever way (a job that somebody held or had locked, one that
-//! was put off, a step that is tried again), is put aside when its turn would begin.
+//! A pause holds the flow's waiting jobs. Other jobs are held when their turn would begin: those that were locked, put off or held by a
+//! person at that time, and those of retried steps.
 
 mod control;
 mod error;
@@ -33,7 +32,7 @@ pub use self::{
 use super::{feed, tasks};
 use crate::settings::Checks;
 
-/// One call adds at most so many tasks: as many as one task may wait for.
+/// Maximum number of tasks that one call adds: as many as one task may wait for.
 pub const MAX_TASKS: usize = tasks::MAX_PREDECESSORS;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -48,14 +47,14 @@ pub struct Flow {
     pub campaign_id: Uuid,
     pub template: String,
     pub state: State,
-    /// What it was started with.
+    /// The inputs of the start.
     #[schema(value_type = Object)]
     pub inputs: serde_json::Value,
     pub tasks: i64,
     pub done: i64,
     pub failed: i64,
     pub cancelled: i64,
-    /// Neither of these yet.
+    /// Tasks that have not ended.
     pub open: i64,
     pub added_by: Option<String>,
     pub created_at: DateTime<Utc>,
@@ -68,13 +67,13 @@ pub struct Flow {
 pub struct CancelledFlow {
     #[serde(flatten)]
     pub flow: Flow,
-    /// Of its tasks, with what hangs on them.
+    /// Counts of the cancelled tasks, including those that depend on them.
     pub cancel: tasks::Below,
-    /// How many of its tasks had ended before.
+    /// Number of its tasks that had ended before.
     pub had_ended: i64,
 }
 
-/// Follows from the latest task at each place.
+/// The state, derived from the latest task at each place.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]
@@ -83,7 +82,7 @@ pub struct CancelledFlow {
 #[schema(as = FlowState)]
 pub enum State {
     Running,
-    /// Nothing of it begins.
+    /// None of its tasks begins.
     Paused,
     Done,
     /// All have ended, and one has failed.
@@ -103,7 +102,7 @@ impl Config {
 }
 
 impl Flow {
-    /// That it has ended, the database tells: its tasks end in many ways.
+    /// Builds an event of the flow. The database writes the event of its end, because tasks end in many ways.
     fn event(&self, kind: feed::Kind, more: serde_json::Value) -> feed::New {
         let mut data = serde_json::json!({ "flow_id": self.id, "template": self.template });
         if let (Some(data), serde_json::Value::Object(more)) = (data.as_object_mut(), more) {

@@ -1,4 +1,4 @@
-//! A flow that goes on again from one of its steps.
+//! Retrying a flow from one of its steps.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,8 +16,7 @@ use crate::domain::{
     tasks::{self, After, FlowStep, FlowTask, Links},
 };
 
-/// Asks again for the tasks of a step and for all that wait for them, whatever became of them. What of that has not ended is
-/// cancelled.
+/// Adds again the tasks of a step and all that wait for them, in any state. Those that have not ended are cancelled first.
 pub async fn retry(
     conn: &mut PgConnection,
     config: &tasks::Config,
@@ -76,7 +75,7 @@ pub async fn retry(
     Ok(flow)
 }
 
-/// By how many tasks the queue becomes longer. What has not ended is cancelled for what comes in its place.
+/// Counts the tasks by which a retry makes the queue longer. A task that has not ended is replaced by its new one, and does not count.
 pub async fn n_more(executor: impl PgExecutor<'_>, id: Uuid, step: &str) -> Result<usize, Error> {
     let tasks = tasks::of_flow(executor, id).await?;
     if tasks.is_empty() {
@@ -85,7 +84,7 @@ pub async fn n_more(executor: impl PgExecutor<'_>, id: Uuid, step: &str) -> Resu
     Ok(affected(&tasks, step)?.iter().filter(|task| task.state.has_ended()).count())
 }
 
-/// The tasks of the step, and all that wait for one of these, in the order of their places.
+/// Finds the tasks of the step, and all that wait for one of these, in the order of their places.
 fn affected<'a>(all: &'a [FlowTask], step: &str) -> Result<Vec<&'a FlowTask>, Error> {
     let steps = || all.iter().map(|task| task.step.as_str());
     if !steps().any(|known| known == step) {
@@ -107,7 +106,7 @@ fn affected<'a>(all: &'a [FlowTask], step: &str) -> Result<Vec<&'a FlowTask>, Er
     Ok(affected)
 }
 
-/// Names the new task where there is one.
+/// Returns the predecessors of a task, each replaced by its new task if there is one.
 fn after(task: &FlowTask, items: &HashMap<Uuid, usize>) -> Vec<After> {
     let name = |other: &Uuid| match items.get(other) {
         Some(item) => After::Item { item: *item },

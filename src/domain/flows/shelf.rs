@@ -10,7 +10,7 @@ use crate::domain::{
     files::{self, File, Problem, list_problems, nearest},
 };
 
-/// By name: the templates that can be started, and the others.
+/// Templates by name: those that can be started, and the broken ones.
 #[derive(Debug, Clone, Default)]
 pub struct Templates {
     usable: BTreeMap<String, Template>,
@@ -26,11 +26,11 @@ pub struct BrokenTemplate {
     pub problems: Vec<Problem>,
 }
 
-/// Everything that is wrong, in the order of files and lines.
+/// The problems of all templates, in the order of files and lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct Problems(pub Vec<Problem>);
 
-/// For an installation that has no folder of its own.
+/// Templates for an installation without a folder of its own.
 const SHIPPED: [(&str, &str); 2] = [
     ("article-series", include_str!("../../../config/workflows/article-series.md")),
     ("reviewed-text", include_str!("../../../config/workflows/reviewed-text.md")),
@@ -61,14 +61,15 @@ impl Templates {
         Ok(templates)
     }
 
-    /// As [`Self::load`], on a thread of its own: a folder that hangs delays this caller alone, and not the end of the process.
+    /// Does the same as [`Self::load`] on a thread of its own. A folder that hangs delays this caller alone, and not the end of the
+    /// process.
     pub async fn load_aside(config: &Config, agents: Arc<Catalogue>) -> Result<Self, Problems> {
         let (config, folder) = (config.clone(), config.folder.clone());
         let loaded = tokio::task::spawn_blocking(move || Self::load(&config, &agents)).await;
         loaded.unwrap_or_else(|error| Err(Problems(vec![files::unreadable_folder(&folder, error)])))
     }
 
-    /// Those that can be started.
+    /// Lists the templates that can be started.
     pub fn all(&self) -> impl Iterator<Item = &Template> {
         self.usable.values()
     }
@@ -77,7 +78,7 @@ impl Templates {
         self.broken.values()
     }
 
-    /// Everything that keeps templates from being started.
+    /// Lists the problems of all broken templates.
     pub fn problems(&self) -> Problems {
         Problems(self.broken().flat_map(|broken| broken.problems.clone()).collect())
     }

@@ -11,7 +11,7 @@ use crate::domain::{
     tasks,
 };
 
-/// Which flows to list. Unset fields match everything.
+/// A filter of flows. Unset fields match everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter<'a> {
     pub campaign_id: Option<Uuid>,
@@ -26,7 +26,7 @@ pub struct Filter<'a> {
 pub struct Shown {
     #[serde(flatten)]
     pub flow: Flow,
-    /// The task that counts at each place, in order.
+    /// The latest task at each place, in order.
     pub steps: Vec<StepTask>,
 }
 
@@ -98,7 +98,7 @@ pub async fn list(
     .map_err(Failed::to("list the flows"))
 }
 
-/// The flow that a person means.
+/// Finds the flow that a person refers to.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &Given,

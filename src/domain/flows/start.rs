@@ -1,4 +1,4 @@
-//! From a template to tasks.
+//! Starting a flow: from a template to tasks.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::domain::{
     tasks::{self, After, BulkError, FlowStep, Links},
 };
 
-/// What a flow is started with, by name.
+/// The inputs of a flow, by name.
 pub type Inputs = BTreeMap<String, Given>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -34,11 +34,11 @@ pub struct New<'a> {
     pub template: &'a Template,
     pub inputs: &'a Inputs,
     pub added_by: Option<&'a str>,
-    /// The task that starts it, if one does: whoever cancels that cancels the flow.
+    /// The task that starts the flow, if one does. Cancelling that task cancels the flow.
     pub parent_id: Option<Uuid>,
 }
 
-/// A task that is about to be asked for.
+/// A task before it is added.
 struct Draft<'a> {
     step: &'a Step,
     instance: String,
@@ -46,7 +46,7 @@ struct Draft<'a> {
     after: Vec<After>,
 }
 
-/// How many tasks a flow has.
+/// Counts the tasks that a flow would have.
 pub fn n_tasks(template: &Template, inputs: &Inputs) -> Result<usize, Error> {
     check(template, inputs)?;
     let of_step = |step: &Step| {
@@ -57,7 +57,7 @@ pub fn n_tasks(template: &Template, inputs: &Inputs) -> Result<usize, Error> {
     if n_tasks > MAX_TASKS { Err(Error::TooMany(n_tasks)) } else { Ok(n_tasks) }
 }
 
-/// Makes all tasks of a flow, each waiting for those of the steps before it. After an error the caller rolls back.
+/// Adds all tasks of a flow, each waiting for those of the steps before it. After an error the caller rolls back.
 pub async fn start(
     conn: &mut PgConnection,
     config: &tasks::Config,
@@ -105,7 +105,7 @@ pub async fn start(
     Ok(flow)
 }
 
-/// The first of what cannot be taken in, with its step.
+/// Returns the error of the first refused task, with its step.
 pub(super) fn refused(error: BulkError, step: impl Fn(usize) -> Option<String>) -> Error {
     match error {
         BulkError::All(error) => error.into(),
@@ -137,7 +137,7 @@ async fn insert(
     .map_err(Failed::to("store a flow"))
 }
 
-/// Everything that does not fit, at once.
+/// Checks the inputs, and reports all problems at once.
 fn check(template: &Template, inputs: &Inputs) -> Result<(), Error> {
     let mut wrong = Vec::new();
     for input in &template.inputs {
@@ -198,7 +198,7 @@ fn drafts<'a>(template: &'a Template, inputs: &Inputs) -> Vec<Draft<'a>> {
     drafts
 }
 
-/// Puts the inputs in their places. What an input says is not looked through again.
+/// Replaces the placeholders by inputs. Placeholders inside of an input stay as they are.
 fn fill(prompt: &str, inputs: &Inputs, item: Option<(usize, &str)>) -> String {
     let mut filled = String::with_capacity(prompt.len());
     let mut copied_to = 0;
@@ -218,7 +218,7 @@ fn fill(prompt: &str, inputs: &Inputs, item: Option<(usize, &str)>) -> String {
 }
 
 impl Given {
-    /// A list with one item more.
+    /// Appends an item. A text counts as a list of one.
     pub fn and(self, item: &str) -> Vec<String> {
         let mut items = match self {
             Self::Text(text) => vec![text],

@@ -1,4 +1,4 @@
-//! One file: what a flow needs, and what its steps ask.
+//! The template of a flow: its inputs and steps, from one file.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,18 @@ pub struct Template {
     pub name: String,
     pub description: String,
     pub inputs: Vec<Input>,
-    /// In the order in which they may wait for each other.
+    /// Steps in an order in which each waits only for earlier ones.
     pub steps: Vec<Step>,
 }
 
-/// What has to be given when a flow is started.
+/// An input that has to be given when a flow is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FlowInput)]
 pub struct Input {
     pub name: String,
-    /// What it is, for whoever has to give it.
+    /// Description of the input, for the person who starts a flow.
     pub about: String,
-    /// Some step is repeated for each of its items.
+    /// True: the input is a list, and a step is repeated for each of its items.
     pub is_list: bool,
 }
 
@@ -38,20 +38,20 @@ pub struct Input {
 pub struct Step {
     pub name: String,
     pub agent: String,
-    /// Of a step that is repeated: the beginning of the name, before the number.
+    /// The agent's instance. Of a repeated step: the beginning of its name, before the number.
     pub instance: String,
     /// The steps that it waits for.
     pub after: Vec<String>,
     pub on_failure: OnFailure,
-    /// Else as the agent's file says.
+    /// The session mode; null: that of the agent's file.
     pub session: Option<Mode>,
     /// The list for whose items it is repeated.
     pub each: Option<String>,
-    /// With `{{input}}`, and in a repeated step `{{item}}` and `{{number}}`.
+    /// The prompt with `{{input}}`, and in a repeated step `{{item}}` and `{{number}}`.
     pub prompt: String,
 }
 
-/// As it stands in the front matter.
+/// A step as written in the front matter.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -68,25 +68,25 @@ struct Written {
 
 /// A prompt below its heading.
 struct Section {
-    /// That of the heading.
+    /// The line of the heading.
     heading_line: usize,
-    /// That where the text begins.
+    /// The line where the text begins.
     line: usize,
     name: String,
     text: String,
 }
 
 impl Template {
-    /// Whether an input of this name takes a list.
+    /// Returns true if an input of this name takes a list.
     pub fn has_list(&self, name: &str) -> bool {
         self.inputs.iter().any(|input| input.is_list && input.name == name)
     }
 }
 
-/// What only a repeated step has.
+/// Placeholders that only a repeated step has.
 const OF_ITEM: [&str; 2] = ["item", "number"];
 
-/// Everything that is wrong with it, or the template.
+/// Parses a template, or returns all its problems.
 pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
     let name = fields.name(&file.name);
@@ -118,7 +118,7 @@ pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Pro
     fields.finish(Template { name, description, inputs, steps })
 }
 
-/// The names between `{{` and `}}`, each with its place in the text.
+/// Finds the names between `{{` and `}}`, each with its place in the text.
 pub(super) fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     text.split("{{").enumerate().filter_map(move |(n, part)| {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{Error, Key, secret};
 use crate::domain::{Failed, Page, ids::Given};
 
-/// How exactly the last use of a key is known.
+/// Precision of a key's last use.
 const USED_EVERY: TimeDelta = TimeDelta::minutes(1);
 
 /// A key as the table has it.
@@ -31,7 +31,7 @@ impl From<Row> for Key {
             id: row.id,
             name: row.name,
             handle: row.handle,
-            // What a newer version may add is good for nothing here.
+            // Scopes that a newer version has added are ignored.
             scopes: row.scopes.iter().filter_map(|scope| scope.parse().ok()).collect(),
             created_at: row.created_at,
             created_by: row.created_by,
@@ -44,7 +44,7 @@ impl From<Row> for Key {
     }
 }
 
-/// A key with what its text has to hash to.
+/// A key with the hash of its text.
 #[derive(Debug)]
 pub struct Stored {
     pub key: Key,
@@ -84,8 +84,8 @@ pub async fn of_handles(
     Ok(stored.collect())
 }
 
-/// Writes down that a key was shown, at most once a minute however many processes say so. Waits for nobody: whoever has the
-/// row is about to say the same, or to end the key.
+/// Records the use of a key, at most once a minute for all processes together. Skips a locked row: another process is about to write the
+/// same, or to end the key.
 pub async fn used(
     executor: impl PgExecutor<'_>,
     id: Uuid,
@@ -107,13 +107,13 @@ pub async fn used(
 }
 
 impl Key {
-    /// Whether [`used`] would write something, as far as one knows here.
+    /// Returns true if [`used`] would write, by the last use known here.
     pub fn is_use_news(&self, now: DateTime<Utc>) -> bool {
         self.last_used_at.is_none_or(|at| at <= now - USED_EVERY)
     }
 }
 
-/// Whether anybody has a key that is accepted.
+/// Returns true if at least one key is accepted.
 pub async fn any_usable(executor: impl PgExecutor<'_>, now: DateTime<Utc>) -> Result<bool, Failed> {
     sqlx::query_scalar!(
         r#"select exists (select from dalsegno.api_keys
@@ -177,7 +177,7 @@ pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>,
     Ok(rows.into_iter().map(Key::from).collect())
 }
 
-/// Of the keys that [`find`] has found: all of that name, or else the only one.
+/// Selects from the keys that [`find`] has found: all of that name, or else the only one.
 pub fn meant(text: &str, found: Vec<Key>) -> Result<Vec<Key>, Error> {
     let named: Vec<Key> = found.iter().filter(|key| key.name == text).cloned().collect();
     match (named.is_empty(), found.len()) {

@@ -1,11 +1,11 @@
-//! Keys of the API: who may do what.
+//! API keys: their scopes, rotation and end.
 //!
-//! The text of a key exists once, in the answer to whoever made it; stored is what recognises it. A key ends by expiring or by
-//! being revoked, and never comes back. A rotation makes a successor of the same name and scopes, and leaves the old one
-//! some time to be replaced where it is in use. A key may be bound to campaigns; its successors are bound to the same.
+//! The text of a key exists once, in the answer to its creation; the database stores a hash. A key ends by expiring or by being revoked,
+//! and never comes back. A rotation makes a successor of the same name and scopes, and leaves the old one valid for some time, so that
+//! clients can replace it. A key may be bound to campaigns; its successors are bound to the same.
 //!
-//! Invariant: of each name, at most one key is the latest: neither revoked nor replaced. Rotations of one key at once meet at
-//! its row, and new keys of one name at the index.
+//! Invariant: of each name, at most one key is the latest: neither revoked nor replaced. Concurrent rotations of one key meet at its row,
+//! and new keys of one name at the index.
 
 mod error;
 mod look;
@@ -33,15 +33,15 @@ use super::{Failed, campaigns, ids};
 pub struct Key {
     pub id: Uuid,
     pub name: String,
-    /// The middle part of its text, by which one that is found somewhere can be told.
+    /// The middle part of the key's text, which identifies a leaked key.
     pub handle: String,
     pub scopes: Vec<Scope>,
     pub created_at: DateTime<Utc>,
-    /// As the audit log names them.
+    /// The creator, as the audit log names actors.
     pub created_by: String,
     pub expires_at: Option<DateTime<Utc>>,
     pub revoked_at: Option<DateTime<Utc>>,
-    /// Up to a minute late.
+    /// Time of the last use, up to a minute late.
     pub last_used_at: Option<DateTime<Utc>>,
     /// The successor that a rotation has made.
     pub replaced_by: Option<Uuid>,
@@ -49,7 +49,7 @@ pub struct Key {
     pub campaigns: Option<Vec<Uuid>>,
 }
 
-/// A key that was just made, with its text: the only time that anybody sees it.
+/// A key that was just made, with its text, which is shown only this once.
 #[derive(Debug)]
 pub struct Made {
     pub key: Key,
@@ -67,7 +67,7 @@ pub struct New<'a> {
 }
 
 impl Key {
-    /// Whether it is accepted at this moment.
+    /// Returns true if the key is accepted at this moment.
     pub fn is_usable(&self, now: DateTime<Utc>) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|at| now < at)
     }
@@ -92,8 +92,7 @@ pub async fn create(
     insert(conn, ids::at(now), new, now).await
 }
 
-/// Refuses a key from now on; true if it was not refused for that before. Processes that have just looked it up go on for
-/// some seconds.
+/// Revokes a key; true if it was not revoked before. Processes that have just looked it up accept it for some seconds.
 pub async fn revoke(
     conn: &mut PgConnection,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! A new text for whoever has a key.
+//! Rotation of keys.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
@@ -7,8 +7,7 @@ use uuid::Uuid;
 use super::{Error, Made, New, get, insert};
 use crate::domain::{Failed, ids};
 
-/// Makes a successor of the same name and scopes, that lives as long as the old one was meant to. The old one holds for
-/// `overlap` more, or until it would have expired anyway.
+/// Makes a successor of the same name, scopes and lifetime. The old key stays valid for `overlap`, or until it would have expired anyway.
 pub async fn rotate(
     conn: &mut PgConnection,
     id: Uuid,
@@ -17,8 +16,8 @@ pub async fn rotate(
     now: DateTime<Utc>,
 ) -> Result<Made, Error> {
     let successor = ids::at(now);
-    // First, so that the name is free; and whoever rotates at once waits here, and then finds it replaced. What the column
-    // points at has to exist at the commit only.
+    // First, so that the name is free. A concurrent rotation waits here, and then finds the key replaced. The successor has to exist only
+    // at the commit, when the foreign key is checked.
     let replaced = sqlx::query!(
         "update dalsegno.api_keys set replaced_by = $2, expires_at = least(expires_at, $3)
           where id = $1 and revoked_at is null and replaced_by is null

@@ -1,4 +1,4 @@
-//! What a key is good for.
+//! Scopes of keys.
 
 use std::str::FromStr;
 
@@ -38,7 +38,7 @@ impl Scope {
         }
     }
 
-    /// Whoever may do more may do less.
+    /// Returns true if this scope includes `other`.
     pub fn implies(self, other: Self) -> bool {
         match self {
             Self::Admin => true,

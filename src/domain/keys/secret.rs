@@ -1,12 +1,12 @@
-//! The text of a key: `dals_<handle>_<secret>`, whose beginning lets a scanner find it wherever it was left.
+//! The text of a key: `dals_<handle>_<secret>`. Scanners for leaked secrets find it by its prefix.
 //!
-//! A text has 256 bits of chance in it, so its plain hash gives nothing away and needs no salt.
+//! The secret has 256 random bits, so that a plain hash is safe without a salt.
 
 use secrecy::SecretString;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// How every key begins.
+/// The prefix of every key.
 pub const PREFIX: &str = "dals_";
 const HANDLE_BYTES: usize = 6;
 const SECRET_BYTES: usize = 32;
@@ -31,12 +31,12 @@ pub fn digest(text: &str) -> Digest {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Takes the same time wherever the two differ.
+/// Compares two digests in constant time.
 pub fn is_same(a: &Digest, b: &Digest) -> bool {
     a.ct_eq(b).into()
 }
 
-/// The part of a text by which its key is found; nothing, if it has not the form of a key.
+/// Returns the handle in a key's text; `None` if the text does not have the form of a key.
 pub fn handle(text: &str) -> Option<&str> {
     let (handle, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
     let is_hex = |text: &str| text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
