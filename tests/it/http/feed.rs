@@ -82,7 +82,7 @@ async fn a_reader_without_a_place_is_told_where_the_stream_begins() {
     assert_eq!(n(&again.next().await.unwrap()), 4);
 }
 
-/// As after a restore, or a failover that lost the last events.
+/// The situation after a restore, or after a failover that lost the last events.
 #[tokio::test]
 async fn a_reader_that_is_ahead_of_the_database_is_told_where_the_stream_begins() {
     let ground = Ground::new().await;
