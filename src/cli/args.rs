@@ -36,7 +36,8 @@ pub(super) struct InCampaign {
 }
 
 impl InCampaign {
-    /// True if the option is set. DALSEGNO_CAMPAIGN does not count, because it is meant for other commands, too.
+    /// Returns true if the option is set. DALSEGNO_CAMPAIGN does not count, because it is meant for other commands,
+    /// too.
     pub(super) fn is_given(&self) -> bool {
         self.campaign.is_some()
     }

@@ -148,7 +148,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// True for the characters that Unicode lists as `Bidi_Control`.
+/// Returns true for the characters that Unicode lists as `Bidi_Control`.
 fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -271,13 +271,13 @@ impl Remote {
         Failure::new(Exit::Unavailable, anyhow!(error.without_url()).context(words))
     }
 
-    /// Failure of a stream that ended without a final event.
+    /// Builds the failure of a stream that ended without a final event.
     pub(super) fn gone(&self) -> Failure {
         let words = format!("the server at {} has ended the stream", self.url);
         Failure::new(Exit::Unavailable, anyhow!(words))
     }
 
-    /// Failure from the error event of a stream.
+    /// Builds the failure from the error event of a stream.
     pub(super) fn refusal_in(&self, spec: &Spec, problem: &[u8]) -> Failure {
         let value: Value = serde_json::from_slice(problem).unwrap_or_default();
         let status = value["status"].as_u64().and_then(|status| u16::try_from(status).ok());

@@ -38,7 +38,7 @@ pub(super) struct Flags {
 }
 
 impl WorkerCommand {
-    /// True for commands that run as operations.
+    /// Returns true for commands that run as operations.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self, Self::Ls { .. })
     }

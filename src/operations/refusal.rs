@@ -86,7 +86,7 @@ impl<E: Classify> From<E> for Refusal {
     }
 }
 
-/// The HTTP status of a kind.
+/// Returns the HTTP status of a kind.
 pub const fn status(kind: Kind) -> u16 {
     match kind {
         Kind::Malformed => 400,

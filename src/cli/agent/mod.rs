@@ -34,7 +34,7 @@ pub(super) struct Check {
 }
 
 impl AgentCommand {
-    /// True for commands that run as operations; the others read files only.
+    /// Returns true for commands that run as operations; the others read files only.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self, Self::Control(_))
     }

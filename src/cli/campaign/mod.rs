@@ -43,8 +43,8 @@ pub(super) enum CampaignCommand {
     Close(CampaignId),
     /// Changes the campaign's budget, or shows it.
     Budget(SetBudget),
-    /// Erases for good what was said in it: conversations, prompts, results, brief. What it has cost stays. Without --yes it
-    /// does nothing, but for showing the receipt of one that was asked for before.
+    /// Erases the content of a campaign permanently: conversations, prompts, results, brief. Its costs stay. Without
+    /// --yes it changes nothing, and shows the receipt of an earlier erasure if there is one.
     Erase(Erase),
 }
 

@@ -59,7 +59,7 @@ impl FilterFlags {
         self.campaign.id_if_given(context, server).await
     }
 
-    /// True if no option selects tasks. DALSEGNO_CAMPAIGN alone does not count.
+    /// Returns true if no option selects tasks. DALSEGNO_CAMPAIGN alone does not count.
     pub(super) fn is_empty(&self) -> bool {
         let Self { campaign, agent, instance, state, since, until, text, labels } = self;
         let is_given = campaign.is_given() || agent.is_some() || instance.is_some();

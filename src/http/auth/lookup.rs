@@ -117,7 +117,7 @@ impl Batch {
         Self { began, handles, stored }
     }
 
-    /// `None`: the batch was sent before the request came, or without its handle.
+    /// Returns the batch's result for a key. `None`: the batch was sent before the request came, or without its handle.
     fn answer(&self, handle: &str, asked_at: Instant) -> Option<Result<Found, Problem>> {
         let has_asked = self.began >= asked_at && self.handles.contains(handle);
         has_asked.then(|| self.found(handle))

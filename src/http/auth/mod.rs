@@ -280,7 +280,7 @@ fn unauthenticated() -> Refusal {
     Refusal { challenge: Some(r#"Bearer realm="dalsegno""#.to_owned()), ..problem.into() }
 }
 
-/// One text for all cases, so that it does not reveal which keys exist.
+/// Builds the refusal of a bad key: one text for all cases, so that it does not reveal which keys exist.
 fn bad_key() -> Refusal {
     let detail = "this key is not accepted: it is unknown, expired or revoked; whoever keeps the keys can rotate it or make another";
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "bad_key", detail);

@@ -103,7 +103,7 @@ impl Fault {
         ExitCode::SUCCESS
     }
 
-    /// True for the fault of a full disk: the turn succeeds, and nothing is stored.
+    /// Returns true for the fault of a full disk: the turn succeeds, and nothing is stored.
     pub(crate) fn keeps_turn_in_memory(&self) -> bool {
         self.0 == "stores nothing"
     }

@@ -94,7 +94,7 @@ impl Watched {
         Self::new(sim(SummaryMode::Honest, &[]))
     }
 
-    /// An honest summariser that blocks calls until there are `n` of them.
+    /// Returns an honest summariser that blocks calls until there are `n` of them.
     pub fn meeting(n: usize) -> Self {
         Self { meeting: Some(Barrier::new(n)), ..Self::honest() }
     }

@@ -44,7 +44,7 @@ pub fn has_requirement(turn: usize) -> bool {
     turn % 37 == 3 && turn / 37 < 10
 }
 
-/// Forty turns have an identifier; twenty turns with tool calls have one more.
+/// Returns true for the turns with an identifier, forty in total; twenty turns with tool calls have one more.
 pub fn has_identifier(turn: usize) -> bool {
     turn % 10 == 1
 }

@@ -48,7 +48,7 @@ pub async fn terminate_backends(n_rounds: usize) {
     trial.end().await;
 }
 
-/// Both workers sleep until a notification, or for a minute; each notification has to arrive.
+/// Checks that each notification arrives: both workers sleep until one comes, or for a minute.
 async fn pick_up_by_notification(trial: &Trial, crew: &mut Crew<'_>) {
     let waiting = "SELECT count(*) FROM dalsegno.workers WHERE gone_at IS NULL AND waiting";
     let picked_up = async {

@@ -108,7 +108,7 @@ async fn an_idle_service_whose_database_is_gone_ends_without_it() {
     tokio::join!(stop_without_a_database(true), stop_without_a_database(false));
 }
 
-/// The first connection of a start passes, and later ones fail.
+/// Starts a process whose first connection succeeds and whose later ones fail. It must wait for the database.
 async fn break_off_behind_the_first_connection(arguments: &[&str]) {
     let (folder, database) = (scratch_folder(), TestDatabase::migrated().await);
     let proxy = Proxy::start(&database.options).await;

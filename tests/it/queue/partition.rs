@@ -110,7 +110,7 @@ async fn freeze_listener<'a>(trial: &'a Trial, settings: &[(&str, &str)]) -> (Pr
     (proxy, crew)
 }
 
-/// Polling continues beside a listener that does not notice within the test.
+/// Checks that polling continues beside a listener that does not notice within the test.
 async fn poll_beside_a_frozen_listener() {
     let trial = Trial::new().await;
     let settings = [("DALSEGNO_QUEUE__LISTEN_PING_SECS", "3600")];
@@ -127,7 +127,7 @@ async fn poll_beside_a_frozen_listener() {
     end(&trial, crew, proxy).await;
 }
 
-/// The listener of a worker without polling notices.
+/// Checks that the listener of a worker without polling notices that its connection is frozen.
 async fn find_out_a_frozen_listener() {
     let trial = Trial::new().await;
     let settings = [("DALSEGNO_QUEUE__POLL_IDLE_MS", "3600000")];

@@ -97,7 +97,8 @@ pub fn sequence() -> impl Strategy<Value = Vec<Step>> {
     vec(fragment, 10..80).prop_map(|fragments| fragments.concat())
 }
 
-/// A worker that dies of the job it claims, several times. Single random steps hardly ever come in this order.
+/// Returns the steps of a worker that dies of the job it claims, several times. Single random steps hardly ever come in
+/// this order.
 fn crash_loop(n_crashes: usize) -> Vec<Step> {
     let claim = Step::Claim { process: 1, n_slots: 2, turned: false, after_group: None };
     let rescue =

@@ -149,7 +149,7 @@ impl Modules {
     }
 }
 
-/// `domain::tasks` for `domain/tasks/mod.rs`, `queue` for `queue/lib.rs`, empty for `lib.rs`.
+/// Returns `domain::tasks` for `domain/tasks/mod.rs`, `queue` for `queue/lib.rs`, and an empty text for `lib.rs`.
 fn module_path(file: &Path) -> String {
     let path = file.with_extension("");
     let is_folder = path.ends_with("mod") || path.ends_with("lib");

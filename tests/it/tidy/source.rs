@@ -246,7 +246,7 @@ fn skip_raw_string(chars: &mut Peekable<Chars<'_>>) {
     }
 }
 
-/// `'a'` and `'\n'` are literals, `'a` is a lifetime.
+/// Skips a literal such as `'a'` or `'\n'`, or a lifetime such as `'a`.
 fn skip_char_or_lifetime(chars: &mut Peekable<Chars<'_>>) {
     let Some(c) = chars.next() else { return };
     if c == '\\' {

@@ -58,7 +58,7 @@ async fn what_a_turn_that_did_not_fit_has_handed_out_the_next_one_does_not() {
     assert_eq!(stage.tasks().await.len(), n_tasks + 1);
 }
 
-/// The prompt did not fit, so the run begins another turn with the same question.
+/// Begins the next turn of the run with the same question, after a prompt that did not fit.
 async fn next_of_the_run(stage: &Stage, turn: &Turn) -> Turn {
     for sql in [
         "update dalsegno.turns set state = 'failed', error = 'no room', ended_at = now() where state = 'running'",

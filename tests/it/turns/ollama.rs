@@ -31,7 +31,7 @@ async fn ground(fake: &FakeOllama, settings: &[(&str, &str)]) -> Ground {
     ground
 }
 
-/// One piece of an answer, as the server streams it.
+/// Returns one piece of an answer, as the server streams it.
 fn piece(text: &str) -> Step {
     let message = json!({ "role": "assistant", "content": text });
     Step::Bytes(line(&json!({ "model": "qwen3:8b", "message": message, "done": false })))

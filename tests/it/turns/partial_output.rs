@@ -33,7 +33,7 @@ fn piece(number: usize) -> Vec<u8> {
     line(&json!({ "model": "qwen3:8b", "message": message, "done": false }))
 }
 
-/// An answer of many pieces.
+/// Returns an answer of many pieces.
 fn trickle() -> Play {
     let pieces = (1..2_000).map(piece).collect();
     Play::Stream(vec![Step::Trickle { pieces, every: EVERY }, Step::End])
