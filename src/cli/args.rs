@@ -1,4 +1,4 @@
-//! Arguments that several nouns have.
+//! Arguments that several nouns share.
 
 use std::path::PathBuf;
 
@@ -16,13 +16,13 @@ use crate::domain::{
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
-    /// The id, or as much of its beginning or end as no other has.
+    /// The id, or a unique beginning or end of it.
     pub(super) id: Given,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CampaignId {
-    /// Its name, its id, or as much of the beginning or end of that as no other has.
+    /// The campaign's name, its id, or a unique beginning or end of the id.
     #[arg(value_name = "CAMPAIGN")]
     pub(super) id: GivenCampaign,
 }
@@ -30,13 +30,14 @@ pub(super) struct CampaignId {
 /// The campaign that a command works in.
 #[derive(Debug, Args)]
 pub(super) struct InCampaign {
-    /// Campaign, by its name, its id, or as much of the beginning or end of that as no other has; DALSEGNO_CAMPAIGN sets it too.
+    /// Campaign: its name, its id, or a unique beginning or end of the id. Default: DALSEGNO_CAMPAIGN.
     #[arg(long, value_name = "CAMPAIGN")]
     campaign: Option<GivenCampaign>,
 }
 
 impl InCampaign {
-    /// True for the option; the variable names a campaign for other commands, too.
+    /// Returns true if the option is set. DALSEGNO_CAMPAIGN does not count, because it is meant for other commands,
+    /// too.
     pub(super) fn is_given(&self) -> bool {
         self.campaign.is_some()
     }
@@ -45,7 +46,7 @@ impl InCampaign {
         server.campaign(&self.given(context)?).await
     }
 
-    /// For lists, which have all campaigns where none is given.
+    /// Resolves the campaign for lists, which show all campaigns if none is given.
     pub(super) async fn id_if_given(
         &self,
         context: &Context,
@@ -78,55 +79,56 @@ impl InCampaign {
     }
 }
 
-/// Which part of a list.
+/// One page of a list.
 #[derive(Debug, Args)]
 pub(super) struct Paging {
-    /// Only those before this one: the last id of the page before.
+    /// Only entries after this id: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     pub(super) after: Option<Given>,
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     pub(super) limit: i64,
 }
 
-/// Who is asked, and what.
+/// The agent that is asked, and the prompt.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("prompt_given").required(true).args(["prompt", "prompt_file"])))]
 pub(super) struct Question {
     #[command(flatten)]
     pub(super) campaign: InCampaign,
-    /// Who is asked: `dalsegno agent ls` lists them. curator_2 is instance 2 of curator.
+    /// Agent to ask: `dalsegno agent ls` lists them. curator_2 is instance 2 of curator.
     #[arg(long, required = true)]
     agent: Option<String>,
-    /// Which one of several copies of the agent; each has a conversation of its own.
+    /// Instance of the agent; each instance has a conversation of its own.
     #[arg(long, default_value = MAIN)]
     pub(super) instance: String,
-    /// What is asked; `-` reads it from the standard input.
+    /// The prompt; `-` reads it from the standard input.
     prompt: Option<String>,
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
-    /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
+    /// Continue the conversation, open a new session in it (fresh), or use a session of this task alone (none).
+    /// Default: as the agent's file says.
     #[arg(long)]
     session: Option<SessionMode>,
 }
 
-/// The caller's own words about a new thing.
+/// Tags and metadata for something new.
 #[derive(Debug, Args)]
 pub(super) struct LabelFlags {
-    /// A short name to find it by; may be repeated.
+    /// Tag to find it by; may be repeated.
     #[arg(long = "tag", value_name = "TAG")]
     pub(super) tags: Vec<String>,
-    /// A key and a value to find it by; may be repeated.
+    /// Key and value to find it by; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     metadata: Vec<(String, String)>,
 }
 
-/// Labels that things have to have.
+/// Tags and metadata to filter a list by.
 #[derive(Debug, Args)]
 pub(super) struct LabelFilter {
     /// Only those with this tag; may be repeated.
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Only those with this value for this key of the metadata; may be repeated.
+    /// Only those with this metadata value; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     metadata: Vec<(String, String)>,
 }
@@ -146,7 +148,7 @@ impl LabelFilter {
         (self.tags.clone(), object(&self.metadata))
     }
 
-    /// As a list of an operation takes them.
+    /// Returns the tags, separated by commas, as list operations expect them.
     pub(super) fn tags(&self) -> Option<String> {
         (!self.tags.is_empty()).then(|| self.tags.join(","))
     }
@@ -173,7 +175,7 @@ enum SessionMode {
 }
 
 impl Question {
-    /// There is none only where another argument excludes it.
+    /// Returns the agent. It is empty only where another argument excludes it.
     pub(super) fn agent(&self) -> &str {
         self.agent.as_deref().unwrap_or_default()
     }

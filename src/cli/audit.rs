@@ -17,25 +17,25 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
-    /// Lists what was changed through the API and the command line, the latest first. Tasks say themselves who added them.
+    /// Lists changes made through the API and the command line, newest first. Who added a task is stored with the task.
     Ls(List),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// A name, the id of a key, or a kind: key, admin_key, cli, agent, anonymous.
+    /// Name, id of a key, or kind: key, admin_key, cli, agent, anonymous.
     #[arg(long)]
     actor: Option<String>,
-    /// task.cancel, or task for everything that was done to tasks.
+    /// Action such as task.cancel, or task for all changes to tasks.
     #[arg(long)]
     action: Option<String>,
-    /// The id or name of what it was done to.
+    /// Id or name of the changed thing.
     #[arg(long, value_name = "ID")]
     subject: Option<String>,
-    /// Only from this moment on, or from so long ago: 2026-11-20T12:00:00Z, 24h.
+    /// Only changes since this time or within this period: 2026-11-20T12:00:00Z, 24h.
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<DateTime<Utc>>,
-    /// Only those before this one: the last id of the page before.
+    /// Only changes before this one: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]

@@ -1,4 +1,4 @@
-//! `dalsegno blackboard`: what the people and agents of a campaign write down together.
+//! `dalsegno blackboard`: the shared JSON document of a campaign.
 
 use std::path::PathBuf;
 
@@ -20,13 +20,13 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BlackboardCommand {
-    /// Prints the document; with --json its version, too.
+    /// Prints the document; with --json, its version, too.
     Show(Show),
-    /// Sets the document in place of a version; exits 5 if that is not the current one.
+    /// Replaces the document; exits 5 if the expected version is not the current one.
     Set(Set),
     /// Merges a JSON Merge Patch (RFC 7396) into the document: null removes a key.
     Patch(Patch),
-    /// Lists its changes, the newest first.
+    /// Lists the changes, newest first.
     History(History),
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Set {
     campaign: CampaignId,
     #[command(flatten)]
     json: JsonText,
-    /// The version that it replaces; 0 where nobody has written anything yet.
+    /// Version that is replaced; 0 for an empty blackboard.
     #[arg(long, value_name = "VERSION")]
     expected_version: i64,
 }
@@ -57,7 +57,7 @@ pub(super) struct Patch {
     campaign: CampaignId,
     #[command(flatten)]
     json: JsonText,
-    /// Merge it into that version and no other.
+    /// Merge only if this is the current version.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<i64>,
 }
@@ -65,7 +65,7 @@ pub(super) struct Patch {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("json_given").required(true).args(["text", "file"])))]
 struct JsonText {
-    /// An object as JSON; `-` reads it from the standard input.
+    /// JSON object; `-` reads it from the standard input.
     text: Option<String>,
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,

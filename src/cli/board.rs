@@ -1,6 +1,6 @@
-//! `dalsegno board`: what was said on the board of a campaign, and saying something there.
+//! `dalsegno board`: reads the board of a campaign and posts to it.
 //!
-//! Every line of a foreign text is set in, so that none looks like the head of another post.
+//! Each line of a post's text is indented, so that none can pass for the head of another post.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -27,11 +27,12 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BoardCommand {
-    /// Prints the last posts, and each new one as it comes, until Ctrl-C. With --json, one object per line.
+    /// Prints the last posts, then new ones as they arrive, until Ctrl-C. With --json, one object per line.
     Tail(Tail),
-    /// Posts as the operator. Whom the text mentions as `@name` gets a task; without a mention, the lead.
+    /// Posts as the operator. Each agent that the text mentions as `@name` gets a task; without a mention, the lead
+    /// does.
     Post(NewPost),
-    /// Prints posts, the newest last.
+    /// Prints posts, newest last.
     History(History),
 }
 
@@ -39,7 +40,7 @@ pub(super) enum BoardCommand {
 struct Look {
     #[command(flatten)]
     campaign: InCampaign,
-    /// Only what this agent sees: its name; curator_2 is instance 2 of curator.
+    /// Only posts that this agent sees; curator_2 is instance 2 of curator.
     #[arg(long, value_name = "AGENT")]
     viewer: Option<String>,
 }
@@ -48,10 +49,10 @@ struct Look {
 pub(super) struct Tail {
     #[command(flatten)]
     look: Look,
-    /// How many of those that are there already.
+    /// Number of existing posts to print first.
     #[arg(long, short = 'n', default_value_t = 10, value_parser = clap::value_parser!(i64).range(0..=1000))]
     lines: i64,
-    /// Ends after this time.
+    /// Ends after this time. Default: never.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     timeout: Option<TimeDelta>,
 }
@@ -60,7 +61,7 @@ pub(super) struct Tail {
 pub(super) struct History {
     #[command(flatten)]
     look: Look,
-    /// Only those in front of this place.
+    /// Only posts before this place.
     #[arg(long, value_name = "PLACE", default_value_t = i64::MAX, hide_default_value = true)]
     before: i64,
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
@@ -72,20 +73,21 @@ pub(super) struct History {
 pub(super) struct NewPost {
     #[command(flatten)]
     campaign: InCampaign,
-    /// What is said; `-` reads it from the standard input.
+    /// Text of the post; `-` reads it from the standard input.
     text: Option<String>,
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
-    /// Who sees it besides those whom it mentions: an agent (curator_2 is instance 2 of curator), `operator` or `all`. May be repeated.
+    /// Reader besides the mentioned agents: an agent (curator_2 is instance 2 of curator), `operator` or `all`. May be
+    /// repeated.
     #[arg(long, value_name = "NAME")]
     to: Vec<String>,
-    /// The post that it answers: its id, or the beginning or end of that.
+    /// Post that this one answers: its id, or a unique beginning or end of it.
     #[arg(long, value_name = "ID")]
     reply_to: Option<Given>,
 }
 
 impl Look {
-    /// Reads posts from a place on.
+    /// Builds a query for the pages of posts from a place on.
     fn page(
         &self,
         id: Uuid,
@@ -103,7 +105,7 @@ impl Look {
     }
 }
 
-/// Between two looks. A person does not notice it.
+/// Pause between two polls, too short to notice.
 const PAUSE: Duration = Duration::from_millis(300);
 
 pub(super) async fn run(command: &BoardCommand, context: &Context) -> Result<Exit, Failure> {
@@ -128,7 +130,7 @@ async fn follow(tail: &Tail, context: &Context, server: &Server) -> Result<Exit,
     let id = tail.look.campaign.id(context, server).await?;
     let end =
         tail.timeout.and_then(|limit| limit.to_std().ok()).map(|limit| Instant::now() + limit);
-    // One at least: the place of the last one is where news begin.
+    // Reads at least one post, even with `--lines 0`: new posts are those after its place.
     let newest = tail.look.page(id, PostOrder::Newest, None);
     let there = server.items(tail.lines.max(1), newest).await?;
     let mut told = there.first().map_or(0, |last| last.seq);
@@ -159,7 +161,7 @@ async fn add(new: &NewPost, context: &Context, server: &Server) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-/// Where the post is, who was asked, and what was not done.
+/// Describes the new post: its place, the tasks it created, and the names that are unknown.
 fn came_of_it(posted: &Posted) -> String {
     let post = &posted.post;
     let to = post.audience.join(", ");
@@ -194,7 +196,7 @@ fn words(post: &Post) -> String {
     )
 }
 
-/// Whatever a terminal may take for the end of a line begins one here.
+/// Indents each line. Every character that a terminal may treat as a line break starts a new line.
 fn indented(text: &str) -> String {
     let is_break =
         |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');

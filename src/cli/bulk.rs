@@ -1,4 +1,4 @@
-//! `dalsegno bulk`: actions on many tasks, which `task cancel` and `task retry` ask for.
+//! `dalsegno bulk`: actions on many tasks, which `task cancel` and `task retry` start.
 
 use clap::Subcommand;
 
@@ -16,9 +16,9 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BulkCommand {
-    /// Lists actions on many tasks, the newest first.
+    /// Lists actions on many tasks, newest first.
     Ls(List),
-    /// Shows how far an action on many tasks is.
+    /// Shows the progress of an action on many tasks.
     Show(Id),
 }
 

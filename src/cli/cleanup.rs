@@ -1,4 +1,4 @@
-//! `dalsegno cleanup`: conversations whose time is over.
+//! `dalsegno cleanup`: removes expired sessions.
 
 use clap::{Args, Subcommand};
 
@@ -17,11 +17,11 @@ use crate::{
     operations::{ListCleanupRuns, PreviewCleanup, RunCleanup},
 };
 
-/// Without a command: has a worker remove what is due now, as it does each night.
+/// Without a command: makes a worker remove now what the nightly cleanup would remove.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Cleanup {
-    /// Says what would go and why, and removes nothing.
+    /// Show what would be removed and why; remove nothing.
     #[arg(long)]
     dry_run: bool,
     #[command(subcommand)]
@@ -30,13 +30,13 @@ pub(super) struct Cleanup {
 
 #[derive(Debug, Subcommand)]
 enum CleanupCommand {
-    /// Lists what earlier cleanups removed and kept, the newest first.
+    /// Lists what earlier cleanups removed and kept, newest first.
     Runs(Runs),
 }
 
 #[derive(Debug, Args)]
 struct Runs {
-    /// Only those before this one: the last of the page before.
+    /// Only runs before this one: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1000))]

@@ -7,11 +7,11 @@ use crate::config::{self, Config, Printed, TEMPLATE};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Lists every problem of the configuration at once; exits 2 if there is one.
+    /// Checks the configuration and lists all problems; exits 2 if there are any.
     Check,
-    /// Prints every key with its effective value and where that came from.
+    /// Prints each key with its effective value and the value's origin.
     Print,
-    /// Prints the documented defaults, to begin a file with.
+    /// Prints the documented defaults as a start for a file.
     Template,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn run(command: &ConfigCommand, context: &Context) -> Result<Exit, Fa
     Ok(Exit::Ok)
 }
 
-/// The problems are the data of this command, so they go to stdout.
+/// Checks the configuration and prints the problems to stdout, because they are this command's data.
 fn check(context: &Context) -> Exit {
     let found = Config::load(&context.environment, &context.flags).err();
     let problems = found.unwrap_or_default();

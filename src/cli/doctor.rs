@@ -14,14 +14,14 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
-    /// Makes one real call on each login of Claude besides. It costs a few tokens.
+    /// Also make a real call with each credential of Claude. It costs a few tokens.
     #[arg(long)]
     smoke: bool,
 }
 
 pub(super) async fn run(doctor: &Doctor, context: &Context) -> Result<Exit, Failure> {
     let shutdown = Shutdown::new();
-    // A diagnosis has no work to drain: it stops at the first signal.
+    // No work has to be drained, so the command stops at the first signal.
     under_signals(&shutdown, Duration::MAX, Box::pin(examine(doctor, context, &shutdown))).await
 }
 

@@ -1,4 +1,4 @@
-//! `dalsegno feed`: everything that happens, as it happens.
+//! `dalsegno feed`: prints events as they happen.
 
 use chrono::TimeDelta;
 use clap::Args;
@@ -24,13 +24,13 @@ pub(super) struct Feed {
     /// Only events of this kind, such as turn.done; may be repeated.
     #[arg(long)]
     kind: Vec<String>,
-    /// Begins behind the event with this id; 0 is the first that is still there. Else now.
+    /// Begin after the event with this id; 0 begins with the oldest stored event. Default: new events only.
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(i64).range(0..))]
     after: Option<i64>,
-    /// Ends after so many events.
+    /// End after this many events.
     #[arg(long)]
     limit: Option<u64>,
-    /// Ends after this time.
+    /// End after this time. Default: never.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     timeout: Option<TimeDelta>,
 }

@@ -1,4 +1,4 @@
-//! `dalsegno flow`: tasks that are made together from a template.
+//! `dalsegno flow`: flows, the sets of tasks that are made from a template.
 
 use std::path::PathBuf;
 
@@ -28,27 +28,27 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum FlowCommand {
-    /// Lists flows, the newest first.
+    /// Lists flows, newest first.
     Ls(List),
-    /// Lists the templates with their inputs and steps, and what is wrong with the others.
+    /// Lists the templates with their inputs and steps, and the problems of broken ones.
     Templates,
-    /// Adds all tasks of a template, each waiting for those of the steps before it.
+    /// Adds all tasks of a template. Each waits for the tasks of the steps before it.
     Start(Start),
     /// Shows a flow with its tasks.
     Show(Id),
-    /// Lets nothing of it begin any more; what has begun goes on.
+    /// Keeps tasks of the flow from beginning; running tasks continue.
     Pause(Id),
-    /// Lets a paused flow go on.
+    /// Resumes a paused flow.
     Resume(Id),
-    /// Asks again for the tasks of a step and for all that wait for them.
+    /// Adds new tasks for a step and for all steps that depend on it.
     Retry(Retry),
-    /// Cancels all of it that has not ended.
+    /// Cancels all tasks of the flow that have not ended.
     Cancel(Cancel),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
-    /// Its id, or the beginning or end of that.
+    /// Id of the flow, or a unique beginning or end of it.
     id: Given,
 }
 
@@ -64,14 +64,15 @@ pub(super) struct List {
 
 #[derive(Debug, Args)]
 pub(super) struct Start {
-    /// The name of its file, without `.md`.
+    /// Name of the template's file, without `.md`.
     template: String,
     #[command(flatten)]
     campaign: InCampaign,
-    /// An input; a list has one for each of its items: `--input topic="The harbour" --input parts=History --input parts=Boats`.
+    /// Value of an input; repeat it for each item of a list: `--input topic="The harbour" --input parts=History --input
+    /// parts=Boats`.
     #[arg(long = "input", value_name = "NAME=TEXT")]
     inputs: Vec<String>,
-    /// All inputs as a JSON object of texts and lists of texts.
+    /// File with all inputs: a JSON object of texts and lists of texts.
     #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
     inputs_file: Option<PathBuf>,
 }
@@ -80,7 +81,7 @@ pub(super) struct Start {
 pub(super) struct Retry {
     #[command(flatten)]
     id: Id,
-    /// The step to go on from.
+    /// Step to start again from.
     #[arg(long, value_name = "STEP")]
     from: String,
 }
@@ -89,7 +90,7 @@ pub(super) struct Retry {
 pub(super) struct Cancel {
     #[command(flatten)]
     id: Id,
-    /// Why, for whoever finds its tasks cancelled.
+    /// Reason that is shown with the cancelled tasks.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -105,7 +106,7 @@ enum StateName {
 
 pub(super) async fn run(command: &FlowCommand, context: &Context) -> Result<Exit, Failure> {
     match (command, &context.target) {
-        // Those of this host need no database.
+        // Templates of this host need no database.
         (FlowCommand::Templates, None) => {
             let config = context.load()?;
             let catalogue = context.agents(&config.agents)?;
@@ -210,7 +211,7 @@ impl Start {
             let (name, value) =
                 named.ok_or_else(|| usage(anyhow!("`{text}` is no input: write NAME=TEXT")))?;
             match inputs.remove(name) {
-                // A list of one item is given as a text is.
+                // A list of one item is given like a text.
                 None if template.is_some_and(|template| template.has_list(name)) => {
                     inputs.insert(name.to_owned(), Value::List(vec![value.to_owned()]))
                 }

@@ -1,7 +1,6 @@
-//! `dalsegno health`: one request to a running service, an exit code as the answer.
+//! `dalsegno health`: probes a running service and answers with an exit code.
 //!
-//! Written on a bare socket: the probe runs every few seconds in every container, and asks one fixed line of
-//! our own server.
+//! Uses a bare socket, because the probe runs every few seconds in each container and sends one fixed line.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -23,13 +22,13 @@ use super::{
 
 #[derive(Debug, Args)]
 pub(super) struct Health {
-    /// Asks only whether the process is alive, not whether it can serve.
+    /// Check only that the process is alive, not that it is ready.
     #[arg(long)]
     live: bool,
-    /// Asks the worker process that answers on worker.listen, instead of the service.
+    /// Probe the worker process at worker.listen instead of the service.
     #[arg(long)]
     worker: bool,
-    /// How long to wait for the answer: 3s, 1m.
+    /// Time to wait for the answer: 3s, 1m.
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = period)]
     timeout: TimeDelta,
 }
@@ -59,7 +58,7 @@ pub(super) async fn run(health: &Health, context: &Context) -> Result<Exit, Fail
     }
 }
 
-/// A service that listens on every address is asked on loopback.
+/// Replaces an unspecified address with loopback, where the service can be reached.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

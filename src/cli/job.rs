@@ -22,16 +22,16 @@ pub(super) enum JobCommand {
     Ls(Filter),
     /// Shows a job with its payload and its attempts.
     Show(Id),
-    /// Says in words why a job is in its state, and what has to happen next.
+    /// Explains why a job is in its state, and what has to happen next.
     Explain(Id),
-    /// Runs a dead, held or waiting job again. Of a task that has failed or was cancelled, the task is retried.
+    /// Runs a dead, held or waiting job again. If it belongs to a failed or cancelled task, the task is retried.
     Retry(Id),
-    /// Cancels a job: at once if it does not run, through its worker if it does. That of a task is cancelled as the task is, with what
-    /// it has handed out.
+    /// Cancels a job: at once, or through its worker if it is running. A job of a task is cancelled with the task and
+    /// its child tasks.
     Cancel(Reasoned),
     /// Keeps a job from running until it is released.
     Hold(Reasoned),
-    /// Lets a held job go on.
+    /// Releases a held job.
     Release(Id),
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Filter {
     state: Option<JobState>,
     #[arg(long)]
     lane: Option<String>,
-    /// Only ids after this one: the last id of the page before.
+    /// Only ids after this one: the last id of the previous page.
     #[arg(long)]
     after: Option<i64>,
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
@@ -61,7 +61,7 @@ pub(super) struct Id {
 #[derive(Debug, Args)]
 pub(super) struct Reasoned {
     id: i64,
-    /// Shown with the job.
+    /// Reason that is shown with the job.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }

@@ -1,4 +1,4 @@
-//! `dalsegno key`: what others show to the API.
+//! `dalsegno key`: API keys.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, Subcommand};
@@ -21,27 +21,28 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
-    /// Makes a key and prints it. It is shown this once.
+    /// Creates a key and prints it. It is shown this once.
     Create(Create),
-    /// Lists keys, the newest first, with what they are good for and when they were last used.
+    /// Lists keys, newest first, with their scopes and their last use.
     Ls(List),
-    /// Makes a successor of the same name and scopes, and prints it. The old key holds for some time more.
+    /// Creates a successor with the same name and scopes, and prints it. The old key stays valid for the time of
+    /// --overlap.
     Rotate(Rotate),
-    /// Refuses a key from now on, within 5 seconds everywhere. A name means all keys that have it.
+    /// Revokes a key; all processes refuse it within 5 seconds. A name revokes all keys of that name.
     Revoke(Which),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Create {
-    /// Who will show it: letters, digits, `.`, `-` and `_`.
+    /// Name of the key's user: letters, digits, `.`, `-` and `_`.
     name: String,
-    /// read, enqueue, operate (with read and enqueue), admin (with all), mcp. May be said several times.
+    /// read, enqueue, operate (includes read and enqueue), admin (includes all), mcp; may be repeated.
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
     scopes: Vec<Scope>,
-    /// A campaign that it is bound to: it reaches nothing else. May be said several times. Without one it reaches all campaigns.
+    /// Campaign that the key is limited to; may be repeated. Default: all campaigns.
     #[arg(long = "campaign", value_name = "CAMPAIGN")]
     campaigns: Vec<GivenCampaign>,
-    /// For how long it holds: 90d, 24h. Else until it is revoked.
+    /// Time until the key expires: 90d, 24h. Default: never.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
 }
@@ -56,14 +57,14 @@ pub(super) struct List {
 pub(super) struct Rotate {
     #[command(flatten)]
     which: Which,
-    /// How long the old key still holds.
+    /// Time for which the old key stays valid.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = period)]
     overlap: TimeDelta,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Which {
-    /// Its name, the middle part of its text, or as much of the beginning or end of its id as no other has.
+    /// Name of the key, the middle part of its text, or a unique beginning or end of its id.
     #[arg(value_name = "NAME|ID")]
     key: String,
 }
@@ -114,7 +115,7 @@ async fn create(create: &Create, server: &Server) -> Result<KeyWithSecret, Failu
     server.call(key).await
 }
 
-/// Of several keys of one name, the latest is rotated: the others have successors already.
+/// Rotates the latest of several keys of one name: the others have successors already.
 async fn rotate(
     Rotate { which, overlap }: &Rotate,
     server: &Server,
@@ -133,7 +134,7 @@ impl Which {
     }
 }
 
-/// The text alone goes to stdout, so that a script can take it; the rest is for the person beside it.
+/// Prints the key. Its text alone goes to stdout, so that scripts can read it; the explanation goes to stderr.
 fn show(shown: &KeyWithSecret, output: Output) {
     let KeyWithSecret { key, secret } = shown;
     output.data(shown, || secret.clone());

@@ -1,4 +1,4 @@
-//! `dalsegno login`: the logins of Claude, and those that rest.
+//! `dalsegno login`: the credentials of Claude and their pauses.
 
 use clap::Subcommand;
 
@@ -15,9 +15,9 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LoginCommand {
-    /// Lists the logins: which of them rest until when and why, and how many open sessions are on them.
+    /// Lists the credentials with the end and the reason of a pause, and their count of open sessions.
     Ls,
-    /// Ends the rest of a login before its time, and wakes the tasks that were put off.
+    /// Ends the pause of a credential early, and resumes the tasks that were postponed because of it.
     Resume { name: String },
 }
 

@@ -1,4 +1,4 @@
-//! `dalsegno mcp`: the tools for a person's own client, and who may use which.
+//! `dalsegno mcp`: serves the tools over standard input and output, and lists their access.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct Mcp {
 
 #[derive(Debug, Subcommand)]
 enum McpCommand {
-    /// Prints who may use which tool.
+    /// Prints the tools and the callers that may use each.
     Tools,
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn run(mcp: &Mcp, context: &Context) -> Result<Exit, Failure> {
     }
 }
 
-/// Speaks with the client until it closes the standard input.
+/// Serves the client until it closes the standard input.
 async fn serve(
     campaign: &GivenCampaign,
     context: &Context,

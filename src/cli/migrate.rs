@@ -1,4 +1,4 @@
-//! `dalsegno migrate`: the schema and this binary.
+//! `dalsegno migrate`: the migrations of the schema.
 
 use clap::Subcommand;
 
@@ -7,7 +7,7 @@ use crate::db::{self, Database, Step, Use};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Migrate {
-    /// Applies what is missing.
+    /// Applies the missing migrations.
     Up,
     /// Lists the migrations this binary knows; exits 1 if one is missing.
     Status,

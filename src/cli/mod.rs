@@ -63,8 +63,8 @@ use crate::{
     settings::{Environment, FILE_VARIABLE, Flags},
 };
 
-/// How long the rest of a command may take to be dropped: enough to signal a private Postgres, and not enough to
-/// wait for a name server.
+/// Time limit for dropping the rest of a command: long enough to signal a private Postgres, too short to wait for a
+/// name server.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
 /// Durable conversations for LLM agents on a Postgres job queue.
@@ -91,16 +91,17 @@ struct WorkerCli {
 
 #[derive(Debug, Args)]
 struct Global {
-    /// Configuration file (TOML); DALSEGNO_CONFIG sets it too. By default dalsegno.toml in the working directory, if it exists.
+    /// Configuration file (TOML). Default: DALSEGNO_CONFIG, then dalsegno.toml in the working directory, if it exists.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Overrides one key, for example --set http.listen=127.0.0.1:8080.
+    /// Override one key, for example --set http.listen=127.0.0.1:8080.
     #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = key_value)]
     set: Vec<(String, String)>,
-    /// Prints data as JSON, one object or one array; errors too.
+    /// Print data and errors as JSON, one object or one array.
     #[arg(long, global = true)]
     json: bool,
-    /// Makes a change once: the same command with the same key shows the result of the first; another command is refused.
+    /// Make a change once: repeating the command with the same key shows the first result. Another command with the key
+    /// is refused.
     #[arg(long, global = true, value_name = "KEY", value_parser = idempotency_key)]
     idempotency_key: Option<String>,
 }
@@ -109,93 +110,95 @@ struct Global {
 enum Command {
     /// Runs the whole service in this process.
     Serve,
-    /// Creates and shows campaigns; pauses, resumes and closes them, and sets what they may cost.
+    /// Creates, shows, pauses, resumes, closes and erases campaigns, and sets their budgets.
     #[command(subcommand)]
     Campaign(campaign::CampaignCommand),
-    /// Prints what was said on the board of a campaign, and speaks there.
+    /// Reads the board of a campaign and posts to it.
     #[command(subcommand)]
     Board(board::BoardCommand),
-    /// Asks agents to do something; shows, cancels, retries and explains what was asked.
+    /// Adds, shows, cancels, retries and explains tasks.
     #[command(subcommand)]
     Task(task::TaskCommand),
-    /// Looks at actions on many tasks, which `task cancel` and `task retry` ask for.
+    /// Shows actions on many tasks, which `task cancel` and `task retry` start.
     #[command(subcommand)]
     Bulk(bulk::BulkCommand),
-    /// What the people and agents of a campaign keep for later: edicts, records, journals.
+    /// Reads and writes the memory of a campaign: edicts, records, journals, facts.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
-    /// Looks at conversations; resets, compacts and interrupts them.
+    /// Shows, resets, compacts and interrupts sessions.
     #[command(subcommand)]
     Session(session::SessionCommand),
-    /// Looks at what the people and agents of a campaign write down together, and writes on it.
+    /// Reads and writes the blackboard of a campaign, a shared JSON document.
     #[command(subcommand)]
     Blackboard(blackboard::BlackboardCommand),
-    /// Lists the agents, or checks their files; shows what they do, pauses them and resets their conversations.
+    /// Lists agents and checks their files; shows their state, pauses, interrupts and resets them.
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// Plays a campaign on a simulated model: a series in twelve parts, a killed worker, a compaction, an expiry. Needs nothing and leaves nothing.
+    /// Runs a demo campaign on a simulated model: a series in twelve parts, a killed worker, a compaction, an expiry.
+    /// Needs no setup and leaves nothing behind.
     Demo,
-    /// Runs one of the two pools of workers in this process, beside a service or on its database; lists worker processes.
+    /// Runs one of the two worker pools in this process, beside a service or on its database; lists worker processes.
     #[command(subcommand)]
     Worker(worker::WorkerCommand),
-    /// Brings the schema up to date, or shows how it stands.
+    /// Applies the migrations of the schema, or shows their state.
     #[command(subcommand)]
     Migrate(migrate::Migrate),
-    /// Checks, prints or explains the configuration.
+    /// Checks and prints the configuration, or a template for it.
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Looks at queues; pauses and resumes them.
+    /// Shows, pauses and resumes queues.
     #[command(subcommand)]
     Queue(queue::QueueCommand),
-    /// Looks at jobs; retries, cancels, holds and explains them.
+    /// Shows, retries, cancels, holds, releases and explains jobs.
     #[command(subcommand)]
     Job(job::JobCommand),
-    /// Looks at lanes; holds and releases them.
+    /// Shows, holds and releases lanes.
     #[command(subcommand)]
     Lane(lane::LaneCommand),
-    /// Looks at what is done again and again; does it now, pauses and resumes it.
+    /// Manages schedules, which add tasks again and again; runs, pauses and resumes them.
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
-    /// Tasks that are made together from a template.
+    /// Starts and controls flows, the sets of tasks that are made from a template.
     #[command(subcommand)]
     Flow(flow::FlowCommand),
-    /// Looks at the logins of Claude; ends the rest of one whose limit was used up.
+    /// Lists the credentials of Claude; ends the pause of one that hit its limit.
     #[command(subcommand)]
     Login(login::LoginCommand),
-    /// Removes conversations whose time is over, or says what would go; lists earlier cleanups.
+    /// Removes expired sessions, or previews that; lists earlier cleanups.
     Cleanup(cleanup::Cleanup),
-    /// Prints what happens, as it happens, until Ctrl-C. With --json, one object per line.
+    /// Prints events as they happen, until Ctrl-C. With --json, one object per line.
     Feed(feed::Feed),
-    /// Offers the tools of agents to a person's own client, over its standard input and output; prints who may use which.
+    /// Serves the tools of agents to an MCP client over standard input and output; prints which callers may use each
+    /// tool.
     Mcp(mcp::Mcp),
-    /// Makes, lists, rotates and revokes the keys that others show to the API.
+    /// Creates, lists, rotates and revokes API keys.
     #[command(subcommand)]
     Key(key::KeyCommand),
-    /// Checks receipts of erasures, and cleans data files of what was erased.
+    /// Verifies receipts of erasures; vacuums erased texts out of the data files.
     #[command(subcommand)]
     Erasure(erasure::ErasureCommand),
-    /// Shows who changed what.
+    /// Prints the audit log.
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Tells other systems when tasks end; shows what they were told, and sends it again.
+    /// Manages webhooks, which report ended tasks to other systems; shows and repeats deliveries.
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
-    /// Looks for what is wrong with this installation, and says how to mend it.
+    /// Checks this installation for problems, and says how to repair them.
     Doctor(doctor::Doctor),
-    /// Asks a running service whether it is ready. For container probes.
+    /// Probes the readiness of a running service, for containers.
     Health(health::Health),
-    /// Stores servers under names, and the one that commands are sent to.
+    /// Stores servers by name, and selects the one that commands are sent to.
     #[command(subcommand)]
     Remote(remotes::RemoteCommand),
-    /// Prints the document of the HTTP API (OpenAPI 3.1).
+    /// Prints the OpenAPI 3.1 document of the HTTP API.
     Openapi,
     /// Prints completions for a shell.
     Completions(manual::Completions),
-    /// Writes the man pages into a folder.
+    /// Writes man pages into a folder.
     Man(manual::Man),
 }
 
-/// `dalsegno`: parse, run, turn the end into an exit code.
+/// Runs `dalsegno`: parses the command line, runs the command and returns its exit code.
 pub fn main() -> ExitCode {
     if let Some(code) = guard::intercept(std::env::args_os()) {
         return code;
@@ -222,7 +225,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// `worker-turns` and `worker-upkeep`.
+/// Runs `worker-turns` or `worker-upkeep`.
 pub fn worker_main(pool: Pool) -> ExitCode {
     if let Some(code) = guard::intercept(std::env::args_os()) {
         return code;
@@ -235,12 +238,12 @@ pub fn worker_main(pool: Pool) -> ExitCode {
     }
 }
 
-/// The clap tree, for parsing, completions, man pages and tests.
+/// Returns the clap tree, for parsing, completions, man pages and tests.
 pub fn command() -> clap::Command {
     with_conventions(Cli::command())
 }
 
-/// Every `ls` is also called `list`, and options of all commands stand under a heading of their own.
+/// Adds the alias `list` to each `ls`, and moves global options under a heading of their own.
 fn with_conventions(command: clap::Command) -> clap::Command {
     let command = match command.get_name() {
         "ls" => command.visible_alias("list"),
@@ -293,13 +296,13 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
 fn parse<P: Parser>() -> Result<P, ExitCode> {
     let matches = with_conventions(P::command()).try_get_matches();
     matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
-        // Help and version come this way too, with an exit code of 0.
+        // Help and version arrive here too, with exit code 0.
         if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
             let words = error.render().to_string();
             let words = words.trim_end().trim_start_matches("error: ").to_owned();
             Output::new(true).failure(&Failure::new(Exit::Usage, anyhow!(words)));
         } else {
-            // A closed stdout is nobody's error.
+            // A closed stdout is not an error.
             let _ = error.print();
         }
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
@@ -330,7 +333,7 @@ fn finish(
     }
 }
 
-/// The configuration file of a command that is given none.
+/// Returns the default configuration file, if it exists and DALSEGNO_CONFIG is not set.
 fn default_file(environment: &Environment) -> Option<PathBuf> {
     let file = Path::new("dalsegno.toml");
     (environment.get(FILE_VARIABLE).is_none() && file.is_file()).then(|| file.to_owned())

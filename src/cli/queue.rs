@@ -21,7 +21,7 @@ pub(super) enum QueueCommand {
         /// Name of the queue.
         name: String,
     },
-    /// Claims nothing more from a queue until it is resumed. What runs goes on.
+    /// Stops claiming jobs of a queue until it is resumed. Running jobs continue.
     Pause(Pause),
     /// Ends a pause.
     Resume(Target),
@@ -31,7 +31,7 @@ pub(super) enum QueueCommand {
 pub(super) struct Target {
     /// Name of the queue, or of the group with --group.
     name: String,
-    /// Means a group (a campaign) instead of a queue.
+    /// Pause a group (the jobs of a campaign) instead of a queue.
     #[arg(long)]
     group: bool,
 }
@@ -40,7 +40,7 @@ pub(super) struct Target {
 pub(super) struct Pause {
     #[command(flatten)]
     target: Target,
-    /// Shown with the queue while it is paused.
+    /// Reason that is shown with the queue while it is paused.
     #[arg(long, default_value = "")]
     reason: String,
 }

@@ -20,15 +20,15 @@ use crate::{
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longer than a server lets a request take.
+/// Longer than the servers' own limit for requests.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// A stream ends when its reader has enough.
+/// Effectively unlimited: the reader ends a stream.
 const TIMEOUT_OF_STREAMS: Duration = Duration::from_secs(366 * 86_400);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, Default, Args)]
 pub(super) struct RemoteFlags {
-    // Not a doc comment, in which rustdoc would make a link of the address.
+    // Not a doc comment: rustdoc would turn the address into a link.
     #[arg(
         id = "server_url",
         long = "url",
@@ -37,7 +37,7 @@ pub(super) struct RemoteFlags {
         help = "Server to send the command to, for example https://dalsegno.example.com, instead of the database; DALSEGNO_URL sets it too"
     )]
     url: Option<String>,
-    /// Stored server to send the command to (see `dalsegno remote`); `local` is the database. DALSEGNO_REMOTE sets it too.
+    /// Stored server to send the command to (see `dalsegno remote`); `local` is the database. Default: DALSEGNO_REMOTE.
     #[arg(
         id = "server_name",
         long = "remote",
@@ -46,7 +46,8 @@ pub(super) struct RemoteFlags {
         conflicts_with = "server_url"
     )]
     remote: Option<String>,
-    /// API key for the server. DALSEGNO_KEY sets it too, for the server of --url or DALSEGNO_URL, and keeps it out of the list of processes.
+    /// API key for the server. Default: DALSEGNO_KEY, for the server of --url or DALSEGNO_URL; unlike the option, it
+    /// stays out of the list of processes.
     #[arg(id = "server_key", long = "key", global = true, value_name = "KEY")]
     key: Option<String>,
     /// File with the API key for the server.
@@ -60,10 +61,10 @@ pub(super) struct RemoteFlags {
     key_file: Option<PathBuf>,
 }
 
-/// The server that a command is for.
+/// The server that a command is sent to.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// Of a stored server.
+    /// Name of the stored server. `None`: the server was given by its URL.
     name: Option<String>,
     url: Url,
     key: Option<SecretString>,
@@ -76,7 +77,7 @@ pub(super) struct Remote {
     client: Client,
 }
 
-/// The problem that a server answers a refused request with.
+/// Problem document of a refused request.
 #[derive(Deserialize)]
 struct ProblemDocument {
     code: String,
@@ -91,17 +92,18 @@ impl RemoteFlags {
         self.url.is_some() || self.remote.is_some() || self.has_key()
     }
 
-    /// The key, or the file with the key, that the command line gives.
+    /// Returns the key, or the file with the key, from the command line.
     pub(super) fn own_key(&self) -> (Option<&str>, Option<&Path>) {
         (self.key.as_deref(), self.key_file.as_deref())
     }
 
-    /// Flags come before variables, and variables before the stored server in use. `None`: the command works on the database.
+    /// Selects the server: flags first, then variables, then the stored server in use. `None`: the command works on the
+    /// database.
     pub(super) fn target(&self, environment: &Environment) -> Result<Option<Target>, Failure> {
         let variable = |name| environment.get(name).filter(|_| !self.names_server());
         let target = match self.url.as_deref().or_else(|| variable("DALSEGNO_URL")) {
             Some(url) => {
-                // The key in the environment is for the server in the environment.
+                // DALSEGNO_KEY is only sent to the server of DALSEGNO_URL.
                 let is_its_server = environment.get("DALSEGNO_URL").is_none_or(|its| its == url);
                 let key = environment.get("DALSEGNO_KEY").filter(|_| is_its_server);
                 Some(Target::new(None, server_url(url)?, key.map(str::to_owned)))
@@ -135,19 +137,19 @@ impl RemoteFlags {
 }
 
 impl Target {
-    /// `key` as it was given: what is around it in a file does not belong to it.
+    /// Creates a target. Whitespace around the key, for example from a file, is removed.
     pub(super) fn new(name: Option<String>, url: Url, key: Option<String>) -> Self {
         Self { name, url, key: key.map(|key| SecretString::from(key.trim())) }
     }
 
-    /// A stored server is not on the command line: a person is told where the command goes.
+    /// Returns a note that names a stored server, because the command line does not show it.
     pub(super) fn note(&self) -> Option<String> {
         self.name.as_ref().map(|name| format!("on {name}, {}", self.url))
     }
 }
 
 pub(super) fn server_url(text: &str) -> Result<Url, Failure> {
-    // A password in it would be shown wherever the server is.
+    // Credentials in the URL would be printed with it.
     let is_plain = |url: &Url| {
         let has_more = url.query().is_some() || url.fragment().is_some();
         let has_user = !url.username().is_empty() || url.password().is_some();
@@ -173,7 +175,8 @@ impl Remote {
         Ok(Self { url, key, idempotency_key, client })
     }
 
-    /// The output, and whether an earlier call with the same idempotency key has made it.
+    /// Calls an operation. Returns true with the output if it is replayed from an earlier call with the same
+    /// idempotency key.
     pub(super) async fn call<O: Operation>(
         &self,
         operation: &O,
@@ -205,7 +208,7 @@ impl Remote {
         Ok((output, is_replay))
     }
 
-    /// Opens a stream behind the event with this id. `None`: there is nothing behind it.
+    /// Opens a stream after the event with this id. `None`: the stream has ended.
     pub(super) async fn open(
         &self,
         spec: &Spec,
@@ -228,7 +231,8 @@ impl Remote {
         }
     }
 
-    /// Fields of the path go into the path; others into the body, or into the query where there is none.
+    /// Builds a request. Fields named in the path go into it; the others go into the body, or into the query if the
+    /// method has no body.
     fn request(&self, spec: &Spec, fields: Value) -> Result<RequestBuilder, Failure> {
         let Value::Object(mut fields) = fields else { return Err(not_a_base(&self.url)) };
         let mut url = self.url.clone();
@@ -267,13 +271,13 @@ impl Remote {
         Failure::new(Exit::Unavailable, anyhow!(error.without_url()).context(words))
     }
 
-    /// The failure of a stream that has ended without a last event.
+    /// Builds the failure of a stream that ended without a final event.
     pub(super) fn gone(&self) -> Failure {
         let words = format!("the server at {} has ended the stream", self.url);
         Failure::new(Exit::Unavailable, anyhow!(words))
     }
 
-    /// The failure that a stream has ended with.
+    /// Builds the failure from the error event of a stream.
     pub(super) fn refusal_in(&self, spec: &Spec, problem: &[u8]) -> Failure {
         let value: Value = serde_json::from_slice(problem).unwrap_or_default();
         let status = value["status"].as_u64().and_then(|status| u16::try_from(status).ok());
@@ -288,7 +292,7 @@ impl Remote {
             let words = format!(
                 "{url} answered {status}, and not as a Dalsegno server does: correct --url"
             );
-            // Something in front of a server that is away answers like this.
+            // Proxies answer like this while the server is unavailable, so the exit code is kept.
             let exit = if exit == Exit::Unavailable { exit } else { Exit::Failed };
             return Failure::new(exit, anyhow!(words));
         };
@@ -300,7 +304,7 @@ impl Remote {
                 );
                 return Failure::failed(anyhow!(words));
             }
-            // The server tells the causes of its own faults only to its log.
+            // The causes of server errors are in the server's log only.
             _ => match problem.request_id.filter(|_| status.is_server_error()) {
                 Some(id) => Failure::new(
                     exit,

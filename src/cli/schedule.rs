@@ -1,4 +1,4 @@
-//! `dalsegno schedule`: what is done again and again.
+//! `dalsegno schedule`: schedules, which enqueue recurring jobs.
 
 use chrono::TimeDelta;
 use clap::{Args, Subcommand};
@@ -21,19 +21,19 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ScheduleCommand {
-    /// Lists the schedules with their last and next moments.
+    /// Lists the schedules with their last and next times.
     Ls,
     /// Shows one schedule.
     Show(Name),
-    /// Has a task asked for again and again, or changes that. A worker adds it at each moment.
+    /// Adds or changes a schedule that adds a task at each of its times.
     Add(Box<Add>),
-    /// Forgets a schedule. Tasks that it has added stay.
+    /// Removes a schedule. Tasks that it has added stay.
     Rm(Name),
-    /// Enqueues the job of a schedule now. Its moments stay as they are.
+    /// Enqueues the job of a schedule now. Its times stay as they are.
     Run(Name),
-    /// Enqueues nothing more until it is resumed.
+    /// Pauses a schedule: it enqueues no jobs until it is resumed.
     Pause(Pause),
-    /// Ends a pause. What fell into it is not caught up.
+    /// Ends a pause. Times during the pause are not caught up.
     Resume(Name),
 }
 
@@ -48,10 +48,11 @@ pub(super) struct Add {
     /// Second, minute, hour, day of month, month, day of week: "0 30 8 * * MON-FRI".
     #[arg(long)]
     cron: String,
-    /// Whose wall clocks that means.
+    /// Time zone of the cron expression.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
-    /// How long after its moment the task is still asked for, if no process was there at the moment itself. All such moments are.
+    /// Time for which a missed time is caught up, if no process was running then. All missed times within it are caught
+    /// up.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = period)]
     catch_up: TimeDelta,
     #[command(flatten)]
@@ -61,7 +62,7 @@ pub(super) struct Add {
 #[derive(Debug, Args)]
 pub(super) struct Pause {
     name: String,
-    /// Why, for whoever finds it paused.
+    /// Reason that is shown with the pause.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }

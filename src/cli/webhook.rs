@@ -1,4 +1,4 @@
-//! `dalsegno webhook`: who is told when tasks end.
+//! `dalsegno webhook`: webhooks, which report ended tasks to other systems.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
@@ -27,33 +27,33 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WebhookCommand {
-    /// Has an address told when tasks end, and prints the secret that it is signed with: now and never again.
+    /// Adds a webhook for ended tasks, and prints the secret that signs its deliveries. The secret is shown this once.
     Add(Add),
     /// Lists the webhooks.
     Ls,
     /// Shows a webhook.
     Show(Id),
-    /// Forgets a webhook with all that it was told.
+    /// Removes a webhook with its deliveries.
     Rm(Id),
-    /// Gives it another secret, and prints it. The one before signs, too, for as long as the overlap.
+    /// Replaces the secret of a webhook, and prints the new one. The old secret signs as well during the overlap.
     Rotate(Rotate),
-    /// Has a worker send it something that is about no task.
+    /// Makes a worker send a test delivery.
     Test(Id),
-    /// Lists what was sent and what came of it, the newest first.
+    /// Lists deliveries with their results, newest first.
     Deliveries(Deliveries),
-    /// Sends a delivery again under its own id, or all since a time that were not delivered.
+    /// Repeats a delivery under its own id, or all undelivered ones since a time.
     Replay(Replay),
-    /// Has it told again. What was held meanwhile can be replayed.
+    /// Enables a webhook. Deliveries held meanwhile can be replayed.
     Enable(Id),
-    /// Sends it nothing until it is enabled. What ends meanwhile is held.
+    /// Disables a webhook. Deliveries are held until it is enabled.
     Disable(Disable),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Add {
-    /// Where to: an address of https.
+    /// Address to deliver to; it has to use https.
     url: String,
-    /// Which ends it is told of; all, if none is given. Can be given several times.
+    /// End that is reported; may be repeated. Default: all ends.
     #[arg(long, value_enum)]
     kind: Vec<KindName>,
     #[command(flatten)]
@@ -74,7 +74,7 @@ enum KindName {
 pub(super) struct Rotate {
     #[command(flatten)]
     webhook: Id,
-    /// How long the secret before signs, too: at most 30d.
+    /// Time for which the old secret signs, too: at most 30d.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = period)]
     overlap: TimeDelta,
 }
@@ -83,7 +83,7 @@ pub(super) struct Rotate {
 pub(super) struct Deliveries {
     #[arg(long, value_name = "ID")]
     webhook: Option<Given>,
-    /// Only those that were given up.
+    /// Only deliveries whose attempts are used up.
     #[arg(long)]
     failed: bool,
     #[command(flatten)]
@@ -93,12 +93,12 @@ pub(super) struct Deliveries {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["delivery", "since"])))]
 pub(super) struct Replay {
-    /// Its id, or the beginning or end of that: `dalsegno webhook deliveries` lists them.
+    /// Id of the delivery, or a unique beginning or end of it: `dalsegno webhook deliveries` lists them.
     delivery: Option<Given>,
-    /// Everything of this time on that was not delivered: 2026-11-20T12:00:00Z.
+    /// Repeat all undelivered ones since this time: 2026-11-20T12:00:00Z.
     #[arg(long, value_name = "TIME", requires = "webhook", value_parser = timestamp::parse)]
     since: Option<DateTime<Utc>>,
-    /// To which webhook.
+    /// Webhook whose deliveries are repeated.
     #[arg(long, value_name = "ID", conflicts_with = "delivery")]
     webhook: Option<Given>,
 }
@@ -107,7 +107,7 @@ pub(super) struct Replay {
 pub(super) struct Disable {
     #[command(flatten)]
     webhook: Id,
-    /// Shown with the webhook while it is disabled.
+    /// Reason that is shown with the webhook while it is disabled.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -193,7 +193,7 @@ async fn replay(replay: &Replay, output: Output, server: &Server) -> Result<(), 
             let done = server.call(ReplayWebhook { id, since }).await?;
             output.data(&done, || format!("{} deliveries are sent again", done.replayed));
         }
-        // The arguments themselves exclude it.
+        // The arguments exclude this case.
         _ => {}
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! `dalsegno worker`, `worker-turns` and `worker-upkeep`: signals and telemetry; the work itself is `crate::worker`. `worker ls` lists
-//! the processes.
+//! `dalsegno worker`, `worker-turns` and `worker-upkeep`: signals and telemetry; the work itself is `crate::worker`.
+//! `worker ls` lists the processes.
 
 use std::io::Read as _;
 
@@ -19,11 +19,11 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WorkerCommand {
-    /// Runs turns, which take minutes; few slots, slow drain.
+    /// Runs turns, which take minutes: few slots, slow drain.
     Turns(Flags),
     /// Runs short jobs.
     Upkeep(Flags),
-    /// Lists worker processes, the latest first. Those that are gone stay for some days.
+    /// Lists worker processes, latest first. Ended ones stay listed for some days.
     Ls {
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=200))]
         limit: i64,
@@ -32,13 +32,13 @@ pub(super) enum WorkerCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Flags {
-    /// Stops at once when its standard input ends, so that it does not outlive whoever holds the other end.
+    /// Stop at once when the standard input closes, so that the worker does not outlive the process that started it.
     #[arg(long)]
     stop_with_stdin: bool,
 }
 
 impl WorkerCommand {
-    /// True for commands that consist of operations alone.
+    /// Returns true for commands that run as operations.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self, Self::Ls { .. })
     }
@@ -98,11 +98,12 @@ fn lines(workers: &[WorkerView]) -> String {
     table(&head, workers.iter().map(row))
 }
 
-/// A thread of its own, which the end of the process takes along: a read of a terminal or a pipe cannot be called off.
+/// Watches the standard input in a thread, because reading a terminal or a pipe cannot be cancelled. The thread ends
+/// with the process.
 fn stop_with_stdin(shutdown: Shutdown) {
     std::thread::spawn(move || {
         let mut buffer = [0; 64];
-        // What is written there says nothing; only its end does.
+        // Ignores the data; only the end counts.
         while matches!(std::io::stdin().read(&mut buffer), Ok(1..)) {}
         shutdown.hard.cancel();
     });

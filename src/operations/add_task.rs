@@ -1,4 +1,4 @@
-//! Adding a task.
+//! Adds a task.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::domain::{
     text, timestamp,
 };
 
-/// Why the audit log has no line of added tasks.
+/// Reason why adding tasks writes no line to the audit log.
 pub(super) const NAMES_ITS_CALLER: &str = "each task names its caller, and there are many";
 
 /// Asks an agent to do something.

@@ -1,4 +1,4 @@
-//! Changes of the memory of a campaign. The caller is an operator.
+//! Changes of a campaign's memory by operators.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Control of agents while they work: looking at them, pausing them, resetting their conversations.
+//! Subcommands that watch, pause, interrupt and reset agents while they work.
 
 use clap::{ArgGroup, Args, Subcommand};
 use uuid::Uuid;
@@ -21,13 +21,16 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Control {
-    /// Shows what each agent of a campaign does, and which are paused; without a campaign, those that are paused in all.
+    /// Shows the state of each agent of a campaign and its pauses; without a campaign, the agents that are paused
+    /// everywhere.
     Status(Status),
-    /// Has the next task of each conversation of an agent, or of all, begin a new session. What runs is not disturbed.
+    /// Makes the next task of each conversation of an agent, or of all agents, open a new session. Running turns
+    /// continue.
     Reset(Reset),
-    /// Stops its turns that run in a campaign, and cancels their tasks. Its other tasks go on.
+    /// Stops the agent's running turns in a campaign and cancels their tasks. Its other tasks continue.
     Interrupt(Interrupt),
-    /// Begins none of its turns until it is resumed. What runs goes on; tasks are taken in, and wait.
+    /// Keeps the agent from beginning turns until it is resumed. Running turns continue; new tasks are accepted and
+    /// wait.
     Pause(Pause),
     /// Ends a pause.
     Resume(Whom),
@@ -44,26 +47,26 @@ pub(in crate::cli) struct Status {
 pub(in crate::cli) struct Reset {
     #[command(flatten)]
     campaign: InCampaign,
-    /// The agent, with all its instances.
+    /// The agent; all its instances are reset.
     agent: Option<String>,
     /// All agents of the campaign.
     #[arg(long)]
     all: bool,
-    /// Their successors remember nothing.
+    /// Open the new sessions without a summary or messages of the old ones.
     #[arg(long)]
     fresh: bool,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Interrupt {
-    /// The agent, with all its instances.
+    /// The agent; all its instances are interrupted.
     agent: String,
     #[command(flatten)]
     campaign: InCampaign,
-    /// Why, for whoever finds it interrupted.
+    /// Reason that is shown with the interrupted tasks.
     #[arg(long, default_value = "by an operator")]
     reason: String,
-    /// At the next point where nothing is lost, and not now.
+    /// Stop at the next point where nothing is lost, instead of at once.
     #[arg(long)]
     soft: bool,
 }
@@ -72,24 +75,24 @@ pub(in crate::cli) struct Interrupt {
 pub(in crate::cli) struct Pause {
     #[command(flatten)]
     whom: Whom,
-    /// Why, for whoever finds it paused.
+    /// Reason that is shown with the pause.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Whom {
-    /// The agent, with all its instances.
+    /// The agent; all its instances are meant.
     agent: String,
     #[command(flatten)]
     campaign: InCampaign,
-    /// In all campaigns, also those to come.
+    /// In all campaigns, including future ones.
     #[arg(long, conflicts_with = "campaign")]
     everywhere: bool,
 }
 
 impl Whom {
-    /// `None`: in all campaigns.
+    /// Resolves the campaign. `None`: the pause holds in all campaigns.
     async fn campaign(&self, context: &Context, server: &Server) -> Result<Option<Uuid>, Failure> {
         match self.everywhere {
             true => Ok(None),

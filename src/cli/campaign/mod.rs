@@ -1,4 +1,4 @@
-//! `dalsegno campaign`: what the work is about, whether it goes on, what it may cost.
+//! `dalsegno campaign`: creates campaigns, pauses, closes and erases them, and sets their budgets.
 
 mod show;
 
@@ -34,28 +34,29 @@ pub(super) enum CampaignCommand {
     Ls(List),
     /// Shows a campaign with its budget, its open sessions and what it has cost.
     Show(CampaignId),
-    /// Starts none of its turns until it is resumed. What runs goes on; tasks are taken in.
+    /// Keeps the campaign from beginning turns until it is resumed. Running turns continue; new tasks are accepted and
+    /// wait.
     Pause(Pause),
     /// Ends a pause.
     Resume(CampaignId),
-    /// Takes no more tasks. Those that wait still run.
+    /// Accepts no more tasks. Waiting tasks still run.
     Close(CampaignId),
-    /// Changes its limits, or shows how they stand.
+    /// Changes the campaign's budget, or shows it.
     Budget(SetBudget),
-    /// Erases for good what was said in it: conversations, prompts, results, brief. What it has cost stays. Without --yes it
-    /// does nothing, but for showing the receipt of one that was asked for before.
+    /// Erases the content of a campaign permanently: conversations, prompts, results, brief. Its costs stay. Without
+    /// --yes it changes nothing, and shows the receipt of an earlier erasure if there is one.
     Erase(Erase),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Create {
     name: String,
-    /// What the work is about; every call tells it to the model. `-` reads it from the standard input.
+    /// Subject of the work; each call sends it to the model. `-` reads it from the standard input.
     #[arg(long, conflicts_with = "brief_file")]
     brief: Option<String>,
     #[arg(long, value_name = "FILE")]
     brief_file: Option<PathBuf>,
-    /// Tone, audience and facts of the client, as for the brief.
+    /// Tone, audience and facts of the client, given like the brief.
     #[arg(long, conflicts_with = "client_context_file")]
     client_context: Option<String>,
     #[arg(long, value_name = "FILE")]
@@ -78,7 +79,7 @@ pub(super) struct List {
 pub(super) struct Pause {
     #[command(flatten)]
     id: CampaignId,
-    /// Why, for whoever finds it paused.
+    /// Reason that is shown with the pause.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -87,10 +88,10 @@ pub(super) struct Pause {
 pub(super) struct Erase {
     #[command(flatten)]
     id: CampaignId,
-    /// Why, for the receipt. Do not name in it what is to be forgotten.
+    /// Reason for the receipt. It is kept, so name nothing in it that is to be erased.
     #[arg(long, default_value = "by request")]
     reason: String,
-    /// Does it. It cannot be undone.
+    /// Erase. This cannot be undone.
     #[arg(long)]
     yes: bool,
 }
@@ -99,16 +100,16 @@ pub(super) struct Erase {
 pub(super) struct SetBudget {
     #[command(flatten)]
     id: CampaignId,
-    /// Money it may cost, in units of the configured currency: 5 or 0.25.
+    /// Most that the campaign may cost, in units of the configured currency: 5 or 0.25.
     #[arg(long, conflicts_with = "no_money", value_parser = amount::money)]
     money: Option<i64>,
-    /// Takes the limit in money away.
+    /// Remove the limit in money.
     #[arg(long)]
     no_money: bool,
-    /// Tokens it may use.
+    /// Most tokens that the campaign may use.
     #[arg(long, conflicts_with = "no_tokens")]
     tokens: Option<i64>,
-    /// Takes the limit in tokens away.
+    /// Remove the limit in tokens.
     #[arg(long)]
     no_tokens: bool,
 }
@@ -176,7 +177,7 @@ fn new(create: &Create) -> Result<CreateCampaign, Failure> {
     Ok(CreateCampaign { name, brief, client_context, budget, tags, metadata })
 }
 
-/// `None`: the transaction that creates the campaign is still open.
+/// Changes or reads the budget. `None`: the transaction that creates the campaign is still open.
 async fn change_budget(set: &SetBudget, server: &Server) -> Result<Option<Budget>, Failure> {
     let id = server.campaign(&set.id.id).await?;
     let change = |value: Option<i64>, none: bool| value.map(Some).or(none.then_some(None));

@@ -1,4 +1,4 @@
-//! `dalsegno memory facts`: what is known about the users for whom campaigns work.
+//! `dalsegno memory facts`: facts about the users for whom campaigns work.
 
 use anyhow::anyhow;
 use chrono::TimeDelta;
@@ -27,23 +27,24 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum FactsCommand {
-    /// Says for whom a campaign works: whoever asks in it asks for this user.
+    /// Shows or sets the user for whom a campaign works; facts in the campaign's prompts are about this user.
     User(User),
-    /// Lists what holds of a user, the newest first.
+    /// Lists the current facts about a user, newest first.
     Ls(Ls),
-    /// Prints a fact with where it comes from.
+    /// Prints a fact with its source.
     Show(Which),
-    /// Searches by words, the best first.
+    /// Searches facts by words, best matches first.
     Search(Search),
-    /// States a fact: what it contradicts is closed, and stays with its time.
+    /// States a fact. The fact that it contradicts is ended, and kept with its time.
     State(State),
-    /// Puts other words in the place of a fact.
+    /// Replaces the text of a fact.
     Edit(Edit),
-    /// Has a fact hold no more.
+    /// Ends a fact: it no longer applies, and is kept.
     Revoke(Which),
-    /// Removes all facts about a user, those too that hold no more, for good, and says which sessions know of them: what was said there stays.
+    /// Removes all facts about a user for good, ended ones too, and lists the sessions whose transcripts still contain
+    /// them.
     Forget(Forget),
-    /// Lists which stretches of conversations were read for facts, and what came of it.
+    /// Lists the messages that were read for facts, and the facts that were found.
     Readings(Readings),
 }
 
@@ -51,9 +52,9 @@ pub(in crate::cli) enum FactsCommand {
 pub(in crate::cli) struct User {
     #[command(flatten)]
     campaign: InCampaign,
-    /// As other systems call them: `ann@example.org`. Without it, prints who it is.
+    /// The name that other systems use for the user: `ann@example.org`. Without it, prints the current user.
     user: Option<String>,
-    /// For nobody in particular.
+    /// Let the campaign work for no particular user.
     #[arg(long, conflicts_with = "user")]
     nobody: bool,
 }
@@ -61,7 +62,7 @@ pub(in crate::cli) struct User {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Ls {
     user: String,
-    /// Those that hold no more, too.
+    /// Include facts that no longer apply.
     #[arg(long)]
     ended: bool,
     #[command(flatten)]
@@ -71,14 +72,14 @@ pub(in crate::cli) struct Ls {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Which {
     user: String,
-    /// Its id, or the beginning or end of that.
+    /// Id of the fact, or a unique beginning or end of it.
     fact: Given,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Search {
     user: String,
-    /// Words; "in this order", or and -without mean what they do elsewhere.
+    /// Words to search for; "in this order", or and -without work as in web searches.
     words: String,
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..=200))]
     limit: i64,
@@ -87,11 +88,11 @@ pub(in crate::cli) struct Search {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct State {
     user: String,
-    /// What of the user it is about: one fact of it holds at a time.
+    /// Attribute that the fact is about; a user has one current fact per attribute.
     attribute: String,
-    /// One line.
+    /// Text of the fact, in one line.
     text: String,
-    /// Holds for this long: 90d, 24h.
+    /// Time until the fact expires: 90d, 24h. Default: never.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
 }
@@ -100,14 +101,14 @@ pub(in crate::cli) struct State {
 pub(in crate::cli) struct Edit {
     #[command(flatten)]
     which: Which,
-    /// One line.
+    /// New text of the fact, in one line.
     text: String,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Forget {
     user: String,
-    /// Really do it.
+    /// Remove them. This cannot be undone.
     #[arg(long)]
     yes: bool,
 }

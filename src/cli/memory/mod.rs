@@ -1,7 +1,7 @@
 //! `dalsegno memory`: the edicts, records and journals of a campaign.
 //!
-//! What agents have written is shown with everything in it that could hide something: characters that a terminal obeys, or that
-//! change the direction of a line, are written out.
+//! Control characters and invisible characters in the texts of agents are printed as escape sequences, because they
+//! could hide text or change its order.
 
 mod facts;
 mod folder;
@@ -29,21 +29,21 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MemoryCommand {
-    /// Lists what holds, the newest first.
+    /// Lists the current items, newest first.
     Ls(Ls),
-    /// Prints an item; an earlier version of it, or what versions there are.
+    /// Prints an item, an earlier version of it, or the list of its versions.
     Show(Show),
-    /// Searches by words, the best first.
+    /// Searches items by words, best matches first.
     Search(Search),
-    /// Publishes an item, or the next version of it.
+    /// Publishes an item, or a new version of it.
     Publish(Publish),
-    /// Takes an item back: it holds no more, and can still be shown.
+    /// Revokes an item: it no longer applies, and can still be shown.
     Revoke(Revoke),
-    /// Writes all that holds into a folder, a Markdown file for each item.
+    /// Writes the current items into a folder, one Markdown file per item.
     Export(Export),
-    /// Takes in such a folder: all of its items, or none and everything that is wrong with them.
+    /// Imports such a folder: all items, or none and a list of all problems.
     Import(Import),
-    /// What is known about the users for whom campaigns work.
+    /// Facts about the users for whom campaigns work.
     #[command(subcommand)]
     Facts(facts::FactsCommand),
 }
@@ -55,14 +55,14 @@ enum KindName {
     Journal,
 }
 
-/// One item.
+/// An item, named by kind, owner and name.
 #[derive(Debug, Args)]
 struct Named {
     #[command(flatten)]
     campaign: InCampaign,
     kind: KindName,
     name: String,
-    /// Whose journal it is; curator_2 is instance 2 of curator.
+    /// Agent whose journal it is; curator_2 is instance 2 of curator.
     #[arg(long, value_name = "AGENT")]
     owner: Option<String>,
 }
@@ -76,7 +76,7 @@ pub(super) struct Ls {
     /// Only the journal of this agent.
     #[arg(long, value_name = "AGENT")]
     owner: Option<String>,
-    /// Those that were revoked or have expired, too.
+    /// Include revoked and expired items.
     #[arg(long)]
     ended: bool,
     #[command(flatten)]
@@ -90,7 +90,7 @@ pub(super) struct Show {
     /// An earlier version.
     #[arg(long)]
     version: Option<i32>,
-    /// Lists the versions instead.
+    /// List the versions instead.
     #[arg(long, conflicts_with = "version")]
     versions: bool,
 }
@@ -99,7 +99,7 @@ pub(super) struct Show {
 pub(super) struct Search {
     #[command(flatten)]
     campaign: InCampaign,
-    /// Words; "in this order", or and -without mean what they do elsewhere.
+    /// Words to search for; "in this order", or and -without work as in web searches.
     words: String,
     #[arg(long)]
     kind: Option<KindName>,
@@ -112,17 +112,17 @@ pub(super) struct Search {
 pub(super) struct Publish {
     #[command(flatten)]
     named: Named,
-    /// What it says; `-` reads it from the standard input.
+    /// Text of the item; `-` reads it from the standard input.
     text: Option<String>,
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
-    /// One line that says what it is about.
+    /// Title of the item, in one line.
     #[arg(long)]
     title: String,
-    /// Holds for this long: 90d, 24h.
+    /// Time until the item expires: 90d, 24h. Default: never.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
-    /// The version that it replaces; 0 where there is to be none yet.
+    /// Version that is replaced; 0 for a new item.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<i32>,
 }
@@ -138,7 +138,7 @@ pub(super) struct Export {
     #[command(flatten)]
     campaign: InCampaign,
     folder: PathBuf,
-    /// Writes over files that say something else.
+    /// Overwrite files with other content.
     #[arg(long)]
     overwrite: bool,
 }
@@ -147,9 +147,9 @@ pub(super) struct Export {
 pub(super) struct Import {
     #[command(flatten)]
     campaign: InCampaign,
-    /// A folder, with all that is below it; or one file.
+    /// Folder with all files below it, or one file.
     folder: PathBuf,
-    /// Items that say something else already get a new version.
+    /// Write a new version of items that exist with other content.
     #[arg(long)]
     replace: bool,
 }

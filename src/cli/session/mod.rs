@@ -1,4 +1,4 @@
-//! `dalsegno session`: conversations, and what a person may do to them.
+//! `dalsegno session`: sessions of conversations.
 
 mod archives;
 mod show;
@@ -25,27 +25,28 @@ use crate::{
     },
 };
 
-/// A worker that finds nothing to compact says so at once; a summary takes as long as its model.
+/// Time to wait for the worker. If nothing can be compacted, it answers at once; a summary takes as long as its model.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionCommand {
-    /// Lists sessions, the newest first.
+    /// Lists sessions, newest first.
     Ls(List),
     /// Shows a session with its counters, its compactions and its last turns.
     Show(Id),
-    /// Prints what was said, in order.
+    /// Prints the messages of a session in order.
     Transcript(Transcript),
-    /// Lists what compactions have put away, or prints one of them: what it held, and what stands in its place.
+    /// Lists the archives of compactions, or prints one: its messages and the summary that replaced them.
     Archives(Archives),
-    /// Has the next task open a successor, which takes over what it should remember.
+    /// Makes the next task open a successor, which takes over the summary and recent messages.
     Reset(Reset),
-    /// Has a worker fold older conversation into a summary, and waits for its answer for some seconds. Nothing is removed.
+    /// Makes a worker replace older messages with a summary, and waits some seconds for its answer. The messages are
+    /// kept.
     Compact(Id),
-    /// Goes back to the view before the compaction that is shown.
+    /// Undoes the current compaction: the session uses the view before it.
     Uncompact(Id),
-    /// Stops the turn that runs, by cancelling its task. What had arrived is kept.
+    /// Stops the running turn by cancelling its task. Output that has arrived is kept.
     Interrupt(Interrupt),
 }
 
@@ -66,10 +67,10 @@ pub(super) struct List {
 pub(super) struct Transcript {
     #[command(flatten)]
     id: Id,
-    /// What the model is shown instead: the summary, if there is one, and what was said since.
+    /// Print the messages that the model is sent: the summary, if there is one, and the messages since.
     #[arg(long, conflicts_with_all = ["after", "limit"])]
     view: bool,
-    /// Only what comes after this place.
+    /// Only messages after this place.
     #[arg(long, value_name = "PLACE", default_value_t = 0)]
     after: i64,
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000))]
@@ -80,9 +81,9 @@ pub(super) struct Transcript {
 pub(super) struct Archives {
     #[command(flatten)]
     id: Id,
-    /// Prints the one with this number.
+    /// Number of the archive to print. Default: list all.
     number: Option<i32>,
-    /// Only what comes after this place.
+    /// Only messages after this place.
     #[arg(long, value_name = "PLACE", default_value_t = 0, requires = "number")]
     after: i64,
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000), requires = "number")]
@@ -93,7 +94,7 @@ pub(super) struct Archives {
 pub(super) struct Reset {
     #[command(flatten)]
     id: Id,
-    /// The successor remembers nothing.
+    /// Open the successor without a summary or messages of this session.
     #[arg(long)]
     fresh: bool,
 }
@@ -102,10 +103,10 @@ pub(super) struct Reset {
 pub(super) struct Interrupt {
     #[command(flatten)]
     id: Id,
-    /// Why, for whoever finds it interrupted.
+    /// Reason that is shown with the interrupted task.
     #[arg(long, default_value = "by an operator")]
     reason: String,
-    /// At the next point where nothing is lost, and not now.
+    /// Stop at the next point where nothing is lost, instead of at once.
     #[arg(long)]
     soft: bool,
 }
@@ -202,7 +203,7 @@ async fn archives(archives: &Archives, server: &Server, output: Output) -> Resul
     Ok(())
 }
 
-/// Reads as many pages as the limit takes.
+/// Reads an archive from as many pages as the limit needs.
 async fn open_archive(
     (id, number): (Uuid, i32),
     &Archives { after, limit, .. }: &Archives,
@@ -228,7 +229,7 @@ async fn open_archive(
     }
 }
 
-/// The answer of the worker, if it comes in time.
+/// Polls for the worker's answer, for at most `PATIENCE`.
 async fn wait_for_answer(
     accepted: &AcceptedCompaction,
     server: &Server,

@@ -1,4 +1,4 @@
-//! `dalsegno task add`: takes a task in and, if wanted, stays with it until it has ended.
+//! `dalsegno task add`: adds a task and, with --wait or --follow, stays until it has ended.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -34,42 +34,42 @@ pub(in crate::cli) struct Add {
     /// --idempotency-key, lines without a key get that one with the number of the line behind it.
     #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "wait", "follow", "tags", "metadata"])]
     file: Option<PathBuf>,
-    /// Where in the work the task belongs: `dalsegno agent nodes` lists them. Else wherever the session stands.
+    /// Node that the task belongs to: `dalsegno agent nodes` lists them. Default: the session's current node.
     #[arg(long)]
     node: Option<String>,
     #[command(flatten)]
     budget: BudgetFlags,
     #[command(flatten)]
     labels: LabelFlags,
-    /// 0 is the most urgent. Orders conversations, not the tasks within one.
+    /// Priority of the conversation; 0 is the most urgent. Tasks within a conversation keep their order.
     #[arg(long)]
     priority: Option<i32>,
-    /// Not before this moment: 2026-11-20T12:00:00Z.
+    /// Earliest start: 2026-11-20T12:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = timestamp::parse)]
     at: Option<DateTime<Utc>>,
-    /// Waits until this task has ended, and tells the agent what it came to; may be given several times, in the order in which it
-    /// should be told.
+    /// Task to wait for; its result is sent to the agent. May be repeated, in the order in which the results are to be
+    /// sent.
     #[arg(long, value_name = "ID")]
     after: Vec<Given>,
-    /// What to do if one of those has failed or was cancelled.
+    /// Action if one of those tasks has failed or was cancelled.
     #[arg(long, value_enum, default_value = "run", requires = "after")]
     on_failure: Failing,
-    /// Waits for the end and prints the result.
+    /// Wait for the end of the task and print its result.
     #[arg(long)]
     wait: bool,
-    /// Waits for the end and tells what happens meanwhile.
+    /// Wait for the end of the task and print its events meanwhile.
     #[arg(long)]
     follow: bool,
-    /// Waits no longer than this; the task goes on.
+    /// Longest wait; the task continues after it. Default: unlimited.
     #[arg(long, value_name = "DURATION", requires = "stay", value_parser = period)]
     timeout: Option<TimeDelta>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Failing {
-    /// It is told, and runs.
+    /// Runs the task; its agent is told of the failure.
     Run,
-    /// It is cancelled.
+    /// Cancels the task.
     Cancel,
 }
 
@@ -132,7 +132,7 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
     })
 }
 
-/// Tells the events as they come, and gives the task as it is at the end or at the limit.
+/// Prints events as they arrive. Returns the task as it is at its end or at the limit.
 async fn follow(
     id: Uuid,
     limit: Duration,
@@ -155,7 +155,7 @@ async fn follow(
     }
 }
 
-/// The exit code says what came of the task.
+/// Maps the state of the task to an exit code.
 fn end(task: &Task) -> Result<Exit, Failure> {
     let id = task.id;
     let (exit, words) = match task.state {

@@ -1,4 +1,4 @@
-//! `dalsegno task children`: hands work of a task out, and has its agent go on afterwards.
+//! `dalsegno task children`: adds child tasks of a task, and a task that follows when they have ended.
 
 use std::path::PathBuf;
 
@@ -15,10 +15,11 @@ use crate::{
 pub(in crate::cli) struct Children {
     #[command(flatten)]
     id: Id,
-    /// The children: one JSON object per line, as of `task add --file`; `-` reads them from the standard input.
+    /// File with the children, one JSON object per line as for `task add --file`; `-` reads them from the standard
+    /// input.
     #[arg(long, value_name = "FILE")]
     file: PathBuf,
-    /// Prompt for the agent of the task when all children have ended.
+    /// Prompt for the task's agent when all children have ended.
     prompt: Option<String>,
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! The tasks that a command means, by options.
+//! Options that select tasks.
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
@@ -28,13 +28,13 @@ pub(super) struct FilterFlags {
     /// Only tasks in this state.
     #[arg(long)]
     state: Option<StateName>,
-    /// Only tasks that were added since then: 1d, 12h or 2026-11-20T12:00:00Z.
+    /// Only tasks added since this time, or within this period: 1d, 12h or 2026-11-20T12:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<DateTime<Utc>>,
-    /// Only tasks that were added before then: 1d, 12h or 2026-11-20T12:00:00Z.
+    /// Only tasks added before this time, or before this period: 1d, 12h or 2026-11-20T12:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<DateTime<Utc>>,
-    /// Only tasks whose prompt contains this text, whether in capitals or not.
+    /// Only tasks whose prompt contains this text; case is ignored.
     #[arg(long)]
     text: Option<String>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ impl FilterFlags {
         self.campaign.id_if_given(context, server).await
     }
 
-    /// True if no option says which tasks are meant. DALSEGNO_CAMPAIGN alone does not.
+    /// Returns true if no option selects tasks. DALSEGNO_CAMPAIGN alone does not count.
     pub(super) fn is_empty(&self) -> bool {
         let Self { campaign, agent, instance, state, since, until, text, labels } = self;
         let is_given = campaign.is_given() || agent.is_some() || instance.is_some();
@@ -67,7 +67,7 @@ impl FilterFlags {
         !is_given && !is_narrowed && labels.is_empty()
     }
 
-    /// As an action on many tasks takes them.
+    /// Returns the filter of an action on many tasks.
     pub(super) fn matching(&self, campaign_id: Option<Uuid>) -> Matching {
         let (tags, metadata) = self.labels.all();
         Matching {

@@ -1,4 +1,4 @@
-//! `dalsegno task`: what agents are asked to do, and what came of it.
+//! `dalsegno task`: tasks and their results.
 
 mod add;
 mod add_file;
@@ -26,19 +26,19 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskCommand {
-    /// Asks an agent to do something.
+    /// Adds a task for an agent.
     Add(Box<add::Add>),
-    /// Lists tasks, the newest first.
+    /// Lists tasks, newest first.
     Ls(Box<List>),
     /// Shows a task with its result and its attempts.
     Show(Show),
-    /// Hands work of a task out to other tasks, and has its agent go on when all of them have ended.
+    /// Adds child tasks of a task; its agent continues when all of them have ended.
     Children(Box<children::Children>),
-    /// Cancels a task, or all that match: at once if it does not run, through its worker if it does.
+    /// Cancels a task, or all that match: at once, or through its worker if it is running.
     Cancel(Box<Cancel>),
-    /// Puts a failed or cancelled task on the queue again, or all that match.
+    /// Runs a failed or cancelled task again, or all that match.
     Retry(Box<many::Target>),
-    /// Says in words why a task is in its state, and what has to happen next.
+    /// Explains why a task is in its state, and what has to happen next.
     Explain(Id),
 }
 
@@ -54,7 +54,7 @@ pub(super) struct List {
 pub(super) struct Show {
     #[command(flatten)]
     id: Id,
-    /// Waits for its end first, at most so long: 30s, 10m or 2h.
+    /// Wait for the end of the task first, for at most this time: 30s, 10m or 2h.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     wait: Option<TimeDelta>,
 }
@@ -63,7 +63,7 @@ pub(super) struct Show {
 pub(super) struct Cancel {
     #[command(flatten)]
     target: many::Target,
-    /// Why, for whoever finds it cancelled.
+    /// Reason that is shown with the cancelled tasks.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }

@@ -1,4 +1,4 @@
-//! A provider that refuses calls for now: how often it is asked, what people are told, and the end of it.
+//! A provider that refuses calls for some time: the number of calls, the messages to people, and the end of the wait.
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -40,7 +40,7 @@ impl Ground {
         feed.filter(|event| event.kind == "turn.snoozed").collect()
     }
 
-    /// Waits until so many refusals in a row are noted.
+    /// Waits until this many refusals in a row are recorded.
     async fn refused(&self, times: i64) {
         eventually("the refusal is noted", async || {
             let refusals = "select coalesce(max(refusals), 0)::bigint from dalsegno.busy_models";
@@ -104,7 +104,7 @@ async fn tasks_that_meet_the_same_busy_provider_wait_together() {
     }
     let n_turns = ground.n_turns().await;
     println!("{n_turns} calls for forty tasks in ten minutes, in {n_rounds} waits");
-    // All slots call before the first refusal is known.
+    // All slots call before the first refusal is recorded.
     assert!(n_turns <= 16 + 2 * n_rounds, "{n_turns} calls in {n_rounds} waits");
     let busy = busy_models::list(&ground.pool, ground.clock.now()).await.unwrap();
     assert_eq!(busy.len(), 1, "{busy:?}");
@@ -153,7 +153,7 @@ async fn whoever_asks_why_a_task_waits_is_told_since_when_how_often_until_when_a
     let (of_task, _) = ground.explained(&task).await;
     let end = format!("fails at {}", busy_models::moment(deadline));
     assert!(of_task.contains(&end), "{of_task}");
-    // The answer ends it for all.
+    // The answer ends the wait for all.
     assert_eq!(ground.ended_after_waits(&task).await.state, State::Done);
     assert_eq!(ground.ended_after_waits(&behind).await.state, State::Done);
     assert_eq!(ground.count("select count(*) from dalsegno.busy_models").await, 0);
