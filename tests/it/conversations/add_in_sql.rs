@@ -164,7 +164,7 @@ async fn what_cannot_be_a_task_is_refused_with_a_hint() {
     assert!(code == "DS409" && said.contains("closed"), "{said}");
 }
 
-/// Runs the example of `docs/ENQUEUE.md`.
+/// Runs the example of `docs/how-to/enqueue.md`.
 #[tokio::test]
 async fn a_role_without_rights_asks_through_a_function_of_the_owner() {
     let world = World::new().await;

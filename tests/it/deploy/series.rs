@@ -1,4 +1,4 @@
-//! The begin of series, which docs/TELEMETRY.md promises to authors of alerts.
+//! The begin of series, which docs/reference/telemetry.md promises to authors of alerts.
 
 use std::collections::BTreeSet;
 

@@ -9,7 +9,7 @@ fn is_refused<T: std::fmt::Debug>(result: &Result<T, Error>) -> bool {
     matches!(result, Err(Error::NotAllowed { .. } | Error::Owner(_) | Error::NoOwner))
 }
 
-/// Tries all combinations of the table in `docs/MEMORY.md`: caller, action, result.
+/// Tries all combinations of the table in `docs/explanation/memory.md`: caller, action, result.
 #[tokio::test]
 async fn each_does_what_the_table_says_and_nothing_else() {
     let world = World::new().await;

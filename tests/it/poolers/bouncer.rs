@@ -16,7 +16,7 @@ pub const NEW: &str = "new";
 /// Without prepared statements: older.
 pub const OLD: &str = "old";
 
-/// The settings of docs/POOLERS.md, with few server connections, so that clients have to share them.
+/// The settings of docs/how-to/pgbouncer.md, with few server connections, so that clients have to share them.
 pub const DOCUMENTED: &str = "pool_mode = transaction
 max_prepared_statements = 200
 max_client_conn = 1000

@@ -1,4 +1,4 @@
-//! Operation behind a PgBouncer with prepared statements and the settings of docs/POOLERS.md.
+//! Operation behind a PgBouncer with prepared statements and the settings of docs/how-to/pgbouncer.md.
 
 use serde_json::{Value, json};
 use sqlx::PgPool;

@@ -10,7 +10,7 @@ use std::{
 
 use crate::needs::Need;
 
-/// The pinned version, in its only place. `docs/claude-cli.md` describes its behaviour.
+/// The pinned version, in its only place. `docs/reference/claude-cli.md` describes its behaviour.
 pub const VERSION: &str = "2.1.197";
 const PACKAGE: &str = "@anthropic-ai/claude-code";
 const NEED: Need = Need {
