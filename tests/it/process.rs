@@ -640,12 +640,14 @@ async fn health_follows_the_service() {
     let folder = scratch_folder();
     let mut service = Service::start(folder.path(), &[]).await;
     let listen = format!("http.listen={}", service.address);
-    let health =
-        async || run(folder.path(), &["health", "--set", &listen], &[]).await.status.code();
-    assert_eq!(health().await, Some(0));
+    let health = ["health", "--timeout", "1m", "--set", &listen];
+    let code = async || run(folder.path(), &health, &[]).await.status.code();
+    // The service answers 503 while its database takes longer than a second.
+    let ready = async || (code().await == Some(0)).then_some(());
+    eventually("the service is ready", ready).await;
     service.signal("TERM");
     service.exit_code().await;
-    assert_eq!(health().await, Some(7));
+    assert_eq!(code().await, Some(7));
 }
 
 #[tokio::test]
