@@ -124,7 +124,7 @@ impl Readiness {
     }
 }
 
-/// What the process has counted, for Prometheus.
+/// Metrics of this process, for Prometheus.
 #[utoipa::path(
     get,
     path = "/metrics",

@@ -30,7 +30,7 @@ pub struct Problem {
     pub code: &'static str,
     /// For people: what happened here, and what to do next.
     pub detail: String,
-    /// Whether the same request can succeed later.
+    /// True if the same request can succeed later.
     pub retryable: bool,
     /// Seconds for the `Retry-After` header.
     #[serde(skip)]
@@ -38,7 +38,7 @@ pub struct Problem {
     /// The parts of the request that are wrong, where that can be said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Wrong>,
-    /// As in the header `X-Request-Id` of the answer, and in the log of the service.
+    /// The id in the header `X-Request-Id` of the answer and in the log of the service.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub request_id: Option<Box<str>>,

@@ -38,7 +38,7 @@ pub struct AddManyTasks {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AddedMany)]
 pub struct ManyAddedTasks {
-    /// How many are new.
+    /// Number of new tasks.
     pub created: usize,
     pub items: Vec<Placed>,
 }

@@ -40,7 +40,7 @@ pub struct AddTask {
     pub instance: String,
     #[schema(min_length = 1)]
     pub prompt: String,
-    /// Where in the work it belongs: the name of a node's file. Else wherever the session stands.
+    /// The node of the task: the name of a node file. By default the current node of the session.
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub node: Option<String>,
     pub session: Option<SessionMode>,

@@ -49,7 +49,7 @@ pub struct PutSchedule {
     pub cron: String,
     #[serde(default = "utc")]
     pub time_zone: String,
-    /// How long after its moment the task is still added, in seconds, if no process was there at the moment itself.
+    /// Seconds after a missed moment during which the task is still added.
     #[serde(default = "an_hour")]
     #[schema(minimum = 1, maximum = 2147483647)]
     pub catch_up_secs: u32,

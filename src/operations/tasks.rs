@@ -61,7 +61,7 @@ pub struct ListTasks {
 #[serde(deny_unknown_fields)]
 pub struct ShowTask {
     pub id: Uuid,
-    /// How long to wait for the end of the task: `30s`, `500ms`. At most as long as a request may take.
+    /// Waits for the end of the task: `30s`, `500ms`. At most the time limit of a request.
     #[schema(inline)]
     pub wait: Option<Patience>,
 }

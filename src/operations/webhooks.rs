@@ -73,7 +73,7 @@ pub struct RemoveWebhook {
 #[schema(as = SecretRotation)]
 pub struct RotateWebhook {
     pub id: Uuid,
-    /// How long the secret before signs, too: at most 30 days.
+    /// Seconds during which the previous secret signs too: at most 30 days.
     #[serde(default = "a_day")]
     #[schema(maximum = 2_592_000)]
     pub overlap_secs: u32,
