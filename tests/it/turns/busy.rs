@@ -90,7 +90,9 @@ async fn a_busy_provider_is_asked_some_ten_times_in_ten_minutes_and_each_time_is
 
 #[tokio::test]
 async fn tasks_that_meet_the_same_busy_provider_wait_together() {
-    let ground = Ground::new(&[("sim.faults", "[\"error 503\"]")]).await;
+    // Jobs wait by the clock of the database, the model by that of the test: so long that all forty wait at once, also on a slow machine.
+    let waits = [("providers.busy_first_secs", "60"), ("providers.busy_max_wait_secs", "120")];
+    let ground = Ground::new(&[waits[0], waits[1], ("sim.faults", "[\"error 503\"]")]).await;
     let workers = [ground.work().await, ground.work().await];
     for n in 0..40 {
         ground.add_for("writer", &format!("copy_{n}"), "Write.").await;
@@ -108,7 +110,7 @@ async fn tasks_that_meet_the_same_busy_provider_wait_together() {
     assert!(n_turns <= 16 + 2 * n_rounds, "{n_turns} calls in {n_rounds} waits");
     let busy = busy_models::list(&ground.pool, ground.clock.now()).await.unwrap();
     assert_eq!(busy.len(), 1, "{busy:?}");
-    assert!((7..=14).contains(&busy[0].refusals), "{busy:?}");
+    assert!((5..=12).contains(&busy[0].refusals), "{busy:?}");
     let waiting =
         ground.feed().await.into_iter().filter(|event| event.kind == "task.waiting").count();
     assert!(waiting <= 40 + 2 * usize::try_from(n_rounds).unwrap(), "{waiting} events");
