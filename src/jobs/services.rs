@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Between two looks at the broken file of an agent.
-const REPAIR_PAUSE: Duration = Duration::from_secs(60);
+pub(super) const REPAIR_PAUSE: Duration = Duration::from_secs(10);
 
 /// The sections that jobs work with.
 #[derive(Debug)]

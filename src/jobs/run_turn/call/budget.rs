@@ -6,7 +6,7 @@
 //! A provider that makes all calls of a turn by itself tells what it has used behind each of them ([`Watch`]). Its next call is not
 //! held up meanwhile: one that has begun when the answer is no is cut off, and paid as far as it got.
 
-use std::{pin::Pin, time::Duration};
+use std::pin::Pin;
 
 use futures_util::FutureExt as _;
 
@@ -25,6 +25,7 @@ use crate::{
         run_turn::{
             begin::open_turn::OpenTurn,
             call::{ledger, report::CallReport, rounds::window},
+            error::BUDGET_PAUSE,
             load::assignment::Assignment,
         },
     },
@@ -32,9 +33,6 @@ use crate::{
     queue::Run,
     transcript::{Message, Role},
 };
-
-/// Until running turns have given back what they had set aside.
-const PAUSE: Duration = Duration::from_secs(5);
 
 /// Sets aside what a turn has `spent` and its next call needs. Where nothing limits the turn, nothing is asked and nothing is
 /// written.
@@ -67,7 +65,9 @@ pub async fn set_aside(
 
 fn refused(refusal: Refusal) -> providers::Error {
     let (class, why) = match refusal.may_pass_later() {
-        true => (Class::Snooze { after: PAUSE, scope: Scope::Host }, refusal.words_of_delay()),
+        true => {
+            (Class::Snooze { after: BUDGET_PAUSE, scope: Scope::Host }, refusal.words_of_delay())
+        }
         false => (Class::Fail, refusal.to_string()),
     };
     providers::Error::new("turn.budget", class, why).of(Origin::Budget).not_made()
