@@ -18,7 +18,12 @@ pub(super) enum LoginCommand {
     /// Lists the credentials with the end and the reason of a pause, and their count of open sessions.
     Ls,
     /// Ends the pause of a credential early, and resumes the tasks that were postponed because of it.
-    Resume { name: String },
+    Resume {
+        name: String,
+        /// Its provider, where logins of several providers have this name and rest.
+        #[arg(long)]
+        provider: Option<String>,
+    },
 }
 
 pub(super) async fn run(command: &LoginCommand, context: &Context) -> Result<Exit, Failure> {
@@ -32,8 +37,9 @@ async fn on(command: &LoginCommand, context: &Context, server: &Server) -> Resul
             let logins = server.call(ListLogins {}).await?.items;
             output.data(&logins, || lines(&logins));
         }
-        LoginCommand::Resume { name } => {
-            let done = server.call(ResumeLogin { name: name.clone() }).await?;
+        LoginCommand::Resume { name, provider } => {
+            let resume = ResumeLogin { name: name.clone(), provider: provider.clone() };
+            let done = server.call(resume).await?;
             let n_woken = done.woken_tasks;
             output.data(&done, || {
                 format!("`{name}` may be used again; tasks that go on now: {n_woken}")

@@ -192,7 +192,7 @@ async fn too_many(
     let n_more = i64::try_from(n_called).unwrap_or(i64::MAX);
     Ok((n_tasks.saturating_add(n_more) > max_tasks).then(|| {
         format!(
-            "Nobody was asked: one post has led to {n_tasks} tasks, and to no more than {max_tasks} it may (mentions.max_tasks). A \
+            "Nobody was asked: one post has led to {n_tasks} tasks, and at most {max_tasks} are allowed (mentions.max_tasks). A \
              person has to go on from here."
         )
     }))
