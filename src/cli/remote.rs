@@ -7,13 +7,17 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Args;
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{
+    Client, Method, RequestBuilder, Response, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderMap, LOCATION},
+};
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value};
 
 use super::{Exit, Failure, remotes};
 use crate::{
+    causes::causes,
     operations::{Operation, Spec, Success, Wrong, kind_of_status},
     outbound,
     settings::Environment,
@@ -61,7 +65,7 @@ pub(super) struct RemoteFlags {
 }
 
 /// The server that a command is for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Target {
     /// Of a stored server.
     name: Option<String>,
@@ -70,6 +74,8 @@ pub(super) struct Target {
 }
 
 pub(super) struct Remote {
+    /// Of a stored server.
+    name: Option<String>,
     url: Url,
     key: Option<SecretString>,
     idempotency_key: Option<String>,
@@ -154,9 +160,15 @@ pub(super) fn server_url(text: &str) -> Result<Url, Failure> {
         ["http", "https"].contains(&url.scheme()) && !has_more && !has_user
     };
     let url = Url::parse(text).ok().filter(is_plain);
-    url.ok_or_else(|| {
-        usage(format!("invalid URL `{text}`: use for example https://dalsegno.example.com"))
-    })
+    match url {
+        Some(url) if url.path().trim_end_matches('/').ends_with("/v1") => {
+            Err(usage(format!("invalid URL `{text}`: leave out `/v1`, commands add it themselves")))
+        }
+        Some(url) => Ok(url),
+        None => Err(usage(format!(
+            "invalid URL `{text}`: use for example https://dalsegno.example.com"
+        ))),
+    }
 }
 
 pub(super) fn key_of_file(file: &Path) -> Result<String, Failure> {
@@ -169,8 +181,8 @@ impl Remote {
         let client = outbound::client(Some(&target.url));
         let client = client.connect_timeout(CONNECT_TIMEOUT).timeout(TIMEOUT).build();
         let client = client.map_err(|error| Failure::failed(error.into()))?;
-        let (url, key) = (target.url.clone(), target.key.clone());
-        Ok(Self { url, key, idempotency_key, client })
+        let Target { name, url, key } = target.clone();
+        Ok(Self { name, url, key, idempotency_key, client })
     }
 
     /// The output, and whether an earlier call with the same idempotency key has made it.
@@ -188,15 +200,19 @@ impl Remote {
         let response = request.send().await;
         let response = response.map_err(|error| self.unreachable(error))?;
         let status = response.status();
-        let is_replay = response.headers().contains_key("idempotent-replayed");
+        let headers = response.headers().clone();
+        let is_replay = headers.contains_key("idempotent-replayed");
         let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
         if !status.is_success() {
-            return Err(self.refusal(&O::SPEC, status, &body));
+            return Err(self.refusal(&O::SPEC, status, &headers, &body));
         }
         let body = if O::SPEC.success == Success::NoContent { b"null" } else { &*body };
         let output = serde_json::from_slice(body).map_err(|error| {
+            if serde_json::from_slice::<IgnoredAny>(body).is_err() {
+                return self.foreign(status);
+            }
             let words = format!(
-                "the answer of {} to `{}` is not that of Dalsegno {VERSION}, which this command is: {error}",
+                "the answer of {} to `{}` cannot be read: the server has another version than this command, {VERSION}: {error}",
                 self.url,
                 O::SPEC.id
             );
@@ -220,10 +236,14 @@ impl Remote {
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
         match response.status() {
             StatusCode::NO_CONTENT => Ok(None),
-            status if status.is_success() => Ok(Some(response)),
+            status if status.is_success() => match is_stream(&response) {
+                true => Ok(Some(response)),
+                false => Err(self.foreign(status)),
+            },
             status => {
+                let headers = response.headers().clone();
                 let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
-                Err(self.refusal(spec, status, &body))
+                Err(self.refusal(spec, status, &headers, &body))
             }
         }
     }
@@ -258,18 +278,41 @@ impl Remote {
     }
 
     pub(super) fn unreachable(&self, error: reqwest::Error) -> Failure {
-        let words = match error.is_timeout() {
-            true => format!("the server at {} did not answer in time", self.url),
-            false => {
-                format!("no server can be reached at {}: start it, or correct --url", self.url)
+        let url = &self.url;
+        // The server has answered a TLS handshake in plain text.
+        let is_plain = url.scheme() == "https" && causes(&error).contains("corrupt message");
+        let words = match (error.is_timeout(), is_plain) {
+            (true, _) => format!("the server at {url} did not answer in time: try again"),
+            (false, true) => {
+                format!("the server at {url} does not use TLS: try `http://` instead of `https://`")
+            }
+            (false, false) => {
+                let server = self.name.as_ref().map(|name| format!(", the stored server `{name}`"));
+                let (server, correction) = (server.unwrap_or_default(), self.correction());
+                format!("no server can be reached at {url}{server}: start it, or {correction}")
             }
         };
         Failure::new(Exit::Unavailable, anyhow!(error.without_url()).context(words))
     }
 
+    /// The next step of a person whose URL leads to no Dalsegno server.
+    fn correction(&self) -> String {
+        match &self.name {
+            Some(name) => format!("correct its URL with `dalsegno remote add {name} URL`"),
+            None => "correct --url or DALSEGNO_URL".to_owned(),
+        }
+    }
+
+    fn foreign(&self, status: StatusCode) -> Failure {
+        let (url, correction) = (&self.url, self.correction());
+        let words =
+            format!("{url} answered {status}, but this is not a Dalsegno server: {correction}");
+        Failure::failed(anyhow!(words))
+    }
+
     /// The failure of a stream that has ended without a last event.
     pub(super) fn gone(&self) -> Failure {
-        let words = format!("the server at {} has ended the stream", self.url);
+        let words = format!("the server at {} has ended the stream: try again", self.url);
         Failure::new(Exit::Unavailable, anyhow!(words))
     }
 
@@ -278,19 +321,38 @@ impl Remote {
         let value: Value = serde_json::from_slice(problem).unwrap_or_default();
         let status = value["status"].as_u64().and_then(|status| u16::try_from(status).ok());
         let status = status.and_then(|status| StatusCode::from_u16(status).ok());
-        self.refusal(spec, status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), problem)
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        self.refusal(spec, status, &HeaderMap::new(), problem)
     }
 
-    fn refusal(&self, spec: &Spec, status: StatusCode, body: &[u8]) -> Failure {
+    fn refusal(
+        &self,
+        spec: &Spec,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Failure {
         let url = &self.url;
         let exit = Exit::of(kind_of_status(status.as_u16()));
         let Ok(problem) = serde_json::from_slice::<ProblemDocument>(body) else {
-            let words = format!(
-                "{url} answered {status}, and not as a Dalsegno server does: correct --url"
-            );
-            // Something in front of a server that is away answers like this.
-            let exit = if exit == Exit::Unavailable { exit } else { Exit::Failed };
-            return Failure::new(exit, anyhow!(words));
+            let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
+            return match location.filter(|_| status.is_redirection()) {
+                // Something in front of a server that is away answers like this.
+                _ if exit == Exit::Unavailable => {
+                    let words = format!(
+                        "{url} answered {status}: a proxy cannot reach the Dalsegno server; try again"
+                    );
+                    Failure::new(exit, anyhow!(words))
+                }
+                Some(location) => {
+                    let words = format!(
+                        "{url} answered {status} and redirects to {location}: {}",
+                        self.correction()
+                    );
+                    Failure::failed(anyhow!(words))
+                }
+                None => self.foreign(status),
+            };
         };
         let failure = match problem.code.as_str() {
             "not_found" | "method_not_allowed" => {
@@ -314,6 +376,11 @@ impl Remote {
         );
         Failure { advice, wrong: problem.errors, ..failure }
     }
+}
+
+fn is_stream(response: &Response) -> bool {
+    let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    media_type.is_some_and(|value| value.starts_with("text/event-stream"))
 }
 
 fn with_query(mut url: Url, fields: &Map<String, Value>) -> Url {

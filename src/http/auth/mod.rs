@@ -175,7 +175,7 @@ impl Shared {
         }
         let caller = caller.map_err(|refusal| Refusal { quota, ..refusal })?;
         if !need.is_met_by(caller.scopes()) {
-            return Err(Refusal { quota, ..missing_scope(need) });
+            return Err(Refusal { quota, ..missing_scope(need, &caller) });
         }
         let reach = caller.reach();
         let (actor, key) = match caller {
@@ -287,10 +287,15 @@ fn bad_key() -> Refusal {
     Refusal { challenge: Some(challenge), ..problem.into() }
 }
 
-fn missing_scope(need: scopes::Need) -> Refusal {
+fn missing_scope(need: scopes::Need, caller: &Caller) -> Refusal {
     let scope = need.scope();
-    let detail =
-        format!("this needs a key with the scope `{scope}`, which the key that was shown has not");
+    let key = match caller {
+        Caller::Key(key) => format!("the key `{}`", key.name),
+        Caller::AdminKey | Caller::Anybody => "the key".to_owned(),
+    };
+    let detail = format!(
+        "{key} does not have the scope `{scope}`: create one that has it with `dalsegno key create NAME --scope {scope}`"
+    );
     let problem = Problem::new(StatusCode::FORBIDDEN, "missing_scope", detail);
     let challenge =
         format!(r#"Bearer realm="dalsegno", error="insufficient_scope", scope="{scope}""#);
