@@ -10,12 +10,11 @@ use super::{
     args::{Id, InCampaign, Paging},
     output::{Output, fields, table},
     server::{Server, with_server},
-    words::{period, secs, time, time_or_dash},
+    words::{moment, period, secs, time, time_or_dash},
 };
 use crate::{
     domain::{
         ids::{Given, short},
-        timestamp,
         webhooks::{Delivery, Kind, State, Webhook},
     },
     operations::{
@@ -95,8 +94,8 @@ pub(super) struct Deliveries {
 pub(super) struct Replay {
     /// Its id, or the beginning or end of that: `dalsegno webhook deliveries` lists them.
     delivery: Option<Given>,
-    /// Everything of this time on that was not delivered: 2026-11-20T12:00:00Z.
-    #[arg(long, value_name = "TIME", requires = "webhook", value_parser = timestamp::parse)]
+    /// All deliveries since then that have failed: 2026-11-23T08:00:00Z, or 24h for a day ago.
+    #[arg(long, value_name = "TIME", requires = "webhook", value_parser = moment)]
     since: Option<DateTime<Utc>>,
     /// To which webhook.
     #[arg(long, value_name = "ID", conflicts_with = "delivery")]

@@ -64,7 +64,7 @@ pub(super) fn time_or_dash(at: Option<DateTime<Utc>>) -> String {
 /// `90d`, `24h`, `30m`, `45s` or `2w`, as an argument.
 pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
     let wrong =
-        || format!("`{text}` is not a length of time: write it as 90d, 24h, 30m, 45s or 2w");
+        || format!("invalid duration `{text}`: use for example `30s`, `15m`, `24h`, `90d` or `2w`");
     let unit_secs = match text.chars().last() {
         Some('s') => 1,
         Some('m') => 60,
@@ -78,7 +78,7 @@ pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
     let secs = i64::from(n) * unit_secs;
     match secs <= PERIOD_MAX_SECS {
         true => Ok(TimeDelta::seconds(secs)),
-        false => Err(format!("`{text}` is longer than ten years")),
+        false => Err(format!("invalid duration `{text}`: use at most ten years")),
     }
 }
 
@@ -91,8 +91,11 @@ pub(super) fn secs(period: TimeDelta) -> u32 {
 pub(super) fn moment(text: &str) -> Result<DateTime<Utc>, String> {
     match period(text) {
         Ok(period) => Ok(SystemClock.now() - period),
-        Err(_) => timestamp::parse(text).map_err(|_| {
-            format!("invalid time `{text}`: use for example 1d, 12h or 2026-11-20T12:00:00Z")
+        Err(_) => timestamp::parse(text).map_err(|error| match error {
+            timestamp::Error::Unreadable => format!(
+                "invalid time `{text}`: use for example `2026-11-23T08:00:00Z`, or `2h` for two hours ago"
+            ),
+            timestamp::Error::OutOfRange => format!("invalid time `{text}`: {error}"),
         }),
     }
 }

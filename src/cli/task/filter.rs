@@ -28,10 +28,10 @@ pub(super) struct FilterFlags {
     /// Only tasks in this state.
     #[arg(long)]
     state: Option<StateName>,
-    /// Only tasks that were added since then: 1d, 12h or 2026-11-20T12:00:00Z.
+    /// Only tasks that were added since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<DateTime<Utc>>,
-    /// Only tasks that were added before then: 1d, 12h or 2026-11-20T12:00:00Z.
+    /// Only tasks that were added before then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<DateTime<Utc>>,
     /// Only tasks whose prompt contains this text, whether in capitals or not.
