@@ -203,6 +203,7 @@ fn intake() -> Vec<Step> {
         ("follow_feed", vec!["feed", "--after", "0", "--limit", "3"]),
         ("follow_feed", vec!["feed", "--after", "0", "--limit", "2", "--kind", "task.queued"]),
         ("follow_feed", vec!["feed", "--after", "0", "--limit", "1", "--campaign", "Nowhere"]),
+        ("follow_feed", vec!["feed", "--after", "0", "--limit", "1", "--kind", "task.nope"]),
     ]
 }
 
