@@ -17,6 +17,7 @@ use crate::{
         words::{BudgetFlags, period},
     },
     domain::{
+        amount::is_of_task_budget,
         ids::Given,
         tasks::{After, OnFailure, State, Task},
         timestamp,
@@ -44,7 +45,7 @@ pub(in crate::cli) struct Add {
     /// 0 is the most urgent. Orders conversations, not the tasks within one.
     #[arg(long)]
     priority: Option<i32>,
-    /// Not before this moment: 2026-11-20T12:00:00Z.
+    /// Earliest start: 2026-11-23T08:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = timestamp::parse)]
     at: Option<DateTime<Utc>>,
     /// Waits until this task has ended, and tells the agent what it came to; may be given several times, in the order in which it
@@ -162,8 +163,12 @@ fn end(task: &Task) -> Result<Exit, Failure> {
         State::Done => return Ok(Exit::Ok),
         State::Failed => {
             let error = task.error.as_deref().unwrap_or_default();
-            let next = format!("mend the cause, then `dalsegno task retry {id}`");
-            (Exit::Failed, format!("task {id} failed: {error}; {next}"))
+            let next = match is_of_task_budget(error) {
+                // The error says it.
+                true => String::new(),
+                false => format!("; fix the cause, then run `dalsegno task retry {id}`"),
+            };
+            (Exit::Failed, format!("task {id} failed: {error}{next}"))
         }
         State::Cancelled => (
             Exit::Cancelled,

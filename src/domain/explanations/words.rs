@@ -3,7 +3,7 @@
 use super::{Explanation, Facts, State, Waiting};
 use crate::domain::{
     agent_pauses::Pause,
-    amount::Refusal,
+    amount::{Refusal, is_of_task_budget},
     campaigns::Status,
     tasks::{OnFailure, WaitedFor},
     turns,
@@ -44,10 +44,11 @@ impl Facts {
     fn failed(&self) -> Reason {
         let id = self.task.id;
         let error = self.task.error.as_deref().unwrap_or("no reason was written down");
-        (
-            format!("It failed: {}", sentence(error)),
-            format!("Somebody has to mend the cause. Then `dalsegno task retry {id}`."),
-        )
+        let next = match is_of_task_budget(error) {
+            true => "Add the task again with a larger budget: a retry keeps the budget.".to_owned(),
+            false => format!("Fix the cause, then run `dalsegno task retry {id}`."),
+        };
+        (format!("It failed: {}", sentence(error)), next)
     }
 
     fn cancelled(&self) -> Reason {
@@ -336,7 +337,7 @@ mod tests {
     fn a_spent_budget_names_its_numbers() {
         let mut facts = facts(State::Queued, "scheduled");
         facts.spent = Some(Refusal {
-            owner: Owner::Campaign,
+            owner: Owner::Campaign(Uuid::from_u128(7)),
             unit: Unit::Tokens,
             limit: 100,
             spent: 100,
@@ -345,7 +346,8 @@ mod tests {
         });
         let told = facts.explain().because;
         assert!(told.contains("100 tokens of 100 tokens are spent"), "{told}");
-        assert!(told.contains("`dalsegno campaign budget ID --tokens"), "{told}");
+        let next = format!("`dalsegno campaign budget {} --tokens", Uuid::from_u128(7));
+        assert!(told.contains(&next), "{told}");
     }
 
     #[test]
