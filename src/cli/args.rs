@@ -16,13 +16,13 @@ use crate::domain::{
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
-    /// The id, or as much of its beginning or end as no other has.
+    /// The id, or a unique beginning or end of it.
     pub(super) id: Given,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CampaignId {
-    /// Its name, its id, or as much of the beginning or end of that as no other has.
+    /// The campaign: its name, its id, or a unique beginning or end of the id.
     #[arg(value_name = "CAMPAIGN")]
     pub(super) id: GivenCampaign,
 }
@@ -30,7 +30,9 @@ pub(super) struct CampaignId {
 /// The campaign that a command works in.
 #[derive(Debug, Args)]
 pub(super) struct InCampaign {
-    /// Campaign, by its name, its id, or as much of the beginning or end of that as no other has; DALSEGNO_CAMPAIGN sets it too.
+    /// The campaign: its name, its id, or a unique beginning or end of the id.
+    ///
+    /// DALSEGNO_CAMPAIGN sets it, too.
     #[arg(long, value_name = "CAMPAIGN")]
     campaign: Option<GivenCampaign>,
 }
@@ -81,9 +83,10 @@ impl InCampaign {
 /// Which part of a list.
 #[derive(Debug, Args)]
 pub(super) struct Paging {
-    /// Only those before this one: the last id of the page before.
+    /// Continues behind this item: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     pub(super) after: Option<Given>,
+    /// Maximum number of items, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     pub(super) limit: i64,
 }
@@ -94,17 +97,18 @@ pub(super) struct Paging {
 pub(super) struct Question {
     #[command(flatten)]
     pub(super) campaign: InCampaign,
-    /// Who is asked: `dalsegno agent ls` lists them. curator_2 is instance 2 of curator.
+    /// The agent: `dalsegno agent ls` lists them. curator_2 is instance 2 of curator.
     #[arg(long, required = true)]
     agent: Option<String>,
-    /// Which one of several copies of the agent; each has a conversation of its own.
+    /// Instance of the agent; each has a conversation of its own.
     #[arg(long, default_value = MAIN)]
     pub(super) instance: String,
-    /// What is asked; `-` reads it from the standard input.
+    /// The prompt; `-` reads it from the standard input.
     prompt: Option<String>,
+    /// File with the prompt; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
-    /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
+    /// Session of the task. Default: the agent's file decides.
     #[arg(long)]
     session: Option<SessionMode>,
 }
@@ -112,10 +116,10 @@ pub(super) struct Question {
 /// The caller's own words about a new thing.
 #[derive(Debug, Args)]
 pub(super) struct LabelFlags {
-    /// A short name to find it by; may be repeated.
+    /// Tag to find it by; may be repeated.
     #[arg(long = "tag", value_name = "TAG")]
     pub(super) tags: Vec<String>,
-    /// A key and a value to find it by; may be repeated.
+    /// Key and value to find it by; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     metadata: Vec<(String, String)>,
 }
@@ -167,8 +171,11 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SessionMode {
+    /// Continues the conversation.
     Continue,
+    /// Begins a new session.
     Fresh,
+    /// Uses a session of its own, which no other task continues.
     None,
 }
 

@@ -13,27 +13,30 @@ use crate::{domain::audit::Entry, operations::ListAudit};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
-    /// Lists what was changed through the API and the command line, the latest first. Tasks say themselves who added them.
+    /// Lists changes made through the API and the command line, the latest first.
+    ///
+    /// Tasks are not in it: each task names its author.
     Ls(List),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// A name, the id of a key, or a kind: key, admin_key, cli, agent, anonymous.
+    /// Only changes by this caller: a name, the id of a key, or a kind (key, admin_key, cli, agent, anonymous).
     #[arg(long)]
     actor: Option<String>,
-    /// task.cancel, or task for everything that was done to tasks.
+    /// Only this action, for example task.cancel, or task for all actions on tasks.
     #[arg(long)]
     action: Option<String>,
-    /// The id or name of what it was done to.
+    /// Only changes of the thing with this id or name.
     #[arg(long, value_name = "ID")]
     subject: Option<String>,
     /// Only changes since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<DateTime<Utc>>,
-    /// Only those before this one: the last id of the page before.
+    /// Continues behind this line: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
+    /// Maximum number of lines, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }

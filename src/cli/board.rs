@@ -27,9 +27,9 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BoardCommand {
-    /// Prints the last posts, and each new one as it comes, until Ctrl-C. With --json, one object per line.
+    /// Prints the last posts and each new one, until Ctrl-C. With --json, one object per line.
     Tail(Tail),
-    /// Posts as the operator. Whom the text mentions as `@name` gets a task; without a mention, the lead.
+    /// Posts as the operator: agents mentioned as `@name` get a task, without a mention the lead.
     Post(NewPost),
     /// Prints posts, the newest last.
     History(History),
@@ -39,7 +39,7 @@ pub(super) enum BoardCommand {
 struct Look {
     #[command(flatten)]
     campaign: InCampaign,
-    /// Only what this agent sees: its name; curator_2 is instance 2 of curator.
+    /// Only posts that this agent sees; curator_2 is instance 2 of curator.
     #[arg(long, value_name = "AGENT")]
     viewer: Option<String>,
 }
@@ -48,10 +48,10 @@ struct Look {
 pub(super) struct Tail {
     #[command(flatten)]
     look: Look,
-    /// How many of those that are there already.
+    /// Number of existing posts to print first, up to 1000.
     #[arg(long, short = 'n', default_value_t = 10, value_parser = clap::value_parser!(i64).range(0..=1000))]
     lines: i64,
-    /// Ends after this time.
+    /// Ends after this time: 30s, 15m, 24h.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     timeout: Option<TimeDelta>,
 }
@@ -60,9 +60,10 @@ pub(super) struct Tail {
 pub(super) struct History {
     #[command(flatten)]
     look: Look,
-    /// Only those in front of this place.
+    /// Only posts before this place.
     #[arg(long, value_name = "PLACE", default_value_t = i64::MAX, hide_default_value = true)]
     before: i64,
+    /// Maximum number of posts, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
@@ -72,14 +73,15 @@ pub(super) struct History {
 pub(super) struct NewPost {
     #[command(flatten)]
     campaign: InCampaign,
-    /// What is said; `-` reads it from the standard input.
+    /// Text of the post; `-` reads it from the standard input.
     text: Option<String>,
+    /// File with the text; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
-    /// Who sees it besides those whom it mentions: an agent (curator_2 is instance 2 of curator), `operator` or `all`. May be repeated.
+    /// Additional reader: an agent (curator_2 is instance 2 of curator), `operator` or `all`; may be repeated.
     #[arg(long, value_name = "NAME")]
     to: Vec<String>,
-    /// The post that it answers: its id, or the beginning or end of that.
+    /// Post that it answers: its id, or a unique beginning or end of it.
     #[arg(long, value_name = "ID")]
     reply_to: Option<Given>,
 }

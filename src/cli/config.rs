@@ -7,11 +7,11 @@ use crate::config::{self, Config, Printed, TEMPLATE};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Lists every problem of the configuration at once; exits 2 if there is one.
+    /// Lists all problems of the configuration; exits 2 if there is one.
     Check,
-    /// Prints every key with its effective value and where that came from.
+    /// Prints each setting with its value and the source of the value.
     Print,
-    /// Prints the documented defaults, to begin a file with.
+    /// Prints a configuration file with the documented defaults.
     Template,
 }
 

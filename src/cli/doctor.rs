@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
-    /// Makes one real call on each login of Claude besides. It costs a few tokens.
+    /// Also makes one real call with each credential of Claude, which costs a few tokens.
     #[arg(long)]
     smoke: bool,
 }

@@ -27,16 +27,16 @@ pub(super) enum ErasureCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Verify {
-    /// The receipt, as `dalsegno campaign erase ID --json` prints it. `-` reads the standard input.
+    /// Receipt from `dalsegno campaign erase ID --json`; `-` reads the standard input.
     file: PathBuf,
-    /// Public key that has to have signed it, as `dalsegno doctor` shows it. Without it: the one of `erasures.key_file`.
+    /// Public key of the signer, as `dalsegno doctor` shows it. Default: the key in `erasures.key_file`.
     #[arg(long, value_name = "KEY")]
     public_key: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct VacuumTables {
-    /// Writes tables and indexes anew. Locks each table meanwhile: turns wait.
+    /// Rewrites tables and indexes. Each table is locked meanwhile, and turns wait.
     #[arg(long)]
     full: bool,
 }

@@ -24,13 +24,13 @@ pub(super) struct Feed {
     /// Only events of this kind, for example turn.done; may be repeated.
     #[arg(long)]
     kind: Vec<String>,
-    /// Begins behind the event with this id; 0 is the first that is still there. Else now.
+    /// Begins behind the event with this id; 0 begins with the oldest event. Default: now.
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(i64).range(0..))]
     after: Option<i64>,
-    /// Ends after so many events.
+    /// Ends after this many events.
     #[arg(long)]
     limit: Option<u64>,
-    /// Ends after this time.
+    /// Ends after this time: 30s, 15m, 24h.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     timeout: Option<TimeDelta>,
 }

@@ -30,25 +30,25 @@ use crate::{
 pub(super) enum FlowCommand {
     /// Lists flows, the newest first.
     Ls(List),
-    /// Lists the templates with their inputs and steps, and what is wrong with the others.
+    /// Lists the templates with their inputs and steps, and the problems of invalid ones.
     Templates,
-    /// Adds all tasks of a template, each waiting for those of the steps before it.
+    /// Adds all tasks of a template; each waits for the steps that it depends on.
     Start(Start),
     /// Shows a flow with its tasks.
     Show(Id),
-    /// Lets nothing of it begin any more; what has begun goes on.
+    /// Begins no more tasks of a flow; running tasks go on.
     Pause(Id),
-    /// Lets a paused flow go on.
+    /// Resumes a paused flow.
     Resume(Id),
-    /// Asks again for the tasks of a step and for all that wait for them.
+    /// Runs the tasks of a step again, and all that depend on them.
     Retry(Retry),
-    /// Cancels all of it that has not ended.
+    /// Cancels all tasks of a flow that have not ended.
     Cancel(Cancel),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
-    /// Its id, or the beginning or end of that.
+    /// The id, or a unique beginning or end of it.
     id: Given,
 }
 
@@ -56,6 +56,7 @@ pub(super) struct Id {
 pub(super) struct List {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only flows in this state.
     #[arg(long)]
     state: Option<StateName>,
     #[command(flatten)]
@@ -64,14 +65,16 @@ pub(super) struct List {
 
 #[derive(Debug, Args)]
 pub(super) struct Start {
-    /// The name of its file, without `.md`.
+    /// Name of the template: its file without `.md`.
     template: String,
     #[command(flatten)]
     campaign: InCampaign,
-    /// An input; a list has one for each of its items: `--input topic="The harbour" --input parts=History --input parts=Boats`.
+    /// Input of the template; may be repeated, also for the items of a list.
+    ///
+    /// Example: `--input topic="The harbour" --input parts=History --input parts=Boats`.
     #[arg(long = "input", value_name = "NAME=TEXT")]
     inputs: Vec<String>,
-    /// All inputs as a JSON object of texts and lists of texts.
+    /// File with all inputs: a JSON object of texts and lists of texts.
     #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
     inputs_file: Option<PathBuf>,
 }
@@ -80,7 +83,7 @@ pub(super) struct Start {
 pub(super) struct Retry {
     #[command(flatten)]
     id: Id,
-    /// The step to go on from.
+    /// Step to begin with.
     #[arg(long, value_name = "STEP")]
     from: String,
 }
@@ -89,7 +92,7 @@ pub(super) struct Retry {
 pub(super) struct Cancel {
     #[command(flatten)]
     id: Id,
-    /// Why, for whoever finds its tasks cancelled.
+    /// Reason, shown with the cancelled tasks.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }

@@ -23,13 +23,13 @@ use super::{
 
 #[derive(Debug, Args)]
 pub(super) struct Health {
-    /// Asks only whether the process is alive, not whether it can serve.
+    /// Checks only that the process is alive, not that it is ready.
     #[arg(long)]
     live: bool,
-    /// Asks the worker process that answers on worker.listen, instead of the service.
+    /// Checks the worker process on worker.listen instead of the service.
     #[arg(long)]
     worker: bool,
-    /// How long to wait for the answer: 3s, 1m.
+    /// Time to wait for the answer: 3s, 1m.
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = period)]
     timeout: TimeDelta,
 }

@@ -22,46 +22,53 @@ pub(super) enum JobCommand {
     Ls(Filter),
     /// Shows a job with its payload and its attempts.
     Show(Id),
-    /// Says in words why a job is in its state, and what has to happen next.
+    /// Explains why a job is in its state, and what has to happen next.
     Explain(Id),
-    /// Runs a dead, held or waiting job again. Of a task that has failed or was cancelled, the task is retried.
+    /// Runs a dead, held or waiting job now. For a failed or cancelled task, retries the task.
     Retry(Id),
-    /// Cancels a job: at once if it does not run, through its worker if it does. That of a task is cancelled as the task is, with what
-    /// it has handed out.
+    /// Cancels a job: at once if it does not run, through its worker if it does.
+    ///
+    /// The job of a task is cancelled as the task is, with its children.
     Cancel(Reasoned),
-    /// Keeps a job from running until it is released.
+    /// Prevents a job from running until it is released.
     Hold(Reasoned),
-    /// Lets a held job go on.
+    /// Releases a held job.
     Release(Id),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Filter {
+    /// Only jobs of this queue.
     #[arg(long)]
     queue: Option<String>,
+    /// Only jobs of this kind, for example run_turn.
     #[arg(long)]
     kind: Option<String>,
-    /// scheduled, ready, blocked, held, running, or dead for dead letters.
+    /// Only jobs in this state: scheduled, ready, blocked, held, running, or dead for dead letters.
     #[arg(long)]
     state: Option<JobState>,
+    /// Only jobs of this lane.
     #[arg(long)]
     lane: Option<String>,
-    /// Only ids after this one: the last id of the page before.
+    /// Continues behind this job: the last id of the previous page.
     #[arg(long)]
     after: Option<i64>,
+    /// Maximum number of jobs, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
+    /// The number of the job: `dalsegno job ls` lists it.
     id: i64,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Reasoned {
+    /// The number of the job: `dalsegno job ls` lists it.
     id: i64,
-    /// Shown with the job.
+    /// Reason, shown with the job.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }

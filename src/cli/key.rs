@@ -21,33 +21,34 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
-    /// Makes a key and prints it. It is shown this once.
+    /// Creates a key and prints it once.
     Create(Create),
-    /// Lists keys, the newest first, with what they are good for and when they were last used.
+    /// Lists keys with their scopes and last use, the newest first.
     Ls(List),
-    /// Makes a successor of the same name and scopes, and prints it. The old key holds for some time more.
+    /// Creates a successor with the same name and scopes; the old key stays valid for some time.
     Rotate(Rotate),
-    /// Refuses a key from now on, within 5 seconds everywhere. A name means all keys that have it.
+    /// Revokes a key, within 5 seconds everywhere; a name revokes all keys of that name.
     Revoke(Which),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Create {
-    /// Who will show it: letters, digits, `.`, `-` and `_`.
+    /// Name of the caller: letters, digits, `.`, `-` and `_`.
     name: String,
-    /// read, enqueue, operate (with read and enqueue), admin (with all), mcp. May be said several times.
+    /// Right of the key: read, enqueue, operate (includes both), admin (includes all), mcp; may be repeated.
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
     scopes: Vec<Scope>,
-    /// A campaign that it is bound to: it reaches nothing else. May be said several times. Without one it reaches all campaigns.
+    /// Campaign that the key is bound to; may be repeated. Default: all campaigns.
     #[arg(long = "campaign", value_name = "CAMPAIGN")]
     campaigns: Vec<GivenCampaign>,
-    /// For how long it holds: 90d, 24h. Else until it is revoked.
+    /// Lifetime: 24h, 90d. Default: until it is revoked.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct List {
+    /// Maximum number of keys, up to 1000.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
@@ -56,14 +57,14 @@ pub(super) struct List {
 pub(super) struct Rotate {
     #[command(flatten)]
     which: Which,
-    /// How long the old key still holds.
+    /// Time for which the old key stays valid.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = period)]
     overlap: TimeDelta,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Which {
-    /// Its name, the middle part of its text, or as much of the beginning or end of its id as no other has.
+    /// Name of the key, the middle part of its text, or a unique beginning or end of its id.
     #[arg(value_name = "NAME|ID")]
     key: String,
 }

@@ -20,7 +20,7 @@ pub(super) enum LaneCommand {
     Show(Name),
     /// Stops a lane after its running job.
     Hold(Hold),
-    /// Lets a held lane go on; a failed head that held it becomes a dead letter.
+    /// Releases a held lane; a failed head that held it becomes a dead letter.
     Release(Name),
 }
 
@@ -29,22 +29,25 @@ pub(super) struct List {
     /// Only lanes that are held.
     #[arg(long)]
     held: bool,
-    /// Only names after this one: the last name of the page before.
+    /// Continues behind this lane: the last name of the previous page.
     #[arg(long)]
     after: Option<String>,
+    /// Maximum number of lanes, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Name {
+    /// Name of the lane: `dalsegno lane ls` lists it.
     lane: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Hold {
+    /// Name of the lane: `dalsegno lane ls` lists it.
     lane: String,
-    /// Shown with the lane while it is held.
+    /// Reason, shown with the lane while it is held.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }

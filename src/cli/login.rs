@@ -15,10 +15,13 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LoginCommand {
-    /// Lists the logins: which of them rest until when and why, and how many open sessions are on them.
+    /// Lists the credentials, their pauses and their open sessions.
     Ls,
-    /// Ends the rest of a login before its time, and wakes the tasks that were put off.
-    Resume { name: String },
+    /// Ends the pause of a credential early, and wakes the tasks that wait for it.
+    Resume {
+        /// Name of the credential: `dalsegno login ls` lists it.
+        name: String,
+    },
 }
 
 pub(super) async fn run(command: &LoginCommand, context: &Context) -> Result<Exit, Failure> {

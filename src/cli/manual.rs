@@ -10,12 +10,13 @@ use crate::http;
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {
+    /// The shell to print completions for.
     shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Man {
-    /// Folder to write into; it has to exist.
+    /// Existing folder to write into.
     folder: PathBuf,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Mcp {
 
 #[derive(Debug, Subcommand)]
 enum McpCommand {
-    /// Prints who may use which tool.
+    /// Lists the tools and which agents and operators may use them.
     Tools,
 }
 

@@ -91,16 +91,24 @@ struct WorkerCli {
 
 #[derive(Debug, Args)]
 struct Global {
-    /// Configuration file (TOML); DALSEGNO_CONFIG sets it too. By default dalsegno.toml in the working directory, if it exists.
+    /// Configuration file (TOML).
+    ///
+    /// Default: dalsegno.toml in the working directory, if it exists. DALSEGNO_CONFIG sets it, too.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Overrides one key, for example --set http.listen=127.0.0.1:8080.
+    /// Overrides one setting; may be repeated.
+    ///
+    /// Example: --set http.listen=127.0.0.1:8080.
     #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = key_value)]
     set: Vec<(String, String)>,
-    /// Prints data as JSON, one object or one array; errors too.
+    /// Prints data and errors as JSON.
+    ///
+    /// The data is one object or one array; commands that follow something print one object per line.
     #[arg(long, global = true)]
     json: bool,
-    /// Makes a change once: the same command with the same key shows the result of the first; another command is refused.
+    /// Makes a change only once.
+    ///
+    /// The same command with the same key prints the result of the first; another command with that key is refused.
     #[arg(long, global = true, value_name = "KEY", value_parser = idempotency_key)]
     idempotency_key: Option<String>,
 }
@@ -109,82 +117,86 @@ struct Global {
 enum Command {
     /// Runs the whole service in this process.
     Serve,
-    /// Creates and shows campaigns; pauses, resumes and closes them, and sets what they may cost.
+    /// Creates, shows, pauses and erases campaigns; sets their budgets.
     #[command(subcommand)]
     Campaign(campaign::CampaignCommand),
-    /// Prints what was said on the board of a campaign, and speaks there.
+    /// Prints and writes posts on the message board of a campaign.
     #[command(subcommand)]
     Board(board::BoardCommand),
-    /// Asks agents to do something; shows, cancels, retries and explains what was asked.
+    /// Adds, shows, cancels, retries and explains tasks.
     #[command(subcommand)]
     Task(task::TaskCommand),
-    /// Looks at actions on many tasks, which `task cancel` and `task retry` ask for.
+    /// Lists and shows bulk actions of `task cancel` and `task retry`.
     #[command(subcommand)]
     Bulk(bulk::BulkCommand),
-    /// What the people and agents of a campaign keep for later: edicts, records, journals.
+    /// Publishes, searches and revokes edicts, records, journals.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
-    /// Looks at conversations; resets, compacts and interrupts them.
+    /// Lists, shows, resets, compacts and interrupts sessions.
     #[command(subcommand)]
     Session(session::SessionCommand),
-    /// Looks at what the people and agents of a campaign write down together, and writes on it.
+    /// Shows and changes the JSON document that a campaign shares.
     #[command(subcommand)]
     Blackboard(blackboard::BlackboardCommand),
-    /// Lists the agents, or checks their files; shows what they do, pauses them and resets their conversations.
+    /// Lists, checks, pauses, interrupts and resets agents.
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// Plays a campaign on a simulated model: a series in twelve parts, a killed worker, a compaction, an expiry. Needs nothing and leaves nothing.
+    /// Plays a campaign on a simulated model; needs no database.
+    ///
+    /// It writes a series in twelve parts, with a killed worker, a compaction and an expiry, and removes its files at the end.
     Demo,
-    /// Runs one of the two pools of workers in this process, beside a service or on its database; lists worker processes.
+    /// Runs a worker process of one pool, and lists worker processes.
     #[command(subcommand)]
     Worker(worker::WorkerCommand),
-    /// Brings the schema up to date, or shows how it stands.
+    /// Applies missing migrations, and shows their status.
     #[command(subcommand)]
     Migrate(migrate::Migrate),
-    /// Checks, prints or explains the configuration.
+    /// Checks and prints the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Looks at queues; pauses and resumes them.
+    /// Lists, shows, pauses and resumes queues.
     #[command(subcommand)]
     Queue(queue::QueueCommand),
-    /// Looks at jobs; retries, cancels, holds and explains them.
+    /// Lists, shows, retries, cancels, holds and explains jobs.
     #[command(subcommand)]
     Job(job::JobCommand),
-    /// Looks at lanes; holds and releases them.
+    /// Lists, shows, holds and releases lanes.
     #[command(subcommand)]
     Lane(lane::LaneCommand),
-    /// Looks at what is done again and again; does it now, pauses and resumes it.
+    /// Adds, shows, runs, pauses and removes recurring work.
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
-    /// Tasks that are made together from a template.
+    /// Starts, shows, pauses and cancels flows of dependent tasks.
     #[command(subcommand)]
     Flow(flow::FlowCommand),
-    /// Looks at the logins of Claude; ends the rest of one whose limit was used up.
+    /// Lists credentials of Claude, and resumes one that is paused.
     #[command(subcommand)]
     Login(login::LoginCommand),
-    /// Removes conversations whose time is over, or says what would go; lists earlier cleanups.
+    /// Removes old conversations, and lists past cleanups.
     Cleanup(cleanup::Cleanup),
-    /// Prints what happens, as it happens, until Ctrl-C. With --json, one object per line.
+    /// Prints events as they happen, until Ctrl-C.
+    ///
+    /// With --json, one object per line.
     Feed(feed::Feed),
-    /// Offers the tools of agents to a person's own client, over its standard input and output; prints who may use which.
+    /// Serves tools to an MCP client over stdin and stdout.
     Mcp(mcp::Mcp),
-    /// Makes, lists, rotates and revokes the keys that others show to the API.
+    /// Creates, lists, rotates and revokes API keys.
     #[command(subcommand)]
     Key(key::KeyCommand),
-    /// Checks receipts of erasures, and cleans data files of what was erased.
+    /// Verifies receipts of erasures, and vacuums erased texts.
     #[command(subcommand)]
     Erasure(erasure::ErasureCommand),
-    /// Shows who changed what.
+    /// Lists the audit log: which caller changed which thing.
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Tells other systems when tasks end; shows what they were told, and sends it again.
+    /// Adds, tests, rotates and replays webhooks for the ends of tasks.
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
-    /// Looks for what is wrong with this installation, and says how to mend it.
+    /// Checks this installation, and names a fix for each problem.
     Doctor(doctor::Doctor),
-    /// Asks a running service whether it is ready. For container probes.
+    /// Checks that a running service is ready, for container probes.
     Health(health::Health),
-    /// Stores servers under names, and the one that commands are sent to.
+    /// Stores servers by name, and selects one for commands.
     #[command(subcommand)]
     Remote(remotes::RemoteCommand),
     /// Prints the document of the HTTP API (OpenAPI 3.1).

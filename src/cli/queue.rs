@@ -21,7 +21,7 @@ pub(super) enum QueueCommand {
         /// Name of the queue.
         name: String,
     },
-    /// Claims nothing more from a queue until it is resumed. What runs goes on.
+    /// Starts no more jobs of a queue until it is resumed; running jobs go on.
     Pause(Pause),
     /// Ends a pause.
     Resume(Target),
@@ -29,9 +29,9 @@ pub(super) enum QueueCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Target {
-    /// Name of the queue, or of the group with --group.
+    /// Name of the queue, or with --group of the group.
     name: String,
-    /// Means a group (a campaign) instead of a queue.
+    /// The name is that of a group, such as a campaign.
     #[arg(long)]
     group: bool,
 }
@@ -40,7 +40,7 @@ pub(super) struct Target {
 pub(super) struct Pause {
     #[command(flatten)]
     target: Target,
-    /// Shown with the queue while it is paused.
+    /// Reason, shown with the queue while it is paused.
     #[arg(long, default_value = "")]
     reason: String,
 }

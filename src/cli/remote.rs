@@ -38,10 +38,13 @@ pub(super) struct RemoteFlags {
         long = "url",
         global = true,
         value_name = "URL",
-        help = "Server to send the command to, for example https://dalsegno.example.com, instead of the database; DALSEGNO_URL sets it too"
+        help = "Sends the command to this server",
+        long_help = "Sends the command to this server, for example https://dalsegno.example.com, instead of the database. DALSEGNO_URL sets it, too"
     )]
     url: Option<String>,
-    /// Stored server to send the command to (see `dalsegno remote`); `local` is the database. DALSEGNO_REMOTE sets it too.
+    /// Sends the command to this stored server.
+    ///
+    /// `dalsegno remote` stores servers; `local` is the database. DALSEGNO_REMOTE sets it, too.
     #[arg(
         id = "server_name",
         long = "remote",
@@ -50,7 +53,9 @@ pub(super) struct RemoteFlags {
         conflicts_with = "server_url"
     )]
     remote: Option<String>,
-    /// API key for the server. DALSEGNO_KEY sets it too, for the server of --url or DALSEGNO_URL, and keeps it out of the list of processes.
+    /// API key for the server.
+    ///
+    /// DALSEGNO_KEY sets it, too, for the server of --url or DALSEGNO_URL, and keeps it out of the list of processes.
     #[arg(id = "server_key", long = "key", global = true, value_name = "KEY")]
     key: Option<String>,
     /// File with the API key for the server.

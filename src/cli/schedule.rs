@@ -21,37 +21,42 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ScheduleCommand {
-    /// Lists the schedules with their last and next moments.
+    /// Lists the schedules with their last and next run.
     Ls,
     /// Shows one schedule.
     Show(Name),
-    /// Has a task asked for again and again, or changes that. A worker adds it at each moment.
+    /// Adds or changes a schedule that adds a task at each of its times.
+    #[command(
+        override_usage = "dalsegno schedule add [OPTIONS] --agent <AGENT> --cron <CRON> <NAME> <PROMPT>"
+    )]
     Add(Box<Add>),
-    /// Forgets a schedule. Tasks that it has added stay.
+    /// Removes a schedule. Tasks that it has added stay.
     Rm(Name),
-    /// Enqueues the job of a schedule now. Its moments stay as they are.
+    /// Runs a schedule now, in addition to its times.
     Run(Name),
-    /// Enqueues nothing more until it is resumed.
+    /// Pauses a schedule until it is resumed.
     Pause(Pause),
-    /// Ends a pause. What fell into it is not caught up.
+    /// Ends a pause. Times that fell into it are not caught up.
     Resume(Name),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Name {
+    /// Name of the schedule: `dalsegno schedule ls` lists it.
     name: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Add {
+    /// Name of the schedule, new or existing.
     name: String,
     /// Second, minute, hour, day of month, month, day of week: "0 30 8 * * MON-FRI".
     #[arg(long)]
     cron: String,
-    /// Whose wall clocks that means.
+    /// Time zone of these times, for example Europe/Berlin.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
-    /// How long after its moment the task is still asked for, if no process was there at the moment itself. All such moments are.
+    /// Catches up all times of this last period in which no process was running.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = period)]
     catch_up: TimeDelta,
     #[command(flatten)]
@@ -60,8 +65,9 @@ pub(super) struct Add {
 
 #[derive(Debug, Args)]
 pub(super) struct Pause {
+    /// Name of the schedule: `dalsegno schedule ls` lists it.
     name: String,
-    /// Why, for whoever finds it paused.
+    /// Reason, shown with the paused schedule.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }

@@ -26,33 +26,33 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WebhookCommand {
-    /// Has an address told when tasks end, and prints the secret that it is signed with: now and never again.
+    /// Adds a webhook for the ends of tasks, and prints its signing secret once.
     Add(Add),
     /// Lists the webhooks.
     Ls,
     /// Shows a webhook.
     Show(Id),
-    /// Forgets a webhook with all that it was told.
+    /// Removes a webhook with its deliveries.
     Rm(Id),
-    /// Gives it another secret, and prints it. The one before signs, too, for as long as the overlap.
+    /// Creates a new signing secret and prints it; the old one also signs during the overlap.
     Rotate(Rotate),
-    /// Has a worker send it something that is about no task.
+    /// Has a worker send a test delivery.
     Test(Id),
-    /// Lists what was sent and what came of it, the newest first.
+    /// Lists deliveries and their results, the newest first.
     Deliveries(Deliveries),
-    /// Sends a delivery again under its own id, or all since a time that were not delivered.
+    /// Sends a delivery again, or all since a time that were not delivered.
     Replay(Replay),
-    /// Has it told again. What was held meanwhile can be replayed.
+    /// Enables a webhook again. Deliveries held meanwhile can be replayed.
     Enable(Id),
-    /// Sends it nothing until it is enabled. What ends meanwhile is held.
+    /// Disables a webhook. Deliveries are held until it is enabled.
     Disable(Disable),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Add {
-    /// Where to: an address of https.
+    /// URL of the receiver (https).
     url: String,
-    /// Which ends it is told of; all, if none is given. Can be given several times.
+    /// End of a task to report; may be repeated. Default: all.
     #[arg(long, value_enum)]
     kind: Vec<KindName>,
     #[command(flatten)]
@@ -73,16 +73,17 @@ enum KindName {
 pub(super) struct Rotate {
     #[command(flatten)]
     webhook: Id,
-    /// How long the secret before signs, too: at most 30d.
+    /// Time for which the old secret also signs, at most 30d.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = period)]
     overlap: TimeDelta,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Deliveries {
+    /// Only deliveries of this webhook.
     #[arg(long, value_name = "ID")]
     webhook: Option<Given>,
-    /// Only those that were given up.
+    /// Only deliveries that have failed for good.
     #[arg(long)]
     failed: bool,
     #[command(flatten)]
@@ -92,12 +93,12 @@ pub(super) struct Deliveries {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["delivery", "since"])))]
 pub(super) struct Replay {
-    /// Its id, or the beginning or end of that: `dalsegno webhook deliveries` lists them.
+    /// Delivery: its id, or a unique beginning or end of it; `dalsegno webhook deliveries` lists them.
     delivery: Option<Given>,
     /// All deliveries since then that have failed: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", requires = "webhook", value_parser = moment)]
     since: Option<DateTime<Utc>>,
-    /// To which webhook.
+    /// Webhook whose deliveries are sent again.
     #[arg(long, value_name = "ID", conflicts_with = "delivery")]
     webhook: Option<Given>,
 }
@@ -106,7 +107,7 @@ pub(super) struct Replay {
 pub(super) struct Disable {
     #[command(flatten)]
     webhook: Id,
-    /// Shown with the webhook while it is disabled.
+    /// Reason, shown with the webhook while it is disabled.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }

@@ -28,10 +28,10 @@ const PERIOD_MAX_SECS: i64 = 10 * 366 * 86_400;
 /// Limits of a budget.
 #[derive(Debug, Args)]
 pub(super) struct BudgetFlags {
-    /// Money it may cost, in units of the configured currency: 5 or 0.25.
+    /// Budget in units of the configured currency: 5 or 0.25.
     #[arg(long, value_name = "MONEY", value_parser = amount::money)]
     budget_money: Option<i64>,
-    /// Tokens it may use.
+    /// Budget in tokens.
     #[arg(long, value_name = "TOKENS")]
     budget_tokens: Option<i64>,
 }

@@ -21,13 +21,13 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Control {
-    /// Shows what each agent of a campaign does, and which are paused; without a campaign, those that are paused in all.
+    /// Shows what each agent of a campaign does; without a campaign, agents that are paused everywhere.
     Status(Status),
-    /// Has the next task of each conversation of an agent, or of all, begin a new session. What runs is not disturbed.
+    /// Begins a new session with the next task of each conversation; running turns go on.
     Reset(Reset),
-    /// Stops its turns that run in a campaign, and cancels their tasks. Its other tasks go on.
+    /// Stops the running turns of an agent in a campaign and cancels their tasks; other tasks go on.
     Interrupt(Interrupt),
-    /// Begins none of its turns until it is resumed. What runs goes on; tasks are taken in, and wait.
+    /// Begins no turns of an agent until it is resumed; running turns go on, new tasks wait.
     Pause(Pause),
     /// Ends a pause.
     Resume(Whom),
@@ -49,7 +49,7 @@ pub(in crate::cli) struct Reset {
     /// All agents of the campaign.
     #[arg(long)]
     all: bool,
-    /// Their successors remember nothing.
+    /// The new sessions begin without a summary.
     #[arg(long)]
     fresh: bool,
 }
@@ -60,10 +60,10 @@ pub(in crate::cli) struct Interrupt {
     agent: String,
     #[command(flatten)]
     campaign: InCampaign,
-    /// Why, for whoever finds it interrupted.
+    /// Reason, shown with the interrupted task.
     #[arg(long, default_value = "by an operator")]
     reason: String,
-    /// At the next point where nothing is lost, and not now.
+    /// Stops at the next safe point instead of immediately.
     #[arg(long)]
     soft: bool,
 }
@@ -72,7 +72,7 @@ pub(in crate::cli) struct Interrupt {
 pub(in crate::cli) struct Pause {
     #[command(flatten)]
     whom: Whom,
-    /// Why, for whoever finds it paused.
+    /// Reason, shown with the paused agent.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -83,7 +83,7 @@ pub(in crate::cli) struct Whom {
     agent: String,
     #[command(flatten)]
     campaign: InCampaign,
-    /// In all campaigns, also those to come.
+    /// In all campaigns, including future ones.
     #[arg(long, conflicts_with = "campaign")]
     everywhere: bool,
 }

@@ -21,7 +21,7 @@ pub(super) enum AgentCommand {
     Ls,
     /// Lists the nodes that tasks can belong to.
     Nodes,
-    /// Lists every problem of the files of agents and skills at once; exits 2 if there is one.
+    /// Lists all problems of the files of agents and skills; exits 2 if there is one.
     Check(Check),
     #[command(flatten)]
     Control(Control),
@@ -29,7 +29,7 @@ pub(super) enum AgentCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Check {
-    /// A folder of agents, or one with the folders `agents` and `skills`; else the folders of the configuration.
+    /// Folder of agents, or one with the folders `agents` and `skills`. Default: the folders of the configuration.
     folder: Option<PathBuf>,
 }
 

@@ -32,32 +32,36 @@ pub(super) enum CampaignCommand {
     Create(Create),
     /// Lists campaigns, the newest first.
     Ls(List),
-    /// Shows a campaign with its budget, its open sessions and what it has cost.
+    /// Shows a campaign with its budget, its open sessions and its costs.
     Show(CampaignId),
-    /// Starts none of its turns until it is resumed. What runs goes on; tasks are taken in.
+    /// Starts no turns of a campaign until it is resumed; running turns go on, new tasks wait.
     Pause(Pause),
     /// Ends a pause.
     Resume(CampaignId),
-    /// Takes no more tasks. Those that wait still run.
+    /// Closes a campaign to new tasks. Waiting tasks still run.
     Close(CampaignId),
-    /// Changes its limits, or shows how they stand.
+    /// Changes the budget of a campaign, or shows it.
     Budget(SetBudget),
-    /// Erases for good what was said in it: conversations, prompts, results, brief. What it has cost stays. Without --yes it
-    /// does nothing, but for showing the receipt of one that was asked for before.
+    /// Erases the conversations, prompts, results and brief of a campaign for good; costs stay.
+    ///
+    /// Without --yes it changes nothing, and shows the receipt of an earlier request.
     Erase(Erase),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Create {
+    /// Name of the campaign.
     name: String,
-    /// What the work is about; every call tells it to the model. `-` reads it from the standard input.
+    /// Brief: the work, as every call describes it to the model; `-` reads it from the standard input.
     #[arg(long, conflicts_with = "brief_file")]
     brief: Option<String>,
+    /// File with the brief; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     brief_file: Option<PathBuf>,
-    /// Tone, audience and facts of the client, as for the brief.
+    /// Tone, audience and facts of the client; `-` reads them from the standard input.
     #[arg(long, conflicts_with = "client_context_file")]
     client_context: Option<String>,
+    /// File with tone, audience and facts of the client; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     client_context_file: Option<PathBuf>,
     #[command(flatten)]
@@ -78,7 +82,7 @@ pub(super) struct List {
 pub(super) struct Pause {
     #[command(flatten)]
     id: CampaignId,
-    /// Why, for whoever finds it paused.
+    /// Reason, shown with the paused campaign.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -87,10 +91,10 @@ pub(super) struct Pause {
 pub(super) struct Erase {
     #[command(flatten)]
     id: CampaignId,
-    /// Why, for the receipt. Do not name in it what is to be forgotten.
+    /// Reason for the receipt. It is not erased: keep personal data out of it.
     #[arg(long, default_value = "by request")]
     reason: String,
-    /// Does it. It cannot be undone.
+    /// Confirms the erasure. It cannot be undone.
     #[arg(long)]
     yes: bool,
 }
@@ -99,16 +103,16 @@ pub(super) struct Erase {
 pub(super) struct SetBudget {
     #[command(flatten)]
     id: CampaignId,
-    /// Money it may cost, in units of the configured currency: 5 or 0.25.
+    /// Limit in units of the configured currency: 5 or 0.25.
     #[arg(long, conflicts_with = "no_money", value_parser = amount::money)]
     money: Option<i64>,
-    /// Takes the limit in money away.
+    /// Removes the limit in money.
     #[arg(long)]
     no_money: bool,
-    /// Tokens it may use.
+    /// Limit in tokens.
     #[arg(long, conflicts_with = "no_tokens")]
     tokens: Option<i64>,
-    /// Takes the limit in tokens away.
+    /// Removes the limit in tokens.
     #[arg(long)]
     no_tokens: bool,
 }

@@ -27,23 +27,25 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum FactsCommand {
-    /// Says for whom a campaign works: whoever asks in it asks for this user.
+    /// Sets or shows the user that a campaign works for.
     User(User),
-    /// Lists what holds of a user, the newest first.
+    /// Lists the valid facts about a user, the newest first.
     Ls(Ls),
-    /// Prints a fact with where it comes from.
+    /// Shows a fact with its source.
     Show(Which),
-    /// Searches by words, the best first.
+    /// Searches facts by words, the best match first.
     Search(Search),
-    /// States a fact: what it contradicts is closed, and stays with its time.
+    /// Adds a fact; a fact that it contradicts ends, and stays in the history.
     State(State),
-    /// Puts other words in the place of a fact.
+    /// Changes the text of a fact.
     Edit(Edit),
-    /// Has a fact hold no more.
+    /// Revokes a fact.
     Revoke(Which),
-    /// Removes all facts about a user, those too that hold no more, for good, and says which sessions know of them: what was said there stays.
+    /// Removes all facts about a user for good, including revoked ones.
+    ///
+    /// It lists the sessions that contain them: their transcripts stay.
     Forget(Forget),
-    /// Lists which stretches of conversations were read for facts, and what came of it.
+    /// Lists the parts of conversations that were read for facts, and the results.
     Readings(Readings),
 }
 
@@ -51,17 +53,18 @@ pub(in crate::cli) enum FactsCommand {
 pub(in crate::cli) struct User {
     #[command(flatten)]
     campaign: InCampaign,
-    /// As other systems call them: `ann@example.org`. Without it, prints who it is.
+    /// Name of the user in other systems: `ann@example.org`. Without it, shows the current user.
     user: Option<String>,
-    /// For nobody in particular.
+    /// Sets no user.
     #[arg(long, conflicts_with = "user")]
     nobody: bool,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Ls {
+    /// Name of the user in other systems: `ann@example.org`.
     user: String,
-    /// Those that hold no more, too.
+    /// Also revoked and expired facts.
     #[arg(long)]
     ended: bool,
     #[command(flatten)]
@@ -70,28 +73,32 @@ pub(in crate::cli) struct Ls {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Which {
+    /// Name of the user in other systems: `ann@example.org`.
     user: String,
-    /// Its id, or the beginning or end of that.
+    /// The id of the fact, or a unique beginning or end of it.
     fact: Given,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Search {
+    /// Name of the user in other systems: `ann@example.org`.
     user: String,
-    /// Words; "in this order", or and -without mean what they do elsewhere.
+    /// Words to search: "exact phrase", or, and -without are supported.
     words: String,
+    /// Maximum number of facts, up to 200.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..=200))]
     limit: i64,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct State {
+    /// Name of the user in other systems: `ann@example.org`.
     user: String,
-    /// What of the user it is about: one fact of it holds at a time.
+    /// Attribute of the user; one fact per attribute is valid at a time.
     attribute: String,
-    /// One line.
+    /// Text of the fact, in one line.
     text: String,
-    /// Holds for this long: 90d, 24h.
+    /// Lifetime: 24h, 90d.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
 }
@@ -100,14 +107,15 @@ pub(in crate::cli) struct State {
 pub(in crate::cli) struct Edit {
     #[command(flatten)]
     which: Which,
-    /// One line.
+    /// Text of the fact, in one line.
     text: String,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Forget {
+    /// Name of the user in other systems: `ann@example.org`.
     user: String,
-    /// Really do it.
+    /// Confirms the removal. It cannot be undone.
     #[arg(long)]
     yes: bool,
 }
@@ -116,6 +124,7 @@ pub(in crate::cli) struct Forget {
 pub(in crate::cli) struct Readings {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Maximum number of readings, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }

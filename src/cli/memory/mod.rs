@@ -29,29 +29,35 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MemoryCommand {
-    /// Lists what holds, the newest first.
+    /// Lists valid items, the newest first.
     Ls(Ls),
-    /// Prints an item; an earlier version of it, or what versions there are.
+    /// Prints an item, an earlier version of it, or the list of its versions.
     Show(Show),
-    /// Searches by words, the best first.
+    /// Searches items by words, the best match first.
     Search(Search),
-    /// Publishes an item, or the next version of it.
+    /// Publishes an item, or its next version.
+    #[command(
+        override_usage = "dalsegno memory publish [OPTIONS] --title <TITLE> <KIND> <NAME> <TEXT>"
+    )]
     Publish(Publish),
-    /// Takes an item back: it holds no more, and can still be shown.
+    /// Revokes an item. It can still be shown.
     Revoke(Revoke),
-    /// Writes all that holds into a folder, a Markdown file for each item.
+    /// Writes all valid items into a folder, one Markdown file each.
     Export(Export),
-    /// Takes in such a folder: all of its items, or none and everything that is wrong with them.
+    /// Imports such a folder: all of its items, or none with all of their problems.
     Import(Import),
-    /// What is known about the users for whom campaigns work.
+    /// Lists, adds, edits and removes facts about users.
     #[command(subcommand)]
     Facts(facts::FactsCommand),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum KindName {
+    /// A rule for all agents.
     Edict,
+    /// Shared knowledge.
     Record,
+    /// Notes of one agent.
     Journal,
 }
 
@@ -60,9 +66,11 @@ enum KindName {
 struct Named {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Kind of the item.
     kind: KindName,
+    /// Name of the item.
     name: String,
-    /// Whose journal it is; curator_2 is instance 2 of curator.
+    /// Agent whose journal it is; curator_2 is instance 2 of curator.
     #[arg(long, value_name = "AGENT")]
     owner: Option<String>,
 }
@@ -71,12 +79,13 @@ struct Named {
 pub(super) struct Ls {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only items of this kind.
     #[arg(long)]
     kind: Option<KindName>,
     /// Only the journal of this agent.
     #[arg(long, value_name = "AGENT")]
     owner: Option<String>,
-    /// Those that were revoked or have expired, too.
+    /// Also revoked and expired items.
     #[arg(long)]
     ended: bool,
     #[command(flatten)]
@@ -87,7 +96,7 @@ pub(super) struct Ls {
 pub(super) struct Show {
     #[command(flatten)]
     named: Named,
-    /// An earlier version.
+    /// Number of an earlier version.
     #[arg(long)]
     version: Option<i32>,
     /// Lists the versions instead.
@@ -99,10 +108,12 @@ pub(super) struct Show {
 pub(super) struct Search {
     #[command(flatten)]
     campaign: InCampaign,
-    /// Words; "in this order", or and -without mean what they do elsewhere.
+    /// Words to search: "exact phrase", or, and -without are supported.
     words: String,
+    /// Only items of this kind.
     #[arg(long)]
     kind: Option<KindName>,
+    /// Maximum number of items, up to 200.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..=200))]
     limit: i64,
 }
@@ -112,17 +123,18 @@ pub(super) struct Search {
 pub(super) struct Publish {
     #[command(flatten)]
     named: Named,
-    /// What it says; `-` reads it from the standard input.
+    /// Text of the item; `-` reads it from the standard input.
     text: Option<String>,
+    /// File with the text; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
-    /// One line that says what it is about.
+    /// Title, in one line.
     #[arg(long)]
     title: String,
-    /// Holds for this long: 90d, 24h.
+    /// Lifetime: 24h, 90d.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
-    /// The version that it replaces; 0 where there is to be none yet.
+    /// The version to replace; 0 for an item that does not exist yet.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<i32>,
 }
@@ -137,8 +149,9 @@ pub(super) struct Revoke {
 pub(super) struct Export {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Folder to write into.
     folder: PathBuf,
-    /// Writes over files that say something else.
+    /// Overwrites files with other content.
     #[arg(long)]
     overwrite: bool,
 }
@@ -147,9 +160,9 @@ pub(super) struct Export {
 pub(super) struct Import {
     #[command(flatten)]
     campaign: InCampaign,
-    /// A folder, with all that is below it; or one file.
+    /// Folder with its subfolders, or one file.
     folder: PathBuf,
-    /// Items that say something else already get a new version.
+    /// Items that exist with other content get a new version.
     #[arg(long)]
     replace: bool,
 }

@@ -35,17 +35,17 @@ pub(super) enum SessionCommand {
     Ls(List),
     /// Shows a session with its counters, its compactions and its last turns.
     Show(Id),
-    /// Prints what was said, in order.
+    /// Prints the messages of a session, in order.
     Transcript(Transcript),
-    /// Lists what compactions have put away, or prints one of them: what it held, and what stands in its place.
+    /// Lists the archives of compactions, or prints one of them with its summary.
     Archives(Archives),
-    /// Has the next task open a successor, which takes over what it should remember.
+    /// Begins a successor with the next task, which starts from a summary.
     Reset(Reset),
-    /// Has a worker fold older conversation into a summary, and waits for its answer for some seconds. Nothing is removed.
+    /// Has a worker summarise older messages, and waits some seconds for the result; nothing is removed.
     Compact(Id),
-    /// Goes back to the view before the compaction that is shown.
+    /// Undoes the current compaction.
     Uncompact(Id),
-    /// Stops the turn that runs, by cancelling its task. What had arrived is kept.
+    /// Stops the running turn by cancelling its task. Output so far is kept.
     Interrupt(Interrupt),
 }
 
@@ -53,9 +53,10 @@ pub(super) enum SessionCommand {
 pub(super) struct List {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only sessions of this agent.
     #[arg(long)]
     agent: Option<String>,
-    /// Only those that are not closed.
+    /// Only open sessions.
     #[arg(long)]
     open: bool,
     #[command(flatten)]
@@ -66,12 +67,13 @@ pub(super) struct List {
 pub(super) struct Transcript {
     #[command(flatten)]
     id: Id,
-    /// What the model is shown instead: the summary, if there is one, and what was said since.
+    /// Prints the context of the model instead: the summary, if any, and the messages since.
     #[arg(long, conflicts_with_all = ["after", "limit"])]
     view: bool,
-    /// Only what comes after this place.
+    /// Only messages after this place.
     #[arg(long, value_name = "PLACE", default_value_t = 0)]
     after: i64,
+    /// Maximum number of messages, up to 100000.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000))]
     limit: i64,
 }
@@ -80,11 +82,12 @@ pub(super) struct Transcript {
 pub(super) struct Archives {
     #[command(flatten)]
     id: Id,
-    /// Prints the one with this number.
+    /// Number of the archive to print.
     number: Option<i32>,
-    /// Only what comes after this place.
+    /// Only messages after this place.
     #[arg(long, value_name = "PLACE", default_value_t = 0, requires = "number")]
     after: i64,
+    /// Maximum number of messages, up to 100000.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000), requires = "number")]
     limit: i64,
 }
@@ -93,7 +96,7 @@ pub(super) struct Archives {
 pub(super) struct Reset {
     #[command(flatten)]
     id: Id,
-    /// The successor remembers nothing.
+    /// The successor begins without a summary.
     #[arg(long)]
     fresh: bool,
 }
@@ -102,10 +105,10 @@ pub(super) struct Reset {
 pub(super) struct Interrupt {
     #[command(flatten)]
     id: Id,
-    /// Why, for whoever finds it interrupted.
+    /// Reason, shown with the interrupted task.
     #[arg(long, default_value = "by an operator")]
     reason: String,
-    /// At the next point where nothing is lost, and not now.
+    /// Stops at the next safe point instead of immediately.
     #[arg(long)]
     soft: bool,
 }

@@ -30,47 +30,49 @@ use crate::{
 pub(in crate::cli) struct Add {
     #[command(flatten)]
     pub(super) question: Question,
-    /// Many tasks, one JSON object per line, such as {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key":
-    /// "part-1"}; `-` reads them from the standard input. May be repeated after any end, if the tasks have keys. With
-    /// --idempotency-key, lines without a key get that one with the number of the line behind it.
+    /// File with many tasks, one JSON object per line; `-` is the standard input.
+    ///
+    /// A line: {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1"}. If the tasks have keys, the command may be
+    /// repeated after any failure. With --idempotency-key, a line without a key gets that key with the number of the line behind it.
     #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "wait", "follow", "tags", "metadata"])]
     file: Option<PathBuf>,
-    /// Where in the work the task belongs: `dalsegno agent nodes` lists them. Else wherever the session stands.
+    /// Node of the work: `dalsegno agent nodes` lists them. Default: the node of the session.
     #[arg(long)]
     node: Option<String>,
     #[command(flatten)]
     budget: BudgetFlags,
     #[command(flatten)]
     labels: LabelFlags,
-    /// 0 is the most urgent. Orders conversations, not the tasks within one.
+    /// Priority of the conversation; 0 is the most urgent.
     #[arg(long)]
     priority: Option<i32>,
     /// Earliest start: 2026-11-23T08:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = timestamp::parse)]
     at: Option<DateTime<Utc>>,
-    /// Waits until this task has ended, and tells the agent what it came to; may be given several times, in the order in which it
-    /// should be told.
+    /// Starts after the end of this task, with its result; may be repeated.
+    ///
+    /// The results are given to the agent in this order.
     #[arg(long, value_name = "ID")]
     after: Vec<Given>,
-    /// What to do if one of those has failed or was cancelled.
+    /// Action if one of the --after tasks fails or is cancelled.
     #[arg(long, value_enum, default_value = "run", requires = "after")]
     on_failure: Failing,
     /// Waits for the end and prints the result.
     #[arg(long)]
     wait: bool,
-    /// Waits for the end and tells what happens meanwhile.
+    /// Waits for the end and prints the events.
     #[arg(long)]
     follow: bool,
-    /// Waits no longer than this; the task goes on.
+    /// Maximum time to wait, for example 10m; the task goes on.
     #[arg(long, value_name = "DURATION", requires = "stay", value_parser = period)]
     timeout: Option<TimeDelta>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Failing {
-    /// It is told, and runs.
+    /// The task runs, and its prompt names the failure.
     Run,
-    /// It is cancelled.
+    /// The task is cancelled.
     Cancel,
 }
 

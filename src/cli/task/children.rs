@@ -15,11 +15,12 @@ use crate::{
 pub(in crate::cli) struct Children {
     #[command(flatten)]
     id: Id,
-    /// The children: one JSON object per line, as of `task add --file`; `-` reads them from the standard input.
+    /// File with the children: one JSON object per line, as for `task add --file`; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     file: PathBuf,
-    /// Prompt for the agent of the task when all children have ended.
+    /// Prompt for the agent of the task after the end of all children; `-` reads it from the standard input.
     prompt: Option<String>,
+    /// File with that prompt; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
 }

@@ -22,7 +22,7 @@ pub(super) struct FilterFlags {
     /// Only tasks of this agent.
     #[arg(long)]
     agent: Option<String>,
-    /// Only tasks of this instance of the agents.
+    /// Only tasks of this instance.
     #[arg(long)]
     instance: Option<String>,
     /// Only tasks in this state.
@@ -34,7 +34,7 @@ pub(super) struct FilterFlags {
     /// Only tasks that were added before then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<DateTime<Utc>>,
-    /// Only tasks whose prompt contains this text, whether in capitals or not.
+    /// Only tasks whose prompt contains this text; upper and lower case are equal.
     #[arg(long)]
     text: Option<String>,
     #[command(flatten)]

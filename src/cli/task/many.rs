@@ -13,11 +13,11 @@ use crate::{
 /// One task, or all that match.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Target {
-    /// The id, or as much of its beginning or end as no other has. Without it, all tasks that the options name.
+    /// The id, or a unique beginning or end of it. Without it, all tasks that the options select.
     pub(super) id: Option<Given>,
     #[command(flatten)]
     filter: FilterFlags,
-    /// Shows which tasks match, and does nothing.
+    /// Shows which tasks match, and changes nothing.
     #[arg(long)]
     dry_run: bool,
 }

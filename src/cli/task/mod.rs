@@ -26,19 +26,23 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskCommand {
-    /// Asks an agent to do something.
+    /// Adds a task for an agent, or many from a file.
+    #[command(
+        override_usage = "dalsegno task add [OPTIONS] --agent <AGENT> <PROMPT>\n       dalsegno task add [OPTIONS] --file <FILE>"
+    )]
     Add(Box<add::Add>),
     /// Lists tasks, the newest first.
     Ls(Box<List>),
     /// Shows a task with its result and its attempts.
     Show(Show),
-    /// Hands work of a task out to other tasks, and has its agent go on when all of them have ended.
+    /// Adds children to a task; its agent continues after the end of all of them.
+    #[command(override_usage = "dalsegno task children [OPTIONS] --file <FILE> <ID> <PROMPT>")]
     Children(Box<children::Children>),
-    /// Cancels a task, or all that match: at once if it does not run, through its worker if it does.
+    /// Cancels a task, or all that match; a running one through its worker.
     Cancel(Box<Cancel>),
-    /// Puts a failed or cancelled task on the queue again, or all that match.
+    /// Retries a failed or cancelled task, or all that match.
     Retry(Box<many::Target>),
-    /// Says in words why a task is in its state, and what has to happen next.
+    /// Explains why a task is in its state, and what has to happen next.
     Explain(Id),
 }
 
@@ -54,7 +58,7 @@ pub(super) struct List {
 pub(super) struct Show {
     #[command(flatten)]
     id: Id,
-    /// Waits for its end first, at most so long: 30s, 10m or 2h.
+    /// Waits for the end first, at most this time: 30s, 10m, 2h.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     wait: Option<TimeDelta>,
 }
@@ -63,7 +67,7 @@ pub(super) struct Show {
 pub(super) struct Cancel {
     #[command(flatten)]
     target: many::Target,
-    /// Why, for whoever finds it cancelled.
+    /// Reason, shown with the cancelled task.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }

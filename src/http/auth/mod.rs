@@ -294,7 +294,7 @@ fn missing_scope(need: scopes::Need, caller: &Caller) -> Refusal {
         Caller::AdminKey | Caller::Anybody => "the key".to_owned(),
     };
     let detail = format!(
-        "{key} does not have the scope `{scope}`: create one that has it with `dalsegno key create NAME --scope {scope}`"
+        "{key} does not have the scope `{scope}`: create one that has it with `dalsegno key create`"
     );
     let problem = Problem::new(StatusCode::FORBIDDEN, "missing_scope", detail);
     let challenge =
