@@ -95,27 +95,32 @@ async fn on(
             let schedule = server.call(new(add, context, server).await?).await?;
             output.data(&schedule, || {
                 let next = time_or_dash(schedule.next_slot);
-                format!("`{}` is written down, next at {next} UTC", schedule.name)
+                format!("schedule `{}` is stored, next at {next} UTC", schedule.name)
             });
         }
         ScheduleCommand::Rm(Name { name }) => {
             server.call(RemoveSchedule { name: name.clone() }).await?;
-            output.data(&json!({ "removed": name }), || format!("`{name}` is forgotten"));
+            output.data(&json!({ "removed": name }), || format!("schedule `{name}` is removed"));
         }
         ScheduleCommand::Run(Name { name }) => {
             let run = server.call(RunSchedule { name: name.clone() }).await?;
             let (job_id, state) = (run.job_id, &run.state);
-            output.data(&run, || format!("job {job_id} of `{name}` is {state}; `dalsegno job explain {job_id}` says how it stands"));
+            output.data(&run, || {
+                format!("job {job_id} of `{name}` is {state}: a worker runs it, and adds the task of the schedule; `dalsegno job explain {job_id}` shows its progress")
+            });
         }
         ScheduleCommand::Pause(Pause { name, reason }) => {
             let pause = PauseSchedule { name: name.clone(), reason: reason.clone() };
             let schedule = server.call(pause).await?;
-            output.data(&schedule, || format!("`{name}` is paused"));
+            output.data(&schedule, || format!("schedule `{name}` is paused"));
         }
         ScheduleCommand::Resume(Name { name }) => {
             let schedule = server.call(ResumeSchedule { name: name.clone() }).await?;
             output.data(&schedule, || {
-                format!("`{name}` goes on, next at {} UTC", time_or_dash(schedule.next_slot))
+                format!(
+                    "schedule `{name}` is resumed, next at {} UTC",
+                    time_or_dash(schedule.next_slot)
+                )
             });
         }
     }

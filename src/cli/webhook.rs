@@ -145,7 +145,7 @@ async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Res
         WebhookCommand::Rm(webhook) => {
             let id = id(webhook, server).await?;
             server.call(RemoveWebhook { id }).await?;
-            output.data(&json!({ "removed": id }), || format!("webhook {id} is forgotten"));
+            output.data(&json!({ "removed": id }), || format!("webhook {id} is removed"));
         }
         WebhookCommand::Test(webhook) => {
             let test = TestWebhook { id: id(webhook, server).await? };
@@ -156,7 +156,7 @@ async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Res
             let id = id(webhook, server).await?;
             let webhook = server.call(EnableWebhook { id }).await?;
             output.data(&webhook, || {
-                format!("webhook {id} is told again; `dalsegno webhook replay --webhook {id} --since TIME` sends what was held")
+                format!("webhook {id} is enabled; `dalsegno webhook replay --webhook {id} --since TIME` sends the deliveries that were held")
             });
         }
         WebhookCommand::Disable(Disable { webhook, reason }) => {
@@ -203,14 +203,21 @@ fn show_secret(output: Output, shown: &WebhookWithSecret) {
     let WebhookWithSecret { webhook, secret } = shown;
     output.data(shown, || {
         let kinds = webhook.kinds.join(", ");
-        format!("webhook {} is told of {kinds}\nsecret   {secret}\n         keep it where the receiver finds it: it is not shown again", webhook.id)
+        let overlap = webhook.rotates_until.map(|until| {
+            format!("\n         the old secret also signs until {} UTC", time(until))
+        });
+        format!(
+            "webhook {} receives {kinds}\nsecret   {secret}\n         store it at the receiver: it is not shown again{}",
+            webhook.id,
+            overlap.unwrap_or_default()
+        )
     });
 }
 
 fn show_sent(output: Output, delivery: &Delivery) {
     output.data(delivery, || {
         format!(
-            "a worker sends delivery {}; `dalsegno webhook deliveries` shows what comes of it",
+            "a worker sends delivery {}; `dalsegno webhook deliveries` shows the result",
             delivery.id
         )
     });

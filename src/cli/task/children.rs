@@ -38,11 +38,9 @@ pub(super) async fn run(
     let handed_out = server.call(hand_out).await;
     let handed_out = handed_out.map_err(|failure| add_file::with_lines(failure, &numbers))?;
     context.output.data(&handed_out, || {
-        format!(
-            "{} tasks are children of task {id}; task {} follows when all of them have ended",
-            handed_out.children.len(),
-            handed_out.continuation.id
-        )
+        let (n, next) = (handed_out.children.len(), handed_out.continuation.id);
+        let added = if handed_out.n_created() == 0 { "were added before as" } else { "are" };
+        format!("{n} tasks {added} children of task {id}; task {next} follows when all of them have ended")
     });
     Ok(Exit::Ok)
 }

@@ -182,6 +182,8 @@ async fn many_tasks_are_previewed_and_then_cancelled_by_the_options_of_a_list() 
     let said = ground.run(&[&late[..], &["--dry-run"]].concat()).await;
     assert!(said.has("2 tasks match; nothing was done"), "{said:?}");
     assert!(said.has("Part two.") && !said.has("Part three."), "{said:?}");
+    let said = ground.run(&["task", "cancel", "--tag", "nowhere"]).await;
+    assert!(said.code == 0 && said.has("no tasks match; nothing was done"), "{said:?}");
     assert_eq!(ground.json(&["bulk", "ls"]).await, json!([]));
     let said = ground.run(&late).await;
     assert!(said.code == 0 && said.has("a worker will cancel 2 tasks"), "{said:?}");
