@@ -165,7 +165,7 @@ fn object(pairs: &[(String, String)]) -> Map<String, Value> {
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    let (key, value) = text.split_once('=').ok_or("use KEY=VALUE, for example order=17")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 

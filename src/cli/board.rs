@@ -172,8 +172,8 @@ fn came_of_it(posted: &Posted) -> String {
         format!("{} was asked: task {}", posts::reader(&one.agent, &one.instance), one.task_id)
     }));
     lines.extend(posted.unknown.iter().map(|unknown| match &unknown.nearest {
-        Some(near) => format!("nobody is called `{}`: did you mean `{near}`?", unknown.name),
-        None => format!("nobody is called `{}`", unknown.name),
+        Some(near) => format!("unknown name `{}`: did you mean `{near}`?", unknown.name),
+        None => format!("unknown name `{}`", unknown.name),
     }));
     lines.extend(posted.notes.iter().cloned());
     lines.join("\n")

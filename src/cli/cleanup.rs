@@ -67,7 +67,7 @@ async fn on(cleanup: &Cleanup, context: &Context, server: &Server) -> Result<Exi
             let job = server.call(RunCleanup {}).await?;
             output.data(&job, || {
                 format!(
-                    "job {} is {}; `dalsegno cleanup runs` lists what came of it",
+                    "job {} is {}; `dalsegno cleanup runs` lists its result",
                     job.job_id, job.state
                 )
             });

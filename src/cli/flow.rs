@@ -211,7 +211,7 @@ impl Start {
         for text in &self.inputs {
             let named = text.split_once('=');
             let (name, value) =
-                named.ok_or_else(|| usage(anyhow!("`{text}` is no input: write NAME=TEXT")))?;
+                named.ok_or_else(|| usage(anyhow!("invalid input `{text}`: write NAME=TEXT")))?;
             match inputs.remove(name) {
                 // A list of one item is given as a text is.
                 None if template.is_some_and(|template| template.has_list(name)) => {

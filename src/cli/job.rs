@@ -186,7 +186,7 @@ fn cancelled(CancelledJob { id, cancel, task }: &CancelledJob) -> String {
     }
     match cancel {
         Cancelled::AtOnce => format!("job {id} is cancelled"),
-        Cancelled::Requested => format!("job {id} runs; its worker was told to stop it"),
+        Cancelled::Requested => format!("job {id} is running; its worker will stop it"),
         Cancelled::AlreadyDead => format!("job {id} is a dead letter: there is nothing to cancel"),
         Cancelled::AlreadyEnded => format!("job {id} has already ended"),
     }

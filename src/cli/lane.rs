@@ -78,7 +78,7 @@ async fn on(command: &LaneCommand, context: &Context, server: &Server) -> Result
         }
         LaneCommand::Release(Name { lane }) => {
             let release = ReleaseLane { name: lane.clone() };
-            output.data(&server.call(release).await?, || format!("lane `{lane}` goes on"));
+            output.data(&server.call(release).await?, || format!("lane `{lane}` is released"));
         }
     }
     Ok(Exit::Ok)

@@ -39,7 +39,7 @@ async fn on(command: &LoginCommand, context: &Context, server: &Server) -> Resul
             let done = server.call(ResumeLogin { name: name.clone() }).await?;
             let n_woken = done.woken_tasks;
             output.data(&done, || {
-                format!("`{name}` may be used again; tasks that go on now: {n_woken}")
+                format!("credential `{name}` is resumed; {n_woken} waiting tasks continue")
             });
         }
     }

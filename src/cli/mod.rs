@@ -217,9 +217,9 @@ pub fn main() -> ExitCode {
             let command = cli.command;
             finish(cli.global, cli.remote, |context| {
                 if command.is_none() {
-                    context.output.note(
-                        "no command is given: starting the service, as `dalsegno serve` does",
-                    );
+                    context
+                        .output
+                        .note("no command given: starting the service, as `dalsegno serve` does");
                 }
                 let command = command.unwrap_or(Command::Serve);
                 command.check_key(context.idempotency_key.as_deref())?;
@@ -365,6 +365,6 @@ fn idempotency_key(text: &str) -> Result<String, String> {
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write it as section.key=value")?;
+    let (key, value) = text.split_once('=').ok_or("use for example http.listen=127.0.0.1:8080")?;
     Ok((key.to_owned(), value.to_owned()))
 }

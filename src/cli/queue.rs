@@ -75,7 +75,7 @@ async fn on(command: &QueueCommand, context: &Context, server: &Server) -> Resul
                 false => server.call(ResumeQueue { name }).await?,
             };
             output.data(&done, || match done.was_paused {
-                true => format!("`{}` goes on", done.resumed),
+                true => format!("`{}` is resumed", done.resumed),
                 false => format!("`{}` was not paused", done.resumed),
             });
         }

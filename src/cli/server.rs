@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Said of a command whose idempotency key has been used before.
-const REPLAYED: &str = "done before with this idempotency key: this is the result of that time";
+const REPLAYED: &str = "this idempotency key was used before: showing the result of the first call";
 
 /// The operations of a server, for one command.
 pub(super) struct Server {

@@ -122,13 +122,13 @@ pub(super) fn cancellation_words(id: Uuid, cancellation: &Cancellation) -> Strin
     let Cancellation { cancel, below } = cancellation;
     let own = match cancel {
         Cancelled::AtOnce => format!("task {id} is cancelled"),
-        Cancelled::Requested => format!("task {id} runs; its worker was told to stop it"),
-        Cancelled::AtSafePoint => format!("task {id} runs; it ends where nothing is lost"),
+        Cancelled::Requested => format!("task {id} is running; its worker will stop it"),
+        Cancelled::AtSafePoint => format!("task {id} is running; it ends at the next safe point"),
         Cancelled::HadEnded => format!("task {id} had ended before"),
     };
     match below.is_none() {
         true => own,
-        false => format!("{own}; of what hangs on it, {}", below_words(*below)),
+        false => format!("{own}; of its dependent tasks, {}", below_words(*below)),
     }
 }
 
@@ -139,13 +139,13 @@ pub(super) fn below_words(Below { cancelled, stopping }: Below) -> String {
         n => format!("{n} tasks are cancelled"),
     };
     let stopping_words = match stopping {
-        1 => "1 task runs and was told to stop".to_owned(),
-        n => format!("{n} tasks run and were told to stop"),
+        1 => "1 running task will be stopped".to_owned(),
+        n => format!("{n} running tasks will be stopped"),
     };
     match (cancelled, stopping) {
         (_, 0) => cancelled_words,
         (0, _) => stopping_words,
-        _ => format!("{cancelled_words}, and {stopping_words}"),
+        _ => format!("{cancelled_words} and {stopping_words}"),
     }
 }
 
@@ -177,7 +177,7 @@ fn read(source: impl Read, name: &str) -> Result<String, Failure> {
         Failure::new(Exit::Usage, anyhow!(error).context(words))
     })?;
     if text.len() as u64 > MAX_BYTES {
-        let words = format!("{name} is longer than any text that is taken ({MAX_BYTES} bytes)");
+        let words = format!("{name} is too long: at most {MAX_BYTES} bytes are read");
         return Err(Failure::new(Exit::Usage, anyhow!(words)));
     }
     Ok(text)
@@ -204,15 +204,15 @@ mod tests {
         assert_eq!(of(Cancelled::AtOnce, 0, 0), "task T is cancelled");
         assert_eq!(
             of(Cancelled::HadEnded, 2, 1),
-            "task T had ended before; of what hangs on it, 2 tasks are cancelled, and 1 task runs and was told to stop"
+            "task T had ended before; of its dependent tasks, 2 tasks are cancelled and 1 running task will be stopped"
         );
         assert_eq!(
             of(Cancelled::HadEnded, 0, 2),
-            "task T had ended before; of what hangs on it, 2 tasks run and were told to stop"
+            "task T had ended before; of its dependent tasks, 2 running tasks will be stopped"
         );
         assert_eq!(
             of(Cancelled::Requested, 1, 0),
-            "task T runs; its worker was told to stop it; of what hangs on it, 1 task is cancelled"
+            "task T is running; its worker will stop it; of its dependent tasks, 1 task is cancelled"
         );
     }
 

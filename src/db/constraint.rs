@@ -96,7 +96,7 @@ pub const WORDS: &[UserMistake] = &[
     },
     UserMistake {
         constraint: "posts_reply_to",
-        message: "there is no such post in this campaign: `dalsegno board history` lists them",
+        message: "this post does not exist in this campaign: `dalsegno board history` lists them",
     },
     UserMistake {
         constraint: "posts_text_length",

@@ -170,7 +170,7 @@ fn unknown<'a>(error: &posts::Error, names: impl Iterator<Item = &'a str>) -> Re
     let unknown: Vec<String> = unknown.iter().map(|name| format!("`{}`", short(name))).collect();
     let known: Vec<&str> = names.collect();
     Refusal::said(format!(
-        "nothing was posted: nobody is called {}. There are all, operator, {}",
+        "nothing was posted: unknown name {}. Known names are all, operator, {}",
         unknown.join(", "),
         known.join(", ")
     ))

@@ -60,7 +60,7 @@ impl Meanings {
                 search::count(Answered::NoModel);
                 tracing::warn!(
                     error = causes(&error),
-                    "nobody says what a question means: its words alone are looked for"
+                    "a question has no embedding: only its words are searched"
                 );
                 None
             }

@@ -15,7 +15,7 @@ pub(super) enum Refusal {
     #[error("{0}")]
     Said(String),
     #[error(
-        "nothing was done: this turn has ended, or somebody else has taken it over. Do not call again; end your answer"
+        "nothing was done: this turn has ended, or another worker has taken it over. Do not call again; end your answer"
     )]
     Over,
     #[error(
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_model_is_told_of_no_command() {
-        let told = "task 5 has already ended: `dalsegno task show 5` prints what came of it";
+        let told = "task 5 has already ended: `dalsegno task show 5` prints its result";
         assert_eq!(without_commands(told), "task 5 has already ended");
         assert_eq!(without_commands("the text is empty: write it"), "the text is empty: write it");
     }

@@ -134,7 +134,7 @@ async fn reset(reset: &Reset, context: &Context, server: &Server) -> Result<(), 
         None => server.call(ResetAgents { id, fresh }).await?,
     };
     context.output.data(&done, || match done.session_ids.len() {
-        0 => "no conversation is open: there is nothing to reset".to_owned(),
+        0 => "no session is open: nothing to reset".to_owned(),
         n => format!("the next task of each of {n} conversations opens a new session"),
     });
     Ok(())
@@ -151,7 +151,7 @@ async fn interrupt(
     let id = campaign.id(context, server).await?;
     let stopped = server.call(InterruptAgent { id, name, reason, how }).await?.items;
     context.output.data(&stopped, || match stopped.is_empty() {
-        true => format!("no turn of {agent} runs there"),
+        true => format!("no turn of agent {agent} is running in this campaign"),
         false => stopped.iter().map(interrupted_words).collect::<Vec<_>>().join("\n"),
     });
     Ok(())
@@ -178,7 +178,7 @@ async fn resume(whom: &Whom, context: &Context, server: &Server) -> Result<(), F
         None => server.call(ResumeAgentEverywhere { name }).await?,
     };
     context.output.data(&resumed, || {
-        format!("{} goes on; {} of its tasks were held", whom.agent, resumed.released)
+        format!("agent {} is resumed; {} of its tasks were held", whom.agent, resumed.released)
     });
     Ok(())
 }

@@ -201,7 +201,7 @@ async fn erase(erase: &Erase, server: &Server) -> Result<Erasure, Failure> {
         Err(failure) if failure.exit == Exit::NotFound => {
             server.call(ShowCampaign { id }).await?;
             let words = format!(
-                "campaign {id} with all that was said in it would be erased for good; nothing was done: say --yes"
+                "nothing was done: campaign {id} would be erased for good, with all of its conversations; confirm with --yes"
             );
             Err(Failure::new(Exit::Usage, anyhow!(words)))
         }

@@ -171,7 +171,7 @@ pub(super) async fn run(
         FactsCommand::Revoke(Which { user, fact }) => {
             let (name, fact) = (user.clone(), server.id(Noun::Fact, fact).await?);
             let fact = server.call(RevokeFact { name, fact }).await?;
-            context.output.data(&fact, || format!("fact {} holds no more", fact.id));
+            context.output.data(&fact, || format!("fact {} is revoked", fact.id));
         }
         FactsCommand::Forget(forget) => remove(forget, context, server).await?,
         FactsCommand::Readings(readings) => {
@@ -217,7 +217,7 @@ async fn remove(
             false => {
                 let sessions: Vec<_> = forgotten.sessions.iter().map(Uuid::to_string).collect();
                 format!(
-                    "{gone}\nwhat was said stays in the transcripts of these sessions, until they expire or their campaigns are erased:\n{}",
+                    "{gone}\nthese sessions contain them in their transcripts, until they expire or their campaigns are erased:\n{}",
                     sessions.join("\n")
                 )
             }
@@ -229,7 +229,7 @@ async fn remove(
 fn whose(user: Option<&CampaignUser>) -> String {
     match user {
         Some(user) => format!("works for {} since {}", user.user, time(user.since)),
-        None => "works for nobody in particular".to_owned(),
+        None => "has no user".to_owned(),
     }
 }
 

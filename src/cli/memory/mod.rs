@@ -180,7 +180,7 @@ async fn on(command: &MemoryCommand, context: &Context, server: &Server) -> Resu
         MemoryCommand::Revoke(revoke) => {
             let Item { campaign_id: id, id: item, .. } = revoke.named.find(context, server).await?;
             let item = server.call(RevokeMemory { id, item }).await?;
-            context.output.data(&item, || format!("{} holds no more", show::reference(&item)));
+            context.output.data(&item, || format!("{} is revoked", show::reference(&item)));
         }
         MemoryCommand::Export(export) => write_folder(export, context, server).await?,
         MemoryCommand::Import(import) => read_folder(import, context, server).await?,
@@ -282,7 +282,11 @@ async fn write_folder(export: &Export, context: &Context, server: &Server) -> Re
     let written = folder::write(&export.folder, &items, export.overwrite)?;
     context.output.data(&written, || {
         let folder = export.folder.display();
-        format!("{} items are in {folder}, {} of them were already", items.len(), written.unchanged)
+        format!(
+            "{} items are in {folder}; {} of them had been exported before",
+            items.len(),
+            written.unchanged
+        )
     });
     Ok(())
 }

@@ -145,7 +145,7 @@ async fn on(command: &SessionCommand, context: &Context, server: &Server) -> Res
             let session = server.call(UncompactSession { id }).await?;
             output.data(&session, || match session.generation {
                 0 => format!("session {id} shows its whole transcript"),
-                generation => format!("session {id} shows compaction {generation}"),
+                generation => format!("session {id} now uses compaction {generation}"),
             });
         }
         SessionCommand::Interrupt(Interrupt { id, reason, soft }) => {

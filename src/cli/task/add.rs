@@ -179,7 +179,7 @@ fn end(task: &Task) -> Result<Exit, Failure> {
         State::Queued | State::Running => (
             Exit::TimedOut,
             format!(
-                "task {id} is still {}, and goes on; `dalsegno task explain {id}` says why",
+                "task {id} is still {} and continues; `dalsegno task explain {id}` explains why",
                 task.state.as_str()
             ),
         ),

@@ -269,19 +269,19 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 pub(super) fn past_the_door() -> Problem {
-    let detail = "the request came past the door; this is a fault of the service";
+    let detail = "the request was not authenticated; this is a fault of the service";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
 }
 
 fn unauthenticated() -> Refusal {
-    let detail = "this service asks for a key: send `Authorization: Bearer dals_...`; `dalsegno key create` makes one";
+    let detail = "this service requires an API key: send `Authorization: Bearer dals_...`; `dalsegno key create` creates one";
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail);
     Refusal { challenge: Some(r#"Bearer realm="dalsegno""#.to_owned()), ..problem.into() }
 }
 
 /// The same words for all of them: which keys there were is nobody's business.
 fn bad_key() -> Refusal {
-    let detail = "this key is not accepted: it is unknown, expired or revoked; whoever keeps the keys can rotate it or make another";
+    let detail = "this key is not accepted: it is unknown, expired or revoked; ask an administrator to rotate it or to create another";
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "bad_key", detail);
     let challenge = r#"Bearer realm="dalsegno", error="invalid_token""#.to_owned();
     Refusal { challenge: Some(challenge), ..problem.into() }
@@ -304,14 +304,14 @@ fn missing_scope(need: scopes::Need, caller: &Caller) -> Refusal {
 
 fn too_many_requests(quota: Quota) -> Refusal {
     let detail = format!(
-        "http.requests_per_minute allows {} for one key, and for one address without a key: go on more slowly",
+        "too many requests: http.requests_per_minute allows {} for one key, and for one address without a key; send fewer",
         quota.per_minute()
     );
     limited("too_many_requests", detail, quota)
 }
 
 fn too_many_bad_keys(quota: Quota) -> Refusal {
-    let detail = "too many keys that are not accepted have come from this address: correct the key, then wait a little";
+    let detail = "too many requests with invalid keys came from this address: correct the key, then try again after Retry-After";
     limited("too_many_bad_keys", detail.to_owned(), quota)
 }
 

@@ -30,7 +30,7 @@ pub enum Error {
     Silent { host: String, doing: Doing, after: Duration, key: &'static str },
     #[error("the answer was not complete after {} s; raise ollama.total_timeout_secs if it needs longer", after.as_secs_f32())]
     TooLong { after: Duration },
-    #[error("nobody said within {} ms what a question means; raise memory.embeddings_timeout_ms, or keep the model loaded", after.as_millis())]
+    #[error("no embedding of the question arrived within {} ms; raise memory.embeddings_timeout_ms, or keep the model loaded", after.as_millis())]
     NoMeaning { after: Duration },
     /// `after` is the pause that the server asks for; zero if it does not say.
     #[error("{host} has too many calls waiting: {message}")]

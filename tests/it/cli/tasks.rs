@@ -167,7 +167,7 @@ async fn a_name_with_a_number_asks_that_copy_of_the_agent() {
     let same = asked(&["copywriter", "--instance", "2"]).await.json();
     assert_eq!((&same["agent"], &same["instance"]), (&json!("copywriter"), &json!("2")));
     let two = asked(&["copywriter_2", "--instance", "3"]).await;
-    assert!(two.code != 0 && two.has("say one of them"), "{two:?}");
+    assert!(two.code != 0 && two.has("give only one of them"), "{two:?}");
     let listed = ground.run(&["task", "ls"]).await;
     assert!(listed.has("copywriter_2"), "{listed:?}");
 }
