@@ -104,7 +104,7 @@ pub const WORDS: &[UserMistake] = &[
     },
     UserMistake {
         constraint: "posts_audience_size",
-        message: "a post is addressed to 1 to 200 names; `all` reaches everybody",
+        message: "a post is addressed to 1 to 200 names; `all` reaches all agents",
     },
     UserMistake {
         constraint: "memory_items_title_length",

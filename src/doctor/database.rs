@@ -39,7 +39,7 @@ pub(super) async fn examine(
     if config.database.url.is_none() {
         findings.push(binaries(&config.database.embedded).await);
         if !embedded::exists(&config.database.embedded) {
-            let what = "there is no cluster yet; `dalsegno serve` makes one";
+            let what = "there is no cluster yet; `dalsegno serve` creates one";
             findings.push(Finding::skipped("database", what, WHY_REACH));
             findings.extend(skipped("there is no database yet"));
             return findings;

@@ -54,7 +54,7 @@ impl Watch {
         }
         tracing::error!(
             part,
-            "a part of the worker panicked: stopping, so that it is started anew"
+            "a part of the worker panicked: stopping, so that it is restarted"
         );
         let _ = self.panicked.set(part);
         self.soft.cancel();

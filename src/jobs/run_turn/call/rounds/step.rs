@@ -181,7 +181,7 @@ impl<'a> Steps<'a> {
 
     async fn next(&mut self) -> Next {
         if self.run.cancel().is_cancelled() {
-            return self.stop(cancelled("the turn was told to stop between two calls"));
+            return self.stop(cancelled("the turn was asked to stop between two calls"));
         }
         // An unreachable database stops no turn; the next round checks again.
         let asked = tasks::is_asked_to_stop(self.run.pool(), self.assignment.task.id).await;
