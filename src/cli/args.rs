@@ -1,4 +1,4 @@
-//! Arguments that several nouns have.
+//! Arguments that several nouns share.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,8 @@ pub(super) struct InCampaign {
 }
 
 impl InCampaign {
-    /// True for the option; the variable names a campaign for other commands, too.
+    /// Returns true if the option is set. DALSEGNO_CAMPAIGN does not count, because it is meant for other commands,
+    /// too.
     pub(super) fn is_given(&self) -> bool {
         self.campaign.is_some()
     }
@@ -47,7 +48,7 @@ impl InCampaign {
         server.campaign(&self.given(context)?).await
     }
 
-    /// For lists, which have all campaigns where none is given.
+    /// Resolves the campaign for lists, which show all campaigns if none is given.
     pub(super) async fn id_if_given(
         &self,
         context: &Context,
@@ -80,7 +81,7 @@ impl InCampaign {
     }
 }
 
-/// Which part of a list.
+/// One page of a list.
 #[derive(Debug, Args)]
 pub(super) struct Paging {
     /// Continues behind this item: the last id of the previous page.
@@ -91,7 +92,7 @@ pub(super) struct Paging {
     pub(super) limit: i64,
 }
 
-/// Who is asked, and what.
+/// The agent that is asked, and the prompt.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("prompt_given").required(true).args(["prompt", "prompt_file"])))]
 pub(super) struct Question {
@@ -113,7 +114,7 @@ pub(super) struct Question {
     session: Option<SessionMode>,
 }
 
-/// The caller's own words about a new thing.
+/// Tags and metadata for something new.
 #[derive(Debug, Args)]
 pub(super) struct LabelFlags {
     /// Tag to find it by; may be repeated.
@@ -124,13 +125,13 @@ pub(super) struct LabelFlags {
     metadata: Vec<(String, String)>,
 }
 
-/// Labels that things have to have.
+/// Tags and metadata to filter a list by.
 #[derive(Debug, Args)]
 pub(super) struct LabelFilter {
     /// Only those with this tag; may be repeated.
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Only those with this value for this key of the metadata; may be repeated.
+    /// Only those with this metadata value; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     metadata: Vec<(String, String)>,
 }
@@ -150,7 +151,7 @@ impl LabelFilter {
         (self.tags.clone(), object(&self.metadata))
     }
 
-    /// As a list of an operation takes them.
+    /// Returns the tags, separated by commas, as list operations expect them.
     pub(super) fn tags(&self) -> Option<String> {
         (!self.tags.is_empty()).then(|| self.tags.join(","))
     }
@@ -180,7 +181,7 @@ enum SessionMode {
 }
 
 impl Question {
-    /// There is none only where another argument excludes it.
+    /// Returns the agent. It is empty only where another argument excludes it.
     pub(super) fn agent(&self) -> &str {
         self.agent.as_deref().unwrap_or_default()
     }

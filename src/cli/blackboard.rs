@@ -1,4 +1,4 @@
-//! `dalsegno blackboard`: what the people and agents of a campaign write down together.
+//! `dalsegno blackboard`: the shared JSON document of a campaign.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
-//! `dalsegno board`: what was said on the board of a campaign, and saying something there.
+//! `dalsegno board`: reads the board of a campaign and posts to it.
 //!
-//! Every line of a foreign text is set in, so that none looks like the head of another post.
+//! Each line of a post's text is indented, so that none can pass for the head of another post.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -31,7 +31,7 @@ pub(super) enum BoardCommand {
     Tail(Tail),
     /// Posts as the operator: agents mentioned as `@name` get a task, without a mention the lead.
     Post(NewPost),
-    /// Prints posts, the newest last.
+    /// Prints posts, newest last.
     History(History),
 }
 
@@ -87,7 +87,7 @@ pub(super) struct NewPost {
 }
 
 impl Look {
-    /// Reads posts from a place on.
+    /// Builds a query for the pages of posts from a place on.
     fn page(
         &self,
         id: Uuid,
@@ -105,7 +105,7 @@ impl Look {
     }
 }
 
-/// Between two looks. A person does not notice it.
+/// Pause between two polls, too short to notice.
 const PAUSE: Duration = Duration::from_millis(300);
 
 pub(super) async fn run(command: &BoardCommand, context: &Context) -> Result<Exit, Failure> {
@@ -130,7 +130,7 @@ async fn follow(tail: &Tail, context: &Context, server: &Server) -> Result<Exit,
     let id = tail.look.campaign.id(context, server).await?;
     let end =
         tail.timeout.and_then(|limit| limit.to_std().ok()).map(|limit| Instant::now() + limit);
-    // One at least: the place of the last one is where news begin.
+    // Reads at least one post, even with `--lines 0`: new posts are those after its place.
     let newest = tail.look.page(id, PostOrder::Newest, None);
     let there = server.items(tail.lines.max(1), newest).await?;
     let mut told = there.first().map_or(0, |last| last.seq);
@@ -161,7 +161,7 @@ async fn add(new: &NewPost, context: &Context, server: &Server) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-/// Where the post is, who was asked, and what was not done.
+/// Describes the new post: its place, the tasks it created, and the names that are unknown.
 fn came_of_it(posted: &Posted) -> String {
     let post = &posted.post;
     let to = post.audience.join(", ");
@@ -196,7 +196,7 @@ fn words(post: &Post) -> String {
     )
 }
 
-/// Whatever a terminal may take for the end of a line begins one here.
+/// Indents each line. Every character that a terminal may treat as a line break starts a new line.
 fn indented(text: &str) -> String {
     let is_break =
         |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');

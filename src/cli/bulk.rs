@@ -1,4 +1,4 @@
-//! `dalsegno bulk`: actions on many tasks, which `task cancel` and `task retry` ask for.
+//! `dalsegno bulk`: actions on many tasks, which `task cancel` and `task retry` start.
 
 use clap::Subcommand;
 

@@ -1,4 +1,4 @@
-//! `dalsegno cleanup`: conversations whose time is over.
+//! `dalsegno cleanup`: removes expired sessions.
 
 use clap::{Args, Subcommand};
 
@@ -17,7 +17,7 @@ use crate::{
     operations::{ListCleanupRuns, PreviewCleanup, RunCleanup},
 };
 
-/// Without a command: has a worker remove what is due now, as it does each night.
+/// Without a command: makes a worker remove now what the nightly cleanup would remove.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Cleanup {

@@ -27,7 +27,7 @@ pub(super) fn run(command: &ConfigCommand, context: &Context) -> Result<Exit, Fa
     Ok(Exit::Ok)
 }
 
-/// The problems are the data of this command, so they go to stdout.
+/// Checks the configuration and prints the problems to stdout, because they are this command's data.
 fn check(context: &Context) -> Exit {
     let found = Config::load(&context.environment, &context.flags).err();
     let problems = found.unwrap_or_default();

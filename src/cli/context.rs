@@ -14,13 +14,13 @@ use crate::{
     settings::{Environment, Flags},
 };
 
-/// The surroundings of a command.
+/// The environment, flags and output of a command.
 pub(super) struct Context {
     pub(super) environment: Environment,
     pub(super) flags: Flags,
     pub(super) output: Output,
     pub(super) remote: RemoteFlags,
-    /// The server of the command. `None`: it opens the database.
+    /// The server that the command calls. `None`: the command opens the database itself.
     pub(super) target: Option<Target>,
     pub(super) idempotency_key: Option<String>,
 }
@@ -30,14 +30,14 @@ impl Context {
         Ok(Config::load(&self.environment, &self.flags)?)
     }
 
-    /// The agents that can be used, with a warning that names the others.
+    /// Loads the usable agents, and prints a warning that names the broken ones.
     pub(super) fn agents(&self, config: &agents::Config) -> Result<Catalogue, Failure> {
         let catalogue = Catalogue::load(config)?;
         Self::warn_of(&catalogue, self.output);
         Ok(catalogue)
     }
 
-    /// Says which agents are refused, and why.
+    /// Prints a warning that names the broken agents and the first problem.
     pub(super) fn warn_of(catalogue: &Catalogue, output: Output) {
         let problems = catalogue.problems();
         if let Some(first) = problems.0.first() {
@@ -54,13 +54,13 @@ impl Context {
         }
     }
 
-    /// For names, without a warning.
+    /// Loads the agents for their names, without a warning.
     pub(super) fn catalogue(&self) -> Catalogue {
         let config = self.load().ok();
         config.and_then(|config| Catalogue::load(&config.agents).ok()).unwrap_or_default()
     }
 
-    /// The person who gives this command, for the audit log.
+    /// Returns the user of this command, for the audit log.
     pub(super) fn who(&self) -> Actor {
         let user = ["USER", "LOGNAME"].iter().find_map(|name| self.environment.get(name));
         let user = user.map_or_else(|| rustix::process::getuid().to_string(), str::to_owned);

@@ -1,4 +1,4 @@
-//! The database for the length of one command.
+//! The database connection of one command.
 
 use tokio_util::sync::CancellationToken;
 
@@ -9,7 +9,7 @@ use crate::{
     telemetry,
 };
 
-/// Opens the database, works on it until the end or a signal, and closes it on every way out.
+/// Opens the database, runs `work` until it ends or a signal arrives, and closes the database in every case.
 pub(super) async fn with_database(
     context: &Context,
     purpose: Use,

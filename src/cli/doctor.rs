@@ -21,7 +21,7 @@ pub(super) struct Doctor {
 
 pub(super) async fn run(doctor: &Doctor, context: &Context) -> Result<Exit, Failure> {
     let shutdown = Shutdown::new();
-    // A diagnosis has no work to drain: it stops at the first signal.
+    // No work has to be drained, so the command stops at the first signal.
     under_signals(&shutdown, Duration::MAX, Box::pin(examine(doctor, context, &shutdown))).await
 }
 

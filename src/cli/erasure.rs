@@ -1,4 +1,4 @@
-//! `dalsegno erasure`: receipts are checked, data files are cleaned.
+//! `dalsegno erasure`: verifies receipts and vacuums tables.
 
 use std::{io, path::PathBuf};
 
@@ -19,9 +19,9 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ErasureCommand {
-    /// Checks the signature of a receipt. Needs no database.
+    /// Verifies the signature of a receipt. Needs no database.
     Verify(Verify),
-    /// Vacuums all tables, so that erased texts leave the data files. Connect as the owner of the tables.
+    /// Vacuums all tables, so that erased texts leave the data files. Requires a connection as the owner of the tables.
     Vacuum(VacuumTables),
 }
 
@@ -80,7 +80,7 @@ fn verify(Verify { file, public_key: key }: &Verify, context: &Context) -> Resul
     Ok(if expected.is_some() { Exit::Ok } else { Exit::Failed })
 }
 
-/// The public key of this installation, where its key file is.
+/// Returns the public key of this installation, or `None` without a key file.
 fn key_of_here(context: &Context) -> Result<Option<String>, Failure> {
     let config = context.load()?;
     let key = Key::open(&config.erasures.key_file(&config.service.data_dir));

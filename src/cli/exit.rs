@@ -1,4 +1,4 @@
-//! Exit codes, and which error leads to which. The table is part of the contract of the command line.
+//! Exit codes, and the mapping of errors to them. The table is part of the contract of the command line.
 
 use std::process::ExitCode;
 
@@ -34,19 +34,19 @@ pub enum Exit {
     Interrupted = 130,
 }
 
-/// Why a command did not do what it was asked to do.
+/// An error that ends a command, with its exit code.
 #[derive(Debug)]
 pub struct Failure {
     pub exit: Exit,
     pub error: anyhow::Error,
-    /// What to do next, where the error's own words do not say it.
+    /// The next step, where the error's text does not name it.
     pub advice: Option<&'static str>,
-    /// The parts of the input that are wrong, where that can be said.
+    /// The invalid parts of the input, where they are known.
     pub wrong: Vec<Wrong>,
 }
 
 impl Exit {
-    /// The name that programs see in `--json` errors.
+    /// Returns the name of the code in `--json` errors.
     pub fn code(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -131,7 +131,7 @@ impl<E: Classify> From<E> for Failure {
     }
 }
 
-/// The one place where a refusal gets its exit code.
+/// Maps each refusal to its exit code.
 impl From<Refusal> for Failure {
     fn from(Refusal { kind, detail, advice, source, wrong, .. }: Refusal) -> Self {
         let error = source.map_or_else(|| anyhow!(detail), anyhow::Error::from_boxed);

@@ -1,4 +1,4 @@
-//! `dalsegno feed`: everything that happens, as it happens.
+//! `dalsegno feed`: prints events as they happen.
 
 use chrono::TimeDelta;
 use clap::Args;

@@ -1,4 +1,4 @@
-//! `dalsegno flow`: tasks that are made together from a template.
+//! `dalsegno flow`: flows, the sets of tasks that are made from a template.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum FlowCommand {
-    /// Lists flows, the newest first.
+    /// Lists flows, newest first.
     Ls(List),
     /// Lists the templates with their inputs and steps, and the problems of invalid ones.
     Templates,
@@ -108,7 +108,7 @@ enum StateName {
 
 pub(super) async fn run(command: &FlowCommand, context: &Context) -> Result<Exit, Failure> {
     match (command, &context.target) {
-        // Those of this host need no database.
+        // Templates of this host need no database.
         (FlowCommand::Templates, None) => {
             let config = context.load()?;
             let catalogue = context.agents(&config.agents)?;
@@ -213,7 +213,7 @@ impl Start {
             let (name, value) =
                 named.ok_or_else(|| usage(anyhow!("invalid input `{text}`: write NAME=TEXT")))?;
             match inputs.remove(name) {
-                // A list of one item is given as a text is.
+                // A list of one item is given like a text.
                 None if template.is_some_and(|template| template.has_list(name)) => {
                     inputs.insert(name.to_owned(), Value::List(vec![value.to_owned()]))
                 }

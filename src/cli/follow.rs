@@ -1,7 +1,7 @@
-//! Commands that stay with something until it has ended: the events of a stream, and the end of a task.
+//! Commands that follow something to its end: the events of a stream, or a task until it has ended.
 //!
-//! A server may be restarted meanwhile. A stream is opened again behind the last event, and a wait is asked for again, for as long as
-//! [`PATIENCE`] without an answer.
+//! The server may restart meanwhile. The command then reopens the stream after the last event, or waits again. It gives
+//! up after [`PATIENCE`] without an answer.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ use crate::{
     operations::{EventStream, Events, Patience, ShowTask, Spec, StreamEvent},
 };
 
-/// How long a server may be away before a command gives up.
+/// Time for which a server may be unavailable before a command gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(250);
-/// The wait of one request. Servers let a request take longer.
+/// Longest wait of one request, below the servers' own limit for requests.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
-/// Without a sign of life: servers send one every 15 seconds.
+/// Time without data after which a connection counts as lost. Servers send a sign of life every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
 
 /// A reader of a stream.
@@ -45,13 +45,13 @@ pub(super) struct RemoteStream<'a> {
     away: Absence,
 }
 
-/// An open answer, and the part of it that is not read yet.
+/// An open response with its unread bytes.
 struct Connection {
     response: Response,
     buffer: Vec<u8>,
 }
 
-/// The time for which a server has been away.
+/// Time since which the server has been unavailable.
 #[derive(Default)]
 struct Absence(Option<Instant>);
 
@@ -70,7 +70,7 @@ impl Server {
         })
     }
 
-    /// Waits for the end of a task, at most for `limit`, and shows it as it is then.
+    /// Waits for the end of a task, for at most `limit`, and returns the task as it is then.
     pub(super) async fn wait_for(&self, id: Uuid, limit: Duration) -> Result<Detail, Failure> {
         let (begin, mut away) = (Instant::now(), Absence::default());
         loop {
@@ -92,7 +92,7 @@ impl Server {
 }
 
 impl Follower<'_> {
-    /// Waits for the next event. `None` behind the last one.
+    /// Waits for the next event. `None`: the stream has ended.
     pub(super) async fn next(&mut self) -> Result<Option<StreamEvent>, Failure> {
         match self {
             Self::Local(None) => Ok(None),
@@ -104,7 +104,7 @@ impl Follower<'_> {
     }
 }
 
-/// The data of an event.
+/// Parses the data of an event.
 pub(super) fn data_of<T: DeserializeOwned>(event: &StreamEvent) -> Result<T, Failure> {
     serde_json::from_str(&event.data).map_err(|error| {
         let words = format!("the event `{}` cannot be read: {error}", event.name);
@@ -155,7 +155,7 @@ impl RemoteStream<'_> {
 }
 
 impl Connection {
-    /// The next event that is there as a whole. Comments have no data.
+    /// Takes the next complete event from the buffer. Comments have no data and are skipped.
     fn buffered(&mut self) -> Option<StreamEvent> {
         loop {
             let end = self.buffer.windows(2).position(|two| two == b"\n\n")?;
@@ -178,7 +178,8 @@ fn event_of(block: &str) -> Option<StreamEvent> {
 }
 
 impl Absence {
-    /// Gives the failure back if it is not one of a server that is away, or if the server has been away for too long.
+    /// Returns the failure if its cause is not an unavailable server, or if the server has been unavailable for too
+    /// long.
     fn bear(&mut self, failure: Failure) -> Result<(), Failure> {
         let is_away = failure.exit == Exit::Unavailable;
         let since = self.0.get_or_insert_with(Instant::now);
@@ -186,7 +187,7 @@ impl Absence {
     }
 }
 
-/// Names the task that a command stayed with when it lost the server.
+/// Adds to the failure which task the command was following.
 pub(super) fn lost(failure: Failure, id: Uuid) -> Failure {
     if failure.exit != Exit::Unavailable {
         return failure;

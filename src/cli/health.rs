@@ -1,7 +1,6 @@
-//! `dalsegno health`: one request to a running service, an exit code as the answer.
+//! `dalsegno health`: probes a running service and answers with an exit code.
 //!
-//! Written on a bare socket: the probe runs every few seconds in every container, and asks one fixed line of
-//! our own server.
+//! Uses a bare socket, because the probe runs every few seconds in each container and sends one fixed line.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -59,7 +58,7 @@ pub(super) async fn run(health: &Health, context: &Context) -> Result<Exit, Fail
     }
 }
 
-/// A service that listens on every address is asked on loopback.
+/// Replaces an unspecified address with loopback, where the service can be reached.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -1,4 +1,4 @@
-//! `dalsegno key`: what others show to the API.
+//! `dalsegno key`: API keys.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, Subcommand};
@@ -115,7 +115,7 @@ async fn create(create: &Create, server: &Server) -> Result<KeyWithSecret, Failu
     server.call(key).await
 }
 
-/// Of several keys of one name, the latest is rotated: the others have successors already.
+/// Rotates the latest of several keys of one name: the others have successors already.
 async fn rotate(
     Rotate { which, overlap }: &Rotate,
     server: &Server,
@@ -134,7 +134,7 @@ impl Which {
     }
 }
 
-/// The text alone goes to stdout, so that a script can take it; the rest is for the person beside it.
+/// Prints the key. Its text alone goes to stdout, so that scripts can read it; the explanation goes to stderr.
 fn show(shown: &KeyWithSecret, output: Output) {
     let KeyWithSecret { key, secret } = shown;
     output.data(shown, || secret.clone());

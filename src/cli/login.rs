@@ -1,4 +1,4 @@
-//! `dalsegno login`: the logins of Claude, and those that rest.
+//! `dalsegno login`: the credentials of Claude and their pauses.
 
 use clap::Subcommand;
 

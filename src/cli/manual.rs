@@ -1,4 +1,4 @@
-//! What the binary says about itself: completions and man pages, made from the clap tree, and the document of the API.
+//! Generated manuals: shell completions and man pages from the clap tree, and the API document.
 
 use std::path::PathBuf;
 

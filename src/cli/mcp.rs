@@ -1,4 +1,4 @@
-//! `dalsegno mcp`: the tools for a person's own client, and who may use which.
+//! `dalsegno mcp`: serves the tools over standard input and output, and lists their access.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) async fn run(mcp: &Mcp, context: &Context) -> Result<Exit, Failure> {
     }
 }
 
-/// Speaks with the client until it closes the standard input.
+/// Serves the client until it closes the standard input.
 async fn serve(
     campaign: &GivenCampaign,
     context: &Context,

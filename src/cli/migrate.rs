@@ -1,4 +1,4 @@
-//! `dalsegno migrate`: the schema and this binary.
+//! `dalsegno migrate`: the migrations of the schema.
 
 use clap::Subcommand;
 

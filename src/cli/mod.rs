@@ -63,8 +63,8 @@ use crate::{
     settings::{Environment, FILE_VARIABLE, Flags},
 };
 
-/// How long the rest of a command may take to be dropped: enough to signal a private Postgres, and not enough to
-/// wait for a name server.
+/// Time limit for dropping the rest of a command: long enough to signal a private Postgres, too short to wait for a
+/// name server.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
 /// Durable conversations for LLM agents on a Postgres job queue.
@@ -199,15 +199,15 @@ enum Command {
     /// Stores servers by name, and selects one for commands.
     #[command(subcommand)]
     Remote(remotes::RemoteCommand),
-    /// Prints the document of the HTTP API (OpenAPI 3.1).
+    /// Prints the OpenAPI 3.1 document of the HTTP API.
     Openapi,
     /// Prints completions for a shell.
     Completions(manual::Completions),
-    /// Writes the man pages into a folder.
+    /// Writes man pages into a folder.
     Man(manual::Man),
 }
 
-/// `dalsegno`: parse, run, turn the end into an exit code.
+/// Runs `dalsegno`: parses the command line, runs the command and returns its exit code.
 pub fn main() -> ExitCode {
     if let Some(code) = guard::intercept(std::env::args_os()) {
         return code;
@@ -234,7 +234,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// `worker-turns` and `worker-upkeep`.
+/// Runs `worker-turns` or `worker-upkeep`.
 pub fn worker_main(pool: Pool) -> ExitCode {
     if let Some(code) = guard::intercept(std::env::args_os()) {
         return code;
@@ -247,12 +247,12 @@ pub fn worker_main(pool: Pool) -> ExitCode {
     }
 }
 
-/// The clap tree, for parsing, completions, man pages and tests.
+/// Returns the clap tree, for parsing, completions, man pages and tests.
 pub fn command() -> clap::Command {
     with_conventions(Cli::command())
 }
 
-/// Every `ls` is also called `list`, and options of all commands stand under a heading of their own.
+/// Adds the alias `list` to each `ls`, and moves global options under a heading of their own.
 fn with_conventions(command: clap::Command) -> clap::Command {
     let command = match command.get_name() {
         "ls" => command.visible_alias("list"),
@@ -305,13 +305,13 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
 fn parse<P: Parser>() -> Result<P, ExitCode> {
     let matches = with_conventions(P::command()).try_get_matches();
     matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
-        // Help and version come this way too, with an exit code of 0.
+        // Help and version arrive here too, with exit code 0.
         if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
             let words = error.render().to_string();
             let words = words.trim_end().trim_start_matches("error: ").to_owned();
             Output::new(true).failure(&Failure::new(Exit::Usage, anyhow!(words)));
         } else {
-            // A closed stdout is nobody's error.
+            // A closed stdout is not an error.
             let _ = error.print();
         }
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
@@ -342,7 +342,7 @@ fn finish(
     }
 }
 
-/// The configuration file of a command that is given none.
+/// Returns the default configuration file, if it exists and DALSEGNO_CONFIG is not set.
 fn default_file(environment: &Environment) -> Option<PathBuf> {
     let file = Path::new("dalsegno.toml");
     (environment.get(FILE_VARIABLE).is_none() && file.is_file()).then(|| file.to_owned())

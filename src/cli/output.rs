@@ -1,4 +1,4 @@
-//! Printing: tables and sentences for people, JSON for programs.
+//! Output of commands: tables and sentences for people, JSON for programs.
 
 use std::{
     borrow::Cow,
@@ -24,7 +24,7 @@ impl Output {
         self.json
     }
 
-    /// Data: `value` as JSON, or else `text`.
+    /// Prints data: `value` as JSON, or `text`.
     pub(super) fn data(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         let shown = match self.json {
             true => serde_json::to_string_pretty(value).unwrap_or_default(),
@@ -33,17 +33,18 @@ impl Output {
         self.text(&shown);
     }
 
-    /// Data that has one form only.
+    /// Prints data that has one form only.
     pub(super) fn text(self, text: &str) {
         let mut out = std::io::stdout();
         let text = text.trim_end();
-        // What a model wrote must not move the cursor or rename the window. A file gets it as it is.
+        // Escapes text for a terminal, because a model's text must not move the cursor or rename the window. A file
+        // gets the text unchanged.
         let shown = if out.is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
-        // A reader that has gone (`| head`) is not an error.
+        // A closed reader (`| head`) is not an error.
         let _ = writeln!(out, "{shown}");
     }
 
-    /// The text that a command was for: nothing, if it is empty.
+    /// Prints the result of a command; an empty text prints nothing.
     pub(super) fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         match self.json {
             true => self.data(value, String::new),
@@ -51,7 +52,7 @@ impl Output {
         }
     }
 
-    /// What happens while a command waits: a line of JSON for programs, or a note beside the data.
+    /// Prints the progress of a waiting command: JSON lines on stdout, or notes on stderr.
     pub(super) fn progress(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         match self.json {
             true => self.text(&serde_json::to_string(value).unwrap_or_default()),
@@ -61,32 +62,32 @@ impl Output {
         }
     }
 
-    /// Something beside the data that a person should know.
+    /// Prints a note to stderr.
     pub(super) fn note(self, text: &str) {
         let _ = writeln!(std::io::stderr(), "{}", harmless(text));
     }
 
-    /// A piece of such a note.
+    /// Prints a part of a note to stderr.
     pub(super) fn piece(self, text: &str) {
         let mut err = std::io::stderr();
         let _ = write!(err, "{}", harmless(text));
         let _ = err.flush();
     }
 
-    /// Puts a note in the place of the one before, on a terminal.
+    /// Replaces the previous note on a terminal.
     pub(super) fn rewrite(self, text: &str) {
         let mut err = std::io::stderr();
-        // To the first column, and clear the line.
+        // Moves to the first column and clears the line.
         let _ = write!(err, "\r\u{1b}[K{}", harmless(text));
         let _ = err.flush();
     }
 
-    /// Whether notes and data go to the same person.
+    /// Returns true if stdout and stderr are the same terminal or two terminals.
     pub(super) fn is_seen(self) -> bool {
         std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
     }
 
-    /// The result after such lines.
+    /// Prints the result after lines of [`Self::progress`], as one line in JSON.
     pub(super) fn last(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         match self.json {
             true => self.text(&serde_json::to_string(value).unwrap_or_default()),
@@ -100,7 +101,7 @@ impl Output {
             true => failure_as_json(failure),
             false => harmless(&failure_as_text(failure)).into_owned(),
         };
-        // Programs get what was said as it is.
+        // JSON gets the text unchanged, unless stderr is a terminal.
         let shown = if err.is_terminal() { harmless(&shown) } else { Cow::Borrowed(&*shown) };
         let _ = writeln!(err, "{shown}");
     }
@@ -121,7 +122,7 @@ fn failure_as_json(failure: &Failure) -> String {
 fn failure_as_text(failure: &Failure) -> String {
     let mut text = format!("error: {}", failure.error);
     for cause in failure.error.chain().skip(1).map(|cause| cause.to_string()) {
-        // Many errors repeat their cause in their own words.
+        // Skips causes that the text contains: many errors repeat their cause.
         if !text.contains(&cause) {
             text.push_str(&format!("\n  because: {cause}"));
         }
@@ -132,13 +133,13 @@ fn failure_as_text(failure: &Failure) -> String {
     text
 }
 
-/// Names and values below each other.
+/// Formats names and values as aligned lines.
 pub(super) fn fields(fields: &[(&str, String)]) -> String {
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     fields.iter().map(|(name, value)| format!("{name:<width$}  {value}\n")).collect()
 }
 
-/// Without characters that a terminal obeys, or that make it show a line in another order than it is written.
+/// Replaces characters that control a terminal or change the order of a line.
 fn harmless(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || is_bidi_control(c);
     match text.contains(obeyed) {
@@ -147,12 +148,12 @@ fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Those that Unicode lists as `Bidi_Control`.
+/// Returns true for the characters that Unicode lists as `Bidi_Control`.
 fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Columns as wide as their widest cell.
+/// Formats a table with columns as wide as their widest cell.
 pub(super) fn table<const N: usize>(
     head: &[&str; N],
     rows: impl Iterator<Item = [String; N]>,
@@ -184,7 +185,7 @@ mod tests {
         {
             assert_eq!(harmless(&format!("a{c}b")), "a\u{fffd}b", "{c:?}");
         }
-        // What joins letters and emoji is text.
+        // Joiners of letters and emoji are text.
         assert_eq!(harmless("a\u{200d}b\u{200c}c\u{feff}"), "a\u{200d}b\u{200c}c\u{feff}");
     }
 }

@@ -1,4 +1,4 @@
-//! Where each command runs: on any server, on the database, or on this host.
+//! The place where each command runs: a server, the database or this host.
 
 use anyhow::anyhow;
 
@@ -9,16 +9,16 @@ use super::{
 };
 use crate::settings::Environment;
 
-/// Where a command can run.
+/// Place where a command can run.
 enum Place {
-    /// Its operations run on the database, or on the server of `--url`.
+    /// The database, or the server of `--url`.
     AnyServer,
     Database,
     Host,
 }
 
 impl Command {
-    /// The server that the command is for; `None` for the database and for commands about this host.
+    /// Returns the server for the command. `None`: the command works on the database or on this host.
     pub(super) fn target(
         &self,
         remote: &RemoteFlags,
@@ -33,7 +33,7 @@ impl Command {
             return Ok(None);
         }
         let place = self.place();
-        // The variables are there for other commands.
+        // The variables are meant for other commands.
         if matches!(place, Place::Host) && !remote.is_given() {
             return Ok(None);
         }
@@ -48,7 +48,7 @@ impl Command {
         Err(Failure::new(Exit::Usage, anyhow!(words)))
     }
 
-    /// Commands about this host change nothing that could be sent again.
+    /// Refuses an idempotency key for commands on this host, which make no change that could be repeated.
     pub(super) fn check_key(&self, idempotency_key: Option<&str>) -> Result<(), Failure> {
         match (self.place(), idempotency_key) {
             (Place::Host, Some(_)) => {

@@ -24,15 +24,15 @@ use crate::{
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longer than a server lets a request take.
+/// Longer than the servers' own limit for requests.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// A stream ends when its reader has enough.
+/// Effectively unlimited: the reader ends a stream.
 const TIMEOUT_OF_STREAMS: Duration = Duration::from_secs(366 * 86_400);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, Default, Args)]
 pub(super) struct RemoteFlags {
-    // Not a doc comment, in which rustdoc would make a link of the address.
+    // Not a doc comment: rustdoc would turn the address into a link.
     #[arg(
         id = "server_url",
         long = "url",
@@ -72,7 +72,7 @@ pub(super) struct RemoteFlags {
 /// The server that a command is for.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    /// Of a stored server.
+    /// Name of the stored server. `None`: the server was given by its URL.
     name: Option<String>,
     url: Url,
     key: Option<SecretString>,
@@ -87,7 +87,7 @@ pub(super) struct Remote {
     client: Client,
 }
 
-/// The problem that a server answers a refused request with.
+/// Problem document of a refused request.
 #[derive(Deserialize)]
 struct ProblemDocument {
     code: String,
@@ -102,17 +102,18 @@ impl RemoteFlags {
         self.url.is_some() || self.remote.is_some() || self.has_key()
     }
 
-    /// The key, or the file with the key, that the command line gives.
+    /// Returns the key, or the file with the key, from the command line.
     pub(super) fn own_key(&self) -> (Option<&str>, Option<&Path>) {
         (self.key.as_deref(), self.key_file.as_deref())
     }
 
-    /// Flags come before variables, and variables before the stored server in use. `None`: the command works on the database.
+    /// Selects the server: flags first, then variables, then the stored server in use. `None`: the command works on the
+    /// database.
     pub(super) fn target(&self, environment: &Environment) -> Result<Option<Target>, Failure> {
         let variable = |name| environment.get(name).filter(|_| !self.names_server());
         let target = match self.url.as_deref().or_else(|| variable("DALSEGNO_URL")) {
             Some(url) => {
-                // The key in the environment is for the server in the environment.
+                // DALSEGNO_KEY is only sent to the server of DALSEGNO_URL.
                 let is_its_server = environment.get("DALSEGNO_URL").is_none_or(|its| its == url);
                 let key = environment.get("DALSEGNO_KEY").filter(|_| is_its_server);
                 Some(Target::new(None, server_url(url)?, key.map(str::to_owned)))
@@ -146,19 +147,19 @@ impl RemoteFlags {
 }
 
 impl Target {
-    /// `key` as it was given: what is around it in a file does not belong to it.
+    /// Creates a target. Whitespace around the key, for example from a file, is removed.
     pub(super) fn new(name: Option<String>, url: Url, key: Option<String>) -> Self {
         Self { name, url, key: key.map(|key| SecretString::from(key.trim())) }
     }
 
-    /// A stored server is not on the command line: a person is told where the command goes.
+    /// Returns a note that names a stored server, because the command line does not show it.
     pub(super) fn note(&self) -> Option<String> {
         self.name.as_ref().map(|name| format!("on {name}, {}", self.url))
     }
 }
 
 pub(super) fn server_url(text: &str) -> Result<Url, Failure> {
-    // A password in it would be shown wherever the server is.
+    // Credentials in the URL would be printed with it.
     let is_plain = |url: &Url| {
         let has_more = url.query().is_some() || url.fragment().is_some();
         let has_user = !url.username().is_empty() || url.password().is_some();
@@ -190,7 +191,8 @@ impl Remote {
         Ok(Self { name, url, key, idempotency_key, client })
     }
 
-    /// The output, and whether an earlier call with the same idempotency key has made it.
+    /// Calls an operation. Returns true with the output if it is replayed from an earlier call with the same
+    /// idempotency key.
     pub(super) async fn call<O: Operation>(
         &self,
         operation: &O,
@@ -226,7 +228,7 @@ impl Remote {
         Ok((output, is_replay))
     }
 
-    /// Opens a stream behind the event with this id. `None`: there is nothing behind it.
+    /// Opens a stream after the event with this id. `None`: the stream has ended.
     pub(super) async fn open(
         &self,
         spec: &Spec,
@@ -253,7 +255,8 @@ impl Remote {
         }
     }
 
-    /// Fields of the path go into the path; others into the body, or into the query where there is none.
+    /// Builds a request. Fields named in the path go into it; the others go into the body, or into the query if the
+    /// method has no body.
     fn request(&self, spec: &Spec, fields: Value) -> Result<RequestBuilder, Failure> {
         let Value::Object(mut fields) = fields else { return Err(not_a_base(&self.url)) };
         let mut url = self.url.clone();
@@ -321,7 +324,7 @@ impl Remote {
         Failure::new(Exit::Unavailable, anyhow!(words))
     }
 
-    /// The failure that a stream has ended with.
+    /// Builds the failure from the error event of a stream.
     pub(super) fn refusal_in(&self, spec: &Spec, problem: &[u8]) -> Failure {
         let value: Value = serde_json::from_slice(problem).unwrap_or_default();
         let status = value["status"].as_u64().and_then(|status| u16::try_from(status).ok());
@@ -367,7 +370,7 @@ impl Remote {
                 );
                 return Failure::failed(anyhow!(words));
             }
-            // The server tells the causes of its own faults only to its log.
+            // The causes of server errors are in the server's log only.
             _ => match problem.request_id.filter(|_| status.is_server_error()) {
                 Some(id) => Failure::new(
                     exit,

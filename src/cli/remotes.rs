@@ -1,4 +1,4 @@
-//! `dalsegno remote`: servers with names, and the one that commands are sent to.
+//! `dalsegno remote`: named servers, and the one that commands are sent to.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::settings::Environment;
 
-/// The name that means the database.
+/// Name of the database.
 const LOCAL: &str = "local";
 
 #[derive(Debug, Subcommand)]
@@ -104,13 +104,13 @@ pub(super) fn run(command: &RemoteCommand, context: &Context) -> Result<Exit, Fa
     Ok(Exit::Ok)
 }
 
-/// The server of `name`, or else the one in use; `None` for the database.
+/// Returns the server called `name`, or the one in use. `None`: the database.
 pub(super) fn target(
     name: Option<&str>,
     environment: &Environment,
 ) -> Result<Option<Target>, Failure> {
     let remotes = match path(environment) {
-        // A list that cannot be read does not matter to a command that goes to the database.
+        // A command on the database works even if the list is unreadable.
         Some(path) if name != Some(LOCAL) => Remotes::read(&path)?,
         _ => Remotes::default(),
     };
@@ -126,7 +126,7 @@ impl Remotes {
     fn read(path: &Path) -> Result<Self, Failure> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
-            // Where a folder is missing, or belongs to another user, nothing has been stored.
+            // A missing folder, or one of another user, means that no server is stored.
             Err(error) if [NotFound, NotADirectory, PermissionDenied].contains(&error.kind()) => {
                 return Ok(Self::default());
             }
@@ -140,7 +140,8 @@ impl Remotes {
         })
     }
 
-    /// Only its owner may read it: it can hold keys. Written beside and renamed, so that an interrupted write loses nothing.
+    /// Writes the list with mode 0600, because it can hold keys. A new file is written and renamed, so that an
+    /// interrupted write loses nothing.
     fn write(&self, path: &Path) -> Result<(), Failure> {
         let write = || {
             let folder = path.parent().unwrap_or(path);
@@ -169,7 +170,7 @@ impl Remotes {
         }
         server_url(url)?;
         let (key, key_file) = flags.own_key();
-        // A later command may run in another folder.
+        // Absolute, because a later command may run in another folder.
         let key_file = key_file.map(std::path::absolute).transpose();
         let key_file = key_file.map_err(|error| Failure::failed(error.into()))?;
         let remote = Remote { url: url.to_owned(), key: key.map(str::to_owned), key_file };
@@ -199,7 +200,7 @@ impl Remotes {
         self.current.as_deref() == Some(name)
     }
 
-    /// Without keys.
+    /// Returns the list without keys.
     fn shown(&self) -> serde_json::Value {
         let each = self.remotes.iter().map(|(name, remote)| {
             json!({ "name": name, "url": remote.url, "has_key": remote.has_key(), "is_current": self.is_current(name) })

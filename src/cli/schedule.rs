@@ -1,4 +1,4 @@
-//! `dalsegno schedule`: what is done again and again.
+//! `dalsegno schedule`: schedules, which enqueue recurring jobs.
 
 use chrono::TimeDelta;
 use clap::{Args, Subcommand};

@@ -1,4 +1,4 @@
-//! `dalsegno serve`: signals, telemetry and the words at the start; the service itself is `crate::serve`.
+//! `dalsegno serve`: signals, telemetry and the start message. The service itself is `crate::serve`.
 
 use super::{Context, Exit, Failure, signals::under_signals};
 use crate::{

@@ -1,4 +1,4 @@
-//! The server of a command: the database that it opens itself, or a Dalsegno server that it calls.
+//! The server of a command: a database that the command opens itself, or a Dalsegno server.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,14 +25,14 @@ use crate::{
 /// Said of a command whose idempotency key has been used before.
 const REPLAYED: &str = "this idempotency key was used before: showing the result of the first call";
 
-/// The operations of a server, for one command.
+/// Access to the operations for one command.
 pub(super) struct Server {
     pub(super) way: Way,
     output: Output,
 }
 
 pub(super) enum Way {
-    /// On the database, in the name of the person at this host.
+    /// Runs operations on the database, in the name of this host's user.
     Local(Call),
     Remote(Remote),
 }
@@ -88,7 +88,8 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
     })
 }
 
-/// A server tells the causes of its own faults only to its log; here a person reads them. Those of a wrong input are in its words.
+/// Removes the causes of errors in the input, whose text already contains them. Causes of internal errors stay: they
+/// are shown here, and a server would write them to its log.
 fn without_causes(refusal: Refusal) -> Refusal {
     match refusal.kind {
         Kind::Internal | Kind::Unavailable => refusal,
@@ -106,14 +107,14 @@ impl Server {
             }
             Way::Remote(remote) => remote.call(&operation).await?,
         };
-        // Some outputs say it themselves.
+        // Some outputs contain this note already.
         if is_replay && !O::is_replay(&output) {
             self.output.note(REPLAYED);
         }
         Ok(output)
     }
 
-    /// The items of a list that a person asks for, from as many pages as that takes. `page` makes the operation of a cursor and a limit.
+    /// Returns a list's items from as many pages as needed. `page` builds the operation from a cursor and a limit.
     pub(super) async fn list<O: Operation<Output = Listing<T>>, T>(
         &self,
         noun: Noun,
@@ -130,7 +131,7 @@ impl Server {
         self.items(paging.limit, page).await
     }
 
-    /// The first `n` items of a list with another cursor than an id.
+    /// Returns the first `n` items of a list whose cursor is not an id.
     pub(super) async fn items<O: Operation<Output = Listing<T>>, T>(
         &self,
         n: i64,
@@ -148,7 +149,7 @@ impl Server {
         }
     }
 
-    /// The thing that a person means.
+    /// Resolves an id, or a part of one.
     pub(super) async fn id(&self, noun: Noun, given: &Given) -> Result<Uuid, Failure> {
         match given.whole() {
             Some(id) => Ok(id),
@@ -156,7 +157,7 @@ impl Server {
         }
     }
 
-    /// The campaign that a person means.
+    /// Resolves a campaign's name, its id, or a part of the id.
     pub(super) async fn campaign(&self, given: &GivenCampaign) -> Result<Uuid, Failure> {
         match given.whole() {
             Some(id) => Ok(id),

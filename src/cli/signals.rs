@@ -1,4 +1,4 @@
-//! The signals of the process, for the length of one command.
+//! Signal handling for one command.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use anyhow::anyhow;
 use super::{Exit, Failure};
 use crate::shutdown::Shutdown;
 
-/// Runs a command to its end: the first signal asks for it, the second insists, the third drops the command as
-/// it is. Dropping still tells a private Postgres to end; nobody waits for it then.
+/// Runs a command to its end. The first signal asks it to stop, the second insists, the third drops it. Dropping still
+/// signals a private Postgres, without waiting for it.
 pub(super) async fn under_signals(
     shutdown: &Shutdown,
     drain_timeout: Duration,
     command: impl Future<Output = Result<Exit, Failure>>,
 ) -> Result<Exit, Failure> {
     tokio::select! {
-        // First, so that the handlers are in place before the command starts anything.
+        // Polled first, so that the handlers are installed before the command starts anything.
         biased;
         third = shutdown.on_signals(drain_timeout) => match third {
             Ok(()) => Ok(Exit::Interrupted),

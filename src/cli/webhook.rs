@@ -1,4 +1,4 @@
-//! `dalsegno webhook`: who is told when tasks end.
+//! `dalsegno webhook`: webhooks, which report ended tasks to other systems.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
@@ -193,7 +193,7 @@ async fn replay(replay: &Replay, output: Output, server: &Server) -> Result<(), 
             let done = server.call(ReplayWebhook { id, since }).await?;
             output.data(&done, || format!("{} deliveries are sent again", done.replayed));
         }
-        // The arguments themselves exclude it.
+        // The arguments exclude this case.
         _ => {}
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Texts that a command is given: in place, in a file, on its standard input. And texts that it prints.
+//! Texts that commands read (arguments, files, standard input), and texts that they print.
 
 use std::{
     io::Read,
@@ -21,11 +21,11 @@ use crate::{
     },
 };
 
-/// More than any text that is taken, so that a wrong file does not fill the memory before it is refused.
+/// Larger than any accepted text, so that a wrong file is refused before it fills the memory.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 const PERIOD_MAX_SECS: i64 = 10 * 366 * 86_400;
 
-/// Limits of a budget.
+/// Limits for a budget.
 #[derive(Debug, Args)]
 pub(super) struct BudgetFlags {
     /// Budget in units of the configured currency: 5 or 0.25.
@@ -42,7 +42,7 @@ impl BudgetFlags {
     }
 }
 
-/// The text itself, or that of the file; `-` is the standard input.
+/// Returns the text itself, or that of the file; `-` reads the standard input.
 pub(super) fn given(text: Option<&str>, file: Option<&PathBuf>) -> Result<Option<String>, Failure> {
     match (text, file) {
         (Some("-"), _) => standard_input().map(Some),
@@ -61,7 +61,7 @@ pub(super) fn time_or_dash(at: Option<DateTime<Utc>>) -> String {
     at.map_or_else(|| "-".to_owned(), time)
 }
 
-/// `90d`, `24h`, `30m`, `45s` or `2w`, as an argument.
+/// Parses a duration: `90d`, `24h`, `30m`, `45s` or `2w`.
 pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
     let wrong =
         || format!("invalid duration `{text}`: use for example `30s`, `15m`, `24h`, `90d` or `2w`");
@@ -73,7 +73,7 @@ pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
         Some('w') => 7 * 86_400,
         _ => return Err(wrong()),
     };
-    // Far from where adding to a point in time overflows, and longer than anybody means.
+    // Below the range where adding to a time overflows, and longer than useful values.
     let n: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
     let secs = i64::from(n) * unit_secs;
     match secs <= PERIOD_MAX_SECS {
@@ -82,12 +82,12 @@ pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
     }
 }
 
-/// A period has at most ten years.
+/// Returns the seconds of a duration, which is at most ten years.
 pub(super) fn secs(period: TimeDelta) -> u32 {
     u32::try_from(period.num_seconds()).unwrap_or(u32::MAX)
 }
 
-/// A moment as an argument: `2026-11-20T12:00:00Z`, or `1d` for a day ago.
+/// Parses a time: `2026-11-20T12:00:00Z`, or `1d` for a day ago.
 pub(super) fn moment(text: &str) -> Result<DateTime<Utc>, String> {
     match period(text) {
         Ok(period) => Ok(SystemClock.now() - period),
@@ -100,7 +100,7 @@ pub(super) fn moment(text: &str) -> Result<DateTime<Utc>, String> {
     }
 }
 
-/// Tags and metadata in one line each, where there are any.
+/// Returns lines for tags and metadata, if there are any.
 pub(super) fn label_fields(
     tags: &[String],
     metadata: &Map<String, Value>,
@@ -117,7 +117,7 @@ pub(super) fn label_fields(
     fields
 }
 
-/// What the cancellation of a task has come to.
+/// Describes the result of cancelling a task.
 pub(super) fn cancellation_words(id: Uuid, cancellation: &Cancellation) -> String {
     let Cancellation { cancel, below } = cancellation;
     let own = match cancel {
@@ -132,7 +132,7 @@ pub(super) fn cancellation_words(id: Uuid, cancellation: &Cancellation) -> Strin
     }
 }
 
-/// How many tasks were cancelled, and how many of them still run.
+/// Describes how many tasks were cancelled, and how many still run.
 pub(super) fn below_words(Below { cancelled, stopping }: Below) -> String {
     let cancelled_words = match cancelled {
         1 => "1 task is cancelled".to_owned(),
@@ -149,7 +149,7 @@ pub(super) fn below_words(Below { cancelled, stopping }: Below) -> String {
     }
 }
 
-/// The first line of a text, for a table or a field.
+/// Returns the first line of a text, for a table or a field.
 pub(super) fn first_line(text: &str, max_chars: usize) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     match line.chars().count() > max_chars || text.trim().lines().nth(1).is_some() {

@@ -1,5 +1,5 @@
-//! `dalsegno worker`, `worker-turns` and `worker-upkeep`: signals and telemetry; the work itself is `crate::worker`. `worker ls` lists
-//! the processes.
+//! `dalsegno worker`, `worker-turns` and `worker-upkeep`: signals and telemetry; the work itself is `crate::worker`.
+//! `worker ls` lists the processes.
 
 use std::io::Read as _;
 
@@ -39,7 +39,7 @@ pub(super) struct Flags {
 }
 
 impl WorkerCommand {
-    /// True for commands that consist of operations alone.
+    /// Returns true for commands that run as operations.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self, Self::Ls { .. })
     }
@@ -99,11 +99,12 @@ fn lines(workers: &[WorkerView]) -> String {
     table(&head, workers.iter().map(row))
 }
 
-/// A thread of its own, which the end of the process takes along: a read of a terminal or a pipe cannot be called off.
+/// Watches the standard input in a thread, because reading a terminal or a pipe cannot be cancelled. The thread ends
+/// with the process.
 fn stop_with_stdin(shutdown: Shutdown) {
     std::thread::spawn(move || {
         let mut buffer = [0; 64];
-        // What is written there says nothing; only its end does.
+        // Ignores the data; only the end counts.
         while matches!(std::io::stdin().read(&mut buffer), Ok(1..)) {}
         shutdown.hard.cancel();
     });

@@ -52,7 +52,7 @@ pub struct Step {
     pub applied: bool,
 }
 
-/// How the schema stands towards this binary.
+/// State of the schema, compared with this binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum MigrationState {

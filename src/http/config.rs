@@ -16,33 +16,33 @@ pub struct Config {
     pub listen: SocketAddr,
     pub allow_unauthenticated: bool,
     pub require_key: bool,
-    /// Accepted as a key with all scopes.
+    /// A key with all scopes.
     #[serde(deserialize_with = "empty_as_none")]
     pub admin_key: Option<SecretString>,
-    /// Of one key, or of one address without a key. 0: any number.
+    /// Limit per key, or per address without a key. 0 disables it.
     pub requests_per_minute: u32,
-    /// Names with commas between them.
+    /// Host names, separated by commas.
     pub allowed_hosts: String,
-    /// Addresses and networks with commas between them.
+    /// Addresses and networks, separated by commas.
     pub trusted_proxies: String,
     pub header_timeout_secs: u64,
     pub request_timeout_secs: u64,
     pub max_waiting: usize,
-    /// Of one key, or of one address without a key.
+    /// Limit per key, or per address without a key.
     pub max_waiting_per_client: usize,
     pub max_body_bytes: usize,
     pub max_header_bytes: usize,
-    /// Of a body with many tasks.
+    /// Limit of a body with many tasks.
     pub max_bulk_bytes: usize,
 }
 
 impl Config {
-    /// Whether requests have to show a key.
+    /// Returns true if requests need a key.
     pub fn asks_for_keys(&self) -> bool {
         !self.allow_unauthenticated && (self.require_key || !self.listen.ip().is_loopback())
     }
 
-    /// How long a connection may take until it says what it wants.
+    /// Returns the time that a connection has to send its headers.
     pub fn header_timeout(&self) -> Duration {
         Duration::from_secs(self.header_timeout_secs)
     }
@@ -91,7 +91,7 @@ impl Config {
     }
 }
 
-/// The parts of a text with commas between them.
+/// Splits a text at its commas.
 fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }

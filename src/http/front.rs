@@ -1,4 +1,4 @@
-//! What HTTP can answer before there is a database: that the process lives, and that it is not ready yet.
+//! State of the router. Before the database is reachable, it answers probes only.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use super::{Problem, health::Readiness};
 use crate::{app::App, shutdown::Shutdown};
 
-/// The router's state. Cheap to clone; the parts are shared.
+/// State of the router. Cheap to clone; the parts are shared.
 #[derive(Debug, Clone)]
 pub struct Front {
     pub metrics: PrometheusHandle,
@@ -22,7 +22,7 @@ impl Front {
         Self { metrics, shutdown, readiness: Readiness::default(), app: Arc::default() }
     }
 
-    /// What requests are served with, once there is something.
+    /// Returns the app, or 503 until the service is open.
     pub(super) fn app(&self) -> Result<App, Problem> {
         self.app.get().cloned().ok_or_else(|| {
             let detail = "the service is waiting for its database or its schema; the log says why";
@@ -30,13 +30,13 @@ impl Front {
         })
     }
 
-    /// From now on requests reach the service. Opening twice changes nothing.
+    /// Opens the service to requests. A second call changes nothing.
     pub fn open(&self, app: App) {
         let _ = self.app.set(app);
     }
 }
 
-/// A handler that takes the `App` answers 503 as long as there is none.
+/// Extracts the app; handlers that need it answer 503 until the service is open.
 impl FromRequestParts<Front> for App {
     type Rejection = Problem;
 

@@ -1,4 +1,4 @@
-//! What every request has to pass before a handler sees it.
+//! Checks on each request before its handler runs.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -14,10 +14,10 @@ use axum::{
 
 use super::{Config, Problem};
 
-/// Answers without being asked for by name: they say nothing that is worth protecting, and a probe may use any name.
+/// Paths that are answered under any host name: probes use all kinds of names, and their answers are not confidential.
 const PROBES: [&str; 2] = ["/livez", "/readyz"];
 
-/// Headers that decide by one value. With two, something in front may have decided by the other one.
+/// Headers that must occur once. With two values, a proxy in front may have decided by the other one.
 const SINGLE: [HeaderName; 6] = [
     HOST,
     ORIGIN,
@@ -27,11 +27,11 @@ const SINGLE: [HeaderName; 6] = [
     HeaderName::from_static("last-event-id"),
 ];
 
-/// The names that the service is reached by.
+/// Host names of the service.
 #[derive(Debug, Clone)]
 pub(super) struct Names(Arc<[String]>);
 
-/// Answers for a handler that takes too long. Streams have answered when they begin.
+/// Answers 504 if a handler takes too long. Streams are not affected, because their response begins at once.
 pub(super) async fn in_time(
     State(limit): State<Duration>,
     request: Request,
@@ -51,7 +51,7 @@ pub(super) async fn in_time(
     }
 }
 
-/// Refuses requests with two values for a header of which one decides.
+/// Refuses requests that repeat a header of `SINGLE`.
 pub(super) async fn unambiguous(request: Request, next: Next) -> Response {
     let has_two = |name: &&HeaderName| request.headers().get_all(*name).iter().nth(1).is_some();
     match SINGLE.iter().find(has_two) {
@@ -63,8 +63,8 @@ pub(super) async fn unambiguous(request: Request, next: Next) -> Response {
     }
 }
 
-/// Refuses requests for a name that is not ours. A page that the browser got from `evil.example` may have that name lead to
-/// this address afterwards; then it is of no other origin, and the name is all that gives it away.
+/// Refuses requests for an unknown host name, against DNS rebinding: a page from `evil.example` may later resolve that
+/// name to this address. Its requests then have the same origin, and only the host name gives them away.
 pub(super) async fn for_us(State(names): State<Names>, request: Request, next: Next) -> Response {
     let named = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
     let named = named.into_iter().chain(request.uri().authority().map(|at| at.as_str()));
@@ -81,7 +81,7 @@ pub(super) async fn for_us(State(names): State<Names>, request: Request, next: N
     }
 }
 
-/// Refuses what a page of another site makes a browser send: on loopback, a browser is inside.
+/// Refuses requests from pages of another origin: on a loopback address, a browser could otherwise send them.
 pub(super) async fn from_here(request: Request, next: Next) -> Response {
     match is_foreign(request.headers()) {
         false => next.run(request).await,
@@ -97,14 +97,14 @@ impl Names {
         Self(config.names().map(plain).collect())
     }
 
-    /// Nobody can make an address in digits lead elsewhere.
+    /// Accepts numeric addresses, too, because DNS cannot redirect them.
     fn has(&self, host: &str) -> bool {
         let host = plain(host);
         host == "localhost" || is_address(&host) || self.0.contains(&host)
     }
 }
 
-/// Whether it can be a name in the configuration.
+/// Returns true if the text is a valid host name for the configuration.
 pub(super) fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     !name.is_empty() && name.chars().all(fits)
@@ -117,13 +117,13 @@ fn is_address(host: &str) -> bool {
 
 fn without_port(authority: &str) -> &str {
     match authority.rsplit_once(':') {
-        // The colons of an address in brackets are not the one before a port.
+        // Colons inside the brackets of an IPv6 address do not begin a port.
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => authority,
     }
 }
 
-/// As names are compared: `LOCALHOST.` is `localhost`.
+/// Normalises a host name: `LOCALHOST.` becomes `localhost`.
 fn plain(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }

@@ -1,7 +1,7 @@
-//! The probes, and the metrics page.
+//! Probes and the metrics page.
 //!
-//! `/livez` says that this process still schedules work; it never touches the database, because restarting us
-//! does not mend a database, and it answers while the start still waits for one. `/readyz` says that a request sent here can be served now.
+//! `/livez` reports that the process schedules work. It never touches the database, because a restart would not repair
+//! a database; it also answers while the start waits for one. `/readyz` reports that requests can be served now.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,13 +17,13 @@ use crate::{
     db::{self, MigrationState},
 };
 
-/// Probes usually give up after a second or two; an answer that says why must come before.
+/// Probes usually give up after a second or two; the answer with the reason must come before.
 const READY_TIMEOUT: Duration = Duration::from_millis(900);
 
-/// How long a good answer holds. Anybody may ask, without a key, and must not keep the database busy by it.
+/// Time for which a good answer is cached. Probes need no key, and must not keep the database busy.
 const GOOD_FOR: Duration = Duration::from_secs(1);
 
-/// The state of the database a moment ago. One request looks for all that come meanwhile.
+/// Cached state of the database. One request reads it for all that arrive meanwhile.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readiness(Arc<Mutex<Option<(Instant, DatabaseState)>>>);
 
@@ -116,7 +116,7 @@ impl Readiness {
         let is_writable = db::is_writable(pool).await?;
         let state =
             DatabaseState { migrations, is_writable, has_space: db::has_space(pool).await? };
-        // Only a good answer is kept: the end of a bad one is seen at once.
+        // Only good answers are cached, so that a recovery is seen at once.
         if is_writable && state.has_space && !matches!(migrations, MigrationState::Pending { .. }) {
             *seen = Some((Instant::now(), state));
         }
@@ -124,7 +124,7 @@ impl Readiness {
     }
 }
 
-/// What the process has counted, for Prometheus.
+/// Metrics of this process, for Prometheus.
 #[utoipa::path(
     get,
     path = "/metrics",

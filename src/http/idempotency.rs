@@ -1,11 +1,11 @@
-//! Idempotency keys in requests, and the header of an answer that an earlier request has made.
+//! Idempotency keys of requests, and the header of a replayed answer.
 
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 
 use super::Problem;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Says that an earlier request has made what is answered.
+/// Header of an answer that replays the one of an earlier request.
 pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {

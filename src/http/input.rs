@@ -1,4 +1,4 @@
-//! What comes in: bodies, queries and ids. Whatever is wrong with them is a problem document that names the part.
+//! Parsing of bodies and ids. Invalid input becomes a problem document that names the invalid part.
 
 use axum::{
     body::Bytes,
@@ -13,16 +13,16 @@ use super::{
 };
 use crate::operations::{self, ItemsText};
 
-/// The one id in the path.
+/// The id in the path.
 pub(super) struct Id(pub Uuid);
 
-/// The text of a JSON body. An empty body is an object without fields.
+/// Reads the text of a JSON body. An empty body is an object without fields.
 pub(super) async fn json(request: Request, front: &Front) -> Result<Bytes, Problem> {
     let is_json = media_type(&request).eq_ignore_ascii_case("application/json");
     let bytes = bytes(request, front, "http.max_body_bytes").await?;
     match bytes.is_empty() {
         true => Ok(Bytes::from_static(b"{}")),
-        // A web page can send a foreign service anything but this type without asking it first.
+        // A page of another site can send other content types without a preflight request.
         false if !is_json => {
             let detail = "send the body as JSON, with `Content-Type: application/json`";
             Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail))
@@ -31,13 +31,13 @@ pub(super) async fn json(request: Request, front: &Front) -> Result<Bytes, Probl
     }
 }
 
-/// The body of an operation that takes a list.
+/// Reads the body of an operation that takes a list.
 pub(super) async fn items(request: Request, front: &Front) -> Result<ItemsText, Problem> {
     let are_lines = match media_type(&request).to_ascii_lowercase().as_str() {
         "application/x-ndjson" => true,
         "application/json" => false,
         _ => {
-            // The length is looked at first, as of every body.
+            // The length is checked first, as for each body.
             bytes(request, front, "http.max_bulk_bytes").await?;
             let detail = "send the items as a JSON array with `Content-Type: application/json`, or one per line with \
                           `application/x-ndjson`";
@@ -63,7 +63,7 @@ pub(super) fn id(text: &str) -> Result<Uuid, Problem> {
     Ok(operations::parse_id(text)?)
 }
 
-/// The whole body. `limit` is the key of the configuration that says how long it may be.
+/// Reads the whole body. `limit` is the setting that limits its length.
 pub(super) async fn bytes(request: Request, front: &Front, limit: &str) -> Result<Bytes, Problem> {
     check_declared_length(&request, limit)?;
     Bytes::from_request(request, front).await.map_err(|error| match error.status() {
@@ -72,7 +72,7 @@ pub(super) async fn bytes(request: Request, front: &Front, limit: &str) -> Resul
     })
 }
 
-/// What the body is said to be, without what is behind a semicolon.
+/// Returns the content type without parameters.
 pub(super) fn media_type(request: &Request) -> &str {
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     media_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim()

@@ -1,4 +1,4 @@
-//! How long the address, the headers and the body of a request may be.
+//! Limits for the length of URI, headers and body.
 
 use axum::{
     extract::{Request, State},
@@ -9,7 +9,7 @@ use axum::{
 
 use super::Problem;
 
-/// The longest body that a route takes.
+/// The limit for the body of a route.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyLimit(pub(super) usize);
 
@@ -25,13 +25,13 @@ pub(super) fn check_declared_length(request: &Request, key: &str) -> Result<(), 
     }
 }
 
-/// The refusal of a body over the limit.
+/// Builds the refusal of a body over the limit.
 pub(super) fn too_long(key: &str) -> Problem {
     let detail = format!("the body is longer than {key} allows: shorten it");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 
-/// Nothing that this API is asked needs more.
+/// Far longer than any URI of this API.
 const MAX_URI_BYTES: usize = 8 * 1024;
 
 pub(super) async fn short_enough(

@@ -1,8 +1,8 @@
-//! The tools by the Model Context Protocol: `/mcp/{id}` of the service for people and other systems, and `/mcp` of each worker for the
-//! children of its own turns.
+//! The tools over the Model Context Protocol: `/mcp/{id}` of the service for people and other systems, and `/mcp` of
+//! each worker for the turns that it runs.
 //!
-//! The second is a listener of its own, on loopback and on a port that the system chooses. So a turn reaches its tools wherever its worker
-//! runs and whatever the service listens on, and for as long as the worker lets its turns end.
+//! A worker has its own listener, on loopback and on a port that the system chooses. A turn therefore reaches its tools
+//! on each host, independent of the service's address, until its worker has ended it.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -31,7 +31,7 @@ use crate::{
 };
 
 const JSON: &str = "application/json";
-/// Of what is said about a message that is none.
+/// Most bytes of the text about an invalid message.
 const MOST_WORDS_BYTES: usize = 4096;
 
 pub(super) fn routes(config: &Config) -> Router<Front> {
@@ -50,7 +50,7 @@ pub(super) struct Described;
 
 /// Speaks the Model Context Protocol (2026-07-28 and 2025-11-25) about the tools that operators have in a campaign.
 ///
-/// What a tool says no to is an answer of the tool with `isError`. Whoever shows no key where none is asked for is an operator too.
+/// What a tool says no to is an answer of the tool with `isError`. A caller without a key is an operator where no key is required.
 #[utoipa::path(
     post,
     path = "/mcp/{id}",
@@ -81,17 +81,17 @@ async fn operate(
     Ok(answer(service, Session { tools, caller }, request).await)
 }
 
-/// The one path of a worker.
+/// The only path of a worker's listener.
 const OF_TURNS: &str = "/mcp";
 
-/// What the turns of one worker are served with.
+/// State of a worker's listener.
 #[derive(Clone)]
 struct Turns {
     tools: Tools,
     service: Service,
 }
 
-/// Serves the turns of this process until `stop`.
+/// Serves the tools to the turns of this process until `stop`.
 pub async fn run_turns(
     config: &Config,
     tools: Tools,
@@ -110,7 +110,7 @@ pub async fn run_turns(
     serve::serve(listener, router, config.header_timeout(), stop).await;
 }
 
-/// A port that nobody else has, where only this machine comes.
+/// Opens a loopback listener on a free port.
 pub async fn bind_turns() -> std::io::Result<TcpListener> {
     let loopback: [SocketAddr; 2] =
         [([127, 0, 0, 1], 0).into(), ([0, 0, 0, 0, 0, 0, 0, 1], 0).into()];
@@ -149,7 +149,7 @@ async fn answer(service: &Service, session: Session, mut request: Request) -> Re
     }
 }
 
-/// What is no message of the protocol is refused as everything else is.
+/// Turns a plain-text refusal of the protocol library into a problem document.
 async fn no_message(response: Response) -> Response {
     let status = response.status();
     let words = axum::body::to_bytes(response.into_body(), MOST_WORDS_BYTES).await;

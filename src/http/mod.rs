@@ -1,7 +1,7 @@
-//! The HTTP side of the service.
+//! The HTTP server of the service.
 //!
-//! `run` gets its listener and its shutdown from the caller, so that tests own sockets and signals. Every error
-//! leaves as problem+json (RFC 9457).
+//! `run` takes its listener and its shutdown from the caller, so that tests own sockets and signals. Each error is
+//! answered as problem+json (RFC 9457).
 
 mod agents;
 mod auth;
@@ -59,7 +59,7 @@ pub enum Error {
     Keys(#[from] Failed),
 }
 
-/// `key` is the setting that the address stands in.
+/// Opens a listener. `key` is the setting with the address, for errors.
 pub async fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| match source.kind() {
         std::io::ErrorKind::AddrInUse => Error::InUse { key, address },
@@ -67,8 +67,8 @@ pub async fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener,
     })
 }
 
-/// Refuses to open where others could come and nobody has a key: that is a service which nobody can use, and whose operator
-/// would have to let everybody in.
+/// Refuses to listen on a public address until an API key exists. Without a key, all requests would be refused, and the
+/// operator would have to disable authentication.
 pub async fn check_keys(config: &Config, pool: &PgPool, now: DateTime<Utc>) -> Result<(), Error> {
     let needs_one = config.asks_for_keys() && !config.listen.ip().is_loopback();
     if needs_one && config.admin_key.is_none() && !domain::keys::any_usable(pool, now).await? {
@@ -85,8 +85,7 @@ pub async fn run(config: &Config, front: Front, listener: TcpListener) {
     shutdown.until_hard(served).await;
 }
 
-/// The probes and the metrics of a process that works and serves nothing else. Never ends by itself: they tell of the last turn
-/// too.
+/// Serves probes and metrics of a worker process. Never ends by itself, so that metrics include the last turn.
 pub async fn run_probes(header_timeout: Duration, front: Front, listener: TcpListener) {
     let router = probes().layer(middleware::from_fn(request_id::assign)).with_state(front);
     serve::serve(listener, router, header_timeout, std::future::pending()).await;

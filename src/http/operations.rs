@@ -1,4 +1,5 @@
-//! Operations as routes: reads the input of a request, runs the operation, answers with its output or its stream.
+//! Routes of the operations: each reads the input of a request, runs the operation, and answers with its output or
+//! stream.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
@@ -35,7 +36,7 @@ use crate::{
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The parts of calls that all requests share.
+/// State that the calls of all requests share.
 #[derive(Clone)]
 struct Shared {
     admission: Admission,
@@ -122,7 +123,7 @@ fn call(spec: &Spec, app: &App, parts: &Parts, shared: &Shared) -> Result<Call, 
 }
 
 fn written(spec: &Spec, Written { json, is_replay }: Written) -> Response {
-    // What an earlier request has created is there by now.
+    // A replayed creation is answered 200 instead of 201.
     let is_there = is_replay && spec.success == Success::Created;
     let status = StatusCode::from_u16(if is_there { 200 } else { spec.success as u16 });
     let status = status.unwrap_or_default();
@@ -147,7 +148,7 @@ fn limits(app: &App) -> Limits {
     Limits { places: app.places.clone(), longest }
 }
 
-/// A path with fields of the output in it.
+/// Fills the fields of an output into a path.
 fn filled(path: &str, output: &[u8]) -> String {
     let output: BTreeMap<String, &RawValue> = serde_json::from_slice(output).unwrap_or_default();
     let part = |part: &str| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
@@ -169,7 +170,7 @@ async fn path_fields(
 ) -> Result<Vec<(&'static str, String)>, Problem> {
     let params = RawPathParams::from_request_parts(parts, front).await;
     let params = params.map_err(|error| {
-        // Not UTF-8, so no id and no name.
+        // The text is not UTF-8, so it is an invalid id or name.
         let code = if entry.spec.path.contains("{id}") { "bad_id" } else { "bad_name" };
         Problem::new(StatusCode::BAD_REQUEST, code, error.body_text())
     })?;

@@ -1,6 +1,6 @@
-//! Query parameters: a route takes those that its description names, and refuses all others.
+//! Checks of query parameters: a route accepts those in its description, and refuses all others.
 //!
-//! A parameter that is ignored is worse than one that is refused: `?dry_run=true` on a route without it does the work.
+//! Ignoring a parameter would be worse: `?dry_run=true` on a route without it would do the work.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{Problem, openapi};
 
-/// The query parameters of each route, by path and method in lower case.
+/// Query parameters of each route, by path and lower-case method.
 #[derive(Debug, Clone)]
 pub(super) struct Parameters(Arc<BTreeMap<String, BTreeMap<String, Vec<String>>>>);
 
@@ -31,7 +31,7 @@ pub(super) async fn only_known(
 }
 
 impl Parameters {
-    /// Those of the API's own document.
+    /// Reads the parameters from the API document.
     pub(super) fn described() -> Self {
         let document: Value = serde_json::from_str(openapi::document()).unwrap_or_default();
         let paths = document["paths"].as_object().into_iter().flatten();
@@ -45,7 +45,7 @@ impl Parameters {
 
     fn check(&self, request: &Request) -> Result<(), Problem> {
         let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-        // Without a query, or a route, there is nothing to compare; the router answers what is no route.
+        // Unknown routes are left to the router.
         let Some(methods) = path.and_then(|path| self.0.get(path)) else { return Ok(()) };
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
         let Some(known) = methods.get(&method.as_str().to_ascii_lowercase()) else { return Ok(()) };

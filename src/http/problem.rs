@@ -1,4 +1,4 @@
-//! Errors as the client sees them: problem+json with a stable `code`, and whether trying again can help.
+//! Problem documents: errors as problem+json with a stable `code`, and whether a retry can help.
 
 use axum::{
     http::{
@@ -30,21 +30,21 @@ pub struct Problem {
     pub code: &'static str,
     /// For people: what happened here, and what to do next.
     pub detail: String,
-    /// Whether the same request can succeed later.
+    /// True if the same request can succeed later.
     pub retryable: bool,
-    /// After how long; goes into the header.
+    /// Seconds for the `Retry-After` header.
     #[serde(skip)]
     pub retry_after_secs: Option<u32>,
     /// The parts of the request that are wrong, where that can be said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Wrong>,
-    /// As in the header `X-Request-Id` of the answer, and in the log of the service.
+    /// The id in the header `X-Request-Id` of the answer and in the log of the service.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub request_id: Option<Box<str>>,
 }
 
-/// The one value of `type`.
+/// The only value of `type`.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub enum ProblemType {
     #[serde(rename = "about:blank")]
@@ -77,7 +77,7 @@ impl<E: Classify> From<E> for Problem {
     }
 }
 
-/// The one place where a refusal gets its status.
+/// Maps each refusal to its status.
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let Refusal { kind, code, detail, retryable, retry_after_secs, advice, wrong, source } =
@@ -85,7 +85,7 @@ impl From<Refusal> for Problem {
         let status = StatusCode::from_u16(operations::status(kind));
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let detail = match (kind, source) {
-            // A database's own words can hold parts of statements; they belong into the log.
+            // The database's texts can contain parts of statements, so they go to the log only.
             (Kind::Unavailable | Kind::Internal, Some(source)) => {
                 tracing::error!(error = causes(&*source), "a request failed");
                 format!("{detail}; {}", advice.unwrap_or_default())

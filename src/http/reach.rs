@@ -1,10 +1,11 @@
-//! Which campaigns and tasks a key reaches.
+//! The campaigns and tasks that a key reaches.
 //!
-//! A key may be bound to campaigns. One that may not read sees no task but those that keys of its name have added. What is out of reach is
-//! answered as what does not exist.
+//! A key may be bound to campaigns. A key without the scope `read` sees only the tasks that keys of its name have
+//! added. Everything out of reach is answered like an unknown id.
 //!
-//! The id in the path is checked here, before the handler sees the request. Ids in bodies, and lists, are the handlers' part: they take
-//! `Reach` as an argument. A route that is neither about one campaign, task, session or flow nor in `FOR_BOUND_KEYS` refuses bound keys.
+//! The id in the path is checked here, before the handler runs. Handlers check ids in bodies, and filter lists; they
+//! take `Reach` as an argument. Bound keys are refused on routes that are neither about one campaign, task, session or
+//! flow nor in `FOR_BOUND_KEYS`.
 
 use axum::{
     extract::{FromRequestParts, RawPathParams, Request},
@@ -20,12 +21,12 @@ use crate::{
     operations,
 };
 
-/// Routes about no single campaign, task, session or flow that bound keys may use, besides operations: their handlers filter the answer, or
-/// it is the same for everybody.
+/// Routes besides operations that bound keys may use although they name no campaign, task, session or flow. Their
+/// answers are filtered, or the same for all keys.
 pub const FOR_BOUND_KEYS: &[(&str, &str)] = &[("GET", "/v1/openapi.json")];
-/// Routes about a campaign that reach beyond it. A user's facts are those of all campaigns that work for the user.
+/// Routes about a campaign that reach beyond it. The facts of a user belong to all campaigns that work for the user.
 const NOT_FOR_BOUND_KEYS: &[(&str, &str)] = &[("PUT", "/v1/campaigns/{id}/user")];
-/// Where the first part of a path names the kind of its `{id}`.
+/// Beginnings of paths with the kind of their `{id}`.
 const SUBJECTS: &[(&str, Subject)] = &[
     ("/mcp/{id}", Subject::Campaign),
     ("/v1/campaigns/{id}", Subject::Campaign),
@@ -43,7 +44,7 @@ enum Subject {
 }
 
 impl Reach {
-    /// Refuses a request to `route` whose path names something out of reach. Gives the request back with the reach in it.
+    /// Refuses a request whose path names something out of reach. Returns the request with the reach in its extensions.
     pub(super) async fn check(
         self,
         front: &Front,
@@ -91,7 +92,7 @@ impl Reach {
                 }
                 owner.campaign_id
             }
-            // Nothing says whose they are.
+            // Sessions and flows have no owner, so keys without `read` reach none.
             Subject::Session | Subject::Flow if self.only_of().is_some() => return Ok(false),
             Subject::Session => sessions::get(&app.pool, id).await?.campaign_id,
             Subject::Flow => flows::get(&app.pool, id).await?.campaign_id,
@@ -100,7 +101,7 @@ impl Reach {
     }
 }
 
-/// For handlers that list, or read ids from a body.
+/// Extracts the reach for handlers that list, or read ids from a body.
 impl FromRequestParts<Front> for Reach {
     type Rejection = Problem;
 
@@ -110,7 +111,7 @@ impl FromRequestParts<Front> for Reach {
 }
 
 impl Subject {
-    /// As the handler says it of an id that does not exist.
+    /// Returns the handler's problem for an unknown id.
     fn unknown(self, id: Uuid) -> Problem {
         match self {
             Self::Campaign => campaigns::Error::Unknown(id).into(),

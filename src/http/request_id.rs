@@ -10,17 +10,17 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// A caller's id that is longer is replaced.
+/// Longer ids of callers are replaced.
 const MAX_CHARS: usize = 128;
 
 tokio::task_local! {
     static CURRENT: String;
 }
 
-/// The outermost layer. A caller may bring an id of its own, for example that of a proxy.
+/// Assigns a request id, in the outermost layer. The caller's own id is kept, for example that of a proxy.
 pub(super) async fn assign(request: Request, next: Next) -> Response {
     let id = from_caller(request.headers()).unwrap_or_else(|| Uuid::now_v7().to_string());
-    // At the level of errors: a filter that lets only these through keeps the id on their lines.
+    // At error level, so that a filter for errors keeps the id on their lines.
     let span = tracing::error_span!("request", request_id = id);
     let header = HeaderValue::from_str(&id);
     let mut response = CURRENT.scope(id, next.run(request)).instrument(span).await;
@@ -30,7 +30,7 @@ pub(super) async fn assign(request: Request, next: Next) -> Response {
     response
 }
 
-/// The id of the request that is being answered.
+/// Returns the id of the current request.
 pub(super) fn current() -> Option<String> {
     CURRENT.try_with(Clone::clone).ok()
 }

@@ -1,16 +1,16 @@
-//! The scope that each route needs: one line per method and path, and no route without one. Operations name theirs themselves.
+//! Scopes of the routes, by method and path. Operations name theirs in their `Spec`.
 //!
-//! A route that has no line here needs `admin`, so a forgotten line shuts somebody out and lets nobody in. A test walks the
-//! routes of the router and finds it.
+//! A route without a line needs `admin`, so that a forgotten line gives access to no other key. A test compares the
+//! table with the routes of the router.
 
 use axum::http::Method;
 
 use crate::{domain::keys::Scope, operations};
 
-/// Who may use a route: whoever has one of these scopes, or one that implies it.
+/// The scopes of which a caller needs one; a scope can also be implied by another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// No key at all: it says nothing that is worth protecting.
+    /// No key is needed, because the answer is not confidential.
     Nothing,
     Any(&'static [Scope]),
 }
@@ -19,10 +19,10 @@ const NOTHING: Need = Need::Nothing;
 const READ: Need = Need::Any(&[Scope::Read]);
 const ADMIN: Need = Need::Any(&[Scope::Admin]);
 const MCP: Need = Need::Any(&[Scope::Mcp]);
-/// Where operators speak the Model Context Protocol.
+/// Path of the Model Context Protocol for operators.
 const OF_OPERATORS: &str = "/mcp/{id}";
 
-/// Of the routes that are no operations.
+/// Scopes of the routes besides operations.
 const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/livez", NOTHING),
     ("GET", "/readyz", NOTHING),
@@ -32,7 +32,7 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/v1/openapi.json", READ),
 ];
 
-/// Method, path and need of each route.
+/// Returns method, path and need of each route.
 pub fn needs() -> impl Iterator<Item = (&'static str, &'static str, Need)> {
     let operations = operations::ALL.iter().map(|entry| &entry.spec);
     let operations =
@@ -40,18 +40,18 @@ pub fn needs() -> impl Iterator<Item = (&'static str, &'static str, Need)> {
     NEEDS.iter().copied().chain(operations)
 }
 
-/// What a route needs; `None` for one that has no line.
+/// Returns the need of a route, or `None` for a route without a line.
 pub fn need(method: &str, path: &str) -> Option<Need> {
-    // An answer to HEAD is that to GET without its body.
+    // HEAD answers like GET, without the body.
     let method = if method == Method::HEAD.as_str() { Method::GET.as_str() } else { method };
     needs().find(|(m, p, _)| *m == method && *p == path).map(|(_, _, need)| need)
 }
 
-/// What a request needs. `path` is that of the route; a request that leads to none only needs somebody who may ask at all.
+/// Returns the need of a request. `path` is that of the route; a request without a route needs any valid key.
 pub(super) fn of_request(method: &Method, path: Option<&str>) -> Need {
     match path {
-        // Clients of the protocol try GET and DELETE, and go by the 405 that they get; of a 403 they would think that they
-        // need another key.
+        // Clients of the protocol try GET and DELETE, and rely on a 405. A 403 would tell them that they need another
+        // key.
         Some(OF_OPERATORS) => MCP,
         Some(path) => need(method.as_str(), path).unwrap_or(ADMIN),
         None => Need::Any(&Scope::ALL),
@@ -68,7 +68,7 @@ impl Need {
         }
     }
 
-    /// The least that would do.
+    /// Returns the first scope that is sufficient.
     pub(super) fn scope(self) -> &'static str {
         match self {
             Self::Any([first, ..]) => first.as_str(),

@@ -1,8 +1,8 @@
-//! Connections: each has so long to say what it wants.
+//! Connections, each with a timeout for its headers.
 //!
-//! Whoever opens connections and sends their requests byte by byte would else hold as many of them as the process may have files
-//! open, without a key and without a request that anything counts. The time runs for what is idle between two
-//! requests too; within a request `http.request_timeout_secs` does.
+//! Without the timeout, clients that send requests byte by byte could use up the process's open files, without a key
+//! and without a counted request. It also limits idle time between two requests; `http.request_timeout_secs` limits
+//! requests.
 
 use std::{net::SocketAddr, pin::pin, time::Duration};
 
@@ -27,7 +27,7 @@ pub(super) async fn serve(
     let open = GracefulShutdown::new();
     let mut stop = pin!(stop);
     loop {
-        // It waits a little after an error, such as too many open files.
+        // `accept` pauses after an error, such as too many open files.
         let (stream, address) = tokio::select! {
             accepted = Listener::accept(&mut listener) => accepted,
             () = &mut stop => break,

@@ -1,7 +1,7 @@
-//! Streams of events as server-sent events.
+//! Event streams as server-sent events.
 //!
-//! Each event has an id. A client that comes back with it as `Last-Event-ID` goes on behind it, without a gap and without a repetition. One
-//! that has received everything gets 204, which keeps a browser from coming back.
+//! Each event has an id. A client that reconnects with it as `Last-Event-ID` continues after that event, without gap or
+//! repetition. A client that has received everything gets 204, which stops browsers from reconnecting.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -20,10 +20,10 @@ use crate::{
     operations::{Events, Refusal, StreamEvent},
 };
 
-/// Proxies give up on a silent connection after a minute or so.
+/// Pings keep proxies from closing the connection, which they do after about a minute of silence.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The place is free again at the end of the stream, or when the client has gone.
+/// Answers with a stream. Its place is released when the stream ends or the client disconnects.
 pub(super) fn answer(
     events: Option<Events>,
     place: Place,
@@ -37,7 +37,7 @@ pub(super) fn answer(
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }
 
-/// When a stream ends by itself: an open one would hold up the end of the service, and outlive the key that it was opened with.
+/// Waits until a stream has to end: the service stops, or the stream's key is no longer admitted.
 pub(super) fn over(app: &App, pass: Pass) -> impl Future<Output = ()> + use<> {
     let stopped = app.shutdown.soft.clone().cancelled_owned();
     async move {
@@ -52,7 +52,7 @@ fn sent(StreamEvent { id, name, data }: StreamEvent) -> sse::Event {
     sse::Event::default().event(name).id(id).data(data)
 }
 
-/// The last event of a stream that cannot go on.
+/// Builds the last event of a failed stream.
 fn failed(refusal: Refusal) -> sse::Event {
     let problem = serde_json::to_string(&Problem::from(refusal)).unwrap_or_default();
     sse::Event::default().event("error").data(problem)

@@ -1,5 +1,4 @@
-//! Requests that wait or stream. Each looks into the database again and again, so there are only so many at once, and each client has a
-//! share of them.
+//! Limits on waiting and streaming requests. Each polls the database, so their number is limited in all and per client.
 
 use std::{
     collections::HashMap,
@@ -14,7 +13,7 @@ use crate::{
     operations::{Refusal, TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT},
 };
 
-/// Tasks take seconds to minutes, so places become free at about that pace.
+/// Tasks take seconds to minutes, so places become free at about that rate.
 const RETRY_AFTER_SECS: u32 = 5;
 
 #[derive(Debug, Clone)]
@@ -25,7 +24,7 @@ pub(super) struct Waiters {
     max_per_client: usize,
 }
 
-/// A place among those who wait. Free again when dropped.
+/// The place of a waiting request, released on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     shares: Arc<Shares>,
@@ -33,7 +32,7 @@ pub(super) struct Place {
     _permit: OwnedSemaphorePermit,
 }
 
-/// The number of places that each client holds. One that holds none is not in it.
+/// Number of places that each client holds; clients without a place have no entry.
 #[derive(Debug, Default)]
 struct Shares(Mutex<HashMap<Holder, usize>>);
 

@@ -1,4 +1,4 @@
-//! Adding many tasks in one transaction, all or none. A refusal points at each task that is wrong.
+//! Adds many tasks in one transaction, all or none. A refusal points at each invalid task.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::domain::{
     tasks::{self, BAD_ITEMS, BulkError, Error, Line, MAX_TASKS, New, Placed},
 };
 
-/// The most wrong tasks that a refusal points at.
+/// Most invalid tasks that a refusal lists.
 const MAX_WRONG: usize = 100;
 const NO_TASKS: Class = Class::of(Kind::Invalid, "no_tasks");
 const TOO_MANY_TASKS: Class = Class::of(Kind::TooLarge, "too_many_tasks");
@@ -38,7 +38,7 @@ pub struct AddManyTasks {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AddedMany)]
 pub struct ManyAddedTasks {
-    /// How many are new.
+    /// Number of new tasks.
     pub created: usize,
     pub items: Vec<Placed>,
 }
@@ -105,7 +105,7 @@ impl Operation for AddManyTasks {
     }
 }
 
-/// The refusal of tasks of which some are wrong. `pointer` points at the one with a place.
+/// Builds the refusal of tasks of which some are invalid. `pointer` returns the JSON pointer of the task at an index.
 pub(super) fn refused(error: BulkError, pointer: impl Fn(usize) -> String) -> Refusal {
     match error {
         BulkError::All(error) => error.into(),
@@ -120,7 +120,7 @@ pub(super) fn refused(error: BulkError, pointer: impl Fn(usize) -> String) -> Re
     }
 }
 
-/// The items of an array, one more than there may be at most: the rest is read over.
+/// Items of an array, at most one more than allowed. The rest is parsed and dropped.
 struct Items<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for Items<'de> {
@@ -156,7 +156,7 @@ fn lines_of(body: &[u8]) -> Result<Vec<&str>, Refusal> {
         let detail = format!("the body is not UTF-8: {error}");
         Refusal::new(Kind::Malformed, "bad_json", detail)
     })?;
-    // One more than there may be is enough to refuse; a body of nothing but ends of lines has millions.
+    // One line above the limit is enough to refuse; a body of line breaks alone has millions.
     Ok(text.lines().filter(|line| !line.trim().is_empty()).take(MAX_TASKS + 1).collect())
 }
 
@@ -180,7 +180,7 @@ fn read_all<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Result<Vec<Lin
     }
 }
 
-/// All of them, or a refusal that points at each that is wrong. `word` points within one.
+/// Returns all items, or a refusal that points at each invalid one. `word` points within an item.
 fn all<T, E>(
     read: impl Iterator<Item = Result<T, E>>,
     word: impl Fn(E) -> Wrong,
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(items.len(), MAX_TASKS + 1);
         let ends = "\n".repeat(10) + &"{}\n".repeat(3 * MAX_TASKS);
         assert_eq!(lines_of(ends.as_bytes()).unwrap().len(), MAX_TASKS + 1);
-        // What comes behind is read over, not passed over: it has to be JSON all the same.
+        // The rest is parsed, too: it has to be valid JSON.
         assert!(serde_json::from_str::<Items<'_>>(&body.replace("0]", "x]")).is_err());
     }
 }

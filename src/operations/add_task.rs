@@ -1,4 +1,4 @@
-//! Adding a task.
+//! Adds a task.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::domain::{
     text, timestamp,
 };
 
-/// Why the audit log has no line of added tasks.
+/// Reason why adding tasks writes no line to the audit log.
 pub(super) const NAMES_ITS_CALLER: &str = "each task names its caller, and there are many";
 
 /// Asks an agent to do something.
@@ -40,7 +40,7 @@ pub struct AddTask {
     pub instance: String,
     #[schema(min_length = 1)]
     pub prompt: String,
-    /// Where in the work it belongs: the name of a node's file. Else wherever the session stands.
+    /// The node of the task: the name of a node file. By default the current node of the session.
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub node: Option<String>,
     pub session: Option<SessionMode>,

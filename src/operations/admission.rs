@@ -1,7 +1,9 @@
-//! Admission of tasks to the queue. A queue that only grows answers every caller late; a refused caller can wait or go elsewhere.
+//! Admission control of the task queue. A queue that only grows delays each caller; a refused caller can wait or go
+//! elsewhere.
 //!
-//! The queue's counters are read at most once a second per process, and what this process has let in since is added, so that the
-//! limit costs a request nothing. Several processes together may pass it by what they let in within that second.
+//! Each process reads the queue's counters at most once a second, and adds the tasks that it has admitted since. The
+//! limit therefore costs a request nothing. Several processes together may exceed it by the tasks that they admit
+//! within that second.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,29 +19,30 @@ use crate::{
     queue::admin,
 };
 
-/// Where the jobs of tasks wait.
+/// Queue of the tasks' jobs.
 const QUEUE: &str = "turns";
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Turns take seconds to minutes, so the queue becomes shorter at about that pace.
+/// Turns take seconds to minutes, so the queue shrinks at about that rate.
 const RETRY_AFTER_SECS: u32 = 10;
 
 #[derive(Debug, Clone, Default)]
 pub struct Admission(Arc<Shared>);
 
-/// Room for tasks that are about to be added. What is not used of it is given back when it goes.
+/// Reserved space in the queue for tasks that are about to be added. On drop, the unused part is released.
 #[derive(Debug)]
 #[must_use = "what is not used of it is given back when it goes: say so behind the commit"]
 pub struct Room {
     admission: Admission,
     n_unused: u64,
-    /// Under which look it was counted: a later one has counted anew.
+    /// Number of the counter reading that it was added to. A later reading has replaced the count, so nothing is
+    /// released from it.
     look: u64,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     seen: Mutex<Seen>,
-    /// Held by the request that looks.
+    /// Held by the request that reads the counters.
     looking: tokio::sync::Mutex<()>,
 }
 
@@ -51,7 +54,7 @@ struct Seen {
 }
 
 impl Admission {
-    /// Lets so many tasks in, or says why not. A limit of 0 is none.
+    /// Reserves space for `n_tasks`, or refuses them. A limit of 0 disables the check.
     pub async fn admit(&self, pool: &PgPool, limit: u64, n_tasks: u64) -> Result<Room, Refusal> {
         if limit == 0 {
             return Ok(Room { admission: self.clone(), n_unused: 0, look: 0 });
@@ -70,7 +73,7 @@ impl Admission {
         Ok(Room { admission: self.clone(), n_unused: n_tasks, look: seen.look })
     }
 
-    /// One request looks for all; the others go by what was seen last.
+    /// Reads the counters if they are old. One request reads; the others use the previous value.
     async fn look(&self, pool: &PgPool) -> Result<(), Refusal> {
         let is_old =
             |looked_at: Option<Instant>| looked_at.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
@@ -91,12 +94,12 @@ impl Admission {
 }
 
 impl Room {
-    /// So many of the tasks are new. The others were there before, or are refused.
+    /// Marks `n_created` tasks as new. The others existed before, or were refused.
     pub fn used(mut self, n_created: u64) {
         self.n_unused = self.n_unused.saturating_sub(n_created);
     }
 
-    /// All of the tasks are new.
+    /// Marks all tasks as new.
     pub fn use_all(mut self) {
         self.n_unused = 0;
     }

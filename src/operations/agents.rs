@@ -1,4 +1,4 @@
-//! Control of agents while they work: their statuses, pauses, resets and interruptions.
+//! Control of agents while they work: statuses, pauses, resets and interruptions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -281,7 +281,7 @@ async fn pause(
     conn: &mut PgConnection,
     call: &Call,
 ) -> ChangeResult<Paused> {
-    // A pause of an unknown name would pause nothing.
+    // Refuses unknown names, whose pause would have no effect.
     call.catalogue()?.check_name(place.agent)?;
     let output = agent_pauses::pause(conn, place, reason, &call.actor.label(), call.now).await?;
     if !output.changed {

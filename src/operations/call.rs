@@ -1,4 +1,4 @@
-//! The surroundings of one call of an operation.
+//! The context of one call of an operation.
 
 use std::sync::Arc;
 
@@ -21,33 +21,33 @@ use crate::{
     traces::{self, Traces},
 };
 
-/// Loads the agents when an operation asks for them: most do not.
+/// Loads the agents on demand, because most operations do not need them.
 pub type Agents = dyn Fn() -> Result<Arc<Catalogue>, Problems> + Send + Sync;
 
-/// Everything that an operation needs beside its input.
+/// Everything that an operation needs besides its input.
 #[derive(Clone)]
 pub struct Call {
     pub pool: PgPool,
     pub config: Arc<Sections>,
     pub agents: Arc<Agents>,
-    /// The vectors of questions.
+    /// Embeddings of search queries.
     pub meanings: Arc<Meanings>,
-    /// The one moment of the call, but for what is written later for several calls.
+    /// Time of the call. Writes that combine several calls read the clock instead.
     pub now: DateTime<Utc>,
     pub clock: Arc<dyn Clock>,
-    /// The caller, as the audit log names it.
+    /// Caller, as named in the audit log.
     pub actor: Actor,
-    /// The campaigns and tasks that the caller may name. Ids in paths are checked by the adapter; lists are filtered by the operation.
+    /// Campaigns and tasks that the caller may name. The adapter checks ids in paths; the operation filters lists.
     pub reach: Reach,
-    /// `None`: the caller is a command, which may wait as long as a person likes.
+    /// `None`: the caller is a command, which has no time limit.
     pub limits: Option<Limits>,
-    /// `None`: as for `limits`.
+    /// `None` for commands, like `limits`.
     pub waits: Option<Arc<Waits>>,
     pub admission: Admission,
     pub intake: Intake,
     pub idempotency_key: Option<String>,
     pub traces: Traces,
-    /// The trace that the caller says the call belongs to.
+    /// Trace context that the caller has sent.
     pub trace: Option<traces::Context>,
 }
 
@@ -56,22 +56,22 @@ impl Call {
         begin(&self.pool, self.limits.as_ref()).await
     }
 
-    /// For a call that takes several transactions, one after the other.
+    /// Begins a call of several transactions, one after the other.
     pub async fn begin_several(&self) -> Result<SeveralTransactions, Refusal> {
         begin_several(&self.pool, self.limits.as_ref()).await
     }
 
-    /// For an idempotency key beside the transactions of the call: it has no place of its own.
+    /// Begins a transaction for the idempotency key, beside those of the call. It takes no place of its own.
     pub async fn begin_beside(&self) -> Result<Transaction<'static, Postgres>, Failed> {
         begin_beside(&self.pool, self.limits.as_ref()).await
     }
 
-    /// For a read that takes no locks.
+    /// Begins a transaction for a read without locks.
     pub async fn begin_read(&self) -> Result<Transaction<'static, Postgres>, Failed> {
         begin_read(&self.pool, self.limits.as_ref()).await
     }
 
-    /// Room on the queue for tasks that are about to be added. Commands are not held to its limit.
+    /// Reserves space in the queue for tasks that are about to be added. Commands are exempt from the limit.
     pub async fn admit(&self, n_tasks: u64) -> Result<Room, Refusal> {
         let limit = if self.limits.is_some() { self.config.max_waiting } else { 0 };
         self.admission.admit(&self.pool, limit, n_tasks).await

@@ -1,4 +1,4 @@
-//! Campaigns: creating them, their status, their limits, and their erasure.
+//! Campaigns: their creation, status, budgets and erasure.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Cleanups: what goes when its time is over.
+//! Cleanups: runs, previews and requests.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Deliveries: the events that webhooks were sent.
+//! Deliveries of events to webhooks.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Operations whose answer is a stream of events.
+//! Operations that answer with a stream of events.
 
 use futures_util::stream::BoxStream;
 use serde::{Serialize, de::DeserializeOwned};
@@ -6,18 +6,19 @@ use utoipa::ToSchema;
 
 use super::{Call, Refusal, Spec};
 
-/// An operation that answers with events as they come. `Self` is the input, as of an [`Operation`](super::Operation).
+/// An operation that answers with a stream of events. `Self` is the input, like that of an
+/// [`Operation`](super::Operation).
 pub trait EventStream: Serialize + DeserializeOwned + ToSchema + Send + 'static {
     const SPEC: Spec;
-    /// The form of the ids of its events, as a regular expression.
+    /// Format of its event ids, as a regular expression.
     const IDS: &'static str;
-    /// False: it goes on for as long as the caller reads.
+    /// False: the stream goes on until the caller stops reading.
     const HAS_END: bool;
-    /// The data of most of its events.
+    /// Type of the data of most events.
     type Data: ToSchema;
 
-    /// Opens the stream behind the event with this id. A caller that comes back with the last id that it has received misses nothing and
-    /// receives nothing twice. `None`: there is nothing behind that event, now and later.
+    /// Opens the stream after the event with this id. A caller that reconnects with the last id that it received gets
+    /// each event once. `None`: the stream has ended with that event.
     fn open(
         self,
         last_id: Option<&str>,
@@ -25,13 +26,13 @@ pub trait EventStream: Serialize + DeserializeOwned + ToSchema + Send + 'static 
     ) -> impl Future<Output = Result<Option<Events>, Refusal>> + Send;
 }
 
-/// Ends behind the last event, or with a refusal: the caller can come back.
+/// Events of a stream. The stream ends after its last event, or with a refusal, after which the caller can reconnect.
 pub type Events = BoxStream<'static, Result<StreamEvent, Refusal>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamEvent {
     pub id: String,
     pub name: String,
-    /// As JSON.
+    /// Data as JSON.
     pub data: String,
 }

@@ -252,12 +252,12 @@ impl Change for ForgetUser {
     }
 }
 
-/// The settings of facts, and the language of the full-text search.
+/// Returns the settings of facts, and the language of the full-text search.
 fn settings(call: &Call) -> (&facts::Config, &str) {
     (&call.config.facts, call.config.memory.language.as_str())
 }
 
-/// `id` is that of the fact that the caller has named, if any.
+/// Builds the audit line. `id` is the id of the fact that the caller named, or else of the new one.
 fn changed(id: Uuid, output: Fact) -> Changed<Fact> {
     let data = output.for_audit();
     Changed { output, subject: id.to_string(), data }

@@ -1,4 +1,4 @@
-//! Flows: tasks that are made together from a template.
+//! Flows: sets of tasks that are made from a template.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

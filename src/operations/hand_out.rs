@@ -1,4 +1,4 @@
-//! Handing work out: a task adds children and takes the work up again when they have ended.
+//! Child tasks: a task adds children, and its agent continues when they have ended.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -103,7 +103,7 @@ impl Operation for HandOut {
         let made = tasks::fan_out(&mut transaction, &call.config.tasks, &what, call.now).await;
         let pointer = |place| match place < children.len() {
             true => format!("/children/{place}"),
-            // The one behind the children.
+            // The item after the children is the continuation.
             false => "/continuation".to_owned(),
         };
         let made = made.map_err(|error| refused(error, pointer))?;

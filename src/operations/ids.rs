@@ -1,4 +1,4 @@
-//! Ids that a person gives in part.
+//! Lookup of ids by a part of them.
 
 use std::str::FromStr;
 

@@ -1,14 +1,18 @@
-//! Tasks that are asked for at the same moment are written in one transaction.
+//! Group commit of new tasks: tasks that are added at the same moment share a transaction.
 //!
-//! Most of what it costs to add one task is its transaction: the way to the database and back, what Postgres makes ready anew for
-//! each, the commit on disk. A request that comes while a writer is free is written at once, alone. What comes while
-//! all are busy is written together by the next one that becomes free.
+//! Most of the cost of adding one task is its transaction: the round trips, the setup in Postgres, the commit on disk.
+//! While a writer is free, a request is written at once and alone. Requests that arrive while all writers are busy are
+//! written together by the next free one.
 //!
-//! Where one of several is refused, or has to wait for a transaction of another system that holds its conversation, nothing of them is
-//! written; then those of each conversation are written together, and where that fails, too, each alone, and gets its own answer. Such a
-//! one waits a moment for the other system, has a place among those that wait, and is told to come again if that was not enough. Where the
-//! database was not heard, all of them may have been written, and each is told that it is not known. A panic while they are written is
-//! told in the same way, and its writer goes on with the next ones.
+//! Errors and locks:
+//!
+//! - If one task of a group is refused, or waits for a lock of another system's transaction, nothing of the group is
+//!   written. The tasks of each conversation are then written together; if that fails, too, each is written alone and
+//!   gets its own answer.
+//! - A task that is written alone waits a moment for the other system, and takes one of the places for waiting
+//!   requests. If that is not enough, the caller is told to retry.
+//! - If the connection fails, the tasks may have been written; each caller is told that the result is unknown.
+//! - A panic has the same answer; its writer continues with the next tasks.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -31,15 +35,15 @@ use crate::{
     },
 };
 
-/// One waits for the disk while the other one writes; more would only make the groups smaller.
+/// Number of writers: one waits for the disk while the other one writes. More would only make the groups smaller.
 const WRITERS: usize = 2;
-/// Bounds what one transaction holds, and how long the first of the requests in it wait.
+/// Most tasks of a group. Bounds the size of a transaction, and the wait of its first request.
 const TOGETHER: usize = 32;
 
 #[derive(Debug, Clone, Default)]
 pub struct Intake(Arc<Mutex<State>>);
 
-/// A task as a caller asks for it.
+/// A task as the caller has requested it.
 #[derive(Debug)]
 pub(super) struct Question {
     pub campaign_id: Uuid,
@@ -65,7 +69,7 @@ struct Waiting {
 }
 
 impl Intake {
-    /// Adds a task. Where the caller goes away meanwhile, it is added all the same, or was never begun.
+    /// Adds a task. If the caller disconnects, the task is still added, unless its write has not begun.
     pub(super) async fn add(&self, call: &Call, question: Question) -> Result<Added, Refusal> {
         if !question.line.depends_on.is_empty() || question.node.is_some() {
             return add_alone(call, &question).await;
@@ -91,14 +95,16 @@ impl Intake {
 
     async fn write(self, call: Call) {
         while let Some(together) = self.next() {
-            // A panic ends neither the writer nor the count of writers. The callers are told when their senders are dropped.
+            // A panic ends neither the writer nor the count of writers. The callers are answered when their senders are
+            // dropped.
             if AssertUnwindSafe(write_together(&call, together)).catch_unwind().await.is_err() {
                 tracing::error!("a panic has ended the addition of tasks");
             }
         }
     }
 
-    /// `None`: no request waits, and the writer is counted no more. Both under one lock, so that no request is left behind.
+    /// Takes the next group. `None`: no request waits, and the writer is no longer counted. Both happen under one lock,
+    /// so that no request is left behind.
     fn next(&self) -> Option<Vec<Waiting>> {
         let mut state = self.state();
         let n_tasks = state.waiting.len().min(TOGETHER);
@@ -149,18 +155,18 @@ impl Question {
 
 impl Waiting {
     fn tell(self, added: Result<Added, Refusal>) {
-        // The caller may have gone.
+        // The caller may have disconnected.
         let _ = self.answer.send(added);
     }
 }
 
 async fn write_together(call: &Call, mut together: Vec<Waiting>) {
-    // All writers take the conversations in the same order, so that two do not wait for each other in a circle.
+    // All writers lock the conversations in the same order, to avoid deadlocks.
     together.sort_by(|one, other| one.question.conversation().cmp(&other.question.conversation()));
     let left = try_together(call, together).await;
     let conversations = by_conversation(left);
     let is_one = conversations.len() == 1;
-    // Not by this writer: one of them may have to wait for a transaction of another system.
+    // Spawned, because one of the groups may have to wait for a transaction of another system.
     for together in conversations {
         let call = call.clone();
         tokio::spawn(async move {
@@ -172,7 +178,7 @@ async fn write_together(call: &Call, mut together: Vec<Waiting>) {
     }
 }
 
-/// Gives back those that have to be written in smaller groups.
+/// Writes a group. Returns the tasks that have to be written in smaller groups.
 async fn try_together(call: &Call, together: Vec<Waiting>) -> Vec<Waiting> {
     match add_together(call, &together).await {
         Ok(added) => {
@@ -196,7 +202,7 @@ async fn try_together(call: &Call, together: Vec<Waiting>) -> Vec<Waiting> {
     }
 }
 
-/// `sorted` is in the order of conversations.
+/// Splits tasks by conversation. `sorted` is ordered by conversation.
 fn by_conversation(sorted: Vec<Waiting>) -> Vec<Vec<Waiting>> {
     let mut groups: Vec<Vec<Waiting>> = Vec::new();
     for waiting in sorted {
@@ -226,7 +232,7 @@ async fn add_together(
     tasks::add_together(&mut conn, &call.config.tasks, &news, call.clock.now()).await
 }
 
-/// For one that waits for others, or belongs to a node, too: that takes several statements.
+/// Adds one task with the several statements that a node or dependencies need.
 async fn add_alone(call: &Call, question: &Question) -> Result<Added, Refusal> {
     let mut transaction = call.begin().await?;
     let (config, new) = (&call.config.tasks, question.as_new());

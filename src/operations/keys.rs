@@ -52,7 +52,7 @@ pub struct CreateKey {
 #[schema(as = KeyRotation)]
 pub struct RotateKey {
     pub id: Uuid,
-    /// How long the old key still holds.
+    /// Time for which the old key stays valid.
     #[serde(default = "a_day")]
     pub overlap_secs: u32,
 }

@@ -1,4 +1,4 @@
-//! Lanes: jobs that run one after the other. The name of a lane has slashes in it, which are written as `%2F` in a path.
+//! Lanes: serial sequences of jobs. Names of lanes contain slashes, which are written as `%2F` in a path.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Lists in pages. A page says where the next one begins; a reader that goes on from there misses nothing that was there at first.
+//! Lists in pages. Each page has the cursor of the next one; reading on from there misses no item that existed at the
+//! start.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{
@@ -10,7 +11,7 @@ use super::Refusal;
 use crate::domain::class::Kind;
 
 const DEFAULT_LIMIT: i64 = 50;
-/// The most items of a page.
+/// Most items of a page.
 pub const MAX_LIMIT: i64 = 200;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,7 +21,7 @@ pub struct Listing<T> {
     pub next: Option<String>,
 }
 
-/// The number of items on a page.
+/// Checks the requested page size, or returns the default.
 pub fn page_limit(asked: Option<i64>) -> Result<i64, Refusal> {
     let limit = asked.unwrap_or(DEFAULT_LIMIT);
     if (1..=MAX_LIMIT).contains(&limit) {
@@ -31,7 +32,7 @@ pub fn page_limit(asked: Option<i64>) -> Result<i64, Refusal> {
 }
 
 impl<T> Listing<T> {
-    /// `rows` were read with one more than `limit`, which shows whether there is another page.
+    /// Builds a page. `rows` were read with one more than `limit`, which shows if there is another page.
     pub fn of<C: ToString>(mut rows: Vec<T>, limit: i64, cursor: impl Fn(&T) -> C) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let has_more = rows.len() > limit;
@@ -41,7 +42,7 @@ impl<T> Listing<T> {
     }
 }
 
-/// By hand, for a name of its own for each kind of item.
+/// Implemented by hand, so that each type of item gets a schema name of its own.
 impl<T: ToSchema> PartialSchema for Listing<T> {
     fn schema() -> RefOr<Schema> {
         let text_or_null = SchemaType::from_iter([Type::String, Type::Null]);

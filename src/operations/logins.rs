@@ -1,4 +1,4 @@
-//! Logins of providers, and the time until which a login whose limit is used up is paused.
+//! Credentials of providers, and the pauses of those that hit their limit.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

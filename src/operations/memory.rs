@@ -1,4 +1,4 @@
-//! Reading the memory of a campaign: edicts, records and journals. The caller is an operator.
+//! Read access of operators to the memory of a campaign: edicts, records and journals.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -134,7 +134,7 @@ impl Operation for SearchMemory {
         let config = &call.config.memory;
         let hits =
             memory::search(&mut transaction, (id, kind), question, &by, config, call.now).await?;
-        // A rank is no place to go on from: a larger limit shows more.
+        // Ranks cannot be a cursor: a larger limit returns more.
         Ok(Listing { items: hits, next: None })
     }
 }
@@ -204,7 +204,7 @@ impl Operation for ListMemoryVersions {
     }
 }
 
-/// The owner of a journal as the board calls it.
+/// Converts the owner of a journal into the name used on the board.
 pub(super) fn owner(call: &Call, written: Option<&str>) -> Result<Option<String>, Refusal> {
     Ok(match written {
         Some(written) => Some(posts::reader_named(&*call.catalogue()?, written)),

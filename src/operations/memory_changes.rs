@@ -1,4 +1,4 @@
-//! Changes of the memory of a campaign. The caller is an operator.
+//! Changes of a campaign's memory by operators.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct PublishMemory {
     pub kind: Kind,
     /// The agent of a journal; edicts and records have none.
     pub owner: Option<String>,
-    /// As agents are called: `tone-of-voice`. Only an entry of a journal may do without one.
+    /// A name in the form of agent names: `tone-of-voice`. Optional for entries of a journal only.
     #[schema(max_length = 64)]
     pub name: Option<String>,
     #[schema(min_length = 1, max_length = 200)]

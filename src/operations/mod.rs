@@ -1,4 +1,4 @@
-//! Operations: one definition of each thing that a person or a program can do, whichever way it comes in.
+//! Operations: one definition of each action of people and programs, for all interfaces.
 //!
 //! ```text
 //! HTTP route ──┐ reads the input                 ┌─▶ Operation::run ─▶ output, or a refusal
@@ -6,11 +6,12 @@
 //! OpenAPI ─────┘ from SPEC and the input's type  └─▶ Change: begin ─▶ change ─▶ audit line ─▶ commit
 //! ```
 //!
-//! An operation is a struct with its input as fields, a [`Spec`] and a function; that of an [`EventStream`] gives events, one after the
-//! other, in the place of one output. [`ALL`] is the list of them. The routes, their scopes,
-//! the document of the API and its query parameters come from that list; `cli` calls the same structs on a database or over HTTP.
+//! An operation is a struct with its input as fields, a [`Spec`] and a function. An [`EventStream`] yields events
+//! instead of one output. [`ALL`] lists all of them. The routes, their scopes, the API document and its query
+//! parameters are derived from that list; `cli` calls the same structs on a database or over HTTP.
 //!
-//! Operations know no transport: statuses, headers and exit codes are made of [`Spec`] and [`Refusal`] by the adapters.
+//! Operations do not depend on a transport: adapters derive statuses, headers and exit codes from [`Spec`] and
+//! [`Refusal`].
 
 mod add_many_tasks;
 mod add_task;
@@ -132,7 +133,7 @@ pub use self::{
     workers::ListWorkers,
 };
 
-/// Every operation, once.
+/// All operations.
 pub const ALL: &[Entry] = &[
     entry::<ListCampaigns>(),
     entry::<ShowCampaign>(),
@@ -260,12 +261,12 @@ pub const ALL: &[Entry] = &[
     stream::<FollowFeed>(),
 ];
 
-/// The operation behind a route.
+/// Returns the operation of a route.
 pub fn find(method: &str, path: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.spec.method.as_str() == method && entry.spec.path == path)
 }
 
-/// The reason of a change whose caller gives none.
+/// Returns the default reason of a change.
 fn by_request() -> String {
     "by a request".to_owned()
 }

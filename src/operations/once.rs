@@ -1,4 +1,4 @@
-//! Idempotency keys of changes: the same call again is answered with the output of the first.
+//! Idempotency keys of changes: a repeated call is answered with the stored output of the first.
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -11,14 +11,14 @@ use crate::domain::{
     operation_keys::{self, FirstCall, OperationKey},
 };
 
-/// The most characters of a key: those of tasks have as many.
+/// Longest key. Keys of tasks have the same limit.
 pub const MAX_KEY_CHARS: u8 = 195;
 pub const KEY_TAKEN: Class = Class::of(Kind::Conflict, "idempotency_conflict");
 pub const BAD_KEY: Class = Class::of(Kind::Invalid, "bad_idempotency_key");
-/// The operation takes no key.
+/// The operation accepts no key.
 pub const NO_KEY: Class = Class::of(Kind::Malformed, "no_idempotency_key");
 
-/// An output, and whether an earlier call with the same idempotency key has made it.
+/// The output of a call, and whether it is replayed from an earlier call with the same idempotency key.
 #[derive(Debug)]
 pub struct Done<T> {
     pub output: T,
@@ -34,7 +34,7 @@ pub(super) struct CallKey {
 }
 
 impl CallKey {
-    /// `None`: the caller gives no key, or the operation does not store its output under one.
+    /// Returns the key of a call. `None`: the caller sends no key, or the operation stores no output under it.
     pub(super) fn of(
         spec: &Spec,
         input: &impl Serialize,
@@ -65,7 +65,7 @@ impl CallKey {
         }))
     }
 
-    /// Claims the key, or gives the output of the call that has claimed it before.
+    /// Claims the key, or returns the output of the call that claimed it before.
     pub(super) async fn claim<T: DeserializeOwned>(
         &self,
         conn: &mut PgConnection,

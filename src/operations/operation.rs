@@ -15,17 +15,17 @@ use crate::domain::{
     transaction::commit,
 };
 
-/// Something that a person or a program can do. `Self` is the input: path, query and body in one flat struct.
+/// An action of people or programs. `Self` is the input: path, query and body in one flat struct.
 ///
-/// The doc comment of the struct is what the document of the API says about the operation, and that of a field about the field.
+/// The doc comment of the struct describes the operation in the API document, and that of a field describes the field.
 pub trait Operation: Serialize + DeserializeOwned + ToSchema + Send + 'static {
     const SPEC: Spec;
     type Output: Serialize + DeserializeOwned + ToSchema + Send;
 
     fn run(self, call: &Call) -> impl Future<Output = Result<Self::Output, Refusal>> + Send;
 
-    /// Runs it once for each idempotency key. One that takes several transactions holds its key in another one beside them: a call
-    /// that ends with its process is not stored, and runs again.
+    /// Runs the operation once per idempotency key. An operation of several transactions holds its key in another one
+    /// beside them. If its process dies, nothing is stored under the key, and the call can run again.
     fn perform(
         self,
         call: &Call,
@@ -47,25 +47,25 @@ pub trait Operation: Serialize + DeserializeOwned + ToSchema + Send + 'static {
         }
     }
 
-    /// Reads the input from the fields that a caller sends.
+    /// Parses the input from the caller's fields.
     fn read(fields: &Fields) -> Result<Self, Refusal> {
         fields.read(&described::<Self>)
     }
 
-    /// True if an earlier call with the same idempotency key has made all that is in the output.
+    /// Returns true if an earlier call with the same idempotency key has made everything in the output.
     fn is_replay(_: &Self::Output) -> bool {
         false
     }
 }
 
-/// An operation that changes something: one transaction, with its line in the audit log and its idempotency key.
+/// An operation that changes data, in one transaction with its audit line and its idempotency key.
 pub trait Change: Serialize + DeserializeOwned + ToSchema + Send + 'static {
     const SPEC: Spec;
     const ACTION: Action;
     type Output: Serialize + DeserializeOwned + ToSchema + Send;
 
-    /// Room on the queue for the tasks that it adds. It counts as used after the commit. A call without an idempotency key holds no
-    /// connection yet; one with a key has looked it up before.
+    /// Reserves space in the queue for the tasks that it adds. The space counts as used after the commit. Without an
+    /// idempotency key, the call holds no connection yet; with one, it has looked the key up before.
     fn room(&self, _: &Call) -> impl Future<Output = Result<Option<Room>, Refusal>> + Send {
         async { Ok(None) }
     }
@@ -76,7 +76,7 @@ pub trait Change: Serialize + DeserializeOwned + ToSchema + Send + 'static {
         call: &Call,
     ) -> impl Future<Output = ChangeResult<Self::Output>> + Send;
 
-    /// True if an earlier call with the same idempotency key has made all that is in the output.
+    /// Returns true if an earlier call with the same idempotency key has made everything in the output.
     fn is_replay(_: &Self::Output) -> bool {
         false
     }
@@ -84,12 +84,12 @@ pub trait Change: Serialize + DeserializeOwned + ToSchema + Send + 'static {
 
 pub type ChangeResult<T> = Result<Changed<T>, Refusal>;
 
-/// The result of a change, and what the audit log says of it.
+/// The result of a change, and the data of its audit line.
 #[derive(Debug)]
 pub struct Changed<T> {
     pub output: T,
     pub subject: String,
-    /// An object, without prompts, answers and secrets. Null: nothing has changed, and the audit log gets no line.
+    /// An object without prompts, answers and secrets. Null: nothing has changed, and no audit line is written.
     pub data: Value,
 }
 
@@ -97,17 +97,17 @@ pub struct Changed<T> {
 pub struct Entry {
     pub spec: Spec,
     pub input: fn() -> Described,
-    /// The data of an event, where the answer is a stream.
+    /// Schema of the output, or of an event's data for a stream.
     pub output: fn() -> Described,
     pub run: Run,
 }
 
-/// Reads the input and runs.
+/// Parses the input and runs the operation.
 #[derive(Clone, Copy)]
 pub enum Run {
     Once(fn(Fields, Call) -> Answer),
     Stream {
-        /// Behind the last event that the caller has received, by its id.
+        /// Opens the stream after the event with this id, the last one that the caller has received.
         open: fn(Fields, Call, Option<String>) -> StreamAnswer,
         ids: &'static str,
         has_end: bool,
@@ -115,7 +115,7 @@ pub enum Run {
 }
 
 pub type Answer = BoxFuture<'static, Result<Written, Refusal>>;
-/// `None`: the caller has received all events before.
+/// `None`: the caller has received all events.
 pub type StreamAnswer = BoxFuture<'static, Result<Option<Events>, Refusal>>;
 
 /// An output as JSON.
@@ -124,16 +124,16 @@ pub struct Written {
     pub is_replay: bool,
 }
 
-/// A type as the document of the API has it.
+/// A type in the API document.
 pub struct Described {
     pub name: String,
     pub schema: RefOr<Schema>,
-    /// The schemas that this one refers to.
+    /// Schemas that this one refers to.
     pub others: Vec<(String, RefOr<Schema>)>,
 }
 
 impl<T> Changed<T> {
-    /// A call that has found everything as it should be.
+    /// Returns the result of a call that had nothing to change: no audit line is written.
     pub fn nothing(output: T) -> Self {
         Self { output, subject: String::new(), data: Value::Null }
     }
@@ -147,7 +147,7 @@ impl<C: Change> Operation for C {
         Ok(self.perform(call).await?.output)
     }
 
-    /// The one place where changes begin and commit.
+    /// Begins and commits all changes.
     async fn perform(self, call: &Call) -> Result<Done<<C as Change>::Output>, Refusal> {
         let key = CallKey::of(&<C as Operation>::SPEC, &self, call)?;
         let mut room = if key.is_none() { self.room(call).await? } else { None };
@@ -179,7 +179,7 @@ impl<C: Change> Operation for C {
     }
 }
 
-/// The entry of an operation in the list.
+/// Builds the list entry of an operation.
 pub const fn entry<O: Operation>() -> Entry {
     Entry {
         spec: O::SPEC,
@@ -189,7 +189,7 @@ pub const fn entry<O: Operation>() -> Entry {
     }
 }
 
-/// The entry of a stream in the list.
+/// Builds the list entry of a stream.
 pub const fn stream<S: EventStream>() -> Entry {
     Entry {
         spec: S::SPEC,
@@ -210,7 +210,7 @@ pub const fn stream<S: EventStream>() -> Entry {
 
 async fn run<O: Operation>(fields: Fields, call: Call) -> Result<Written, Refusal> {
     let operation = O::read(&fields)?;
-    // Bodies can be long, and are not held beside what was read of them.
+    // Frees the body, which can be long, before the operation runs.
     drop(fields);
     let Done { output, is_replay } = operation.perform(&call).await?;
     let json = serde_json::to_vec(&output).map_err(|error| Refusal::fault(O::SPEC.id, &error))?;

@@ -1,4 +1,4 @@
-//! The span of the request that adds a task, in the trace that the caller names.
+//! The trace span of a request that adds a task.
 
 use super::Call;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     traces::{Context, Kind, Span},
 };
 
-/// A request for a task.
+/// A request that adds a task.
 pub(super) struct Producer<'a> {
     call: &'a Call,
     own: Option<Context>,
@@ -18,7 +18,7 @@ impl<'a> Producer<'a> {
         Self { call, own: call.traces.are_wanted().then(own) }
     }
 
-    /// The span that the task's turns are linked to: its own, or the caller's where spans are not collected.
+    /// Returns the span that the task's turns are linked to: its own, or the caller's if spans are not collected.
     pub(super) fn traceparent(&self) -> Option<String> {
         self.own.or(self.call.trace).map(|context| context.to_string())
     }

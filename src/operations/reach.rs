@@ -6,12 +6,12 @@ use uuid::Uuid;
 
 use crate::domain::keys::{Key, Scope};
 
-/// The things that a call may name. The default reaches everything.
+/// The campaigns and tasks that a call may name. The default reaches everything.
 #[derive(Debug, Clone, Default)]
 pub struct Reach {
     /// `None`: all campaigns.
     campaigns: Option<Arc<[Uuid]>>,
-    /// The name of the key, if it sees its own tasks only.
+    /// Name of the key, if it sees only its own tasks.
     own: Option<Arc<str>>,
 }
 
@@ -23,7 +23,7 @@ impl Reach {
         }
     }
 
-    /// The campaigns that it is bound to, if any.
+    /// Returns the campaigns that the key is bound to, if any.
     pub fn campaigns(&self) -> Option<&[Uuid]> {
         self.campaigns.as_deref()
     }
@@ -32,7 +32,7 @@ impl Reach {
         self.campaigns
     }
 
-    /// The name of the caller whose tasks alone may be named, if so.
+    /// Returns the name of the only caller whose tasks may be named, if the reach is limited to one.
     pub fn only_of(&self) -> Option<&str> {
         self.own.as_deref()
     }

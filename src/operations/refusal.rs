@@ -1,4 +1,4 @@
-//! Refusals: why an operation did not do what it was asked to do. Adapters make problem documents and exit codes of them.
+//! Refusals: errors of operations, from which adapters build problem documents and exit codes.
 
 use std::{borrow::Cow, error::Error};
 
@@ -11,17 +11,17 @@ pub struct Refusal {
     pub kind: Kind,
     /// Stable: programs decide by it.
     pub code: &'static str,
-    /// For people: what happened, and what to do next.
+    /// Text for people: what failed, and the next step.
     pub detail: String,
     /// True if the same call can succeed later.
     pub retryable: bool,
-    /// After how long.
+    /// Seconds until a retry is useful.
     pub retry_after_secs: Option<u32>,
     /// The next step, where `detail` does not name it.
     pub advice: Option<&'static str>,
-    /// The parts of the input that are wrong, where that can be said.
+    /// The invalid parts of the input, where they are known.
     pub wrong: Vec<Wrong>,
-    /// The error behind it. Its causes are for the log, and for a person at the host.
+    /// The underlying error. Its causes are meant for the log, and for users of the host.
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -50,7 +50,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal of several calls at once, told to one of them. The causes are told with the first alone.
+    /// Repeats a refusal for each of several calls. Only the first one has the source, so that it is logged once.
     pub(super) fn for_each(self, n_calls: usize) -> impl Iterator<Item = Self> {
         let (kind, code, retryable) = (self.kind, self.code, self.retryable);
         let (retry_after_secs, wrong) = (self.retry_after_secs, self.wrong.clone());
@@ -86,7 +86,7 @@ impl<E: Classify> From<E> for Refusal {
     }
 }
 
-/// The HTTP status of a kind.
+/// Returns the HTTP status of a kind.
 pub const fn status(kind: Kind) -> u16 {
     match kind {
         Kind::Malformed => 400,
@@ -101,7 +101,7 @@ pub const fn status(kind: Kind) -> u16 {
     }
 }
 
-/// The kind that a client takes a status for.
+/// Returns the kind that a client derives from a status.
 pub const fn kind_of_status(status: u16) -> Kind {
     match status {
         401 | 403 => Kind::Forbidden,
@@ -110,7 +110,7 @@ pub const fn kind_of_status(status: u16) -> Kind {
         413 => Kind::TooLarge,
         422 => Kind::Invalid,
         429 => Kind::TooMany,
-        // Something in front of the server; a timeout.
+        // A proxy in front of the server, or a timeout.
         502..=504 => Kind::Unavailable,
         400..500 => Kind::Malformed,
         _ => Kind::Internal,

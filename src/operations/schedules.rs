@@ -1,4 +1,4 @@
-//! Schedules: tasks and jobs that recur.
+//! Schedules: recurring tasks and jobs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -49,7 +49,7 @@ pub struct PutSchedule {
     pub cron: String,
     #[serde(default = "utc")]
     pub time_zone: String,
-    /// How long after its moment the task is still added, in seconds, if no process was there at the moment itself.
+    /// Seconds after a missed moment during which the task is still added.
     #[serde(default = "an_hour")]
     #[schema(minimum = 1, maximum = 2147483647)]
     pub catch_up_secs: u32,
@@ -145,7 +145,7 @@ impl Change for PutSchedule {
         let Self { name, cron, time_zone, catch_up_secs, task } = self;
         let catalogue = call.catalogue()?;
         let Addressed { agent, instance } = catalogue.addressed(&task.agent, &task.instance)?;
-        // Stored as what it means now: a file may get that very name later.
+        // Stored under its resolved name, because a file with the name as written may be added later.
         let task =
             AddTask { agent: agent.name.clone(), instance: instance.to_owned(), ..task.clone() };
         let when = When { cron: &cron, time_zone: &time_zone, catch_up_secs };

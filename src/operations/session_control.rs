@@ -1,4 +1,4 @@
-//! Resetting, compacting and interrupting sessions.
+//! Resets, compactions and interruptions of sessions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

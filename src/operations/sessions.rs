@@ -1,4 +1,4 @@
-//! Reading sessions, their transcripts and their archives.
+//! Read access to sessions, their transcripts and their archives.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

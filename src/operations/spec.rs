@@ -1,38 +1,39 @@
-//! The facts about an operation that all adapters share: route, scopes, command, refusals.
+//! Properties of an operation that all adapters share: route, scopes, command, refusals.
 
 use super::once::MAX_KEY_CHARS;
 use crate::domain::{audit::Action, class::Class, keys::Scope};
 
-/// The facts about an operation that all adapters share.
+/// Properties of an operation that all adapters share.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     /// Unique, verb first: `pause_schedule`.
     pub id: &'static str,
     pub method: Method,
-    /// The names in braces are fields of the input.
+    /// Path of the route. Names in braces are fields of the input.
     pub path: &'static str,
-    /// One of these, or one that implies it.
+    /// A caller needs one of these scopes, or a scope that implies one.
     pub scopes: &'static [Scope],
-    /// Keys that are bound to campaigns may call it although its path names none: it filters by `Call::reach`.
+    /// True: bound keys may call it although its path names no campaign, because it filters by `Call::reach`.
     pub for_bound_keys: bool,
     pub tag: &'static str,
     pub success: Success,
-    /// The most characters of its idempotency key, if it looks its keys up itself. Other changes take one through `Operation::perform`.
+    /// Longest idempotency key, if the operation looks its keys up itself. Other changes take one through
+    /// `Operation::perform`.
     pub key_chars: Option<u8>,
-    /// Says in its answer if an earlier call has made all that is in it.
+    /// True if the answer says that an earlier call has made everything in it.
     pub replays: bool,
-    /// The field of the input that is the whole body: a JSON array, or one item per line.
+    /// Field of the input that is the whole body: a JSON array, or one item per line.
     pub items: Option<&'static str>,
-    /// The path of the output's thing, for the header `Location`. The names in braces are fields of the output.
+    /// Path for the header `Location`. Names in braces are fields of the output.
     pub location: Option<&'static str>,
-    /// The output has a secret in it: no cache may keep the answer.
+    /// True if the output has a secret in it: the answer must not be cached.
     pub has_secret: bool,
-    /// The classes of refusals that this operation adds to those that all have.
+    /// Refusals of this operation, besides those that all operations have.
     pub refusals: &'static [Class],
     pub command: Command,
-    /// The line in the audit log. Set by `Change`.
+    /// Action of its audit line. Set by `Change`.
     pub action: Option<Action>,
-    /// Why the audit log gets no line of a change.
+    /// Reason why a change writes no audit line.
     pub unaudited: Option<&'static str>,
 }
 
@@ -45,26 +46,26 @@ pub enum Method {
     Delete,
 }
 
-/// The status of an answer that is no refusal.
+/// Status of a successful answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Success {
     Ok = 200,
     Created = 201,
     Accepted = 202,
-    /// Without a body; the output is `()`.
+    /// No body; the output is `()`.
     NoContent = 204,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
-    /// `schedule pause`.
+    /// Command of the operation, such as `schedule pause`.
     Named(&'static str),
-    /// There is none, for this reason.
+    /// No command exists, for this reason.
     Without(&'static str),
 }
 
 impl Spec {
-    /// A read. `command` is its command, such as `schedule show`.
+    /// Describes a read. `command` is its command, such as `schedule show`.
     pub const fn read(id: &'static str, path: &'static str, command: &'static str) -> Self {
         Self {
             id,
@@ -86,7 +87,7 @@ impl Spec {
         }
     }
 
-    /// A change that `POST` asks for.
+    /// Describes a change, by default with `POST`.
     pub const fn change(id: &'static str, path: &'static str, command: &'static str) -> Self {
         let scopes = &[Scope::Operate];
         Self { method: Method::Post, scopes, ..Self::read(id, path, command) }
@@ -96,12 +97,12 @@ impl Spec {
         Self { tag, ..self }
     }
 
-    /// Says that keys that are bound to campaigns may call it.
+    /// Allows keys that are bound to campaigns.
     pub const fn for_bound_keys(self) -> Self {
         Self { for_bound_keys: true, ..self }
     }
 
-    /// One of these scopes, or one that implies it.
+    /// Requires one of these scopes, or a scope that implies one.
     pub const fn needs(self, scopes: &'static [Scope]) -> Self {
         Self { scopes, ..self }
     }
@@ -114,37 +115,38 @@ impl Spec {
         Self { success, ..self }
     }
 
-    /// Says where the output's thing is: `/v1/campaigns/{id}`.
+    /// Sets the path of the output for `Location`: `/v1/campaigns/{id}`.
     pub const fn located(self, path: &'static str) -> Self {
         Self { location: Some(path), ..self }
     }
 
-    /// Of an operation that takes several transactions and writes its lines in the audit log itself.
+    /// Sets the action of an operation that takes several transactions and writes its audit lines itself.
     pub const fn audits(self, action: Action) -> Self {
         Self { action: Some(action), ..self }
     }
 
-    /// Of a change that the audit log gets no line of, for this reason.
+    /// Sets the reason why a change writes no audit line.
     pub const fn unaudited(self, reason: &'static str) -> Self {
         Self { unaudited: Some(reason), ..self }
     }
 
-    /// Looks up its idempotency keys itself, of so many characters at most.
+    /// Declares that the operation looks up its idempotency keys itself, of at most `max_chars` characters.
     pub const fn keyed(self, max_chars: u8) -> Self {
         Self { key_chars: Some(max_chars), replays: true, ..self }
     }
 
-    /// Its whole body is a list, which is this field of the input. The items can have idempotency keys of their own.
+    /// Declares that the whole body is a list, which becomes this field of the input. Items can have idempotency keys
+    /// of their own.
     pub const fn takes_items(self, field: &'static str) -> Self {
         Self { items: Some(field), replays: true, ..self }
     }
 
-    /// Says that its output has a secret in it.
+    /// Declares that the output has a secret in it.
     pub const fn shows_secret(self) -> Self {
         Self { has_secret: true, ..self }
     }
 
-    /// Says that there is no command for it.
+    /// Sets the reason why the operation has no command.
     pub const fn without_command(self, reason: &'static str) -> Self {
         Self { command: Command::Without(reason), ..self }
     }
@@ -153,7 +155,7 @@ impl Spec {
         Self { refusals, ..self }
     }
 
-    /// The most characters of the idempotency key that comes beside the input; `None`: it takes no key.
+    /// Returns the longest idempotency key of a call. `None`: a call takes no key.
     pub const fn max_key_chars(&self) -> Option<u8> {
         match self.key_chars {
             None if self.stores_output() => Some(MAX_KEY_CHARS),
@@ -161,17 +163,17 @@ impl Spec {
         }
     }
 
-    /// True if its output is stored under the idempotency key of the call.
+    /// Returns true if the output is stored under the idempotency key.
     pub const fn stores_output(&self) -> bool {
         self.key_chars.is_none() && self.action.is_some() && !self.has_secret
     }
 
-    /// True if it takes an idempotency key, or refuses one because of its secret.
+    /// Returns true if a call takes an idempotency key, or refuses one because of its secret.
     pub const fn reads_key(&self) -> bool {
         self.key_chars.is_some() || self.action.is_some()
     }
 
-    /// The names of the fields that are parts of the path, in their order.
+    /// Returns the names of the path's fields, in order.
     pub fn path_fields(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.path.split('{').skip(1).filter_map(|part| part.split('}').next())
     }
@@ -188,7 +190,7 @@ impl Method {
         }
     }
 
-    /// Fields that are not in the path are in a JSON body; otherwise they are query parameters.
+    /// Returns true if the fields outside of the path are in a JSON body; otherwise they are query parameters.
     pub const fn has_body(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)
     }

@@ -1,4 +1,4 @@
-//! What happens, as it happens: to one task, and everywhere.
+//! Event streams of one task, and of the whole feed.
 
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,11 @@ use crate::domain::{
     tasks::{self, Error, Follow, News},
 };
 
-/// The name of the last event of a task. Its data is the task.
+/// Name of the last event of a task. Its data is the task.
 pub const END: &str = "end";
-/// The name of the event that says where a stream of the feed begins.
+/// Name of the event with the id at which a stream of the feed begins.
 pub const BEGIN: &str = "begin";
-/// Behind the last id, on the event `end`: a caller that comes back with it has received everything.
+/// Suffix of the id of the event `end`. A caller that reconnects with it has received everything.
 const END_MARK: &str = ".end";
 
 /// The events of a task, as a stream of server-sent events; the last one is `end`, with the task as its data.

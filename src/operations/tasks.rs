@@ -1,4 +1,4 @@
-//! Tasks: reading, cancelling and retrying them.
+//! Tasks: reads, cancellations and retries.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use crate::domain::{
 
 const TAG: &str = "tasks";
 const MAX_TEXT_CHARS: usize = 200;
-/// A key that may not read sees the tasks of its own name.
+/// Scopes for reading tasks. A key without `read` sees only the tasks that keys of its name have added.
 pub(super) const READ_OR_ENQUEUE: &[Scope] = &[Scope::Read, Scope::Enqueue];
 
 /// Lists tasks, the newest first.

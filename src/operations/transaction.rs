@@ -1,7 +1,9 @@
-//! The transactions of operations. Those of requests have limits: none outlives its request, and none keeps others from the database.
+//! Transactions of operations. Those of requests are limited: none outlives its request, and they cannot use up the
+//! connections.
 //!
-//! A transaction of another system can hold what a request needs for as long as it likes, such as the lane of a conversation. A request
-//! waits a moment for it and is then asked to come again. Only so many requests wait at once that half of the connections stay free.
+//! A transaction of another system can hold a lock that a request needs for any time, such as that of a conversation's
+//! lane. A request waits a moment for it, and is then told to retry. The number of waiting requests is limited so that
+//! half of the connections stay free.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -22,31 +24,32 @@ use crate::domain::{
     transaction::{self, Transactions, begin_waiting, begin_within},
 };
 
-/// How long a request waits for a lock.
+/// Longest wait of a request for a lock.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The limits of the transactions of one request.
+/// Limits for the transactions of one request.
 #[derive(Debug, Clone)]
 pub struct Limits {
     pub places: Arc<Semaphore>,
-    /// The longest statement.
+    /// Longest statement.
     pub longest: Duration,
 }
 
-/// A transaction that may write, and its place. Nothing of it exists without [`OpenTransaction::commit`].
+/// A transaction that may write, and its place. Without [`OpenTransaction::commit`], it is rolled back.
 pub struct OpenTransaction {
     transaction: Transaction<'static, Postgres>,
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// Transactions with the same limits, which share one place.
+/// A sequence of transactions with the same limits, which share one place.
 pub struct SeveralTransactions {
     pool: PgPool,
     limits: Option<(Duration, OwnedSemaphorePermit)>,
 }
 
 impl Limits {
-    /// Waits for a place during half of the request's time: a burst of requests is no fault, and what it needs is done in the other half.
+    /// Waits for a place, for at most half of the request's time. This absorbs bursts, and leaves the other half for
+    /// the work.
     pub async fn enter(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         let place = timeout(self.longest / 2, Arc::clone(&self.places).acquire_owned()).await;
         if let Ok(Ok(place)) = place {
@@ -68,7 +71,7 @@ pub async fn begin(pool: &PgPool, limits: Option<&Limits>) -> Result<OpenTransac
     Ok(OpenTransaction { transaction, _place: place })
 }
 
-/// For a transaction beside those of a call, which has its place.
+/// Begins a transaction beside those of a call, without a place of its own.
 pub async fn begin_beside(
     pool: &PgPool,
     limits: Option<&Limits>,
@@ -79,7 +82,7 @@ pub async fn begin_beside(
     }
 }
 
-/// For a read that takes no locks.
+/// Begins a transaction for a read without locks.
 pub async fn begin_read(
     pool: &PgPool,
     limits: Option<&Limits>,
@@ -90,7 +93,7 @@ pub async fn begin_read(
     }
 }
 
-/// For a call that takes several transactions, one after the other.
+/// Begins a call of several transactions, one after the other.
 pub async fn begin_several(
     pool: &PgPool,
     limits: Option<&Limits>,

@@ -1,4 +1,4 @@
-//! Calls that wait for something to happen.
+//! Calls that wait for an event.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -12,29 +12,29 @@ use utoipa::{
 use super::{Call, Refusal};
 use crate::domain::class::{Class, Kind};
 
-/// Calls that wait or stream have used up all places.
+/// Refusal: waiting and streaming calls have used up all places.
 pub const TOO_MANY_WAITING: Class = Class::of(Kind::Unavailable, "too_many_waiting");
-/// The caller's calls that wait or stream have used up its share of the places.
+/// Refusal: waiting and streaming calls of this client have used up its share of the places.
 pub const TOO_MANY_WAITING_PER_CLIENT: Class =
     Class::of(Kind::TooMany, "too_many_waiting_per_client");
 
-/// The time between the end of a wait and the moment at which the request is given up.
+/// Time between the end of a wait and the timeout of the request.
 const TIME_TO_ANSWER: Duration = Duration::from_secs(2);
 
-/// The bounds of the waits of one request.
+/// Limits for the waits of one request.
 pub struct Waits {
-    /// Takes a place among the requests that wait.
+    /// Takes a place among the waiting requests.
     pub enter: Box<dyn Fn() -> Result<Box<dyn Send>, Refusal> + Send + Sync>,
-    /// Ends when the service stops. A request that waits is answered then.
+    /// Cancelled when the service stops. Waiting requests are then answered.
     pub stop: CancellationToken,
 }
 
-/// How long a caller wants to wait: `30s`, `500ms`.
+/// Longest time that a caller wants to wait: `30s`, `500ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience(pub Duration);
 
 impl Call {
-    /// Waits for the end of `wait`, which gets the longest time that it may take.
+    /// Runs `wait`, which gets the longest time that it may take.
     pub async fn wait<T, E, W>(
         &self,
         Patience(patience): Patience,

@@ -19,7 +19,7 @@ use crate::domain::{
 };
 
 pub(super) const TAG: &str = "webhooks";
-/// Addresses of receivers may have a token in them.
+/// Reads need `operate`, too: addresses of receivers may contain tokens.
 const OPERATE: &[Scope] = &[Scope::Operate];
 const MAX_OVERLAP_SECS: u32 = 30 * 86_400;
 
@@ -73,7 +73,7 @@ pub struct RemoveWebhook {
 #[schema(as = SecretRotation)]
 pub struct RotateWebhook {
     pub id: Uuid,
-    /// How long the secret before signs, too: at most 30 days.
+    /// Seconds during which the previous secret signs too: at most 30 days.
     #[serde(default = "a_day")]
     #[schema(maximum = 2_592_000)]
     pub overlap_secs: u32,
@@ -154,7 +154,7 @@ impl Change for AddWebhook {
     }
 }
 
-/// In many transactions, each with its line in the audit log.
+/// Runs in many transactions, each with its audit line.
 impl Operation for RemoveWebhook {
     const SPEC: Spec = Spec::change("remove_webhook", "/v1/webhooks/{id}", "webhook rm")
         .tag(TAG)
@@ -220,7 +220,7 @@ impl Change for DisableWebhook {
     }
 }
 
-/// In many transactions, each with its line in the audit log.
+/// Runs in many transactions, each with its audit line.
 impl Operation for ReplayWebhook {
     const SPEC: Spec = Spec::change("replay_webhook", "/v1/webhooks/{id}/replay", "webhook replay")
         .tag(TAG)

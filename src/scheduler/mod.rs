@@ -32,7 +32,7 @@ use crate::{
 
 /// Wait after a look that failed.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// Longest time between two looks where no notification or alarm wakes the scheduler. docs/POOLERS.md names it, too.
+/// Longest time between two looks where no notification or alarm wakes the scheduler. docs/how-to/pgbouncer.md names it, too.
 const POLL_EVERY: Duration = Duration::from_secs(15);
 
 /// Runs the scheduler until `stop`, unless `scheduler.enabled` is false. `notices` wake it when a schedule changes.

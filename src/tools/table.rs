@@ -64,7 +64,7 @@ fn arguments(tool: &tool::Tool, role: Role) -> Vec<String> {
     properties.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// Returns the table as Markdown, for people and for `docs/mcp-tools.md`.
+/// Returns the table as Markdown, for people and for `docs/reference/mcp-tools.md`.
 pub fn markdown() -> String {
     let mut text = String::from(HEAD);
     for Line { tool, agent, lead, operator, only, .. } in table() {

@@ -1,4 +1,4 @@
-//! A worker that does nothing but run one turn on Claude, for tests that kill it.
+//! A worker that runs one turn on Claude, for tests that kill it.
 //!
 //! `claude-worker <program> <guard> <sessions> <base_url> <fault>`
 

@@ -1,8 +1,7 @@
-//! A service that does nothing but keep rows in its private Postgres, for tests that kill it.
+//! A service that keeps adding rows in its private Postgres, for tests that kill it.
 //!
-//! `first-run-service <data_dir> <fallback_dir> [once]` prints `READY <server pid> <address>`, then
-//! `row <id>` for each row that Postgres has committed, until SIGTERM. With `once` it writes one
-//! row and stops.
+//! `first-run-service <data_dir> <fallback_dir> [once]` prints `READY <server pid> <address>`, then `row <id>` for each
+//! committed row, until SIGTERM. With `once` it writes one row and stops.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! The life of a keeper; see `protocol` for the rules it lives by.
+//! The process that keeps the tests' Postgres; see `protocol` for its rules.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,12 +18,12 @@ use sqlx::{
 
 use crate::protocol::{Result, SharedCluster, lock, remove_if_there, try_lock};
 
-/// Long enough for any process to notice that it was killed.
+/// Time in which a killed process ends.
 const STRAYS_LIMIT: Duration = Duration::from_secs(5);
 
-/// Runs until nobody uses the cluster any more; a second keeper for it returns at once.
+/// Keeps the cluster until it has no users. A second keeper of it returns at once.
 pub fn keep(cluster: &SharedCluster) -> Result<()> {
-    // Out of the terminal's reach: Ctrl-C ends the tests, and the keeper notices by itself.
+    // Detached from the terminal: Ctrl-C ends the tests, and the keeper then ends by itself.
     rustix::process::setsid()?;
     let keeper = cluster.open("keeper")?;
     if !try_lock(&keeper)? {
@@ -43,13 +43,13 @@ pub fn keep(cluster: &SharedCluster) -> Result<()> {
     })
 }
 
-/// Stores the same password with one round of SCRAM in place of 4096. The client repeats the rounds for each connection, in a debug
-/// build 50 ms of them: more than the rest of what a small test does.
+/// Stores the password with one SCRAM round instead of 4096. The client computes the rounds for each connection, which
+/// takes 50 ms in a debug build, more than the rest of a small test.
 async fn derive_key_in_one_round(options: &PgConnectOptions) -> Result<()> {
     let url = options.to_url_lossy();
     let password = url.password().ok_or("the server's superuser has no password")?;
     let salt = [0; 16];
-    // `Hi` of RFC 5802, of which the first round takes the salt with the number 1 behind it.
+    // `Hi` of RFC 5802: its first round hashes the salt followed by the number 1.
     let salted = hmac(password.as_bytes(), &[&salt[..], &1u32.to_be_bytes()].concat())?;
     let stored_key = Sha256::digest(hmac(&salted, b"Client Key")?);
     let server_key = hmac(&salted, b"Server Key")?;
@@ -84,7 +84,7 @@ async fn wait_until_unused(cluster: &SharedCluster) -> Result<File> {
     }
 }
 
-/// The name can be guessed, so a folder of that name may be somebody else's.
+/// Creates the folder, or checks its owner: the name can be guessed, so another user may have created it.
 fn make_own_folder(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
@@ -94,11 +94,11 @@ fn make_own_folder(path: &Path) -> Result<()> {
     if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
         return Err(format!("{} belongs to somebody else; remove it", path.display()).into());
     }
-    // Rather open: as root, the server's account has to pass through.
+    // Readable for all: as root, the server's account has to pass through.
     Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)
 }
 
-/// Ends the servers that killed tests have left in their scratch folders, and waits for their end.
+/// Stops the servers that killed tests have left in their scratch folders, and waits for their end.
 fn end_strays(data_dir: &Path) {
     let deadline = Instant::now() + STRAYS_LIMIT;
     loop {
@@ -113,7 +113,7 @@ fn end_strays(data_dir: &Path) {
     }
 }
 
-/// Where there is no `/proc`, strays are left to be ended by hand.
+/// Lists the servers below a folder. Without `/proc` it finds none.
 fn postgres_processes_below(folder: &Path) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -131,7 +131,7 @@ fn postgres_processes_below(folder: &Path) -> Vec<Pid> {
 }
 
 fn remove_cluster(data_dir: &Path) -> Result<()> {
-    // Elsewhere only when /tmp itself is closed to the server's account.
+    // The folder is elsewhere only if the server's account cannot use /tmp.
     if let Ok(target) = fs::read_link(data_dir.join("postgres")) {
         fs::remove_dir_all(&target)?;
         remove_if_there(&target.with_added_extension("lock"))?;

@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Joins, proves that the cluster lives, and leaves by ending.
+/// Joins, checks that the cluster answers, and leaves by ending.
 fn use_once(cluster: &SharedCluster) -> Result<(), Box<dyn Error>> {
     let joined = cluster.join()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,4 +1,4 @@
-//! The harness: a service with a database of its own, in the words of its users.
+//! The test harness: a service with a database of its own.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -39,11 +39,11 @@ use uuid::Uuid;
 
 use crate::cluster;
 
-/// How long a test waits for an event. It ends tests that would never end, and says nothing about speed: a slow machine may take its
-/// time.
+/// Longest wait for an event. It ends tests that would hang, and is not a limit of speed: a slow machine may take
+/// longer than usual.
 pub const SOON: Duration = Duration::from_secs(180);
 
-/// A database that exists as long as this value.
+/// A database that is dropped with this value.
 pub struct TestDatabase {
     pub name: String,
     pub options: PgConnectOptions,
@@ -55,14 +55,14 @@ pub struct TestApp {
     pub pool: PgPool,
     pub address: SocketAddr,
     pub shutdown: Shutdown,
-    /// What the service answers, without a connection in between.
+    /// Router of the service, for requests without a connection.
     pub router: Router,
     server: JoinHandle<()>,
-    // Dropped last: the connections of the fields above go first.
+    // Dropped last: the fields above still have connections to it.
     _database: TestDatabase,
 }
 
-/// An answer as it came over the wire.
+/// A response as it was received.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -71,12 +71,12 @@ pub struct Answer {
 }
 
 impl TestDatabase {
-    /// An empty database.
+    /// Creates an empty database.
     pub async fn empty() -> Self {
         Self::create("template1").await
     }
 
-    /// A database with the current schema, copied from a template that the first test of a run makes.
+    /// Creates a database with the current schema, copied from a template that the first test of a run makes.
     pub async fn migrated() -> Self {
         Self::create(&template().await).await
     }
@@ -86,7 +86,7 @@ impl TestDatabase {
         patient.connect_with(self.options.clone()).await.unwrap()
     }
 
-    /// What `DATABASE_URL` has to be for this database.
+    /// Returns the `DATABASE_URL` of this database.
     pub fn url(&self) -> String {
         cluster::url(&self.name)
     }
@@ -115,12 +115,12 @@ impl TestApp {
         Self::start_with(database, &[]).await
     }
 
-    /// With these keys configured so.
+    /// Starts a service with these settings.
     pub async fn start_with(database: TestDatabase, set: &[(&str, &str)]) -> Self {
         Self::start_at(database, set, Arc::new(ManualClock::at(noon()))).await
     }
 
-    /// On a clock of the test's own.
+    /// Starts a service with a clock of the test.
     pub async fn start_at(
         database: TestDatabase,
         set: &[(&str, &str)],
@@ -160,24 +160,24 @@ impl TestApp {
         get(self.address, path).await.unwrap()
     }
 
-    /// Asks the service to stop and waits until its server has.
+    /// Stops the service, and waits for the end of its server.
     pub async fn stop(self) {
         self.shutdown.soft.cancel();
         tokio::time::timeout(SOON, self.server).await.unwrap().unwrap();
     }
 }
 
-/// The configuration without a file, variables and flags.
+/// Returns the default configuration.
 pub fn defaults() -> Config {
     Config::load(&Environment::default(), &Flags::default()).unwrap()
 }
 
-/// The hour at which every test begins, wherever and whenever it runs.
+/// Returns the time at which each test begins.
 pub fn noon() -> DateTime<Utc> {
     Utc.with_ymd_and_hms(2026, 11, 20, 12, 0, 0).unwrap()
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 pub async fn get(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
@@ -189,7 +189,7 @@ pub async fn get(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
     Ok(Answer { status: status.unwrap_or(0), head: head.to_owned(), body: body.to_owned() })
 }
 
-/// Tries until `probe` gives a value, and fails the test after [`SOON`].
+/// Polls until `probe` returns a value; fails the test after [`SOON`].
 pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = tokio::time::Instant::now() + SOON;
     loop {
@@ -201,8 +201,8 @@ pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>
     }
 }
 
-/// Where databases go that nobody needs any more: dropping one ends with a checkpoint of the whole server, for which no
-/// test waits.
+/// Returns the queue of databases to drop. Dropping one ends with a checkpoint of the whole server, so tests do not
+/// wait for it.
 fn removals() -> &'static Sender<(PgConnectOptions, String)> {
     static REMOVALS: OnceLock<Sender<(PgConnectOptions, String)>> = OnceLock::new();
     REMOVALS.get_or_init(|| {
@@ -231,7 +231,7 @@ async fn try_execute(options: &PgConnectOptions, sql: &str) -> sqlx::Result<()> 
     connection.close().await
 }
 
-/// Copying files costs half of what copying pages through the log costs. Before PostgreSQL 15 there is no choice.
+/// Selects copying files, which costs half of copying pages through the WAL. PostgreSQL 14 cannot select it.
 async fn copy_strategy(admin: &PgConnectOptions) -> &'static str {
     static STRATEGY: OnceCell<&str> = OnceCell::const_new();
     let strategy = STRATEGY.get_or_init(async || {
@@ -243,23 +243,23 @@ async fn copy_strategy(admin: &PgConnectOptions) -> &'static str {
     strategy.await
 }
 
-/// The migrated template of this state of `migrations/`.
+/// Returns the name of the template for the current state of `migrations/`.
 async fn template() -> String {
     static NAME: OnceCell<String> = OnceCell::const_new();
     NAME.get_or_init(make_template).await.clone()
 }
 
-/// Makes the template unless another process has made it in this cluster.
+/// Creates the template, unless another process has created it in this cluster.
 async fn make_template() -> String {
     let admin = cluster::connect_options().await;
     let name = format!("template_{:016x}", fingerprint());
     let mut lock = PgConnection::connect_with(&admin).await.unwrap();
-    // Tests of one process and of many processes meet here; the lock goes with the connection.
+    // Serialises tests of this and other processes. The connection's end releases the lock.
     sqlx::query("select pg_advisory_lock(42)").execute(&mut lock).await.unwrap();
     let exists =
         sqlx::query_scalar::<_, bool>("select exists (select from pg_database where datname = $1)");
     if !exists.bind(&name).fetch_one(&mut lock).await.unwrap() {
-        // Renamed only when it is whole: a run that was killed leaves no half template.
+        // Renamed when complete, so that a killed run leaves no partial template.
         let building = format!("building_{}", Uuid::new_v4().simple());
         execute(&admin, &format!("create database {building}")).await;
         let pool = PgPoolOptions::new().connect_with(admin.clone().database(&building)).await;

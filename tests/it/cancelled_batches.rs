@@ -1,4 +1,4 @@
-//! Many tasks that are cancelled at once: by an erasure and by an action on all that match a filter.
+//! Cancellation of many tasks at once, by an erasure and by a bulk action.
 
 use std::{
     sync::{
@@ -28,12 +28,12 @@ use crate::{
 
 const WHY: &str = "not wanted";
 const N_TASKS: i32 = if cfg!(feature = "chaos") { 20_000 } else { 2_500 };
-/// Conversations of them: each has a head that is ready, and tasks that wait behind it.
+/// Conversations of the tasks. Each has a ready head and blocked tasks.
 const N_LANES: i32 = 400;
-/// What is asked of a quiet machine.
+/// Lowest rate on an idle machine.
 const LEAST_PER_SEC: f64 = 5_000.0;
 
-/// Adds so many tasks, and gives their ids.
+/// Adds `n_tasks` tasks, and returns their ids.
 async fn add_many(pool: &PgPool, campaign: Uuid, n_tasks: i32) -> Vec<Uuid> {
     let sql = "select a.task_id from generate_series(1, $2) as i,
                       lateral dalsegno.add_task($1, 'copywriter', 'x', 'copy_' || i % $3) as a";
@@ -41,7 +41,7 @@ async fn add_many(pool: &PgPool, campaign: Uuid, n_tasks: i32) -> Vec<Uuid> {
     added.fetch_all(pool).await.unwrap()
 }
 
-/// One that is enabled and one that is not.
+/// Adds an enabled webhook and a disabled one.
 async fn add_webhooks(pool: &PgPool) {
     let sql = "insert into dalsegno.webhooks (id, url, kinds, disabled_at, disabled_because)
                values (gen_random_uuid(), 'https://example.com/', '{task.done,task.cancelled}', null, null),
@@ -66,7 +66,7 @@ async fn count(pool: &PgPool, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()
 }
 
-/// Everything that the end of a task leaves behind, without ids and moments.
+/// Rows that the end of a task leaves behind, without ids and times.
 const LEFT: &str = "select jsonb_build_object(
     'tasks', (select jsonb_agg(jsonb_build_array(agent, instance, state, result, error, cancelled_because, ended_at) order by id) from dalsegno.tasks),
     'jobs', (select jsonb_agg(jsonb_build_array(kind, queue, state, group_key is null, priority, max_attempts, lane_seq) order by id) from dalsegno.jobs),
@@ -90,7 +90,7 @@ async fn a_batch_leaves_the_same_behind_as_one_after_the_other() {
             ids.push(world.add_new(&new).await.unwrap().task.id);
         }
         ids.push(world.add_later("Later.").await.id);
-        // The head of a lane and the last of it: the next one is let go.
+        // The head and the tail of a lane: the next job is promoted.
         let going = [ids[0], ids[2], ids[3], ids[4]];
         if at_once {
             assert_eq!(cancel_batch(&world.pool, &going, Batch::Plain).await, going);
@@ -135,7 +135,7 @@ async fn a_batch_waits_for_no_lock_and_leaves_what_needs_more() {
     let child = world.add_new(&child).await.unwrap().task;
     let run = "update dalsegno.jobs set state = 'running', lease = id, worker_id = gen_random_uuid(), claimed_at = now(), attempt = 1 where id = $1";
     sqlx::query(run).bind(running.job_id).execute(pool).await.unwrap();
-    // A worker was lost in its turn.
+    // The worker is lost in its turn.
     world.begin(&lost, world.lease(), Now::default()).await;
     let alone = world.add_mode("Alone.", Mode::None).await;
     let all = [plain.id, parent.id, held.id, job_held.id, running.id, lost.id, child.id, alone.id];
@@ -150,7 +150,7 @@ async fn a_batch_waits_for_no_lock_and_leaves_what_needs_more() {
     assert_eq!(cancelled, [plain.id, child.id, alone.id]);
     others.rollback().await.unwrap();
 
-    // Of an erasure, what hangs on them is cancelled, too.
+    // For an erasure, dependent tasks are cancelled, too.
     let cancelled = cancel_batch(pool, &all, Batch::Erasure).await;
     assert_eq!(cancelled, [parent.id, held.id, job_held.id]);
     for id in [running.id, lost.id] {
@@ -165,7 +165,7 @@ async fn a_batch_waits_for_no_lock_and_leaves_what_needs_more() {
     assert_eq!(count(pool, "select count(*) from dalsegno.cancel_requests").await, 1);
 }
 
-/// What waits for others is cancelled with them, and nothing of it is let go on the way.
+/// Dependent tasks are cancelled together with the others, and none of them becomes ready meanwhile.
 #[tokio::test]
 async fn an_erasure_lets_nothing_go_that_waits_for_what_it_cancels() {
     let world = World::new().await;
@@ -220,7 +220,7 @@ async fn a_worker_erases_many_open_tasks_and_the_receipt_says_how_far_it_is() {
     assert_eq!((after.removed["cancelled_tasks"], after.removed["tasks"]), (1_300, 1_300));
 }
 
-/// As the job of an erasure does. Gives how many had to be cancelled one by one.
+/// Cancels like the job of an erasure. Returns how many tasks it cancelled one by one.
 pub async fn cancel_all(pool: &PgPool, campaign: Uuid) -> usize {
     let (mut before, mut n_left) = (None, 0);
     loop {
@@ -238,7 +238,7 @@ pub async fn cancel_all(pool: &PgPool, campaign: Uuid) -> usize {
     }
 }
 
-/// Turns begin and end, and lanes are swept, in the campaign that is erased: no deadlock follows.
+/// Runs turns and sweeps lanes in the campaign that is erased, to provoke deadlocks.
 async fn beside(world: Arc<World>, is_over: Arc<AtomicBool>) -> usize {
     let mut n_turns = 0;
     while !is_over.load(SeqCst) {
@@ -254,7 +254,7 @@ async fn beside(world: Arc<World>, is_over: Arc<AtomicBool>) -> usize {
         else {
             continue;
         };
-        // It may have been cancelled meanwhile, which no turn minds.
+        // The task may be cancelled by now, which the turn tolerates.
         _ = world.commit(&begun, "Done.", Now::default()).await;
         n_turns += 1;
     }
@@ -273,7 +273,7 @@ fn per_sec(n_tasks: i32, took: Duration) -> f64 {
     f64::from(n_tasks) / took.as_secs_f64()
 }
 
-/// Prints the figures; the bar is asserted in the long form, on a machine that has nothing else to do.
+/// Prints the rates. The limit is asserted in the long form only, on an idle machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn many_open_tasks_are_cancelled_in_batches() {
     for with_webhooks in [false, true] {
@@ -313,7 +313,7 @@ async fn many_open_tasks_are_cancelled_in_batches() {
     }
 }
 
-/// The same by an action on all that match a filter.
+/// Measures the rate of a bulk action.
 async fn bulk_rate(pool: &PgPool, campaign_id: Uuid, with_webhooks: bool) -> f64 {
     add_many(pool, campaign_id, N_TASKS).await;
     sqlx::query("analyze").execute(pool).await.unwrap();
@@ -324,7 +324,7 @@ async fn bulk_rate(pool: &PgPool, campaign_id: Uuid, with_webhooks: bool) -> f64
         reason: WHY,
         expected_count: None,
     };
-    // Tasks of the database's clock are younger than noon of the test.
+    // Tasks with the database's time are younger than the test's noon.
     let now = noon() + TimeDelta::days(365 * 100);
     let mut tx = begin(pool).await.unwrap();
     let action = bulk_actions::request(&mut tx, &new, now).await.unwrap();

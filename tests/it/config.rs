@@ -57,7 +57,7 @@ fn a_variable_that_is_not_utf_8_is_named_and_not_ignored() {
     }
     let found = named(b"DALSEGNO_HTTP__L\xefSTEN").unwrap_err();
     assert!(found[0].key.starts_with("DALSEGNO_HTTP__L"), "{found:?}");
-    // Variables of others are none of our business.
+    // Other variables are ignored.
     named(b"LESSOPEN").unwrap();
 }
 
@@ -237,7 +237,7 @@ fn database_url_and_the_pg_variables_name_the_server() {
         let config = Config::load(&Environment::from([variable]), &Flags::default()).unwrap();
         assert!(config.database.url.is_some(), "{variable:?}");
     }
-    // Only the role: still the private server.
+    // Only the role is set: still the private server.
     let environment = Environment::from([("PGUSER", "app")]);
     assert!(Config::load(&environment, &Flags::default()).unwrap().database.url.is_none());
 }
@@ -251,7 +251,7 @@ fn secrets_never_print() {
     assert!(!shown.contains("hunter2"), "{shown}");
     let hidden = printed.iter().filter(|value| value.value == "(secret, not shown)");
     let hidden: Vec<&str> = hidden.map(|value| value.key.as_str()).collect();
-    // What has passwords in it by habit stays hidden even where they are refused.
+    // Addresses are hidden even where passwords in them are refused, because people put them there.
     let (addresses, hidden): (Vec<&str>, Vec<&str>) =
         hidden.into_iter().partition(|key| key.ends_with(".base_url"));
     assert!(addresses.contains(&"ollama.base_url"), "{addresses:?}");

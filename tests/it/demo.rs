@@ -1,4 +1,4 @@
-//! `dalsegno demo` from end to end: its own server, its own workers, a real kill; and nothing of it left behind.
+//! `dalsegno demo` from end to end, with its own server and workers and a real kill; it leaves nothing behind.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -17,13 +17,13 @@ use crate::{
     service::{dalsegno, servers_below},
 };
 
-/// It takes half a minute on a quiet machine, most of it spent by the simulation.
+/// Longest run; it takes half a minute on an idle machine, mostly for the simulation.
 const PLAYS: Duration = SOON;
 
 /// A file of the user, which the demo does not read.
 const OWN_FILE: &str = "dalsegno.toml";
 
-/// Its folder is made in `folder`; a database that the user has is named and must not be asked.
+/// Runs a demo in `folder`. The configured database of the user does not exist, and must not be used.
 fn demo(folder: &Path, arguments: &[&str]) -> Command {
     let own = "[database]\nurl = \"postgres://nobody@127.0.0.1:1/users_own\"\n";
     std::fs::write(folder.join(OWN_FILE), own).unwrap();
@@ -34,7 +34,7 @@ fn demo(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Processes whose command line names the folder: workers of a demo in it, and its server.
+/// Lists processes whose command line names the folder: workers and server of its demo.
 fn processes_of(folder: &Path) -> Vec<u32> {
     let folder = folder.canonicalize().unwrap().display().to_string();
     let pids = std::fs::read_dir("/proc")
@@ -53,7 +53,7 @@ fn left_in(folder: &Path) -> Vec<String> {
     names.filter(|name| name != OWN_FILE).collect()
 }
 
-/// Reads lines of the display until one holds `words`.
+/// Reads lines of the display until one contains `words`.
 async fn until_shown(child: &mut Child, words: &str) {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let read = async {
@@ -65,7 +65,7 @@ async fn until_shown(child: &mut Child, words: &str) {
         panic!("the demo ended before it said {words:?}");
     };
     timeout(PLAYS, read).await.unwrap();
-    // Whatever it still has to say finds a reader.
+    // Reads the rest, so that the demo never blocks on its output.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
 }
 
@@ -118,7 +118,8 @@ async fn the_demo_plays_over_the_board_through_a_kill_a_compaction_and_an_expiry
     assert_eq!(left_in(folder.path()), Vec::<String>::new());
 }
 
-/// From the operator to the planner, from there to the writers and the reviewer, and back.
+/// Checks the calls on the board: from the operator to the planner, from there to the writers and the reviewer, and
+/// back.
 fn the_board_tells_who_called_whom(report: &Value) {
     let board = report["board"].as_array().unwrap();
     let senders: Vec<&str> = board.iter().map(|post| post["sender"].as_str().unwrap()).collect();
@@ -170,7 +171,7 @@ async fn workers_do_not_outlive_a_demo_that_is_killed_and_the_next_one_clears_up
         processes_of(folder.path()).iter().all(|pid| servers.contains(pid)).then_some(())
     })
     .await;
-    // Nobody is left to tell the server: the next demo does, and leaves alone what is none of a killed demo.
+    // The server is left over: the next demo stops it, and ignores folders that are not a killed demo's.
     assert_eq!(servers.len(), 1);
     let foreign = folder.path().join("dalsegno-demo-notes");
     std::fs::create_dir(&foreign).unwrap();
@@ -179,7 +180,7 @@ async fn workers_do_not_outlive_a_demo_that_is_killed_and_the_next_one_clears_up
     until_shown(&mut living, "left of killed demos: 1").await;
     assert_eq!(left_in(folder.path()).len(), 2, "its own folder, and what is no demo's");
     assert!(foreign.exists() && !servers_below(folder.path()).contains(&servers[0]));
-    // One that lives is no leftover.
+    // A running demo is not a leftover.
     let mut next = demo(folder.path(), &[]);
     let mut next = next.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     until_shown(&mut next, "worker processes").await;

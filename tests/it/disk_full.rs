@@ -1,4 +1,4 @@
-//! The volume of the database has no space left, until space is made.
+//! A full database volume, until space is freed.
 
 use dalsegno::db;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{
 
 const N_TASKS: i64 = 5;
 
-/// Too long for the free space that there is on pages, and too random to be compressed.
+/// Returns a text that is too long for the free space of pages, and too random to compress.
 fn long_text() -> String {
     (0..600).map(|_| uuid::Uuid::new_v4().to_string()).collect()
 }
@@ -53,7 +53,7 @@ async fn a_full_volume_uses_up_no_attempt_and_the_work_goes_on_when_there_is_spa
         send(service.address, "POST", &tasks, &[], &task.to_string()).await
     };
     let done = "select count(*) from dalsegno.tasks where state = 'done'";
-    // From now on small rows find room on the pages that there are.
+    // Small rows still fit into the free space of existing pages.
     add(N_TASKS, "A short one.").await.expect(201);
     eventually("a task is done", async || (count(done).await == 1).then_some(())).await;
     execute(&options, "insert into dalsegno.pauses (scope, name) values ('queue', 'turns')").await;
@@ -73,7 +73,7 @@ async fn a_full_volume_uses_up_no_attempt_and_the_work_goes_on_when_there_is_spa
     refused.problem(503, "database_full");
     assert_eq!(refused.json()["retryable"], true);
     execute(&options, "delete from dalsegno.pauses").await;
-    // They are put off, or that cannot be written either before there is space.
+    // The turns are postponed, unless even that cannot be written without space.
     let put_off = "select count(*) from dalsegno.jobs where wait_reason is not null";
     let turns_meet_it = async || {
         let waits = service.log().contains("could not write ends");
@@ -98,7 +98,7 @@ async fn a_full_volume_uses_up_no_attempt_and_the_work_goes_on_when_there_is_spa
     pool.close().await;
 }
 
-/// A volume with a quota needs a kernel that has them; Postgres says no more of it than these words.
+/// A real quota needs kernel support; Postgres reports only this text.
 #[tokio::test]
 async fn a_quota_that_is_used_up_is_a_full_volume() {
     let database = TestDatabase::migrated().await;

@@ -1,4 +1,4 @@
-//! What the doctor sees that takes more than a process to show.
+//! Checks of the doctor that need more than a process.
 
 use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
 
@@ -79,7 +79,7 @@ async fn how_long_somebody_has_been_writing_is_told() {
     assert!(writers.status == Status::Ok && writers.why.contains("follows"), "{writers:?}");
 }
 
-/// A machine on which somebody looks, with an agent on Claude.
+/// A host with an agent on Claude, for the doctor to check.
 struct Machine {
     database: TestDatabase,
     folder: tempfile::TempDir,
@@ -104,7 +104,7 @@ impl Machine {
         self
     }
 
-    /// A login whose secret is in a file of this mode.
+    /// Returns a credential whose secret is in a file with this mode.
     fn login(&self, name: &str, mode: u32) -> String {
         let file = self.folder.path().join(name);
         std::fs::write(&file, SECRET).unwrap();
@@ -120,7 +120,7 @@ impl Machine {
         Flags { file: None, set: self.settings.clone() }
     }
 
-    /// What is found about Claude: the check, its status and its words.
+    /// Returns the findings about Claude: check, status and text.
     async fn findings(&self) -> Vec<(&'static str, Status, String)> {
         let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
         let found = doctor::examine(&self.environment(), &self.flags(), &clock, &stop).await;
@@ -200,7 +200,7 @@ async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings()
         (2, "which every user of this machine can read"),
         (3, "which the group "),
         (3, "chmod 600"),
-        // The service may have it, in its own environment.
+        // The service may have it in its own environment.
         (5, "NO_SUCH_KEY is not set; export it, or name a file; the service may be able to"),
         (6, "/no/such/file cannot be read"),
     ] {
@@ -316,7 +316,7 @@ async fn files_of_nodes_and_of_flows_that_do_not_fit_are_found() {
         .unwrap();
     let (status, words) = about("agents").await;
     assert!(status == Status::Fail && words.contains("draft.md"), "{words}");
-    // The templates are looked at all the same.
+    // The templates are checked anyway.
     let (status, words) = about("workflows").await;
     assert!(status == Status::Fail && words.contains("wrter"), "{words}");
 }

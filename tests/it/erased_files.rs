@@ -1,4 +1,4 @@
-//! An erasure in the data files of the server, and its receipt: what is left when, and who can vouch for it.
+//! Erased texts in the server's data files, and the receipt of the erasure.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 const STAYING: &str = "palimpsest4410";
-/// In each of the two campaigns, one after the other, so that they share pages.
+/// Tasks in each of the two campaigns, alternating, so that they share pages.
 const TASKS: usize = 12;
 
 struct Stage {
@@ -54,7 +54,7 @@ impl Stage {
         said
     }
 
-    /// Checks a receipt where there is no database.
+    /// Verifies a receipt without a database.
     async fn verify(&self, receipt: &Value, more: &[&str]) -> (i32, Value, String) {
         let file = self.folder.path().join("receipt.json");
         std::fs::write(&file, receipt.to_string()).unwrap();
@@ -62,7 +62,7 @@ impl Stage {
         self.run(&[&verify[..], more].concat(), "postgres://nobody@127.0.0.1:1/none").await
     }
 
-    /// Files of the database with a word in them.
+    /// Lists files of the database that contain a word.
     async fn files_with(&self, word: &str) -> Vec<PathBuf> {
         sqlx::query("checkpoint").execute(&self.pool).await.unwrap();
         let folder = "select current_setting('data_directory') || '/base/' || oid from pg_database where datname = current_database()";
@@ -76,7 +76,7 @@ impl Stage {
     }
 }
 
-/// As somebody signs it with a key of their own.
+/// Signs a receipt again with another key.
 fn resigned(receipt: &Value, key: &Path, kind: Option<&str>) -> Value {
     let key = dalsegno::domain::erasures::Key::open_or_create(key).unwrap();
     let mut receipt = receipt.clone();

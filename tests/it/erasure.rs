@@ -1,4 +1,4 @@
-//! The erasure of a campaign: nothing of what was said is found afterwards, anywhere.
+//! The erasure of a campaign: no text of it is found anywhere afterwards.
 
 use std::{path::Path, sync::Arc};
 
@@ -27,11 +27,11 @@ use crate::{
     turns::ground::Ground,
 };
 
-/// In every text of the campaign that goes, and in none of the other.
+/// Word in all texts of the erased campaign, and in none of the other.
 pub const PLANTED: &str = "xylograph7731";
 const STAYING: &str = "palimpsest4410";
 
-/// Every table that holds some text, with how many of its rows have the word in it, as text or as bytes.
+/// Returns all tables that contain a word as text or as bytes, with the number of rows.
 pub async fn found(pool: &PgPool, word: &str) -> Vec<(String, i64)> {
     let tables: Vec<String> = sqlx::query_scalar(
         "select c.relname::text from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
@@ -57,7 +57,7 @@ pub async fn found(pool: &PgPool, word: &str) -> Vec<(String, i64)> {
     found
 }
 
-/// Files below a folder with the word in them.
+/// Lists files below a folder that contain a word.
 fn files_with(folder: &Path, word: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -113,7 +113,7 @@ impl Stage {
         self.post("/v1/campaigns", Some(word), words).await["id"].as_str().unwrap().to_owned()
     }
 
-    /// As agents do who write much: more lines of the audit log than are looked at at once.
+    /// Writes more audit lines of agents than one batch of the erasure reads.
     async fn call_tools(&self, campaign: &str, word: &str) {
         let lines = "insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject, data)
                      select now(), 'agent', 'planner', 'tool.call', 'tool', 'records_publish',
@@ -136,7 +136,7 @@ impl Stage {
         eventually("the task ends", async || (self.state(task).await == state).then_some(())).await;
     }
 
-    /// Output of a turn whose end a lost worker has not seen.
+    /// Leaves output of a turn whose worker was lost.
     async fn leave_output(&self, campaign: &str, word: &str) {
         let output = "insert into dalsegno.partial_outputs (session_id, written_at, weight, turn, digest, text)
                       select distinct on (t.session_id) t.session_id, now(), 1, t.number, sha256('it'), $2
@@ -145,7 +145,7 @@ impl Stage {
         sqlx::query(output).bind(campaign).bind(word).execute(&self.pool).await.unwrap();
     }
 
-    /// Words of people about lanes, jobs and schedules, and a task that its schedule has not asked for yet.
+    /// Writes reasons of people for lanes, jobs and schedules, and a scheduled task that is not added yet.
     async fn hold_what_it_has(&self, campaign: &str, schedule: &str, word: &str) {
         let (talk, news) =
             (format!("{campaign}/copywriter/main"), format!("{campaign}/planner/main"));
@@ -169,11 +169,11 @@ impl Stage {
         for command in commands {
             assert_eq!(self.say(&command).await.0, 0, "{command:?}");
         }
-        // One that nobody holds any more, and one that is gone: what was written about them is there.
+        // A lane that is no longer held, and a removed one: their reasons are in the audit log.
         assert_eq!(self.say(&["lane", "release", &news]).await.0, 0);
     }
 
-    /// Each command has an idempotency key, so that its output is stored.
+    /// Runs a command with an idempotency key, so that its output is stored.
     async fn say(&self, arguments: &[&str]) -> (i32, Value) {
         let mut command = dalsegno(self.folder.path());
         let key = uuid::Uuid::new_v4().to_string();
@@ -189,7 +189,7 @@ impl Stage {
 async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     let stage = Stage::new().await;
     let (going, staying) = (stage.campaign(PLANTED).await, stage.campaign(STAYING).await);
-    // Whom nobody is to call here: what it would be told is held.
+    // The webhook is disabled, so its deliveries are held.
     let webhook = stage.post("/v1/webhooks", None, json!({ "url": "https://example.com/" })).await;
     let disable = format!("/v1/webhooks/{}/disable", webhook["id"].as_str().unwrap());
     stage.post(&disable, None, json!({})).await;
@@ -257,7 +257,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         stage.hold_what_it_has(campaign, &name, word).await;
         stage.leave_output(campaign, word).await;
     }
-    // One that waits, and one that runs.
+    // A waiting task and a running one.
     let later = json!({ "agent": "reviewer", "prompt": PLANTED, "run_at": "2099-01-01T00:00:00Z" });
     let later = stage.ask(&going, later, "later").await;
     let running = json!({ "agent": "reviewer", "instance": "second", "prompt": format!("{PLANTED} [[sim: stall]]") });
@@ -328,7 +328,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     for task in [&later, &running] {
         assert_eq!(stage.state(task).await, "cancelled");
     }
-    // Asked again, it is the same receipt; and nothing of it can be run again.
+    // Repeated, it returns the same receipt, and no task can be retried.
     let (code, again) = stage.say(&["campaign", "erase", &going, "--yes"]).await;
     assert_eq!((code, &again["id"]), (0, &receipt["id"]));
     assert_eq!(stage.say(&["task", "retry", &later]).await.0, 5);
@@ -336,7 +336,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     assert!(files.is_empty(), "{files:?}, the log among them");
 }
 
-/// An older worker has taken the job beside the newer one, and does not know where the campaign's name is.
+/// An older worker takes the job beside the newer one, and does not know the new column with the campaign's name.
 #[tokio::test]
 async fn an_erasure_that_an_older_worker_has_ended_is_done_again() {
     let ground = Ground::new(&[]).await;
@@ -373,7 +373,7 @@ async fn an_erasure_that_an_older_worker_has_ended_is_done_again() {
     worker.stop().await;
     assert_eq!(found(&ground.pool, PLANTED).await, []);
     assert!(again(later + chrono::TimeDelta::days(1)).await.is_empty());
-    // By the time of an upgrade, whose tables this worker did not know.
+    // As after an upgrade to a schema that this worker did not know.
     sqlx::query("update dalsegno.erasures set covers = covers - 1")
         .execute(&ground.pool)
         .await
@@ -421,11 +421,11 @@ async fn a_host_removes_its_copies_and_says_so() {
     assert!(left[0].ends_with("claude/other/file"));
     let mut conn = world.pool.acquire().await.unwrap();
     assert_eq!(erasures::get(&mut conn, world.campaign.id).await.unwrap().hosts, ["host-1"]);
-    // Another host has its own folders to look through.
+    // Another host has folders of its own.
     assert_eq!(sweep_erased(&services, &world.pool, "host-2").await.unwrap(), 1);
 }
 
-/// A summary that is being made, and a task that a schedule asks for at this moment, would be written behind the erasure's back.
+/// A summary in progress, and a task that a schedule adds at this moment, could be written after the erasure.
 #[tokio::test]
 async fn an_erasure_ends_what_is_being_written_beside_turns_and_waits_for_it() {
     let world = World::new().await;
@@ -463,7 +463,7 @@ async fn an_erasure_ends_what_is_being_written_beside_turns_and_waits_for_it() {
     assert!(is_quiet().await);
 }
 
-/// More of them than one transaction cancels, and all of them run: each is asked to stop once, and none is passed over.
+/// More running tasks than one transaction cancels: each is asked to stop once, and none is skipped.
 #[tokio::test]
 async fn everything_that_runs_is_asked_to_stop_however_much_it_is() {
     let world = World::new().await;
@@ -484,7 +484,8 @@ async fn everything_that_runs_is_asked_to_stop_however_much_it_is() {
     assert_eq!((asked, n_left), (1_100, 1_100));
 }
 
-/// Whether the campaign is quiet for an erasure that begins before this is committed, and has to wait for that.
+/// Returns true if an erasure that begins before this commit, and has to wait for it, finds the campaign without
+/// activity.
 async fn is_quiet_after(world: &World, writing: PgTransaction<'_>) -> bool {
     let campaign = world.campaign.id;
     let mut tx = transaction::begin(&world.pool).await.unwrap();
@@ -506,7 +507,7 @@ async fn is_quiet_after(world: &World, writing: PgTransaction<'_>) -> bool {
     looking.await.unwrap()
 }
 
-/// Another system adds a task in a transaction that it leaves open, and nobody knows yet.
+/// Another system adds a task in an open transaction, which is not visible yet.
 #[tokio::test]
 async fn an_erasure_waits_for_whoever_is_adding_a_task() {
     let world = World::new().await;

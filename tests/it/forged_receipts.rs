@@ -1,4 +1,4 @@
-//! Receipts of erasures against the role of a service: what is signed is what functions of the owner have found, whatever the role writes.
+//! Forgery of erasure receipts by the service's role: only results of the owner's functions are signed.
 
 use dalsegno::domain::{
     amount::Limit,
@@ -23,7 +23,7 @@ const FORGED: [&str; 3] = [
     END,
 ];
 
-/// The words of a refusal by the schema.
+/// Returns the text of the schema's refusal.
 async fn refusal(pool: &PgPool, campaign: Uuid, sql: &'static str) -> String {
     let refused = sqlx::query(sql).bind(campaign).execute(pool).await.expect_err(sql);
     let refused = refused.as_database_error().unwrap();
@@ -114,7 +114,7 @@ async fn what_is_signed_is_what_the_owner_has_found_whatever_the_role_of_the_ser
     let ended: f64 = sqlx::query_scalar(ended).fetch_one(&owner).await.unwrap();
     assert!(ended.abs() < 600.0, "the time of the database, not {ended} s beside it");
 
-    // What this key has signed for one campaign does not become the receipt of another.
+    // A signature for one campaign is not valid in the receipt of another.
     let other = World::over(pool.clone(), Limit::default()).await;
     let other_id = other.campaign.id;
     ask(&pool, other_id).await;
@@ -133,7 +133,7 @@ async fn what_is_signed_is_what_the_owner_has_found_whatever_the_role_of_the_ser
     role.drop().await;
 }
 
-/// The role says which lines an erasure may empty; the database looks whether they are about the campaign.
+/// The role names the lines that an erasure empties; the database checks that they are about the campaign.
 #[tokio::test]
 async fn an_erasure_empties_lines_of_its_own_schedules_and_jobs_only() {
     let database = TestDatabase::migrated().await;
@@ -146,7 +146,8 @@ async fn an_erasure_empties_lines_of_its_own_schedules_and_jobs_only() {
     let (id, other_id) = (world.campaign.id, other.campaign.id);
     let (own, others) = (world.add("Part one.").await, other.add("Part one.").await);
     let of_campaign = |id: Uuid| json!({ "campaign_id": id });
-    // Each with whether its details go. A name is used again by another campaign after the schedule of that name was removed.
+    // Each with whether its details are erased. A name can be reused by another campaign after its schedule was
+    // removed.
     let lines = [
         ("schedule", "news".to_owned(), of_campaign(other_id), false),
         ("schedule", "news".to_owned(), json!({ "reason": "theirs" }), false),
@@ -170,7 +171,7 @@ async fn an_erasure_empties_lines_of_its_own_schedules_and_jobs_only() {
         sqlx::query(write).bind(kind).bind(subject).bind(data).execute(&owner).await.unwrap();
     }
     ask(&pool, id).await;
-    // All that there are, as an attacker would.
+    // All subjects, as an attacker would name them.
     let all = "select dalsegno.erase_audit($1, array(select distinct subject from dalsegno.audit))";
     sqlx::query(all).bind(id).execute(&pool).await.unwrap();
     let left = "select subject, data = '{}' from dalsegno.audit where action = 'schedule.test' order by id";

@@ -1,4 +1,4 @@
-//! The probes, the metrics page, and errors as problem+json.
+//! Probes, the metrics page, and errors as problem+json.
 
 use axum::{body::Body, http::Request};
 use dalsegno::db;
@@ -36,11 +36,11 @@ async fn a_lost_database_is_not_ready_and_comes_back() {
     let (admin, name) = (database.options.clone().database("postgres"), database.name.clone());
     let app = TestApp::start_on(database).await;
     assert_eq!(app.get("/readyz").await.status, 200);
-    // Nobody may connect, and who is connected goes.
+    // New connections are refused, and existing ones are terminated.
     execute(&admin, &format!("alter database {name} allow_connections false")).await;
     let kill = "select pg_terminate_backend(pid) from pg_stat_activity where datname = ";
     execute(&admin, &format!("{kill} '{name}'")).await;
-    // A good answer holds for a second.
+    // A good answer is cached for a second.
     let is_lost = async || (app.get("/readyz").await.status == 503).then_some(());
     eventually("the database is missed", is_lost).await;
     assert_eq!(app.get("/livez").await.status, 200);
@@ -78,7 +78,7 @@ async fn whoever_asks_all_the_time_does_not_keep_the_database_busy() {
     let app = TestApp::start().await;
     let all = futures_util::future::join_all((0..50).map(|_| app.get("/readyz"))).await;
     assert!(all.iter().all(|answer| answer.status == 200));
-    // Whoever holds this table keeps everybody from looking.
+    // A lock on this table blocks the probe's statement.
     let mut tx = app.pool.begin().await.unwrap();
     assert_eq!(app.get("/readyz").await.status, 200);
     sqlx::query("lock table dalsegno.migrations").execute(&mut *tx).await.unwrap();
@@ -94,7 +94,7 @@ async fn a_schema_from_a_newer_binary_is_ready() {
     sqlx::query(newer).execute(&app.pool).await.unwrap();
     let ready = app.get("/readyz").await;
     assert_eq!((ready.status, ready.body.contains("newer")), (200, true));
-    // And an older binary may still run `migrate up` beside it.
+    // An older binary may run `migrate up` beside it.
     db::migrate(&app.pool).await.unwrap();
 }
 
@@ -119,7 +119,7 @@ async fn a_stopping_service_is_not_ready_and_stops() {
     let app = TestApp::start().await;
     let address = app.address;
     app.shutdown.soft.cancel();
-    // Past the listener, which is closed already: this is for requests on connections that are still open.
+    // Bypasses the listener, which is closed: requests on open connections still arrive.
     let request = Request::get("/readyz").body(Body::empty()).unwrap();
     let answer = app.router.clone().call(request).await.unwrap();
     assert_eq!(answer.status(), 503);

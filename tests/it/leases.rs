@@ -1,7 +1,8 @@
-//! Leases that end when a test wants it, and never because a machine is slow.
+//! Leases that end on demand of a test, and not because a machine is slow.
 //!
-//! The workers of most tests have long leases. When the process of such a worker dies, the test ends its lease in the database, as time
-//! would, and another worker may take its jobs back at once. The tests of the queue show that leases end by themselves.
+//! The workers of most tests have long leases. When such a worker's process dies, the test ends its lease in the
+//! database, as time would, so that another worker can take over its jobs at once. The tests of the queue show that
+//! leases expire by themselves.
 
 use std::sync::Mutex;
 
@@ -16,7 +17,7 @@ use uuid::Uuid;
 
 use crate::queue_sql::statements::{LANE_SWEEP, RESCUE};
 
-/// Far longer than any pause of a process that runs, however busy its machine is.
+/// Far longer than any pause of a running process on a busy machine.
 pub const LONG: [(&str, &str); 4] = [
     ("queue.lease_secs", "600"),
     ("queue.heartbeat_secs", "1"),
@@ -24,7 +25,7 @@ pub const LONG: [(&str, &str); 4] = [
     ("queue.cancel_grace_secs", "120"),
 ];
 
-/// [`LONG`] as variables of a process.
+/// [`LONG`] as environment variables of a process.
 pub const LONG_VARIABLES: [(&str, &str); 4] = [
     ("DALSEGNO_QUEUE__LEASE_SECS", "600"),
     ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "1"),
@@ -32,7 +33,7 @@ pub const LONG_VARIABLES: [(&str, &str); 4] = [
     ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "120"),
 ];
 
-/// Worker processes whose leases end with them, as long as this value exists.
+/// Watches worker processes, and ends their leases when they die. Works as long as this value exists.
 #[derive(Debug, Default)]
 pub struct Mortal(Mutex<JoinSet<()>>);
 
@@ -43,7 +44,7 @@ impl Mortal {
         self.0.lock().unwrap().spawn(async move { end_with(&pool, pid).await });
     }
 
-    /// The same, and its jobs are taken back and due at once.
+    /// Like `watch`; also takes its jobs back and makes them due.
     pub fn watch_and_rescue(&self, pool: &PgPool, pid: u32) {
         let pool = pool.clone();
         self.0.lock().unwrap().spawn(async move {
@@ -55,17 +56,17 @@ impl Mortal {
 
 async fn end_with(pool: &PgPool, pid: u32) {
     wait_for_death(pid).await;
-    // The server may be away for a moment: a pool waits until it can connect again, and hands broken connections out once.
+    // The server may be unavailable for a moment: a pool reconnects, and hands out each broken connection once.
     while end(pool, pid).await.is_err() {
         tokio::task::yield_now().await;
     }
 }
 
-/// A pidfd is readable as soon as its process has ended, also before its parent has waited for it.
+/// Waits for the end of a process. A pidfd is readable then, even before its parent has waited for it.
 async fn wait_for_death(pid: u32) {
     let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
     let (sender, death) = oneshot::channel();
-    // A thread of its own: a runtime would wait for its blocking tasks when a test has failed.
+    // A separate thread, because a runtime would wait for its blocking tasks after a failed test.
     std::thread::spawn(move || {
         match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(process) => drop(poll(&mut [PollFd::new(&process, PollFlags::IN)], None).unwrap()),
@@ -76,8 +77,8 @@ async fn wait_for_death(pid: u32) {
     death.await.unwrap();
 }
 
-/// Ends the leases of the workers of one process. From then on every worker counts as one that has renewed for a whole lease, and may
-/// declare others lost.
+/// Ends the leases of one process's workers. From then on each worker counts as one that has renewed for a whole lease,
+/// and may declare others lost.
 pub async fn end(pool: &PgPool, pid: u32) -> sqlx::Result<()> {
     let sql = format!(
         "select pg_advisory_xact_lock(hashtext('may_rescue'));
@@ -90,7 +91,7 @@ pub async fn end(pool: &PgPool, pid: u32) -> sqlx::Result<()> {
     sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(pool).await.map(drop)
 }
 
-/// Takes the jobs of lost workers back as another worker would, which looks for them every few seconds.
+/// Takes back the jobs of lost workers, like a worker does every few seconds.
 pub async fn rescue(pool: &PgPool) -> sqlx::Result<()> {
     let (me, mut tx) = (Uuid::new_v4(), pool.begin().await?);
     let register = "insert into dalsegno.workers (id, lease_until, slots, queues) values ($1, now() + interval '1 hour', 1, '{}')";

@@ -1,4 +1,4 @@
-//! The one integration binary. A file here that is not a module of it is found by `tidy/mod.rs`.
+//! The only integration test binary. `tidy/mod.rs` finds files here that are not modules of it.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

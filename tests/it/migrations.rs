@@ -1,4 +1,4 @@
-//! The schema: comments, names of constraints, steps on sample data, running twice and at once.
+//! The schema: comments, constraint names, migrations with sample data, repeated and concurrent runs.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,8 @@ use sqlx::PgPool;
 
 use crate::app::{TestDatabase, eventually};
 
-/// Files `tests/data/migrations/<version>.sql` are loaded after their step, so that the next step meets rows.
+/// Returns the file `tests/data/migrations/<version>.sql`, which is loaded after its migration, so that the next one
+/// meets rows.
 fn sample_data(migration: &Path) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/migrations");
     folder.join(version_of(migration).to_string()).with_extension("sql")
@@ -45,7 +46,7 @@ async fn each_step_works_on_the_data_of_the_step_before() {
     }
 }
 
-/// Databases have what has landed as it was, and refuse to start with anything else under its name.
+/// Databases store the checksum of an applied migration, and refuse to start with a different one.
 #[test]
 fn a_migration_that_has_landed_is_not_edited() {
     let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/migrations/checksums");
@@ -71,7 +72,7 @@ fn a_migration_that_has_landed_is_not_edited() {
     );
 }
 
-/// Else everybody who writes to the table waits as long as its index is built.
+/// Otherwise writers of the table wait until its index is built.
 #[test]
 fn an_index_on_a_table_that_is_there_is_built_beside_those_who_write() {
     for path in migrations() {
@@ -88,9 +89,9 @@ fn an_index_on_a_table_that_is_there_is_built_beside_those_who_write() {
     }
 }
 
-/// The tables that get one, each with whether it is built concurrently.
+/// Returns the tables that get an index, each with whether it is built concurrently.
 fn new_indexes(text: &str) -> Vec<(String, bool)> {
-    // A comment may have a semicolon of its own.
+    // Comments may contain semicolons.
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("--"));
     let text = lines.collect::<Vec<_>>().join(" ");
     let statements = text.split(';').map(str::trim_start);
@@ -113,7 +114,7 @@ fn indexes_are_found_with_their_tables() {
     assert_eq!(found, [("tasks".to_owned(), true), ("jobs".to_owned(), false)]);
 }
 
-/// A column that must not be null breaks the inserts of the older binary, unless it has a default.
+/// A required column without a default breaks the inserts of the older binary.
 #[test]
 fn added_columns_that_are_not_null_have_a_default() {
     for path in migrations() {
@@ -125,7 +126,7 @@ fn added_columns_that_are_not_null_have_a_default() {
     }
 }
 
-/// What follows each `add column`, up to the comma or semicolon that ends it: not one within parentheses.
+/// Returns the clause of each `add column`, up to the comma or semicolon that ends it, outside of parentheses.
 fn added_columns(text: &str) -> Vec<String> {
     let clause = |added: &str| {
         let mut depth = 0;
@@ -161,7 +162,7 @@ async fn migrating_at_once_and_again_is_fine() {
     assert_eq!(db::migration_state(&pool).await.unwrap(), MigrationState::Current);
 }
 
-/// As of a service that was built before the series of migrations began.
+/// History of a service that was built before the current series of migrations.
 const OLDER: &str = "
     create schema dalsegno;
     create table dalsegno.migrations (version bigint primary key, description text not null, installed_on timestamptz not null default now(),
@@ -193,14 +194,15 @@ async fn a_database_with_older_migrations_is_refused_and_left_as_it_is() {
     assert_eq!(names(&pool, tables).await, ["migrations"]);
 }
 
-/// As a deploy does it: whoever works on the older schema has one table and wants another, which the migration has.
+/// The situation of a deployment: a client of the older schema has locked one table and waits for another, which the
+/// migration has locked.
 #[tokio::test]
 async fn a_migration_that_meets_others_locks_is_tried_again() {
     let database = TestDatabase::empty().await;
     let pool = database.pool().await;
     migrate_to(&pool, version_before("webhooks")).await;
     let mut turn = pool.begin().await.unwrap();
-    // The one that is ended is the migration.
+    // Makes Postgres abort the migration in a deadlock.
     let begins =
         "set local deadlock_timeout = '10min'; lock table dalsegno.tasks in row exclusive mode";
     sqlx::raw_sql(begins).execute(&mut *turn).await.unwrap();
@@ -225,7 +227,7 @@ async fn a_migration_that_meets_others_locks_is_tried_again() {
     assert_eq!(db::migration_state(&pool).await.unwrap(), MigrationState::Current);
 }
 
-/// A long transaction has a table: the migration does not stand in front of it and hold up everybody who comes after.
+/// A long transaction has locked a table: the migration must not queue for it and block later clients.
 #[tokio::test]
 async fn a_migration_that_waits_for_a_long_transaction_holds_nobody_up() {
     let database = TestDatabase::empty().await;
@@ -236,7 +238,7 @@ async fn a_migration_that_waits_for_a_long_transaction_holds_nobody_up() {
     sqlx::raw_sql(writes).execute(&mut *long).await.unwrap();
     let others = pool.clone();
     let migrating = tokio::spawn(async move { db::migrate(&others).await });
-    // Each of many turns gets at the table, whatever the migration does at that moment.
+    // Turns get their lock while the migration waits and retries.
     let turn = "set local lock_timeout = '5s'; lock table dalsegno.tasks in row exclusive mode";
     let waits =
         "select count(*) from pg_locks where relation = 'dalsegno.tasks'::regclass and not granted";
@@ -256,8 +258,8 @@ async fn a_migration_that_waits_for_a_long_transaction_holds_nobody_up() {
     assert_eq!(db::migration_state(&pool).await.unwrap(), MigrationState::Current);
 }
 
-/// What an older binary names is there as it was, after every step: it runs on whatever comes after the schema that it was built for.
-/// Columns do not change their type, and do not begin to be required; functions take what they took.
+/// Objects that an older binary names stay after each migration, so that it runs on newer schemas. Columns do not
+/// change their type or become required; functions keep their parameters.
 #[tokio::test]
 async fn no_step_takes_away_or_changes_what_an_older_binary_names() {
     let database = TestDatabase::empty().await;
@@ -274,8 +276,8 @@ async fn no_step_takes_away_or_changes_what_an_older_binary_names() {
     assert!(before.len() > 400, "{}", before.len());
 }
 
-/// Columns with their types, and whether an insert may leave them out; functions with the types of all calls that name no more arguments
-/// than an older binary knew; what they give back.
+/// Columns with their types, and whether an insert may omit them; functions with the types of all calls that name no
+/// more arguments than an older binary knew, and their results.
 const NAMED: &str = "
     select format('%s.%s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod))
       from pg_class as c join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -296,7 +298,7 @@ const NAMED: &str = "
      where p.pronamespace = 'dalsegno'::regnamespace and p.prorettype <> 'trigger'::regtype and p.prokind = 'f'
      order by 1";
 
-/// Of the migration in front of the one with this name, so that the named one is the next.
+/// Returns the version before the migration with this name, so that the named one is next.
 fn version_before(name: &str) -> i64 {
     let all = migrations();
     let named = format!("_{name}.sql");
@@ -341,7 +343,7 @@ async fn every_table_has_a_comment() {
     assert_eq!(names(&pool, bare).await, Vec::<String>::new());
 }
 
-/// Every constraint either has words for the person who violates it, or is declared to be ours alone.
+/// Each constraint has a message for the user who violates it, or is listed as internal.
 #[tokio::test]
 async fn every_constraint_has_words_or_is_internal() {
     let database = TestDatabase::migrated().await;
@@ -351,7 +353,7 @@ async fn every_constraint_has_words_or_is_internal() {
                  and conrelid <> 'dalsegno.migrations'::regclass";
     let mut constraints = names(&pool, all).await;
     assert!(!constraints.is_empty());
-    // Triggers that report as a check would.
+    // Constraints reported by triggers.
     let reported = "select (regexp_matches(prosrc, $$then '([a-z_]+)'$$, 'g'))[1] from pg_proc
                     where pronamespace = 'dalsegno'::regnamespace and prosrc like '%raise check_violation%'";
     constraints.extend(names(&pool, reported).await);

@@ -1,8 +1,9 @@
-//! Packages from registries that tests need. A test that lacks a package says so in one line, with the command that gets it.
+//! Packages from registries that tests need. A test without its package prints one line with the command that installs
+//! it.
 
 use std::io::Write as _;
 
-/// A package, and the command that gets it.
+/// A package, and the command that installs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Need {
     pub package: &'static str,
@@ -15,7 +16,7 @@ pub const PYTHON: Need =
 pub const NODE: Need = Need { package: "Node", command: "apt-get install nodejs npm" };
 
 impl Need {
-    /// The missing package, the command that gets it, and the first line that says why.
+    /// Returns a line with the missing package, the command, and the first line of the error.
     pub fn line(&self, error: &str) -> String {
         let Self { package, command } = self;
         let says_why = |line: &&str| line.to_lowercase().contains("error");
@@ -23,7 +24,7 @@ impl Need {
         format!("{package} is missing; run: {command} ({reason})")
     }
 
-    /// The program, where a folder of `PATH` has it; else the test is skipped.
+    /// Looks for the program in `PATH`; without it, the test is skipped.
     pub fn program(&self, name: &str) -> Option<()> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         if std::env::split_paths(&path).any(|folder| folder.join(name).is_file()) {
@@ -32,7 +33,7 @@ impl Need {
         self.skip(&format!("no folder of PATH has {name}"))
     }
 
-    /// The line, past libtest, which hides what a test prints that passes. A failure in CI.
+    /// Prints the line past libtest, which hides the output of passing tests. In CI it panics.
     #[expect(
         clippy::explicit_write,
         reason = "libtest hides what `eprintln!` writes in a test that passes"

@@ -1,4 +1,4 @@
-//! The binaries as people and supervisors use them: start, probes, signals, exit codes, what is left behind.
+//! The binaries as people and supervisors use them: start, probes, signals, exit codes, leftovers.
 
 use std::{path::Path, process::Output};
 
@@ -38,7 +38,7 @@ fn finding<'a>(findings: &'a Value, check: &str) -> &'a Value {
     findings.as_array().unwrap().iter().find(|finding| finding["check"] == check).unwrap()
 }
 
-/// A private cluster whose history of migrations is locked for ever, also over restarts.
+/// Creates a private cluster whose migration history stays locked, also after restarts.
 async fn lay_stuck_cluster(folder: &Path) -> embedded::Config {
     let config = embedded::Config { data_dir: folder.join(".dalsegno"), ..Default::default() };
     let postgres = embedded::start(&config).await.unwrap();
@@ -55,7 +55,7 @@ async fn lay_stuck_cluster(folder: &Path) -> embedded::Config {
     config
 }
 
-/// Whoever reads or writes the history of migrations waits as long as this lives.
+/// Locks the migration history as long as the connection lives.
 async fn lock_history(database: &TestDatabase) -> PgConnection {
     let mut lock = PgConnection::connect_with(&database.options).await.unwrap();
     sqlx::raw_sql("begin; lock table dalsegno.migrations").execute(&mut lock).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_third_signal_ends_a_start_that_waits_for_a_frozen_server() {
     let mut second = Service::begin(folder.path(), &SERVE, &[]);
     let waiting = async || second.log().contains("restarting a private").then_some(());
     eventually("the start tries to replace the server", waiting).await;
-    // Signals of one kind that come too close together are one.
+    // Signals of one kind in quick succession are merged into one.
     for n_sent in 1..=3 {
         second.signal("INT");
         let seen = async || (second.log().matches("SIGINT").count() == n_sent).then_some(());
@@ -354,7 +354,8 @@ async fn a_role_with_the_rights_of_the_page_on_upgrades_runs_a_service() {
     role.drop().await;
 }
 
-/// Statements and calls by which the role of a service would remove or change what has to stay, and calls that may remove.
+/// Checks statements and calls by which the service's role would remove or change protected rows, and the calls that
+/// may remove rows.
 async fn removes_only_what_it_may(owner: &PgPool, role: &PgConnectOptions, campaign: &str) {
     let append_only = "select c.relname::text, c.last::text from pg_trigger as t
                          join (select oid, relname, (select attname from pg_attribute where attrelid = c.oid order by attnum desc limit 1) as last
@@ -419,7 +420,7 @@ async fn removes_only_what_it_may(owner: &PgPool, role: &PgConnectOptions, campa
         .await
         .unwrap();
     assert_eq!(removed(&mut conn, all).await, 1, "the line of ten days ago");
-    // Without the grants, the functions are not there.
+    // Without the grants, the functions cannot be called.
     let stranger = format!("stranger_{}", uuid::Uuid::new_v4().simple());
     let create = format!(
         "create role {stranger} login password 'x'; grant usage on schema dalsegno to {stranger};"
@@ -477,7 +478,7 @@ async fn a_violated_constraint_speaks_in_words() {
     assert!(failure.error.to_string().contains("1 to 200 characters"), "{:?}", failure.error);
 }
 
-/// What a terminal shows of a command's stderr.
+/// Returns the stderr of a command on a terminal.
 async fn on_a_terminal(arguments: &[&str], environment: &[(&str, &str)]) -> String {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let folder = scratch_folder();
@@ -491,7 +492,7 @@ async fn on_a_terminal(arguments: &[&str], environment: &[(&str, &str)]) -> Stri
     tokio::time::timeout(SOON, command.status()).await.unwrap().unwrap();
     drop(command);
     let mut shown = Vec::new();
-    // It ends with an error, because nobody is left inside.
+    // Ends with an error when the last process has closed the terminal.
     let _ = std::io::Read::read_to_end(&mut std::fs::File::from(terminal), &mut shown);
     String::from_utf8(shown).unwrap()
 }
@@ -639,12 +640,14 @@ async fn health_follows_the_service() {
     let folder = scratch_folder();
     let mut service = Service::start(folder.path(), &[]).await;
     let listen = format!("http.listen={}", service.address);
-    let health =
-        async || run(folder.path(), &["health", "--set", &listen], &[]).await.status.code();
-    assert_eq!(health().await, Some(0));
+    let health = ["health", "--timeout", "1m", "--set", &listen];
+    let code = async || run(folder.path(), &health, &[]).await.status.code();
+    // The service answers 503 while its database takes longer than a second.
+    let ready = async || (code().await == Some(0)).then_some(());
+    eventually("the service is ready", ready).await;
     service.signal("TERM");
     service.exit_code().await;
-    assert_eq!(health().await, Some(7));
+    assert_eq!(code().await, Some(7));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A dump of a database in use, restored elsewhere, and a service on it.
+//! A dump of a database in use, restored in another place, with a service on it.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::{
     webhooks::receiver::{Received, Receiver},
 };
 
-/// What `pg_dump` has written.
+/// The files that `pg_dump` has written.
 pub struct Dump {
     folder: tempfile::TempDir,
 }
@@ -41,7 +41,7 @@ pub async fn restore(options: &PgConnectOptions, dump: &Dump) {
     run("pg_restore", options, &arguments).await;
 }
 
-/// Runs a program that belongs to the server, on one of its databases.
+/// Runs a program of the server's installation on one of its databases.
 async fn run(program: &str, options: &PgConnectOptions, arguments: &[&str]) {
     let mut conn = PgConnection::connect_with(options).await.unwrap();
     let pid: i32 =
@@ -65,7 +65,7 @@ async fn run(program: &str, options: &PgConnectOptions, arguments: &[&str]) {
     assert!(output.status.success() && words.is_empty(), "{}: {words}", program.display());
 }
 
-/// A service as the role of the documentation.
+/// Starts a service as the role of the documentation.
 async fn serve(folder: &Path, role: &PgConnectOptions, settings: &[(&str, &str)]) -> Service {
     let url = role.to_url_lossy().to_string();
     let usual = [
@@ -102,7 +102,7 @@ async fn done(service: &Service, id: &Value) -> Value {
     .await
 }
 
-/// The tasks whose ends were delivered, once for each delivery, in the order of their ids.
+/// Returns the tasks whose ends were delivered, once for each delivery, in the order of their ids.
 fn told(received: &[Received]) -> Vec<String> {
     let id = |one: &Received| one.json()["data"]["task_id"].as_str().unwrap().to_owned();
     let mut all: Vec<_> = received.iter().map(id).collect();
@@ -133,7 +133,7 @@ async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
     eventually("the delivery is written down", delivered).await;
     stop(service).await;
 
-    // In the middle of a turn, with one waiting behind it.
+    // A task in the middle of its turn, and one that waits behind it.
     let service = serve(folder.path(), &role, &[("DALSEGNO_SIM__LATENCY_MS", "600000")]).await;
     let running = add(&service, "running").await.expect(201)["id"].clone();
     let waiting = add(&service, "waiting").await.expect(201)["id"].clone();
@@ -145,7 +145,7 @@ async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
     let dumped_pid = service.pid();
     stop(service).await;
 
-    // What is not in the dump.
+    // Work that is not in the dump.
     let service = serve(folder.path(), &role, &[]).await;
     let after = add(&service, "after").await.expect(201)["id"].clone();
     done(&service, &after).await;
@@ -163,7 +163,7 @@ async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
     stop(service).await;
 
     restore(&target.options, &dumped).await;
-    // A test does not wait for the leases of the dump either.
+    // The leases of the dump are ended, to save the wait for them.
     let pool = target.pool().await;
     leases::end(&pool, dumped_pid).await.unwrap();
     pool.close().await;
@@ -174,7 +174,7 @@ async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
     let begin = begin.unwrap();
     assert_eq!(begin.event, "begin", "the database has not reached {}", newest.id);
     for id in [&running, &waiting] {
-        // A test does not wait for the pause after a crash.
+        // The pause after a crash is ended, to save the wait for it.
         eventually("the task is done", async || {
             let due = "update dalsegno.jobs set run_at = now() where wait_reason = 'crash'";
             execute(&target.options, due).await;
@@ -190,7 +190,7 @@ async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
     let again = add(&service, "after").await.expect(201)["id"].clone();
     assert_ne!(again, after, "its key is free");
     done(&service, &again).await;
-    // Ends after the dump are told a second time; the one before it is not.
+    // Ends that came after the dump are delivered a second time; the one before it is not.
     let received = receiver.has_received(7).await;
     let all = [&before["id"], &running, &waiting, &after, &running, &waiting, &again];
     let mut all = all.map(|id| id.as_str().unwrap());

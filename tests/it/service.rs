@@ -1,4 +1,4 @@
-//! A service as a process of its own, for what only processes show: signals, deaths, leftovers.
+//! A service as its own process, for tests of signals, crashes and leftovers.
 
 use std::{
     net::SocketAddr,
@@ -14,19 +14,19 @@ use tokio::{
 
 use crate::app::{SOON, execute};
 
-/// The service on a free port, telling where it is as JSON.
+/// The arguments that start the service on a free port and print its address as JSON.
 pub const SERVE: [&str; 4] = ["serve", "--json", "--set", "http.listen=127.0.0.1:0"];
 
 /// A running `dalsegno serve` or worker. Killed, with its server, when dropped.
 pub struct Service {
     pub address: SocketAddr,
-    /// What it printed when it was ready.
+    /// Its output when it was ready.
     pub words: String,
     child: Child,
     log: PathBuf,
 }
 
-/// The command in an empty environment with only PATH and HOME, its data below `folder`.
+/// Returns the command in an empty environment with only PATH and HOME, its data below `folder`.
 pub fn dalsegno(folder: &Path) -> Command {
     command(env!("CARGO_BIN_EXE_dalsegno"), folder)
 }
@@ -39,7 +39,7 @@ pub struct ServiceRole {
 }
 
 impl ServiceRole {
-    /// On the database of `owner`.
+    /// Creates the role on the database of `owner`.
     pub async fn of(owner: &PgConnectOptions) -> Self {
         let name = format!("role_{}", uuid::Uuid::new_v4().simple());
         let page = std::fs::read_to_string("docs/how-to/upgrade.md").unwrap();
@@ -52,13 +52,13 @@ impl ServiceRole {
         Self { options: owner.clone().username(&name).password("x"), name, owner: owner.clone() }
     }
 
-    /// After its connections are closed.
+    /// Drops the role; its connections must be closed.
     pub async fn drop(self) {
         execute(&self.owner, &format!("drop owned by {0}; drop role {0}", self.name)).await;
     }
 }
 
-/// The pids of postmasters whose data is below `folder`.
+/// Returns the pids of postmasters whose data is below `folder`.
 pub fn servers_below(folder: &Path) -> Vec<u32> {
     let folder = folder.canonicalize().unwrap();
     let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
@@ -69,7 +69,7 @@ pub fn servers_below(folder: &Path) -> Vec<u32> {
 }
 
 impl Service {
-    /// Runs a command and does not wait for anything.
+    /// Starts a command without waiting.
     pub fn begin(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = dalsegno(folder);
         command.args(arguments).envs(environment.iter().copied());
@@ -100,7 +100,7 @@ impl Service {
         service
     }
 
-    /// Waits until the service has its address, from the log: it is announced only when it is ready.
+    /// Waits until the service has its address, and reads it from the log: it prints it only when it is ready.
     pub async fn listening(&mut self) {
         let log = async || {
             let log = self.log();
@@ -111,7 +111,7 @@ impl Service {
         self.address = crate::app::eventually("the service listens", log).await;
     }
 
-    /// Waits until the service answers that it can serve; a loaded machine may miss the probe's own limit.
+    /// Waits until the service reports that it is ready. A loaded machine may exceed the probe's own limit.
     pub async fn ready(&self) {
         let ready = async || {
             let answer = crate::app::get(self.address, "/readyz").await;
@@ -182,7 +182,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // SIGTERM lets the service stop its own server; a test that failed may have left it hanging.
+        // On SIGTERM the service stops its own server. After a failed test the service may hang.
         if self.child.id().is_some() {
             self.signal("TERM");
             let deadline = std::time::Instant::now() + SOON;
@@ -194,7 +194,8 @@ impl Drop for Service {
     }
 }
 
-/// A program in an empty environment with only PATH and HOME, working in `folder`, where it also stores settings of its user.
+/// Returns a program in an empty environment with only PATH and HOME, working in `folder`, where it also stores
+/// settings of its user.
 pub fn command(binary: &str, folder: &Path) -> Command {
     let mut command = Command::new(binary);
     command.env_clear().env("XDG_CONFIG_HOME", folder).current_dir(folder).stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! The protocol of the shared cluster under load and under fire.
+//! The protocol of the shared cluster under load and with killed processes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -65,7 +65,7 @@ impl Arena {
         self.data_dir.join("postgres/data")
     }
 
-    /// The keepers of this arena.
+    /// Returns the pids of this arena's keepers.
     fn keepers(&self) -> Vec<i32> {
         let locks = self.locks.to_str().unwrap();
         let entries = std::fs::read_dir("/proc").unwrap().flatten();
@@ -114,7 +114,7 @@ async fn a_test_gets_a_superuser() {
 
 #[test]
 fn users_that_come_while_a_keeper_ends_are_all_served() {
-    // The grace is so short that nearly every wave meets a keeper that is about to end.
+    // The grace period is so short that nearly every wave meets a keeper that is about to end.
     let arena = Arena::new(20);
     let mut random = Random::seeded();
     for _ in 0..5 {
@@ -122,7 +122,7 @@ fn users_that_come_while_a_keeper_ends_are_all_served() {
         for user in wave {
             assert_served(user, &arena);
         }
-        // Until somewhere around the end of the keeper.
+        // Waits until about the end of the keeper.
         let pause = Duration::from_millis(random.below(120));
         wait_for(pause, || None::<()>);
         assert!(postmasters(&arena.cluster()).len() <= 1);
@@ -146,7 +146,7 @@ fn a_killed_run_leaves_nothing_behind() {
 #[test]
 fn the_next_run_takes_over_from_a_killed_keeper() {
     let arena = Arena::new(200);
-    // While this process is a user, no keeper can come to its end before it is killed.
+    // While this process is a user, no keeper can end before it is killed.
     let joined = arena.shared().join().unwrap();
     let keepers = arena.keepers();
     assert_eq!(keepers.len(), 1, "{}", arena.log());

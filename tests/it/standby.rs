@@ -1,4 +1,4 @@
-//! A service whose database is a standby, until it takes over.
+//! A service whose database is a standby, until the standby is promoted.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A service that tells a collector of its turns.
+//! A service that sends spans of its turns to a collector.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use crate::{app::eventually, http::client, service::Service};
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const SECRET: &str = "Basic cGxhbnRlZDpzZWNyZXQ=";
 
-/// What takes traces, but not at first.
+/// A collector of traces that fails at first.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<(HeaderMap, Value)>>>);
 
@@ -28,7 +28,7 @@ impl Collector {
         format!("http://{address}")
     }
 
-    /// All spans that were taken.
+    /// Returns all accepted spans.
     fn spans(&self) -> Vec<Value> {
         let taken = self.0.lock().unwrap();
         let requests = taken.iter().skip(1).map(|(_, body)| &body["resourceSpans"][0]);
@@ -79,7 +79,7 @@ async fn campaign(service: &Service) -> String {
     campaign["id"].as_str().unwrap().to_owned()
 }
 
-/// Asks, and waits for the end.
+/// Adds a task and waits for its end.
 async fn asked(service: &Service, campaign: &str, headers: &[(&str, &str)], prompt: &str) -> Value {
     let path = format!("/v1/campaigns/{campaign}/tasks");
     let task =
@@ -108,7 +108,7 @@ async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() 
     {
         asked(&service, &campaign, headers, words).await;
     }
-    // What is not sent yet is sent at the end.
+    // Spans that are not sent yet are sent at shutdown.
     service.signal("TERM");
     assert_eq!(service.exit_code().await, 0, "{}", service.log());
 
@@ -119,7 +119,7 @@ async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() 
     let (invoked, called) = (named("invoke_agent copywriter"), named("chat sim-1"));
     assert_eq!([&sent, &processed, &invoked, &called].map(Vec::len), [2; 4], "{spans:#?}");
 
-    // The request goes on with the caller's trace; the turn is one of its own, with a link.
+    // The request continues the caller's trace; the turn has its own trace, with a link.
     assert_eq!(sent[0]["traceId"], "4bf92f3577b34da6a3ce929d0e0e4736");
     assert_eq!(sent[0]["parentSpanId"], "00f067aa0ba902b7");
     assert_eq!(
@@ -171,7 +171,7 @@ async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() 
     assert!(!service.log().contains(SECRET) && service.log().contains("traces are not taken"));
 }
 
-/// The second session goes on from the first one; the third remembers nothing.
+/// The second session continues the first one; the third has no memory.
 #[tokio::test]
 async fn the_first_turn_of_a_session_is_linked_to_the_last_one_of_the_session_that_it_goes_on_from()
 {

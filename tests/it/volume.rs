@@ -1,7 +1,7 @@
 //! Volumes that are small enough to be filled.
 //!
-//! Each is mounted in a mount namespace of its own, which only a program and its children are in: it goes with the last of
-//! them, however the test ends. Without root, a user namespace allows the mount.
+//! Each is mounted in its own mount namespace, which only one program and its children share. It vanishes with the last
+//! of them, however the test ends. Without root, a user namespace allows the mount.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,12 +10,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Of util-linux.
+/// A program of util-linux.
 pub const PROGRAM: &str = "unshare";
 
 const MOUNT: &str = "mount -t tmpfs -o mode=0777,size=$1m tmpfs \"$2\"; shift 2; exec \"$@\"";
 
-/// Has [`PROGRAM`] run another one, to which `folder` is a volume of so many MiB. Its own arguments follow.
+/// Returns arguments with which [`PROGRAM`] runs another program with `folder` as a volume of this many MiB. The
+/// program's own arguments follow.
 pub fn arguments(mib: u32, folder: &Path, program: &str) -> Vec<String> {
     let namespaces: &[&str] = match rustix::process::geteuid().is_root() {
         true => &["--mount"],
@@ -35,7 +36,7 @@ impl Volume {
     pub fn seen_by(pid: u32, folder: &Path) -> Self {
         let root =
             PathBuf::from(format!("/proc/{pid}/root")).join(folder.strip_prefix("/").unwrap());
-        // Else the test would fill the disk of the machine.
+        // Otherwise the test would fill the disk of the machine.
         assert_ne!(
             fs::metadata(&root).unwrap().dev(),
             fs::metadata(folder).unwrap().dev(),
@@ -45,14 +46,14 @@ impl Volume {
         Self { root }
     }
 
-    /// Makes a folder that belongs to the owner of `like`.
+    /// Creates a folder that belongs to the owner of `like`.
     pub fn make_folder(&self, name: &str, like: &Path) {
         let (folder, like) = (self.root.join(name), fs::metadata(like).unwrap());
         fs::create_dir(&folder).unwrap();
         chown(&folder, Some(like.uid()), Some(like.gid())).unwrap();
     }
 
-    /// Takes all space that is left.
+    /// Fills all remaining space.
     pub fn fill(&self) {
         let path = self.ballast();
         let mut ballast = OpenOptions::new().create(true).append(true).open(path).unwrap();
@@ -61,7 +62,7 @@ impl Volume {
         }
     }
 
-    /// Gives it back.
+    /// Frees the space again.
     pub fn make_space(&self) {
         fs::remove_file(self.ballast()).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Processes whose machine's clock is hours off: all that is stored has the time of the database.
+//! Processes whose machine's clock is wrong by hours: all stored times come from the database.
 //!
 //! The clock is libfaketime's (Debian: `faketime`), which `.ci/run` installs.
 
@@ -25,15 +25,15 @@ struct Stage {
     _database: TestDatabase,
 }
 
-/// Every task in another conversation, so that both processes take some.
+/// Number of tasks, each in another conversation, so that both processes take some.
 const TASKS: usize = 40;
 
-/// Moments that are meant to lie in the future, or may.
+/// Columns with times that lie, or may lie, in the future.
 const AHEAD: &[&str] =
     &["expires_at", "until", "run_at", "next_at", "valid_until", "lease_until", "not_before"];
-/// What people or schedules have said of time, and what no process of the test has written.
+/// Columns with times that people or schedules have set, or that no process of the test has written.
 const SAID: &[&str] = &["schedule_slots.slot", "facts.valid_from", "installation.created_at"];
-/// The first of two moments of a row, and the second.
+/// Columns with the earlier of two times of a row, and those with the later one.
 const STARTS: &[&str] = &[
     "created_at",
     "started_at",
@@ -144,7 +144,7 @@ impl Stage {
         .await;
     }
 
-    /// The number that a statement counts.
+    /// Returns the number that a statement counts.
     async fn count(&self, sql: &str) -> i64 {
         sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&self.pool).await.unwrap()
     }
@@ -153,7 +153,7 @@ impl Stage {
         eventually(sql, async || (self.count(sql).await >= n).then_some(())).await;
     }
 
-    /// Columns with the time of something, by their tables.
+    /// Returns the columns with times, by table.
     async fn columns(&self) -> Vec<(String, Vec<String>)> {
         let columns = "select c.table_name::text, array_agg(c.column_name::text) from information_schema.columns as c
                          join information_schema.tables as t using (table_schema, table_name)
@@ -168,20 +168,21 @@ impl Stage {
     }
 }
 
-/// The offset of a service's clocks, which can change while it runs: of its monotonic clock as well, as after a suspended machine.
+/// The offset of a service's clocks, which can change while it runs: of its monotonic clock as well, as after a
+/// suspended machine.
 struct Offset {
     file: PathBuf,
 }
 
 impl Offset {
-    /// At first none.
+    /// Begins with no offset.
     fn new(folder: &Path) -> Self {
         let offset = Self { file: folder.join("offset") };
         offset.set("+0s");
         offset
     }
 
-    /// All at once: it may be read in any moment.
+    /// Replaces the file in one step, because it may be read at any time.
     fn set(&self, offset: &str) {
         let next = self.file.with_extension("next");
         std::fs::write(&next, offset).unwrap();
@@ -189,14 +190,14 @@ impl Offset {
     }
 }
 
-/// The environment of a process whose clock is off.
+/// Returns the environment of a process whose clock is wrong.
 fn at<'a>(environment: &'a [(String, String)], offset: &'a str) -> Vec<(&'a str, &'a str)> {
     let mut environment: Vec<(&str, &str)> =
         environment.iter().map(|(name, value)| (&**name, &**value)).collect();
     environment.extend([
         ("LD_PRELOAD", library()),
         ("FAKETIME", offset),
-        // A machine whose clock is off has a monotonic clock and files like any other.
+        // A machine with a wrong clock still has a correct monotonic clock and correct file times.
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
         ("NO_FAKE_STAT", "1"),
     ]);
@@ -220,13 +221,13 @@ async fn processes_whose_clocks_are_hours_off_store_the_time_of_the_database() {
     let began = stage.now().await - chrono::TimeDelta::minutes(2);
     let campaign = stage.said(&["campaign", "create", "Harbour"]).await;
     let campaign = campaign["id"].as_str().unwrap();
-    // Done, by both processes, and added in SQL besides.
+    // Tasks that both processes finish, and tasks added in SQL.
     for n in 0..TASKS {
         let sql = "select dalsegno.add_task($1::uuid, 'copywriter', 'One. [[sim: say Yes.]]', instance => $2)::text";
         let added = sqlx::query(sql).bind(campaign).bind(format!("sql{n}"));
         added.execute(&stage.pool).await.unwrap();
     }
-    // Failed, retried by itself and by a person, cancelled while it waits and while it runs.
+    // Tasks that fail, are retried automatically and by a person, and are cancelled while they wait and while they run.
     let failed = stage.add(campaign, "failed", "Two. [[sim: error 400]]", &[]).await;
     stage.ends_as(&failed, "failed").await;
     assert_eq!(stage.said(&["task", "retry", &failed]).await["id"], *failed);
@@ -270,7 +271,7 @@ async fn processes_whose_clocks_are_hours_off_store_the_time_of_the_database() {
     stage.said(&["agent", "pause", "reviewer", "--campaign", campaign]).await;
     stage.said(&["agent", "resume", "reviewer", "--campaign", campaign]).await;
     stage.said(&["key", "create", "ci", "--scope", "read"]).await;
-    // Expiry: the cleanup of a service whose day is another one removes what is over, and nothing else.
+    // Expiry: the cleanup of a service with another date removes only expired rows.
     let done = format!(
         "select count(*) from dalsegno.tasks where state = 'done' and instance like 'sql%' having count(*) = {TASKS}"
     );
@@ -349,7 +350,7 @@ async fn processes_whose_clocks_are_hours_off_store_the_time_of_the_database() {
 #[tokio::test]
 async fn a_service_without_workers_whose_clock_jumps_stores_the_time_of_the_database_again() {
     let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
-    // Another name than that of the connections which are counted below.
+    // Uses another application name than the connections that are counted below.
     let named = database.options.clone().application_name("a test");
     let pool = PgPool::connect_with(named).await.unwrap();
     let offset = Offset::new(folder.path());
@@ -364,7 +365,8 @@ async fn a_service_without_workers_whose_clock_jumps_stores_the_time_of_the_data
         ("NO_FAKE_STAT", "1"),
     ];
     let service = Service::start(folder.path(), &environment).await;
-    // How far from the time of the database a new campaign lies, and how far before it the machine of the service is.
+    // Returns how far a new campaign's time is from that of the database, and how far the service's machine is ahead of
+    // the database.
     let create = async || {
         let body = json!({ "name": uuid::Uuid::new_v4() }).to_string();
         let reply = send(service.address, "POST", "/v1/campaigns", &[], &body).await;
@@ -376,7 +378,8 @@ async fn a_service_without_workers_whose_clock_jumps_stores_the_time_of_the_data
         ((stored.unwrap() - now).abs(), machine - now)
     };
     let minute = chrono::TimeDelta::minutes(1);
-    // The pool is full: a further connection would measure as well, and so would one that replaces an old one after 10 minutes.
+    // The pool is full. Another connection would measure the clock again, and so would one that replaces an old one
+    // after 10 minutes.
     let connections = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'dalsegno'";
     eventually("the pool of the service is full", async || {
         for (stored, machine) in futures_util::future::join_all((0..8).map(|_| create())).await {

@@ -66,7 +66,7 @@ pub fn fault_of(error: &sqlx::Error) -> Option<Fault> {
 }
 
 /// Advice for the user if [`is_lost_statement`] is true.
-pub const LOST_STATEMENT: &str = "a transaction pooler lets another client use the same connection of the database server: for PgBouncer 1.21 or newer with max_prepared_statements above 0 set database.pooler = \"transaction\", and lead database.url past any other; docs/POOLERS.md has an example";
+pub const LOST_STATEMENT: &str = "a transaction pooler lets another client use the same connection of the database server: for PgBouncer 1.21 or newer with max_prepared_statements above 0 set database.pooler = \"transaction\", and lead database.url past any other; docs/how-to/pgbouncer.md has an example";
 
 /// Returns true if a prepared statement is gone, or another client has prepared one under its name: two clients share a
 /// connection.

@@ -1,4 +1,4 @@
-//! Control of agents while they work: looking at them, pausing them, resetting their conversations.
+//! Subcommands that watch, pause, interrupt and reset agents while they work.
 
 use clap::{ArgGroup, Args, Subcommand};
 use uuid::Uuid;
@@ -44,7 +44,7 @@ pub(in crate::cli) struct Status {
 pub(in crate::cli) struct Reset {
     #[command(flatten)]
     campaign: InCampaign,
-    /// The agent, with all its instances.
+    /// The agent; all its instances are reset.
     agent: Option<String>,
     /// All agents of the campaign.
     #[arg(long)]
@@ -56,7 +56,7 @@ pub(in crate::cli) struct Reset {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Interrupt {
-    /// The agent, with all its instances.
+    /// The agent; all its instances are interrupted.
     agent: String,
     #[command(flatten)]
     campaign: InCampaign,
@@ -79,7 +79,7 @@ pub(in crate::cli) struct Pause {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Whom {
-    /// The agent, with all its instances.
+    /// The agent; all its instances are meant.
     agent: String,
     #[command(flatten)]
     campaign: InCampaign,
@@ -89,7 +89,7 @@ pub(in crate::cli) struct Whom {
 }
 
 impl Whom {
-    /// `None`: in all campaigns.
+    /// Resolves the campaign. `None`: the pause holds in all campaigns.
     async fn campaign(&self, context: &Context, server: &Server) -> Result<Option<Uuid>, Failure> {
         match self.everywhere {
             true => Ok(None),

@@ -1,4 +1,4 @@
-//! `dalsegno agent`: the files that say who works, which need no database; and control of agents while they work.
+//! `dalsegno agent`: the files that define agents, which need no database, and control of agents while they work.
 
 mod control;
 
@@ -34,7 +34,7 @@ pub(super) struct Check {
 }
 
 impl AgentCommand {
-    /// True for commands that consist of operations; the others are about files.
+    /// Returns true for commands that run as operations; the others read files only.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self, Self::Control(_))
     }
@@ -71,7 +71,7 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
     }
 }
 
-/// The problems are the data of this command, so they go to stdout.
+/// Checks the files and prints the problems to stdout, because they are this command's data.
 fn check(
     config: &agents::Config,
     claude: &claude::Config,
@@ -104,7 +104,8 @@ fn check(
     }
 }
 
-/// Whether it matters depends on who runs the service, so the file is in order all the same.
+/// Notes that Claude Code refuses the agent's permission mode as root. The file still counts as valid: it works under
+/// another user.
 fn say_refused(agent: &Agent, context: &Context) {
     if agent.grants.permission_mode == agents::PermissionMode::BypassPermissions {
         context.output.note(&format!("{}: {}", agent.name, claude::ROOT_REFUSED));
@@ -112,7 +113,7 @@ fn say_refused(agent: &Agent, context: &Context) {
 }
 
 fn below(folder: &Path, mut config: agents::Config) -> Result<agents::Config, Failure> {
-    // A folder that is not there would mean the agents that come with the service.
+    // A missing folder would select the agents that come with the service.
     if !folder.is_dir() {
         let words = format!("there is no folder {}", folder.display());
         return Err(Failure::new(Exit::NotFound, anyhow!(words)));
@@ -136,7 +137,7 @@ fn node_lines(nodes: &[&Node]) -> String {
     table(&["NODE", "READINGS", "FOR"], nodes.iter().map(row))
 }
 
-/// `default`: the provider of the agents whose files name none.
+/// Formats the agents as a table. `default`: the provider of agents whose files name none.
 fn lines(agents: &[&Agent], default: agents::Provider) -> String {
     let row = |agent: &&Agent| {
         [

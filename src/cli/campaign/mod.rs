@@ -1,4 +1,4 @@
-//! `dalsegno campaign`: what the work is about, whether it goes on, what it may cost.
+//! `dalsegno campaign`: creates campaigns, pauses, closes and erases them, and sets their budgets.
 
 mod show;
 
@@ -180,7 +180,7 @@ fn new(create: &Create) -> Result<CreateCampaign, Failure> {
     Ok(CreateCampaign { name, brief, client_context, budget, tags, metadata })
 }
 
-/// `None`: the transaction that creates the campaign is still open.
+/// Changes or reads the budget. `None`: the transaction that creates the campaign is still open.
 async fn change_budget(set: &SetBudget, server: &Server) -> Result<Option<Budget>, Failure> {
     let id = server.campaign(&set.id.id).await?;
     let change = |value: Option<i64>, none: bool| value.map(Some).or(none.then_some(None));

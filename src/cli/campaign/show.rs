@@ -1,4 +1,4 @@
-//! Campaigns for people.
+//! Text output of campaigns.
 
 use crate::{
     cli::{
@@ -99,7 +99,7 @@ fn totals(usage: &[Total]) -> String {
 pub(super) fn receipt(erasure: &Erasure) -> String {
     let state = match erasure.ended_at {
         Some(at) => format!("erased at {} UTC", time(at)),
-        // Its name is among what is erased.
+        // The id is named, because the campaign's name is erased, too.
         None => format!(
             "is being erased: {}; `dalsegno campaign erase {}` says how far it is",
             progress(erasure),

@@ -1,4 +1,4 @@
-//! The tasks of the demo as the feed has told of them so far.
+//! The tasks of the demo, as derived from the events of the feed so far.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -14,24 +14,24 @@ pub(super) struct Cast {
     scenes: Vec<Scene>,
 }
 
-/// One task.
+/// One task of the demo.
 #[derive(Debug)]
 pub(super) struct Scene {
     pub(super) task_id: Uuid,
     pub(super) job_id: i64,
     agent: String,
     label: String,
-    /// Which part of the series it writes.
+    /// Number of the part that it writes.
     part: Option<usize>,
     n_begun: u32,
-    /// Of the answer that is arriving.
+    /// Bytes of the answer that is arriving.
     pub(super) arrived_bytes: u64,
     pub(super) is_done: bool,
     pub(super) failed: Option<String>,
 }
 
 impl Cast {
-    /// Whom somebody has called. What an agent is called for follows from how often it was before.
+    /// Adds a new task. Its label follows from how often its agent was called before.
     pub(super) fn enter(&mut self, task: &Task) {
         let n_before = self.scenes.iter().filter(|scene| scene.agent == task.agent).count();
         let part = part(&task.agent, n_before + 1);
@@ -64,13 +64,13 @@ impl Cast {
         self.scenes.iter().filter(|scene| scene.part.is_some() && scene.is_done).count()
     }
 
-    /// The first task that came to an end which is no answer.
+    /// Returns the first task that ended without an answer.
     pub(super) fn failed(&self) -> Option<(&str, &str)> {
         let mut failed = self.scenes.iter();
         failed.find_map(|scene| Some((scene.label.as_str(), scene.failed.as_deref()?)))
     }
 
-    /// Takes an event in, and says in a line what happened, if it is worth one.
+    /// Applies an event, and returns a line about it if it is worth showing.
     pub(super) fn hear(&mut self, event: &Event) -> Option<String> {
         let data = &event.data;
         if event.kind == "post.added" {
@@ -117,7 +117,7 @@ impl Cast {
         }
     }
 
-    /// What goes on at this moment.
+    /// Describes what is running now.
     pub(super) fn status(&self) -> String {
         let parts =
             format!("{} {} of {N_PARTS} parts", bar(self.parts_done(), N_PARTS), self.parts_done());
@@ -131,7 +131,7 @@ impl Cast {
     }
 }
 
-/// Which part of the series a writer writes when it is called for the nth time.
+/// Returns the number of the part that a writer writes in its nth task.
 pub(super) fn part(agent: &str, nth: usize) -> Option<usize> {
     let place = WRITERS.iter().position(|writer| *writer == agent)?;
     Some((nth - 1) * WRITERS.len() + place + 1)
@@ -149,7 +149,7 @@ fn label(agent: &str, nth: usize, part: Option<usize>) -> String {
     }
 }
 
-/// A post, as the feed tells of it.
+/// Describes a post from its feed event.
 fn posted(data: &Value) -> String {
     let names = data["audience"].as_array().map_or(&[][..], Vec::as_slice);
     let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();

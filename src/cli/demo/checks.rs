@@ -1,4 +1,4 @@
-//! What has to hold whatever was done to the service. Each is looked up in the tables; none is taken for granted.
+//! Checks of what must hold despite the faults of the demo. Each check reads the evidence from the tables.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct Check {
     pub(super) holds: bool,
     pub(super) what: &'static str,
-    /// The figures it was decided by.
+    /// Figures that decided the check.
     pub(super) figures: String,
 }
 
@@ -83,7 +83,7 @@ fn in_order(evidence: &Evidence) -> Check {
     )
 }
 
-/// In how many rounds the last of them began before the first one was done.
+/// Counts the rounds in which the last writer began before the first one had ended.
 fn side_by_side(evidence: &Evidence) -> Check {
     let parts = evidence.parts();
     let overlaps = |round: &usize| {
@@ -118,7 +118,7 @@ fn never_two_at_once(evidence: &Evidence) -> Check {
     )
 }
 
-/// One post for each task, in answer to the one that asked for it.
+/// Checks that each task has one post, which answers the post that created the task.
 fn each_answer_on_the_board(evidence: &Evidence) -> Check {
     let answers = |work: &Work| -> Vec<&Post> {
         evidence.board.iter().filter(|post| post.task_id == Some(work.task.id)).collect()
@@ -151,7 +151,8 @@ fn board_without_a_gap(evidence: &Evidence) -> Check {
     )
 }
 
-/// The lead sees all: what it did not say itself, and was not asked by, has to have been shown to it, as far as it has looked.
+/// Checks that the planner was shown each post of the others once, up to the last post that was its prompt. Its own
+/// prompts and posts are left out.
 fn planner_saw_everything_once(evidence: &Evidence) -> Check {
     let prompts: Vec<&str> =
         evidence.of_agent(PLANNER).map(|work| work.task.prompt.as_str()).collect();
@@ -193,7 +194,7 @@ fn nobody_saw_what_is_not_theirs(evidence: &Evidence) -> Check {
     )
 }
 
-/// The transcripts are the prompts and the answers, each once and in order, whatever was done in between.
+/// Checks that the transcripts are the prompts and the answers, each once and in order.
 fn nothing_lost_or_doubled(evidence: &Evidence) -> Check {
     let (mut n_prompts, mut n_answers, mut n_whole) = (0, 0, 0);
     for agent in AGENTS {
@@ -228,7 +229,7 @@ fn continued_by_another(evidence: &Evidence, report: &Report) -> Check {
     )
 }
 
-/// The turn that comes next in the conversation is the one that has to know.
+/// Checks that the turn after an interrupted one has a notice of it.
 fn says_that_it_was_interrupted(evidence: &Evidence) -> Check {
     let (mut n_told, mut n_to_be_told, mut holds) = (0, 0, true);
     for agent in AGENTS {
@@ -261,7 +262,7 @@ fn identifiers_kept(report: &Report) -> Check {
     )
 }
 
-/// A session has its transcript from its first message to its last, whatever is folded.
+/// Checks that folded messages are still stored.
 fn originals_stay(evidence: &Evidence, report: &Report) -> Check {
     let (mut n_folded, mut n_stored) = (0, 0);
     for fold in &report.compactions {

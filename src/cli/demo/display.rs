@@ -1,4 +1,4 @@
-//! What is seen while the demo plays: lines of what happened, and on a terminal one line below them of what goes on.
+//! Output of the running demo: one line per event, and on a terminal a status line below them.
 
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::settings::Environment;
 
-/// Narrower than any terminal that people use, because a status that wraps cannot be wiped away.
+/// Narrower than common terminals: a status that wraps cannot be erased.
 const STATUS_MAX_CHARS: usize = 76;
 const WIPE_LINE: &str = "\r\x1b[2K";
 
@@ -17,7 +17,7 @@ const WIPE_LINE: &str = "\r\x1b[2K";
 pub(super) struct Display {
     mode: Mode,
     started: Instant,
-    /// What the live line shows now.
+    /// Text of the status line.
     status: String,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Display {
 enum Mode {
     Live,
     Lines,
-    /// stdout belongs to the one JSON object at the end.
+    /// Lines go to stderr, because stdout is reserved for the JSON object at the end.
     Aside,
 }
 
@@ -45,7 +45,7 @@ impl Display {
         self.started.elapsed()
     }
 
-    /// Something that happened, and stays on the screen.
+    /// Prints a line that stays on the screen.
     pub(super) fn line(&mut self, text: &str) {
         let line = format!("  {}  {text}", clock(self.elapsed()));
         match self.mode {
@@ -53,12 +53,12 @@ impl Display {
                 show(&format!("{WIPE_LINE}{line}\n{}", self.status));
             }
             Mode::Lines => show(&format!("{line}\n")),
-            // A reader that has gone is not an error.
+            // A closed stderr is not an error.
             Mode::Aside => _ = writeln!(std::io::stderr(), "{line}"),
         }
     }
 
-    /// What goes on at this moment; shown on a terminal only.
+    /// Replaces the status line; shown on a terminal only.
     pub(super) fn status(&mut self, text: &str) {
         if self.mode != Mode::Live {
             return;
@@ -71,7 +71,7 @@ impl Display {
         }
     }
 
-    /// Leaves the cursor where other output may begin.
+    /// Erases the status line, so that other output can follow.
     pub(super) fn end(&mut self) {
         if self.mode == Mode::Live && !std::mem::take(&mut self.status).is_empty() {
             show(WIPE_LINE);
@@ -79,14 +79,14 @@ impl Display {
     }
 }
 
-/// `[####....]`
+/// Draws a progress bar: `[####....]`.
 pub(super) fn bar(done: usize, all: usize) -> String {
     format!("[{}{}]", "#".repeat(done), ".".repeat(all.saturating_sub(done)))
 }
 
 fn show(text: &str) {
     let mut stdout = std::io::stdout().lock();
-    // A reader that has gone is not an error.
+    // A closed stdout is not an error.
     let _ = stdout.write_all(text.as_bytes());
     let _ = stdout.flush();
 }

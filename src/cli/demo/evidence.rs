@@ -1,4 +1,4 @@
-//! Everything that the tables say when the play is over. The report is made of this, and of nothing else.
+//! Rows of the tables when the demo has ended: the only source of its report.
 
 use std::collections::BTreeMap;
 
@@ -31,22 +31,22 @@ use crate::{
     transcript::Role,
 };
 
-/// More than the demo makes of anything.
+/// Page size, larger than any list of the demo.
 const ALL: i64 = 1000;
 
 pub(super) struct Evidence {
-    /// In the order they were asked.
+    /// In the order in which they were added.
     pub(super) tasks: Vec<Work>,
-    /// In the order they were opened.
+    /// In the order in which they were opened.
     pub(super) sessions: Vec<Conversation>,
-    /// In the order they were committed.
+    /// In the order in which they were committed.
     pub(super) board: Vec<Post>,
     pub(super) ledger: Vec<Total>,
     pub(super) kill: Kill,
     /// Ended attempts of the job whose worker was killed, in order.
     pub(super) runs: Vec<RunRecord>,
     pub(super) workers: Vec<WorkerView>,
-    /// Jobs that still have a turn to run, and dead letters.
+    /// Count of unfinished jobs of turns, and of dead letters.
     pub(super) n_jobs_left: usize,
     pub(super) expired: Uuid,
 }
@@ -99,7 +99,7 @@ impl Evidence {
         self.tasks.iter().filter(move |work| work.task.agent == agent)
     }
 
-    /// The parts of the series by their numbers, each with the task of the writer who wrote it.
+    /// Returns the parts of the series by number, each with its writer's task.
     pub(super) fn parts(&self) -> BTreeMap<usize, &Work> {
         let of_writer = |writer| {
             let works = (1..).zip(self.of_agent(writer));
@@ -119,7 +119,8 @@ impl Evidence {
         self.sessions.iter().find(|conversation| conversation.session.id == id)
     }
 
-    /// What an agent's conversation holds over all its sessions, by place: a successor keeps the places of what it inherits.
+    /// Returns an agent's messages over all its sessions, by place. A successor keeps the places of inherited messages,
+    /// so each place is listed once.
     pub(super) fn transcript<'a>(&'a self, agent: &'a str) -> Vec<&'a Stored> {
         let all = self.sessions_of(agent).flat_map(|conversation| &conversation.messages);
         let by_place: BTreeMap<i64, &Stored> = all.map(|message| (message.seq, message)).collect();
@@ -133,7 +134,7 @@ impl Evidence {
 }
 
 impl Conversation {
-    /// The places of the posts that were shown in it, in the order of its transcript.
+    /// Returns the places of the posts that the session was shown, in the order of its transcript.
     pub(super) fn shown(&self) -> Vec<i64> {
         let entries = self.messages.iter().filter(|m| m.message.role == Role::Posts);
         let posts = entries.flat_map(|entry| {
@@ -164,7 +165,7 @@ async fn conversations(
     Ok(conversations)
 }
 
-/// A summary that is prepared for a turn that never comes is no work left.
+/// Counts unfinished turns and dead letters. A prepared summary without a later turn is not unfinished work.
 async fn jobs_left(conn: &mut PgConnection) -> Result<usize, Failure> {
     let turns = JobFilter {
         kind: Some(RunTurn::KIND.to_owned()),

@@ -1,8 +1,8 @@
-//! The folder that holds everything of one demo, and goes with it.
+//! The temporary folder of one demo.
 //!
-//! A demo that is killed cannot take its folder with it, nor the server in there; the next one does. Whether a demo lives is
-//! told by a lock in its folder, which the kernel gives back on any kind of death. The lock is held before it has its name, so
-//! a folder that is being made is never taken for one that was left.
+//! A killed demo leaves its folder and its server behind; the next demo removes them. A lock in the folder says if its
+//! demo is alive: the kernel releases it at any kind of death. The lock is taken before it gets its final name, so that
+//! a folder which is just being made never looks like a leftover.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -18,23 +18,24 @@ use crate::{cli::Failure, db::embedded, settings::Environment};
 
 const PREFIX: &str = "dalsegno-demo-";
 const LOCK: &str = "demo.lock";
-/// What a server that was left may take to end.
+/// Time limit for stopping a leftover server.
 const END_LIMIT: Duration = Duration::from_secs(20);
 
-/// Removed when dropped.
+/// The folder of this demo, removed on drop.
 pub(super) struct Folder {
     path: PathBuf,
-    /// Held as long as the folder is there.
+    /// Held as long as the folder exists.
     _lock: File,
 }
 
 impl Folder {
     pub(super) fn make(environment: &Environment) -> Result<Self, Failure> {
         let parent = parent(environment);
-        // Resolved once: the workers are told this path, wherever a link in it leads later.
+        // Resolved once: workers are given this path, even if a link in it changes later.
         let made = parent.canonicalize().and_then(|parent| {
             let path = parent.join(format!("{PREFIX}{:08x}", rand::random::<u32>()));
-            // As root the server's account has to pass through; what is private in it has modes of its own.
+            // With root, the server runs under another account and has to pass through. Private files have modes of
+            // their own.
             let mode = if geteuid().is_root() { 0o755 } else { 0o700 };
             DirBuilder::new().mode(mode).create(&path)?;
             lock_new(&path).map(|lock| Self { path, _lock: lock })
@@ -56,7 +57,7 @@ impl Drop for Folder {
     }
 }
 
-/// Ends and removes what demos of this user that were killed have left, and says how many there were.
+/// Stops and removes the leftovers of killed demos of this user, and returns their count.
 pub(super) async fn clear_leftovers(environment: &Environment) -> usize {
     let entries = fs::read_dir(parent(environment)).into_iter().flatten().flatten();
     let mut n_cleared = 0;
@@ -86,8 +87,9 @@ fn lock_new(folder: &Path) -> std::io::Result<File> {
     Ok(lock)
 }
 
-/// The lock of a demo that is gone. `None`: it lives, or the folder is none of a demo of this user. Others may lay
-/// anything into a folder that all can write to, so nothing is followed and nothing of theirs is touched.
+/// Takes the lock of a leftover demo. `None`: the demo is alive, or the folder is not a demo of this user.
+///
+/// Other users can write to the parent folder, so links are not followed and files of other users are not touched.
 fn lock_left(folder: &Path) -> Option<File> {
     let is_named_so = folder.file_name()?.to_str()?.starts_with(PREFIX);
     let is_own = |found: &fs::Metadata| found.uid() == geteuid().as_raw();

@@ -1,14 +1,14 @@
-//! `dalsegno demo`: a planner, three writers and a reviewer on the board of a campaign, on the simulated model, with a worker killed,
-//! a conversation folded and one expired.
+//! `dalsegno demo`: a planner, three writers and a reviewer work on a campaign's board with the simulated model.
+//! Meanwhile a worker is killed, a conversation is compacted and a session expires.
 //!
 //! ```text
-//! stage    a folder, a private Postgres in it, three worker processes      nothing of the user's is touched
-//! play     posts in, the feed out; kill -9, expiry                         the service does the rest by its own rules
+//! stage    a folder, a private Postgres in it, three worker processes   nothing of the user's is touched
+//! play     posts in, the feed out; kill -9, expiry                      the service does the rest by its own rules
 //! report   evidence from the tables, checks on it, words or JSON
 //! strike   workers, server, folder: on every way out, a signal included; after a kill, by the next demo
 //! ```
 //!
-//! Nothing that is printed is known beforehand: lines come from the feed, figures and checks from the tables.
+//! All output comes from the run: lines from the feed, figures and checks from the tables.
 
 mod cast;
 mod checks;
@@ -44,14 +44,14 @@ pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
     let folder = Folder::make(&context.environment)?;
     let settings = Settings::in_folder(folder.path(), context)?;
     let log = telemetry::Config {
-        // The display says what happens; only what goes wrong comes in between.
+        // The display shows the events; the log adds warnings only.
         filter: "warn,sqlx=error".to_owned(),
         ..settings.config.log.clone()
     };
     telemetry::init(&log)?;
     let shutdown = Shutdown::new();
     let shown = Box::pin(show(folder, settings, context, &shutdown.soft));
-    // Nothing here is worth a wait: it stops at the first signal.
+    // The demo has nothing to drain: it stops at the first signal.
     under_signals(&shutdown, Duration::MAX, shown).await
 }
 

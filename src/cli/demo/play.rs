@@ -1,6 +1,6 @@
-//! The play itself: what the operator posts in which order, and the two things that are done to the service meanwhile.
+//! The sequence of the demo: the operator's posts in their order, the kill of a worker and the expiry of a session.
 //!
-//! The operator calls nobody but the planner. The writers and the reviewer are called by what the planner posts.
+//! The operator calls the planner only. The planner's posts call the writers and the reviewer.
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ use crate::{
     queue::{Job as _, admin},
 };
 
-/// Between two looks.
+/// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(100);
-/// After so much silence something is wrong.
+/// Time without an event after which the demo gives up.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) struct Play<'a> {
@@ -42,12 +42,12 @@ pub(super) struct Play<'a> {
     cast: Cast,
 }
 
-/// What the demo did to the service. What came of it is in the tables.
+/// The faults of the demo. Their effects are read from the tables.
 #[derive(Debug, Clone)]
 pub(super) struct Played {
     pub(super) campaign: Campaign,
     pub(super) kill: Kill,
-    /// The session that was made to expire.
+    /// The session that was expired.
     pub(super) expired: Uuid,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Kill {
     pub(super) worker_id: Uuid,
     pub(super) pid: i32,
     pub(super) killed_at: DateTime<Utc>,
-    /// How much of the answer the feed had shown.
+    /// Bytes of the answer that the feed had reported.
     pub(super) arrived_bytes: u64,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Play<'a> {
         let mut kill = None;
         let mut expired = None;
         for round in 1..=script::N_ROUNDS {
-            // The first one says what it is about: everybody may read it.
+            // The first post states the subject, so it is addressed to all.
             let all = ["all".to_owned()];
             let to = (round == 1).then_some(&all[..]);
             self.say(&script::hand_out(round), to).await?;
@@ -129,7 +129,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Waits until some of a part's answer is in the feed, and kills whoever is writing it.
+    /// Waits until a part of the answer is in the feed, then kills the worker that writes it.
     async fn kill_in_the_middle(&mut self, number: usize) -> Result<Kill, Failure> {
         let begun = |cast: &Cast| {
             cast.part(number).is_some_and(|part| part.arrived_bytes > 0 || part.is_done)
@@ -149,14 +149,14 @@ impl<'a> Play<'a> {
         Ok(Kill { task_id, worker_id: holder.id, pid: holder.pid, killed_at, arrived_bytes })
     }
 
-    /// Days pass in no time: the end of the session's life is moved to a minute ago.
+    /// Expires the agent's open session by moving its expiry to a minute ago.
     async fn let_expire(&mut self, agent: &str) -> Result<Uuid, Failure> {
         let open = self.open_session(agent).await?;
         let now = self.clock.now();
         let mut tx = transaction::begin(self.stage.pool()).await?;
         sessions::expire(&mut tx, open.id, now - TimeDelta::minutes(1)).await?;
         transaction::commit(tx).await?;
-        // Rounded: its end was set a moment before its last use.
+        // Rounded to whole days: the expiry is stored a moment before the last use.
         let days = (open.expires_at - open.used_at + TimeDelta::hours(12)).num_days();
         self.display.line(&format!(
             "{:<10}  the {agent} rests for long: its session would expire in {days} days, the demo moves that to a minute ago",
@@ -178,8 +178,8 @@ impl<'a> Play<'a> {
         open.ok_or_else(|| Failure::failed(anyhow!("the {agent} has no open session")))
     }
 
-    /// A summary may still be prepared in the background, for a turn that is to come: until it is done, the ledger and its
-    /// session do not agree on what it costs.
+    /// Waits for summaries that are prepared in the background. Until they are stored, the ledger and its session
+    /// disagree about the tokens.
     async fn until_summaries_are_written(&mut self) -> Result<(), Failure> {
         let deadline = Instant::now() + SILENCE_LIMIT;
         while self.n_summaries_under_way().await? > 0 && Instant::now() < deadline {
@@ -193,11 +193,11 @@ impl<'a> Play<'a> {
         let kind = Some(CompactSession::KIND.to_owned());
         let filter = admin::JobFilter { kind, ..admin::JobFilter::default() };
         let jobs = admin::list_jobs(self.stage.pool(), &filter).await?;
-        // One that is put off asks nobody at this moment.
+        // Counts ready and running jobs only: a postponed job makes no call now.
         Ok(jobs.iter().filter(|job| matches!(job.state.as_str(), "ready" | "running")).count())
     }
 
-    /// Follows the feed until it has told of what is waited for.
+    /// Follows the feed until `reached` returns true.
     async fn until(&mut self, reached: impl Fn(&Cast) -> bool) -> Result<(), Failure> {
         let mut last_news = Instant::now();
         loop {
@@ -230,7 +230,7 @@ impl<'a> Play<'a> {
     }
 }
 
-/// The tasks of a campaign in the order in which they were asked.
+/// Sorts tasks by the order in which they were added.
 pub(super) fn in_order(mut tasks: Vec<Task>) -> Vec<Task> {
     tasks.sort_by_key(|task| task.id);
     tasks

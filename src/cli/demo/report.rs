@@ -1,4 +1,4 @@
-//! What happened, as data. Made of what the tables say alone.
+//! The report of the demo as data, derived from the tables alone.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) const AGENTS: [&str; 5] = [PLANNER, WRITERS[0], WRITERS[1], WRITERS[2
 
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// No model was called. Always true.
+    /// Always true: no model is called.
     pub(super) simulated: bool,
     pub(super) ok: bool,
     pub(super) took_secs: f64,
@@ -40,11 +40,11 @@ pub(super) struct Agent {
     pub(super) turns: usize,
     pub(super) interrupted_turns: usize,
     pub(super) sessions: usize,
-    /// Which compaction its open session shows; 0 is the whole transcript.
+    /// Generation of the compaction that its open session uses; 0 is the whole transcript.
     pub(super) generation: i32,
     pub(super) input_tokens: i64,
     pub(super) output_tokens: i64,
-    /// Of the calls that wrote summaries, input and output.
+    /// Input and output tokens of the calls that wrote summaries.
     pub(super) summary_tokens: i64,
 }
 
@@ -60,18 +60,18 @@ pub(super) struct Part {
     pub(super) result: Option<String>,
 }
 
-/// A post.
+/// A post of the board.
 #[derive(Debug, Serialize)]
 pub(super) struct Said {
     pub(super) seq: i64,
     pub(super) sender: String,
     pub(super) audience: Vec<String>,
-    /// The place of the post that it answers.
+    /// Place of the post that it answers.
     pub(super) answers: Option<i64>,
     pub(super) text: String,
 }
 
-/// What the kill did.
+/// Effects of the kill.
 #[derive(Debug, Serialize)]
 pub(super) struct Rescue {
     pub(super) part: usize,
@@ -83,7 +83,7 @@ pub(super) struct Rescue {
     pub(super) continued_in_turn: Option<i32>,
     pub(super) continued_after_secs: Option<f64>,
     pub(super) lease_secs: u32,
-    /// Of an installation that nobody has configured.
+    /// Lease time of the default configuration.
     pub(super) usual_lease_secs: u32,
 }
 
@@ -96,12 +96,12 @@ pub(super) struct Fold {
     pub(super) rung: Option<String>,
     pub(super) tokens_before: i64,
     pub(super) tokens_after: i64,
-    /// Messages that the summary stands in for. They are still there.
+    /// Messages that the summary replaces. They are still stored.
     pub(super) folded_messages: usize,
-    /// Of the identifiers in the folded prompts, and how many of them stand in the summary or beside it.
+    /// Count of the planted identifiers in the folded messages.
     pub(super) identifiers: usize,
     pub(super) identifiers_kept: usize,
-    /// All that the service wanted kept, and how much of it the summary has.
+    /// Count of the texts that the summary had to keep.
     pub(super) pins: usize,
     pub(super) pins_kept: usize,
     pub(super) refused: usize,
@@ -115,7 +115,7 @@ pub(super) struct Expiry {
     pub(super) opened_because: String,
     pub(super) inherited_summary: bool,
     pub(super) inherited_messages: usize,
-    /// Whether the next call said that the conversation was restored.
+    /// True if the next call was told that the conversation is restored.
     pub(super) notice_sent: bool,
 }
 
@@ -210,7 +210,7 @@ fn rescue(evidence: &Evidence, (lease_secs, usual_lease_secs): (u32, u32)) -> Re
 
 fn folds(evidence: &Evidence) -> Vec<Fold> {
     let folds = evidence.sessions.iter().flat_map(|conversation| {
-        // An inherited one was made by the predecessor, where it is counted.
+        // The predecessor made an inherited compaction, and counts it.
         let own = conversation.compactions.iter().filter(|c| c.cause != Cause::Inherited);
         let applied = own.filter(|c| c.outcome == Outcome::Applied);
         applied.map(|compaction| fold(conversation, compaction))
@@ -284,7 +284,7 @@ fn word(value: impl Serialize) -> Option<String> {
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
 }
 
-/// A summary may wrap its lines elsewhere.
+/// Replaces each run of whitespace with one blank, because a summary may wrap lines elsewhere.
 fn one_blank(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

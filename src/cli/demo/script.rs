@@ -1,4 +1,4 @@
-//! What the demo asks for: the campaign, who is in it, and what the operator says. Everything it prints comes from the tables.
+//! Texts of the demo: the campaign, its agents and the operator's posts.
 
 use std::{fs, ops::RangeInclusive, path::Path};
 
@@ -16,11 +16,11 @@ pub(super) const PLANNER: &str = "planner";
 pub(super) const WRITERS: [&str; 3] = ["writer_a", "writer_b", "writer_c"];
 pub(super) const REVIEWER: &str = "reviewer";
 
-/// In each of them, each writer writes one part.
+/// Each writer writes one part in each round.
 pub(super) const N_ROUNDS: usize = 4;
-/// In the middle of this part a worker is killed.
+/// A worker is killed in the middle of this part.
 pub(super) const KILLED_PART: usize = 5;
-/// After this round the conversation of the first writer rests until it has expired.
+/// After this round, the first writer's session expires.
 pub(super) const ROUND_BEFORE_REST: usize = 3;
 pub(super) const N_PARTS: usize = TITLES.len();
 
@@ -39,15 +39,15 @@ const TITLES: [&str; N_ROUNDS * WRITERS.len()] = [
     "The light that was left on",
 ];
 
-/// Long enough that there is a middle in which the worker can be killed.
+/// Makes the answer long enough to kill the worker in the middle of it.
 const KILLED_PART_DIRECTION: &str = " [[sim: words 400]]";
 
 const SHIPPED_PLANNER: &str = include_str!("../../../config/agents/planner.md");
 const SHIPPED_WRITER: &str = include_str!("../../../config/agents/copywriter.md");
 const SHIPPED_REVIEWER: &str = include_str!("../../../config/agents/reviewer.md");
 
-/// Writes the files of the agents that come with Dalsegno, with three writers instead of one. Each is told its name, by which
-/// it knows the line of a post that is for it.
+/// Writes the files of the agents that come with Dalsegno, with three writers instead of one. Each file tells the agent
+/// its name, by which it recognises its line of a post.
 pub(super) fn write_agents(folder: &Path) -> std::io::Result<()> {
     fs::create_dir(folder)?;
     let write = |name: &str, shipped: &str, original: &str| {
@@ -65,7 +65,8 @@ pub(super) fn parts_of(round: usize) -> RangeInclusive<usize> {
     first..=first + WRITERS.len() - 1
 }
 
-/// The names of the writers are code: the operator calls the planner, and the planner calls them.
+/// Returns the post that starts a round. Writers' names are in backticks, so that the operator mentions the planner
+/// only.
 pub(super) fn hand_out(round: usize) -> String {
     let parts = parts_of(round);
     let (first, last) = (parts.start(), parts.end());
@@ -84,7 +85,7 @@ pub(super) fn put_together() -> String {
     )
 }
 
-/// What part `number` has to keep letter by letter, and what no summary may lose.
+/// Returns the identifiers of part `number`, which no summary may change or lose.
 pub(super) fn identifiers(number: usize) -> [String; 3] {
     let lamp = 100 + number * 37;
     [

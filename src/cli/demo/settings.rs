@@ -1,4 +1,4 @@
-//! How the demo and its workers are configured: by what comes with the binary, never by what the user has set up.
+//! Configuration of the demo and its workers. The user's configuration has almost no part in it.
 
 use std::path::Path;
 
@@ -12,8 +12,10 @@ use crate::{
     settings::{Environment, Flags},
 };
 
-/// What differs from the defaults. Short leases, so that nobody waits half a minute for the rescue; a small window, so that
-/// a series is more than it holds; an answer that takes long enough to be interrupted.
+/// Settings that differ from the defaults:
+/// - Short leases shorten the wait for the rescue.
+/// - A small window makes the series overflow it.
+/// - A slow answer can be interrupted.
 const SETTINGS: [(&str, &str); 19] = [
     ("agents.provider", "sim"),
     ("agents.model", "sim-1"),
@@ -26,7 +28,7 @@ const SETTINGS: [(&str, &str); 19] = [
     ("queue.lease_secs", "3"),
     ("queue.poll_busy_ms", "100"),
     ("queue.poll_idle_ms", "500"),
-    // What expires in the play is looked at afterwards, also when it is played at two in the morning.
+    // Keeps the nightly cleanup from deleting the expired session before the report reads it.
     ("scheduler.enabled", "false"),
     ("shutdown.drain_timeout_secs", "0"),
     ("shutdown.stop_timeout_secs", "5"),
@@ -34,20 +36,21 @@ const SETTINGS: [(&str, &str); 19] = [
     ("sim.directives", "true"),
     ("sim.latency_ms", "150"),
     ("sim.window_tokens", "9600"),
-    // Fewer than there are writers, so that two workers share them.
+    // One slot less than there are writers, so that two workers share them.
     ("worker.turns_slots", "2"),
 ];
 
-/// The whole configuration, and the same as flags for the workers.
+/// The configuration of the demo, and the same settings as flags of its workers.
 pub(super) struct Settings {
     pub(super) config: Config,
     pub(super) flags: Vec<(String, String)>,
-    /// Of an installation that nobody has configured.
+    /// Lease time of the default configuration.
     pub(super) usual_lease_secs: u32,
 }
 
 impl Settings {
-    /// The user's own configuration says only where the binaries of Postgres are, and who runs them.
+    /// Builds the settings. Of the user's configuration it takes only where the binaries of Postgres are and which
+    /// account runs them.
     pub(super) fn in_folder(folder: &Path, context: &Context) -> Result<Self, Failure> {
         let user = context.load()?;
         let path = |name: &str| folder.join(name).display().to_string();
@@ -57,7 +60,7 @@ impl Settings {
         script::write_agents(&folder.join("agents"))
             .context("the agents of the demo cannot be written")
             .map_err(Failure::failed)?;
-        // Folders that do not exist mean the skills and nodes that are built in.
+        // Missing folders select the built-in skills and nodes.
         flags.push(("agents.folder".to_owned(), path("agents")));
         flags.push(("agents.skills_folder".to_owned(), path("skills")));
         flags.push(("agents.nodes_folder".to_owned(), path("nodes")));
@@ -65,7 +68,7 @@ impl Settings {
         let mut config = Config::load(&nothing, &Flags { file: None, set: flags.clone() })?;
         config.database.embedded = embedded::Config {
             data_dir: folder.to_owned(),
-            // Elsewhere it would stay behind.
+            // Inside the demo's folder, so that it is removed with it.
             fallback_dir: folder.join("fallback"),
             purpose: embedded::Purpose::Throwaway,
             ..user.database.embedded

@@ -1,4 +1,4 @@
-//! Where the demo plays: a folder, a Postgres in it, and worker processes on that. All of it is the demo's own.
+//! Surroundings of the demo: a folder, a Postgres in it and worker processes, all private to the demo.
 
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
@@ -9,7 +9,7 @@ use crate::{
     db::{Database, Use},
 };
 
-/// Dropped in this order: nothing is taken away from under somebody who uses it.
+/// The demo's workers, database and folder. The fields drop in this order: users of a thing go before the thing.
 pub(super) struct Stage {
     pub(super) troupe: Troupe,
     pub(super) settings: Settings,
@@ -18,13 +18,13 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Brings the server up; what was begun is ended if `stop` comes first.
+    /// Starts the server. If `stop` comes first, it is stopped again.
     pub(super) async fn open(
         folder: Folder,
         settings: Settings,
         stop: &CancellationToken,
     ) -> Result<Self, Failure> {
-        // As a service, because workers join the server of a service and wait for one of a command.
+        // Opened as a service: workers join the server of a service, but wait for the end of a command's server.
         let opened = Box::pin(Database::open(&settings.config.database, Use::Serve, stop)).await;
         Ok(Self { troupe: Troupe::default(), settings, database: opened?, folder })
     }
@@ -43,7 +43,7 @@ impl Stage {
         Ok(self.troupe.n_workers())
     }
 
-    /// Ends the workers, then the server, then the folder.
+    /// Stops the workers, then the server, then removes the folder.
     pub(super) async fn strike(mut self) -> Result<(), Failure> {
         self.troupe.stop().await;
         Ok(self.database.close().await?)

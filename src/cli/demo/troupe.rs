@@ -1,7 +1,7 @@
-//! The worker processes of the demo: this same binary, started again.
+//! Worker processes of the demo: this binary, started again.
 //!
-//! Each is in a process group of its own, so that a Ctrl-C at the terminal reaches the demo alone and it decides in which
-//! order things end. Each holds a pipe of which the demo has the other end: whatever way the demo goes, they go too.
+//! Each has a process group of its own. A Ctrl-C at the terminal therefore reaches the demo alone, which ends them in
+//! order. Each also reads a pipe from the demo and ends when the pipe closes, even if the demo is killed.
 
 use std::{
     fs::File,
@@ -20,10 +20,10 @@ use tokio::{
 use super::settings::Settings;
 use crate::cli::{Context, Failure};
 
-/// Two for turns, so that one is left when the other is killed.
+/// Two pools for turns, so that one is left when the other is killed.
 const POOLS: [&str; 3] = ["turns", "turns", "upkeep"];
 
-/// From SIGTERM to SIGKILL.
+/// Time from SIGTERM to SIGKILL.
 const STOP_LIMIT: Duration = Duration::from_secs(8);
 const LAST_LOG_LINES: usize = 5;
 
@@ -36,7 +36,7 @@ struct Worker {
     pid: u32,
     log: PathBuf,
     killed: bool,
-    /// Its standard input is the pipe.
+    /// The worker process, whose standard input is the pipe.
     child: Child,
 }
 
@@ -60,7 +60,7 @@ impl Troupe {
         self.workers.len()
     }
 
-    /// Ends the worker as the kernel ends one that is out of memory: it cannot say a word any more.
+    /// Kills the worker with SIGKILL, so that it cannot release its job.
     pub(super) async fn kill(&mut self, pid: i32) -> Result<(), Failure> {
         let ours = self.workers.iter_mut().find(|worker| i64::from(worker.pid) == i64::from(pid));
         let worker = ours.ok_or_else(|| {
@@ -71,7 +71,7 @@ impl Troupe {
         killed.context("the worker cannot be killed").map_err(Failure::failed)
     }
 
-    /// A worker that nobody has killed goes on until the end, or something is wrong.
+    /// Fails if a worker has ended that the demo has not killed.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
         for worker in self.workers.iter_mut().filter(|worker| !worker.killed) {
             if let Ok(Some(status)) = worker.child.try_wait() {
@@ -88,14 +88,14 @@ impl Troupe {
         }
         for worker in &mut self.workers {
             if timeout(STOP_LIMIT, worker.child.wait()).await.is_err() {
-                // It is dropped next, which says the same once more.
+                // The worker is dropped next, which kills it again if this failed.
                 let _ = worker.child.kill().await;
             }
         }
         self.workers.clear();
     }
 
-    /// What the workers said last.
+    /// Returns the last lines of the workers' logs.
     pub(super) fn last_words(&self) -> String {
         let words = self.workers.iter().map(|worker| last_lines(&worker.log));
         words.collect::<Vec<_>>().join("\n")
@@ -114,9 +114,9 @@ impl Worker {
         context: &Context,
     ) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        // Nothing else: a DATABASE_URL of the user would lead the workers to the user's own tables.
+        // The rest of the environment is withheld: a DATABASE_URL would lead the workers to the user's tables.
         command.env_clear();
-        // For the same reason not in the user's folder, which can have a dalsegno.toml.
+        // Not the user's folder, whose dalsegno.toml would be read.
         command.current_dir(log.parent().unwrap_or(Path::new("/")));
         for name in ["PATH", "HOME"] {
             command.envs(context.environment.get_os(name).map(|value| (name, value)));
@@ -132,7 +132,8 @@ impl Worker {
     }
 
     fn terminate(&self) {
-        // `id` is gone once the process has been waited for: its number may be somebody else's by then.
+        // `id` is `None` once the process has been waited for. The kernel may have given its pid to another process by
+        // then.
         let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         if let Some(pid) = pid
             && let Err(error) = kill_process(pid, Signal::TERM)

@@ -1,4 +1,4 @@
-//! A reader of the campaign's feed that misses nothing.
+//! A reader of the campaign's feed that misses no event.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use crate::domain::{
     feed::{self, Event, Filter, Horizon},
 };
 
-/// Events in one look.
+/// Events per poll.
 const PAGE: i64 = 500;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Watch {
         Self { campaign_id, horizon: Horizon::at(0), told: 0 }
     }
 
-    /// What has come since the last look.
+    /// Returns the events since the last call.
     pub(super) async fn look(&mut self, pool: &PgPool) -> Result<Vec<Event>, Failed> {
         let sight = feed::look(pool, &self.horizon, PAGE).await?;
         self.horizon.advance(&sight);

@@ -1,4 +1,4 @@
-//! The report for people.
+//! Text output of the report.
 
 use super::report::{Agent, Expiry, Fold, Report, Rescue, Said};
 use crate::cli::output::table;
@@ -26,7 +26,7 @@ fn board(posts: &[Said]) -> String {
     format!("  The board\n\n{}", posts.collect::<String>())
 }
 
-/// What a text says first, without that it is simulated, and its lines that call somebody.
+/// Returns the first line of a text after the "(Simulated" line, and its lines that mention an agent.
 fn shortened(text: &str) -> Vec<String> {
     let lines = text.lines().map(str::trim);
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with("(Simulated"));
@@ -142,7 +142,7 @@ fn end(report: &Report) -> String {
     )
 }
 
-/// Breaks lines between words.
+/// Wraps lines between words.
 fn paragraph(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! `dalsegno memory facts`: what is known about the users for whom campaigns work.
+//! `dalsegno memory facts`: facts about the users for whom campaigns work.
 
 use anyhow::anyhow;
 use chrono::TimeDelta;

@@ -1,6 +1,6 @@
-//! Items as files below a folder: `edicts/<name>.md`, `records/<name>.md`, `journals/<agent>/<name>.md`.
+//! Memory items as files of a folder: `edicts/<name>.md`, `records/<name>.md`, `journals/<agent>/<name>.md`.
 //!
-//! Nothing is written or read outside of the folder: names are checked here again, whatever the database holds, and links are not
+//! Nothing outside of the folder is read or written: names from the database are checked again, and links are not
 //! followed.
 
 use std::{
@@ -19,20 +19,20 @@ use crate::{
     },
 };
 
-/// More than any item has with its front matter.
+/// Larger than any valid item with its front matter.
 const FILE_MAX_BYTES: u64 = BODY_MAX_BYTES as u64 + 64 * 1024;
-/// Below the folder: journals, the agent, its instance, the entry.
+/// Deepest level below the folder: journals, the agent, its instance, the entry.
 const MAX_DEPTH: usize = 4;
 
-/// What an export did.
+/// Counts of an export.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Exported {
     pub(super) written: usize,
-    /// Files that were the same already.
+    /// Files that already had the item's content.
     pub(super) unchanged: usize,
 }
 
-/// Writes every item, or none and says of every file why not.
+/// Writes all items, or none of them and reports the problems of all files.
 pub(super) fn write(folder: &Path, items: &[Item], overwrites: bool) -> Result<Exported, Failure> {
     let (mut problems, mut files, mut exported) = (Vec::new(), Vec::new(), Exported::default());
     for item in items {
@@ -67,10 +67,10 @@ pub(super) fn write(folder: &Path, items: &[Item], overwrites: bool) -> Result<E
     Ok(exported)
 }
 
-/// Reads every file that ends in `.md`, or says what is wrong with each of them.
+/// Reads all files that end in `.md`, or reports the problems of all of them.
 pub(super) fn read(folder: &Path) -> Result<Vec<Entry>, Failure> {
     let (mut problems, mut entries) = (Vec::new(), Vec::new());
-    // The folder itself may be a link: whoever names it means where it leads.
+    // The folder itself may be a link, because the user has named it.
     match fs::metadata(folder) {
         Ok(found) if found.is_dir() => {
             for path in files_below(folder, 0, &mut problems) {
@@ -90,7 +90,7 @@ pub(super) fn read(folder: &Path) -> Result<Vec<Entry>, Failure> {
     }
 }
 
-/// What is where an item is to be written.
+/// State of the file that an item is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum There {
     Nothing,
@@ -98,7 +98,7 @@ enum There {
     Other,
 }
 
-/// `None` for a name that could lead elsewhere.
+/// Returns the path of an item, or `None` if its name could lead out of the folder.
 fn path_of(item: &Item) -> Option<PathBuf> {
     let mut path = PathBuf::from(item.kind.plural());
     if item.kind == Kind::Journal {
@@ -130,7 +130,7 @@ fn look(folder: &Path, inner: &Path, content: &str) -> Result<There, String> {
     }
 }
 
-/// In the order of their paths.
+/// Lists the Markdown files below a folder, ordered by path.
 fn files_below(folder: &Path, depth: usize, problems: &mut Vec<String>) -> Vec<PathBuf> {
     let mut paths = match fs::read_dir(folder) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect::<Vec<_>>(),

@@ -1,7 +1,7 @@
 //! `dalsegno memory`: the edicts, records and journals of a campaign.
 //!
-//! What agents have written is shown with everything in it that could hide something: characters that a terminal obeys, or that
-//! change the direction of a line, are written out.
+//! Control characters and invisible characters in the texts of agents are printed as escape sequences, because they
+//! could hide text or change its order.
 
 mod facts;
 mod folder;
@@ -61,7 +61,7 @@ enum KindName {
     Journal,
 }
 
-/// One item.
+/// An item, named by kind, owner and name.
 #[derive(Debug, Args)]
 struct Named {
     #[command(flatten)]
@@ -99,7 +99,7 @@ pub(super) struct Show {
     /// Number of an earlier version.
     #[arg(long)]
     version: Option<i32>,
-    /// Lists the versions instead.
+    /// List the versions instead.
     #[arg(long, conflicts_with = "version")]
     versions: bool,
 }

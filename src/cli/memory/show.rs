@@ -1,4 +1,4 @@
-//! Items of a memory for people.
+//! Text output of memory items.
 
 use crate::{
     cli::{
@@ -88,19 +88,19 @@ pub(super) fn hit_words(hit: &Hit) -> String {
     format!("{}  {title}  ({trust}, {})\n{}\n", reference(item), item.author, set_in(&hit.snippet))
 }
 
-/// No line of a foreign text looks like one of ours.
+/// Indents each line of a text, so that none can pass for a line of this command.
 fn set_in(text: &str) -> String {
     let text = written_out(text);
     let is_break = |c: char| matches!(c, '\n' | '\u{2028}' | '\u{2029}');
     text.trim_end().split(is_break).map(|line| format!("    {line}\n")).collect()
 }
 
-/// The text with each character that a terminal obeys or hides as an escape sequence.
+/// Replaces each control character and invisible character with an escape sequence.
 pub(super) fn written_out(text: &str) -> String {
     let hides = |c: char| {
         c.is_control() && !matches!(c, '\n' | '\t')
             || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-            // Tags: letters that nobody sees and models read.
+            // Unicode tags: letters that are invisible to people and readable for models.
             || ('\u{e0000}'..='\u{e007f}').contains(&c)
     };
     let mut shown = String::with_capacity(text.len());

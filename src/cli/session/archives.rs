@@ -1,4 +1,4 @@
-//! Archives, for people.
+//! Text output of archives.
 
 use super::show::{message_words, name};
 use crate::{

@@ -1,4 +1,4 @@
-//! `dalsegno session`: conversations, and what a person may do to them.
+//! `dalsegno session`: sessions of conversations.
 
 mod archives;
 mod show;
@@ -25,13 +25,13 @@ use crate::{
     },
 };
 
-/// A worker that finds nothing to compact says so at once; a summary takes as long as its model.
+/// Time to wait for the worker. If nothing can be compacted, it answers at once; a summary takes as long as its model.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionCommand {
-    /// Lists sessions, the newest first.
+    /// Lists sessions, newest first.
     Ls(List),
     /// Shows a session with its counters, its compactions and its last turns.
     Show(Id),
@@ -205,7 +205,7 @@ async fn archives(archives: &Archives, server: &Server, output: Output) -> Resul
     Ok(())
 }
 
-/// Reads as many pages as the limit takes.
+/// Reads an archive from as many pages as the limit needs.
 async fn open_archive(
     (id, number): (Uuid, i32),
     &Archives { after, limit, .. }: &Archives,
@@ -231,7 +231,7 @@ async fn open_archive(
     }
 }
 
-/// The answer of the worker, if it comes in time.
+/// Polls for the worker's answer, for at most `PATIENCE`.
 async fn wait_for_answer(
     accepted: &AcceptedCompaction,
     server: &Server,

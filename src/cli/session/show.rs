@@ -1,4 +1,4 @@
-//! Sessions and what was said in them, for people.
+//! Text output of sessions and their messages.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -95,7 +95,7 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
     text
 }
 
-/// What became of the prompts of folded turns.
+/// Describes how many prompts of the folded turns the compaction keeps.
 fn kept_words(prompts: KeptPrompts, generation: i32) -> String {
     let KeptPrompts { kept, shortened, archived, sentences } = prompts;
     format!(
@@ -127,7 +127,7 @@ pub(super) fn message_words(stored: &Stored) -> String {
     format!("{head}\n{}\n{}\n", message.text.trim_end(), calls.collect::<String>())
 }
 
-/// As [`message_words`], of what has no times and places any more.
+/// Formats messages like [`message_words`], for a view that has no times and places.
 pub(super) fn history_words(history: &Value) -> String {
     let word = |message: &Value, key: &str| message[key].as_str().unwrap_or_default().to_owned();
     let entry = |message: &Value| {
@@ -160,7 +160,7 @@ pub(in crate::cli) fn interrupted_words(interrupted: &Interrupted) -> String {
     }
 }
 
-/// `None`: the worker has not answered yet.
+/// Describes the worker's answer. `None`: the worker has not answered yet.
 pub(super) fn compaction_words(
     session_id: Uuid,
     job_id: i64,
@@ -180,7 +180,7 @@ pub(super) fn compaction_words(
     }
 }
 
-/// The word that programs get, for people.
+/// Returns the serialised name of a value, with blanks for underscores.
 pub(in crate::cli) fn name(word: impl serde::Serialize) -> String {
     let value = serde_json::to_value(word).unwrap_or_default();
     value.as_str().unwrap_or_default().replace('_', " ")

@@ -1,4 +1,4 @@
-//! `dalsegno task add`: takes a task in and, if wanted, stays with it until it has ended.
+//! `dalsegno task add`: adds a task and, with --wait or --follow, stays until it has ended.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -57,7 +57,7 @@ pub(in crate::cli) struct Add {
     /// Action if one of the --after tasks fails or is cancelled.
     #[arg(long, value_enum, default_value = "run", requires = "after")]
     on_failure: Failing,
-    /// Waits for the end and prints the result.
+    /// Wait for the end of the task and print its result.
     #[arg(long)]
     wait: bool,
     /// Waits for the end and prints the events.
@@ -135,7 +135,7 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
     })
 }
 
-/// Tells the events as they come, and gives the task as it is at the end or at the limit.
+/// Prints events as they arrive. Returns the task as it is at its end or at the limit.
 async fn follow(
     id: Uuid,
     limit: Duration,
@@ -158,7 +158,7 @@ async fn follow(
     }
 }
 
-/// The exit code says what came of the task.
+/// Maps the state of the task to an exit code.
 fn end(task: &Task) -> Result<Exit, Failure> {
     let id = task.id;
     let (exit, words) = match task.state {

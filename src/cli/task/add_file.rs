@@ -1,6 +1,7 @@
-//! `dalsegno task add --file FILE`: the tasks of a file, one JSON object per line, in batches.
+//! `dalsegno task add --file FILE`: adds the tasks of a file, one JSON object per line, in batches.
 //!
-//! A batch is one transaction. With idempotency keys the same command can be repeated after any end, and adds what is missing.
+//! A batch is one transaction. With idempotency keys, the command can be repeated after any failure and adds the
+//! missing tasks.
 
 use std::{
     io::{BufRead, BufReader, IsTerminal as _},
@@ -17,9 +18,9 @@ use crate::{
     operations::AddManyTasks,
 };
 
-/// So many that the database is not asked often, and so few that a mistake late in the file has not wasted much.
+/// Tasks per batch: enough to make few requests, few enough that a mistake late in the file wastes little work.
 const BATCH: usize = 1_000;
-/// Far below what a server takes in one request.
+/// Bytes per batch, far below the limit of a server's request.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Serialize)]
@@ -28,7 +29,7 @@ struct Added {
     created: usize,
 }
 
-/// Lines of the file, with their numbers from 1.
+/// Lines of the file with their numbers, which begin at 1.
 #[derive(Default)]
 struct Batch {
     numbers: Vec<usize>,
@@ -66,7 +67,7 @@ pub(super) async fn run(
     Ok(Exit::Ok)
 }
 
-/// The tasks of a file for one request, and the numbers of their lines.
+/// Reads the tasks of a file for one request, with their line numbers.
 pub(super) fn read_all(file: &Path) -> Result<(Vec<usize>, Vec<Line>), Failure> {
     let (mut reader, mut number) = (open(file)?, 0);
     let Batch { numbers, lines } = read(&mut *reader, &mut number)?;
@@ -89,7 +90,7 @@ fn open(file: &Path) -> Result<Box<dyn BufRead + Send>, Failure> {
     Ok(Box::new(BufReader::new(opened)))
 }
 
-/// The next batch; empty at the end.
+/// Reads the next batch; it is empty at the end.
 fn read(reader: &mut dyn BufRead, number: &mut usize) -> Result<Batch, Failure> {
     let (mut batch, mut n_bytes) = (Batch::default(), 0);
     let mut text = String::new();
@@ -118,7 +119,7 @@ fn read(reader: &mut dyn BufRead, number: &mut usize) -> Result<Batch, Failure> 
     Ok(batch)
 }
 
-/// A line without a key gets one of its number, if `prefix` says so.
+/// Gives lines without a key the key `prefix/number`, if there is a prefix.
 fn with_keys(mut batch: Batch, prefix: Option<&str>) -> Result<Batch, Failure> {
     for (number, line) in batch.numbers.iter().zip(&mut batch.lines) {
         if line.depends_on.iter().any(|after| matches!(after, After::Item { .. })) {
@@ -136,7 +137,7 @@ fn with_keys(mut batch: Batch, prefix: Option<&str>) -> Result<Batch, Failure> {
     Ok(batch)
 }
 
-/// Names all lines that are wrong in the place of their places in the request.
+/// Replaces the places of mistakes in the request with their line numbers.
 pub(super) fn with_lines(failure: Failure, numbers: &[usize]) -> Failure {
     let words = failure.wrong.iter().map(|wrong| {
         let place = wrong.pointer.split('/').find_map(|part| part.parse::<usize>().ok());
@@ -162,7 +163,7 @@ impl Added {
     }
 }
 
-/// A line that a person sees change; nothing where nobody looks.
+/// Progress line on a terminal; silent elsewhere.
 struct Progress {
     output: Output,
     is_seen: bool,
@@ -185,7 +186,7 @@ impl Progress {
         }
     }
 
-    /// What came in before the mistake stays.
+    /// Adds to the failure that the batches before it stay added.
     fn end_with(&self, failure: Failure, added: &Added) -> Failure {
         self.end();
         if added.tasks == 0 {

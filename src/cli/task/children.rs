@@ -1,4 +1,4 @@
-//! `dalsegno task children`: hands work of a task out, and has its agent go on afterwards.
+//! `dalsegno task children`: adds child tasks of a task, and a task that follows when they have ended.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The tasks that a command means, by options.
+//! Options that select tasks.
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
@@ -59,7 +59,7 @@ impl FilterFlags {
         self.campaign.id_if_given(context, server).await
     }
 
-    /// True if no option says which tasks are meant. DALSEGNO_CAMPAIGN alone does not.
+    /// Returns true if no option selects tasks. DALSEGNO_CAMPAIGN alone does not count.
     pub(super) fn is_empty(&self) -> bool {
         let Self { campaign, agent, instance, state, since, until, text, labels } = self;
         let is_given = campaign.is_given() || agent.is_some() || instance.is_some();
@@ -67,7 +67,7 @@ impl FilterFlags {
         !is_given && !is_narrowed && labels.is_empty()
     }
 
-    /// As an action on many tasks takes them.
+    /// Returns the filter of an action on many tasks.
     pub(super) fn matching(&self, campaign_id: Option<Uuid>) -> Matching {
         let (tags, metadata) = self.labels.all();
         Matching {

@@ -1,4 +1,4 @@
-//! `task cancel` and `task retry` of many tasks at once.
+//! `task cancel` and `task retry` for many tasks.
 
 use anyhow::anyhow;
 use clap::Args;
@@ -14,7 +14,7 @@ use crate::{
     operations::{CreateBulkAction, PreviewBulkAction},
 };
 
-/// One task, or all that match.
+/// One task, or all that match the options.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Target {
     /// The id, or a unique beginning or end of it. Without it, all tasks that the options select.
@@ -27,7 +27,7 @@ pub(in crate::cli) struct Target {
 }
 
 impl Target {
-    /// The one task, if it is one.
+    /// Returns the id of a single task, or `None` for many.
     pub(super) fn one(&self) -> Result<Option<&Given>, Failure> {
         let words = match (&self.id, self.filter.is_empty()) {
             (Some(id), true) if !self.dry_run => return Ok(Some(id)),
@@ -43,7 +43,7 @@ impl Target {
     }
 }
 
-/// Asks for the action, or shows what it would be.
+/// Starts the action, or previews it.
 pub(super) async fn run(
     action: Action,
     target: &Target,

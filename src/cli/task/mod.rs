@@ -1,4 +1,4 @@
-//! `dalsegno task`: what agents are asked to do, and what came of it.
+//! `dalsegno task`: tasks and their results.
 
 mod add;
 mod add_file;
@@ -31,7 +31,7 @@ pub(super) enum TaskCommand {
         override_usage = "dalsegno task add [OPTIONS] --agent <AGENT> <PROMPT>\n       dalsegno task add [OPTIONS] --file <FILE>"
     )]
     Add(Box<add::Add>),
-    /// Lists tasks, the newest first.
+    /// Lists tasks, newest first.
     Ls(Box<List>),
     /// Shows a task with its result and its attempts.
     Show(Show),

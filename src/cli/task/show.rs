@@ -1,4 +1,4 @@
-//! Tasks and turns for people.
+//! Text output of tasks and turns.
 
 use crate::{
     cli::{
@@ -75,7 +75,7 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
     text
 }
 
-/// At most so many are named.
+/// Most tasks that are named.
 const MAX_OTHERS: usize = 5;
 
 fn others(waiting: &Waiting) -> String {
@@ -94,11 +94,11 @@ fn others(waiting: &Waiting) -> String {
     text
 }
 
-/// The attempts of a task, or the turns of a session.
+/// Formats the attempts of a task, or the turns of a session.
 pub(in crate::cli) fn turn_lines(turns: &[Turn]) -> String {
     let row = |turn: &Turn| {
         let tokens_in = turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens;
-        // Flags first: they are short, and an error may fill the line.
+        // Flags first, because they are short and an error may fill the line.
         let mut why = turn.flags.iter().cloned().chain(turn.error.clone());
         [
             turn.number.to_string(),

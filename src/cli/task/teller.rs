@@ -1,4 +1,4 @@
-//! What `--follow` shows: the news beside the data, the text as it comes, the result at the end.
+//! Output of `--follow`: events and streamed text on stderr, the result on stdout.
 
 use crate::{
     cli::{output::Output, words::time},
@@ -10,7 +10,7 @@ use crate::{
 
 pub(super) struct Teller {
     output: Output,
-    /// What has been shown of the answer of the turn that runs.
+    /// Text of the current turn that has been printed.
     shown: String,
     is_mid_line: bool,
 }
@@ -35,7 +35,7 @@ impl Teller {
         self.output.progress(event, || event_line(event));
     }
 
-    /// The result, unless the person at the terminal has just read all of it.
+    /// Prints the result, unless its text was just streamed to the same terminal.
     pub(super) fn end(&mut self, task: &Task) {
         self.end_line();
         let result = task.result.as_deref().unwrap_or_default();

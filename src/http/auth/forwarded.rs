@@ -34,7 +34,8 @@ impl TrustedProxies {
         Self(networks.collect())
     }
 
-    /// The address of the client. An entry that names no address (`unknown`, or malformed) stands for the proxy that reported it.
+    /// Returns the address of the client. An entry that names no address (`unknown`, or malformed) stands for the proxy
+    /// that reported it.
     pub(super) fn client(
         &self,
         peer: Option<IpAddr>,
@@ -50,7 +51,7 @@ impl TrustedProxies {
         }
     }
 
-    /// `hops` from the right end of the list.
+    /// Walks from the peer over `hops`, which begin at the right end of the list.
     fn walk(&self, peer: IpAddr, hops: impl Iterator<Item = Hop>) -> IpAddr {
         let mut nearest = peer;
         for hop in hops {
@@ -99,7 +100,8 @@ impl FromStr for Network {
     }
 }
 
-/// The entries of all headers of this name, the last one first. A line is read only when the lines to its right are used up.
+/// Returns the entries of all headers of this name, the last one first. A line is parsed only when the lines to its
+/// right are used up.
 fn hops(
     headers: &HeaderMap,
     name: &HeaderName,
@@ -115,7 +117,7 @@ fn of_x_forwarded_for(line: &str) -> Vec<Hop> {
 }
 
 fn of_forwarded(line: &str) -> Vec<Hop> {
-    // With a quotation mark left open, the client could pull what a proxy appends into a value of its own.
+    // With an unclosed quotation mark, the client could pull what a proxy appends into a value of its own.
     let Some(elements) = split(line, ',') else { return vec![None] };
     elements.into_iter().map(|element| node(&value_of_for(element)?)).collect()
 }
@@ -131,7 +133,7 @@ fn value_of_for(element: &str) -> Option<String> {
     another.is_none().then(|| quoted.unwrap_or(value).replace('\\', ""))
 }
 
-/// The parts between separators that are not in quotation marks. `None`: a quotation mark is left open.
+/// Splits a text at separators outside of quotation marks. `None`: a quotation mark is not closed.
 fn split(text: &str, separator: char) -> Option<Vec<&str>> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let mut ends = Vec::new();
@@ -152,7 +154,7 @@ fn split(text: &str, separator: char) -> Option<Vec<&str>> {
     Some(begins.zip(ends).map(|(begin, end)| &text[begin..end]).collect())
 }
 
-/// `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`.
+/// Parses `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`.
 fn node(text: &str) -> Hop {
     let text = text.trim();
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
@@ -186,18 +188,18 @@ mod tests {
         for (peer, line, expected) in [
             ("10.0.0.1", "203.0.113.9", "203.0.113.9"),
             ("::ffff:10.0.0.1", "203.0.113.9:1234", "203.0.113.9"),
-            // What the client has sent itself stands to the left.
+            // The client's own entries stand to the left.
             ("10.0.0.1", "198.51.100.1, 203.0.113.9", "203.0.113.9"),
             ("10.0.0.1", "198.51.100.1, 203.0.113.9, 10.2.3.4, 192.0.2.7", "203.0.113.9"),
             ("10.0.0.1", "127.0.0.1, 10.9.9.9, 203.0.113.9", "203.0.113.9"),
             ("2001:db8:1::5", "2001:db8:2::1, 10.1.1.1", "2001:db8:2::1"),
-            // Trusted from end to end.
+            // Each entry is trusted.
             ("10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"),
-            // No address: counted as the proxy that said so.
+            // An entry without an address counts as the proxy that reported it.
             ("10.0.0.1", "203.0.113.9, unknown", "10.0.0.1"),
             ("10.0.0.1", "203.0.113.9, x, 10.0.0.2", "10.0.0.2"),
             ("10.0.0.1", "", "10.0.0.1"),
-            // Not from a trusted proxy.
+            // The peer is not trusted.
             ("203.0.113.1", "198.51.100.1", "203.0.113.1"),
             ("192.0.2.8", "198.51.100.1", "192.0.2.8"),
         ] {
@@ -216,7 +218,7 @@ mod tests {
             ("for=203.0.113.9, for=_hidden", "10.0.0.1"),
             ("proto=https", "10.0.0.1"),
             ("for=203.0.113.9;for=198.51.100.1", "10.0.0.1"),
-            // A quotation mark that the client has left open swallows what the proxy appends.
+            // An unclosed quotation mark of the client swallows what the proxy appends.
             ("for=198.51.100.1;x=\", for=203.0.113.9", "10.0.0.1"),
             ("for=198.51.100.1;x=\", for=\"[2001:db8:2::9]\"", "10.0.0.1"),
         ] {
@@ -229,12 +231,12 @@ mod tests {
         let forged = ("x-forwarded-for", "198.51.100.1");
         let own = ("x-forwarded-for", "203.0.113.9");
         assert_eq!(client("10.0.0.1", &[forged, own]).unwrap(), "203.0.113.9");
-        // A proxy that sets the one header hands the other on as the client has sent it.
+        // A proxy that sets one of the headers passes the other on as the client has sent it.
         let refused = client("10.0.0.1", &[("forwarded", "for=198.51.100.1"), own]).unwrap_err();
         assert_eq!(refused.code, "bad_forwarding");
         let same = client("10.0.0.1", &[("forwarded", "for=203.0.113.9"), own]).unwrap();
         assert_eq!(same, "203.0.113.9");
-        // Of a peer that is not trusted neither counts.
+        // Both headers of an untrusted peer are ignored.
         let ignored = client("203.0.113.1", &[("forwarded", "for=198.51.100.1"), own]).unwrap();
         assert_eq!(ignored, "203.0.113.1");
     }

@@ -1,7 +1,7 @@
-//! Keys that were shown lately, so that a request costs no look into the database.
+//! Cache of API keys, which saves requests the database lookup.
 //!
-//! A key is looked up again after [`FRESH`], so one that was revoked elsewhere is refused within that time. Its expiry counts
-//! at once. Keys that do not exist are not remembered: there is no end to them.
+//! A key is looked up again after [`FRESH`], so a key revoked elsewhere is refused within that time. Its expiry is
+//! checked at each request. Unknown keys are not cached, because their number has no bound.
 
 use std::{
     num::NonZeroUsize,
@@ -21,15 +21,15 @@ use crate::{
     http::Problem,
 };
 
-/// How long a revoked key may still be accepted; promised are 5 s.
+/// Longest use of a revoked key; 5 s are promised.
 const FRESH: Duration = Duration::from_secs(3);
-/// Keys that are remembered, each some hundred bytes.
+/// Most cached keys, of some hundred bytes each.
 const MAX_KNOWN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
 
 #[derive(Debug)]
 pub(super) struct Keyring {
     admin: Option<Digest>,
-    /// By the hash of the text, which itself is kept nowhere.
+    /// By the hash of the key's text; the text itself is stored nowhere.
     known: Mutex<LruCache<Digest, Known>>,
     lookups: Lookups,
 }
@@ -53,14 +53,14 @@ impl Keyring {
         self.admin.is_some_and(|admin| keys::is_same(&admin, &keys::digest(text)))
     }
 
-    /// The key, if it was looked up a moment ago.
+    /// Returns the key if its cache entry is fresh.
     pub(super) fn known(&self, text: &str) -> Option<Arc<Key>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.get(&keys::digest(text))?;
         (found.since.elapsed() < FRESH).then(|| Arc::clone(&found.key))
     }
 
-    /// The key as the database has it, usable or not. Once a minute its use is written down.
+    /// Looks up the key in the database, usable or not, and caches it. Stores its last use once a minute.
     pub(super) async fn look_up(&self, app: &App, text: &str) -> Result<Option<Arc<Key>>, Problem> {
         let Some(handle) = keys::handle(text) else { return Ok(None) };
         let digest = keys::digest(text);
@@ -77,7 +77,7 @@ impl Keyring {
     }
 }
 
-/// Not worth a refusal: the request goes on without.
+/// Stores the last use of a key. A failure is logged only, and the request continues.
 async fn tell_use(app: &App, key: &Key) {
     if let Err(error) = keys::used(&app.pool, key.id, app.clock.now()).await {
         let error = causes(&error);
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_revocation_holds_within_the_time_that_is_promised() {
-        // The look itself and the way of a request come on top.
+        // The lookup and the request itself take time, too.
         assert!(FRESH <= Duration::from_secs(4));
     }
 

@@ -1,10 +1,10 @@
-//! Key lookups in batches: one statement answers all requests that wait for a key at the same moment.
+//! Key lookups in batches: one statement answers all requests that wait for a key.
 //!
-//! A key that is not cached is always looked up, also beside a flood of bad keys: the flood shares its statements, which follow
-//! each other at [`BATCH_EVERY`]. So it costs one connection and some 50 statements per second, at any rate of requests.
+//! A flood of bad keys does not displace good ones: it shares its statements, which follow each other at
+//! [`BATCH_EVERY`]. At any rate of requests, lookups take one connection and some 50 statements per second.
 //!
-//! Race: the request that reads a batch may be dropped half way. The next one in the queue finds its handle unanswered, and reads
-//! for all that still wait.
+//! Race: the request that reads a batch may be dropped half way. The next one in the queue finds its handle unanswered,
+//! and reads for all that still wait.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,17 +25,17 @@ const BATCH_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
-    /// The handles that requests wait for, each with the number of these requests. Every batch asks for all of them.
+    /// Handles that requests wait for, with the number of these requests. Each batch reads all of them.
     wanted: Mutex<HashMap<String, usize>>,
-    /// Held by the request that reads a batch; the others queue in the order in which they came.
+    /// Held by the request that reads a batch; the others queue in order of arrival.
     last: tokio::sync::Mutex<Option<Batch>>,
 }
 
-/// A key as the database had it.
+/// Result of looking up a key.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) stored: Option<Arc<Stored>>,
-    /// Before the statement was sent.
+    /// Time before the statement was sent.
     pub(super) at: Instant,
 }
 
@@ -46,14 +46,14 @@ struct Batch {
     stored: Result<HashMap<String, Arc<Stored>>, Problem>,
 }
 
-/// A request that waits. Dropping it takes it off the list.
+/// A waiting request. Dropping it removes it from `wanted`.
 struct Waiter<'a> {
     lookups: &'a Lookups,
     handle: &'a str,
 }
 
 impl Lookups {
-    /// Reads the key with this handle from the database, as it is at this moment or later.
+    /// Reads the key with this handle from the database, as it is now or later.
     pub(super) async fn find(&self, pool: &PgPool, handle: &str) -> Result<Found, Problem> {
         let read = |handles: Vec<String>| async move {
             keys::of_handles(pool, &handles).await.map_err(Problem::from)
@@ -117,7 +117,7 @@ impl Batch {
         Self { began, handles, stored }
     }
 
-    /// `None`: the batch was sent before the request came, or without its handle.
+    /// Returns the batch's result for a key. `None`: the batch was sent before the request came, or without its handle.
     fn answer(&self, handle: &str, asked_at: Instant) -> Option<Result<Found, Problem>> {
         let has_asked = self.began >= asked_at && self.handles.contains(handle);
         has_asked.then(|| self.found(handle))

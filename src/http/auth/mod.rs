@@ -1,8 +1,8 @@
-//! Who asks, whether they may, and how often.
+//! Authentication, scopes and rate limits of requests.
 //!
-//! On a loopback address nobody is asked for a key unless `http.require_key` says so, and with `http.allow_unauthenticated`
-//! nobody is asked anywhere. Whoever shows a key all the same is held to it: its scopes count, and its name is in the audit log.
-//! A bearer that is none of ours may be meant for something in front, and is passed over where nobody is asked.
+//! On a loopback address, no key is required unless `http.require_key` is set; with `http.allow_unauthenticated`, no
+//! key is required on any address. A key that is sent anyway counts: its scopes apply, and the audit log has its name.
+//! Where no key is required, a bearer token of another kind is ignored, because it may be meant for a proxy in front.
 
 mod forwarded;
 mod keyring;
@@ -40,7 +40,8 @@ use crate::domain::{
     turn_tokens,
 };
 
-/// Bad keys from one address that are answered 401; more are answered 429. Counted after the lookup, so good keys never are.
+/// Bad keys per minute and address that are answered 401; more are answered 429. Counted after the lookup, so good keys
+/// never count.
 const BAD_KEYS_PER_MINUTE: u32 = 30;
 
 #[derive(Debug, Clone)]
@@ -56,7 +57,7 @@ struct Shared {
     bad_keys: Buckets<Peer>,
 }
 
-/// Whose requests are counted together.
+/// The client that requests are counted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Holder {
     Key(Uuid),
@@ -64,15 +65,15 @@ pub(super) enum Holder {
     Peer(Peer),
 }
 
-/// Somebody who may ask something.
+/// An accepted caller.
 enum Caller {
     Key(Arc<Key>),
     AdminKey,
-    /// Shows no key, and is not asked for one.
+    /// A caller without a key, where none is required.
     Anybody,
 }
 
-/// What is looked at of a request.
+/// The parts of a request that decide about it.
 struct Asked {
     method: Method,
     path: Option<MatchedPath>,
@@ -86,18 +87,18 @@ struct Admitted {
     need: scopes::Need,
     reach: Reach,
     holder: Holder,
-    /// What was shown, if it is a key of the database.
+    /// The key that was sent, if it is stored in the database.
     key: Option<SecretString>,
 }
 
-/// A "no", with what the caller has to show instead.
+/// A refusal, with the challenge and the rate limit for its headers.
 struct Refusal {
     problem: Problem,
     challenge: Option<String>,
     quota: Option<Quota>,
 }
 
-/// Lets requests through whose caller may make them, and tells the handler who that is.
+/// Admits or refuses a request, and passes the caller on to the handler.
 pub(super) async fn gate(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     let asked = match gate.0.read(&request) {
         Ok(asked) => asked,
@@ -134,7 +135,7 @@ impl Gate {
     }
 }
 
-/// Who asks, for handlers that write it down.
+/// Extracts the caller for handlers that record it.
 impl FromRequestParts<Front> for Actor {
     type Rejection = Problem;
 
@@ -189,7 +190,7 @@ impl Shared {
         Ok(Admitted { actor, quota, need, reach, holder, key })
     }
 
-    /// Whether this key would still be let in.
+    /// Returns true if this key would still be admitted.
     async fn is_good(&self, text: &str, need: scopes::Need) -> Result<bool, Problem> {
         let app = self.front.app()?;
         let now = app.clock.now();
@@ -203,7 +204,7 @@ impl Shared {
     async fn caller(&self, asked: &Asked) -> Result<Caller, Refusal> {
         let text = match &asked.bearer {
             Some(text) if self.keyring.is_admin(text) => return Ok(Caller::AdminKey),
-            // It is good for its own worker alone, and whoever shows it is nobody else.
+            // The token of a turn is valid at its own worker only.
             Some(text) if text.starts_with(turn_tokens::PREFIX) => return Err(bad_key()),
             Some(text) if self.asks || text.starts_with(keys::PREFIX) => text,
             _ if self.asks => return Err(unauthenticated()),
@@ -279,7 +280,7 @@ fn unauthenticated() -> Refusal {
     Refusal { challenge: Some(r#"Bearer realm="dalsegno""#.to_owned()), ..problem.into() }
 }
 
-/// The same words for all of them: which keys there were is nobody's business.
+/// Builds the refusal of a bad key: one text for all cases, so that it does not reveal which keys exist.
 fn bad_key() -> Refusal {
     let detail = "this key is not accepted: it is unknown, expired or revoked; ask an administrator to rotate it or to create another";
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "bad_key", detail);
@@ -322,6 +323,6 @@ fn limited(code: &'static str, detail: String, quota: Quota) -> Refusal {
     Refusal { quota: Some(quota), ..problem.into() }
 }
 
-/// Names of the IETF draft on rate limit headers.
+/// Headers of the IETF draft on rate limits.
 pub(super) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub(super) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");

@@ -1,4 +1,4 @@
-//! Whether whoever opened a stream would still be let in.
+//! Repeated checks of the key that a stream was opened with.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,27 +8,27 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::{Holder, Shared, past_the_door};
 use crate::http::{Front, Problem, scopes::Need};
 
-/// One look into the database per key, however many streams it has open. With what the keyring remembers, a revoked key is of no
-/// use after less than ten seconds.
+/// Pause between two checks, each of which is at most one lookup per key for all its streams. Together with the cache
+/// of the keyring, a revoked key is refused within ten seconds.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What a request has shown at the door.
+/// The key of an admitted request, and the scope that it needs.
 #[derive(Clone)]
 pub(in crate::http) struct Pass {
     pub(super) gate: Arc<Shared>,
     pub(super) need: Need,
-    /// A key of the database. Anything else is good until the service ends.
+    /// Key of the database. `None`: the request stays admitted until the service ends.
     pub(super) key: Option<SecretString>,
     pub(super) holder: Holder,
 }
 
 impl Pass {
-    /// The client that its waits and streams are counted for.
+    /// Returns the client that its waiting requests and streams are counted for.
     pub(in crate::http) fn holder(&self) -> Holder {
         self.holder
     }
 
-    /// Comes back when it is good no more. A database that does not answer throws nobody out.
+    /// Waits until the key is no longer admitted. A failed lookup ends no stream.
     pub(in crate::http) async fn withdrawn(self) {
         let Some(key) = self.key else { return std::future::pending().await };
         loop {
@@ -40,7 +40,7 @@ impl Pass {
     }
 }
 
-/// For handlers that wait, or whose answer has no end.
+/// Extracts the pass for handlers that wait or stream.
 impl FromRequestParts<Front> for Pass {
     type Rejection = Problem;
 

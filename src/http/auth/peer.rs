@@ -1,8 +1,8 @@
-//! Where a request comes from.
+//! The address that a request comes from.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address as requests are counted by it.
+/// An address, and the network that its requests are counted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::http) struct Peer {
     address: Option<IpAddr>,
@@ -24,13 +24,13 @@ impl Peer {
         self.address
     }
 
-    /// As it is counted.
+    /// Returns the peer without its address, for counting.
     pub(super) fn counted(self) -> Self {
         Self { address: None, ..self }
     }
 }
 
-/// Who has one address of IPv6 has all that begin with the same 64 bits.
+/// Returns the /64 network of an IPv6 address: one client usually has all of its addresses.
 fn network(address: Ipv6Addr) -> Ipv6Addr {
     let [a, b, c, d, ..] = address.segments();
     Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)

@@ -1,4 +1,4 @@
-//! How often somebody may ask: a bucket of tokens each, that fills up within a minute.
+//! Rate limits: one token bucket per client, which refills within a minute.
 
 use std::{
     hash::Hash,
@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 use super::{RATE_LIMIT, RATE_LIMIT_POLICY};
 
-/// Buckets that are remembered. One that is forgotten is full again.
+/// Most buckets in memory. A bucket that is dropped starts full again.
 const MAX_BUCKETS: usize = 10_000;
 const MINUTE_SECS: f64 = 60.0;
 
 #[derive(Debug)]
 pub(super) struct Buckets<H: Eq + Hash> {
-    /// 0: any number.
+    /// 0 disables the limit.
     per_minute: u32,
     buckets: Mutex<LruCache<H, Bucket>>,
 }
@@ -28,11 +28,11 @@ struct Bucket {
     at: Instant,
 }
 
-/// How somebody stands.
+/// State of a client's bucket.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Quota {
     per_minute: u32,
-    /// Tokens that are left after this request; below 0 if there was none for it.
+    /// Tokens left after this request; negative if the request was refused.
     left: f64,
 }
 
@@ -41,7 +41,7 @@ impl<H: Eq + Hash> Buckets<H> {
         Self { per_minute, buckets: Mutex::new(LruCache::new(MAX_BUCKETS)) }
     }
 
-    /// Takes a token, if there is one. `None`: there is no limit.
+    /// Takes a token, if there is one. `None`: the limit is disabled.
     pub(super) fn take(&self, holder: H) -> Option<Quota> {
         self.at(holder, Instant::now())
     }
@@ -73,14 +73,14 @@ impl Quota {
         self.per_minute
     }
 
-    /// Until there is a token again, at least a second.
+    /// Returns the seconds until the next token, at least one.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 60")]
     pub(super) fn next_secs(&self) -> u32 {
         let missing = (-self.left).max(0.0);
         (missing * MINUTE_SECS / f64::from(self.per_minute)).ceil().clamp(1.0, MINUTE_SECS) as u32
     }
 
-    /// The headers of the IETF draft: what is allowed, and what is left of it.
+    /// Writes the headers of the IETF draft: the limit, and what is left of it.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         let mut set = |name: HeaderName, text: String| {
             if let Ok(value) = HeaderValue::try_from(text) {
@@ -108,7 +108,7 @@ mod tests {
         }
         let quota = buckets.at("a", start).unwrap();
         assert_eq!((quota.is_used_up(), quota.next_secs()), (true, 1));
-        // Asking in vain does not put the next one off.
+        // A refused request does not delay the next token.
         assert!(buckets.at("a", start + Duration::from_millis(500)).unwrap().is_used_up());
         assert!(!buckets.at("a", start + Duration::from_secs(1)).unwrap().is_used_up());
         assert!(!buckets.at("b", start).unwrap().is_used_up());

@@ -1,7 +1,7 @@
-//! The document of the API (OpenAPI 3.1), generated from the handlers.
+//! The OpenAPI 3.1 document of the API, generated from the handlers and operations.
 //!
-//! Each handler says what is its own: parameters, bodies, answers, and for a refusal its codes in the description. What is
-//! the same for all of them is added here, so that no handler can forget it.
+//! Each handler describes its own part: parameters, bodies, answers and refusal codes. Parts that all of them share are
+//! added here, so that no handler can omit them.
 
 mod operations;
 mod refusals;
@@ -54,7 +54,7 @@ pub(super) fn routes() -> Router<Front> {
 )]
 struct Described;
 
-/// The whole document. The same text as long as the API is the same.
+/// Returns the document. The text changes only with the API.
 pub fn document() -> &'static str {
     static DOCUMENT: LazyLock<String> = LazyLock::new(generate);
     &DOCUMENT
@@ -78,7 +78,7 @@ fn generate() -> String {
     {
         api.merge(part);
     }
-    // Of a value keys are sorted, whatever order the parts came in.
+    // Values sort their keys, independent of the order of the parts.
     let mut document = serde_json::to_value(&api).unwrap_or_default();
     document["components"]["securitySchemes"] = json!({
         "key": { "type": "http", "scheme": "bearer", "description": "An API key" },
@@ -100,7 +100,7 @@ fn each_operation(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     paths.filter_map(|(_, path)| path.as_object_mut()).flatten().map(|(_, operation)| operation)
 }
 
-/// OpenAPI wants a description of every answer; most say all by what they hold.
+/// Fills in the description that OpenAPI requires for each answer: the summary of the operation.
 fn name_answers(operation: &mut Value) {
     let summary = operation["summary"].clone();
     for (_, answer) in operation["responses"].as_object_mut().into_iter().flatten() {
@@ -110,7 +110,7 @@ fn name_answers(operation: &mut Value) {
     }
 }
 
-/// A parameter that is not needed is left out: there is no null in a header or a query.
+/// Removes null from the types of parameters: an optional header or query parameter is omitted.
 fn say_absent_and_not_null(operation: &mut Value) {
     let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
     for parameter in parameters.into_iter().flatten() {
@@ -129,7 +129,7 @@ fn say_absent_and_not_null(operation: &mut Value) {
     }
 }
 
-/// What a page holds has a name of its own.
+/// Refers to the named schema of a page's items.
 fn refer_to_items(document: &mut Value) {
     let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
     let names: HashSet<String> = schemas.keys().cloned().collect();
@@ -141,7 +141,7 @@ fn refer_to_items(document: &mut Value) {
     }
 }
 
-/// An empty body is an object without fields, so one that needs no field may be left out.
+/// Marks bodies without required fields as optional: an empty body is an object without fields.
 fn leave_out_empty_bodies(document: &mut Value) {
     let schemas = document["components"]["schemas"].clone();
     for operation in each_operation(document) {

@@ -1,4 +1,4 @@
-//! The operations in the document: parameters, bodies and answers from their types, refusals from the classes of their errors.
+//! The operations in the document: parameters, bodies and answers from their types, refusals from their `Spec`.
 
 use serde_json::{Map, Value, json};
 
@@ -10,9 +10,9 @@ use crate::{
     },
 };
 
-/// The body of an operation that takes nothing but its path.
+/// Schema name of a body without fields.
 const NOTHING: &str = "Nothing";
-/// Their answers say when to come again.
+/// Refusals that carry `Retry-After`.
 const RETRIED_LATER: [Class; 3] = [QUEUE_FULL, TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT];
 
 /// Adds each operation, and the schemas that it needs.
@@ -73,7 +73,7 @@ fn operation(
     about
 }
 
-/// The parameter that comes in a header.
+/// Returns the header parameter of an operation, if it has one.
 fn header(entry: &Entry) -> Option<Value> {
     let (name, description, schema) = match (entry.spec.max_key_chars(), entry.run) {
         (Some(max_chars), _) => (
@@ -148,7 +148,7 @@ fn responses(entry: &Entry, output: &str) -> Value {
     Value::Object(answers)
 }
 
-/// The parameters of an operation, and the schema of its body, if it takes one.
+/// Splits the input into parameters and the schema of the body, if the operation has one.
 fn split(spec: &Spec, input: &Described) -> (Vec<Value>, Option<Value>) {
     let mut schema = serde_json::to_value(&input.schema).unwrap_or_default();
     let mut fields = schema["properties"].take().as_object().cloned().unwrap_or_default();

@@ -1,21 +1,21 @@
-//! Refusals in the document: one schema for all, and for each status the codes that an operation can answer.
+//! Refusals in the document: one schema for all, and the codes of each operation by status.
 
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
-/// What whoever has no key, or not the right one, is answered.
+/// Refusals of authentication and authorisation.
 const OF_KEYS: [(u16, &[&str]); 3] = [
     (401, &["unauthenticated", "bad_key"]),
     (403, &["missing_scope", "key_is_bound"]),
     (429, &["too_many_requests", "too_many_bad_keys"]),
 ];
-/// What is refused before anybody looks at what is asked for.
+/// Refusals that precede the handler, of probes, too.
 const BEFORE_ALL: [(u16, &[&str]); 3] = [
     (400, &["duplicate_header", "bad_forwarding", "bad_query"]),
     (414, &["uri_too_long"]),
     (431, &["headers_too_large"]),
 ];
-/// What every operation but the probes can answer, before its handler sees the request or behind its back.
+/// Refusals of all operations except probes, from outside of their handlers.
 const ALWAYS: [(u16, &[&str]); 4] = [
     (403, &["unknown_host", "foreign_origin"]),
     (500, &["internal"]),
@@ -32,7 +32,7 @@ const ALWAYS: [(u16, &[&str]); 4] = [
     ),
     (504, &["timeout"]),
 ];
-/// What an operation with a body can answer besides.
+/// Refusals of operations with a body.
 const OF_BODIES: [(u16, &[&str]); 4] = [
     (400, &["bad_json", "bad_body"]),
     (413, &["body_too_large"]),
@@ -40,9 +40,9 @@ const OF_BODIES: [(u16, &[&str]); 4] = [
     (422, &["bad_field"]),
 ];
 
-/// Adds the refusals that are the same for all, and gives each one its schema.
+/// Adds the shared refusals to an operation, and gives each refusal its schema.
 pub(super) fn complete(operation: &mut Value) {
-    // One that says it needs no key has an empty requirement of its own.
+    // Operations without authentication have an empty requirement of their own.
     let is_open = operation["security"].is_array();
     let is_probe = operation["tags"][0] == "probes" || operation["tags"][0] == "openapi";
     let mut common: Vec<(u16, &str)> = spread(&BEFORE_ALL).collect();
@@ -96,7 +96,7 @@ pub(super) fn add(answers: &mut Map<String, Value>, status: u16, code: &str) {
     answer["description"] = words.into();
 }
 
-/// The codes are those that the description has in backticks.
+/// Builds the schema of an answer from the codes in backticks of its description.
 fn describe(status: u16, answer: &mut Value) {
     let words = answer["description"].as_str().unwrap_or_default().to_owned();
     let codes: Vec<&str> = words.split('`').skip(1).step_by(2).collect();

@@ -1,4 +1,4 @@
-//! Reads the input of an operation: fields of the path and the query, which are text, and fields of a JSON body.
+//! Parsing of an operation's input: text fields of the path and the query, and fields of a JSON body.
 
 mod text;
 
@@ -16,17 +16,17 @@ use crate::domain::{
     objects::{self, Misfit, plain},
 };
 
-/// No name has more characters.
+/// Longest accepted name.
 const NAME_MAX_CHARS: usize = 200;
 
-/// The fields of an input as a caller sends them.
+/// Fields of an input as the caller has sent them.
 #[derive(Debug, Default)]
 pub struct Fields {
     pub path: Vec<(&'static str, String)>,
     pub query: Vec<(String, String)>,
-    /// An object. Without one, all fields are text.
+    /// A JSON object. `None`: all fields are text.
     pub json: Option<Vec<u8>>,
-    /// Of an operation whose body is a list.
+    /// Body of an operation that takes a list.
     pub items: Option<ItemsText>,
 }
 
@@ -34,7 +34,7 @@ pub struct Fields {
 #[derive(Debug)]
 pub struct ItemsText {
     pub text: Vec<u8>,
-    /// One item per line, or else a JSON array.
+    /// True: one item per line; false: a JSON array.
     pub are_lines: bool,
 }
 
@@ -52,7 +52,7 @@ impl Fields {
         }
     }
 
-    /// The field `id` of the path.
+    /// Returns the field `id` of the path.
     pub(super) fn id(&self) -> Result<Uuid, Refusal> {
         let text = self.path.iter().find(|(name, _)| *name == "id").map(|(_, text)| text.as_str());
         parse_id(text.unwrap_or_default())
@@ -94,7 +94,7 @@ impl Fields {
     }
 }
 
-/// Reads an id in a path.
+/// Parses an id in a path.
 pub fn parse_id(text: &str) -> Result<Uuid, Refusal> {
     let wrong = |detail| Refusal::new(Kind::Malformed, "bad_id", detail);
     check_name(text).map_err(wrong)?;
@@ -103,7 +103,7 @@ pub fn parse_id(text: &str) -> Result<Uuid, Refusal> {
 
 const NUL: &str = "the URL contains the character U+0000, which no name may contain: remove it";
 
-/// The database stores U+0000 in no text.
+/// Refuses names that are too long, or contain U+0000, which Postgres cannot store.
 fn check_name(text: &str) -> Result<(), String> {
     if text.contains('\0') {
         return Err(NUL.to_owned());
@@ -118,7 +118,7 @@ fn not_an_id(text: &str) -> String {
     format!("`{text}` is not an id: use the whole UUID")
 }
 
-/// A field of the path is a name unless its type is an id or a number.
+/// Builds the refusal of a path field: `bad_id` if its type is an id or a number, else `bad_name`.
 fn path_refusal(name: &str, detail: String, described: &dyn Fn() -> Described) -> Refusal {
     let schema = serde_json::to_value(described().schema).unwrap_or_default();
     let field = &schema["properties"][name];
@@ -190,7 +190,7 @@ fn body_words(detail: String, pointer: &str, path: &[(&'static str, String)]) ->
 /// The name and the text of the field of the path that does not fit.
 type Failed<'a> = Cell<Option<(&'static str, &'a str)>>;
 
-/// Reads an object whose first fields are those of the path.
+/// Deserializes an object whose first fields are those of the path.
 struct WithPath<'a, T> {
     path: &'a [(&'static str, String)],
     failed: &'a Failed<'a>,
@@ -220,7 +220,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for WithPath<'_, T> {
 
 struct Chained<'a, A> {
     path: &'a [(&'static str, String)],
-    /// The field whose name was given last.
+    /// Field whose name was returned last.
     value: Option<(&'static str, &'a str)>,
     failed: &'a Failed<'a>,
     body: A,

@@ -1,4 +1,4 @@
-//! A value that comes as text, such as a part of a path: read as the type that is asked for.
+//! A deserializer for values that are text, such as parts of a path.
 
 use std::marker::PhantomData;
 
@@ -27,7 +27,7 @@ impl<'de, E: Error> IntoDeserializer<'de, E> for Text<'_, E> {
     }
 }
 
-/// `deserialize_i64` and the like.
+/// Defines `deserialize_i64` and its siblings.
 macro_rules! parsed {
     ($($deserialize:ident, $visit:ident;)*) => {$(
         fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {

@@ -1,4 +1,4 @@
-//! What the real one does not do on demand.
+//! Faults that the real CLI does not produce on demand.
 
 use std::{
     io::Write as _,
@@ -18,7 +18,7 @@ const LOST: &str = "loses its server, and hangs";
 /// Longer than any test.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
-/// A name, as the test gave it.
+/// Name of a fault, from the variable that the test has set.
 pub(crate) struct Fault(String);
 
 impl Fault {
@@ -103,12 +103,12 @@ impl Fault {
         ExitCode::SUCCESS
     }
 
-    /// As with a disk that is full: success, and nothing is there.
+    /// Returns true for the fault of a full disk: the turn succeeds, and nothing is stored.
     pub(crate) fn keeps_turn_in_memory(&self) -> bool {
         self.0 == "stores nothing"
     }
 
-    /// As it tells of them when the turn begins.
+    /// Returns the tool servers with their status at the beginning of the turn.
     pub(crate) fn servers(&self) -> Value {
         match self.0.as_str() {
             LOST => json!([{"name": "board", "status": "failed"}]),
@@ -116,7 +116,7 @@ impl Fault {
         }
     }
 
-    /// As it tells of them before.
+    /// Returns the tool servers with their status before the turn.
     pub(crate) fn servers_when_asked(&self) -> Value {
         match self.0.as_str() {
             UNSERVED => json!([{"name": "board", "status": "failed"}]),
@@ -124,7 +124,7 @@ impl Fault {
         }
     }
 
-    /// Before the prompt has come.
+    /// Applies faults before the prompt has arrived.
     pub(crate) fn when_asked(&self) {
         if self.0 == UNSERVED {
             hang();
@@ -138,7 +138,7 @@ impl Fault {
         }
     }
 
-    /// Of a model, or of a reply.
+    /// Returns the name of a model or a reply, with a NUL for one fault.
     pub(crate) fn name_of(&self, name: &str) -> String {
         match self.0.as_str() {
             TWO_MODELS => format!("{name}\0"),
@@ -146,7 +146,7 @@ impl Fault {
         }
     }
 
-    /// What comes behind the usage of the first one.
+    /// Returns the usage of further models, to append to that of the first.
     pub(crate) fn other_models(&self, usage: &str) -> String {
         match self.0.as_str() {
             TWO_MODELS => format!(r#","claude-haiku-4-5":{usage}"#),
@@ -167,21 +167,21 @@ impl Fault {
     }
 }
 
-/// Ends by SIGTERM and by the end of nothing else.
+/// Hangs until a signal such as SIGTERM; the end of the input has no effect.
 fn hang() {
     sleep(FOR_EVER);
 }
 
-/// By SIGKILL only.
+/// Hangs until SIGKILL.
 fn hang_deaf() {
-    // A shell that ignores it takes this process's place: handlers are inherited that way, and need no code of ours.
+    // Replaces this process with a shell that ignores the signals, so that the fake needs no signal handlers.
     let failed = Command::new("/bin/sh")
         .args(["-c", "trap '' TERM INT HUP; while :; do sleep 600; done"])
         .exec();
     eprintln!("{failed}");
 }
 
-/// One in the group, one in a session of its own, and one whose parent is gone already.
+/// Leaves a child in the group, one in a session of its own, and one whose parent has ended.
 fn leave_children() {
     let start = |program: &str, arguments: &[&str]| {
         let _ = Command::new(program)
@@ -194,11 +194,11 @@ fn leave_children() {
     start("sleep", &["601"]);
     start("setsid", &["sh", "-c", "trap '' TERM HUP; sleep 602 & sleep 603"]);
     start("sh", &["-c", "setsid sleep 604 & exit"]);
-    // Until they are there.
+    // Waits until they have started.
     sleep(Duration::from_millis(200));
 }
 
-/// A process in a session of its own, without our environment, whose parent is gone; then the guard is killed.
+/// Leaves a process in a session of its own, with an empty environment and without a parent; then kills the guard.
 fn kill_guard() {
     let script = format!(
         "env -i setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.2; done' escaped-{0} & sleep 0.2; kill -9 {0}",
@@ -212,7 +212,7 @@ fn kill_guard() {
         .spawn();
 }
 
-/// What the kernel does when it kills for the memory of a group.
+/// Writes the counters that the kernel writes when a group exceeds its memory.
 fn tell_the_groups() {
     let groups = std::env::var_os("FAKE_CGROUP").unwrap_or_default();
     for group in std::fs::read_dir(groups).into_iter().flatten().flatten() {

@@ -1,7 +1,7 @@
-//! A CLI that behaves as Claude Code does as far as the tests look, and misbehaves on demand.
+//! A fake of the Claude Code CLI, with the behaviour that the tests check, and with faults on demand.
 //!
-//! It keeps a transcript, cuts it where it is told to, and answers `You said: <prompt> [<n> messages]`, as the tests' own
-//! API does for the real one. `FAKE_CLAUDE` names a fault; see `faults.rs`.
+//! It keeps a transcript, truncates it as requested, and answers `You said: <prompt> [<n> messages]`, like the tests'
+//! API for the real CLI. `FAKE_CLAUDE` names a fault; see `faults.rs`.
 #![expect(
     clippy::print_stderr,
     clippy::disallowed_methods,
@@ -25,10 +25,10 @@ use serde_json::{Value, json};
 use faults::Fault;
 use transcript::Transcript;
 
-/// What the real one takes between the result and the disk, unless its input ends.
+/// Time that the real CLI takes from the result to the disk, unless its input ends.
 const FLUSH: Duration = Duration::from_millis(90);
 
-/// What a tool takes.
+/// Duration of a tool call.
 const TOOL: Duration = Duration::from_millis(700);
 
 fn main() -> ExitCode {
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
     turn.result(&fault, &text);
     fault.after_result();
     if !fault.keeps_turn_in_memory() {
-        // The end of the input makes it quick; without it, the buffer is written after a while.
+        // The end of the input flushes at once; without it, the buffer is written after a while.
         let ended = lines.next().is_none();
         sleep(if ended { Duration::ZERO } else { FLUSH });
         transcript.flush();
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
     fault.at_end()
 }
 
-/// What the tests' API answers too.
+/// Returns the answer, which equals that of the tests' API.
 fn answer(prompt: &str, n_messages: usize) -> String {
     format!("You said: {} [{n_messages} messages]", prompt.trim())
 }
@@ -114,13 +114,13 @@ impl Turn {
             "model": self.model, "mcp_servers": fault.servers(), "claude_code_version": "2.1.197"}));
     }
 
-    /// The text in two blocks, each a line of its own.
+    /// Writes the text in two blocks, each in a line of its own.
     fn reply(&self, fault: &Fault, text: &str, uuid: &str, transcript: &mut Transcript) {
         let id = fault.name_of(&format!("msg_{uuid}"));
         let (first, second) = text.split_at(text.find(' ').unwrap_or(0));
         let usage = json!({"input_tokens": 25, "cache_read_input_tokens": 7, "output_tokens": 1});
         for (at, text) in [first, second].into_iter().enumerate() {
-            // The last line carries the given name.
+            // The last line has the given id.
             let uuid = if at == 1 { uuid.to_owned() } else { uuid_like(uuid, at) };
             let message = json!({"id": id, "type": "message", "role": "assistant", "model": self.model,
                 "content": [{"type": "text", "text": text}], "stop_reason": null, "usage": usage});
@@ -130,7 +130,8 @@ impl Turn {
         }
     }
 
-    /// As with partial messages: a call begins, its block is whole, its counts are told, and its tool answers.
+    /// Calls tools until it is interrupted. As with partial messages: the call begins, its block is complete, its usage
+    /// is reported, its tool answers.
     fn call_tools_until_interrupted(&self) {
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
@@ -178,7 +179,7 @@ impl Turn {
         let result = json!({"is_error": false, "subtype": "success", "result": last,
             "session_id": self.session, "num_turns": 1, "terminal_reason": "completed", "stop_reason": "end_turn",
             "usage": {"input_tokens": 25, "cache_read_input_tokens": 7, "output_tokens": 11}});
-        // By hand, because JSON has no `NaN` and the fault has.
+        // Built by hand, because one fault is a `NaN`, which JSON cannot represent.
         let rest = result.to_string();
         let usage = format!(
             r#"{{"inputTokens":25,"outputTokens":11,"cacheReadInputTokens":7,"costUSD":{cost}}}"#
@@ -198,7 +199,7 @@ impl Turn {
 struct Flags(BTreeMap<String, String>);
 
 impl Flags {
-    /// Only `--flag=value` and `--flag`, as the tests want them given.
+    /// Parses `--flag=value` and `--flag`, the only forms that tests use.
     fn read() -> Self {
         let flags = std::env::args().skip(1).filter_map(|flag| {
             let flag = flag.strip_prefix("--")?.to_owned();
@@ -221,11 +222,11 @@ fn say(line: &Value) {
 
 fn say_line(line: &[u8]) {
     let mut out = std::io::stdout().lock();
-    // A reader that is gone is nothing to the real one either.
+    // The real CLI ignores a closed reader, too.
     let _ = out.write_all(line).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
 }
 
-/// Not random, but different for different texts and places.
+/// Returns an id like a UUID: deterministic, and different for each text and place.
 fn uuid_like(text: &str, at: usize) -> String {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     let part = |salt: usize| {

@@ -1,4 +1,4 @@
-//! As much of the session's file as a resume needs.
+//! The transcript file of a session, as far as a resume needs it.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use crate::config_dir;
 
 pub(crate) struct Transcript {
     path: PathBuf,
-    /// Parents by name, and whose line it is.
+    /// Parent and kind of each line, by its id.
     lines: BTreeMap<String, (Option<String>, String)>,
     last: Option<String>,
     buffer: Vec<u8>,
@@ -38,7 +38,7 @@ impl Transcript {
         self.path.exists()
     }
 
-    /// Reads what is there, without lines that are none, and goes to the message at which to go on.
+    /// Reads the file, skips invalid lines, and moves to the message after which the turn continues.
     pub(crate) fn resume(&mut self, at: Option<&str>) -> Result<(), String> {
         let text = fs::read(&self.path).unwrap_or_default();
         for line in String::from_utf8_lossy(&text).lines() {
@@ -65,7 +65,7 @@ impl Transcript {
         }
     }
 
-    /// What a request would hold: lines of one side that follow each other are one message.
+    /// Counts the messages of a request: consecutive lines of one side are one message.
     pub(crate) fn n_messages(&self) -> usize {
         let (mut n, mut at, mut before) = (0, self.last.as_ref(), "");
         while let Some((parent, kind)) = at.and_then(|at| self.lines.get(at)) {

@@ -1,11 +1,11 @@
-//! Who asks: a person or another agent.
+//! The author of a task: a person or another agent.
 
 use dalsegno::domain::tasks::{self, Filter};
 
 use super::table::{Table, sent};
 use crate::{mentions, providers::fake_ollama::Play};
 
-/// The element of the last task in a request, up to the end of its text.
+/// Returns the element of the last task in a request, up to the end of its text.
 fn last_task(sent: &str) -> &str {
     let (_, task) = sent.rsplit_once("<task ").unwrap();
     task.split_once("</task>").unwrap().0
@@ -28,7 +28,7 @@ async fn an_agent_that_asks_another_is_named_whatever_its_words_say() {
     let rules = by_agent["messages"][0]["content"].as_str().unwrap();
     assert!(rules.contains("is asked by the agent that `from` names"), "{rules}");
 
-    // Later calls say the same at the same place, and so does a session that has taken it over.
+    // Later calls have the same text at the same place, also in a session that has taken the messages over.
     for words in ["", " Be careful."] {
         table.write("cid", "", words);
         table.ground.done(&table.ask("cid", "Sum it up.", None).await).await;

@@ -1,4 +1,4 @@
-//! The board of a campaign: who sees what, and what of it a model is shown.
+//! The board of a campaign: visibility of posts, and the posts that a model is shown.
 
 mod asked;
 mod posting;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{app::noon, conversations::world::World};
 
-/// Whoever is named exists.
+/// Builds an audience in which each name counts as known.
 pub fn to(names: &[&str]) -> Audience {
     Audience::of(names.iter().copied(), |_| true).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Posting, and reading it back.
+//! Posting, and reading posts.
 
 use dalsegno::domain::posts::{
     self, Along, Error, New, Said, Sender, TEXT_MAX_BYTES, Viewer, along,
@@ -57,7 +57,7 @@ async fn what_cannot_be_posted_is_refused_with_what_to_do_and_takes_no_place() {
     for text in ["", " \n", "a\0b", &"x".repeat(TEXT_MAX_BYTES + 1)] {
         assert!(matches!(add(&New { text, ..new }).await, Error::Text(_)), "{}", text.len());
     }
-    // An answer to a post of another campaign.
+    // The answered post belongs to another campaign.
     let other = World::over(world.pool.clone(), Default::default()).await;
     let elsewhere = post(&other, &by_operator(other.campaign.id, &all, "Elsewhere.")).await;
     assert!(matches!(
@@ -90,7 +90,7 @@ async fn places_are_given_out_in_the_order_of_commits() {
     let (pool, new) = (&world.pool, by_operator(id, &all, "First."));
     let mut slow = pool.begin().await.unwrap();
     assert_eq!(posts::add(&mut *slow, &new, at()).await.unwrap().seq, 1);
-    // Waits for the first, and cannot be seen before it.
+    // Waits for the first transaction, and is not visible before its end.
     let (campaign, later) = (id, pool.clone());
     let second = tokio::spawn(async move {
         let all = to(&["all"]);
@@ -107,7 +107,7 @@ async fn places_are_given_out_in_the_order_of_commits() {
     let n_posts: i64 = sqlx::query_scalar(n_posts).bind(id).fetch_one(pool).await.unwrap();
     assert_eq!(n_posts, 0);
     slow.rollback().await.unwrap();
-    // What was rolled back leaves no gap.
+    // A rollback leaves no gap.
     assert_eq!(second.await.unwrap(), 1);
 }
 

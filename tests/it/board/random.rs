@@ -1,4 +1,4 @@
-//! Random boards, failing turns, lost sessions: nobody gets what is not theirs, and everybody gets everything once.
+//! Random boards, failing turns and lost sessions: each reader gets each visible post once, and no others.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use serde_json::Value;
 use super::table::{Read, Table, is_free_of_repetition, parts, read, sent};
 use crate::providers::fake_ollama::Play;
 
-/// Parts of each other; the last but one is another instance, the last one leads.
+/// Names that are parts of each other. The last but one is another instance, the last one is the lead.
 const READERS: [&str; 5] = ["an", "ann", "anna", "ann/an", "all-ann"];
 const LEAD: &str = "all-ann";
 const AGENTS: [&str; 3] = ["an", "ann", "anna"];
-/// Of one case each: all of it, and so little that nearly everything has to be looked for.
+/// Windows of one case each: the whole board, or so little that most posts are left out.
 const WINDOWS: [usize; 6] = [1000, 1, 1000, 2, 3, 7];
 
-/// How much is played. Each round ends with all its tasks.
+/// Number of rounds; all tasks of a round end with it.
 const ROUNDS: usize = 5;
 
 struct Case {
@@ -97,11 +97,11 @@ impl Case {
         self.tasks.push((task, reader));
     }
 
-    /// What goes wrong in the coming round.
+    /// Sets up the faults of the coming round.
     async fn spoil(&mut self) {
         for _ in 0..self.random.random_range(0..4) {
             let play = match self.random.random_range(0..4) {
-                // Fails for good; rebuilds the session; is tried again.
+                // Fails for good; rebuilds the session; is retried.
                 0 => Play::Status(404, "", r#"{"error":"not found"}"#),
                 1 => Play::Status(400, "", r#"{"error":"bad template"}"#),
                 2 => Play::Status(503, "retry-after: 1\r\n", r#"{"error":"server busy"}"#),
@@ -129,7 +129,7 @@ impl Case {
         let worker = self.table.ground.work().await;
         for _ in 0..self.random.random_range(1..=4) {
             self.ask_something().await;
-            // Beside turns that run.
+            // Runs beside the turns.
             self.say_something().await;
         }
         if self.chance(30) {
@@ -147,13 +147,13 @@ impl Case {
         worker.stop().await;
     }
 
-    /// A post goes with its task if somebody cancels that: it is nobody's any more.
+    /// Returns true if the task is not linked to a post. Cancelling a task removes its post.
     async fn is_no_mention(&self, task: &Task) -> bool {
         let sql = "select post_id is null from dalsegno.tasks where id = $1";
         sqlx::query_scalar(sql).bind(task.id).fetch_one(&self.table.ground.pool).await.unwrap()
     }
 
-    /// Everybody is asked once more, and nothing goes wrong.
+    /// Runs one more task for each reader, without faults.
     async fn last_tasks(&mut self) -> Vec<(Task, &'static str)> {
         self.table.fake.state.plays.lock().unwrap().clear();
         let worker = self.table.ground.work().await;
@@ -172,7 +172,7 @@ impl Case {
         along(pool, id, Viewer::All, Along::After(0), 10_000).await.unwrap()
     }
 
-    /// Whether the session of this task holds a post otherwise: as an answer, or as a task.
+    /// Returns true if the session of this task holds the post in another form: as an answer, or as a task.
     async fn is_held(&self, post: &Post, task: &Task) -> bool {
         let sql = "select exists (select from dalsegno.messages as m join dalsegno.posts as p on p.message_id = m.id
                                    where m.session_id = $1 and p.id = $2)
@@ -183,8 +183,8 @@ impl Case {
         query.fetch_one(&self.table.ground.pool).await.unwrap()
     }
 
-    /// True if a post was a request that failed. A turn beside it has not shown it, because it was a request, and a successor does not
-    /// take over what the provider has rejected.
+    /// Returns true if the post was a task that failed. The turn beside it does not show the post, because it is a
+    /// task, and a successor does not take over rejected prompts.
     async fn has_failed(&self, post: &Post, task: &Task) -> bool {
         let sql = "select exists (select from dalsegno.tasks
                                    where state = 'failed' and post_id = $1 and agent = $2 and instance = $3)";
@@ -198,13 +198,13 @@ fn may_see(post: &Post, reader: &str) -> bool {
     reader == LEAD || post.sender == reader || post.audience.iter().any(is_addressed)
 }
 
-/// Whose request it is: the last task in it says so.
+/// Returns the reader that a request is for, from its last task.
 fn asked(sent: &str) -> &str {
     let (_, task) = sent.rsplit_once("<task ").unwrap();
     task.split_once('[').unwrap().1.split_once(']').unwrap().0
 }
 
-/// How many posts each turn has shown, and how many it has said that it leaves out.
+/// Returns how many posts each turn has shown, and how many it reports as left out.
 fn blocks(sent: &str) -> Vec<(usize, usize)> {
     let block = |rest: &str| {
         let (open, rest) = rest.split_once('>').unwrap();
@@ -282,7 +282,7 @@ async fn whatever_happens_nobody_gets_what_is_not_theirs_and_every_session_gets_
          {shown} posts shown once, {held} held otherwise and {left_out} left out at the end",
         WINDOWS.len()
     );
-    // Of many seeds none showed less than nine tenths of its posts.
+    // With many seeds, each case showed at least nine tenths of its posts.
     let is_wild = failed > 0 && held > 0 && left_out > 0 && shown * 2 > posts;
     assert!(is_wild, "the cases are too tame");
 }

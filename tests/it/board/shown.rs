@@ -1,4 +1,4 @@
-//! What of the board a model is shown, and when.
+//! The posts that a model is shown, and their time.
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -20,7 +20,7 @@ async fn cursor(table: &Table, task: &Task) -> i64 {
     sqlx::query_scalar(sql).bind(id).fetch_one(&table.ground.pool).await.unwrap()
 }
 
-/// What the manifest of a task's last call says of posts: why, from, to, how many.
+/// Returns the lines about posts in the manifest of a task's last call: reason, first, last, count.
 async fn said_of_posts(table: &Table, task: &Task) -> Vec<(bool, String, i64, i64, i64)> {
     let manifests = table.ground.manifests(task.session_id.unwrap()).await;
     let manifest = manifests.into_iter().rfind(|it| Some(it.turn) == task.turn).unwrap().manifest;
@@ -52,15 +52,15 @@ async fn each_turn_shows_what_is_new_and_later_calls_hold_it_where_it_was_shown(
     let shown: Vec<_> = chats.iter().map(|chat| read(&sent(chat))).collect();
     assert_eq!(texts(&shown[0]), ["One."]);
     let (all, later) = (texts(&shown[1]), texts(&shown[2]));
-    // The third may have come before the turn began or after; it comes once.
+    // The third post may precede the turn's begin or follow it; it is shown once.
     assert!(all == ["One.", "Two."] || all == ["One.", "Two.", "Three."], "{all:?}");
     assert_eq!(later, ["One.", "Two.", "Three."]);
     assert_eq!(shown[0][0].sender, "operator");
-    // What was sent once stays as it was, so that the provider can go on from it.
+    // Text that was sent stays unchanged, so that the provider's cache applies.
     let message = |chat: usize, at: usize| {
         chats[chat]["messages"][at]["content"].as_str().unwrap().to_owned()
     };
-    // But for the notice, which is said until there is an answer.
+    // Except for the notice, which is repeated until there is an answer.
     assert!(message(0, 1).starts_with("<notice") && message(0, 1).ends_with(&message(1, 1)));
     assert_eq!((message(1, 1), message(1, 3)), (message(2, 1), message(2, 3)));
     // The answer to the mention is a post, too.
@@ -128,7 +128,7 @@ async fn the_window_is_the_agents_and_says_what_it_leaves_out() {
     assert_eq!(said, [line(false, "beyond_window", 1, 5, 5), line(true, "since_cursor", 6, 8, 3)]);
 }
 
-/// Three that ask ann, behind a note to her, while nobody works.
+/// Adds three mentions of ann after a note to her, while no worker runs.
 async fn a_note_behind_mentions(table: &Table, note: &str) -> Vec<Task> {
     table.post(&["ann"], note).await;
     let mut tasks = Vec::new();
@@ -147,7 +147,7 @@ async fn what_is_behind_mentions_fills_the_window_of_a_session_that_begins() {
         table.ground.done(task).await;
     }
     worker.stop().await;
-    // Rebuilt, and about to be: what its predecessor has not seen is as new as for that one.
+    // The session is about to be rebuilt: posts that its predecessor has not seen are new for the successor, too.
     table.write("ann", "history_window: 3\n", " Be brief.");
     let second = a_note_behind_mentions(&table, "The second note.").await;
     let worker = table.ground.work().await;
@@ -183,7 +183,7 @@ async fn a_session_that_goes_on_looks_behind_what_it_is_not_shown() {
     worker.stop().await;
     let [begun] = table.requests_with("Mention 1.").try_into().unwrap();
     assert_eq!(texts(&read(&sent(&begun))), ["Note 2.", "Note 3."]);
-    // The two that are too long, and the first one, for which there was no place.
+    // The two posts that are too long, and the first one, for which the window has no space.
     assert!(sent(&begun).contains("left_out=\"3\""), "{}", sent(&begun));
     assert_eq!(cursor(&table, &last).await, 11);
 }
@@ -211,11 +211,11 @@ async fn a_rebuilt_session_gets_what_it_did_not_take_over_and_nothing_twice() {
     let first = table.ground.done(&table.ask("ann", "Begin.", None).await).await;
     table.reply(&first, &["operator"], None).await.unwrap();
     table.post(&["ann"], "Two.").await;
-    // Its instructions change: what was said comes along.
+    // Changed instructions rebuild the session; its messages are inherited.
     table.write("ann", "", " Be brief.");
     let second = table.ground.done(&table.ask("ann", "Go on.", None).await).await;
     assert_ne!(second.session_id, first.session_id);
-    // Begun without a memory: all that is on the board, the own answer too.
+    // A fresh session is shown the whole board, its agent's own answer included.
     let third = table.ask("ann", "What do you know?", Some(Mode::Fresh)).await;
     let third = table.ground.done(&third).await;
     worker.stop().await;
@@ -228,7 +228,7 @@ async fn a_rebuilt_session_gets_what_it_did_not_take_over_and_nothing_twice() {
     assert_eq!(cursor(&table, &third).await, 3);
 }
 
-/// Where expired sessions are forgotten: as if a cleanup had removed this one.
+/// With `sessions.expired = fresh`, as if a cleanup had removed this session.
 #[tokio::test]
 async fn the_successor_of_a_forgotten_session_begins_with_the_board() {
     let table = Table::new(&["ann"], "").await;
@@ -282,7 +282,7 @@ async fn what_a_post_says_comes_back_unchanged_and_its_sender_is_who_it_was() {
     let seed = FenceSeed::from_bytes(seed.try_into().unwrap());
     let stored = table.ground.messages(first.session_id.unwrap()).await;
     let fences: Vec<_> = stored.iter().map(|it| seed.fence(Scope::Entry(it.id))).collect();
-    // As it was shown, and as it is held.
+    // As it was shown, and as it is kept in the transcript.
     for prompt in ["Read it.", "And again."] {
         let [chat] = table.requests_with(prompt).try_into().unwrap();
         let nodes = parse::fenced(&sent(&chat), &fences).unwrap();
@@ -313,7 +313,7 @@ async fn posts_that_are_too_long_for_the_model_are_left_out_and_do_not_hide_the_
     assert!(said.contains(&(false, "no_room".to_owned(), 2, 2, 1)), "{said:?}");
 }
 
-/// Everything that was ever said in a session is gone, as after its retention.
+/// Deletes the messages of all sessions, as retention does.
 async fn forget(pool: &PgPool) {
     let mut tx = pool.begin().await.unwrap();
     for sql in [
@@ -333,10 +333,10 @@ async fn forget(pool: &PgPool) {
 const LAST: &str = "Continue where we left off.";
 const PLAN: &str = "The plan has three parts: moles, cranes, tides.";
 
-/// A lead that has planned with the operator, a colleague's answer, and a restart after which nobody has the transcripts.
+/// Sets up a lead that has planned with the operator, a colleague's post, and a restart that loses all transcripts.
 async fn restart(ground: &Ground, table: &Table) -> Task {
     let worker = ground.work().await;
-    // Its answer is a post, because a post has asked for it.
+    // Its answer is a post, because the task comes from a post.
     let (_, task) = table.mention("lead", "Plan the harbour series.").await;
     ground.done(&task).await;
     table.post(&["colleague"], PLAN).await;
@@ -360,7 +360,7 @@ async fn after_a_restart_without_transcripts_the_lead_goes_on_from_the_board() {
     let task = restart(&table.ground, &table).await;
     let [chat] = table.requests_with(LAST).try_into().unwrap();
     let all = sent(&chat);
-    // The lead sees all, its own answer among it; what is asked now stands there once, as the task.
+    // The lead sees all posts, its own answer included. The current prompt appears once, as the task.
     assert_eq!(read(&all).len(), 3);
     assert_eq!(texts(&read(&all))[2], PLAN);
     assert_eq!(read(&all)[1].sender, "lead");
@@ -408,7 +408,7 @@ async fn the_real_claude_cli_gets_the_same_after_a_restart() {
     assert_eq!(read(&sent).len(), 3, "{sent}");
     assert_eq!(texts(&read(&sent))[2], PLAN);
     assert!(sent.contains("This conversation begins here.") && sent.contains(LAST));
-    // The next turn shows what is new, and the CLI has the rest.
+    // The next turn shows the new post only; the CLI has the others.
     table.post(&["colleague"], "Tides first.").await;
     let worker = table.ground.work().await;
     let task = table.ask("lead", "Go on.", None).await;
@@ -419,7 +419,7 @@ async fn the_real_claude_cli_gets_the_same_after_a_restart() {
     assert!(super::table::is_free_of_repetition(&shown), "{shown:?}");
 }
 
-/// What the user has said in the last request: the API's answers repeat it.
+/// Returns the user's part of the last request, without the API's answers, which repeat it.
 fn last(api: &Api) -> String {
     let messages = api.last_messages().into_iter();
     messages.filter(|line| line.starts_with("user: ")).collect::<Vec<_>>().join("\n\n")

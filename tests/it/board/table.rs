@@ -1,4 +1,4 @@
-//! Agents around a board, on a fake Ollama that keeps what each of them was sent.
+//! Agents around a board, with a fake Ollama that records the requests of each.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub struct Table {
     pub fake: FakeOllama,
 }
 
-/// A post as a model has read it.
+/// A post as a model has received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
     pub id: String,
@@ -30,7 +30,7 @@ pub struct Read {
     pub text: String,
 }
 
-/// Who is addressed, as agent and instance.
+/// Splits a reader into agent and instance.
 pub fn parts(reader: &str) -> (&str, &str) {
     reader.split_once('/').unwrap_or((reader, "main"))
 }
@@ -78,7 +78,7 @@ impl Table {
         posts::add(&self.ground.pool, &new, at()).await.unwrap()
     }
 
-    /// What a mention makes: a post, and the task of whom it is for, with the same words.
+    /// Mentions a reader. Returns the post and the task that it creates, with the same text.
     pub async fn mention(&self, reader: &str, text: &str) -> (Post, Task) {
         let ground = &self.ground;
         let (agent, instance) = parts(reader);
@@ -116,7 +116,7 @@ impl Table {
         self.ground.add_as(agent, instance, text, mode, Default::default()).await
     }
 
-    /// Posts what a task has answered, as its agent.
+    /// Posts the answer of a task as its agent.
     pub async fn reply(&self, task: &Task, names: &[&str], reply_to: Option<Uuid>) -> Option<Post> {
         let task = self.ground.task(task).await;
         let (session_id, turn) = (task.session_id?, task.turn?);
@@ -131,7 +131,7 @@ impl Table {
         Some(posts::add(&self.ground.pool, &new, at()).await.unwrap())
     }
 
-    /// Each request whose last task has these words.
+    /// Returns each request whose last task has these words.
     pub fn requests_with(&self, prompt: &str) -> Vec<Value> {
         let asks = |chat: &Value| {
             sent(chat).rfind("<task ").is_some_and(|at| sent(chat)[at..].contains(prompt))
@@ -140,14 +140,14 @@ impl Table {
     }
 }
 
-/// All that the user's side of a request holds.
+/// Returns the text of the user's messages in a request.
 pub fn sent(chat: &Value) -> String {
     let messages = chat["messages"].as_array().unwrap().iter();
     let users = messages.filter(|message| message["role"] == "user");
     users.map(|message| message["content"].as_str().unwrap()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The posts in a request, in order. A foreign text has no `<` of its own, so whatever looks like a post is one.
+/// Parses the posts of a request, in order. Texts of others contain no `<`, so each element is a real post.
 pub fn read(sent: &str) -> Vec<Read> {
     let post = |rest: &str| {
         let (open, rest) = rest.split_once('>').unwrap();

@@ -1,4 +1,4 @@
-//! Who sees what, beside very many posts, and for names that are parts of each other.
+//! Visibility of posts, among very many posts, and for names that are parts of each other.
 
 use dalsegno::domain::{
     posts::{Along, New, Said, Sender, Viewer, along, reader},
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{by_operator, post, to};
 use crate::conversations::world::{Now, World};
 
-/// Parts of each other, and the same agent's instances.
+/// Names that are parts of each other, and instances of one agent.
 const READERS: [(&str, &str); 7] = [
     ("an", "main"),
     ("ann", "main"),
@@ -72,13 +72,13 @@ async fn nobody_sees_what_is_addressed_to_a_name_that_is_like_theirs() {
 }
 
 const POSTS: i64 = 200_000;
-/// One in a thousand is for her.
+/// One post in a thousand is for this agent.
 const SPARSE: &str = "ann";
 const N_LOOKS: usize = 7;
-/// Of 600,000.
+/// Limit for the rows that are read, of 600,000.
 const MOST_ROWS: i64 = 2_000;
 
-/// The same rows as [`post`] writes, at once.
+/// Writes the same rows as [`post`], in bulk.
 async fn fill(world: &World) {
     let id = world.campaign.id;
     for sql in [
@@ -94,7 +94,7 @@ async fn fill(world: &World) {
     }
 }
 
-/// A conversation of five hundred messages, whose turn is about to look at the board.
+/// Sets up a session of five hundred messages whose turn is about to read the board.
 async fn session(world: &World) -> Live {
     let live = world.turn("Begin.", Now::default()).await.session;
     let sql = "insert into dalsegno.messages (session_id, seq, id, created_at, weight, turn, role, text, digest)
@@ -105,15 +105,14 @@ async fn session(world: &World) -> Live {
     live
 }
 
-/// Rows that the session has read from the tables of the board and of the conversation since its counts were last sent away, which does
-/// not happen inside a transaction.
+/// Returns the rows that this transaction has read from the tables of board and conversation.
 async fn rows_read(conn: &mut PgConnection) -> i64 {
     let sql = "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint from pg_stat_xact_user_tables
                 where schemaname = 'dalsegno' and relname in ('boards', 'posts', 'post_viewers', 'messages')";
     sqlx::query_scalar(sql).fetch_one(conn).await.unwrap()
 }
 
-/// The most rows that one of some looks reads: after five, a statement is planned for all arguments at once.
+/// Returns the most rows that one of `N_LOOKS` reads takes. After five reads, Postgres may use a generic plan.
 async fn rows_of_a_look(conn: &mut PgConnection, session: &Live, viewer: Viewer<'_>) -> i64 {
     let look =
         Look { session, task_id: Uuid::new_v4(), viewer, window: 50, max_bytes: 1024 * 1024 };
@@ -136,7 +135,7 @@ async fn rows_of_a_look(conn: &mut PgConnection, session: &Live, viewer: Viewer<
     most
 }
 
-/// The same for a page that a person reads.
+/// Returns the same for a page that a person reads.
 async fn rows_of_a_page(conn: &mut PgConnection, world: &World, way: Along) -> i64 {
     let mut most = 0;
     for _ in 0..N_LOOKS {
@@ -158,7 +157,7 @@ async fn a_window_of_one_in_a_thousand_of_very_many_posts_is_filled_from_few_row
     fill(&world).await;
     let at = |board_cursor| Live { context_tokens: 1, board_cursor, ..begins.clone() };
     let mut conn = world.pool.acquire().await.unwrap();
-    // As a table is that grew just now, and as it is later.
+    // Without statistics, as just after growth, and with them.
     for analyse in [false, true] {
         if analyse {
             let sql = "analyze dalsegno.posts, dalsegno.post_viewers, dalsegno.messages";

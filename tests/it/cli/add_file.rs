@@ -1,4 +1,4 @@
-//! `task add --file`: many tasks, in batches, as often as one likes.
+//! `task add --file`: many tasks in batches, repeatable.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ async fn the_tasks_of_a_file_are_added_and_the_same_file_again_adds_what_is_miss
     assert_eq!(ground.json(&add).await, json!({ "tasks": 2_500, "created": 1_000 }));
     let said = ground.run(&add).await;
     assert!(said.has("0 tasks are added, 2500 had been added before"), "{said:?}");
-    // Nobody looks: no progress among the data.
+    // Without a terminal, no progress is printed.
     assert!(!said.stderr.contains('\u{1b}'), "{said:?}");
     let newest = ground.json(&["task", "ls", "--limit", "1"]).await;
     assert_eq!(newest[0]["prompt"], "Part 2499.");

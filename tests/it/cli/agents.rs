@@ -1,4 +1,4 @@
-//! `dalsegno agent`, and what a service makes of bad files.
+//! `dalsegno agent`, and services with invalid files.
 
 use serde_json::json;
 
@@ -46,7 +46,7 @@ async fn every_problem_of_a_file_is_listed_with_its_line_and_its_mend() {
     }
     let problems = ground.run(&["agent", "check", "config", "--json"]).await.json();
     let lines: Vec<_> = problems.as_array().unwrap().iter().map(|found| &found["line"]).collect();
-    // The first is what is missing.
+    // The first problem is a missing key.
     assert_eq!(lines, [1, 3, 4, 5]);
     let doctor = ground.run(&["doctor", "--json"]).await;
     let findings = doctor.json();

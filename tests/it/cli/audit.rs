@@ -1,4 +1,4 @@
-//! Every command that changes something leaves its line.
+//! Audit lines of all commands that change something.
 
 use serde_json::{Value, json};
 

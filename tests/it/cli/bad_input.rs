@@ -1,4 +1,4 @@
-//! Bad input: each mistake has its exit code and its words, and nothing is stored.
+//! Invalid input: each mistake has its exit code and its message, and nothing is stored.
 
 use dalsegno::domain::{Amount, amount::Limit, campaigns};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ async fn each_mistake_in_a_task_has_its_code_and_its_words() {
             "a budget of 0 allows nothing",
         ),
         (&["--campaign", &campaign, "--agent", "copywriter"], 2, "required"),
-        // It limits a wait.
+        // The option limits a wait.
         (
             &["--campaign", &campaign, "--agent", "copywriter", "x", "--timeout", "5s"],
             2,
@@ -125,12 +125,12 @@ async fn an_address_that_others_can_reach_needs_a_word() {
     let said = ground.run(&listen).await;
     assert_eq!((said.code, said.has("no API key exists")), (2, true), "{said:?}");
     assert!(said.has("http.allow_unauthenticated = true"), "{said:?}");
-    // Whether there is one stands in the database, which a check of the configuration does not ask.
+    // The keys are in the database, which `config check` does not read.
     let check = ["config", "check", "--set", "http.listen=0.0.0.0:7770"];
     assert_eq!(ground.run(&check).await.code, 0);
 }
 
-/// What a caller or a model wrote reaches a terminal in errors too.
+/// Errors can contain text of a caller or a model, too.
 #[tokio::test]
 async fn errors_tell_a_terminal_nothing() {
     let ground = Ground::new().await;

@@ -36,7 +36,7 @@ async fn what_is_posted_is_printed_and_read_through_the_eyes_of_an_agent() {
     assert_eq!(heads.len(), 4, "no text looks like the head of a post: {said:?}");
     assert!(heads[1].contains("operator to operator") && heads[1].contains("answers"), "{heads:?}");
 
-    // Sent again under its key, it is there already.
+    // Repeated with its key, the post exists already.
     let keyed = ["--to", "all", "--idempotency-key", "fifth"];
     let mut fifth = post("Five.", &keyed).await;
     fifth["created"] = json!(false);

@@ -37,7 +37,7 @@ async fn a_campaign_is_created_from_files_and_shown() {
     let newer = ground.json(&["campaign", "create", "Summer"]).await;
     let listed = ground.json(&["campaign", "ls"]).await;
     let names = listed.as_array().unwrap().iter().map(|c| &c["name"]);
-    // The ground's own campaign has an id of this process, whose tests move their clocks.
+    // The ground's own campaign has an id from this process's clock, which tests move.
     let names: Vec<&Value> = names.filter(|name| *name != "Harbour").collect();
     assert_eq!(names, ["Summer", "Spring"]);
     let after = text(&newer["id"]);
@@ -132,7 +132,7 @@ async fn a_campaign_may_be_given_by_its_name() {
     assert_eq!((said.code, said.has("there is no campaign Sprnig")), (3, true), "{said:?}");
 }
 
-/// The name is one of the first things to go.
+/// The name is one of the first things that are erased.
 #[tokio::test]
 async fn an_erasure_that_goes_on_is_asked_for_by_its_id() {
     let ground = Ground::new().await;

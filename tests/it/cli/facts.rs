@@ -1,4 +1,4 @@
-//! `memory facts`: what people see of what is known about a user, and change.
+//! `memory facts`: facts about users, and changes of them.
 
 use serde_json::json;
 

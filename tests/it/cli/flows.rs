@@ -20,7 +20,7 @@ async fn a_list_that_is_given_once_has_one_item() {
     assert_eq!(drafts.count(), 2);
     let flows = ground.json(&["flow", "ls", "--campaign", &campaign]).await;
     assert_eq!(flows.as_array().unwrap().len(), 2);
-    // A text that is given twice is none.
+    // A text input that is given twice is invalid.
     let base = ["flow", "start", "article-series", "--campaign", &campaign];
     let topics = ["--input", "topic=a", "--input", "topic=b", "--input", "parts=Moles"];
     let refused = ground.run(&[&base, &topics[..]].concat()).await;

@@ -1,4 +1,4 @@
-//! Waits and streams with `--url`: as on the database, and what a command does when the server goes away.
+//! Waits and streams with `--url`: like on the database, and across the server's absence.
 
 use std::{net::SocketAddr, process::Stdio};
 
@@ -36,7 +36,7 @@ fn event(id: i64, kind: &str) -> String {
 const STREAM: &str =
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n:\n\n";
 
-/// Answers one request, and gives its head.
+/// Answers one request, and returns its head.
 async fn answer(listener: &TcpListener, text: &str) -> String {
     let (mut stream, _) = listener.accept().await.unwrap();
     let head = head_of(&mut stream).await;

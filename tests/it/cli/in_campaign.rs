@@ -1,4 +1,4 @@
-//! The campaign that commands work in, and DALSEGNO_CAMPAIGN.
+//! The campaign of a command, from `--campaign` and DALSEGNO_CAMPAIGN.
 
 use super::{Ground, Said, ended, text};
 use crate::service::dalsegno;

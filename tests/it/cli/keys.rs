@@ -1,4 +1,4 @@
-//! `dalsegno key`, and what a service that others can reach asks for.
+//! `dalsegno key`, and the keys that a service on a public address requires.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const ADMIN_KEY: &str = "0123456789-the-key-of-the-configuration";
 const REACHABLE: [&str; 4] = ["serve", "--json", "--set", "http.listen=0.0.0.0:0"];
 
 impl Ground {
-    /// A service on all addresses; it begins, and may refuse to go on.
+    /// Starts a service on all addresses, which may refuse to listen.
     fn reachable(&self, more: &[(&str, &str)]) -> Service {
         let url = self.world.url();
         let given = [&[("DATABASE_URL", url.as_str())], more].concat();
@@ -23,7 +23,7 @@ impl Ground {
 
 async fn get(service: &Service, key: &str, path: &str) -> Reply {
     let header = format!("Bearer {key}");
-    // Any address of this machine does.
+    // The service listens on each address of this machine.
     let address = ([127, 0, 0, 1], service.address.port()).into();
     send(address, "GET", path, &[("Authorization", &header)], "").await
 }
@@ -55,7 +55,7 @@ async fn a_key_is_made_listed_rotated_and_revoked() {
     assert_ne!(text(&successor["secret"]), secret);
     let listed = ground.run(&["key", "ls"]).await;
     assert!(listed.has("replaced"), "{listed:?}");
-    // The name means the latest.
+    // The name selects the latest key.
     let last = ground.json(&["key", "rotate", "ci", "--overlap", "0s"]).await;
     let handle = text(&last["handle"]);
     let one = ground.json(&["key", "revoke", handle]).await;
@@ -110,7 +110,7 @@ async fn a_service_that_others_can_reach_asks_for_a_key_and_does_not_start_witho
     for words in ["no API key exists", "dalsegno key create", "http.admin_key_file"] {
         assert!(refused.log().contains(words), "{words}: {}", refused.log());
     }
-    // One that is of no use is none.
+    // A revoked key does not count.
     ground.json(&["key", "create", "old", "--scope", "read"]).await;
     ground.json(&["key", "revoke", "old"]).await;
     let mut refused = ground.reachable(&[]);
@@ -180,7 +180,7 @@ async fn a_key_of_the_configuration_has_to_be_hard_to_guess() {
     assert_eq!(found.map(|key| &key["value"]), Some(&json!(true)), "{printed}");
 }
 
-/// With `--json`, everything is one object, for programs.
+/// With `--json`, the output is one object for programs.
 #[tokio::test]
 async fn a_program_gets_the_key_with_its_text() {
     let ground = Ground::new().await;

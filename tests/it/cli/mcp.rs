@@ -1,4 +1,4 @@
-//! `dalsegno mcp` at its ends.
+//! `dalsegno mcp`: start and end.
 
 use serde_json::{Value, json};
 

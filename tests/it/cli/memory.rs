@@ -105,7 +105,7 @@ async fn an_export_is_taken_in_elsewhere_and_nothing_is_written_over_unasked() {
     let again = other.json(&["memory", "import", "--campaign", &there, folder_name]).await;
     assert_eq!(again["unchanged"], 3);
 
-    // Whatever was changed in the folder meanwhile stays.
+    // Files that were changed in the folder meanwhile are kept.
     let tone = folder.join("edicts/tone.md");
     let changed = fs::read_to_string(&tone).unwrap().replace("short", "long");
     fs::write(&tone, &changed).unwrap();
@@ -162,7 +162,7 @@ async fn a_folder_that_leads_elsewhere_or_holds_something_wrong_is_refused_as_a_
             .is_empty()
     );
 
-    // A link where an export wants to write leads nowhere either.
+    // An export does not follow links.
     fs::remove_dir_all(&folder).unwrap();
     let outside = ground.path().join("outside");
     fs::create_dir_all(&outside).unwrap();

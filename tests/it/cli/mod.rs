@@ -1,4 +1,4 @@
-//! The verbs of the command line about conversations, through the real binary on a real database.
+//! The commands about conversations, with the real binary on a real database.
 
 mod add_file;
 mod agents;
@@ -36,13 +36,13 @@ use tokio::{io::AsyncWriteExt as _, process::Child};
 
 use crate::{app::SOON, cluster::scratch_folder, conversations::world::World, service::dalsegno};
 
-/// A campaign, and a folder to work in that has no agents of its own.
+/// A campaign, and a working folder without agents of its own.
 struct Ground {
     world: World,
     folder: TempDir,
 }
 
-/// What a command said.
+/// Output of a command.
 #[derive(Debug)]
 struct Said {
     code: i32,
@@ -87,14 +87,14 @@ impl Ground {
         ended(child).await
     }
 
-    /// The data of a command that succeeds.
+    /// Returns the JSON output of a command that succeeds.
     async fn json(&self, arguments: &[&str]) -> Value {
         let said = self.run(&[arguments, &["--json"]].concat()).await;
         assert_eq!(said.code, 0, "{arguments:?}: {said:?}");
         said.json()
     }
 
-    /// `task add` for the copywriter.
+    /// Runs `task add` for the copywriter.
     async fn add(&self, prompt: &str, more: &[&str]) -> Value {
         let campaign = self.campaign();
         let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", prompt];

@@ -1,4 +1,4 @@
-//! Commands that alerts, errors, the doctor and the docs name: all of them exist.
+//! Commands named by alerts, errors, the doctor and the documents: all of them exist.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Files below `folder` with one of these endings.
+/// Lists the files below `folder` with one of these endings.
 fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -26,10 +26,10 @@ fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// What stands behind `dalsegno ` between backticks and behind a prompt; of the doctor, whose mends are commands, at the beginning of a
-/// text, too.
+/// Finds the commands after `dalsegno ` in backticks and after a prompt. With `has_texts`, also at the beginning of a
+/// string literal, as in the doctor's advice.
 fn commands(text: &str, has_texts: bool) -> BTreeSet<String> {
-    // A text of the source that goes on in the next line.
+    // Joins string literals that continue on the next line.
     let joined: Vec<&str> = text.split("\\\n").collect();
     let joined: String = joined
         .iter()
@@ -56,7 +56,7 @@ fn commands(text: &str, has_texts: bool) -> BTreeSet<String> {
     all.map(end).filter(is_command).collect()
 }
 
-/// As a shell divides it, with something in place of what the reader has to fill in.
+/// Splits a command like a shell, with values for its placeholders.
 fn words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
     for c in command.chars().chain([' ']) {
@@ -86,7 +86,7 @@ fn fill(word: String) -> String {
     }
 }
 
-/// The command line is read up to `--help`.
+/// Parses the command line up to `--help`.
 fn refused(command: &str) -> Option<String> {
     let words = words(command);
     let line = ["dalsegno".to_owned()].into_iter().chain(words).chain(["--help".to_owned()]);
@@ -117,7 +117,7 @@ fn every_command_that_is_named_somewhere_exists() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A later `dalsegno serve` in that terminal would wait for the server that the variable names, and not start its own.
+/// A later `dalsegno serve` in that terminal would wait for the named server instead of starting its own.
 #[test]
 fn no_document_exports_a_variable_that_names_a_server() {
     let mut places = files(&root().join("docs"), &["md"]);

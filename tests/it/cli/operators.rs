@@ -1,5 +1,5 @@
-//! The commands of operators, for the comparison of both ways in `remote.rs`: queues, lanes, jobs, workers, cleanups, logins, keys, webhooks
-//! and the audit log.
+//! Commands for operators, compared on the database and over HTTP by `remote.rs`: queues, lanes, jobs, workers,
+//! cleanups, credentials, keys, webhooks and the audit log.
 
 use dalsegno::domain::audit::{self, Action, Actor};
 use serde_json::json;
@@ -8,8 +8,8 @@ use sqlx::PgPool;
 use super::work::Step;
 use crate::app::noon;
 
-/// The operation that each command is about, and the command; in an order in which each has something to do. `schedule run purge` has
-/// made a job before.
+/// Returns each operation with its command, in an order in which each has an effect. `schedule run purge` has made a
+/// job before.
 pub fn steps() -> Vec<Step> {
     vec![
         ("pause_queue", vec!["queue", "pause", "turns", "--reason", "moving"]),
@@ -81,7 +81,7 @@ pub fn steps() -> Vec<Step> {
     ]
 }
 
-/// A line of the audit log that is the same on both sides.
+/// Writes an audit line that is equal on both sides.
 pub async fn fill(pool: &PgPool) {
     let (who, data) = (Actor::cli("ops", "host"), json!({ "reason": "moving" }));
     audit::write(pool, &who, Action::QueuePause, "turns", data, noon()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Commands with `--url`: the same output as on the database, and clear words where there is no such server.
+//! Commands with `--url`: the same output as on the database, and clear errors without such a server.
 
 use std::{collections::BTreeSet, net::SocketAddr, process::Stdio};
 
@@ -28,7 +28,7 @@ use crate::{
 
 const ADMIN_KEY: &str = "0123456789-the-key-of-the-configuration";
 
-/// A service, and a folder for commands that are sent to it and have no database.
+/// A service, and a folder for commands that call it and have no database.
 struct Served {
     app: TestApp,
     folder: TempDir,
@@ -56,8 +56,8 @@ async fn run(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)])
     ended(command.kill_on_drop(true).spawn().unwrap()).await
 }
 
-/// Without the values that differ between two databases, two moments and two callers: ids, times, secrets, and the name of the person at the
-/// host.
+/// Masks values that differ between two databases, times and callers: ids, times, secrets, and the name of the host's
+/// user.
 fn masked(text: &str) -> String {
     let text = with_words_masked(text, "-_:@.+/=", |word| {
         let is_secret = word.starts_with("dals_") || word.starts_with("whsec_");
@@ -78,11 +78,11 @@ fn masked(text: &str) -> String {
             masked.push(c);
         }
     }
-    // A moment of the test's clock has no fraction of a second.
+    // Times of the test's clock have no fraction of a second.
     masked.replace(".0Z", "Z").replace(".0 UTC", " UTC")
 }
 
-/// Words are of letters, digits and `signs`, and do not end with a colon or a full stop.
+/// Masks words, which consist of letters, digits and `signs`, and do not end with a colon or a full stop.
 fn with_words_masked(
     text: &str,
     signs: &str,
@@ -202,7 +202,7 @@ async fn a_key_is_asked_for_and_its_scopes_count() {
     assert_eq!(said.code, 0, "{said:?}");
 }
 
-/// A server that answers everything like this.
+/// Starts a server with one answer for all requests.
 async fn server(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -309,7 +309,7 @@ async fn a_stored_server_takes_commands_until_the_database_is_chosen_again() {
     assert_eq!(here(&["remote", "ls", "--json"]).await.json(), json!([]));
 }
 
-/// The head of the one request that arrives.
+/// Returns the head of the single request that arrives.
 async fn head_of_request(listener: TcpListener) -> String {
     let (mut stream, _) = listener.accept().await.unwrap();
     let (mut head, mut buffer) = (Vec::new(), [0; 4096]);

@@ -1,4 +1,4 @@
-//! The verbs beside a real service, whose workers run the simulation.
+//! The commands beside a real service, whose workers run the simulation.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ impl Ground {
             ("DATABASE_URL", url.as_str()),
             ("DALSEGNO_SIM__LATENCY_MS", "0"),
             ("DALSEGNO_SIM__CHUNK_DELAY_MS", "0"),
-            // So large that nothing is compacted unless somebody asks for it, and so small that it can be.
+            // Large enough that nothing is compacted without a request, small enough that it can be.
             ("DALSEGNO_SIM__WINDOW_TOKENS", "16384"),
         ];
         Service::start(self.path(), &quick).await
@@ -101,7 +101,7 @@ async fn a_worker_compacts_a_session_that_a_person_wants_compacted() {
     assert_eq!(shown["compactions"][0]["cause"], "manual", "{shown}");
     assert_eq!(shown["compactions"][0]["outcome"], "applied", "{shown}");
     let view = ground.json(&["session", "transcript", id, "--view"]).await;
-    // What people wrote stands in front of the summary.
+    // Prompts of people precede the summary.
     let mut roles = view.as_array().unwrap().iter().map(|said| &said["role"]);
     assert_eq!(roles.find(|role| *role != "user").unwrap(), "system", "{view}");
     assert_eq!(ground.json(&["session", "uncompact", id]).await["generation"], 0);

@@ -14,7 +14,7 @@ use crate::{
     conversations::world::{Now, call, done, measured},
 };
 
-/// One session with two turns.
+/// Sets up one session with two turns.
 async fn talked() -> (Ground, String) {
     let ground = Ground::new().await;
     ground.world.turn("Part one.", Now::default()).await;
@@ -22,7 +22,7 @@ async fn talked() -> (Ground, String) {
     (ground, resolved.session.id.to_string())
 }
 
-/// Stores a summary of the first two messages, and shows it.
+/// Stores a summary of the first two messages, and applies it.
 pub async fn compact(pool: &sqlx::PgPool, session_id: Uuid) {
     let mut tx = pool.begin().await.unwrap();
     let generation = sessions::next_generation(&mut *tx, session_id).await.unwrap();
@@ -170,7 +170,7 @@ async fn interrupting_cancels_the_task_that_runs() {
     ground.world.begin(&task, ground.world.lease(), Now::default()).await;
     let stopped = ground.json(&["session", "interrupt", &id, "--reason", "wrong direction"]).await;
     assert_eq!(text(&stopped["task_id"]), task.id.to_string());
-    // No worker has its job, so nobody has to be asked.
+    // No worker runs the job, so the task is cancelled at once.
     assert_eq!(stopped["cancel"], "at_once");
     assert_eq!(ground.json(&["task", "show", &task.id.to_string()]).await["state"], "cancelled");
 }

@@ -1,4 +1,4 @@
-//! `dalsegno task`, but for waiting.
+//! `dalsegno task`, without waiting.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ async fn a_task_is_added_shown_cancelled_and_retried() {
     assert_eq!(ground.json(&["task", "retry", id]).await["state"], "queued");
     let again = ground.run(&["task", "retry", id]).await;
     assert_eq!((again.code, again.has("has not ended")), (5, true), "{again:?}");
-    // Nobody serves the queue: the queue's own reason is passed on.
+    // No worker serves the queue: the task's explanation contains the queue's reason.
     let explained = ground.run(&["task", "explain", id]).await;
     assert!(explained.has("no worker that is alive serves the queue `turns`"), "{explained:?}");
 }
@@ -91,7 +91,7 @@ async fn a_prompt_comes_from_a_file_or_from_the_standard_input() {
     assert_eq!(from_file.json()["prompt"], "From a file.\n");
     let from_input = ground.run_with(&[&add[..], &["-"]].concat(), "From a pipe.\n").await;
     assert_eq!(from_input.json()["prompt"], "From a pipe.\n");
-    // What looks like a flag is a prompt after `--`.
+    // After `--`, a text like an option is a prompt.
     let dashes = ground.run(&[&add[..], &["--", "--help me"]].concat()).await;
     assert_eq!(dashes.json()["prompt"], "--help me");
 }
@@ -116,7 +116,7 @@ async fn an_id_may_be_given_by_its_beginning_or_its_end() {
     let task = ground.add("Part one.", &[]).await;
     let id = text(&task["id"]);
     assert_eq!(ground.json(&["task", "show", &id[..20]]).await["id"], task["id"]);
-    // Half a million hours of ids begin so.
+    // The prefix is shared by the ids of half a million hours.
     let second = ground.add("Part two.", &[]).await;
     assert_eq!(second["id"].as_str().unwrap()[..4], id[..4]);
     let said = ground.run(&["task", "show", &id[..4]]).await;
@@ -124,7 +124,7 @@ async fn an_id_may_be_given_by_its_beginning_or_its_end() {
     for words in [id, text(&second["id"]), "copywriter/main, queued: Part two."] {
         assert!(said.stderr.contains(words), "{words}: {said:?}");
     }
-    // Lists show the last digits.
+    // Lists print the last digits of ids.
     let listed = ground.run(&["task", "ls"]).await;
     for task in [&task, &second] {
         let end = text(&task["id"]).rsplit('-').next().unwrap();

@@ -1,4 +1,4 @@
-//! `task add --wait` and `--follow`, with a worker played by the test.
+//! `task add --wait` and `--follow`, with the test as the worker.
 
 use dalsegno::domain::{
     feed::{self, Kind},
@@ -22,7 +22,7 @@ impl Ground {
         self.spawn(&[&add[..], more].concat())
     }
 
-    /// The task that a command has added.
+    /// Returns the task that a command has added.
     async fn task(&self) -> Task {
         eventually("the task is there", async || {
             let tasks = tasks::list(&self.world.pool, Default::default(), Default::default()).await;
@@ -108,7 +108,7 @@ async fn following_tells_what_happens_as_it_happens() {
     let mut command = ground.ask(&["--follow", "--json"]);
     let task = ground.task().await;
     ground.tell(&task, Kind::TurnStarted, json!({ "turn": 1 })).await;
-    // Before the end, not after it.
+    // Events are printed before the end, not after it.
     let mut told = String::new();
     let stdout = command.stdout.as_mut().unwrap();
     while !told.contains("turn.started") {
@@ -161,6 +161,6 @@ async fn the_answer_is_shown_as_it_comes() {
     let said = ended(command).await;
     assert!(said.stderr.contains("The harbour at dawn.\n"), "{said:?}");
     assert!(said.stderr.contains("turn=1") && !said.stderr.contains("null"), "{said:?}");
-    // Whoever reads stdout alone gets all of it there.
+    // Stdout alone has the whole result.
     assert_eq!(said.stdout, "The harbour at dawn.\n");
 }

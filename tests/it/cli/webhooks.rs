@@ -48,7 +48,7 @@ async fn webhooks_are_added_listed_rotated_tried_and_forgotten() {
     let refused = ground.run(&["webhook", "test", id]).await;
     assert_eq!(refused.code, 5, "{refused:?}");
     assert!(refused.stderr.contains("webhook enable"), "{refused:?}");
-    // One that was disabled by hand is no news for the doctor; one that fails is.
+    // The doctor reports failing webhooks, and ignores those disabled by hand.
     let doctor = async || ground.run(&["doctor"]).await;
     assert!(doctor().await.has("none of 1 fails"));
     let fail = "update dalsegno.webhooks set failing_since = now()";

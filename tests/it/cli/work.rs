@@ -1,4 +1,4 @@
-//! The commands about campaigns and their work, for the comparison of both ways in `remote.rs`.
+//! Commands about campaigns and their work, compared on the database and over HTTP by `remote.rs`.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub type Step = (&'static str, Vec<&'static str>);
 
 const UNKNOWN: &str = "019aa2f4-0000-7000-8000-00000000dead";
 
-/// A conversation with a compaction, and a task that waits.
+/// Sets up a conversation with a compaction, and a waiting task.
 pub async fn fill(world: &World) {
     world.turn("Part one.", Now::default()).await;
     let session = world.turn("Part two.", Now::default()).await.session.id;
@@ -21,13 +21,13 @@ pub async fn fill(world: &World) {
     world.add("Part three.").await;
 }
 
-/// In an order in which each has something to do.
+/// Returns the steps in an order in which each has an effect.
 pub fn steps() -> Vec<Step> {
     let first = [campaigns(), sessions(), agents(), tasks(), intake(), boards()].concat();
     [first, memory(), facts(), flows()].concat()
 }
 
-/// They leave little for others to do.
+/// Returns the steps that leave little for others to do.
 pub fn last_steps() -> Vec<Step> {
     vec![
         ("close_campaign", vec!["campaign", "close", "Harbour"]),
@@ -37,7 +37,7 @@ pub fn last_steps() -> Vec<Step> {
     ]
 }
 
-/// The command with the ids of this database.
+/// Returns the command with the ids of this database.
 pub async fn named(command: &[&str], pool: &PgPool) -> Vec<String> {
     let mut named = Vec::new();
     for word in command {
@@ -223,7 +223,7 @@ fn intake() -> Vec<Step> {
     ]
 }
 
-/// For the commands that read files.
+/// Writes the files for commands that read them.
 pub fn write_files(folder: &Path) {
     let lines = "{\"agent\": \"copywriter\", \"prompt\": \"Part one.\"}\n\n{\"agent\": \"planner\", \"prompt\": \"Plan.\"}\n";
     std::fs::write(folder.join("tasks.ndjson"), lines).unwrap();

@@ -1,4 +1,4 @@
-//! The examples for other systems, as they are, against a running service.
+//! The examples for other systems, run unchanged against a service.
 
 use std::{
     path::Path,
@@ -25,7 +25,7 @@ use crate::{
 const PROMPT: &str = "Write about the harbour.";
 
 impl Outside {
-    /// A program in a folder of its own, which finds the database and the service by its environment.
+    /// Builds the command of a program in a folder of its own, which finds database and service by its environment.
     fn program(&self, program: &Path) -> Command {
         let options = &self.database.options;
         let host = match options.get_socket() {
@@ -37,7 +37,7 @@ impl Outside {
             .env("PGHOST", host)
             .env("PGPORT", options.get_port().to_string())
             .env("PGUSER", options.get_username())
-            // In hex, as the service's own private server has it.
+            // The password is in hex, like that of a private server.
             .env("PGPASSWORD", password(&self.database.url()))
             .env("PGDATABASE", &self.database.name)
             .env("DALSEGNO_URL", self.url())
@@ -66,7 +66,7 @@ impl Outside {
         command
     }
 
-    /// Modules are looked for beside the file that wants them.
+    /// Copies a script beside its modules, where Node looks for them.
     fn lay_out_node(&self, modules: &Path) {
         let folder = self.folder.path().join("node");
         std::fs::create_dir(&folder).unwrap();
@@ -74,7 +74,7 @@ impl Outside {
         std::os::unix::fs::symlink(modules, folder.join("node_modules")).unwrap();
     }
 
-    /// The task that the example says it has waited for.
+    /// Returns the task for which the example has waited.
     async fn done(&self, command: Command) -> Uuid {
         let output = ended(command).await;
         let said = String::from_utf8(output.stdout.clone()).unwrap();
@@ -89,7 +89,7 @@ impl Outside {
         id
     }
 
-    /// Tasks that its own table knows of.
+    /// Returns the tasks that the example's own table knows.
     async fn ordered(&self) -> Vec<Option<Uuid>> {
         let sql = "select task_id from orders order by id";
         sqlx::query_scalar(sql).fetch_all(&self.pool).await.unwrap()
@@ -129,7 +129,7 @@ async fn python_adds_a_task_with_its_own_row_and_over_http() {
     refused.env("CAMPAIGN", Uuid::nil().to_string());
     assert!(!ended(refused).await.status.success());
     assert_eq!(outside.ordered().await, [Some(task)]);
-    // The standard library alone: any Python does.
+    // The standard library is sufficient, so each Python works.
     let other = outside.done(outside.python(Path::new("python3"), "http")).await;
     assert_ne!(other, task);
 }
@@ -149,7 +149,7 @@ async fn node_adds_a_task_with_its_own_row_and_over_http() {
     assert_eq!(outside.ordered().await, [Some(task), Some(other)]);
 }
 
-/// Whoever copies from the page copies what was run.
+/// Readers copy from the page, so its code has to be the code that was run.
 #[test]
 fn the_page_shows_what_the_receivers_do() {
     let page = include_str!("../../../docs/how-to/enqueue.md");
@@ -161,7 +161,7 @@ fn the_page_shows_what_the_receivers_do() {
     }
 }
 
-/// A receiver of the examples that listens, and the lines that it prints.
+/// A listening receiver of the examples, with the lines that it prints.
 struct Told {
     lines: tokio::io::Lines<BufReader<tokio::process::ChildStdout>>,
     _child: Child,

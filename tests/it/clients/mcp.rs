@@ -1,6 +1,6 @@
-//! Two clients that others have written use the tools: the official Python SDK, and the command line of the inspector from npm. Each
-//! lists them over HTTP and standard input and output, in both versions of the protocol, and calls every one. What they
-//! call is `tests/mcp-clients/calls.json`; a tool that it does not have fails them.
+//! Two clients by other authors use the tools: the official Python SDK, and the command line of the inspector from npm.
+//! Each lists the tools over HTTP and standard input and output, in both versions of the protocol, and calls all of
+//! them. The calls are in `tests/mcp-clients/calls.json`; a tool without a call fails the test.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,7 @@ use super::{
 use crate::{app::eventually, http::client::send, service::command};
 
 pub const VERSIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
-/// The inspector is started anew for each call.
+/// Timeout for a client: the inspector starts anew for each call.
 const LONG: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Client {
     Inspector,
 }
 
-/// What a client has done, by its own account.
+/// Calls of a client, by its own report.
 #[derive(Debug)]
 pub struct Spoken {
     pub listed: BTreeSet<String>,
@@ -38,7 +38,7 @@ pub struct Spoken {
 }
 
 impl Client {
-    /// The program that speaks for it, without its arguments. `None` where it cannot be had.
+    /// Returns the client's program without arguments, or `None` if it is not available.
     pub fn program(self, folder: &Path) -> Option<Command> {
         let programs = mcp_clients();
         let mut program = match self {
@@ -56,7 +56,7 @@ impl Client {
     }
 }
 
-/// Waits until a client has called everything, and prints what was said.
+/// Waits until a client has made all its calls, and prints the exchange.
 pub async fn spoken(mut program: Command) -> Spoken {
     let child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let output = tokio::time::timeout(LONG, child.wait_with_output()).await.unwrap().unwrap();
@@ -69,7 +69,7 @@ pub async fn spoken(mut program: Command) -> Spoken {
     Spoken { listed, called: called.collect() }
 }
 
-/// The tools that every session of the inspector calls.
+/// Tools that each session of the inspector calls.
 const SOME: [&str; 2] = ["board_post", "status"];
 
 #[tokio::test]
@@ -133,13 +133,14 @@ async fn all_is_called_by(client: Client) {
     }
 }
 
-/// The SDK calls everything everywhere. The inspector, whose calls take half a second each, calls everything once.
+/// Selects the calls of a session. The SDK calls all tools in each; the inspector, whose calls take half a second,
+/// calls all tools in one.
 fn only(client: Client, transport: &str, version: &str) -> Option<&'static [&'static str]> {
     let calls_all = client == Client::Sdk || (transport, version) == ("key", VERSIONS[1]);
     (!calls_all).then_some(&SOME)
 }
 
-/// The tools of operators that change something, as `calls.json` says.
+/// Returns the tools of operators that change data, according to `calls.json`.
 fn changes() -> Vec<String> {
     let calls = std::fs::read_to_string(mcp_clients().join("calls.json")).unwrap();
     let calls: Vec<Value> = serde_json::from_str(&calls).unwrap();
@@ -149,12 +150,12 @@ fn changes() -> Vec<String> {
     table.map(|line| line.tool.to_owned()).filter(|tool| changes.contains(tool.as_str())).collect()
 }
 
-/// What it publishes and posts is named after this.
+/// Returns a name for the session's items and posts.
 fn way(client: Client, transport: &str, version: &str) -> String {
     format!("{client:?}-{transport}-{version}").to_lowercase()
 }
 
-/// A service with a lead, whose journal has an entry.
+/// Starts a service with a lead, whose journal has an entry.
 async fn outside(require_key: &str) -> Outside {
     let settings = settings();
     let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
@@ -219,7 +220,7 @@ impl Outside {
         assert_eq!(spoken.called, expected.unwrap_or(offered));
     }
 
-    /// How often somebody of this kind has called each tool that changes something.
+    /// Counts the calls of changing tools by actors of this kind.
     async fn audit(&self, kind: &str) -> BTreeMap<String, i64> {
         let sql = "select subject, count(*) from dalsegno.audit where action = 'tool.call' and actor_kind = $1 group by 1";
         let lines: Vec<(String, i64)> =
@@ -234,7 +235,7 @@ impl Outside {
         found.into_iter().next().unwrap()
     }
 
-    /// All that one session was to change has been changed once, by this author.
+    /// Checks that the session's changes were made once each, by this author.
     async fn check_effects(&self, way: &str, author: &str) {
         let by = |row: Value| row["by"].as_str().is_some_and(|by| by.starts_with(author));
         let edict = "select json_build_object('by', author, 'revoked', revoked_at is not null and revoked_by like author || '%')

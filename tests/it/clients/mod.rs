@@ -1,4 +1,5 @@
-//! Other systems: they ask for tasks over HTTP and SQL, use the tools by the Model Context Protocol, and are told by webhooks.
+//! Other systems: they add tasks over HTTP and SQL, use the tools over the Model Context Protocol, and receive
+//! webhooks.
 
 mod examples;
 pub mod mcp;
@@ -17,7 +18,7 @@ use crate::{
     service::{Service, dalsegno},
 };
 
-/// A whole service as a process, on a database where others have tables of their own.
+/// A whole service as a process, on a database with tables of other systems.
 struct Outside {
     service: Service,
     pool: PgPool,
@@ -32,7 +33,7 @@ impl Outside {
         Self::with(&[]).await
     }
 
-    /// With these variables in the environment of the service.
+    /// Starts it with these environment variables.
     async fn with(more: &[(&str, &str)]) -> Self {
         let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
         let url = database.url();
@@ -61,7 +62,7 @@ impl Outside {
         format!("http://{}", self.service.address)
     }
 
-    /// What an operator asks.
+    /// Runs an operator's command.
     async fn operate(&self, arguments: &[&str]) -> Value {
         let mut command = dalsegno(self.folder.path());
         command.args(arguments).arg("--json").env("DATABASE_URL", self.database.url());

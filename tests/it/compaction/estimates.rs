@@ -1,4 +1,4 @@
-//! Estimates against counts that come over the wire.
+//! Estimates compared with token counts from a provider.
 
 use dalsegno::{
     context::{Calibration, Checkpoint, Entry, assemble, compaction::View},

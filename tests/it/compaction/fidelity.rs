@@ -1,4 +1,4 @@
-//! Four hundred turns through a small window: nothing that was planted is ever lost, whoever writes the summaries.
+//! Four hundred turns through a small window: no planted text is lost, with each kind of summariser.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ struct Report {
     largest_call_tokens: u64,
     by_rung: BTreeMap<String, usize>,
     n_refused: usize,
-    /// The turn of each attempt at a summary.
+    /// Turn of each attempt at a summary.
     attempts: Vec<i32>,
     n_calls: usize,
 }
@@ -81,7 +81,7 @@ impl Series {
         begun.session_id
     }
 
-    /// What a turn does before it calls: compacts if the conversation presses.
+    /// Prepares a turn: compacts if the context is near its limit.
     async fn make_room(&mut self, id: Uuid, task: &Task) -> Assembled {
         let spoken = AssembledTask { entry_id: task.id, prompt: &task.prompt, asked_by: None };
         for _ in 0..3 {
@@ -119,7 +119,7 @@ impl Series {
         budget.pressure(projected, &Thresholds::default())
     }
 
-    /// False: the breaker is open.
+    /// Prepares a compaction. False: the breaker is open.
     async fn prepare(&mut self, id: Uuid, cause: Cause) -> bool {
         match self.stage.prepare(id, cause).await {
             Ok(prepared) => {
@@ -135,7 +135,8 @@ impl Series {
         }
     }
 
-    /// Shows what is prepared, after a look at whether going back from it gives what was there. False: nothing was.
+    /// Applies the prepared compaction, after a check that undoing it restores the previous view. False: none was
+    /// prepared.
     async fn show(&mut self, id: Uuid, task: AssembledTask<'_>, before: &Assembled) -> bool {
         let mut tx = self.stage.world.pool.begin().await.unwrap();
         if apply(&mut tx, &self.stage.clock, id).await.unwrap() == Shown::Stale {

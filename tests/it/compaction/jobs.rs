@@ -1,4 +1,4 @@
-//! The job on a real worker.
+//! The compaction job on a real worker.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     queue_runtime::ground::Ground,
 };
 
-/// Runs whatever is queued until nothing is, and gives the error of the last dead job.
+/// Runs queued jobs until none is left, and returns the error of the last dead job.
 async fn work(stage: &Arc<Stage>) -> Option<String> {
     let handle = |job: CompactSession, run: Run, stage: Arc<Stage>| async move {
         compact(&stage.folder(), &job, &run).await
@@ -92,7 +92,7 @@ async fn a_person_is_told_that_there_was_nothing_to_compact_and_nobody_else_is()
     request(&stage, id, Cause::Auto).await;
     assert_eq!(work(&stage).await, None);
     assert!(said().await.is_empty());
-    // It got what it wanted: a small conversation. No job has died of it.
+    // The conversation is small, as intended, and no job has died.
     request(&stage, id, Cause::Manual).await;
     assert_eq!(work(&stage).await, None);
     let said = said().await;
@@ -101,7 +101,7 @@ async fn a_person_is_told_that_there_was_nothing_to_compact_and_nobody_else_is()
     assert!(because.contains("there is nothing to fold"), "{because}");
 }
 
-/// More turns than stay as they are, and so short that a summary would be longer.
+/// More turns than are kept verbatim, so short that a summary would be longer.
 #[tokio::test]
 async fn a_person_gets_an_answer_and_no_dead_letter_where_a_summary_would_save_nothing() {
     let stage = Arc::new(Stage::new(Watched::honest()).await);
@@ -148,7 +148,7 @@ async fn the_answer_to_a_compaction_is_what_the_session_shows_or_that_there_is_n
     assert_eq!(answer, Some(compactions::Answer::Compacted { generation: 1 }));
 }
 
-/// It was asked for while the session was open; a turn has replaced the session since.
+/// Requested while the session was open; a turn has replaced the session since.
 #[tokio::test]
 async fn the_automatic_job_of_a_session_that_was_closed_ends_without_a_word() {
     let stage = Arc::new(Stage::new(Watched::honest()).await);

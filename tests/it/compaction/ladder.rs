@@ -1,4 +1,4 @@
-//! What becomes of a fold when the summariser, the window or the budget is not as it should be.
+//! Compactions with faulty summarisers, windows and budgets.
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -89,7 +89,7 @@ async fn an_open_breaker_ends_what_can_wait_at_once_and_gives_an_overflow_an_ext
         assert!(error.to_string().contains("from turn 34 on"), "{error}");
     }
     stage.chat(12).await;
-    // The attempts were made in turn 24; in turn 45 they are old.
+    // The attempts of turn 24 no longer count in turn 45.
     let again = stage.prepare(id, Cause::Auto).await.unwrap();
     assert_eq!(again.refused.len(), 3);
     let n_asked_again = stage.provider.n_summaries();
@@ -113,7 +113,7 @@ async fn a_busy_summariser_puts_the_job_off_and_costs_no_attempt() {
     assert!((2..=4).contains(&wait.as_secs()), "{wait:?}");
     assert_eq!(stage.session(id).await.compaction_breaker, Some(json!({ "attempts": [] })));
     assert_eq!((stage.ledger().await.0, stage.compactions(id).await.len()), (0, 0));
-    // The model is left alone until its wait is over.
+    // The model is not called until its backoff is over.
     let waits = stage.prepare(id, Cause::Auto).await.unwrap_err();
     assert!(waits.to_string().contains("(1 in a row)"), "{waits}");
     assert_eq!(stage.provider.n_summaries(), 1);
@@ -201,7 +201,7 @@ async fn an_input_beyond_the_summarisers_window_is_folded_in_batches() {
     assert_eq!(rungs(&prepared), ["First"]);
     assert!(stage.provider.n_summaries() >= 4, "{} batches", stage.provider.n_summaries());
     assert!(stage.provider.largest_tokens() <= WINDOW_TOKENS / 2);
-    // Several calls, one attempt.
+    // Several calls are one attempt.
     assert_eq!(stage.session(id).await.compaction_breaker, Some(json!({ "attempts": [30] })));
     assert_eq!(stage.ledger().await.0, i64::try_from(stage.provider.n_summaries()).unwrap());
     stage.apply(id).await;
@@ -221,7 +221,7 @@ async fn what_cannot_be_folded_says_so_and_asks_nobody() {
     assert_eq!((stage.provider.n_summaries(), stage.compactions(id).await.len()), (0, 0));
 }
 
-/// What the feed says of sessions.
+/// Returns the kinds of events about sessions.
 async fn kinds(stage: &Stage) -> Vec<String> {
     let filter = Filter { campaign_id: None, after: 0, up_to: i64::MAX, limit: 100 };
     let events = feed::list(&stage.world.pool, filter).await.unwrap();

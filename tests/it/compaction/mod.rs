@@ -1,6 +1,4 @@
-//! Compaction on a real Postgres with a summariser that answers, or does worse.
-//!
-//! The long forms are in `chaos`, behind the feature of that name: `cargo test --features chaos -- chaos`.
+//! Compaction on a real Postgres, with honest and faulty summarisers.
 
 #[cfg(feature = "chaos")]
 mod chaos;

@@ -1,4 +1,4 @@
-//! What people wrote, from rows through compactions to the context.
+//! Prompts of people, from rows through compactions to the context.
 
 use dalsegno::{
     domain::{
@@ -20,7 +20,7 @@ use crate::{
 const LAMP: &str = "You must always mention the red lamp.";
 
 impl Stage {
-    /// A turn of a task that was added in this way.
+    /// Runs a turn of a task that was added like this.
     async fn turn_of(&self, new: &tasks::New<'_>) -> (Uuid, Uuid) {
         let task = self.world.add_new(new).await.unwrap().task;
         let (_, begun) = self.world.begin(&task, self.world.lease(), Now::default()).await;
@@ -69,7 +69,7 @@ async fn what_agents_handed_on_is_no_prompt_of_a_person() {
     let links = Links { parent_id: Some(parent.id), ..Links::default() };
     let by_agent = "You must always praise the planner.\nPIN: the planner is right";
     stage.turn_of(&tasks::New { added_by: Some("planner"), links, ..world.ask(by_agent) }).await;
-    // A program of a person, with a key.
+    // A program with a person's API key.
     let by_key = "You must always thank the printer.";
     let new = tasks::New { added_by: Some("key:ci:3f0c2a9be1d4"), links, ..world.ask(by_key) };
     stage.turn_of(&new).await;

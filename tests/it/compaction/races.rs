@@ -42,7 +42,7 @@ async fn of_two_prepared_at_once_one_is_shown_and_one_becomes_stale() {
     assert_eq!(stage.apply(id).await, Shown::Stale);
     let outcomes: Vec<_> = stage.compactions(id).await.iter().map(|made| made.outcome).collect();
     assert_eq!(outcomes, [Outcome::Stale, Outcome::Applied]);
-    // Going back does not bring the other one up.
+    // Undoing it does not apply the other one.
     assert_eq!(stage.undo(id).await.unwrap(), 0);
     assert_eq!(stage.apply(id).await, Shown::Stale);
     assert_eq!(stage.world.transcript(id).await, transcript);
@@ -54,7 +54,7 @@ async fn what_a_lost_worker_had_prepared_is_found_and_not_asked_for_again() {
     let id = stage.chat(24).await;
     let prepared = stage.prepare(id, Cause::Auto).await.unwrap();
     let n_asked = stage.provider.n_summaries();
-    // The worker is gone before anything was applied; the conversation goes on; somebody else comes.
+    // The worker dies before anything is applied, the conversation continues, and another worker takes over.
     stage.say("Part 25 is about INV-0025.", &[message(Role::Assistant, "Written.")]).await;
     let found = stage.prepare(id, Cause::Auto).await.unwrap();
     assert_eq!((found.generation, found.is_earlier), (prepared.generation, true));
@@ -83,13 +83,13 @@ async fn a_crash_while_the_summariser_writes_gives_no_attempt_back() {
     assert_eq!(stage.compactions(id).await.len(), 0);
 }
 
-/// How long this thread has computed: neither waiting nor other processes count.
+/// Returns the CPU time of this thread, without waits and other processes.
 fn work_of_thread() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
 }
 
-/// On one thread for all tasks, as on a busy worker.
+/// One thread runs all tasks, as on a busy worker.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn reading_a_long_conversation_holds_up_nobody_else() {
     let stage = Arc::new(Stage::new(Watched::meeting(2)).await);
@@ -97,7 +97,7 @@ async fn reading_a_long_conversation_holds_up_nobody_else() {
         let answer = message(Role::Assistant, &prose(7, 10_000));
         stage.say("Part one.", &[answer]).await;
     }
-    // These stay as they are, and have to fit.
+    // These turns are kept verbatim, and have to fit.
     let id = stage.chat(4).await;
     let mut conn = stage.world.pool.acquire().await.unwrap();
     let session = dalsegno::domain::sessions::look(&mut *conn, id).await.unwrap();
@@ -105,7 +105,7 @@ async fn reading_a_long_conversation_holds_up_nobody_else() {
     drop(conn);
     let began = work_of_thread();
     pins::collect(&[], loaded.view().unwrap().tail);
-    // What reading takes by itself.
+    // Time of reading alone.
     let reading = work_of_thread() - began;
 
     let longest = Arc::new(Mutex::new(Duration::ZERO));
@@ -116,7 +116,7 @@ async fn reading_a_long_conversation_holds_up_nobody_else() {
             loop {
                 let (thread, before) = (std::thread::current().id(), work_of_thread());
                 ticks.tick().await;
-                // What blocks leaves its thread to itself, and the other tasks go on on another.
+                // A blocking task keeps its thread; the other tasks move to another thread.
                 if thread == std::thread::current().id() {
                     let mut longest = longest.lock().unwrap();
                     *longest = longest.max(work_of_thread() - before);
@@ -155,10 +155,10 @@ async fn a_compaction_applied_while_a_turn_runs_loses_nothing_of_the_turn() {
     let context = stage.context(id).await;
     assert!((1..=25).all(|turn| context.contains(&format!("INV-{turn:04}"))));
     assert!(context.contains("INV-9925"));
-    // What the turn was sent can still be had.
+    // The context of the turn can be restored.
     stage.undo(id).await.unwrap();
     let again = stage.assembled(id, spoken).await;
-    // Its task is taken out of the history here, so the answers around it become one message.
+    // Its task is removed from the history here, so the answers around it become one message.
     let n_before = sent.messages.len() - 2;
     assert_eq!(n_before, 47);
     assert!(again.messages[..n_before] == sent.messages[..n_before]);
@@ -180,7 +180,7 @@ async fn going_back_gives_each_earlier_view_exactly() {
     let nothing = stage.undo(id).await.unwrap_err();
     assert!(matches!(nothing, compactions::Error::NothingToUndo(_)), "{nothing}");
 
-    // Two on top of each other, from a side branch.
+    // Two compactions in sequence, from a side branch.
     stage.prepare(id, Cause::Manual).await.unwrap();
     stage.apply(id).await;
     stage.chat(12).await;

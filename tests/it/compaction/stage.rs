@@ -1,4 +1,4 @@
-//! A conversation whose turns are scripted, and a summariser that is watched.
+//! A conversation with scripted turns and a watched summariser.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -52,16 +52,16 @@ pub struct Stage {
     pub cancel: CancellationToken,
 }
 
-/// Two simulations behind one provider: the session's own model, and [`OTHER_MODEL`].
+/// A provider of two simulations: the session's own model, and [`OTHER_MODEL`].
 #[derive(Debug)]
 pub struct Watched {
     own: Sim,
     other: Sim,
-    /// Calls for a summary.
+    /// Number of calls for a summary.
     n_summaries: AtomicUsize,
-    /// The largest of them, with the room for its answer.
+    /// Tokens of the largest call, including the reserve for its answer.
     largest_tokens: AtomicUsize,
-    /// Keeps callers together, if it is there.
+    /// If set, makes callers wait for each other.
     meeting: Option<Barrier>,
 }
 
@@ -94,7 +94,7 @@ impl Watched {
         Self::new(sim(SummaryMode::Honest, &[]))
     }
 
-    /// Honest, and keeps callers until there are `n` of them.
+    /// Returns an honest summariser that blocks calls until there are `n` of them.
     pub fn meeting(n: usize) -> Self {
         Self { meeting: Some(Barrier::new(n)), ..Self::honest() }
     }
@@ -142,7 +142,7 @@ impl Provider for Watched {
     }
 }
 
-/// Exact in tests but for the half that chance takes.
+/// Backoff of busy models, exact in tests except for its random half.
 pub const BUSY: busy_models::Config =
     busy_models::Config { busy_first_secs: 4, busy_max_wait_secs: 60, busy_max_secs: 600 };
 
@@ -186,7 +186,7 @@ impl Stage {
         }
     }
 
-    /// A turn with this prompt and these answers, without a model.
+    /// Commits a turn with this prompt and these answers, without a model.
     pub async fn say(&self, prompt: &str, said: &[Message]) -> Uuid {
         let task = self.world.add(prompt).await;
         let (_, begun) = self.world.begin(&task, self.world.lease(), Now::default()).await;
@@ -194,7 +194,7 @@ impl Stage {
         begun.session_id
     }
 
-    /// As many turns of prose, each with an identifier, the last with the number `n_turns`.
+    /// Commits `n_turns` turns of prose, each with an identifier; the last one has the number `n_turns`.
     pub async fn chat(&self, n_turns: usize) -> Uuid {
         let mut id = Uuid::nil();
         for turn in 1..=n_turns {
@@ -247,19 +247,19 @@ impl Stage {
         compactions::list(&self.world.pool, id).await.unwrap()
     }
 
-    /// What the session would be sent with this task.
+    /// Returns the context that the session would send with this task.
     pub async fn assembled(&self, id: Uuid, task: Task<'_>) -> Assembled {
         let mut conn = self.world.pool.acquire().await.unwrap();
         assembled_on(&mut conn, id, task).await
     }
 
-    /// Everything that a call with a new task would hold, as the model reads it.
+    /// Returns the text of a call with a new task, as the model reads it.
     pub async fn context(&self, id: Uuid) -> String {
         let task = Task { entry_id: Uuid::max(), prompt: "Go on.", asked_by: None };
         text_of(&self.assembled(id, task).await)
     }
 
-    /// What the ledger holds of summaries: calls, tokens, money.
+    /// Returns the ledger's sums for summaries: calls, tokens, money.
     pub async fn ledger(&self) -> (i64, i64, i64) {
         let totals = usage::totals(&self.world.pool, self.world.campaign.id).await.unwrap();
         let summaries = totals.iter().filter(|total| total.purpose == usage::Purpose::Summary);

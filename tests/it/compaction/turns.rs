@@ -1,6 +1,6 @@
-//! Compaction as turns bring it about: on real workers, through the queue.
+//! Compaction in turns, on real workers through the queue.
 //!
-//! The plays are short here; `chaos` has the long ones.
+//! The runs are short here; `chaos` has the long ones.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -27,11 +27,11 @@ use crate::{
     turns::ground::Ground,
 };
 
-/// As few as still bring several compactions about.
+/// Fewest turns that cause several compactions.
 const SHORT: usize = 80;
 const WINDOW: (&str, &str) = ("sim.window_tokens", "8192");
 
-/// What a turn plants. All of it stands in prompts: the simulation says nothing of its own.
+/// Returns the identifiers of a turn. All of them are in prompts: the simulation's answers have none of their own.
 fn planted(turn: usize) -> Vec<String> {
     let identifiers = [
         has_identifier(turn).then(|| identifier(turn, 0)),
@@ -59,7 +59,7 @@ fn prompt(turn: usize) -> String {
     text
 }
 
-/// Plays so many turns of the series on one worker and checks each view that a compaction has made.
+/// Runs `n_turns` turns of the series on one worker, and checks each view that a compaction has made.
 async fn play(summary: &str, n_turns: usize) -> Vec<Compaction> {
     let ground = Ground::new(&[WINDOW, ("sim.summary", summary)]).await;
     let mut tasks: Vec<Task> = Vec::new();
@@ -90,12 +90,12 @@ async fn play(summary: &str, n_turns: usize) -> Vec<Compaction> {
         attempts(&made).len(),
     );
     assert!(applied.len() >= 3.max(n_turns / 40), "{}", applied.len());
-    // Or the look-ups above would have looked for nothing.
+    // Otherwise the look-ups above would have checked nothing.
     assert!(n_look_ups >= n_turns / 10, "{n_look_ups}");
     made
 }
 
-/// Everything that had been planted by then is in the summary or in what stands word for word around it.
+/// Checks that everything planted by then is in the summary or in the verbatim text around it.
 fn look_up(made: &Compaction, stored: &[Stored]) -> usize {
     let mut shown =
         format!("{}\n{}", made.summary.as_ref().unwrap(), made.prompts.as_ref().unwrap());
@@ -105,7 +105,7 @@ fn look_up(made: &Compaction, stored: &[Stored]) -> usize {
         shown.push('\n');
         shown.push_str(&stored.message.text);
     }
-    // By prompts and not by the number of the turn, which an attempt that had to be made again has raised.
+    // Counts prompts, because the turn number is higher after a retried attempt.
     let prompts = stored.iter().filter(|stored| stored.message.role == Role::User);
     let n_prompts = prompts.filter(|stored| stored.turn <= made.turn).count();
     let by_then: Vec<String> = (0..n_prompts).flat_map(planted).collect();
@@ -123,12 +123,12 @@ fn check_pace(made: &[Compaction], n_turns: usize) {
     }
 }
 
-/// The turn of each attempt at a summary.
+/// Returns the turn of each attempt at a summary.
 fn attempts(made: &[Compaction]) -> Vec<i32> {
     let mut turns = Vec::new();
     for made in made {
         let refused = made.refusals.as_array().unwrap().iter();
-        // What another compaction at the same time had used up was never made.
+        // Attempts that another compaction had used up were never made.
         let refused =
             refused.filter(|attempt| !attempt.to_string().contains("used up the attempts"));
         let rungs = refused.map(|attempt| attempt["rung"].as_str().unwrap());

@@ -1,4 +1,4 @@
-//! Estimates against a tokeniser that the code under test does not know.
+//! Estimates compared with a tokeniser that the code under test does not know.
 
 use dalsegno::{
     context::{Calibration, Checkpoint, Entry, assemble, compaction::View},
@@ -7,7 +7,7 @@ use dalsegno::{
 
 use super::support::{Tokeniser, calling, entry, message, parts, prose, result, seed};
 
-/// What a model of another family makes of the same text.
+/// Tokenisers of different model families.
 const TOKENISERS: [Tokeniser; 4] = [
     Tokeniser { letters: 7, per_han: 1, per_message: 4 },
     Tokeniser { letters: 4, per_han: 2, per_message: 8 },
@@ -33,7 +33,7 @@ fn turn_texts(language: &str, turn: usize) -> (String, String) {
     }
 }
 
-/// The largest relative error from the eleventh turn on, and of the first.
+/// Returns the largest relative errors: from the eleventh turn on, and of the first.
 fn errors(tokeniser: Tokeniser, language: &str) -> (f64, f64) {
     let mut calibration = Calibration::cold();
     let mut anchor: Option<Checkpoint> = None;

@@ -30,7 +30,7 @@ const TOKENISER: Tokeniser = Tokeniser { letters: 4, per_han: 2, per_message: 5 
 
 type Summariser = fn(&Request) -> Result<String, String>;
 
-/// What the model reads, with our references resolved.
+/// Returns the prompt with XML references resolved, as the model reads it.
 fn material(request: &Request) -> String {
     xml::unescape(&request.prompt).into_owned()
 }
@@ -222,7 +222,7 @@ impl Session {
         *self.report.by_rung.entry(format!("{:?}", outcome.rung)).or_default() += 1;
         self.compactions.push(compaction);
         self.generation = next;
-        // Going back shows exactly what was there before.
+        // Undoing restores exactly the previous view.
         let back = generations::parent(&self.compactions, self.generation).unwrap().unwrap();
         self.generation = back;
         assert_eq!(self.seen(prompt), before);
@@ -334,7 +334,7 @@ fn an_honest_alternate_steps_in() {
     assert!(!report.by_rung.contains_key("First"));
 }
 
-/// A view of many short turns, and one message that is longer than any window.
+/// Builds a view of many short turns and one message that is longer than any window.
 fn long_entries() -> Vec<Entry> {
     let messages = (0..60).flat_map(|turn| {
         let length = if turn == 20 { 900 } else { 8 };
@@ -348,7 +348,7 @@ fn fold_at_once(entries: &[Entry], window_tokens: u64, summariser: Summariser) -
     fold_elsewhere(entries, window_tokens, window_tokens, summariser)
 }
 
-/// With a summariser whose window is not that of the conversation.
+/// Folds with a summariser whose window differs from the conversation's.
 fn fold_elsewhere(
     entries: &[Entry],
     window_tokens: u64,
@@ -434,7 +434,7 @@ fn where_nothing_can_be_folded_the_error_says_what_to_do() {
     };
     let plan = |scene| plan::plan(&scene).unwrap_err().to_string();
     assert!(plan(scene(&entries[..4], 0)).contains("nothing to fold"));
-    // Too much for a summary, and not too much for the conversation as it is.
+    // Too much for a summary, but not for the conversation as it is.
     assert!(plan(scene(&entries[..4], 5_000)).contains("leaves no room for a summary"));
 }
 
@@ -460,7 +460,7 @@ fn a_tail_that_has_become_heavy_pushes_out_no_pin_of_a_person() {
         tokens_before: 4_000,
         tokens_after: 1_000,
     };
-    // Short turns, then two that stay and leave the usual share of the room less than the pins need.
+    // Short turns, then two verbatim turns that leave less than the pins need.
     let heavy = "The tide comes in and the boats go out. ".repeat(65);
     let messages = (0..24).map(|n| {
         let text = if n < 20 { format!("Part {n}. {}", &heavy[..300]) } else { heavy.clone() };

@@ -1,4 +1,4 @@
-//! Turns that fill the window, in every kind of text: one compaction always makes room for a small task.
+//! Turns that fill the window, in each kind of text: one compaction always makes space for a small task.
 
 use dalsegno::{
     context::{
@@ -17,7 +17,7 @@ use crate::turns::heavy::{SCRIPTS, text, weigh};
 
 const SMALL: &str = "Now write one line.";
 
-/// A calibration that has learnt this factor.
+/// Returns a calibration that has learnt this factor.
 fn factor(per_cent: u64) -> Calibration {
     let mut calibration = Calibration::cold();
     let weight = Weight::from_millitokens(1_000_000);
@@ -25,7 +25,7 @@ fn factor(per_cent: u64) -> Calibration {
     calibration
 }
 
-/// The conversation as it is shown after one more compaction without a model.
+/// Returns one more compaction of the conversation, without a model.
 fn compacted(scene: Scene<'_>) -> Compaction {
     let seed = seed();
     let generation = scene.view.generation() + 1;
@@ -48,7 +48,8 @@ fn scene<'a>(entries: &'a [Entry], budget: Budget, calibration: &'a Calibration)
     }
 }
 
-/// Turns of so many per cent of the room: the prompt has nine tenths of it, the answer one, or the other way round.
+/// Builds turns of these percentages of the available space. The prompt has nine tenths of a turn and the answer one,
+/// or the other way round.
 fn turns(unit: &str, per_cent: &[u64], room: u64, is_answer: bool) -> Vec<Entry> {
     let said = per_cent.iter().flat_map(|per_cent| {
         let tokens = room * per_cent / 100;
@@ -106,7 +107,7 @@ fn the_last_two_turns_stay_while_they_take_half_of_the_room() {
     assert_eq!(kept(&[40, 30, 20, 20]), 2);
     assert_eq!(kept(&[20, 20, 40, 40]), 1);
     assert_eq!(kept(&[20, 20, 60]), 0);
-    // A person asks for a compaction that would save little: the last two turns are not given up for it.
+    // A manual compaction would save little: the last two turns are kept verbatim anyway.
     let entries = turns(SCRIPTS[0].1, &[6, 10, 10], budget.room_tokens(), false);
     let refused = plan::plan(&scene(&entries, budget, &calibration));
     assert!(matches!(refused, Err(plan::Error::NothingToGain { .. })), "{refused:?}");
@@ -126,14 +127,14 @@ fn a_task_that_leaves_no_room_for_a_summary_gets_a_reference_and_keeps_the_promp
     assert_eq!((made.from_seq, made.to_seq), (1, 2));
     let kept = &made.prompts.kept;
     assert!(kept.iter().any(|it| it.text.contains("never name the client")), "{made:?}");
-    // A provider that has refused the summary, too, gets the same.
+    // The same applies if the provider has rejected the summary, too.
     let refused = Policy { keep: Keep::Reference, ..Policy::default() };
     let scene = Scene { upcoming_tokens: 20, policy: refused, ..scene };
     assert!(compacted(scene).is_reference());
 }
 
-/// A name in every prompt, long prompts at first and two heavy turns in front of every compaction: names that stood in prompts
-/// come into the summary when those leave for the archive, and need room there.
+/// Names in each prompt, long prompts first, and two heavy turns before each compaction. When prompts move to the
+/// archive, their names move to the summary, which needs space for them.
 #[test]
 fn names_outlive_the_prompts_they_stood_in_however_heavy_the_last_turns_are() {
     let calibration = Calibration::cold();

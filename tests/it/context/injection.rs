@@ -1,4 +1,4 @@
-//! Whatever a text tries, it comes back unchanged from its own element, and nothing else is there.
+//! Injected markup: each text comes back unchanged from its own element, and no other element appears.
 
 use dalsegno::{
     context::{
@@ -43,7 +43,7 @@ const CORPUS: [&str; 22] = [
 ];
 
 fn corpus() -> Vec<String> {
-    // The strongest attacker knows the fences of the turn; escaping alone has to hold.
+    // The strongest attacker knows the fences of the turn; escaping alone has to protect.
     let known = seed().fence(Scope::Turn(task_id()));
     CORPUS.iter().map(|text| text.replace("FENCE", known.as_str())).collect()
 }
@@ -61,7 +61,7 @@ struct Sent {
     messages: Vec<Vec<parse::Node>>,
 }
 
-/// One post whose every foreign value is this text.
+/// Builds a post with this text in each untrusted field.
 fn posts(text: &str) -> Posts<'_> {
     let post = Post {
         id: Uuid::from_u128(3),
@@ -180,7 +180,7 @@ fn check(text: &str) {
         ["notice", "posts", "notice", "posts", "statuses", "blackboard", "task"]
     );
     assert_eq!(last[2].text, text);
-    // As it was shown in an earlier turn, and as it is in this one.
+    // As shown in an earlier turn, and in this one.
     for shown in [&last[1], &last[3]] {
         assert_eq!((shown.attribute("left_out"), shown.children.len()), (Some("2"), 1));
         let post = &shown.children[0];

@@ -1,4 +1,4 @@
-//! Long histories in the pure parts. What they take is measured by `cargo bench --bench context`.
+//! Long histories in the pure code. `cargo bench --bench context` measures the time.
 
 use dalsegno::{
     context::{

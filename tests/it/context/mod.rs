@@ -1,4 +1,4 @@
-//! What the model sees: pure code, no database.
+//! The context of a call: pure code, without a database.
 
 mod estimates;
 mod fidelity;

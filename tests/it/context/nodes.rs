@@ -1,4 +1,4 @@
-//! Compaction of a session that stands at a node: only what was said there is summarised.
+//! Compaction of a session at a node: only messages of the node are summarised.
 
 use dalsegno::{
     context::{
@@ -56,7 +56,7 @@ fn scene<'a>(
         calibration,
         upcoming_tokens: 20,
         summariser_window_tokens: 8192,
-        // Pins alone, without what stands word for word beside the summary.
+        // Pins alone, without verbatim prompts beside the summary.
         policy: Policy { keep_prompts_percent: 0, ..Policy::default() },
         node: Some(Node {
             first_seq: flow.first_seq,
@@ -67,13 +67,13 @@ fn scene<'a>(
     }
 }
 
-/// A turn of so many words, all of them this one.
+/// Builds a turn of `n_words` words, all of them `word`.
 fn turn(word: &str, n_words: usize) -> [Message; 2] {
     let words = format!("{word} ").repeat(n_words);
     [message(Role::User, &words), message(Role::Assistant, &words)]
 }
 
-/// Three turns elsewhere, the first of which pins a rule, and five at the node.
+/// Builds three turns elsewhere, the first of which pins a rule, and five at the node.
 fn two_nodes() -> Vec<Entry> {
     with_turns_at_node(5)
 }
@@ -158,7 +158,7 @@ fn a_node_of_which_little_was_said_stays_word_for_word_and_nobody_is_asked() {
     assert_eq!((folding.plan().fold, folding.plan().read.len()), (6, 0));
     assert!(outcome.refused.is_empty() && outcome.compaction.summary.contains("never name"));
     assert!(!outcome.compaction.summary.contains("olden"));
-    // What the node asks for stands behind the summary, where it was said: it is neither sent nor weighed twice.
+    // The node's entry follows the summary, at its place: it is neither sent nor weighed twice.
     let made = outcome.compaction;
     assert_eq!(made.flow.as_deref(), Some(&Flow { entry: None, ..flow.clone() }));
     let summary = calibration.tokens(dalsegno::context::Weight::of_text(&made.summary));
@@ -167,7 +167,7 @@ fn a_node_of_which_little_was_said_stays_word_for_word_and_nobody_is_asked() {
     assert_eq!(made.tokens_after, folding.plan().tail_tokens + without_entry + summary);
 }
 
-/// What stood in front of the node is in no summary of it; what was folded of the node itself is in the next one.
+/// Messages before the node are in no summary of it; messages folded at the node are in the next one.
 #[test]
 fn a_node_that_is_folded_again_goes_on_from_its_own_summary_and_from_no_other() {
     let (entries, calibration, flow) = (with_turns_at_node(9), Calibration::cold(), flow(NODE_SEQ));
@@ -194,7 +194,7 @@ fn a_node_that_is_folded_again_goes_on_from_its_own_summary_and_from_no_other() 
         let Step::Done(outcome) = folding.answered(Err("it is away".to_owned())) else {
             panic!("no extract")
         };
-        // The entry that is folded comes from the earlier flow, and stays.
+        // The folded entry comes from the earlier flow, and is kept.
         assert_eq!(outcome.compaction.flow.unwrap().entry, flow.entry);
     }
 }
@@ -252,8 +252,8 @@ fn history(events: &[Event]) -> Vec<Entry> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Wherever the node begins: nothing in front of it stays or is read, everything of it that is folded is read once, and
-    /// no call is parted from its results.
+    /// With each begin of a node: nothing before it is kept or read, all its folded messages are read once, and calls
+    /// stay with their results.
     #[test]
     fn a_plan_of_a_node_reads_its_own_and_archives_the_rest(
         events in prop::collection::vec(event(), 0..120),
@@ -285,7 +285,7 @@ proptest! {
             }
         }
         prop_assert_eq!(at, (plan.fold, 0));
-        // The extract stays within the same bounds, so a broken summariser stops no turn.
+        // The extract has the same limits, so a faulty summariser stops no turn.
         let seed = seed();
         let (_, step) = Folding::begin(scene, &seed, 1, Ladder::new(0, false)).unwrap();
         let Step::Done(outcome) = step else { return Err(TestCaseError::fail(format!("{step:?}"))) };

@@ -1,4 +1,4 @@
-//! Random histories: no orphaned tool pair ever reaches a provider, and no plan parts a group.
+//! Random histories: providers never get an orphaned tool pair, and plans never split a group.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -57,7 +57,7 @@ fn history(events: &[Event]) -> Vec<Entry> {
     entries(messages.collect())
 }
 
-/// What a strict provider checks.
+/// Checks the rules of a strict provider.
 fn assert_sendable(messages: &[Arc<Message>]) {
     let mut index = 0;
     let mut last_role = None;
@@ -89,7 +89,7 @@ proptest! {
         folded in 0..60_usize,
     ) {
         let entries = history(&events);
-        // Any suffix, because a view may begin anywhere if rows were lost.
+        // Any suffix, because lost rows can make a view begin anywhere.
         let tail = &entries[folded.min(entries.len())..];
         let view = View::of(tail, &[], 0).unwrap();
         let assembled = assemble(&parts(view, "go on"), &seed(), &Calibration::cold());
@@ -145,7 +145,7 @@ proptest! {
         for group in groups::group(&entries, &[]).groups {
             prop_assert!(group.last() < plan.fold || group.head >= plan.fold);
         }
-        // Every byte of the folded part is in exactly one piece, in order.
+        // Each byte of the folded part is in exactly one piece, in order.
         let mut at = (0, 0);
         for piece in plan.batches.iter().flat_map(|batch| &batch.pieces) {
             prop_assert_eq!((piece.index, piece.bytes.start), at);
@@ -162,7 +162,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever was said, a broken summariser stops no turn.
+    /// With any texts, a faulty summariser stops no turn.
     #[test]
     fn the_extract_passes_the_gates_whenever_there_is_a_plan(
         texts in prop::collection::vec(

@@ -1,8 +1,8 @@
-//! Requirements that people put as ordinary sentences, through many compactions.
+//! Requirements in ordinary sentences of people, through many compactions.
 //!
-//! The phrasings are in `tests/data/requirements`: those of `build.txt` were at hand when the rules were made, those of
-//! `held_out.txt` were written before and read at the end only, and those of `unseen.txt` are by an author who had not seen the
-//! rules.
+//! The phrasings are in `tests/data/requirements`. Those of `build.txt` were known when the rules were made. Those of
+//! `held_out.txt` were written before and read at the end only. Those of `unseen.txt` are by an author who had not seen
+//! the rules.
 
 use dalsegno::{
     context::{
@@ -25,25 +25,25 @@ const SETS: [(&str, &str); 3] = [("build", BUILD), ("held out", HELD_OUT), ("uns
 
 type Summariser = fn(&Request) -> Result<String, String>;
 
-/// How people work with an agent.
+/// A way in which people work with an agent.
 struct Manner {
     window_tokens: u64,
-    /// Sentences of a prompt that is no more than a task, and of an answer.
+    /// Sentences of a plain task, and of an answer.
     prompt_sentences: usize,
     answer_sentences: usize,
 }
 
-/// All that people write fits into the share.
+/// All prompts fit into their share.
 const WITHIN: Manner = Manner { window_tokens: 65_536, prompt_sentences: 1, answer_sentences: 160 };
-/// People write several times the share.
+/// Prompts have several times their share.
 const BEYOND: Manner = Manner { window_tokens: 32_768, prompt_sentences: 8, answer_sentences: 20 };
 
-/// The compactions after which is looked.
+/// Compactions after which the context is checked.
 const LOOKS: [usize; 3] = [1, 5, 20];
 
 #[derive(Default)]
 struct Outcome {
-    /// Per look, how many phrasings stand in the context letter by letter.
+    /// Count of the phrasings that are verbatim in the context, per check.
     present: Vec<usize>,
     missing: Vec<String>,
     asked_tokens: u64,
@@ -132,7 +132,7 @@ impl Conversation {
         self.compactions.push(compaction);
     }
 
-    /// What the model reads, with our references resolved.
+    /// Returns the context with XML references resolved, as the model reads it.
     fn context(&self) -> String {
         let assembled = assemble(&parts(self.view(), "Go on."), &seed(), &self.calibration);
         let texts =
@@ -141,17 +141,17 @@ impl Conversation {
     }
 }
 
-/// Keeps what it is told to keep, and nothing else.
+/// Keeps the texts that it must keep, and nothing else.
 fn forgetful(request: &Request) -> Result<String, String> {
     Ok(record(&must_keep(&request.prompt)))
 }
 
-/// Is refused, so that the extract takes its place.
+/// Returns an empty summary, which is refused, so that the extract replaces it.
 fn silent(_: &Request) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// Quotes what a model could take for a requirement that knew all of them, and what nobody has written.
+/// Quotes all known requirements of the material, and texts that are not in it.
 fn quoting(request: &Request) -> Result<String, String> {
     let material = xml::unescape(&request.prompt).into_owned();
     let known = SETS.iter().flat_map(|(_, phrasings)| phrasings.lines());
@@ -166,7 +166,7 @@ fn quoting(request: &Request) -> Result<String, String> {
     })
 }
 
-/// A hundred prompts, each with a requirement between two tasks; then tasks until the last look.
+/// Runs a hundred prompts, each with a requirement between two tasks, then tasks until the last check.
 fn play(phrasings: &str, manner: Manner, summariser: Summariser) -> Outcome {
     let phrasings: Vec<_> = phrasings.lines().collect();
     assert_eq!(phrasings.len(), 100);
@@ -188,7 +188,7 @@ fn play(phrasings: &str, manner: Manner, summariser: Summariser) -> Outcome {
         let salt = turn * 2 + 1;
         match phrasings.get(turn) {
             Some(phrasing) => {
-                // All of them are said before the first compaction.
+                // All requirements are given before the first compaction.
                 conversation
                     .say(Role::User, &format!("Write part {turn}. {phrasing} Thanks, Ann."));
                 conversation.say(Role::Assistant, "Here it is.");
@@ -239,13 +239,14 @@ fn beyond_the_share_sentences_that_look_like_requirements_stay() {
         for (set, phrasings) in SETS {
             let outcome = report(&format!("beyond, {set}, {name}"), phrasings, BEYOND, summariser);
             println!("  missing at last: {:#?}", outcome.missing);
-            // Those with the words of a rule, whatever else people write.
+            // Phrasings with the words of a rule survive with any other prompts.
             assert!(outcome.present.iter().all(|n| *n >= 50), "{:?}", outcome.present);
         }
     }
 }
 
-/// A requirement, fillers, and what is said later, through two compactions with more between them than the share holds.
+/// Builds a conversation of a requirement, filler and a later text. The filler causes two compactions and exceeds the
+/// share.
 fn after(requirement: &str, later: &str) -> Conversation {
     let mut conversation = Conversation::new(BEYOND);
     conversation.turn(requirement, 1);

@@ -1,8 +1,8 @@
-//! The script of a long conversation: sixty identifiers and ten standing requirements in four hundred turns.
+//! The script of a long conversation: sixty identifiers and ten requirements in four hundred turns.
 
 use super::support::prose;
 
-/// How the identifier stands in a text: a name of several words is quoted.
+/// Writes an identifier into a text: a name of several words is quoted.
 pub fn mention(identifier: &str) -> String {
     if identifier.starts_with("Pier") {
         format!("“{identifier}”")
@@ -11,7 +11,7 @@ pub fn mention(identifier: &str) -> String {
     }
 }
 
-/// Sixty identifiers: in prompts, replies and tool results, one every few turns.
+/// Returns one of sixty identifiers, in prompts, answers and tool results, one every few turns.
 pub fn identifier(turn: usize, place: usize) -> String {
     let number = turn * 7 + place;
     match turn / 20 % 6 {
@@ -44,7 +44,7 @@ pub fn has_requirement(turn: usize) -> bool {
     turn % 37 == 3 && turn / 37 < 10
 }
 
-/// Where the turn's identifier stands; forty turns with one, and twenty of tool calls with one more.
+/// Returns true for the turns with an identifier, forty in total; twenty turns with tool calls have one more.
 pub fn has_identifier(turn: usize) -> bool {
     turn % 10 == 1
 }

@@ -1,4 +1,4 @@
-//! What the tests of `context` share: messages, a tokeniser that is not ours, and a campaign's parts.
+//! Shared code of the tests of `context`: messages, an independent tokeniser, and the parts of a campaign.
 
 use std::sync::Arc;
 
@@ -71,8 +71,8 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
     }
 }
 
-/// Counts as subword tokenisers do: short words are one token, long ones are cut, marks count alone, and a blank
-/// belongs to the word behind it. `letters` is how many letters one token holds.
+/// A tokeniser that counts like subword tokenisers: short words are one token, long ones are split, marks count alone,
+/// and a blank belongs to the next word. `letters` is the number of letters per token.
 #[derive(Clone, Copy)]
 pub struct Tokeniser {
     pub letters: usize,
@@ -105,7 +105,7 @@ impl Tokeniser {
                 tokens += character.len_utf8().min(3);
             }
         }
-        // The line break that was put behind the text.
+        // Subtracts the line break that was added to the text.
         (tokens - 1) as u64
     }
 
@@ -170,7 +170,7 @@ const ENDS: [&str; 8] = [
     "in the tone of the series",
 ];
 
-/// Prose without anything worth pinning, different for every `salt`.
+/// Returns prose without anything that is pinned, different for each `salt`.
 pub fn prose(salt: usize, sentences: usize) -> String {
     let mut state = salt as u64 * 2_654_435_761 + 1;
     let mut pick = |count: usize| {

@@ -1,4 +1,4 @@
-//! The document that a campaign's people and agents write together.
+//! The blackboard, the shared JSON document of a campaign.
 
 use dalsegno::domain::{
     agents::Agent,
@@ -48,7 +48,7 @@ fn by(agent: &Agent) -> By<'_> {
     By::Agent { agent, instance: "main", task_id: Uuid::from_u128(7), turn: 3 }
 }
 
-/// Reads, adds one, and sets it in place of what it has read, until nobody came between.
+/// Reads the document, adds one and replaces it, until no other writer has changed it in between.
 async fn count_up(world: &World) {
     loop {
         let read = blackboard::get(&world.pool, world.campaign.id).await.unwrap();
@@ -87,7 +87,7 @@ async fn writers_at_once_lose_nothing_of_each_other() {
         assert_eq!(written.len(), CHANGES, "{written:?}");
     }
     assert_eq!(at_version(&world, read.version).await.unwrap(), read.document);
-    // One event and one line of history for each.
+    // Each change has one event and one history entry.
     let all = feed::Filter { campaign_id: None, after: 0, up_to: i64::MAX, limit: 10_000 };
     let events = feed::list(&world.pool, all).await.unwrap();
     let mut told: Vec<i64> = events
@@ -99,7 +99,7 @@ async fn writers_at_once_lose_nothing_of_each_other() {
     assert_eq!(told, (1..=read.version).collect::<Vec<_>>());
 }
 
-/// Small documents over a few keys that are parts of each other, so that changes meet.
+/// Generates small documents over a few keys that are parts of each other, so that changes overlap.
 fn documents() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -129,20 +129,20 @@ fn some_paths() -> impl Strategy<Value = Vec<&'static str>> {
     prop::collection::vec(path, 0..4)
 }
 
-/// What stands at a place; a place in something that is no object has nothing.
+/// Returns the value at a path, or nothing inside of a value that is not an object.
 fn standing<'v>(document: &'v Value, path: &Path) -> Option<&'v Value> {
     let pointer = match path.to_string() {
         root if root == "/" => String::new(),
         path => path,
     };
-    // `pointer` goes into arrays, which no path of a grant does.
+    // `pointer` goes into arrays, unlike the path of a grant.
     pointer.split('/').skip(1).try_fold(document, |at, key| {
         at.as_object()?.get(&key.replace("~1", "/").replace("~0", "~"))
     })
 }
 
-/// Random changes of random writers against a model: what an agent may not write stays as it was, what it may not read is
-/// not in its answer, refused changes change nothing, and every version is read again as it was.
+/// Compares random changes of random writers with a model. Values without a write grant stay, values without a read
+/// grant are missing in answers, refused changes have no effect, and each version can be read again.
 #[test]
 fn an_agent_changes_and_sees_what_its_file_grants_and_nothing_else() {
     let runtime =
@@ -170,7 +170,7 @@ fn an_agent_changes_and_sees_what_its_file_grants_and_nothing_else() {
                     match outcome {
                         Ok(written) => {
                             n_written.set(n_written.get() + 1);
-                            // Whatever no grant covers is as it was.
+                            // Values without a grant are unchanged.
                             for place in [
                                 "/a", "/ab", "/a/b", "/a/a", "/a~1b", "/~0", "/b", "/b/ab", "/a/ab",
                             ] {
@@ -261,14 +261,14 @@ async fn a_grant_is_for_its_place_and_not_for_names_that_begin_like_it() {
         let error = patch(&world, &refused, &agent).await.unwrap_err();
         assert!(matches!(error, Error::NotGranted { .. }), "{refused}: {error}");
     }
-    // The whole document, as the agent sees it, would take away what it does not see.
+    // Setting the document as the agent sees it would delete the parts that it does not see.
     let seen = json!({ "plan": { "parts": 11 } });
     let whole = Change::Set { document: &seen, expected_version: 1 };
     let error = change(&world, &whole, &agent).await.unwrap_err();
     assert!(error.to_string().contains("does not let it write /plan/partsman"), "{error}");
     let written = patch(&world, &json!({ "plan": { "parts": 11 } }), &agent).await.unwrap();
     assert_eq!((written.blackboard.version, &written.blackboard.document), (2, &seen));
-    // The objects around a place come with it.
+    // The objects around a value are created with it.
     patch(&world, &json!({ "reviews": { "harbour": "fine" } }), &agent).await.unwrap();
     let said_again =
         patch(&world, &json!({ "reviews": { "harbour": "fine" } }), &agent).await.unwrap();

@@ -1,4 +1,4 @@
-//! The map from the kinds of the feed to those of a role's feed.
+//! The mapping of the feed's event kinds to those of a role's feed.
 
 #[test]
 fn every_kind_of_the_feed_has_its_place_in_the_map() {

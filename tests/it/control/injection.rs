@@ -1,4 +1,4 @@
-//! What of the blackboard an agent is shown with its task.
+//! The part of the blackboard that an agent is shown with its task.
 
 use dalsegno::{
     context::xml::{FenceSeed, Scope, parse},
@@ -25,7 +25,7 @@ async fn write(ground: &Ground, patch: &Value) {
     tx.commit().await.unwrap();
 }
 
-/// The elements that stand with the task in the last call, and the version and content of the blackboard among them.
+/// Returns the elements beside the task in the last call, and the version and content of the blackboard.
 async fn sent(
     ground: &Ground,
     fake: &FakeOllama,
@@ -100,13 +100,13 @@ async fn an_agent_is_shown_what_its_file_lets_it_read_and_gets_it_back_unchanged
     );
     assert!(part["sha256"].is_string() && part["tokens"].as_u64() > Some(0), "{part}");
 
-    // It is not in the history: the next turn has the next version, once.
+    // The blackboard is not in the history: the next turn has the next version, once.
     write(&ground, &json!({ "plan": { "parts": 9 } })).await;
     let task = ground.done(&ground.add("Write part three.").await).await;
     assert_eq!(sent(&ground, &fake, &task).await.1.unwrap().0, "3");
     assert_eq!(fake.chats().pop().unwrap().to_string().matches("<blackboard fence").count(), 1);
 
-    // What the file says now counts.
+    // The current file counts.
     ground.write_agent("writer", &writer(""));
     let task = ground.done(&ground.add("Write part four.").await).await;
     assert_eq!(sent(&ground, &fake, &task).await, (vec!["task".to_owned()], None));

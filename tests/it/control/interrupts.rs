@@ -1,4 +1,4 @@
-//! Turns that are told to stop: now, or where nothing is lost.
+//! Interrupted turns: at once, or at the next safe point.
 
 use dalsegno::domain::{
     amount::Limit,
@@ -16,10 +16,10 @@ use crate::{
     turns::ground::Ground,
 };
 
-/// On a server that answers when the test wants it.
+/// An agent on a server that answers when the test lets it.
 pub const SLOW: &str = "---\nname: slow\ndescription: Writes slowly\nprovider: ollama\nmodel: qwen3:8b\n---\nYou write.\n";
 
-/// Beside the writer, the agent `slow` on a server that answers so.
+/// Adds the agent `slow`, on a server that answers like this.
 pub async fn slow_answers(plays: impl IntoIterator<Item = Play>) -> (FakeOllama, Ground) {
     let fake = FakeOllama::playing(plays).await;
     let url = format!("http://{}", fake.addr);
@@ -87,7 +87,7 @@ fn piece(text: &str) -> Step {
     Step::Bytes(line(&json!({ "model": "qwen3:8b", "message": message, "done": false })))
 }
 
-/// Half of an answer, and then this.
+/// Streams half of an answer, then this step.
 async fn half_an_answer(then: Step) -> (FakeOllama, Ground) {
     slow_answers([Play::Stream(vec![piece("Half an answer"), Step::Gate, then])]).await
 }
@@ -145,7 +145,7 @@ async fn softly_nothing_is_tried_again_and_what_had_arrived_is_kept() {
     let transcript = ground.transcript(task.session_id.unwrap()).await;
     assert_eq!(transcript, ["User: Write part one.", "Assistant: Half an answer"]);
 
-    // Asked for anew, it is a task like any other, and the turn says what had happened.
+    // After a retry it is a task like any other, and the turn mentions the interruption.
     let mut tx = ground.pool.begin().await.unwrap();
     tasks::retry(&mut tx, task.id, noon()).await.unwrap();
     tx.commit().await.unwrap();
@@ -175,7 +175,7 @@ async fn because(ground: &Ground, task: &Task) -> Option<String> {
     tasks::detail(&mut conn, task.id).await.unwrap().cancelled_because
 }
 
-/// Of what hangs on it, what runs may come to its end too, and what does not run never begins.
+/// Running child tasks may also end, and queued ones never begin.
 #[tokio::test]
 async fn softly_what_a_task_has_handed_out_is_stopped_with_it() {
     let plays = [Play::gated("One", " answer."), Play::gated("Another", " answer.")];
@@ -197,7 +197,7 @@ async fn softly_what_a_task_has_handed_out_is_stopped_with_it() {
     let why = format!("not wanted (with task {} of slow/main, on which it hangs)", parent.id);
     assert_eq!(because(&ground, &waits).await, Some(why));
     assert!(tasks::is_asked_to_stop(&ground.pool, runs_too.id).await.unwrap());
-    // Nothing is cut in two.
+    // No answer is cut off.
     fake.open();
     ground.done(&parent).await;
     ground.done(&runs_too).await;
@@ -205,7 +205,7 @@ async fn softly_what_a_task_has_handed_out_is_stopped_with_it() {
     worker.stop().await;
 }
 
-/// Between two attempts nothing runs, so there is nothing to wait for.
+/// Between two attempts no turn runs, so the task ends at once.
 #[tokio::test]
 async fn a_task_that_is_asked_to_stop_begins_no_other_turn() {
     let ground = Ground::new(&[]).await;
@@ -230,7 +230,8 @@ async fn a_task_that_is_asked_to_stop_begins_no_other_turn() {
     );
 }
 
-/// Three conversations run and one waits when their worker is gone before it has stopped them. Whoever comes after ends each once.
+/// Three conversations run and one waits when their worker is killed, before it has stopped them. The next worker ends
+/// each of them once.
 #[tokio::test]
 async fn a_soft_interrupt_whose_worker_is_killed_ends_everything_once_and_nothing_runs_on() {
     let ground = Ground::new(&[]).await;
@@ -248,7 +249,7 @@ async fn a_soft_interrupt_whose_worker_is_killed_ends_everything_once_and_nothin
         below.push(tasks::get(&ground.pool, id).await.unwrap());
     }
     let links = Links { parent_id: Some(parent.id), ..Links::default() };
-    // Behind a child that runs, in its conversation.
+    // Waits behind a running child, in its conversation.
     let waits = ground.add_linked("writer", "part-0", &prompts[2], None, Limit::default(), links);
     below.push(waits.await.unwrap());
     for child in &below[..2] {
@@ -277,12 +278,12 @@ async fn a_soft_interrupt_whose_worker_is_killed_ends_everything_once_and_nothin
             "{kinds:?}"
         );
     }
-    // Whoever asked for it on the board is told once.
+    // The author of the post gets one answer.
     let board = mentions::board(&ground).await;
     assert_eq!(mentions::answers_to(&board, posted.post.id).len(), 1, "{board:?}");
 }
 
-/// The steps behind one that is stopped so are told what it came to, as behind any other end.
+/// Dependent tasks get the result of a task that is stopped like this.
 #[tokio::test]
 async fn what_waits_for_a_task_whose_worker_is_killed_while_it_stops_is_told_once() {
     let ground = Ground::new(&[]).await;

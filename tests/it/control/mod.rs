@@ -1,4 +1,4 @@
-//! What people have in their hands while agents work: the blackboard, pauses, resets.
+//! Control by people while agents work: the blackboard, pauses, resets, interruptions.
 
 mod blackboard;
 mod feed_kinds;

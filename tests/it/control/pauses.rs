@@ -1,4 +1,4 @@
-//! Agents that are paused: their tasks wait, visibly, and nothing else does.
+//! Paused agents: their tasks wait with an explanation, and others run.
 
 use dalsegno::{
     domain::{
@@ -53,7 +53,7 @@ async fn explain(ground: &Ground, task: &Task) -> explanations::Explanation {
     explanations::explain(&mut conn, task.id).await.unwrap()
 }
 
-/// Waits until the job of a task is held, and says how often it was run so far.
+/// Waits until the job of a task is held, and returns the number of its runs.
 async fn is_held(ground: &Ground, task: &Task) -> usize {
     eventually("the job is held", async || {
         let mut conn = ground.pool.acquire().await.unwrap();
@@ -90,7 +90,7 @@ async fn tasks_of_a_paused_agent_wait_whatever_way_they_came_while_others_run() 
     for task in heads {
         assert_eq!(is_held(&ground, task).await, 1);
     }
-    // Others are not in its way, before and after.
+    // Tasks of other agents run, before and after.
     let others = join_all((0..4).map(|_| ground.add_for("editor", "main", "Edit."))).await;
     for task in &others {
         ground.done(task).await;
@@ -121,7 +121,7 @@ async fn tasks_of_a_paused_agent_wait_whatever_way_they_came_while_others_run() 
     assert!(of("writer").pause.is_some() && of("writer/second").pause.is_some());
     assert!(of("editor").pause.is_none());
 
-    // It outlives the worker, and a new one looks no more often.
+    // The pause outlives the worker, and a new worker does not poll the jobs.
     worker.stop().await;
     let worker = ground.work().await;
     ground.done(&ground.add_for("editor", "main", "Edit once more.").await).await;
@@ -167,7 +167,7 @@ async fn a_turn_that_runs_ends_and_the_next_one_does_not_begin() {
     fake.open();
     ground.done(&running).await;
     assert_eq!(is_held(&ground, &next).await, 1);
-    // A cancelled one ends while it waits, and leaves its place.
+    // A cancelled task ends while it waits, and frees its place in the lane.
     ground.cancel(&next).await;
     assert_eq!(ground.task(&next).await.state, State::Cancelled);
     let last = ground.add("Write part three.").await;
@@ -211,7 +211,7 @@ async fn a_pause_in_all_campaigns_holds_beside_one_in_a_campaign_and_closing_end
     worker.stop().await;
 }
 
-/// A job that is held in the moment in which its pause ends would wait for ever.
+/// A job that is held at the moment its pause ends would wait forever.
 #[tokio::test]
 async fn no_job_is_left_held_by_a_pause_that_ends_while_workers_hold() {
     let ground = ground(&[]).await;
@@ -219,7 +219,7 @@ async fn no_job_is_left_held_by_a_pause_that_ends_while_workers_hold() {
     let mut tasks = Vec::new();
     for round in 0..25 {
         pause(&ground, here(&ground)).await;
-        // Of its own where the first one is waited for: elsewhere it may stand behind others.
+        // An instance of its own where the test waits for the first task: in a shared one it may be behind others.
         let is_awaited = round % 3 == 0;
         let instance = if is_awaited { format!("own{round}") } else { format!("i{}", round % 5) };
         for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Resetting all conversations of a campaign while turns run in them.
+//! Resets of all conversations of a campaign while turns run.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ async fn all_conversations_begin_anew_once_and_no_turn_is_disturbed() {
         }
     }
     let worker = ground.work().await;
-    // In the middle: each has a session, and many of them run.
+    // In the middle: each conversation has a session, and many of them run.
     eventually("all have begun", async || {
         (ground.count("select count(*) from dalsegno.sessions").await >= INSTANCES as i64)
             .then_some(())
@@ -61,7 +61,7 @@ async fn all_conversations_begin_anew_once_and_no_turn_is_disturbed() {
         assert_eq!((old.state, old.closed_because), (State::Closed, Some(Reason::Fresh)), "{name}");
         assert_eq!((new.opened_because, new.rebuild_because), (Reason::Fresh, None), "{name}");
         assert!(reset.session_ids.contains(&old.id));
-        // It remembers nothing, and both together have answered all four.
+        // It is fresh, and both sessions together have answered all four tasks.
         let (before, after) = (ground.transcript(old.id).await, ground.transcript(new.id).await);
         assert_eq!(before.len() + after.len(), 8, "{name}: {before:?} {after:?}");
         assert!(after.last().unwrap().starts_with("Assistant") && after[0].starts_with("User"));
@@ -73,7 +73,7 @@ async fn all_conversations_begin_anew_once_and_no_turn_is_disturbed() {
         ground.count("select count(*) from dalsegno.audit where action = 'agent.reset'").await;
     assert_eq!(lines, 1);
 
-    // One agent alone, and with its memory.
+    // A reset of one agent, with inheritance.
     let whom = (ground.campaign.id, Some("editor"));
     let reset = conversations::reset_agents(&ground.pool, &who, whom, false, noon()).await.unwrap();
     assert_eq!(reset.session_ids.len(), INSTANCES / 10);

@@ -1,4 +1,4 @@
-//! The views of what sessions and agents were, told by rows that turns leave anyway.
+//! The views of past states of sessions and agents, derived from the rows that turns write.
 
 use dalsegno::domain::agent_pauses::{self, Place};
 
@@ -22,7 +22,7 @@ async fn each_state_has_its_row_and_the_last_one_is_that_of_the_session() {
     agent_pauses::pause(&mut tx, place, "too expensive", "cli:ann@host", noon()).await.unwrap();
     agent_pauses::resume(&mut tx, place, "cli:ann@host", noon()).await.unwrap();
     tx.commit().await.unwrap();
-    // A 400 is taken for a conversation that is refused as it is: it is rebuilt, and refused again.
+    // A 400 counts as a rejected conversation, so the session is rebuilt, and rejected again.
     let of_first = "select string_agg(state, ' ' order by place) from dalsegno.session_states
                      where session_id = (select id from dalsegno.sessions where instance = 'main' order by created_at, id limit 1)";
     let states = rows(&ground, of_first).await;

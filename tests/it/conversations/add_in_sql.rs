@@ -1,4 +1,4 @@
-//! `dalsegno.add_task`, which other systems call in their own transactions: what it writes, and what it refuses.
+//! `dalsegno.add_task`, which other systems call in their own transactions: its rows and its refusals.
 
 use dalsegno::domain::{
     agents::SessionMode as Mode,
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{World, limits};
 use crate::{app::noon, turns::ground::Ground};
 
-/// Everything that was written for a task, but ids and moments.
+/// Returns all rows of a task without ids and times.
 async fn written(conn: &mut PgConnection, task: Uuid) -> Value {
     let sql = "select jsonb_build_object(
                  'task', to_jsonb(t) - '{id,job_id,created_at}'::text[],
@@ -28,7 +28,7 @@ async fn written(conn: &mut PgConnection, task: Uuid) -> Value {
     sqlx::query_scalar(sql).bind(task).fetch_one(conn).await.unwrap()
 }
 
-/// The call with arguments as they stand in `sql`, behind the campaign.
+/// Calls the function with arguments in SQL, after the campaign.
 async fn call(
     conn: &mut PgConnection,
     campaign: Uuid,
@@ -38,7 +38,7 @@ async fn call(
     sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(campaign).fetch_one(conn).await
 }
 
-/// Its code, and its words with the hint.
+/// Returns the code of a refusal, and its text with the hint.
 fn refused(result: Result<(Uuid, bool), sqlx::Error>) -> (String, String) {
     let error = result.unwrap_err();
     let error = error.as_database_error().unwrap().downcast_ref::<PgDatabaseError>();
@@ -105,7 +105,7 @@ async fn a_key_means_the_same_question_in_both_ways() {
     let ask = New { idempotency_key: Some("order-2"), ..world.ask("Part two.") };
     let found = world.add_new(&ask).await.unwrap();
     assert_eq!((found.task.id, found.created), (second, false));
-    // Also when a retry has given it another job, and when its campaign takes no more tasks.
+    // Also after a retry has given it another job, and in a closed campaign.
     tasks::cancel(&mut conn, first.id, "x", noon()).await.unwrap();
     tasks::retry(&mut conn, first.id, noon()).await.unwrap();
     campaign_control::close(&mut conn, world.campaign.id, noon()).await.unwrap();
@@ -164,7 +164,7 @@ async fn what_cannot_be_a_task_is_refused_with_a_hint() {
     assert!(code == "DS409" && said.contains("closed"), "{said}");
 }
 
-/// As `docs/how-to/enqueue.md` shows it.
+/// Runs the example of `docs/how-to/enqueue.md`.
 #[tokio::test]
 async fn a_role_without_rights_asks_through_a_function_of_the_owner() {
     let world = World::new().await;
@@ -173,7 +173,7 @@ async fn a_role_without_rights_asks_through_a_function_of_the_owner() {
     let shown = shown.split("```").next().unwrap();
     let role = format!("orders_{}", Uuid::new_v4().simple());
     let mut tx = world.pool.begin().await.unwrap();
-    // All of it goes with the transaction, the role too.
+    // All of it is rolled back with the transaction, the role too.
     let set_up = format!(
         "create role {role}; create function public.ask_copywriter{shown}; set local role {role}"
     );

@@ -1,4 +1,4 @@
-//! Agents and skills: read, checked, read again.
+//! Agents and skills: loading, checking and reloading.
 
 use dalsegno::domain::{
     agents::SessionMode as Mode,
@@ -109,7 +109,7 @@ fn grants_are_read_in_the_shape_of_claude_codes_own_files() {
     assert_eq!(servers["board"]["headers"]["Authorization"], "Bearer secret");
     assert!(grants.mcp_servers.resolve(|_| None).unwrap_err().to_string().contains("BOARD_TOKEN"));
 
-    // A list of them, as Claude Code has it, or a file.
+    // A list of servers, as in Claude Code, or a file.
     let list = "mcpServers:\n  - board: { command: board-server, args: [\"--stdio\"] }\n";
     folder.write("agents/curator.md", &agent(list));
     let names = |catalogue: &Catalogue| {
@@ -255,7 +255,7 @@ fn changed_files_are_read_again_and_a_broken_one_refuses_its_agent_alone() {
     }
     assert_eq!(broken.agent("curator").unwrap().prompt, before);
     assert_eq!(library.problems().0.len(), 1);
-    // A turn that runs keeps its agent, and a file that is saved in two steps rebuilds no session of the lead.
+    // A running turn keeps its agent, and a file saved in two steps rebuilds no session of the lead.
     assert_eq!(broken.agent_of_running_turn("second").unwrap().prompt, before);
     assert_eq!(lead(&broken), lead(&first));
 
@@ -268,7 +268,7 @@ fn changed_files_are_read_again_and_a_broken_one_refuses_its_agent_alone() {
     folder.write("agents/third.md", &agent("").replace("curator", "third"));
     assert!(library.current().agent("third").is_ok());
 
-    // Without its folder the service goes on with what it has read.
+    // Without its folder, the service keeps the agents that it has read.
     for name in ["curator", "second", "third"] {
         std::fs::remove_file(folder.0.path().join(format!("agents/{name}.md"))).unwrap();
     }
@@ -295,7 +295,7 @@ fn a_broken_file_refuses_what_needs_it_and_nothing_else() {
         skill.contains("toned.md:4: skills: the file of the skill `tone` has problems"),
         "{skill}"
     );
-    // Its name is not taken for instance 2 of another agent, and that one is written so that it is read as itself.
+    // Its name does not become instance 2 of another agent, whose instance is written in the unambiguous form.
     let copy = catalogue.addressed("curator_2", "main").unwrap_err().to_string();
     assert!(copy.contains("agent `curator_2` is refused"), "{copy}");
     assert_eq!(catalogue.written("curator", "2"), "curator/2");
@@ -305,7 +305,7 @@ fn a_broken_file_refuses_what_needs_it_and_nothing_else() {
     assert!(catalogue.check_name("toned").is_ok() && catalogue.check_name("tonde").is_err());
 }
 
-/// A file stands where the folder should: those that come with the service would be the wrong ones.
+/// A file is in the place of the folder: falling back to the built-in agents would be wrong.
 #[test]
 fn a_folder_of_agents_that_cannot_be_read_is_not_a_missing_one() {
     let folder = Folder::new();
@@ -350,7 +350,7 @@ fn a_name_with_a_number_is_a_copy_unless_a_file_has_that_name() {
 }
 
 proptest::proptest! {
-    /// Whatever files there are: what is written is read as the same, and two copies are never written alike.
+    /// With any files, a written name is read back as the same instance, and two instances are never written alike.
     #[test]
     fn what_is_written_is_read_as_the_same(
         files in proptest::collection::btree_set("[ab](_[1-3])?(_[1-3])?", 1..6),
@@ -380,7 +380,7 @@ fn an_agent_that_an_own_folder_hides_is_named_as_one_that_comes_along() {
     assert!(!words.contains("comes with Dalsegno"), "{words}");
 }
 
-/// Reading a FIFO would wait for its writer, and reading a device might never end.
+/// Reading a FIFO would block until it has a writer, and reading a device might never end.
 #[test]
 fn only_regular_files_up_to_a_megabyte_are_read() {
     use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! What was said and what it cost stays as it was written.
+//! Messages and costs are never changed.
 
 use dalsegno::domain::messages;
 

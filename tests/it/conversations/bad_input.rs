@@ -1,4 +1,4 @@
-//! Bad input: each mistake has its own words, and nothing is stored.
+//! Invalid input: each mistake has its own message, and nothing is stored.
 
 use dalsegno::domain::{
     Amount, Page,
@@ -68,7 +68,7 @@ async fn a_campaign_that_is_closed_or_spent_takes_no_tasks() {
     tx.commit().await.unwrap();
     let said = refused(&world, &world.ask("Part one.")).await;
     assert!(said.contains("is closed: create a new one"), "{said}");
-    // Whoever asks again is told of the task that there is.
+    // A repeated call gets the existing task.
     let again = world.add_new(&keyed).await.unwrap();
     assert_eq!((again.created, again.task.id), (false, first.task.id));
     let mut tx = world.pool.begin().await.unwrap();
@@ -91,7 +91,7 @@ async fn a_tasks_own_budget_stops_its_turn() {
     assert!(said.contains("up to 101 tokens are needed"), "{said}");
 }
 
-/// Other systems write with SQL; what they get wrong is told in words too.
+/// Other systems write with SQL; their mistakes have messages, too.
 #[tokio::test]
 async fn the_database_refuses_what_gets_past_the_types() {
     let world = World::new().await;
@@ -99,7 +99,7 @@ async fn the_database_refuses_what_gets_past_the_types() {
     let error = sqlx::query(insert).bind(world.campaign.id).execute(&world.pool).await.unwrap_err();
     let mistake = dalsegno::db::user_mistake(&error).unwrap();
     assert_eq!(mistake.constraint, "tasks_agent_form");
-    // Tasks name it without a key of the database.
+    // Tasks refer to the campaign without a foreign key.
     let remove = "delete from dalsegno.campaigns where id = $1";
     let error = sqlx::query(remove).bind(world.campaign.id).execute(&world.pool).await.unwrap_err();
     assert!(error.to_string().contains("stays"), "{error}");

@@ -1,4 +1,4 @@
-//! Budgets under a crowd.
+//! Budgets with many concurrent turns.
 
 use std::sync::{
     Arc,
@@ -22,8 +22,8 @@ fn tokens(tokens: i64) -> Amount {
     Amount { micros: 0, tokens }
 }
 
-/// A hundred turns at the limit: what is spent and set aside never passes it, and no room is left unused that a waiting
-/// turn could have had.
+/// A hundred turns at the limit: spent and reserved amounts never exceed it, and no budget is left that a waiting turn
+/// could use.
 #[tokio::test]
 async fn a_hundred_turns_at_the_limit_never_pass_it() {
     let world = Arc::new(World::with_limit(Limit { micros: None, tokens: Some(LIMIT) }).await);
@@ -41,7 +41,7 @@ async fn a_hundred_turns_at_the_limit_never_pass_it() {
     assert_eq!(ran, (LIMIT - NEEDED) / COST + 1);
 }
 
-/// True if the turn ran, false if the budget was used up.
+/// Runs a turn. Returns false if the budget was used up.
 async fn turn(world: Arc<World>, most: Arc<AtomicI64>) -> bool {
     let id = world.campaign.id;
     loop {
@@ -77,7 +77,7 @@ async fn a_refused_turn_leaves_nothing_behind() {
     assert!(error.to_string().contains("the budget of the campaign"), "{error}");
     assert!(world.sessions().await.is_empty());
     assert_eq!(world.task(task.id).await.started_at, None);
-    // Somebody raises the limit.
+    // The limit is raised.
     let mut conn = world.pool.acquire().await.unwrap();
     let change = campaigns::LimitChange { micros: Some(Some(200)), tokens: None };
     let budget = campaigns::change_limit(&mut conn, world.campaign.id, change).await.unwrap();

@@ -1,4 +1,4 @@
-//! Compactions: shown, stale, refused, undone. The transcript stays.
+//! Compactions: applied, stale, refused, undone. The transcript stays.
 
 use dalsegno::domain::{
     compactions::{self, Accepted, Applied, Cause, Outcome},
@@ -85,7 +85,7 @@ async fn what_is_shown_goes_forth_and_back_and_the_transcript_stays() {
     let nothing = compactions::undo(&mut conn, id, noon()).await.unwrap_err();
     assert!(nothing.to_string().contains("uses its whole transcript"), "{nothing}");
     assert_eq!(world.transcript(id).await.len(), 6);
-    // A side branch: the numbers go on.
+    // A side branch continues the numbering.
     assert_eq!(prepare(&world, id, 0, (1, 4), Some("Otherwise.")).await, 3);
     assert_eq!(apply(&world, id, 3).await.unwrap(), Applied::Shown);
 }
@@ -126,7 +126,7 @@ async fn attempts_at_a_summary_are_counted_on_the_session() {
     sessions::store_breaker(&world.pool, id, &breaker).await.unwrap();
     let resolved = world.turn("Part two.", Now::default()).await;
     assert_eq!(resolved.session.compaction_breaker, Some(breaker));
-    // They are counted by the number of the turn, which begins anew without a memory.
+    // The attempts are stored by turn number, which restarts in a fresh session.
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::ask_rebuild(&mut conn, id, sessions::Reason::Fresh).await.unwrap();
     let fresh = world.turn("Part three.", Now::default()).await.session;

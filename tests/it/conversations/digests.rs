@@ -1,4 +1,4 @@
-//! The digest that an idempotency key compares: the same in Rust, in SQL and in what older versions have stored.
+//! The digest that an idempotency key compares: equal in Rust, in SQL and in rows of older versions.
 
 use dalsegno::domain::{
     agents::SessionMode as Mode,
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::World;
 
-/// As `tests/data/task_digests.json` has it, which was made without this code.
+/// Examples of `tests/data/task_digests.json`, which was made without this code.
 #[derive(Deserialize)]
 struct Examples {
     campaign: Uuid,
@@ -33,7 +33,7 @@ fn examples() -> Examples {
     serde_json::from_str(include_str!("../../data/task_digests.json")).unwrap()
 }
 
-/// The campaign of the examples.
+/// Sets up the campaign of the examples.
 async fn world(campaign: Uuid) -> World {
     let mut world = World::new().await;
     sqlx::query("insert into dalsegno.campaigns (id, name) values ($1, 'Examples')")
@@ -87,7 +87,7 @@ async fn a_question_has_the_digest_that_is_written_down_in_rust_and_in_sql() {
     }
 }
 
-/// A service of an older version stores a task with the digest that it makes itself.
+/// Stores a task like an older version, with the digest that the older version computes.
 async fn store_as_before(
     conn: &mut PgConnection,
     campaign: Uuid,
@@ -122,11 +122,11 @@ async fn a_key_that_an_older_version_has_stored_finds_its_task_and_refuses_anoth
         let before = store_as_before(&mut conn, examples.campaign, question, &key).await;
         let found = world.add_new(&new(&world, question, Some(&key))).await.unwrap();
         assert_eq!((found.task.id, found.created), (before, false), "{}", question.prompt);
-        // And the other way round, while both versions run.
+        // And in the other direction, while both versions run.
         let key = format!("later-{n}");
         let added = world.add_new(&new(&world, question, Some(&key))).await.unwrap().task.id;
         assert_eq!(store_as_before(&mut conn, examples.campaign, question, &key).await, added);
-        // Each example is another question.
+        // The digests of two examples differ.
         let other = &examples.questions[(n + 1) % examples.questions.len()];
         let refused = world.add_new(&new(&world, other, Some(&key))).await;
         assert!(matches!(refused, Err(tasks::Error::KeyTaken(_))), "{} {refused:?}", other.prompt);

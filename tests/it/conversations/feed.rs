@@ -46,7 +46,7 @@ async fn an_event_that_commits_late_is_not_missed() {
     assert_eq!(read(&world, &mut horizon).await, ["slow", "fast"]);
 }
 
-/// The late one has a higher transaction number than any that has ended: no snapshot knows of it yet.
+/// The late transaction has a higher number than all ended ones, so no snapshot knows it yet.
 #[tokio::test]
 async fn an_event_of_a_transaction_that_no_snapshot_knows_is_not_missed() {
     let world = World::new().await;
@@ -65,7 +65,7 @@ async fn an_event_of_a_transaction_that_no_snapshot_knows_is_not_missed() {
     assert_eq!(read(&world, &mut horizon).await, ["late", "early"]);
 }
 
-/// Followers look four times a second, whatever else happens in the campaign.
+/// Followers poll four times a second, independent of the other events of the campaign.
 #[tokio::test]
 async fn a_follower_reads_the_events_of_its_task_and_no_others() {
     let world = World::new().await;
@@ -81,14 +81,14 @@ async fn a_follower_reads_the_events_of_its_task_and_no_others() {
         sqlx::query_scalar::<_, i64>(sql).fetch_one(conn).await.unwrap()
     };
     for task in [task.id, late.id] {
-        // Counts are sent away between transactions only.
+        // Statistics are sent between transactions only.
         let mut tx = world.pool.begin().await.unwrap();
         let before = read(&mut tx).await;
         let first = feed::first_of_task(&mut *tx, task).await.unwrap().unwrap();
         let events = feed::of_task(&mut *tx, task, first - 1, i64::MAX, 500).await.unwrap();
         assert_eq!(events.len(), 1);
         let n_read = read(&mut tx).await - before;
-        // One or two a statement; the campaign has 20,000.
+        // One or two rows per statement; the campaign has 20,000.
         assert!(n_read <= 10, "{n_read} rows were read");
     }
 }
@@ -103,7 +103,7 @@ async fn an_event_that_is_rolled_back_holds_nobody_up_for_long() {
     say(&world.pool, id, "first").await;
     assert!(read(&world, &mut horizon).await.is_empty());
     lost.rollback().await.unwrap();
-    // Other tests write in the same cluster: their transactions end, but not at a fixed moment.
+    // Other tests write in the same cluster, and their transactions end at varying times.
     let seen = eventually("the gap is given up", async || {
         let seen = read(&world, &mut horizon).await;
         (!seen.is_empty()).then_some(seen)

@@ -1,4 +1,4 @@
-//! What a successor takes over.
+//! Inheritance of messages and summaries by successors.
 
 use dalsegno::{
     domain::{
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::{Now, World, done, measured, message};
 use crate::app::noon;
 
-/// A conversation with a turn that used a tool. Returns its session.
+/// Sets up a conversation with a turn that used a tool. Returns its session.
 async fn conversation(world: &World) -> Uuid {
     let now = Now::default();
     world.turn("Part one.", now).await;
@@ -78,7 +78,7 @@ async fn turns_come_over_whole_or_not_at_all() {
     let old = conversation(&world).await;
     let stored = messages::list(&world.pool, old, Span::all()).await.unwrap();
     let weight = |turn| stored.iter().filter(|s| s.turn == turn).map(|s| s.weight).sum::<i64>();
-    // Room for the last turn and for all but one thousandth of the one with the tool.
+    // Space for the last turn, and one unit too little for the one with the tool.
     let room = weight(3) + weight(2) - 1;
     let now = Now { inherit_max_weight: room, ..Now::default() };
     let new = rebuild(&world, old, Reason::Lost, now).await;
@@ -148,7 +148,7 @@ async fn a_summary_comes_over_and_what_it_stands_for_does_not() {
     let history = sessions::history(&world.pool, new).await.unwrap();
     assert_eq!(history[0]["content"], "The harbour was built in 1817.");
     assert_eq!(history.as_array().unwrap().len(), 5);
-    // The next compaction continues it; what came before it is not here to go back to.
+    // The next compaction continues it; earlier views belong to the predecessor.
     let mut conn = world.pool.acquire().await.unwrap();
     assert_eq!(sessions::next_generation(&mut *conn, new).await.unwrap(), 2);
     let undone = compactions::undo(&mut conn, new, noon()).await;

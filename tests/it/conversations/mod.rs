@@ -1,4 +1,4 @@
-//! The domain of conversations on a real Postgres: what the rows say after each thing that can happen to them.
+//! The domain of conversations on a real Postgres: its rows after each event.
 
 mod add_in_sql;
 mod agents;

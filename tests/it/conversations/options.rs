@@ -1,4 +1,4 @@
-//! A task that is retried is the task that was asked for: whatever was said about it beside its words is there again.
+//! A retried task has all the options of the original.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::World;
 use crate::app::noon;
 
-/// What a retry changes, or what is no option: how far the task has come, and the names of its job.
+/// Columns that a retry changes, or that are not options: progress of the task, and ids of its job.
 const OF_THE_COURSE: &[&str] = &[
     "task.cancelled_because",
     "task.created_at",
@@ -45,16 +45,16 @@ const OF_THE_COURSE: &[&str] = &[
     "job.lease",
     "job.worker_id",
     "payload.job_id",
-    // A key stands for the question, and finds the task by its first job.
+    // The payload names a key by the task's first job.
     "payload.payload",
     "wait.n_open",
     "wait.over_at",
     "wait.task_id",
 ];
-/// Compared, and empty here: from a post of the board, and from the policy of the kind.
+/// Options that are compared, and empty here: they come from a post, and from the policy of the kind.
 const NOT_ASKED_FOR: &[&str] = &["task.post_id", "payload.timeout_secs"];
 
-/// All columns of what is stored for a task, by table and name.
+/// Returns all columns of a task's rows, by table and name.
 async fn columns(world: &World, id: Uuid) -> BTreeMap<String, Value> {
     let sql = "select 'task', to_jsonb(t) from dalsegno.tasks as t where t.id = $1
                union all
@@ -91,7 +91,7 @@ async fn retry(world: &World, id: Uuid) {
     tx.commit().await.unwrap();
 }
 
-/// What was asked for, before a retry and after it; whether a column is compared does not depend on what is in it.
+/// Compares the options before a retry and after it, and returns those that are set.
 async fn compare(world: &World, task: &Task) -> BTreeSet<String> {
     let before = columns(world, task.id).await;
     retry(world, task.id).await;
@@ -103,7 +103,7 @@ async fn compare(world: &World, task: &Task) -> BTreeSet<String> {
         options
     };
     assert_eq!(options(&before), options(&after));
-    // A comparison of nothing with nothing proves nothing: the tests have to ask for it.
+    // Comparing null with null proves nothing: the tests have to set the options.
     let asked = options(&before).into_iter().filter(|(_, value)| !value.is_null());
     asked.map(|(name, _)| name).collect()
 }
@@ -121,7 +121,7 @@ async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
     let first = world.add("Part one.").await;
     let after = [After::Task(first.id)];
     let (tags, metadata) = (["late".to_owned()], json!({ "order": 17 }));
-    // Without `..`: a new option has to be asked for here.
+    // Without `..`, so that a new option has to be set here.
     let plain = New {
         campaign_id: world.campaign.id,
         agent: world.catalogue.agent("copywriter").unwrap(),
@@ -158,7 +158,7 @@ async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
         known.extend(columns(&world, task.id).await.into_keys());
         asked.extend(compare(&world, task).await);
     }
-    // Every column is an option that one of the two tasks has, or is listed above.
+    // Each column is set by one of the two tasks, or listed above.
     let listed = |name: &&String| {
         OF_THE_COURSE.contains(&name.as_str()) || NOT_ASKED_FOR.contains(&name.as_str())
     };
@@ -171,7 +171,7 @@ async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
     assert_eq!(columns(&world, tasks[0].id).await["job.state"], "scheduled");
 }
 
-/// Its moment has passed: it takes its place behind those that are ready.
+/// Its start time has passed: it takes its place behind the ready tasks.
 #[tokio::test]
 async fn a_moment_that_has_passed_does_not_come_again() {
     let world = World::new().await;

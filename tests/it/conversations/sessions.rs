@@ -1,4 +1,4 @@
-//! Resolve: found, begun, rebuilt.
+//! Resolution of sessions: found, created, rebuilt.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ async fn the_first_task_begins_a_session_and_the_next_goes_on_in_it() {
     assert_eq!(session.state, State::Idle);
 }
 
-/// The row that other systems may know: one array of messages, and the columns beside it.
+/// The row for other systems: one array of messages, and columns beside it.
 #[tokio::test]
 async fn other_systems_see_a_session_as_one_row_with_its_history() {
     let world = World::new().await;
@@ -143,7 +143,7 @@ async fn each_reason_closes_the_session_and_links_its_successor() {
         let n_inherited = if matches!(reason, Reason::Fresh | Reason::Expired) { 0 } else { 2 };
         assert_eq!(second.inherited.messages, n_inherited);
         assert_eq!(second.inherited_summary, reason == Reason::Expired);
-        // It counts on: messages of both sessions sort into one conversation.
+        // Numbers continue, so that the messages of both sessions sort into one conversation.
         assert_eq!(after.turns, if reason == Reason::Fresh { 1 } else { 2 });
         world.commit(&begun, "And then ...", then).await.unwrap();
     }
@@ -157,7 +157,7 @@ async fn a_fresh_session_is_begun_once_and_continued_afterwards() {
     let (first, _) = world.begin(&task, world.lease(), Now::default()).await;
     assert_eq!(first.decision, Decision::Rebuild(Reason::Fresh));
     assert_eq!(world.transcript(first.session.id).await, ["User: Forget all."]);
-    // Its worker is lost; the second attempt does not forget what the first one did.
+    // The worker is lost; the second attempt continues the session of the first.
     let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
     assert_eq!(second.session.id, first.session.id);
     assert!(second.interrupted());
@@ -204,7 +204,7 @@ async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
     assert_eq!(world.turn("Part three.", now).await.session.id, second.session.id);
 }
 
-/// A summary was written in the background while somebody had the session rebuilt.
+/// A summary was written in the background while the session was rebuilt.
 #[tokio::test]
 async fn what_is_used_for_a_session_counts_after_its_end_too() {
     let world = World::new().await;
@@ -216,7 +216,7 @@ async fn what_is_used_for_a_session_counts_after_its_end_too() {
     assert_eq!(world.session(old).await.token_count, before.token_count + 100);
 }
 
-/// A run rebuilds, finds no room for its turn, and dies while it makes some.
+/// A run rebuilds the session, finds too little space for its turn, and dies during the compaction.
 #[tokio::test]
 async fn a_successor_without_a_turn_still_knows_that_the_last_one_was_cut_off() {
     let world = World::new().await;
@@ -244,7 +244,7 @@ async fn a_task_without_a_session_leaves_the_conversation_alone() {
     let task = world.add_mode("Just this.", Mode::None).await;
     let (first, _) = world.begin(&task, world.lease(), Now::default()).await;
     assert_eq!(first.decision, Decision::Create { ephemeral: true });
-    // A second attempt after a crash finds what the first one did.
+    // A second attempt after a crash finds the session of the first.
     let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
     assert_eq!((second.session.id, second.interrupted()), (first.session.id, true));
     world.commit(&begun, "Done.", Now::default()).await.unwrap();
@@ -295,7 +295,7 @@ async fn a_wish_to_rebuild_waits_for_the_turn_that_runs() {
     assert!(matches!(unknown, Err(sessions::Error::Unknown(_))));
 }
 
-/// The run that was declared lost comes back and resolves: it must not touch what the later one does.
+/// The run that was declared lost resolves again: it must not touch the later run's work.
 #[tokio::test]
 async fn an_older_lease_does_not_interrupt_a_newer_run() {
     let world = World::new().await;
@@ -309,7 +309,7 @@ async fn an_older_lease_does_not_interrupt_a_newer_run() {
     );
 }
 
-/// The same where the later run has ended its turn and wants the session rebuilt, or has rebuilt it.
+/// The same after the later run has ended its turn and requested a rebuild, or has rebuilt the session.
 #[tokio::test]
 async fn an_older_lease_does_not_rebuild_what_a_newer_run_has_left() {
     let world = World::new().await;

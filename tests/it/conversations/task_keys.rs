@@ -1,4 +1,4 @@
-//! Idempotency keys of tasks: whose they are, and who waits for whom.
+//! Idempotency keys of tasks: their callers, and waits between them.
 
 use dalsegno::domain::{
     amount::Limit,
@@ -28,14 +28,14 @@ async fn each_caller_of_each_campaign_has_keys_of_its_own() {
             assert_eq!(add(world, added_by, "order-17").await, first);
             all.push(first);
         }
-        // Without an API key, all are one.
+        // All callers without an API key are one caller.
         for added_by in ["cli:ann@host", "anonymous", "admin_key", "copywriter"] {
             assert_eq!(add(world, Some(added_by), "order-17").await, all[all.len() - 3]);
         }
         let in_sql = "select task_id from dalsegno.add_task($1, 'copywriter', 'Part one.', idempotency_key => 'order-17')";
         let in_sql = sqlx::query_scalar::<_, Uuid>(in_sql).bind(world.campaign.id);
         assert_eq!(in_sql.fetch_one(&world.pool).await.unwrap(), all[all.len() - 3]);
-        // Its successor is the same caller.
+        // The successor of a rotated key is the same caller.
         let rotated = add(world, Some("key:shop:ffffffffffff"), "order-17").await;
         assert_eq!(rotated, all[all.len() - 2]);
     }
@@ -65,7 +65,7 @@ async fn a_task_waits_for_keys_of_its_own_caller() {
     world.add_new(&New { links: by_id(Some("shop")), ..world.ask("Join.") }).await.unwrap();
 }
 
-/// The queue has one name space for all keys. The open transaction of one caller does not hold up another in it.
+/// The queue has one name space for all keys. The open transaction of one caller must not block another caller.
 #[tokio::test]
 async fn callers_that_use_the_same_text_do_not_wait_for_each_other() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! Tasks and their jobs are one fact.
+//! Tasks and their jobs, which are written together.
 
 use dalsegno::{
     domain::{
@@ -48,7 +48,7 @@ async fn a_key_stands_for_one_question() {
     let other = world.add_new(&New { prompt: "Part two.", ..ask }).await.unwrap_err();
     assert!(matches!(&other, tasks::Error::KeyTaken(_)), "{other:?}");
     assert!(other.to_string().contains("order-1"), "{other}");
-    // Without a key, the same words are another task.
+    // Without a key, the same prompt is another task.
     assert_ne!(world.add("Part one.").await.id, first.task.id);
 }
 
@@ -68,7 +68,7 @@ async fn a_key_finds_its_task_also_when_a_retry_has_given_it_another_job() {
         let again = world.add_new(&ask).await.unwrap();
         assert_eq!((again.created, &again.task), (false, &before));
     }
-    // Under its first job, which has gone, nothing runs it.
+    // The first job is gone, so it runs no task.
     let by_first = tasks::by_job(&world.pool, first.job_id).await;
     assert!(matches!(by_first, Err(tasks::Error::NoTaskOfJob(_))), "{by_first:?}");
 }
@@ -127,7 +127,7 @@ async fn a_task_whose_job_has_left_no_trace_is_cancelled_all_the_same() {
     assert_eq!(world.task(task.id).await.state, State::Cancelled);
 }
 
-/// Two find the job of a task gone. One ends the task, and puts it on the queue again; the other had read it before.
+/// Two processes find the job of a task gone. One ends the task and retries it; the other had read it before.
 #[tokio::test]
 async fn the_end_of_an_old_job_does_not_end_a_task_that_was_retried_meanwhile() {
     let world = std::sync::Arc::new(World::new().await);
@@ -174,7 +174,7 @@ async fn lose_job(world: &World, job_id: i64) {
     }
 }
 
-/// Whoever cancels first wins over a worker that begins at this moment.
+/// A cancellation that comes first wins over a worker that begins the task.
 #[tokio::test]
 async fn a_cancelled_task_is_not_started() {
     let world = World::new().await;
@@ -231,7 +231,7 @@ async fn a_paused_campaign_pauses_its_group() {
     assert_eq!(count().await, 0);
 }
 
-/// As another system makes it, which knows of no budget.
+/// A campaign created by another system, without a budget row.
 #[tokio::test]
 async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
     let world = World::new().await;
@@ -255,7 +255,7 @@ async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
     world.commit(&begun, "The harbour at dawn.", super::Now::default()).await.unwrap();
     let budget = campaigns::budget(&world.pool, id).await.unwrap().unwrap();
     assert_eq!((budget.spent.tokens, budget.reserved), (40, Amount::ZERO));
-    // A limit can be set, as for any other.
+    // A limit can be set, as for other campaigns.
     let change = campaigns::LimitChange { tokens: Some(Some(100)), ..Default::default() };
     let mut conn = world.pool.acquire().await.unwrap();
     let changed = campaigns::change_limit(&mut conn, id, change).await.unwrap();
@@ -269,7 +269,7 @@ async fn the_session_of_a_task_is_found_among_many_and_its_budget_judged_by_its_
     let session = world.turn("Part one.", super::Now::default()).await.session;
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::reset(&mut conn, session.id, false, noon()).await.unwrap();
-    // More than fit on a page of the list, and newer.
+    // More sessions than fit on a page of the list, and newer ones.
     let copies = "insert into dalsegno.sessions (id, campaign_id, agent_type, instance, provider, model, prompt_hash, fence_seed, expires_at)
                   select gen_random_uuid(), campaign_id, agent_type, 'copy_' || n, provider, model, prompt_hash, fence_seed, expires_at
                     from dalsegno.sessions, generate_series(1, 60) as n where id = $1";
@@ -329,7 +329,7 @@ async fn trouble_of_the_database_is_called_by_its_name_and_worth_another_try() {
     }
 }
 
-/// A prompt of 200 KB is read from its own table, which is counted.
+/// A prompt of 200 KB has a TOAST table, whose reads are counted.
 #[tokio::test]
 async fn whoever_waits_for_a_task_reads_it_once() {
     let world = World::new().await;
@@ -340,7 +340,7 @@ async fn whoever_waits_for_a_task_reads_it_once() {
     let insert = sqlx::query(insert).bind(id).bind(world.campaign.id).bind(instance).bind(prompt);
     insert.execute(&adder).await.unwrap();
     adder.close().await;
-    // Keeping a prompt looks into its table too.
+    // Storing a prompt reads its TOAST table, too.
     let n_before = counted_reads(&world.pool, 0).await;
     let waiter = single_connection(&world.pool).await;
     let waited = tasks::wait(&waiter, id, std::time::Duration::from_millis(1500)).await.unwrap();
@@ -349,13 +349,13 @@ async fn whoever_waits_for_a_task_reads_it_once() {
     assert_eq!(counted_reads(&world.pool, n_before).await - n_before, 1);
 }
 
-/// One that ends sends all its counts away at once; one that stays does so when it likes.
+/// Opens a single connection. Its end sends all its statistics; an open one sends them later.
 async fn single_connection(pool: &PgPool) -> PgPool {
     let one = PgPoolOptions::new().max_connections(1);
     one.connect_with((*pool.connect_options()).clone()).await.unwrap()
 }
 
-/// How often prompts were looked up, as soon as that is more than `known`.
+/// Returns the number of prompt reads once it exceeds `known`.
 async fn counted_reads(pool: &PgPool, known: i64) -> i64 {
     let reads = "select t.idx_scan from pg_stat_all_tables as t
                    join pg_class as c on c.reltoastrelid = t.relid where c.oid = 'dalsegno.tasks'::regclass";
@@ -366,7 +366,7 @@ async fn counted_reads(pool: &PgPool, known: i64) -> i64 {
     .await
 }
 
-/// Not to be compressed.
+/// Returns random text, which cannot be compressed.
 fn random_text(n_bytes: usize) -> String {
     let text: String =
         (0..n_bytes / 32).map(|_| uuid::Uuid::new_v4().simple().to_string()).collect();

@@ -1,4 +1,4 @@
-//! A turn from its begin to each of its ends.
+//! Turns from their begin to each kind of end.
 
 use dalsegno::{
     domain::{
@@ -39,7 +39,7 @@ async fn a_turn_leaves_transcript_ledger_counters_and_result() {
     assert_eq!(budget(&world).await.reserved, tokens(200));
     assert_eq!(world.task(task.id).await.state, TaskState::Running);
     assert_eq!(world.session(begun.session_id).await.state, SessionState::Running);
-    // The prompt is there before the provider is asked.
+    // The prompt is stored before the provider is called.
     assert_eq!(world.transcript(begun.session_id).await, ["User: Part one."]);
 
     world.commit(&begun, "Once ...", Now::default()).await.unwrap();
@@ -69,7 +69,7 @@ async fn a_crash_after_the_begin_leaves_a_turn_that_the_next_run_ends() {
     let (resolved, begun) = world.try_begin(&task, world.lease(), now, tokens(200)).await.unwrap();
     assert_eq!((resolved.decision, resolved.interrupted()), (Decision::Resume, true));
     assert_eq!(budget(&world).await.reserved, tokens(200), "what the lost turn held is given back");
-    // The prompt is not said twice; the notice comes after it.
+    // The prompt is stored once; the notice follows it.
     let notice = "Notice: The last turn was cut off.";
     assert_eq!(world.transcript(begun.session_id).await, ["User: Part one.", notice]);
 
@@ -83,7 +83,7 @@ async fn a_crash_after_the_begin_leaves_a_turn_that_the_next_run_ends() {
     assert_eq!(states, [State::Interrupted, State::Done]);
     assert_eq!(budget(&world).await.reserved, Amount::ZERO);
     assert_eq!(budget(&world).await.spent.tokens, 40);
-    // And once more, after the end.
+    // Once more, after the end.
     assert!(world.commit(&begun, "Twice.", now).await.is_err());
     assert_eq!(world.transcript(begun.session_id).await.len(), 3);
 }
@@ -159,7 +159,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
     assert_eq!(world.task(task.id).await.state, TaskState::Queued);
     let (resolved, begun) = world.begin(&task, world.lease(), Now::default()).await;
     assert_eq!(resolved.decision, Decision::Rebuild(Reason::Poisoned));
-    // The prompt came over with the failed turn and is not said twice.
+    // The prompt is inherited with the failed turn and is not repeated.
     let lines = world.transcript(begun.session_id).await;
     assert_eq!(lines, ["User: Part one.", "Assistant: Answer to: Part one.", "User: Part two."]);
 
@@ -278,7 +278,7 @@ async fn manifests_are_kept_by_call() {
     assert_eq!(found[0].manifest, manifest);
 }
 
-/// The session's row is rewritten twice a turn: it must not drag its indexes along.
+/// The session's row is rewritten twice per turn, which must not touch its indexes.
 #[tokio::test]
 async fn turns_do_not_touch_the_indexes_of_sessions() {
     let world = World::new().await;
@@ -314,7 +314,7 @@ async fn turns_do_not_touch_the_indexes_of_sessions() {
     assert_eq!((after.0 - before.0, after.1 - before.1), (2, 2));
 }
 
-/// Updates of sessions, and those of them that touched no index, by this connection.
+/// Returns this connection's updates of sessions, and those that touched no index.
 async fn updates(conn: &mut sqlx::PgConnection) -> (i64, i64) {
     let sql = "select pg_stat_get_xact_tuples_updated(t), pg_stat_get_xact_tuples_hot_updated(t)
                  from (select 'dalsegno.sessions'::regclass::oid) as s (t)";

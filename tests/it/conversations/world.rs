@@ -1,4 +1,4 @@
-//! A campaign to try things in, in the words of a worker.
+//! A campaign for tests, with the steps of a worker.
 
 use std::{
     path::PathBuf,
@@ -31,17 +31,17 @@ use crate::app::{TestDatabase, noon};
 
 pub const HASH: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-/// One campaign and the agents that come with the service.
+/// A campaign, and the agents that come with the service.
 pub struct World {
     pub pool: PgPool,
     pub campaign: Campaign,
     pub catalogue: Catalogue,
     leases: AtomicI64,
-    // Dropped last. `None`: it is somebody else's.
+    // Dropped last. `None`: the database belongs to the caller.
     database: Option<TestDatabase>,
 }
 
-/// What an agent is at the moment of a turn.
+/// Settings of an agent at the time of a turn.
 #[derive(Clone, Copy)]
 pub struct Now {
     pub provider: &'static str,
@@ -74,7 +74,7 @@ impl World {
         Self { database: Some(database), ..Self::over(pool, limit).await }
     }
 
-    /// In a database that somebody else has.
+    /// Creates a campaign in a database of the caller.
     pub async fn over(pool: PgPool, limit: Limit) -> Self {
         let new =
             campaigns::New { name: "Harbour", brief: "Ten parts.", client_context: None, limit };
@@ -85,7 +85,7 @@ impl World {
         Self { pool, campaign, catalogue, leases: AtomicI64::new(1), database: None }
     }
 
-    /// Where other programs find it.
+    /// Returns the URL of the database, for other programs.
     pub fn url(&self) -> String {
         self.database.as_ref().unwrap().url()
     }
@@ -117,7 +117,7 @@ impl World {
         self.add_new(&self.ask(prompt)).await.unwrap().task
     }
 
-    /// One that no worker takes meanwhile.
+    /// Adds a task that no worker claims during the test.
     pub async fn add_later(&self, prompt: &str) -> Task {
         let run_at = Some(noon() + TimeDelta::days(3_650));
         self.add_new(&tasks::New { run_at, ..self.ask(prompt) }).await.unwrap().task
@@ -141,7 +141,7 @@ impl World {
         self.leases.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Resolves the session of a task and begins its turn, in one transaction as a worker does.
+    /// Resolves the session of a task and begins its turn, in one transaction like a worker.
     pub async fn begin(&self, task: &Task, lease: i64, now: Now) -> (Resolved, Begun) {
         self.try_begin(task, lease, now, Amount::ZERO).await.unwrap()
     }
@@ -206,7 +206,7 @@ impl World {
         Ok(())
     }
 
-    /// A whole turn of a new task.
+    /// Runs a whole turn of a new task.
     pub async fn turn(&self, prompt: &str, now: Now) -> Resolved {
         let task = self.add(prompt).await;
         let (resolved, begun) = self.begin(&task, self.lease(), now).await;
@@ -226,7 +226,7 @@ impl World {
         sessions::list(&self.pool, sessions::Filter::default(), Default::default()).await.unwrap()
     }
 
-    /// The transcript as `role: text`.
+    /// Returns the transcript as `role: text`.
     pub async fn transcript(&self, session_id: Uuid) -> Vec<String> {
         let stored = messages::list(&self.pool, session_id, messages::Span::all()).await.unwrap();
         let line = |stored: &messages::Stored| {
@@ -240,7 +240,7 @@ pub fn shipped() -> Config {
     files("does/not/exist", "does/not/exist")
 }
 
-/// The files of these folders, by default on the simulation.
+/// Returns a configuration for these folders, with the simulation as default.
 pub fn files(folder: impl Into<PathBuf>, skills_folder: impl Into<PathBuf>) -> Config {
     Config {
         folder: folder.into(),
@@ -289,7 +289,7 @@ pub fn wanted(task: &Task, now: Now) -> Wanted<'static> {
     }
 }
 
-/// With summaries of what has expired in the last 180 days.
+/// Returns an inheritance with summaries of sessions that expired within 180 days.
 pub fn inheritance(max_weight: i64, now: DateTime<Utc>) -> Inheritance<'static> {
     Inheritance {
         max_weight,
@@ -298,7 +298,7 @@ pub fn inheritance(max_weight: i64, now: DateTime<Utc>) -> Inheritance<'static> 
     }
 }
 
-/// A message measured by the module that measures them in the service.
+/// Builds a message with its weight, as the service computes it.
 pub fn message(id: Uuid, role: Role, text: &str) -> messages::New {
     let tool_call_id = (role == Role::Tool).then(|| "call-1".to_owned());
     let plain = Message {

@@ -1,4 +1,4 @@
-//! What the images are made of.
+//! Contents of the container images.
 
 use super::yaml::{root, text};
 use crate::providers::claude::cli::VERSION;
@@ -28,7 +28,7 @@ fn the_image_is_built_with_the_profile_of_what_is_shipped() {
     }
 }
 
-/// Cargo wants every target and every crate of the manifest, also those that are not built.
+/// Cargo requires all targets and crates of the manifest, including those that are not built.
 #[test]
 fn the_context_of_the_build_has_every_target_and_crate() {
     let ignore = text(".dockerignore");

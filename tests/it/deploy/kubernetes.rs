@@ -1,5 +1,5 @@
-//! The manifests name each other rightly. No cluster and no kustomize is asked: what is checked is what breaks when a name is
-//! changed in one place.
+//! References between the Kubernetes manifests, which break when a name is changed in one place. Needs neither a
+//! cluster nor kustomize.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use super::yaml::{documents, root};
 
 const OVERLAYS: [&str; 3] = ["dev", "prod", "keda"];
 
-/// What an overlay is made of, its bases included.
+/// Contents of an overlay with its bases.
 #[derive(Default)]
 struct Rendered {
     objects: Vec<Value>,
@@ -149,7 +149,7 @@ fn what_pods_take_from_maps_secrets_and_accounts_is_there() {
             assert_eq!(mounts, volumes, "{overlay}: {name}");
             for key in wanted_keys(spec) {
                 let has = |keys: &BTreeSet<String>| keys.contains(&key);
-                // Overlays without a generator say in words what the secret has to hold.
+                // Overlays without a generator describe the secret's contents in text.
                 assert!(rendered.secrets.get("dalsegno").is_none_or(has), "{overlay}: no {key}");
             }
         }
@@ -194,7 +194,7 @@ fn where_services_do_not_migrate_a_job_does() {
             let spec = &pod(job)["spec"];
             let container = &spec["containers"][0];
             assert_eq!(container["args"], serde_json::json!(["migrate", "up"]));
-            // The way to the database is set there, too.
+            // The connection settings are set there, too.
             assert_eq!(container["envFrom"][0]["configMapRef"]["name"], "dalsegno");
             assert!(rendered.images.contains(&container["image"].as_str().unwrap().to_owned()));
             assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["key"], "DATABASE_URL");

@@ -1,4 +1,4 @@
-//! What runs the service in containers: the files, as far as they can be looked at without a container, and what they rely on.
+//! Deployment in containers: files that can be checked without a container, and the behaviour that they rely on.
 
 mod images;
 mod kubernetes;

@@ -1,4 +1,4 @@
-//! Alerts and the dashboard ask for metrics that exist.
+//! Metrics of alerts and dashboard: all of them exist.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{
     service::Service,
 };
 
-/// Every name of a metric in the sources.
+/// Returns all metric names in the sources.
 fn told() -> BTreeSet<String> {
     let mut told = BTreeSet::new();
     let mut folders = vec![root().join("src"), root().join("crates")];
@@ -56,7 +56,7 @@ fn alerts_and_dashboard_ask_for_metrics_that_exist() {
     }
 }
 
-/// A name of a metric with the labels that are asked for: `name{outcome="dead"}`.
+/// Returns the metrics of an expression with their labels: `name{outcome="dead"}`.
 fn selectors(text: &str) -> Vec<(String, Vec<String>)> {
     let parts = text.split("dalsegno_").skip(1);
     let selector = |part: &str| {
@@ -70,7 +70,7 @@ fn selectors(text: &str) -> Vec<(String, Vec<String>)> {
     parts.map(selector).collect()
 }
 
-/// What alerts and the dashboard ask for.
+/// Returns the metrics of alerts and dashboard.
 fn asked() -> Vec<(String, Vec<String>)> {
     let dashboard: Value = serde_json::from_str(&text("deploy/monitoring/dashboard.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
@@ -92,7 +92,7 @@ fn missing(metrics: &str) -> Vec<String> {
     asked().into_iter().filter(|it| !is_there(it)).map(|it| format!("{it:?}")).collect()
 }
 
-/// An alert on a series that comes with its first event does not see that event.
+/// An alert misses an event if its series begins with that event.
 #[tokio::test]
 async fn a_fresh_service_and_fresh_workers_have_every_series_that_alerts_ask_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn rules() -> Vec<Value> {
     alerts["groups"][0]["rules"].as_array().unwrap().clone()
 }
 
-/// What is true for hours without a gap in one process is not seen where processes, or Prometheus, restart in between.
+/// A condition that has to hold for hours is lost when processes or Prometheus restart.
 #[test]
 fn no_alert_needs_a_process_that_runs_for_hours() {
     for rule in rules() {
@@ -147,7 +147,7 @@ fn no_alert_needs_a_process_that_runs_for_hours() {
 const LAST_PURGE: &str = "dalsegno_purge_last_success_timestamp_seconds";
 const INSTALLED: &str = "dalsegno_installation_created_timestamp_seconds";
 
-/// The two alerts on the cleanup, of which one process publishes both gauges: no cleanup for too long, and none ever.
+/// Evaluates the two alerts on the cleanup: no cleanup for too long, and none ever. One process publishes both gauges.
 fn cleanup_alerts(metrics: &str, now: i64) -> (bool, bool) {
     let value = |name: &str| {
         let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -173,7 +173,7 @@ async fn a_missing_cleanup_is_an_alert_also_where_processes_restart_every_day() 
     let now = "select extract(epoch from now())::bigint";
     let now: i64 = sqlx::query_scalar(now).fetch_one(&pool).await.unwrap();
     let url = database.url();
-    // None of its own at the moment of the test.
+    // The process runs no cleanup of its own during the test.
     let never = ("DALSEGNO_SCHEDULER__PURGE", "0 0 0 29 2 *");
     let environment = [("DATABASE_URL", url.as_str()), never];
     let starts = async |expected: (bool, bool)| {
@@ -202,7 +202,7 @@ async fn a_missing_cleanup_is_an_alert_also_where_processes_restart_every_day() 
     starts((false, false)).await;
 }
 
-/// Whoever publishes them may be what is missing.
+/// The process that publishes them may be the missing one.
 #[test]
 fn missing_workers_and_a_missing_scheduler_are_alerts() {
     let alerts = text("deploy/monitoring/alerts.yaml");

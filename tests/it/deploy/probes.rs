@@ -1,4 +1,4 @@
-//! A service and a worker in processes of their own, as containers have them.
+//! A service and a worker in processes of their own, as in containers.
 
 use crate::{
     app::{eventually, get},
@@ -30,7 +30,7 @@ async fn a_service_without_slots_leaves_turns_to_workers_which_answer_probes() {
     .await;
     let metrics = get(worker.address, "/metrics").await.unwrap();
     assert!(metrics.body.contains("dalsegno_build_info{"), "{}", metrics.body);
-    // It is no way to the work itself.
+    // The worker's address serves no API.
     assert_eq!(get(worker.address, "/v1/campaigns").await.unwrap().status, 404);
     let own = format!("worker.listen={}", worker.address);
     assert_eq!(code(folder, &["health", "--worker", "--set", &own]).await, 0);

@@ -1,4 +1,4 @@
-//! When series begin: docs/reference/telemetry.md promises it to those who write alerts.
+//! The begin of series, which docs/reference/telemetry.md promises to authors of alerts.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{
     service::Service,
 };
 
-/// Counters and histograms with their labels: the names of their samples that count.
+/// Returns counters and histograms with their labels, by the names of their counting samples.
 fn series(metrics: &str) -> BTreeSet<String> {
     let samples = metrics.lines().filter(|line| !line.starts_with('#'));
     let samples = samples.filter_map(|line| line.rsplit_once(' ').map(|(series, _)| series));
@@ -22,7 +22,7 @@ fn series(metrics: &str) -> BTreeSet<String> {
     samples.filter(counts).map(str::to_owned).collect()
 }
 
-/// A writer on Claude, whose CLI asks a second model by itself and calls both by names of its own.
+/// A writer on Claude, whose CLI calls a second model by itself and names both differently.
 const WRITER: &str =
     "---\nname: writer\ndescription: Writes\nprovider: claude\nmodel: sonnet\n---\nYou write.\n";
 

@@ -1,4 +1,4 @@
-//! Every setting that a deployment makes exists, and the ones that belong together fit.
+//! Settings of the deployments: all of them exist, and related ones agree.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::yaml::{documents, files, root, text};
 
-/// `http.listen` and so on, as the template has them.
+/// Returns all settings of the template, such as `http.listen`.
 fn known() -> BTreeSet<String> {
     let (mut known, mut section) = (BTreeSet::new(), String::new());
     for line in text("config/default.toml").lines() {
@@ -19,7 +19,7 @@ fn known() -> BTreeSet<String> {
     known
 }
 
-/// `DALSEGNO_HTTP__LISTEN` is `http.listen`.
+/// Returns the settings of a text's variables: `DALSEGNO_HTTP__LISTEN` is `http.listen`.
 fn settings(text: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let after = text.split("DALSEGNO_").skip(1);
@@ -35,7 +35,7 @@ fn seconds(text: &str) -> u64 {
     number.parse::<u64>().unwrap() * if unit == "m" { 60 } else { 1 }
 }
 
-/// From the template, unless the deployment says otherwise.
+/// Returns a setting of a deployment, or its default in the template.
 fn setting(name: &str, environment: &str) -> u64 {
     let variable = format!("DALSEGNO_SHUTDOWN__{}", name.to_uppercase());
     let own = environment.split(&variable).nth(1).map(|rest| {
@@ -88,7 +88,7 @@ fn whoever_stops_a_worker_waits_longer_than_it_drains() {
     }
 }
 
-/// The image would take folders of its working directory, which do not exist, and use the files that come with the binary.
+/// Without settings, the image would look for folders in its working directory, and fall back to the built-in files.
 #[test]
 fn every_folder_of_files_is_set_in_the_images_and_mounted_by_compose() {
     let mut folders: Vec<(String, String)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The YAML of the deployments as JSON, which is easier to look into.
+//! YAML files of the deployments, converted to JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ pub fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The documents of a file.
+/// Returns the documents of a file.
 pub fn documents(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
     let documents = Yaml::load_from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
     documents.iter().map(json).collect()
 }
 
-/// Every YAML file below a folder.
+/// Lists all YAML files below a folder.
 pub fn files(folder: &str) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![root().join(folder)]);
     while let Some(folder) = folders.pop() {
@@ -50,7 +50,7 @@ fn json(yaml: &Yaml<'_>) -> Value {
             let mut map = Map::new();
             for (key, value) in pairs {
                 match (key.as_str().unwrap(), json(value)) {
-                    // What is written beside it wins, wherever it stands.
+                    // Explicit keys take precedence over merged ones, in any order.
                     ("<<", Value::Object(merged)) => {
                         for (key, value) in merged {
                             map.entry(key).or_insert(value);

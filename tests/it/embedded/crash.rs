@@ -1,4 +1,4 @@
-//! The service is killed without warning; the next one carries on.
+//! Killed services, and recovery by the next one.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use super::support::{Place, Random, count, postmasters, send, servers, wait_for};
 use crate::app::SOON;
 
-/// Looks all the time whether two servers work on one folder.
+/// Checks continuously that two servers never use one folder.
 struct Sentry {
     over: Arc<AtomicBool>,
     thread: JoinHandle<usize>,
@@ -45,7 +45,7 @@ fn acknowledged(lines: &[String]) -> impl Iterator<Item = i64> {
     lines.iter().filter_map(|line| line.strip_prefix("row ")?.parse().ok())
 }
 
-/// Kills services at random moments, then asks a last one for all rows that were ever acknowledged.
+/// Kills services at random moments, then asks a last one for all acknowledged rows.
 async fn survive_kills(place: &Place, n_kills: usize, latest_ms: u64) {
     let mut random = Random::seeded();
     let sentry = Sentry::post(place.home().join("data"));
@@ -134,7 +134,7 @@ async fn a_running_server_is_taken_over() {
 async fn a_stale_record_that_names_a_foreign_process_is_removed() {
     let place = Place::new();
     embedded::start(&place.config).await.unwrap().stop().await.unwrap();
-    // This test's own process lives, but is no Postgres; its parent, too.
+    // The test's own process and its parent are alive, but not a Postgres.
     for pid in [std::process::id(), 1] {
         let record = place.cluster().join("postmaster.pid");
         let text = format!(
@@ -161,7 +161,7 @@ async fn backends_that_outlive_service_and_server_are_waited_for_or_ended() {
     service.expect("row ");
     let postmaster: u32 = ready.split(' ').nth(1).unwrap().parse().unwrap();
     let attached = embedded::attach(&place.config).await.unwrap().unwrap();
-    // A backend that computes does not look whether its postmaster still lives.
+    // A computing backend does not notice that its postmaster is dead.
     let busy = tokio::spawn(count(
         attached.connect_options(),
         "SELECT count(*) FROM generate_series(1, 10000000000)",

@@ -1,4 +1,4 @@
-//! A server without a service: its service was killed, and nothing restarts it.
+//! A server whose service was killed and is not restarted.
 
 use std::{path::Path, process::Command};
 
@@ -29,7 +29,7 @@ impl LonelyServer {
         Self::left_by(command, place).await
     }
 
-    /// One that has a small volume beside its data.
+    /// Creates one with a small volume beside its data.
     pub async fn with_volume(mib: u32) -> (Self, Volume) {
         let place = Place::new();
         let folder = place.folder.path().join("small");
@@ -42,12 +42,12 @@ impl LonelyServer {
         (server, volume)
     }
 
-    /// What `DATABASE_URL` has to be.
+    /// Returns its `DATABASE_URL`.
     pub fn url(&self) -> String {
         self.options.to_url_lossy().to_string()
     }
 
-    /// Kills the postmaster and waits until its backends have noticed.
+    /// Kills the postmaster and waits until its backends have ended.
     pub fn kill(&self) {
         send(self.pid, Signal::KILL);
         let cluster = self.place.cluster();
@@ -55,7 +55,7 @@ impl LonelyServer {
         gone.expect("backends outlive the postmaster");
     }
 
-    /// Starts it again at the same address.
+    /// Restarts it at the same address.
     pub async fn restart(&self) -> Embedded {
         embedded::start(&self.place.config).await.unwrap()
     }

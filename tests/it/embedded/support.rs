@@ -1,4 +1,4 @@
-//! Folders, processes and chance for the tests of the private Postgres.
+//! Folders, processes and random numbers for the tests of the private Postgres.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use sqlx::{Connection, PgConnection};
 
 use crate::app::SOON;
 
-/// A machine's corner for one test, open to the server's account.
+/// A folder for one test, accessible to the server's account.
 pub struct Place {
     pub folder: tempfile::TempDir,
     pub config: Config,
@@ -53,7 +53,7 @@ impl Place {
 }
 
 impl Drop for Place {
-    /// A failed test must not leave a server behind.
+    /// Stops the servers, so that a failed test leaves none behind.
     fn drop(&mut self) {
         for pid in postmasters(&self.cluster()) {
             send(pid, Signal::QUIT);
@@ -62,7 +62,7 @@ impl Drop for Place {
     }
 }
 
-/// A `first-run-service` and what it says.
+/// A `first-run-service` with its output.
 pub struct Service {
     pub child: Child,
     pub lines: Receiver<String>,
@@ -79,7 +79,7 @@ impl Service {
         Self { child, lines }
     }
 
-    /// The first line that begins so; earlier ones are dropped.
+    /// Waits for the first line with this beginning; earlier lines are dropped.
     pub fn expect(&self, beginning: &str) -> String {
         let deadline = Instant::now() + SOON;
         loop {
@@ -94,7 +94,7 @@ impl Service {
         }
     }
 
-    /// Everything it says until a moment or until its end.
+    /// Collects its output for a time, or until its end.
     pub fn listen_for(&self, time: Duration) -> Vec<String> {
         let deadline = Instant::now() + time;
         let mut heard = Vec::new();
@@ -106,7 +106,7 @@ impl Service {
         heard
     }
 
-    /// Kills it without warning and returns what it had said up to then.
+    /// Kills it without warning, and returns its output so far.
     pub fn kill(mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -121,7 +121,7 @@ impl Service {
     }
 }
 
-/// A small generator whose seed is printed, so that a failure can be had again.
+/// A small random generator. Its seed is printed, so that a failure can be repeated.
 pub struct Random(u64);
 
 impl Random {
@@ -156,7 +156,7 @@ pub fn wait_for<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Optio
     }
 }
 
-/// All Postgres processes that work in the folder.
+/// Lists all Postgres processes that work in the folder.
 pub fn servers(data: &Path) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries
@@ -166,7 +166,7 @@ pub fn servers(data: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// Those that are not children of another: there must never be two.
+/// Lists the postmasters; there must never be two.
 pub fn postmasters(data: &Path) -> Vec<u32> {
     let all = servers(data);
     all.iter().copied().filter(|pid| is_postmaster(*pid)).collect()
@@ -187,8 +187,8 @@ fn comm(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
-/// Only the main process still has its arguments for a title. A child that was just forked has them
-/// as well for a moment; it is told by its parent.
+/// Returns true for the main process. Only its title still shows its arguments, except for a child that was just
+/// forked: its parent tells them apart.
 fn is_postmaster(pid: u32) -> bool {
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Root, ordinary users, closed folders, a hostile environment.
+//! Users, folder permissions and environments: root, ordinary users, closed folders, hostile variables.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -28,7 +28,7 @@ async fn as_root_the_server_and_its_data_belong_to_somebody_else() {
     assert_eq!(data.permissions().mode() & 0o777, 0o700);
     assert_eq!(fs::metadata(place.home().join("password")).unwrap().uid(), 0);
     postgres.stop().await.unwrap();
-    // The owner of the data decides from now on.
+    // From now on the owner of the data decides.
     place.config.run_as = None;
     let postgres = embedded::start(&place.config).await.unwrap();
     assert_eq!(fs::metadata(format!("/proc/{}", postgres.describe().pid)).unwrap().uid(), server);
@@ -64,7 +64,7 @@ async fn below_a_closed_folder_the_cluster_is_linked_from_elsewhere() {
     assert!(matches!(error, embedded::Error::AlreadyRunning { .. }), "{error}");
     postgres.stop().await.unwrap();
 
-    // A deleted data folder does not bring its old cluster back, nor touch it.
+    // A deleted data folder neither restores its old cluster nor touches it.
     fs::remove_dir_all(&place.config.data_dir).unwrap();
     let postgres = embedded::start(&place.config).await.unwrap();
     assert_ne!(fs::read_link(place.home()).unwrap(), target);
@@ -72,7 +72,7 @@ async fn below_a_closed_folder_the_cluster_is_linked_from_elsewhere() {
     postgres.stop().await.unwrap();
 }
 
-/// The data folder may belong to an ordinary user, who must not lead root anywhere.
+/// The data folder may belong to an ordinary user, whose links root must not follow.
 #[tokio::test]
 async fn as_root_links_in_the_data_folder_are_not_followed() {
     if !is_root() {
@@ -81,7 +81,7 @@ async fn as_root_links_in_the_data_folder_are_not_followed() {
     let place = Place::new();
     let precious = place.folder.path().join("precious");
     let begin = fs::File::create(&precious).unwrap();
-    // Longer than a log may be, so that it would be cut.
+    // Longer than the limit of a log, so that it would be truncated.
     begin.set_len(5 << 20).unwrap();
     let folder = place.folder.path().join("of-root");
     fs::create_dir(&folder).unwrap();
@@ -116,7 +116,7 @@ fn an_ordinary_user_runs_it_alone() {
     std::os::unix::fs::chown(&home, Some(65534), Some(65534)).unwrap();
     fs::set_permissions(&home, fs::Permissions::from_mode(0o700)).unwrap();
     place.config.data_dir = home.join("d");
-    // The build folder may be closed to that user.
+    // The build folder may not be readable for that user.
     let program = place.folder.path().join("service");
     fs::copy(env!("CARGO_BIN_EXE_first-run-service"), &program).unwrap();
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! What is read from sessions, when, and what becomes of it.
+//! Extraction of facts from sessions: sources, times and results.
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -88,7 +88,7 @@ async fn of_two_sessions_that_contradict_each_other_the_newer_wins_and_the_older
     assert_eq!((older.valid_from, older.valid_until), (first.created_at, Some(second.created_at)));
 }
 
-/// One that is rebuilt, and goes on: each request is read once.
+/// A session that is rebuilt and continued: each request is read once.
 #[tokio::test]
 async fn a_stretch_that_was_read_is_not_read_again() {
     let ground = ground(&[]).await;
@@ -104,7 +104,7 @@ async fn a_stretch_that_was_read_is_not_read_again() {
     let third = ground.done(&ground.add("Write on.").await).await;
     assert_ne!(third.session_id, Some(session));
     all_read(&ground).await;
-    // What the successor has taken over is not its own.
+    // Inherited messages are not the successor's own.
     request(&ground, third.session_id.unwrap()).await;
     all_read(&ground).await;
     worker.stop().await;
@@ -113,7 +113,7 @@ async fn a_stretch_that_was_read_is_not_read_again() {
     assert_eq!(texts(&ground.pool, ANN).await.len(), 2);
 }
 
-/// What it folds leaves the view, and the session goes on.
+/// Folded messages leave the view, while the session continues.
 #[tokio::test]
 async fn what_a_compaction_folds_is_read_once() {
     let ground = ground(&[("sim.window_tokens", "2500")]).await;
@@ -139,7 +139,7 @@ async fn what_a_compaction_folds_is_read_once() {
     assert!(session.generation > 1 && session.predecessor_id.is_none(), "{session:?}");
     assert_eq!(ground.sessions().await.len(), 1, "it was never closed");
     assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
-    // Each request stands in one stretch at most, and the one with the fact in the first.
+    // Each request is in at most one stretch, and the one with the fact is in the first.
     let read = readings(&ground).await;
     assert!(read.len() >= 2, "{read:?}");
     let found: Vec<_> = read.iter().map(|it| (it.found, it.new)).collect();
@@ -149,7 +149,7 @@ async fn what_a_compaction_folds_is_read_once() {
     assert!(read.iter().map(|it| it.requests).sum::<i32>() <= n_asked, "{read:?}");
 }
 
-/// Its messages are gone by then; what was asked is not.
+/// Its messages are deleted by then; the prompts of its tasks are kept.
 #[tokio::test]
 async fn a_session_that_expires_is_read_although_it_is_gone() {
     let ground = ground(&[]).await;
@@ -181,7 +181,7 @@ async fn an_answer_that_is_none_is_refused_with_its_reason_and_nothing_is_lost()
     let read = readings(&ground).await;
     assert_eq!((read.len(), read[0].outcome, read[0].new), (1, Outcome::Refused, 0));
     assert!(read[0].reason.as_deref().unwrap().contains("not written as JSON"), "{read:?}");
-    // Asked twice, and both are paid for.
+    // Both requests are in the ledger.
     assert_eq!(ground.count(CALLS).await, 2);
     assert!(all(&ground.pool, ANN, true).await.is_empty());
     let kinds: Vec<_> = ground.feed().await.into_iter().map(|event| event.kind).collect();
@@ -194,7 +194,7 @@ async fn an_answer_that_is_none_is_refused_with_its_reason_and_nothing_is_lost()
     assert_eq!(readings(&ground).await[0].outcome, Outcome::Done);
 }
 
-/// There is more than is read at once.
+/// There are more prompts than one reading takes.
 #[tokio::test]
 async fn what_was_refused_is_read_before_what_stands_behind_it() {
     let ground = ground(&[("sim.window_tokens", "200000")]).await;
@@ -235,7 +235,7 @@ async fn what_is_refused_every_time_is_given_up_and_is_there_for_the_next_readin
     })
     .await;
     careless.stop().await;
-    // Twice in each of five attempts.
+    // Two calls in each of five attempts.
     assert_eq!(ground.count(CALLS).await, 10);
     let outcomes: Vec<_> = readings(&ground).await.iter().map(|it| it.outcome).collect();
     assert_eq!(outcomes, [Outcome::Refused]);
@@ -255,7 +255,7 @@ async fn what_a_provider_cannot_do_just_now_is_left_to_the_next_attempt() {
     let shaky = ground.work_with(&[("sim.faults", "[\"error 500 once\"]")]).await;
     request(&ground, task.session_id.unwrap()).await;
     comes_again(&ground).await;
-    // Nothing is refused for it.
+    // Nothing is refused because of the fault.
     assert!(readings(&ground).await.is_empty());
     be_due(&ground).await;
     all_read(&ground).await;
@@ -266,7 +266,7 @@ async fn what_a_provider_cannot_do_just_now_is_left_to_the_next_attempt() {
     assert_eq!(ground.count(CALLS).await, 2);
 }
 
-/// The dead letter, once every attempt was made.
+/// Waits for the dead letter, after all attempts.
 async fn given_up(ground: &Ground) -> i64 {
     let find_dead = "select id from dalsegno.dead_jobs where kind = 'extract_facts'";
     eventually("it is given up", async || {
@@ -276,7 +276,7 @@ async fn given_up(ground: &Ground) -> i64 {
     .await
 }
 
-/// An outage is nobody's judgement; what a provider will not do stands in the list of readings.
+/// An outage refuses nothing; a provider's refusal is in the list of readings.
 #[tokio::test]
 async fn what_no_provider_has_answered_is_a_dead_letter_and_read_when_a_person_says_so() {
     for (fault, refused) in [("error 500", 0), ("error 400", 1)] {
@@ -298,7 +298,7 @@ async fn what_no_provider_has_answered_is_a_dead_letter_and_read_when_a_person_s
     }
 }
 
-/// It is not lost by that.
+/// The refused prompt is not lost.
 #[tokio::test]
 async fn what_no_provider_will_answer_keeps_nothing_behind_it_from_being_read() {
     let settings = [("sim.window_tokens", "200000")];
@@ -337,7 +337,7 @@ async fn what_nobody_has_said_is_left_out() {
     assert_eq!(readings(&ground).await[0].found, 1);
 }
 
-/// What an agent hands on is its own words, and may hold what it was told.
+/// A prompt by an agent is the agent's own text, and may repeat facts that it was told.
 #[tokio::test]
 async fn what_agents_ask_of_each_other_is_not_read() {
     let ground = ground(&[]).await;
@@ -352,7 +352,7 @@ async fn what_agents_ask_of_each_other_is_not_read() {
     assert!(all(&ground.pool, ANN, true).await.is_empty());
 }
 
-/// Whoever the campaign worked for when it was said is whom it is about.
+/// Facts are about the user for whom the campaign worked at that time.
 #[tokio::test]
 async fn what_was_asked_before_a_campaign_worked_for_somebody_is_not_read_for_them() {
     let ground = ground(&[]).await;
@@ -371,7 +371,7 @@ async fn what_was_asked_before_a_campaign_worked_for_somebody_is_not_read_for_th
     assert_eq!(texts(&ground.pool, "ben").await, ["The city of the user: Porto."]);
 }
 
-/// The job has read whom it is about, and its model has answered; it is told to wait where it would write.
+/// The job has read the user, and its model has answered; it waits before it writes.
 #[tokio::test]
 async fn who_is_forgotten_while_a_model_reads_stays_forgotten() {
     let ground = ground(&[]).await;
@@ -395,7 +395,7 @@ async fn what_was_asked_for_somebody_is_not_kept_when_the_campaign_works_for_nob
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
-    // Whoever writes about the user holds the job back, and somebody else takes the campaign from them.
+    // A writer about the user blocks the job, and the campaign gets another user meanwhile.
     let mut writing = begin(&ground.pool).await.unwrap();
     let campaign_id = ground.campaign.id;
     facts::hold_user_of(&mut writing, campaign_id, ANN).await.unwrap();
@@ -411,7 +411,7 @@ async fn what_was_asked_for_somebody_is_not_kept_when_the_campaign_works_for_nob
     assert_eq!(readings(&ground).await[0].found, 1);
 }
 
-/// Somebody waits for whoever writes about a user.
+/// Waits until the job waits for the lock of the user.
 async fn one_waits(ground: &Ground) {
     eventually("the job waits for the user", async || {
         let sql = "select count(*) from pg_locks where locktype = 'advisory' and not granted
@@ -440,7 +440,7 @@ async fn a_worker_that_is_killed_while_a_model_reads_has_written_nothing_and_the
     slow.ended().await;
     assert!(all(&ground.pool, ANN, true).await.is_empty());
     let worker = ground.work().await;
-    // The lease of the killed one has to end first.
+    // The lease of the killed run has to expire first.
     eventually("another worker reads it", async || {
         let sql = "select count(*) from dalsegno.fact_extractions";
         (ground.count(sql).await > 0).then_some(())
@@ -477,7 +477,7 @@ async fn nothing_that_was_said_or_written_by_a_tool_is_found_when_the_campaign_i
     .await;
     upkeep.stop().await;
     assert_eq!(found(&ground.pool, PLANTED).await, []);
-    // Who did what by which tool stays.
+    // The actor and the tool of a call are kept.
     let calls = "select count(*) from dalsegno.audit where action = 'tool.call' and data = '{}'";
     assert_eq!(ground.count(calls).await, 1);
 }

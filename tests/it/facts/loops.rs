@@ -1,4 +1,4 @@
-//! What was recalled or told never comes back as news.
+//! Recalled or told facts never become new facts.
 
 use std::time::Instant;
 
@@ -12,8 +12,8 @@ use super::{
 
 const SESSIONS: usize = if cfg!(feature = "chaos") { 200 } else { 60 };
 
-/// Agents are told the facts with each task, look them up, and say them again; people repeat them too, in several spellings; and the
-/// model that reads adds one of its own each time.
+/// Agents are told the facts with each task, look them up and repeat them. People repeat them, too, in several
+/// spellings, and the extracting model adds one of its own each time.
 #[tokio::test]
 async fn sessions_that_repeat_what_they_recall_yield_no_new_fact() {
     let ground = ground(&[("sim.facts", "invents")]).await;
@@ -44,14 +44,14 @@ async fn sessions_that_repeat_what_they_recall_yield_no_new_fact() {
         read.iter().skip(1).map(|it| it.new).sum::<i32>(),
         began.elapsed().as_secs_f64()
     );
-    // It was not for want of reading.
+    // The messages were read.
     assert!(found >= SESSIONS as i32 / 2, "{found}");
     assert_eq!(all(&ground.pool, ANN, true).await, first);
     let shown = "select count(*) from dalsegno.fact_showings";
     assert!(ground.count(shown).await >= SESSIONS as i64);
 }
 
-/// A model that finds other words and other names each time can tell only by what it is shown of what holds.
+/// A model that rephrases texts and attributes can recognise known facts only by the list that it is shown.
 #[tokio::test]
 async fn sessions_whose_model_rephrases_what_they_repeat_yield_no_new_fact() {
     let ground = ground(&[("sim.facts", "rephrases")]).await;
@@ -70,14 +70,14 @@ async fn sessions_whose_model_rephrases_what_they_repeat_yield_no_new_fact() {
     assert_eq!(read.len(), SESSIONS + 1);
     assert!(read.iter().all(|it| it.requests == 1), "{read:?}");
     assert_eq!(all(&ground.pool, ANN, true).await, first);
-    // It was not for want of reading.
+    // The messages were read.
     ask_alone(&ground, "My city is Porto. Write.").await;
     all_read(&ground).await;
     worker.stop().await;
     assert_eq!(all(&ground.pool, ANN, true).await.len(), 3);
 }
 
-/// They stand in the system part, each with where it comes from, and not in the conversation.
+/// Facts are in the system part with their sources, and not in the conversation.
 #[tokio::test]
 async fn an_agent_is_told_what_is_known_if_its_file_says_so() {
     let ground = ground(&[]).await;
@@ -101,7 +101,7 @@ async fn an_agent_is_told_what_is_known_if_its_file_says_so() {
     assert_eq!(ground.count("select count(*) from dalsegno.fact_showings").await, 1);
 }
 
-/// It goes on from the same transcript, and what stands there is no news in it either.
+/// The successor continues the same transcript, whose texts are not news.
 #[tokio::test]
 async fn a_successor_counts_as_shown_what_its_predecessor_was_shown() {
     let ground = ground(&[]).await;

@@ -23,7 +23,7 @@ pub fn config() -> Config {
     Config { extract: true, user_max: 50, answer_max: 20, told_max_bytes: 4096, extracted_days: 0 }
 }
 
-/// As it was read from what was said then, in some session.
+/// Records a fact as read from a session at that time.
 pub async fn read(world: &World, said: (&str, &str), said_at: DateTime<Utc>) -> Recorded {
     read_in(SESSION, world, said, said_at).await
 }
@@ -61,7 +61,7 @@ pub async fn state(pool: &PgPool, user: &str, (about, text): (&str, &str)) -> Re
     Ok(fact)
 }
 
-/// The newest first.
+/// Lists all facts, newest first.
 pub async fn all(pool: &PgPool, user: &str, with_ended: bool) -> Vec<Fact> {
     let page = Page { after: None, limit: 1000 };
     facts::list(pool, user, Filter { with_ended }, page, noon()).await.unwrap()

@@ -1,4 +1,4 @@
-//! Facts that other models than the simulation read: a server that behaves as Ollama does, and the real Claude CLI.
+//! Facts extracted by other models than the simulation: a fake Ollama, and the real Claude CLI.
 
 use dalsegno::domain::facts::Outcome;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ async fn on_ollama(fake: &FakeOllama) -> Ground {
     ground
 }
 
-/// The last message of a call.
+/// Returns the last message of a call.
 fn prompt(chat: &Value) -> &str {
     chat["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap()
 }
@@ -63,7 +63,7 @@ async fn ollama_is_held_to_a_shape_and_told_what_was_wrong_with_its_answer() {
     assert_eq!(texts(&ground.pool, ANN).await, ["Eats no meat."]);
     let read = readings(&ground).await;
     assert_eq!((read.len(), read[0].outcome, read[0].new), (1, Outcome::Done, 1));
-    // Both are paid for.
+    // Both calls are in the ledger.
     assert_eq!(ground.count(CALLS).await, 2);
 }
 
@@ -94,7 +94,7 @@ async fn on_claude() -> Option<claude::Stage> {
     Some(stage)
 }
 
-/// The CLI makes a tool of the shape, and the model answers by calling it.
+/// Plays the model's answer: the CLI turns the schema into a tool, which the model calls.
 fn answers(fact: &str) -> api::Play {
     let line =
         json!({ "request": 1, "attribute": "Diet", "fact": fact, "quote": "I do not eat meat" });
@@ -109,7 +109,7 @@ fn says(words: &str, stop: &'static str) -> api::Play {
 async fn claude_is_held_to_a_shape_and_told_what_was_wrong_with_its_answer() {
     let Some(stage) = on_claude().await else { return };
     let ground = &stage.ground;
-    // The shape allows what is more than one line; the service does not.
+    // The schema allows several lines; the service does not.
     let plays = [
         says("Part one.", "end_turn"),
         answers("Eats no meat.\nNor fish."),

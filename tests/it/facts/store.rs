@@ -1,4 +1,4 @@
-//! What becomes of facts that are written down, contradicted, changed and forgotten.
+//! Stored facts: contradicted, edited, revoked and forgotten.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
@@ -46,7 +46,7 @@ async fn the_newer_of_two_that_contradict_each_other_holds_and_the_older_stays_w
     assert_eq!((newer.session_id, newer.turn), (Some(SESSION), Some(3)));
 }
 
-/// A session that is read late must not undo what was said after it.
+/// A session that is read late must not overwrite facts that were stated after it.
 #[tokio::test]
 async fn what_comes_to_be_known_late_takes_its_place_in_time() {
     let world = World::new().await;
@@ -69,7 +69,7 @@ async fn what_comes_to_be_known_late_takes_its_place_in_time() {
             (hours(-1), None, "Lives in Porto.".to_owned()),
         ]
     );
-    // Said at a time when it was known to hold: no news, although it holds no more.
+    // The fact was known at that time, so it is not new, although it has ended since.
     assert!(matches!(
         read(&world, ("Home", "lives in Graz"), hours(-3)).await,
         Recorded::Known(id) if id == late.id
@@ -90,7 +90,7 @@ async fn what_says_the_same_is_written_down_once_whatever_it_looks_like() {
     }
     let said = state(&world.pool, ANN, ("Diet", "Eats no meat")).await;
     assert!(matches!(said, Err(Error::Known(id)) if id == first.id));
-    // Of somebody else it is news.
+    // For another user it is new.
     state(&world.pool, "ben", ("Diet", "Eats no meat.")).await.unwrap();
     assert_eq!(all(&world.pool, ANN, true).await.len(), 1);
 }
@@ -128,7 +128,7 @@ async fn what_a_session_was_shown_is_no_news_when_it_says_it_even_if_it_holds_no
     let repeated = read(&world, ("City", "lives in bergen"), hours(-2)).await;
     assert_eq!(repeated, Recorded::Shown(old.id));
     assert_eq!(texts(&world.pool, ANN).await, ["Lives in Porto."]);
-    // Whoever is told that it is Porto, and says that it is Bergen, has moved back.
+    // A user who was told Porto, and then states Bergen, has moved back.
     facts::show(&world.pool, shown, &[porto.id], hours(-2)).await.unwrap();
     new(read(&world, ("City", "Lives in Bergen."), hours(-1)).await);
     assert_eq!(texts(&world.pool, ANN).await, ["Lives in Bergen."]);
@@ -227,7 +227,7 @@ async fn a_search_finds_what_holds_of_this_user_the_best_first() {
         hits.into_iter().map(|hit| hit.fact.attribute).collect::<Vec<_>>()
     };
     assert_eq!(find("climates Bergen").await, ["Weather"]);
-    // Nothing has all of these words.
+    // No fact has all of these words.
     let some = find("lives on which meats?").await;
     assert!(some.contains(&"City".to_owned()) && some.contains(&"Diet".to_owned()), "{some:?}");
     assert_eq!(find("bergen -climate").await, ["City"]);
@@ -288,7 +288,7 @@ async fn who_is_forgotten_is_forgotten_with_all_that_was_known_once() {
     let told = Uuid::from_u128(78);
     facts::show(&mut *conn, (told, world.campaign.id), &[shown.id], noon()).await.unwrap();
     let forgotten = facts::forget(&mut conn, ANN, hours(0)).await.unwrap();
-    // What was said and told there stays there: whoever asked has to be able to say where.
+    // Texts of sessions stay; the result names the sessions, so that the caller can tell.
     assert_eq!(forgotten, Forgotten { facts: 2, sessions: vec![told, SESSION] });
     assert!(all(&world.pool, ANN, true).await.is_empty());
     assert_eq!(all(&world.pool, "ben", true).await.len(), 1);
@@ -297,7 +297,7 @@ async fn who_is_forgotten_is_forgotten_with_all_that_was_known_once() {
         .await
         .unwrap();
     assert_eq!(n_shown, 0);
-    // What was asked before is not read again.
+    // Earlier prompts are not read again.
     let user = facts::user_of(&mut *conn, world.campaign.id).await.unwrap().unwrap();
     assert_eq!(user.since, hours(0));
 }
@@ -318,7 +318,7 @@ async fn what_holds_no_more_goes_after_its_time_and_nothing_else() {
     assert_eq!(left[0].text, "Lives in Porto.");
 }
 
-/// More of them than go at once, where no fact does.
+/// More records than one batch removes, in a database without ended facts.
 #[tokio::test]
 async fn old_records_of_what_was_shown_go_on_being_removed_until_none_is_left() {
     let world = World::new().await;
@@ -335,7 +335,7 @@ async fn old_records_of_what_was_shown_go_on_being_removed_until_none_is_left() 
     assert_eq!(removed, [(0, 2), (0, 1), (0, 0)]);
 }
 
-/// The erasure of a campaign looks at all tables once.
+/// The erasure of a campaign passes over all tables once.
 #[tokio::test]
 async fn what_was_said_in_a_campaign_is_edited_only_while_it_is_open() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! Pausing, resuming and cancelling; and what an erasure leaves.
+//! Pausing, resuming, retrying and cancelling flows.
 
 use dalsegno::domain::{
     erasures, explanations,
@@ -36,7 +36,7 @@ async fn nothing_of_a_paused_flow_begins_and_others_go_on() {
     assert!(matches!(retry(&ground, flow.id, "plan").await, Err(flows::Error::Paused(_))));
     let other = ground.add_for("planner", "main", "Meanwhile.").await;
     let worker = ground.work().await;
-    // In the same lane as the step that would begin.
+    // It is in the lane of the step that would begin.
     ground.done(&other).await;
     let plan = task(&ground, flow.id, 0).await;
     assert_eq!(plan.state, TaskState::Queued);
@@ -59,7 +59,7 @@ async fn what_runs_while_a_flow_is_paused_ends_and_wakes_nobody_up() {
     let mut ending = ground.pool.begin().await.unwrap();
     let done = tasks::End::Done { result: "A plan." };
     tasks::end(&mut ending, plan.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
-    // Both at once: whichever commits first, nothing begins.
+    // Both at once: in either order of commits, no step begins.
     let (paused, ended_) = tokio::join!(pause(&ground, flow.id), ending.commit());
     paused.unwrap();
     ended_.unwrap();
@@ -78,7 +78,7 @@ async fn a_step_that_ends_and_a_flow_that_is_let_go_on_do_not_wait_for_each_othe
     let mut ending = ground.pool.begin().await.unwrap();
     let done = tasks::End::Done { result: "A plan." };
     tasks::end(&mut ending, plan.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
-    // It has the row of the flow by now, and wants that of the step.
+    // It holds the row of the flow by now, and waits for that of the step.
     let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
     let commits = async {
         eventually("the resumption waits for the end of the step", async || {
@@ -106,7 +106,7 @@ async fn nobody_writes_to_a_flow_that_is_paused() {
     assert_eq!(ground.count(rows).await, before);
 }
 
-/// Whatever brings the job of a step back while the flow is paused.
+/// All ways in which the job of a step returns while the flow is paused.
 #[tokio::test]
 async fn what_comes_back_while_a_flow_is_paused_is_put_aside_when_its_turn_would_begin() {
     let ground = ground().await;
@@ -117,7 +117,7 @@ async fn what_comes_back_while_a_flow_is_paused_is_put_aside_when_its_turn_would
         commit(tx).await.unwrap();
     };
     let services = ground.services(&[]);
-    // All of them are in one lane, and only its head can have been put off.
+    // All of them are in one lane, and only its head can have been postponed.
     for how in ["put off", "tried again after a turn", "tried again", "released", "was locked"] {
         let topic = match how {
             "tried again after a turn" => "x [[sim: error 400 once]]",
@@ -219,7 +219,7 @@ async fn a_cancelled_flow_is_cancelled_as_a_whole_and_says_why() {
     }
     let again = flows::cancel(&mut conn, flow.id, "x", noon()).await.unwrap_err();
     assert!(matches!(again, flows::Error::Ended(_)), "{again}");
-    // From its beginning it goes on anew.
+    // From its first step it starts again.
     assert_eq!(retry(&ground, flow.id, "plan").await.unwrap().state, State::Running);
 }
 
@@ -257,7 +257,7 @@ async fn a_step_that_is_asked_again_leaves_no_dead_letter() {
     assert_eq!(ground.count(letters).await, 0);
 }
 
-/// What the feed tells of flows, in order.
+/// Returns the flow's events in order.
 async fn told(ground: &Ground) -> Vec<String> {
     let feed = ground.feed().await.into_iter().filter(|event| event.kind.starts_with("flow."));
     let words = |event: dalsegno::domain::feed::Event| match event.data["state"].as_str() {
@@ -293,7 +293,7 @@ async fn the_feed_tells_what_is_done_to_a_flow_and_that_it_has_ended() {
     assert_eq!(ids, [first.clone(), first, second]);
 }
 
-/// Each of them sees the others as open until it is its turn.
+/// Each of them sees the others as open until it ends.
 #[tokio::test]
 async fn however_many_tasks_end_at_once_the_end_of_their_flow_is_told_once() {
     let ground = ground().await;

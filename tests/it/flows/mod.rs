@@ -1,4 +1,4 @@
-//! Flows from templates: what is wrong with a file, what a start makes, and what people do with it.
+//! Flows from templates: problems of files, starts and control.
 
 mod control;
 mod start;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{app::noon, turns::ground::Ground};
 
-/// The agents that the templates of these tests name.
+/// Agents of the templates in these tests.
 pub const AGENTS: [&str; 3] = ["planner", "copywriter", "reviewer"];
 
 pub const SERIES: &str = "---
@@ -56,7 +56,7 @@ Read it. [[sim: say fine]]
 Put it together. [[sim: say whole]]
 ";
 
-/// A campaign with these agents and this template.
+/// Sets up a campaign with these agents and this template.
 pub async fn ground() -> Ground {
     let ground = Ground::new(&[]).await;
     for name in AGENTS {
@@ -106,7 +106,7 @@ pub async fn show(ground: &Ground, id: Uuid) -> Shown {
     flows::show(&mut conn, id).await.unwrap()
 }
 
-/// The task that counts at a place.
+/// Returns the current task of a step.
 pub async fn task(ground: &Ground, id: Uuid, place: usize) -> Task {
     let id = show(ground, id).await.steps[place].task_id;
     tasks::get(&ground.pool, id).await.unwrap()
@@ -120,7 +120,7 @@ pub async fn ended(ground: &Ground, id: Uuid) -> Shown {
     .await
 }
 
-/// `step: state` in order.
+/// Returns `step: state` in order.
 pub fn states(shown: &Shown) -> Vec<String> {
     let steps = shown.steps.iter();
     steps.map(|step| format!("{} {}", step.step, step.state.as_str())).collect()

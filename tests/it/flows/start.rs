@@ -1,4 +1,4 @@
-//! A flow from its start to its end.
+//! Flows from their start to their end.
 
 use dalsegno::domain::{
     flows::State,
@@ -48,7 +48,7 @@ async fn a_flow_runs_its_steps_in_their_order_and_each_is_told_what_came_before(
 #[tokio::test]
 async fn a_step_that_fails_cancels_what_asked_for_that_and_is_told_to_the_rest() {
     let ground = ground().await;
-    // The planner is not told of the direction that is meant for a part.
+    // The planner's prompt has no part with a directive for another step.
     ground
         .write_template("series", &SERIES.replace("Plan {{topic}}: {{parts}}", "Plan {{topic}}."));
     let given = inputs("x", &["fine", "[[sim: error 400]]"]);
@@ -61,7 +61,7 @@ async fn a_step_that_fails_cancels_what_asked_for_that_and_is_told_to_the_rest()
         (State::Failed, expected.map(str::to_owned).to_vec())
     );
 
-    // From the review on: the parts stay as they are, and what waits for the review is asked again.
+    // A retry from the review keeps the parts, and repeats the tasks that depend on the review.
     let before = shown;
     let unknown = retry(&ground, flow.id, "revue").await.unwrap_err().to_string();
     assert!(unknown.contains("did you mean `review`?"), "{unknown}");

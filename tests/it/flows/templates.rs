@@ -1,4 +1,4 @@
-//! What a file of a template has to say, and what is wrong with one.
+//! Files of templates: valid ones and their problems.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn a_template_says_its_inputs_and_steps() {
     assert!(missing.contains("did you mean `series`?"), "{missing}");
 }
 
-/// Editors on Windows write one in front of UTF-8.
+/// Editors on Windows write a byte order mark before UTF-8.
 #[test]
 fn the_prompts_of_a_file_with_a_byte_order_mark_are_found() {
     let marked = format!("\u{feff}{SERIES}");
@@ -118,7 +118,7 @@ Nobody asks this.
     assert!(words.starts_with("the templates of flows have 10 problems"), "{words}");
 }
 
-/// Without the folder of templates, those that come with the service are listed, with what keeps them from being started.
+/// Without a folder of templates, the built-in ones are listed, with the problems that keep them from being started.
 #[tokio::test]
 async fn a_broken_template_is_refused_alone() {
     let ground = ground().await;
@@ -147,7 +147,7 @@ async fn a_broken_template_is_refused_alone() {
     assert_eq!(shipped, [("article-series", true), ("reviewed-text", true)]);
 }
 
-/// A file stands where the folder should.
+/// A file is in the place of the folder.
 #[test]
 fn a_folder_that_cannot_be_read_is_a_problem_and_not_an_empty_one() {
     let agents = Catalogue::default();

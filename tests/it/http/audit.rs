@@ -1,4 +1,4 @@
-//! Every change leaves its line.
+//! Audit lines of all changing routes.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,10 @@ use crate::{
     schedules::put_nightly,
 };
 
-/// Method, path as the router has it, path, body, what the line says.
+/// Method, route, path, body, and action of the audit line.
 type Step = (&'static str, &'static str, String, Value, &'static str);
 
-/// One of the templates that come with the service.
+/// Starts a flow from a built-in template.
 async fn flow(world: &World) -> uuid::Uuid {
     let config = flows::Config { folder: "nowhere".into() };
     let catalogue = Catalogue::load(&shipped()).unwrap();
@@ -39,20 +39,20 @@ async fn flow(world: &World) -> uuid::Uuid {
     flow.id
 }
 
-/// An item of the memory that holds.
+/// Publishes an item that can be revoked.
 async fn revocable(world: &World) -> uuid::Uuid {
     let edict = crate::memory::new(dalsegno::domain::memory::Kind::Edict, "third", "Text.");
     crate::memory::publish(world, &edict, &crate::memory::OPERATOR).await.unwrap().item.id
 }
 
-/// Two facts that hold.
+/// States two facts.
 async fn facts(world: &World) -> [uuid::Uuid; 2] {
     let city = crate::facts::state(&world.pool, "ann", ("City", "SECRET PROMPT in Bergen.")).await;
     let diet = crate::facts::state(&world.pool, "ann", ("Diet", "SECRET PROMPT, no meat.")).await;
     [city.unwrap().id, diet.unwrap().id]
 }
 
-/// Each changing route once, in an order in which each has something to do.
+/// Returns each changing route once, in an order in which each has an effect.
 async fn steps(world: &World, key: &str) -> Vec<Step> {
     put_nightly(&world.pool, noon()).await;
     world.turn("Part one.", Now::default()).await;
@@ -307,7 +307,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     ]
 }
 
-/// A webhook, and something that it was told.
+/// Adds a webhook with a delivery.
 async fn webhook(world: &World) -> (uuid::Uuid, uuid::Uuid) {
     let mut conn = world.pool.acquire().await.unwrap();
     let config = webhooks::Config {
@@ -335,11 +335,11 @@ async fn every_route_that_changes_something_writes_its_line() {
     let (other, _) = keyed.make("other", &["read"]).await;
     let steps = steps(&ground.world, other["id"].as_str().unwrap()).await;
     let mut walked = BTreeSet::from([
-        // The task itself says who added it.
+        // The task itself names its caller.
         ("POST", "/v1/campaigns/{id}/tasks".to_owned()),
         ("POST", "/v1/campaigns/{id}/tasks/bulk".to_owned()),
         ("POST", "/v1/tasks/{id}/children".to_owned()),
-        // It changes nothing.
+        // A preview changes nothing.
         ("POST", "/v1/bulk-actions/preview".to_owned()),
     ]);
     for (method, template, path, body, action) in steps {
@@ -359,7 +359,7 @@ async fn every_route_that_changes_something_writes_its_line() {
         }
         walked.insert((method, template.to_owned()));
     }
-    // Which tool is called is in the body: tests/it/tools looks at the line of each.
+    // The tool is in the body: tests/it/tools checks the lines of all tools.
     let is_checked =
         |(method, path): &(&str, String)| *method != "GET" && path.as_str() != "/mcp/{id}";
     let changing: BTreeSet<_> =

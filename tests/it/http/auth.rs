@@ -1,4 +1,4 @@
-//! Who is asked for a key, and how often one may come.
+//! Authentication and rate limits.
 
 use std::{
     net::SocketAddr,
@@ -42,7 +42,7 @@ async fn on_loopback_nobody_is_asked_and_a_key_that_is_shown_counts() {
     get_with(&ground, &key).await.problem(403, "missing_scope");
     get_with(&ground, &format!("{key}0")).await.problem(401, "bad_key");
     get_with(&ground, &format!("Bearer {ADMIN_KEY}")).await.expect(200);
-    // Meant for something in front.
+    // Tokens for a proxy in front.
     get_with(&ground, "Bearer eyJhbGciOi.x.y").await.expect(200);
     get_with(&ground, "Basic dTpw").await.expect(200);
 }
@@ -59,7 +59,7 @@ async fn the_key_of_the_configuration_may_do_everything() {
         let reply = keyed.get(wrong, "/v1/keys").await;
         assert_eq!(reply.status, 401, "{reply:?}");
     }
-    // Not elsewhere than in the header.
+    // Keys are accepted in the header only.
     let path = format!("/v1/tasks?key={ADMIN_KEY}");
     keyed.ask(None, "GET", &path, &Value::Null).await.problem(401, "unauthenticated");
 }
@@ -84,7 +84,7 @@ async fn each_key_has_a_limit_of_its_own_and_is_told_of_it() {
     assert!((1..=20).contains(&secs), "{refused:?}");
     assert!(header(&refused, "ratelimit").starts_with("\"requests\";r=0;"), "{refused:?}");
     keyed.get(&other, "/v1/campaigns").await.expect(200);
-    // Those without a key share the limit of their address; probes have none.
+    // Requests without a key share the limit of their address; probes have none.
     for _ in 0..3 {
         keyed.ask(None, "GET", "/v1/tasks", &Value::Null).await.problem(401, "unauthenticated");
     }
@@ -111,7 +111,7 @@ async fn bad_keys_are_answered_429_after_some_and_good_keys_never() {
     keyed.get(&known, "/v1/tasks").await.expect(200);
     let mut tries = 0;
     let refused = loop {
-        // The handle of a key that exists, too.
+        // Includes the handle of an existing key.
         let handle = if tries % 2 == 0 { "000000000000" } else { &known[5..17] };
         let reply = keyed.get(&format!("dals_{handle}_{tries:064x}"), "/v1/tasks").await;
         if reply.status == 429 {
@@ -129,7 +129,7 @@ async fn bad_keys_are_answered_429_after_some_and_good_keys_never() {
     keyed.admin("GET", "/v1/tasks", &Value::Null).await.expect(200);
 }
 
-/// Sends bad keys on one connection, many at a time, until `stop`. Counts those that were answered.
+/// Sends bad keys on one connection, several at a time, until `stop`. Counts the answered ones.
 async fn flood(address: SocketAddr, first: u64, n_bad: &AtomicU64, stop: &AtomicBool) {
     const AT_ONCE: u64 = 4;
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -157,7 +157,7 @@ async fn flood(address: SocketAddr, first: u64, n_bad: &AtomicU64, stop: &Atomic
     }
 }
 
-/// Keys that were used before, and keys that the service has not seen yet, from the address of the flood.
+/// Known keys, and keys that the service has not cached yet, from the address of the flood.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_bad_keys_refuses_no_good_key() {
     const SECS: u64 = 6;
@@ -177,7 +177,7 @@ async fn a_flood_of_bad_keys_refuses_no_good_key() {
         .collect();
     let began = Instant::now();
     let (mut n_asked, mut refused) = (0, Vec::new());
-    // For longer than a key is remembered without another lookup, and through a flood.
+    // Longer than a key stays cached, and through a flood.
     let is_flooded = || n_bad.load(Ordering::Relaxed) > 1_000;
     while began.elapsed() < Duration::from_secs(SECS) || !fresh.is_empty() || !is_flooded() {
         let next = fresh.pop();

@@ -1,4 +1,4 @@
-//! Bad input: each mistake is a problem document with a stable code, and nothing is stored.
+//! Invalid input: each mistake is a problem document with a stable code, and nothing is stored.
 
 use dalsegno::domain::{Amount, amount::Limit, campaigns};
 use serde_json::{Value, json};
@@ -280,7 +280,7 @@ async fn a_page_of_another_origin_is_refused() {
     ground.post_with(&path, &json!({}), &[("Origin", &own)]).await.expect(200);
 }
 
-/// A page whose name was made to lead here is of no other origin: its name gives it away.
+/// DNS rebinding: such a page has the same origin, and only its host name gives it away.
 #[tokio::test]
 async fn a_name_that_is_not_ours_is_refused() {
     let ground =
@@ -302,7 +302,7 @@ async fn a_name_that_is_not_ours_is_refused() {
     for host in ["localhost", &format!("127.0.0.1:{port}"), "[::1]:80", "Dalsegno.Internal:80"] {
         get(host, "/v1/tasks").await.expect(200);
     }
-    // A probe may come by any name.
+    // Probes may use any host name.
     assert_eq!(get(&evil, "/livez").await.status, 200);
     assert_eq!(ground.get("/v1/campaigns").await.expect(200)["items"].as_array().unwrap().len(), 1);
 }

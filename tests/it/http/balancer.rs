@@ -1,4 +1,4 @@
-//! A balancer in front of the database that accepts connections and closes them.
+//! A load balancer in front of the database that accepts connections and closes them.
 
 use dalsegno::domain::amount::Limit;
 use serde_json::json;

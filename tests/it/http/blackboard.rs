@@ -70,7 +70,7 @@ async fn what_does_not_belong_on_a_blackboard_is_refused_and_nothing_is_changed(
     ] {
         ground.patch(&path, &json!({ "patch": patch })).await.problem(status, code);
     }
-    // Neither half is too long, but both together are.
+    // Each half is short enough, but both together are not.
     let half = |key: &str| json!({ "patch": { key: "x".repeat(200 * 1024) } });
     ground.patch(&path, &half("a")).await.expect(200);
     ground.patch(&path, &half("b")).await.problem(413, "blackboard_too_large");

@@ -1,4 +1,4 @@
-//! `POST /v1/campaigns/{id}/tasks/bulk`: all or none, and every mistake pointed at.
+//! `POST /v1/campaigns/{id}/tasks/bulk`: all or none, and all mistakes are listed.
 
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ async fn ten_thousand_tasks_go_in_at_once_and_a_second_time_change_nothing() {
     };
     assert_eq!(ids(&added), ids(&replayed));
     assert_eq!(ground.n_tasks().await, 10_000);
-    // In the lane in the order in which they were given, and what one task is, one of many is too.
+    // The order in the lane is that of the request, and each task equals one that is added alone.
     let lane = format!("{}%2Fcopywriter%2Fmain", ground.world.campaign.id);
     let lane = ground.get(&format!("/v1/lanes/{lane}")).await.expect(200);
     for (place, member) in lane["members"].as_array().unwrap().iter().enumerate() {
@@ -77,7 +77,7 @@ async fn lines_are_taken_as_an_array_is() {
     let lines = format!("{}\n\n{}\n", ask(1), ask(2));
     let added = ground.post_lines(&lines).await.expect(201);
     assert_eq!((&added["created"], added["items"].as_array().unwrap().len()), (&json!(2), 2));
-    // Of what is partly there, what is missing is added.
+    // Missing tasks of a partly stored request are added.
     let more = ground.post(&ground.bulk(), &asks(4)).await.expect(201);
     let created: Vec<&Value> =
         more["items"].as_array().unwrap().iter().map(|item| &item["created"]).collect();
@@ -140,7 +140,7 @@ async fn every_mistake_is_pointed_at_and_nothing_is_stored() {
     // No task can have such a key.
     let unheard = json!([ask(0), with("depends_on", json!([{ "key": "a\0b" }]))]);
     refuse(&unheard, &[("/1", "unknown_predecessor")]).await;
-    // Within the request, and against what is there.
+    // Conflicts within the request, and with stored tasks.
     let same_key = json!([ask(1), with("prompt", json!("Another."))]);
     refuse(&same_key, &[("/1", "idempotency_conflict")]).await;
     ground.post(&ground.bulk(), &asks(3)).await.expect(201);

@@ -1,4 +1,4 @@
-//! `/v1/bulk-actions`: carried out by a worker, looked at meanwhile, each task once.
+//! `/v1/bulk-actions`: carried out by a worker, observable meanwhile, each task once.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ async fn post(address: SocketAddr, path: &str, body: &Value) -> Reply {
     send(address, "POST", path, &[], &body.to_string()).await
 }
 
-/// Asks for it, and waits until a worker has done it.
+/// Requests an action, and waits until a worker has done it.
 async fn carried_out(address: SocketAddr, ask: &Value) -> Value {
     let reply = post(address, PATH, ask).await;
     let asked = reply.expect(202);
@@ -45,7 +45,7 @@ async fn all_tasks_of_a_filter_are_cancelled_and_retried() {
     let url = world.url();
     let service = Service::start(folder.path(), &[("DATABASE_URL", &url)]).await;
     let address = service.address;
-    // Later than any test: nobody runs them meanwhile.
+    // Scheduled after each test, so that no worker runs them.
     let line = |n: usize| {
         json!({
             "agent": "copywriter", "instance": format!("copy_{}", n % 7), "prompt": "x", "run_at": "2099-01-01T00:00:00Z",
@@ -73,7 +73,7 @@ async fn all_tasks_of_a_filter_are_cancelled_and_retried() {
         .unwrap()
     };
     assert_eq!((count(State::Cancelled).await, count(State::Queued).await), (100, 600));
-    // Nothing is left to cancel there, and that is an end too.
+    // Nothing is left to cancel, which is also an end.
     let ask = json!({ "action": "cancel", "filter": filter });
     assert_eq!(carried_out(address, &ask).await["matched"], 0);
     let ask =
@@ -101,7 +101,7 @@ async fn what_is_not_as_expected_is_not_done() {
         .await
         .unwrap();
     assert_eq!(asked, 0);
-    // All of them, said as a number.
+    // A count confirms that all tasks are meant.
     let mut ask = cancel(json!({}));
     ask["expected_count"] = json!(1);
     assert_eq!(ground.post(PATH, &ask).await.expect(202)["matched"], 1);
@@ -122,7 +122,7 @@ async fn a_run_that_was_overtaken_changes_nothing_and_a_changed_task_is_skipped(
     };
     let mut conn = pool.acquire().await.unwrap();
     let stale = bulk_actions::request(&mut conn, &new, noon()).await.unwrap();
-    // What comes later is not meant.
+    // Tasks that are added later are not included.
     let later = tasks::add(
         &mut conn,
         &crate::conversations::world::limits(),
@@ -135,7 +135,7 @@ async fn a_run_that_was_overtaken_changes_nothing_and_a_changed_task_is_skipped(
     let left = bulk_actions::tasks_left(pool, &stale, 10).await.unwrap();
     assert_eq!(left, [first, second]);
     bulk_actions::step(&mut conn, &stale, first, noon()).await.unwrap();
-    // The run that was declared lost does it once more.
+    // The run that was declared lost repeats the step.
     let mut tx = pool.begin().await.unwrap();
     let overtaken = bulk_actions::step(&mut tx, &stale, second, noon()).await;
     assert!(matches!(overtaken, Err(bulk_actions::Error::Overtaken(_))), "{overtaken:?}");

@@ -16,7 +16,7 @@ async fn a_campaign_is_created_changed_and_closed() {
     assert_eq!(created["budget"]["limit"], json!({ "micros": 5_000_000, "tokens": null }));
     assert_eq!(ground.get(&path).await.expect(200), created);
 
-    // A limit that is not named stays; one that is null goes.
+    // An omitted limit stays; null removes one.
     let budget = format!("{path}/budget");
     let limit = async |change| ground.patch(&budget, &change).await.expect(200)["limit"].clone();
     assert_eq!(limit(json!({ "tokens": 9 })).await, json!({ "micros": 5_000_000, "tokens": 9 }));

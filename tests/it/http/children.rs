@@ -1,4 +1,4 @@
-//! `depends_on` in the ways in, and `POST /v1/tasks/{id}/children`.
+//! `depends_on` in all interfaces, and `POST /v1/tasks/{id}/children`.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn id(task: &Value) -> &str {
     task["id"].as_str().unwrap()
 }
 
-/// A task that has been answered.
+/// Adds a task that is done.
 async fn parent(ground: &Ground) -> String {
     let ask = json!({ "agent": "copywriter", "prompt": "Plan." });
     let task = ground.post(&ground.tasks(), &ask).await.expect(201);
@@ -59,7 +59,7 @@ async fn many_tasks_wait_for_each_other_by_place_and_by_key() {
     let others = shown["waiting"]["depends_on"].as_array().unwrap();
     let others: Vec<_> = others.iter().map(|other| other["task_id"].as_str().unwrap()).collect();
     assert_eq!(others, [ids[1], ids[0]]);
-    // A key of an earlier request is as good.
+    // A key of an earlier request works, too.
     let later =
         json!([{ "agent": "planner", "prompt": "Later.", "depends_on": [{ "key": "join" }] }]);
     let later = ground.post(&path, &later).await.expect(201);
@@ -102,7 +102,7 @@ async fn children_and_their_continuation_are_added_in_one_request() {
     let last = ground.get(&format!("/v1/tasks/{}", id(&made["continuation"]))).await.expect(200);
     assert_eq!((&last["agent"], &last["continues_id"]), (&json!("copywriter"), &json!(parent)));
     assert_eq!(last["waiting"]["depends_on"].as_array().unwrap().len(), 2);
-    // Whatever has become of the parent since.
+    // In each later state of the parent.
     for sql in [
         "update dalsegno.tasks set state = 'failed', result = null, error = 'x' where id = $1::uuid",
         "update dalsegno.tasks set state = 'done', result = 'Two parts.', error = null where id = $1::uuid",

@@ -1,4 +1,4 @@
-//! A client that shows everything: one request per connection, answers as they came.
+//! A raw HTTP client: one request per connection, responses as received.
 
 use std::net::SocketAddr;
 
@@ -39,13 +39,13 @@ impl Reply {
         id.unwrap_or_else(|| panic!("{self:?}"))
     }
 
-    /// The JSON of an answer with this status.
+    /// Returns the JSON of a response with this status.
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
         self.json()
     }
 
-    /// The detail of a problem document with this status and code.
+    /// Returns the detail of a problem document with this status and code.
     pub fn problem(&self, status: u16, code: &str) -> String {
         let problem = self.expect(status);
         assert_eq!(problem["code"], code, "{self:?}");
@@ -55,7 +55,7 @@ impl Reply {
     }
 }
 
-/// HTTP/1.0, so that the end of the answer is the end of the connection.
+/// Sends a request over HTTP/1.0, so that the response ends with the connection.
 pub async fn send(
     address: SocketAddr,
     method: &str,
@@ -70,7 +70,7 @@ pub async fn send(
 }
 
 impl Stream {
-    /// Asks for a stream; an answer that is none is given back as it is.
+    /// Opens a stream; other responses are returned as errors.
     pub async fn open(address: SocketAddr, path: &str, last: Option<&str>) -> Result<Self, Reply> {
         let headers: Vec<_> = last.map(|id| ("Last-Event-ID", id)).into_iter().collect();
         Self::open_with(address, path, &headers).await
@@ -94,7 +94,7 @@ impl Stream {
         Err(reply(&head))
     }
 
-    /// The next event; `None` at the end of the stream.
+    /// Reads the next event; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Sent> {
         let mut sent = Sent { id: String::new(), event: String::new(), data: String::new() };
         loop {
@@ -135,7 +135,7 @@ async fn open(
         request.push_str(&format!("{name}: {value}\r\n"));
     }
     let mut stream = TcpStream::connect(address).await.unwrap();
-    // A service may refuse a long body before it is sent.
+    // The service may refuse a long body before it is sent.
     let _ = stream.write_all(format!("{request}\r\n{body}").as_bytes()).await;
     stream
 }

@@ -1,4 +1,4 @@
-//! `/v1/tasks/{id}/events`: in order, without a gap, without a repetition.
+//! `/v1/tasks/{id}/events`: in order, without gaps or repetitions.
 
 use dalsegno::domain::{
     feed::{self, Kind},
@@ -51,7 +51,7 @@ async fn a_stream_tells_everything_and_then_the_end() {
     let first = stream.next().await.unwrap();
     assert_eq!(first.event, "task.queued");
     assert_eq!(n(&stream.next().await.unwrap()), 1);
-    // Of the campaign, but not of this task.
+    // An event of the campaign, but of another task.
     tell(&ground.world.pool, &other, 99).await;
     tell(&ground.world.pool, &task, 2).await;
     assert_eq!(n(&stream.next().await.unwrap()), 2);
@@ -63,7 +63,7 @@ async fn a_stream_tells_everything_and_then_the_end() {
     assert_eq!((end.event.as_str(), &ended["result"]), ("end", &json!("The harbour at dawn.")));
     assert_eq!(stream.next().await, None);
 
-    // Whoever has the end is told to stay away; whoever missed it gets it.
+    // A client that has the end gets 204; one that missed it gets it.
     let path = format!("/v1/tasks/{}/events", task.id);
     let away = Stream::open(ground.app.address, &path, Some(&end.id)).await.err().unwrap();
     assert_eq!(away.status, 204);
@@ -78,7 +78,7 @@ async fn whoever_comes_back_misses_nothing_and_gets_nothing_twice() {
     let mut seen = Vec::new();
     let mut last: Option<String> = None;
     for round in 0..10 {
-        // A transaction that has its id before the others, and commits after the client has gone on.
+        // A transaction that takes its id before the others, and commits after the client has disconnected.
         let mut slow = ground.world.pool.begin().await.unwrap();
         tell(&mut *slow, &task, round * 10).await;
         tell(&ground.world.pool, &task, round * 10 + 1).await;
@@ -87,7 +87,7 @@ async fn whoever_comes_back_misses_nothing_and_gets_nothing_twice() {
             assert_eq!(stream.next().await.unwrap().event, "task.queued");
         }
         slow.commit().await.unwrap();
-        // Gone in the middle, every other time.
+        // Disconnects in the middle, every other time.
         for _ in 0..=(round % 2) {
             let sent = stream.next().await.unwrap();
             seen.push(n(&sent));
@@ -163,9 +163,9 @@ async fn only_so_many_wait_at_once() {
     assert!(refused.head.contains("retry-after: 5"), "{refused:?}");
     assert_eq!(refused.json()["retryable"], true);
     ground.get(&format!("{path}?wait=1s")).await.problem(503, "too_many_waiting");
-    // Who does not wait is served.
+    // Requests that do not wait are served.
     ground.get(&path).await.expect(200);
-    // A client that goes leaves its place to another.
+    // A disconnected client frees its place.
     drop(second);
     eventually("a place is free", async || {
         let waited = ground.get(&format!("{path}?wait=1s")).await;
@@ -200,7 +200,7 @@ async fn a_client_that_waits_often_leaves_places_to_others() {
         assert!(refused.head.contains("retry-after: 5"), "{refused:?}");
         assert_eq!(refused.json()["retryable"], true);
     }
-    // Another key, and the address of those who show none, have a share of their own.
+    // Another key, and the address of requests without one, have a share of their own.
     let _other = open(&press, &events).await.ok().unwrap();
     let _without = ground.stream(&task, None).await;
     open(&press, &wait).await.err().unwrap().problem(503, "too_many_waiting");

@@ -1,4 +1,4 @@
-//! `/v1/users/{name}/facts`, and for whom a campaign works.
+//! `/v1/users/{name}/facts`, and the users of campaigns.
 
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ async fn a_campaign_says_for_whom_it_works() {
 async fn extractions_are_listed_in_pages_without_gaps() {
     let ground = Ground::new().await;
     let id = ground.world.campaign.id;
-    // Two of each moment, so that a page ends between them.
+    // Two rows per time, so that a page ends between them.
     sqlx::query(
         "insert into dalsegno.fact_extractions
                 (session_id, to_seq, from_seq, campaign_id, ended_at, n_requests, n_found, n_new, outcome, agent)

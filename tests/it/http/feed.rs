@@ -1,4 +1,4 @@
-//! `/v1/feed`: everything, in order, without a gap, without a repetition; for readers that come back, and for slow ones.
+//! `/v1/feed`: in order, without gaps or repetitions, for readers that reconnect and for slow ones.
 
 use dalsegno::domain::feed::{self, Kind, Told, Watch, Watched};
 use serde_json::{Value, json};
@@ -73,18 +73,18 @@ async fn a_reader_without_a_place_is_told_where_the_stream_begins() {
     tell(&mut *slow, 2).await;
     tell(&ground.world.pool, 3).await;
     let mut stream = ground.feed("", None).await;
-    // Its id lies below one that can be seen: the stream does not begin before it is known what becomes of it.
+    // Its id is below a visible one: the stream does not begin until the transaction has ended.
     slow.commit().await.unwrap();
     let begin = stream.next().await.unwrap();
     assert_eq!(begin.event, "begin");
     tell(&ground.world.pool, 4).await;
     assert_eq!(n(&stream.next().await.unwrap()), 4);
-    // Whoever went at once and comes back has missed nothing.
+    // A reader that disconnects at once and reconnects misses nothing.
     let mut again = ground.feed("", Some(&begin.id)).await;
     assert_eq!(n(&again.next().await.unwrap()), 4);
 }
 
-/// After a restore, or when a standby has taken over without the last events.
+/// The situation after a restore, or after a failover that lost the last events.
 #[tokio::test]
 async fn a_reader_that_is_ahead_of_the_database_is_told_where_the_stream_begins() {
     let ground = Ground::new().await;
@@ -107,7 +107,7 @@ async fn a_place_that_is_none_is_a_problem() {
     refused("?kind=turn.done", None).await.problem(400, "bad_query");
 }
 
-/// Many readers in a row, each of which goes on where the one before broke off, beside writers that commit out of order.
+/// Many readers in sequence, each continuing after the previous one, beside writers that commit out of order.
 #[tokio::test]
 async fn a_reader_that_reconnects_often_misses_nothing_and_gets_nothing_twice() {
     const ROUNDS: usize = if cfg!(feature = "chaos") { 1_000 } else { 200 };
@@ -120,7 +120,7 @@ async fn a_reader_that_reconnects_often_misses_nothing_and_gets_nothing_twice() 
             tell(&pool, round * 3 + 1).await;
             tell(&mut *slow, round * 3 + 2).await;
             match round % 7 {
-                // A gap for ever.
+                // A permanent gap.
                 0 => slow.rollback().await.unwrap(),
                 _ => slow.commit().await.unwrap(),
             }
@@ -155,13 +155,13 @@ async fn a_slow_reader_costs_little_and_gets_everything() {
     let long = "x".repeat(4_000);
     let events: Vec<_> = (0..EVENTS).map(|n| new(None, Kind::TurnProgress, n, &long)).collect();
     feed::append(&ground.world.pool, &events, noon()).await.unwrap();
-    // What is held for a reader between two of its reads, as large as it prints.
+    // Memory held for a reader between two reads, by the length of its debug output.
     let mut watch = Watch::begin(&ground.world.pool, Watched::default(), Some(0)).await.unwrap();
     assert!(matches!(watch.next().await.unwrap(), Told::Event(_)));
     let held = format!("{watch:?}").len();
     assert!(held > 8_000, "the test looks at the wrong thing: {held}");
     assert!(held < 64 * 1024, "{held} bytes are held for a reader");
-    // Sixteen megabytes do not fit between the two: the service waits for the reader, and not the other way round.
+    // Sixteen megabytes exceed the buffers: the service waits for the slow reader, not the other way round.
     let mut slow = ground.feed("?after=0", None).await;
     let mut quick = ground.feed("?after=0", None).await;
     for expected in 0..EVENTS {
@@ -177,7 +177,7 @@ async fn fifty_open_streams_do_not_hold_up_the_end_of_a_service() {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     let url = world.url();
-    // A service that waited for the readers would not end in this test.
+    // A service that waited for the readers would not end within this test.
     let settings = [
         ("DATABASE_URL", url.as_str()),
         ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "3600"),

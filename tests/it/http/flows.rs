@@ -104,7 +104,7 @@ async fn a_broken_file_is_refused_alone() {
     let flows = format!("/v1/campaigns/{}/flows", ground.world.campaign.id);
     ground.post(&flows, &start("one")).await.expect(201);
     ground.post(&flows, &start("two")).await.problem(409, "bad_templates");
-    // What was taken in before, another agent does not notice.
+    // A file that becomes invalid later is refused, too, until it is repaired.
     write("agents/writer.md", "---\nname: writer\n---\n");
     ground.post(&ground.tasks(), &ask("writer")).await.problem(409, "broken_agent");
     write("agents/writer.md", writer);

@@ -1,4 +1,4 @@
-//! Clients behind a proxy: whose address counts.
+//! Addresses of clients behind proxies.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ async fn get(ground: &Ground, headers: &[(&str, &str)]) -> Reply {
 async fn behind_a_trusted_proxy_each_client_has_a_limit_of_its_own() {
     let ground = Ground::with(&[LIMIT[0], PROXY]).await;
     for n in 0..3 {
-        // What the client claims itself stands to the left of what the proxies have seen.
+        // Addresses claimed by the client are to the left of those that proxies add.
         let spoofed = format!("198.51.100.{n}, 203.0.113.9, 10.1.2.3");
         get(&ground, &[("X-Forwarded-For", &spoofed)]).await.expect(200);
     }
@@ -30,7 +30,7 @@ async fn behind_a_trusted_proxy_each_client_has_a_limit_of_its_own() {
     get(&ground, &[("Forwarded", "for=203.0.113.9, for=203.0.113.10;proto=https")])
         .await
         .expect(200);
-    // A proxy that sets the one header hands the other one on as it came.
+    // A proxy that sets one header passes the other on unchanged.
     let both = [("Forwarded", "for=198.51.100.1"), ("X-Forwarded-For", "203.0.113.11")];
     get(&ground, &both).await.problem(400, "bad_forwarding");
 }

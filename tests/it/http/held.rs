@@ -1,4 +1,4 @@
-//! Requests that write, while another system's transaction holds what they need.
+//! Writing requests while another system's transaction holds their locks.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

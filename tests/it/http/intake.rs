@@ -1,4 +1,4 @@
-//! Tasks that are asked for at the same moment: each request gets its own answer.
+//! Group commit of tasks: each request gets its own answer.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +25,7 @@ use crate::{
     conversations::world::World,
 };
 
-/// For its place behind others a request waits for a share of its time, which a slow machine needs.
+/// A request waits for a place during a share of its time, which a slow machine needs.
 const PATIENCE: (&str, &str) = ("http.request_timeout_secs", "600");
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn many_at_once_get_a_task_each_and_what_is_refused_spoils_nothing() {
     assert_eq!(sqlx::query_scalar::<_, i64>(left).fetch_one(&mut *conn).await.unwrap(), 0);
 }
 
-/// Another system adds a task and leaves its transaction open: the conversation is its own until then.
+/// Another system adds a task in an open transaction, which locks the conversation.
 #[tokio::test]
 async fn a_conversation_that_another_transaction_holds_holds_up_nobody_else() {
     let ground = Ground::new().await;
@@ -140,7 +140,7 @@ async fn hold_a_conversation(ground: &Ground) -> Transaction<'static, Postgres> 
     open
 }
 
-/// Until requests wait for a lock, or until none does.
+/// Waits until at least this many requests wait for a lock; 0 waits until none does.
 async fn n_waiting(ground: &Ground, at_least: i64) {
     let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
     eventually("requests wait for the conversation, or no longer", async || {
@@ -150,7 +150,7 @@ async fn n_waiting(ground: &Ground, at_least: i64) {
     .await;
 }
 
-/// A key that was used for a job which is no task's: whoever asks under it is told so, when the others are written already.
+/// A key that belongs to a job of no task: its caller gets the error after the others are written.
 #[tokio::test]
 async fn what_goes_wrong_behind_the_commit_is_one_answer_and_adds_nothing_twice() {
     let ground = Ground::with(&[PATIENCE]).await;
@@ -202,7 +202,7 @@ async fn tasks_whose_answer_was_lost_are_not_added_again() {
     assert_eq!(sqlx::query_scalar::<_, i64>(twice).fetch_one(&direct).await.unwrap(), 0);
 }
 
-/// A clock that breaks once, at the n-th look from now.
+/// A clock that panics once, at its n-th reading from now.
 #[derive(Debug, Default)]
 struct BreakingClock {
     looks_left: AtomicUsize,
@@ -229,7 +229,7 @@ async fn a_panic_while_tasks_are_written_costs_no_writer() {
     };
     // More often than there are writers.
     for n in 0..5 {
-        // The request looks at the clock, then its writer.
+        // The request reads the clock, then its writer does.
         clock.looks_left.store(2, Ordering::SeqCst);
         let lost = post(format!("order-{n}")).await;
         let problem = lost.problem(503, "internal");

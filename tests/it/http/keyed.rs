@@ -1,4 +1,4 @@
-//! A service that asks for keys, and callers who have them.
+//! A service that requires keys, and callers with keys.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{
 
 pub const ADMIN_KEY: &str = "0123456789-the-key-of-the-configuration";
 
-/// A service that asks everybody.
+/// A service that requires a key for each request.
 pub struct Keyed {
     pub ground: Ground,
 }
@@ -24,7 +24,7 @@ impl Keyed {
         Self { ground: Ground::with(&[&keys[..], set].concat()).await }
     }
 
-    /// One request, with a key or without.
+    /// Sends a request, with a key or without.
     pub async fn ask(&self, key: Option<&str>, method: &str, path: &str, body: &Value) -> Reply {
         let header = key.map(|key| format!("Bearer {key}"));
         let headers: Vec<_> = header.iter().map(|text| ("Authorization", text.as_str())).collect();
@@ -40,7 +40,7 @@ impl Keyed {
         self.ask(Some(ADMIN_KEY), method, path, body).await
     }
 
-    /// A new key with these scopes: what the service says of it, and its text.
+    /// Creates a key with these scopes. Returns its JSON and its text.
     pub async fn make(&self, name: &str, scopes: &[&str]) -> (Value, String) {
         let wanted = json!({ "name": name, "scopes": scopes });
         let made = self.admin("POST", "/v1/keys", &wanted).await.expect(201);
@@ -48,7 +48,7 @@ impl Keyed {
         (made, text)
     }
 
-    /// The key of this id as the list shows it.
+    /// Returns the key with this id from the list.
     pub async fn listed(&self, id: &Value) -> Value {
         let keys = self.admin("GET", "/v1/keys", &Value::Null).await.expect(200);
         let found = keys["items"].as_array().unwrap().iter().find(|key| key["id"] == *id).cloned();

@@ -1,4 +1,4 @@
-//! `/v1/keys`: how keys come, are shown, and go.
+//! `/v1/keys`: creation, lists, rotation and revocation.
 
 use chrono::TimeDelta;
 use dalsegno::domain::keys::{self, Scope};
@@ -70,7 +70,7 @@ async fn an_expired_key_is_refused_as_an_unknown_one() {
     };
     let live = made_with("live", TimeDelta::seconds(1)).await;
     keyed.get(&live, "/v1/campaigns").await.expect(200);
-    // The moment itself is too late.
+    // The expiry itself is too late.
     let dead = made_with("dead", TimeDelta::zero()).await;
     let detail = keyed.get(&dead, "/v1/campaigns").await.problem(401, "bad_key");
     assert_eq!(detail, keyed.get("x", "/v1/campaigns").await.problem(401, "bad_key"));
@@ -89,7 +89,7 @@ async fn a_revoked_key_is_refused_soon_also_where_it_was_just_used() {
         (reply.status == 401).then(|| reply.problem(401, "bad_key"))
     })
     .await;
-    // Once more changes nothing, and the name is free for another.
+    // Revoking again changes nothing, and the name is free.
     let again = keyed.admin("POST", &path, &json!({})).await.expect(200);
     assert_eq!(again["revoked_at"], revoked["revoked_at"]);
     keyed.make("ci", &["read"]).await;
@@ -113,7 +113,7 @@ async fn a_rotated_key_and_its_successor_both_hold_for_a_while() {
     assert_eq!(replaced["expires_at"], "2026-11-20T12:01:00Z");
     assert_eq!(replaced["replaced_by"], new["id"]);
     keyed.admin("POST", &path, &json!({})).await.problem(409, "key_replaced");
-    // Without an overlap the old one is refused at once where nobody has it in mind.
+    // Without an overlap, the old key is refused at once by processes that have not cached it.
     let path = format!("/v1/keys/{}/rotate", new["id"].as_str().unwrap());
     let last = keyed.admin("POST", &path, &json!({ "overlap_secs": 0 })).await.expect(201);
     eventually("the one before is refused", async || {
@@ -129,7 +129,7 @@ async fn a_successor_lives_as_long_as_the_old_one_was_meant_to() {
     let wanted = json!({ "name": "ci", "scopes": ["read"], "expires_in_secs": 7200 });
     let old = keyed.admin("POST", "/v1/keys", &wanted).await.expect(201);
     let path = format!("/v1/keys/{}/rotate", old["id"].as_str().unwrap());
-    // A day of overlap does not make the old one live longer.
+    // The overlap does not extend the old key's expiry.
     let new = keyed.admin("POST", &path, &json!({})).await.expect(201);
     assert_eq!(new["expires_at"], "2026-11-20T14:00:00Z");
     assert_eq!(keyed.listed(&old["id"]).await["expires_at"], "2026-11-20T14:00:00Z");
@@ -142,7 +142,7 @@ async fn a_key_that_is_shown_again_and_again_is_not_looked_up_each_time() {
     for _ in 0..200 {
         keyed.get(&text, "/v1/agents").await.expect(200);
     }
-    // What a connection has read is counted for certain when it has ended.
+    // The statistics of a connection are complete after its end.
     let pool = &keyed.ground.app.pool;
     let options = pool.connect_options();
     pool.close().await;
@@ -201,7 +201,7 @@ async fn the_last_use_is_written_at_most_once_a_minute() {
     assert_eq!(used_at(0).await, 0);
     assert_eq!(used_at(59).await, 0);
     assert_eq!(used_at(60).await, 60);
-    // A process whose clock is behind changes nothing.
+    // A process with a slow clock changes nothing.
     assert_eq!(used_at(30).await, 60);
 }
 

@@ -1,4 +1,4 @@
-//! Tags and metadata of tasks and campaigns, and lists by them, by time and by words of the prompt.
+//! Tags and metadata of tasks and campaigns, and filters by them, by time and by text of the prompt.
 
 use dalsegno::domain::{
     Page,
@@ -12,7 +12,7 @@ use super::Ground;
 use crate::conversations::world::World;
 
 impl Ground {
-    /// The prompts of a list.
+    /// Returns the prompts of a list.
     async fn prompts(&self, query: &str) -> Vec<String> {
         let listed = self.get(&format!("/v1/tasks?{query}")).await.expect(200);
         let items = listed["items"].as_array().unwrap().iter();
@@ -142,7 +142,7 @@ async fn a_search_for_text_reads_a_bounded_number_of_prompts_for_each_page() {
     ground.ask("The Tide comes in.", json!({})).await;
     ground.ask("100% sure_thing", json!({})).await;
     assert_eq!(ground.prompts("text=tide").await, ["The Tide comes in."]);
-    // No pattern: what it looks for is what it says.
+    // The text is literal, not a pattern.
     assert_eq!(ground.prompts("text=100%25").await, ["100% sure_thing"]);
     assert_eq!(ground.prompts("text=sure-thing").await, [""; 0]);
     let many = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
@@ -178,7 +178,7 @@ async fn tasks_are_listed_by_the_time_at_which_they_were_added() {
     }
 }
 
-/// As a prepared statement has it after some calls: a plan for any arguments.
+/// With the generic plan that a prepared statement gets after some calls.
 #[tokio::test]
 async fn a_list_by_labels_that_few_tasks_have_reads_few_rows() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! What the service does not take: too long a head, too long a queue.
+//! Limits of the service: length of headers, length of the queue.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ async fn a_queue_that_is_full_takes_no_more_until_it_is_shorter() {
     let bulk = format!("{}/bulk", ground.tasks());
     ground.post(&bulk, &json!([ask, ask])).await.expect(201);
     ground.post(&bulk, &json!([ask, ask, ask])).await.problem(503, "queue_full");
-    // Neither what is refused nor what is there already takes room.
+    // Refused and existing tasks take no space.
     let key = [("Idempotency-Key", "k")];
     for _ in 0..3 {
         let bad = json!({ "agent": "copywriter", "prompt": "x", "priority": -1 });
@@ -42,7 +42,7 @@ async fn a_queue_that_is_full_takes_no_more_until_it_is_shorter() {
     assert!(detail.contains("queue.max_waiting"), "{detail}");
     assert!(full.head.contains("retry-after: 10"), "{full:?}");
     assert_eq!(full.json()["retryable"], true);
-    // Whoever only looks is served.
+    // Reads are served.
     assert_eq!(ground.get("/v1/tasks").await.expect(200)["items"].as_array().unwrap().len(), 4);
     let cancel = format!("/v1/tasks/{}/cancel", last["id"].as_str().unwrap());
     ground.post(&cancel, &json!({})).await.expect(200);
@@ -62,14 +62,14 @@ async fn flows_and_children_take_room_in_the_queue_too() {
     let flows = format!("/v1/campaigns/{}/flows", ground.world.campaign.id);
     let start = json!({ "template": "reviewed-text", "inputs": { "task": "Write." } });
     let flow = ground.post(&flows, &start).await.expect(201);
-    // Three of the flow, and the job of the one above.
+    // Three of the flow, and the job of the task above.
     let children = format!("/v1/tasks/{}/children", task["id"].as_str().unwrap());
     let handed = json!({ "children": [ask], "continuation": { "prompt": "Go on." } });
     ground.post(&children, &handed).await.problem(503, "queue_full");
     ground.post(&flows, &start).await.problem(503, "queue_full");
     ground.post(&ground.tasks(), &ask).await.expect(201);
     ground.post(&ground.tasks(), &ask).await.problem(503, "queue_full");
-    // What a flow asks for again in the place of what is open makes the queue no longer; what has ended does.
+    // A flow retry that replaces open tasks does not lengthen the queue; one of ended tasks does.
     let at = format!("/v1/flows/{}", flow["id"].as_str().unwrap());
     let retry = (format!("{at}/retry"), json!({ "from": "write" }));
     ground.post(&retry.0, &retry.1).await.expect(200);

@@ -1,4 +1,4 @@
-//! A way to Postgres on which the answer to one statement is lost, and the connection with it.
+//! A proxy to Postgres that loses the answer to one statement, and the connection with it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,10 +8,10 @@ use tokio::{
     net::{TcpListener, TcpStream, UnixStream},
 };
 
-/// What Postgres says when a statement of its own is over and committed.
+/// Message of Postgres after a committed statement.
 const IS_READY: &[u8] = b"Z\0\0\0\x05I";
 
-/// The address of the database behind it. The statement is the one that names `word`.
+/// Returns the address of the proxy. The statement is the one that contains `word`.
 pub async fn start(options: &PgConnectOptions, word: &'static str) -> String {
     let (port, socket) = (options.get_port(), options.get_socket().cloned());
     let host = options.get_host().to_owned();
@@ -57,7 +57,7 @@ async fn carry<S: AsyncRead + AsyncWrite>(client: TcpStream, server: S, word: &s
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(n @ 1..) = from_server.read(&mut buffer).await {
             if is_asked.load(Ordering::Relaxed) {
-                // Behind the commit.
+                // After the commit.
                 if buffer[..n].ends_with(IS_READY) {
                     return;
                 }
@@ -66,7 +66,7 @@ async fn carry<S: AsyncRead + AsyncWrite>(client: TcpStream, server: S, word: &s
             }
         }
     };
-    // The first direction that ends takes the other with it.
+    // The end of one direction ends the other.
     tokio::select! {
         () = asks => {}
         () = answers => {}

@@ -60,7 +60,7 @@ impl Ground {
         Self::with(&[]).await
     }
 
-    /// With these keys configured so.
+    /// Starts it with these settings.
     async fn with(set: &[(&str, &str)]) -> Self {
         let app = TestApp::start_with(TestDatabase::migrated().await, set).await;
         let world = World::over(app.pool.clone(), Limit::default()).await;
@@ -83,7 +83,7 @@ impl Ground {
         client::send(self.app.address, "PATCH", path, &[], &body.to_string()).await
     }
 
-    /// Where this campaign's tasks are posted.
+    /// Returns the path for this campaign's tasks.
     fn tasks(&self) -> String {
         format!("/v1/campaigns/{}/tasks", self.world.campaign.id)
     }

@@ -1,4 +1,4 @@
-//! The document of the API: as committed, and with every route in it.
+//! The API document: equal to the committed one, and with all routes.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Ground;
 
-/// As `get /v1/tasks`.
+/// Such as `get /v1/tasks`.
 type Operations = BTreeSet<String>;
 
 fn root() -> &'static Path {
@@ -22,7 +22,8 @@ fn described() -> Operations {
     operations.collect()
 }
 
-/// The routes in the files of the router, as `.route("/v1/tasks", get(list).post(add))`, and the list of operations.
+/// Returns the routes of the router's files, such as `.route("/v1/tasks", get(list).post(add))`, and those of the
+/// operations.
 fn routed() -> Operations {
     let operations = dalsegno::operations::ALL.iter().map(|entry| &entry.spec);
     let mut found: Operations = operations

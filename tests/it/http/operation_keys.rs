@@ -46,7 +46,7 @@ async fn a_change_that_is_sent_again_is_answered_as_the_first_time_and_made_once
     let audited = "select count(*) from dalsegno.audit where action = 'campaign.create'";
     assert_eq!((count(&ground, made).await, count(&ground, audited).await), (1, 1));
 
-    // A default that is written out is the same input.
+    // An explicit default is the same input.
     let pause = "/v1/queues/turns/pause";
     let paused = ask(&ground, "POST", pause, &json!({}), "p").await.expect(200);
     ground.post("/v1/queues/turns/resume", &json!({})).await.expect(200);
@@ -149,10 +149,10 @@ async fn every_change_looks_at_the_key_and_no_read_does() {
         let path = spec
             .path_fields()
             .fold(spec.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), nil));
-        // An empty key is refused before the input is read.
+        // An empty key is refused before the input is parsed.
         let reply = ask(&ground, spec.method.as_str(), &path, &json!({}), " ").await;
         let is_refused = reply.status == 400 && reply.json()["code"] == "bad_idempotency_key";
-        // A preview is asked for with a body, and changes nothing.
+        // A preview takes a body, and changes nothing.
         let changes = spec.method != Method::Get && spec.id != "preview_bulk_action";
         assert_eq!(is_refused, changes, "{}: {reply:?}", spec.id);
     }

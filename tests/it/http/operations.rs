@@ -1,4 +1,4 @@
-//! The list of operations: each has a route, a scope, a part of the document, a line in the audit log if it changes something, and a
+//! The list of operations: each has a route, a scope, a part of the document, an audit line if it changes data, and a
 //! command or a reason for none.
 
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ fn has_key(about: &Value) -> bool {
     parameters.is_some_and(|all| all.iter().any(|one| one["name"] == "Idempotency-Key"))
 }
 
-/// The faults of an operation's definition.
+/// Returns the faults of an operation's definition.
 fn missing(spec: &Spec, routes: &BTreeSet<(&'static str, String)>) -> Vec<&'static str> {
     let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
     let method = spec.method.as_str();

@@ -19,7 +19,7 @@ async fn the_board_is_written_read_in_pages_and_looked_at_through_the_eyes_of_an
     let second = ground.post(&path, &second).await.expect(201);
     assert_eq!(second["reply_to"], first["id"]);
     assert_eq!(second["audience"], json!(["reviewer", "copywriter/2"]));
-    // To nobody by name: the lead answers for that.
+    // Without a name, the lead is addressed.
     let lead = ground.post(&path, &json!({ "text": "Three." })).await.expect(201);
     assert_eq!(lead["audience"], json!(["planner"]));
     ground
@@ -41,7 +41,7 @@ async fn the_board_is_written_read_in_pages_and_looked_at_through_the_eyes_of_an
     assert_eq!(seen("copywriter%2F2").await, "Two. Four.");
     assert_eq!(seen("planner").await, "One. Two. Three. Four.");
     assert_eq!(seen("operator").await, "One. Two. Three. Four.");
-    // And whoever follows what happens is told of each.
+    // The feed has an event for each post.
     let feed = "select count(*) from dalsegno.feed where kind = 'post.added'";
     let n_told: i64 = sqlx::query_scalar(feed).fetch_one(&ground.app.pool).await.unwrap();
     assert_eq!(n_told, 4);
@@ -108,7 +108,7 @@ async fn a_post_that_is_sent_again_is_the_same_post_and_asks_nobody_again() {
     let empty = ground.post_with(&path, &question, &[("Idempotency-Key", " ")]).await;
     empty.problem(400, "bad_idempotency_key");
 
-    // A key belongs to its campaign; and what was answered stays, whatever becomes of that.
+    // A key belongs to its campaign, and its answer stays after the campaign is closed.
     let elsewhere = ground.post("/v1/campaigns", &json!({ "name": "Another" })).await.expect(201);
     let elsewhere = format!("/v1/campaigns/{}/posts", elsewhere["id"].as_str().unwrap());
     ground.post_with(&elsewhere, &question, &[KEY]).await.expect(201);

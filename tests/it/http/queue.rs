@@ -1,11 +1,11 @@
-//! `/v1/queues`, `/v1/jobs`, `/v1/lanes` and `/v1/workers`: what the command line does with the queue.
+//! `/v1/queues`, `/v1/jobs`, `/v1/lanes` and `/v1/workers`.
 
 use dalsegno::domain::tasks::Task;
 use serde_json::{Value, json};
 
 use super::Ground;
 
-/// The job of a new task, and its lane as it is written in a path.
+/// Returns the job of a new task, and its lane escaped for a path.
 async fn job(ground: &Ground, prompt: &str) -> (i64, String) {
     let (task, lane) = task(ground, prompt).await;
     (task.job_id, lane)
@@ -57,7 +57,7 @@ async fn a_job_is_found_explained_held_released_cancelled_and_retried() {
     let again = format!("/v1/jobs/{second}/retry");
     let retried = ground.post(&again, &json!({})).await.expect(200);
     assert_eq!((&retried["id"], &retried["job_id"]), (&json!(second), &json!(second)));
-    // The first task was cancelled with its job: who retries the job retries the task.
+    // The first task was cancelled with its job, so retrying the job retries the task.
     let retried = ground.post(&format!("{path}/retry"), &json!({})).await.expect(200);
     assert_eq!((&retried["id"], &retried["state"]), (&json!(first), &json!("blocked")));
     assert_eq!(retried["task_id"], json!(first_task.id));

@@ -1,4 +1,4 @@
-//! Request ids: in every answer, in problems, and in the log.
+//! Request ids: in all answers, in problems, and in the log.
 
 use serde_json::Value;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! The routes as the router has them, so that a test can walk along all of them.
+//! The routes of the router, for tests of all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use axum::Router;
 const METHODS: [(&str, &str); 5] =
     [("get", "GET"), ("post", "POST"), ("put", "PUT"), ("patch", "PATCH"), ("delete", "DELETE")];
 
-/// Method and path of each route. The router tells them in its `Debug` text only.
+/// Returns method and path of each route. The router exposes them in its `Debug` text only.
 pub fn registered(router: &Router) -> BTreeSet<(&'static str, String)> {
     let text = format!("{router:?}");
     let (text, _fallbacks) = text.split_once("fallback_router").unwrap();

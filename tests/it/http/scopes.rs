@@ -1,4 +1,4 @@
-//! Every route asks for its scope.
+//! Scopes of all routes.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use super::{Ground, keyed::Keyed, routes::registered};
 
 const SCOPES: [&str; 5] = ["read", "enqueue", "operate", "admin", "mcp"];
 
-/// Who may use a route, said once more and by rule.
+/// Returns the scopes for a route, by rules that are independent of the code.
 fn who_may(method: &str, path: &str) -> &'static [&'static str] {
     let is_admins = path.starts_with("/v1/keys") || path.starts_with("/v1/audit");
     match method {
         _ if is_admins => &["admin"],
         _ if path.starts_with("/mcp/") => &["mcp", "admin"],
-        // Addresses of receivers may have a token in them.
+        // Addresses of receivers may contain tokens.
         "GET" if path.starts_with("/v1/webhooks") => &["operate", "admin"],
         "GET" if path.starts_with("/v1/tasks/{id}") => &["read", "enqueue", "operate", "admin"],
         "GET" => &["read", "operate", "admin"],
@@ -58,7 +58,7 @@ async fn every_route_lets_those_in_who_have_its_scope_and_nobody_else() {
     for (method, template) in registered(&keyed.ground.app.router) {
         let nobody = "00000000-0000-0000-0000-000000000000";
         let path = template.replace("{id}", nobody).replace("{name}", "nobody");
-        // Else it would not end.
+        // The feed would not end otherwise.
         let path = if path == "/v1/feed" { format!("{path}?after=none") } else { path };
         let reply = keyed.ask(None, method, &path, &json!({})).await;
         if ["/livez", "/readyz"].contains(&path.as_str()) {
@@ -88,7 +88,7 @@ async fn what_is_no_route_tells_strangers_nothing() {
     keyed.ask(None, "GET", "/v1/nothing", &Value::Null).await.problem(401, "unauthenticated");
     let (_, mcp) = keyed.make("mcp", &["mcp"]).await;
     keyed.get(&mcp, "/v1/nothing").await.problem(404, "not_found");
-    // A method that a path does not take has no line, and what has no line needs all rights.
+    // An unsupported method has no line in the table, so it needs `admin`.
     keyed.ask(Some(&mcp), "DELETE", "/v1/tasks", &json!({})).await.problem(403, "missing_scope");
     keyed.admin("DELETE", "/v1/tasks", &json!({})).await.problem(405, "method_not_allowed");
     let reply = keyed.ask(None, "HEAD", "/v1/tasks", &Value::Null).await;

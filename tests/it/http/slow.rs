@@ -1,4 +1,4 @@
-//! Clients that take their time.
+//! Slow clients.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn whoever_sends_a_request_byte_by_byte_is_hung_up_on() {
     };
     let mut got = Vec::new();
     let hung_up = async {
-        // An answer may say why; no byte more than that, and then the end.
+        // The response may contain a reason, and then ends.
         let _ = read.read_to_end(&mut got).await;
     };
     tokio::time::timeout(SOON, async {
@@ -39,7 +39,7 @@ async fn whoever_sends_a_request_byte_by_byte_is_hung_up_on() {
     assert!(!got.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&got));
 }
 
-/// The time is for the headers: what comes behind them has its own.
+/// The timeout is for the headers only.
 #[tokio::test]
 async fn an_answer_may_take_longer_than_the_headers() {
     let ground = Ground::with(&[("http.header_timeout_secs", "2")]).await;

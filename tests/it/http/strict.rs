@@ -1,4 +1,4 @@
-//! What is ambiguous, unknown or too long is refused on every route, before anything is done.
+//! Ambiguous, unknown or too long input is refused on all routes before anything is done.
 
 use serde_json::{Value, json};
 use tokio::{
@@ -66,7 +66,7 @@ async fn every_route_refuses_a_second_value_for_a_header_that_decides() {
     }
 }
 
-/// The first line of the answer to a request that waits for `100 Continue`.
+/// Returns the first response line for a request that waits for `100 Continue`.
 async fn expect_continue(ground: &Ground, method: &str, path: &str, n_bytes: usize) -> String {
     let address = ground.app.address;
     let mut stream = TcpStream::connect(address).await.unwrap();

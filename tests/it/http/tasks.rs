@@ -1,4 +1,4 @@
-//! `/v1/tasks`, but for its stream.
+//! `/v1/tasks`, without its stream.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -82,7 +82,7 @@ async fn a_list_is_read_page_by_page_without_a_gap() {
         let ids: Vec<Uuid> = page["items"].as_array().unwrap().iter().map(id).collect();
         assert!((1..=2).contains(&ids.len()), "{page}");
         seen.extend(ids);
-        // What comes meanwhile does not move what is still to be read.
+        // New tasks do not shift the rest of the list.
         ground.world.add("Later.").await;
         match page["next"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),

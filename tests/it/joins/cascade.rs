@@ -1,4 +1,4 @@
-//! A parent with its children: the continuation in its own conversation, and what is cancelled with what.
+//! A parent with its children: the continuation in its own conversation, and cancellation of dependent tasks.
 
 use dalsegno::{
     domain::{
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::turns::ground::Ground;
 
-/// Hands out one child per prompt, each to an instance of its own.
+/// Adds one child per prompt, each for an instance of its own.
 pub async fn fan_out(
     ground: &Ground,
     parent: &Task,
@@ -70,7 +70,7 @@ pub async fn get(ground: &Ground, id: Uuid) -> Task {
     tasks::get(&ground.pool, id).await.unwrap()
 }
 
-/// A parent that is done, with two children of which one stalls.
+/// Sets up a parent that is done, with two children of which one stalls.
 async fn family(ground: &Ground) -> (Task, FannedOut) {
     let worker = ground.work().await;
     let parent = ground.done(&ground.add("Plan. [[sim: say two parts]]").await).await;
@@ -123,7 +123,7 @@ async fn a_parent_takes_its_work_up_again_in_its_own_conversation() {
     let detail = tasks::detail(&mut conn, continuation.id).await.unwrap();
     assert_eq!((detail.parent_id, detail.continues_id), (None, Some(parent.id)));
     assert!(!detail.waiting.unwrap().waits);
-    // Asked again under its key, it is the same.
+    // Repeated with its key, it returns the same tasks.
     let again = fan_out(&ground, &parent, &prompts, "All of it. [[sim: say all]]", Some("plan-1"));
     let again = again.await.unwrap();
     assert!(again.children.iter().chain([&again.continuation]).all(|placed| !placed.created));
@@ -148,12 +148,12 @@ async fn who_cancels_the_job_of_a_parent_cancels_the_same() {
     assert_eq!(told.task, Some(CancelledTask { task_id: parent.id, cancellation }));
     assert_eq!(states(&ground, &made).await, [State::Cancelled; 3]);
     assert_eq!(ground.count("select count(*) from dalsegno.jobs").await, 0);
-    // Once more: there is nothing left. A job that is no task's is the queue's business.
+    // Once more: the job is gone. Jobs without a task are cancelled by the queue.
     let told = cancel(parent.job_id).await.unwrap();
     assert_eq!((told.cancel, told.task), (admin::Cancelled::AlreadyEnded, None));
     let unknown = cancel(1_000_000).await.unwrap_err();
     assert!(matches!(unknown, tasks::Error::Queue(_)), "{unknown:?}");
-    // Of one that has not begun, the task ends with its job.
+    // A task that has not begun ends with its job.
     let waiting = ground.add("Plan again.").await;
     assert_eq!(cancel(waiting.job_id).await.unwrap().cancel, admin::Cancelled::AtOnce);
     assert_eq!(get(&ground, waiting.id).await.state, State::Cancelled);
@@ -188,7 +188,7 @@ async fn who_cancels_a_parent_cancels_what_hangs_on_it_and_all_are_told_why() {
         assert_eq!(why, expected);
     }
     assert!(matches!(cancel(&ground, parent.id).await, Err(tasks::Error::Ended { .. })));
-    // Nothing was woken up by the ends.
+    // The ends have woken no task.
     let left = "select count(*) from dalsegno.jobs";
     assert_eq!(ground.count(left).await, 0);
 }
@@ -256,7 +256,7 @@ async fn what_is_handed_out_while_the_task_is_cancelled_is_cancelled_or_refused(
     assert_eq!(cancelled.unwrap(), below(Cancelled::HadEnded, 2, 0));
     assert_eq!(states(&ground, &made).await, [State::Cancelled; 2]);
 
-    // One that runs ends later than its cancellation.
+    // A running task ends after its cancellation.
     let running = ground.add("More. [[sim: stall]]").await;
     let worker = ground.work().await;
     crate::app::eventually("it runs", async || {

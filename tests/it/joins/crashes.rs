@@ -1,4 +1,4 @@
-//! A fan-out of six, one of which fails and one of which takes too long, with workers that die at every step of a turn.
+//! A fan-out of six tasks, of which one fails and one times out, with workers that die at each step of a turn.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -38,7 +38,7 @@ async fn family(ground: &Ground) -> (Task, FannedOut) {
         .collect();
     let asked = "All of it. [[sim: say all]]";
     let made = fan_out(ground, &parent, &prompts, asked, None).await.unwrap();
-    // The fourth has a second, once.
+    // The fourth gets a timeout of one second and one attempt.
     let slow = get(ground, made.children[4].id).await;
     for sql in [
         "update dalsegno.job_payloads set timeout_secs = 1 where job_id = $1",

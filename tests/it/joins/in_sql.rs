@@ -1,4 +1,4 @@
-//! Other systems add tasks that wait in their own transactions.
+//! Tasks with dependencies that other systems add in their own transactions.
 
 use dalsegno::domain::{
     amount::Limit,
@@ -33,7 +33,7 @@ async fn a_whole_plan_is_added_in_one_transaction_of_another_system() {
     let ends = tasks::predecessors(&ground.pool, joined.id, 100).await.unwrap();
     let told: Vec<_> = ends.iter().map(|end| (end.id, end.state)).collect();
     assert_eq!(told, [(one, State::Done), (two, State::Done)]);
-    // The key means the same question over HTTP.
+    // The key means the same request over HTTP.
     let others = [After::Task(one), After::Task(two)];
     let links = Links { depends_on: &others, parent_id: Some(one), ..Links::default() };
     let again = ground.add_keyed("Join.", "join", links).await.unwrap();
@@ -64,7 +64,7 @@ async fn what_cannot_be_waited_for_is_refused_with_a_hint() {
         let found = error.as_database_error().unwrap().code().unwrap().into_owned();
         assert_eq!(found, code, "{after}: {error}");
     }
-    // Named twice, it is waited for once.
+    // A dependency that is named twice counts once.
     let mut tx = ground.pool.begin().await.unwrap();
     let twice = format!("'writer', 'x', depends_on => array['{one}', '{one}']::uuid[]");
     let task = call(&mut tx, ground.campaign.id, &twice).await.unwrap();

@@ -7,7 +7,7 @@ use crate::turns::ground::Ground;
 
 const N_CHILDREN: usize = 1_000;
 
-/// Cancelled with all that hangs on it in one transaction.
+/// Cancelled with all its dependent tasks in one transaction.
 #[tokio::test]
 async fn a_thousand_children_are_cancelled_with_their_parent() {
     let ground = Ground::new(&[]).await;
@@ -35,8 +35,8 @@ mod chaos {
     use super::*;
     use crate::app::noon;
 
-    /// From the moment at which all have ended but eight to the end of the turn that takes them up again, and what an end costs that is
-    /// waited for, on a machine that has nothing else to do.
+    /// Measures the time from eight open children to the end of the continuation's turn, and the cost of an end, on an
+    /// idle machine.
     #[tokio::test]
     async fn a_join_of_a_thousand_takes_less_than_a_second() {
         let ground = Ground::new(&[]).await;
@@ -67,7 +67,7 @@ mod chaos {
             .await
             .unwrap();
         let worker = ground.work().await;
-        // Once it has done something, what follows is not its start.
+        // A first task excludes the worker's start from the measurement.
         ground.done(&ground.add_for("writer", "first", "Begin.").await).await;
         let started = Instant::now();
         futures_util::future::join_all(ids[ids.len() - 8..].iter().map(|id| end(*id))).await;

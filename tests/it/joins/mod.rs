@@ -1,4 +1,4 @@
-//! Tasks that wait for others, hand work out, and take it up again.
+//! Tasks with dependencies, children and continuations.
 
 pub mod cascade;
 mod crashes;
@@ -12,7 +12,7 @@ use dalsegno::domain::tasks;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-/// Does once what a worker does from time to time.
+/// Runs one step of a worker's maintenance: ends the waits that are due.
 pub async fn end_due_waits(conn: &mut PgConnection) {
     for task in tasks::due_waits(conn, Uuid::nil(), 100).await.unwrap().due {
         tasks::end_wait(conn, task).await.unwrap();

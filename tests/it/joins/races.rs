@@ -1,4 +1,4 @@
-//! Ends, additions and cancellations at the same moment: no signal is lost, and none is given twice.
+//! Concurrent ends, additions and cancellations: each signal is sent exactly once.
 
 use dalsegno::domain::{
     Amount,
@@ -21,7 +21,7 @@ async fn waits(ground: &Ground, task: &Task) -> bool {
     sqlx::query_scalar(sql).bind(task.job_id).fetch_one(&ground.pool).await.unwrap()
 }
 
-/// How often its job has been let go.
+/// Returns how often its job was released.
 async fn n_signals(ground: &Ground) -> i64 {
     ground
         .count(
@@ -62,7 +62,7 @@ async fn one_that_ends_while_the_waiting_one_is_added_is_not_missed() {
         }
         let mut adding = ground.pool.begin().await.unwrap();
         let waiting = ground.add_after_in(&mut adding, &format!("w{round}"), &one).await;
-        // While the addition is open, the end is not held up by it.
+        // The open addition does not block the end.
         if !end_first {
             end(&mut ending, &one).await;
         }
@@ -77,7 +77,7 @@ async fn a_signal_that_met_a_locked_job_is_given_by_the_sweep() {
     let ground = Ground::new(&[]).await;
     let one = ground.add_for("writer", "one", "One.").await;
     let waiting = ground.add_after("main", "Join. [[sim: say joined]]", &[&one]).await;
-    // A person is about to do something with the job, and thinks better of it.
+    // A person locks the job, and then rolls back.
     let mut person = ground.pool.begin().await.unwrap();
     let lock = "select from dalsegno.jobs where id = $1 for update";
     sqlx::query(lock).bind(waiting.job_id).execute(&mut *person).await.unwrap();
@@ -100,7 +100,7 @@ async fn many_that_end_and_are_cancelled_at_once_leave_nothing_waiting() {
     }
     let mut waiting = Vec::new();
     for n in 0..12 {
-        // Each one waits for another half, so that any two ends share some.
+        // Each task waits for another half of the tasks, so that any two ends share some.
         let half: Vec<&Task> = others
             .iter()
             .enumerate()
@@ -114,7 +114,7 @@ async fn many_that_end_and_are_cancelled_at_once_leave_nothing_waiting() {
         end(&mut tx, task).await;
         tx.commit().await.unwrap();
     };
-    // All that are cancelled wait for the first: none of them gets its signal before.
+    // All cancelled tasks wait for the first: none of them gets its signal before.
     let (first, others) = others.split_first().unwrap();
     let cancels = waiting.iter().take(4).map(async |task| ground.cancel(task).await);
     let others = futures_util::future::join_all(others.iter().map(end_of));

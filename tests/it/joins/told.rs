@@ -1,4 +1,4 @@
-//! What the agent is told of the tasks that its own has waited for, now and in later turns.
+//! Results of dependencies, as the agent is told them now and in later turns.
 
 use dalsegno::{
     context::results::{Results, entry_id},
@@ -21,7 +21,7 @@ fn results_of(text: &str) -> Results {
     serde_json::from_str(text).unwrap()
 }
 
-/// The manifest's lines of the results, of the first call of each turn.
+/// Returns the manifest lines of the results, from the first call of each turn.
 async fn lines(ground: &Ground, task: &Task) -> Vec<Value> {
     let session = ground.session(task).await;
     let manifests = ground.manifests(session.id).await;
@@ -47,7 +47,7 @@ async fn ends_are_told_in_order_escaped_and_stay_in_the_conversation() {
     let second = ground.add_for("writer", "two", "Two. [[sim: error 400]]").await;
     let third = ground.add_for("writer", "three", "Three.").await;
     ground.cancel(&third).await;
-    // The order is that of the question, not that of the ends.
+    // The order is that of the request, not that of the ends.
     let after = [&third, &first, &second].map(|task| tasks::After::Task(task.id));
     let links = tasks::Links { depends_on: &after, ..Default::default() };
     let joined = ground.add_linked("lead", "main", "Join them.", None, Default::default(), links);
@@ -115,7 +115,7 @@ async fn a_second_attempt_tells_the_same_and_the_transcript_has_it_once() {
 #[tokio::test]
 async fn a_task_that_is_tried_again_is_told_what_the_others_came_to_by_then() {
     let ground = Ground::new(&[]).await;
-    // The simulation counts its calls as long as a process lives.
+    // The simulation counts its calls for the lifetime of a process.
     let services = ground.services(&[]);
     let again = async |task: &Task| {
         let mut tx = ground.pool.begin().await.unwrap();

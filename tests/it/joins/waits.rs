@@ -1,4 +1,4 @@
-//! What a task waits for, what happens in its lane meanwhile, and what a failure does.
+//! Waiting tasks: their dependencies, their lanes meanwhile, and failures.
 
 use dalsegno::{
     domain::{
@@ -23,7 +23,7 @@ async fn job_state(ground: &Ground, task: &Task) -> String {
     admin::explain(&mut *conn, job_id).await.unwrap().state
 }
 
-/// A task that is cancelled when one of these is not done.
+/// Adds a task that is cancelled if one of these fails.
 async fn add_strict(ground: &Ground, instance: &str, others: &[&Task]) -> Task {
     let after: Vec<_> = others.iter().map(|other| After::Task(other.id)).collect();
     let links = Links { depends_on: &after, on_failure: OnFailure::Cancel, ..Links::default() };
@@ -70,7 +70,7 @@ async fn what_has_ended_before_is_not_waited_for() {
     worker.stop().await;
     let waiting = ground.add_after("main", "Join.", &[&first]).await;
     assert_eq!(job_state(&ground, &waiting).await, "ready");
-    // In the order of commits with what comes after it.
+    // Ordered by commit, like later jobs of the lane.
     let later = ground.add("Later.").await;
     assert_eq!(job_state(&ground, &later).await, "blocked");
 }
@@ -97,7 +97,7 @@ async fn a_failure_is_told_or_cancels_as_was_asked_and_what_waits_for_that_in_tu
     let why = cancelled_because(&ground, &behind).await;
     assert!(why.contains(&strict.id.to_string()) && why.ends_with("was cancelled"), "{why}");
     assert_eq!(ground.kinds(&strict).await, ["task.cancelled"]);
-    // Added after the failure, it does not even begin.
+    // Added after the failure, it is cancelled at once.
     let late = add_strict(&ground, "five", &[&fails]).await;
     assert_eq!(ground.task(&late).await.state, State::Cancelled);
 }
@@ -110,7 +110,7 @@ async fn a_task_that_is_tried_again_is_waited_for_again() {
     let other = ground.add_for("writer", "two", "Two.").await;
     let waiting = ground.add_after("main", "Join.", &[&fails, &other]).await;
     ground.hold("writer", "two").await;
-    // The simulation counts its calls as long as a process lives.
+    // The simulation counts its calls for the lifetime of a process.
     let services = ground.services(&[]);
     let worker = ground.work_on(services.clone(), &[]).await;
     assert_eq!(ground.ended(&fails).await.state, State::Failed);
@@ -231,7 +231,7 @@ async fn only_tasks_of_the_campaign_that_are_there_can_be_waited_for() {
     assert_eq!(ground.count("select count(*) from dalsegno.tasks").await, 1);
 }
 
-/// What runs of an earlier version does not know the kind, and leaves it to those that do.
+/// Workers of an earlier version do not know the kind, and leave its jobs to newer ones.
 #[tokio::test]
 async fn the_job_is_of_a_kind_of_its_own_and_people_see_what_it_waits_for() {
     let ground = Ground::new(&[]).await;

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Access rights to memory.
 
 use dalsegno::domain::memory::{Error, Kind, New, Who};
 
@@ -9,7 +9,7 @@ fn is_refused<T: std::fmt::Debug>(result: &Result<T, Error>) -> bool {
     matches!(result, Err(Error::NotAllowed { .. } | Error::Owner(_) | Error::NoOwner))
 }
 
-/// The table of `docs/explanation/memory.md`, tried out in full: who, what, whether it goes through.
+/// Tries all combinations of the table in `docs/explanation/memory.md`: caller, action, result.
 #[tokio::test]
 async fn each_does_what_the_table_says_and_nothing_else() {
     let world = World::new().await;
@@ -20,12 +20,13 @@ async fn each_does_what_the_table_says_and_nothing_else() {
     }
     publish(&world, &new(Kind::Journal, "own", "Text."), &agent("writer")).await.unwrap();
     publish(&world, &new(Kind::Journal, "own", "Text."), &agent("planner")).await.unwrap();
-    // Publishes edicts, records; revokes edicts, records; reads edicts, records, the journal of curator, its own.
+    // Columns: publish edict, publish record, revoke edict, revoke record, read edict, read record, read curator's
+    // journal, read the own journal.
     let table: [(Who<'_>, &str, [bool; 8]); 4] = [
         (OPERATOR, "op", [true, true, true, true, true, true, true, true]),
         (agent("planner"), "planner", [true, true, true, false, true, true, true, true]),
         (agent("writer"), "writer", [false, true, false, false, true, true, false, true]),
-        // Another instance of the agent whose journal it is.
+        // Another instance of the agent that owns the journal.
         (agent("curator/2"), "second", [false, true, false, false, true, true, false, true]),
     ];
     publish(&world, &new(Kind::Journal, "own", "Text."), &agent("curator/2")).await.unwrap();
@@ -54,7 +55,7 @@ async fn each_does_what_the_table_says_and_nothing_else() {
                 false => assert!(is_refused(&did), "{name} {number}"),
             }
         }
-        // Nobody but its owner writes in a journal, but for a person.
+        // Besides the owner, only a person can write in a journal.
         let foreign = New { owner: Some("curator"), ..new(Kind::Journal, name, "Text.") };
         assert_eq!(publish(&world, &foreign, &who).await.is_ok(), name == "op", "{name}");
     }
@@ -75,7 +76,7 @@ async fn whoever_invents_another_owner_writes_nothing_and_learns_nothing() {
         let foreign = New { owner: Some(owner), ..new(Kind::Journal, "mine", "Text.") };
         assert!(publish(&world, &foreign, &writer).await.is_err(), "{owner:?}");
         assert!(read(&world, (Kind::Journal, Some(owner), "secret"), &writer).await.is_err());
-        // A person may name anybody who could be somebody.
+        // A person may name any valid owner.
         let is_somebody = owner == "curator";
         assert_eq!(publish(&world, &foreign, &OPERATOR).await.is_ok(), is_somebody, "{owner:?}");
     }

@@ -1,4 +1,4 @@
-//! How much is read for an answer, beside much that it has nothing to do with.
+//! Rows that an answer reads, among many unrelated ones.
 
 use dalsegno::domain::{
     Page, facts,
@@ -11,7 +11,7 @@ use super::{OPERATOR, agent, config, new, publish};
 use crate::{app::noon, conversations::world::World};
 
 const N_ITEMS: i64 = 20_000;
-/// Those that are ranked, and those that are shown.
+/// The ranked rows and the returned ones.
 const MOST_ROWS: i64 = 5_200;
 
 async fn fill(world: &World) {
@@ -28,14 +28,14 @@ async fn fill(world: &World) {
     sqlx::query("vacuum analyze").execute(&mut conn).await.unwrap();
 }
 
-/// A connection whose prepared statements have plans for any arguments, as after some calls.
+/// Opens a connection whose prepared statements use generic plans, as after some calls.
 async fn conn(world: &World) -> PgConnection {
     let mut conn = PgConnection::connect(&world.url()).await.unwrap();
     sqlx::query("set plan_cache_mode = force_generic_plan").execute(&mut conn).await.unwrap();
     conn
 }
 
-/// Rows of a table that this connection has read.
+/// Returns the rows of a table that this connection has read.
 async fn n_read(conn: &mut PgConnection, table: &str) -> i64 {
     let read =
         "select (seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_xact_user_tables
@@ -67,7 +67,7 @@ async fn a_search_ranks_some_where_very_many_have_the_words() {
     let mut conn = conn(&world).await;
     for words in ["\"high water\"", "high water or six", "water"] {
         let mut tx = conn.begin().await.unwrap();
-        // What was read a moment ago may still be counted.
+        // Earlier reads may still be counted.
         let before = (n_read(&mut tx, "memory_items").await, n_read(&mut tx, "facts").await);
         let question = Question { words, limit: 10, meaning: None };
         let place = (world.campaign.id, None);

@@ -1,4 +1,4 @@
-//! Finding by meaning, on a Postgres that has pgvector.
+//! Search by embeddings, on a Postgres with pgvector.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ struct Ground {
     _place: Place,
 }
 
-/// Makes vectors until it is stopped.
+/// Creates embeddings until it is stopped.
 struct Worker {
     shutdown: Shutdown,
     work: JoinHandle<Result<(), worker::Error>>,
@@ -101,7 +101,7 @@ impl Ground {
         Worker::start(&self.config, self.pool())
     }
 
-    /// Until there are vectors of so many items and facts, and nobody makes any.
+    /// Waits until this many items and facts have vectors, and no job for them is left.
     async fn made(&self, items: i64, facts: i64) {
         eventually("vectors are made", async || {
             let made = [
@@ -115,7 +115,7 @@ impl Ground {
         .await;
     }
 
-    /// What the tool says to an operator.
+    /// Returns the result of the tool for an operator.
     async fn recall(&self, words: &str) -> Value {
         let actor = Actor::cli("ann", "host");
         let caller = Caller::Operator(Operator {
@@ -134,7 +134,7 @@ impl Ground {
         names.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// What somebody finds, with the meaning of their question.
+    /// Returns the names that a reader finds, with the embedding of the query.
     async fn names(&self, world: &World, words: &str, who: &Who<'_>) -> Vec<String> {
         let meaning = self.tools.settings.meanings.of_question(words).await;
         assert!(meaning.is_some(), "the model says what it means");
@@ -150,7 +150,7 @@ impl Ground {
         self.postgres.connect_options().to_url_lossy().to_string()
     }
 
-    /// What the doctor says of it.
+    /// Returns the doctor's finding about it.
     async fn diagnosis(&self) -> Finding {
         let environment = Environment::from([("DATABASE_URL", self.url().as_str())]);
         let base_url = format!("http://{}", self.ollama.addr);
@@ -188,7 +188,7 @@ impl Worker {
     }
 }
 
-/// With the schema, and without the extension.
+/// Starts a server with the schema and without the extension.
 pub async fn server() -> (Place, embedded::Embedded, PgPool) {
     let place = Place::new();
     let settings = embedded::Config {
@@ -237,17 +237,17 @@ async fn what_says_the_same_in_other_words_is_found_beside_what_has_the_words() 
     ground.set_user(ANN).await;
     state(ground.pool(), ANN, ("Food", "Vegetarian since 2019.")).await.unwrap();
     state(ground.pool(), ANN, ("City", "Lives in Bergen.")).await.unwrap();
-    // Asked for three times, and once is enough.
+    // Requested three times, and one job is enough.
     let n_jobs = "select count(*) from dalsegno.jobs where kind = 'make_embeddings'";
     assert_eq!(ground.count(n_jobs).await, 1);
     assert_eq!(ground.found("vessel").await, Vec::<String>::new());
     let worker = ground.work();
     ground.made(3, 2).await;
     assert_eq!(ground.found("vessel").await, ["fleet", "timetable"]);
-    // What has the word comes first, though another is nearer in meaning.
+    // An item with the word ranks first, even if another is nearer in meaning.
     assert_eq!(ground.found("ship").await[0], "timetable");
     assert_eq!(ground.found("ship").await.len(), 2);
-    // Who says exactly what is wanted gets that.
+    // An exact query returns exact matches only.
     assert_eq!(ground.found("\"ship\"").await, ["timetable"]);
     assert_eq!(ground.found("ship -ferry").await, ["timetable"]);
     assert_eq!(ground.found("weather").await, Vec::<String>::new());
@@ -303,7 +303,7 @@ async fn nobody_finds_by_meaning_what_they_may_not_read_or_what_holds_no_more() 
     let said = ground.recall("vessel").await;
     assert_eq!(said["facts"].as_array().unwrap().len(), 1, "{said}");
     assert_eq!(said["facts"][0]["about"], ANN);
-    // What ended is compared no more either.
+    // Ended facts are not compared, either.
     state(ground.pool(), ANN, ("Owns", "Nothing.")).await.unwrap();
     let said = ground.recall("vessel").await;
     assert!(said.get("facts").is_none(), "{said}");
@@ -370,12 +370,12 @@ async fn what_was_there_before_gets_its_vector_and_vectors_go_with_what_they_are
     assert_eq!(ground.count(n_jobs).await, 0);
     let worker = ground.work();
     ground.made(3, 2).await;
-    // One text that the model does not take keeps no other from being found, and is found by its words.
+    // A text that the model rejects does not affect others, and is found by its words.
     let mut found = ground.found("vessel").await;
     found.sort();
     assert_eq!(found, ["before", "old"]);
     assert_eq!(ground.found(REFUSED).await, ["odd"]);
-    // The other model makes all of them anew, and nothing of the first is compared with what it says.
+    // The other model creates all vectors again, and is not compared with those of the first.
     worker.stop().await;
     let other = settings_of(&ground.ollama, "bge-m3");
     let asks_other = Tools { pool: ground.pool().clone(), ..tools_of(&other, ground.pool()) };
@@ -454,9 +454,9 @@ async fn a_server_that_breaks_at_every_text_costs_none_its_vector() {
     })
     .await;
     assert_eq!(ground.count("select count(*) from dalsegno.memory_embeddings").await, 0);
-    // Three, one, and another text.
+    // Three texts, then one, then another one.
     assert_eq!(ground.ollama.n_requests("POST /api/embed"), 3);
-    // Whoever writes now needs no other job: the one that waits will see it.
+    // Later writers need no other job: the waiting one will find their items.
     ground.put("fleet", "Five boats.").await;
     let n_jobs = "select count(*) from dalsegno.jobs where kind = 'make_embeddings'";
     assert_eq!(ground.count(n_jobs).await, 1);
@@ -480,7 +480,8 @@ async fn a_server_that_is_slow_is_asked_for_less_at_once() {
     worker.stop().await;
     let asked = ground.ollama.state.embedded.lock().unwrap();
     let sizes: Vec<_> = asked.iter().map(|body| body["input"].as_array().unwrap().len()).collect();
-    // One that it takes tells that it does not hang; and it has learned from the first time.
+    // After the timeout of 32 texts, a request with one text shows that the server does not hang. Later requests have
+    // half the size.
     assert_eq!(sizes, [32, 1, 16, 16, 16, 12]);
 }
 
@@ -497,7 +498,7 @@ async fn a_model_that_takes_longer_to_load_than_a_question_waits_is_loaded_all_t
     for _ in 0..3 {
         assert_eq!(meanings.meanings.of_question("vessel").await, None);
     }
-    // All three have hung up, and one call is left.
+    // All three callers have disconnected, and one request is left.
     ground.ollama.gone(3).await;
     assert_eq!(ground.ollama.n_requests("POST /api/embed"), 4);
     ground.ollama.state.load.notify_one();

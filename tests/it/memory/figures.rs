@@ -1,6 +1,6 @@
-//! How long a search takes. Prints; fails only where nothing is found or the index is not used.
+//! Durations of searches. Prints them; fails only if nothing is found or the index is not used.
 //!
-//! `cargo test --release --test it -- --ignored --nocapture figures_of_recall`, on a machine that does nothing else.
+//! `cargo test --release --test it -- --ignored --nocapture figures_of_recall`, on an idle machine.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::{app::noon, conversations::world::World};
 const N_ITEMS: i32 = 100_000;
 const N_QUESTIONS: usize = 400;
 
-/// Words as in a language: few of them are in most texts, most of them in few.
+/// Returns words with the distribution of a language: few are in most texts, most are in few.
 fn word(rng: &mut StdRng) -> String {
     let rank = 8000_f64.powf(rng.random::<f64>()) as u32;
     format!("{}{}", ["tide", "boat", "price", "tone", "wind"][rank as usize % 5], rank)
@@ -75,15 +75,13 @@ const N_FACTS: i32 = 100_000;
 const N_DIMENSIONS: usize = 768;
 const N_ASKED: usize = 100;
 
-/// By words, and by words and meaning: the time of the model that says what a question means is not in it.
-///
-/// `cargo test --test it -- --ignored --nocapture figures_of_meaning`
+/// By words, and by words and embeddings; without the time that the model takes for the query.
 #[tokio::test]
 #[ignore = "takes some minutes, and its figures mean something on a quiet machine only"]
 async fn figures_of_meaning() {
     let (_place, postgres, pool) = embeddings::server().await;
     execute(&pool, "create extension vector").await;
-    // Of 20, each has as many as facts.user_max allows unless it is raised.
+    // With 20 users, each has the most facts that the default of facts.user_max allows.
     for n_users in [1_000, 20, 1] {
         fill(&pool, n_users).await;
         let users = format!("{N_FACTS} facts of {n_users} users");
@@ -122,7 +120,7 @@ async fn fill(pool: &PgPool, n_users: i32) {
         let query = sqlx::query(facts).bind(batch * 5_000).bind(n_users).bind(&texts);
         query.execute(pool).await.unwrap();
     }
-    // Correlated, so that each has its own.
+    // Correlated with the row, so that each fact has a random vector of its own.
     let vectors = "insert into dalsegno.fact_embeddings (fact_id, made_at, model, vector)
         select f.id, now(), 'm', (select array_agg((random() - 0.5)::real) from generate_series(1, $1) where f.id is not null)
           from dalsegno.facts as f";

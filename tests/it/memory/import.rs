@@ -1,4 +1,4 @@
-//! Many items at once.
+//! Imports of many items.
 
 use dalsegno::domain::{
     amount::Limit,
@@ -66,12 +66,12 @@ async fn all_of_them_are_taken_in_or_none_with_everything_that_is_wrong() {
     let other = [entry("a.md", Kind::Edict, "fine", "Otherwise.")];
     assert!(import(&world, &other, false).await.is_err());
     assert_eq!(import(&world, &other, true).await.unwrap().replaced, 1);
-    // An entry of a journal is not replaced, whoever asks for it.
+    // An entry of a journal is never replaced.
     let entry = [entry("c.md", Kind::Journal, "day-one", "It does not.")];
     assert!(import(&world, &entry, true).await.is_err());
 }
 
-/// Vectors are made by one job for all, which everybody asks for who writes.
+/// One job creates all vectors, and each writer requests it.
 #[tokio::test]
 async fn nobody_who_writes_elsewhere_waits_for_an_import() {
     let world = World::new().await;

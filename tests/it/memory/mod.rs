@@ -1,4 +1,4 @@
-//! What the people and agents of a campaign keep for later.
+//! The memory of a campaign: edicts, records and journals.
 
 mod access;
 mod bounds;
@@ -32,7 +32,7 @@ pub fn config() -> Config {
     }
 }
 
-/// In the third turn of some task.
+/// Returns an agent in the third turn of a task.
 pub fn agent(name: &str) -> Who<'_> {
     Who::Agent { name, is_lead: name == "planner", task_id: Uuid::from_u128(7), turn: 3 }
 }
@@ -86,7 +86,7 @@ pub async fn read(
     memory::by_name(&mut conn, world.campaign.id, named, by, noon()).await
 }
 
-/// Kind, owner and name of what somebody is shown in a list, the newest first.
+/// Lists kind, owner and name of the items that a reader sees, newest first.
 pub async fn listed(world: &World, by: &Who<'_>) -> Vec<String> {
     let page = dalsegno::domain::Page { after: None, limit: 1000 };
     let filter = memory::Filter::default();

@@ -1,4 +1,4 @@
-//! How long what holds no more is kept.
+//! Retention of revoked and expired items.
 
 use chrono::TimeDelta;
 use dalsegno::domain::{
@@ -52,7 +52,7 @@ async fn what_was_revoked_or_has_expired_goes_after_its_time_and_nothing_else() 
     assert_eq!(n_versions, 1);
 }
 
-/// Whoever publishes it again in the moment in which it goes waits, and then writes it anew.
+/// Publishing an item while it is removed waits for the removal, and then creates it again.
 #[tokio::test]
 async fn what_is_published_again_while_it_goes_is_there_afterwards() {
     let world = World::new().await;

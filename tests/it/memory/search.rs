@@ -1,4 +1,4 @@
-//! Finding items by their words.
+//! Full-text search of items.
 
 use dalsegno::domain::{
     memory::{self, Config, Error, Hit, Kind, New, Who},
@@ -34,17 +34,17 @@ async fn the_best_comes_first_with_the_place_where_the_words_stand() {
     .await;
     put("tone", "The tone", "Write short sentences.").await;
     assert_eq!(names(&world, "harbour", &OPERATOR).await, ["harbour", "prices"]);
-    // By the stem, by the words of the name, with operators, and without regard to case.
+    // By word stems, by words of the name, with operators, and ignoring case.
     assert_eq!(names(&world, "Ticket costs", &OPERATOR).await, ["prices"]);
     assert_eq!(names(&world, "harbour -tickets", &OPERATOR).await, ["harbour"]);
     assert_eq!(names(&world, "\"short sentences\"", &OPERATOR).await, ["tone"]);
     assert_eq!(names(&world, "tide or sentences", &OPERATOR).await.len(), 2);
-    // A whole question of which no item has every word.
+    // A question of which no item has all words.
     assert_eq!(
         names(&world, "When do the boats leave on a Sunday?", &OPERATOR).await[0],
         "harbour"
     );
-    // Of these nothing has every word either, and what is not wanted is no part of an answer.
+    // No item has all of these words either, and excluded words exclude an item from the fallback, too.
     assert_eq!(names(&world, "lighthouse -tide", &OPERATOR).await, Vec::<String>::new());
     assert_eq!(names(&world, "nonsense", &OPERATOR).await, Vec::<String>::new());
     let hits = search(&world, "sentences", &OPERATOR).await.unwrap();
@@ -67,7 +67,7 @@ async fn nobody_finds_what_they_may_not_read_what_holds_no_more_or_what_is_elsew
     assert_eq!(names(&world, "xylograph", &agent("planner")).await, ["note"]);
     assert_eq!(names(&world, "xylograph", &agent("curator")).await, Vec::<String>::new());
     assert_eq!(names(&second, "xylograph", &agent("curator")).await, ["beside"]);
-    // The campaign is a word of the index that nobody can ask for.
+    // The index contains the campaign's id as a word that queries cannot name.
     let id = format!(":{}", second.campaign.id);
     assert_eq!(names(&world, &id, &OPERATOR).await, Vec::<String>::new());
 }
@@ -108,7 +108,7 @@ async fn a_change_of_the_language_loses_no_words() {
     assert_eq!(found.unwrap().len(), 1, "by its stem");
 }
 
-/// What the index is asked for names the campaign, so that a word which others use a lot costs nothing.
+/// The index condition names the campaign, so that frequent words of other campaigns cost nothing.
 #[tokio::test]
 async fn the_plan_uses_the_index() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! What agents are told of the edicts.
+//! Edicts in the context of agents.
 
 use dalsegno::domain::{
     memory::{self, Config, Kind, New, Who},
@@ -37,7 +37,7 @@ fn system(chat: &Value) -> &str {
     chat["messages"][0]["content"].as_str().unwrap()
 }
 
-/// What the manifest of a task's turn says of edicts: whether it was sent, why, its digest.
+/// Returns the manifest's lines about edicts of a task's turn: sent or not, the reason, the digest.
 async fn said(ground: &Ground, task: &Task) -> Vec<(bool, String, Value)> {
     let manifests = ground.manifests(task.session_id.unwrap()).await;
     let manifest = manifests.into_iter().rfind(|it| Some(it.turn) == task.turn).unwrap().manifest;
@@ -92,7 +92,7 @@ async fn an_edict_holds_from_the_next_call_on_and_rebuilds_no_session() {
     assert_eq!(said(&table.ground, &third).await, sent("Write long sentences."));
 }
 
-/// A model must not be believed to be the operator.
+/// A model must not be able to pass for the operator.
 #[tokio::test]
 async fn whose_order_an_edict_is_stands_beside_it() {
     let table = Table::new(&["ann"], "").await;
@@ -150,7 +150,7 @@ async fn an_edict_that_alone_has_no_room_takes_none_from_the_others() {
     assert!(system.contains("left_out=\"true\""), "{system}");
 }
 
-/// A changed system part is no other session for the CLI either, and a process that waits with the old one is not used.
+/// A changed system part keeps the CLI's session, and a warm process with the old one is not used.
 #[tokio::test]
 async fn on_claude_the_conversation_goes_on_with_the_edicts_of_now() {
     let Some(stage) = Stage::new(&[]).await else { return };
@@ -180,7 +180,7 @@ async fn on_claude_the_conversation_goes_on_with_the_edicts_of_now() {
     assert!(
         !before.is_empty() && before.iter().all(|it| !it["system"].to_string().contains("tides"))
     );
-    // What it has heard of before stays as it was.
+    // Earlier messages stay as they were.
     let said = stage.api.last_messages().join("\n");
     assert!(said.contains("One.") && said.contains("Two."), "{said}");
 }

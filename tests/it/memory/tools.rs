@@ -1,4 +1,4 @@
-//! Edicts, records, journals and recall as agents reach them.
+//! Edicts, records, journals and recall as tools of agents.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
 
 const FILE: &str = "tools: mcp__dalsegno\n---\nYou work.\n";
 
-/// A lead, another agent, and an operator, in turns that run.
+/// A lead, another agent, and an operator, in running turns.
 struct Stage {
     ground: Ground,
     world: World,
@@ -223,7 +223,7 @@ async fn what_cannot_be_done_is_said_in_words_that_help() {
     );
     let read: Value = serde_json::from_str(&answer.text).unwrap();
     assert_eq!(read["text"], odd, "and it is the same text");
-    // The second version over one that was not read.
+    // A version that replaces an unread one.
     let mut late = item("odd", "Other.");
     late["expected_version"] = json!(0);
     let words = stage.refuses(&helper, "records_publish", late).await;
@@ -253,7 +253,7 @@ async fn recall_finds_what_is_known_of_whom_the_campaign_works_for_and_of_nobody
         (&json!("ann"), &json!("Wants short sentences."))
     );
     assert_eq!((&facts[0]["source"], &facts[0]["trust"]), (&json!("stated"), &json!("operator")));
-    // It was shown to the turn's session, and to none for the operator.
+    // It was shown to the session of the turn; for the operator there is none.
     stage.says(&stage.operator(), "recall", recall).await;
     assert_eq!(stage.ground.count("select count(*) from dalsegno.fact_showings").await, 1);
 }

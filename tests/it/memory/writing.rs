@@ -1,4 +1,4 @@
-//! Versions, limits and hostile texts.
+//! Versions, limits and hostile texts of memory items.
 
 use chrono::TimeDelta;
 use dalsegno::domain::{
@@ -18,7 +18,7 @@ async fn every_version_can_be_read_again_with_who_wrote_it() {
     assert!(first.changed && first.item.version == 1 && first.warning.is_none());
     let second = publish(&world, &new(Kind::Record, "prices", "Two."), &agent("writer")).await;
     assert_eq!(second.unwrap().item.version, 2);
-    // The same words again are no change; a person who says them vouches for them.
+    // The same text is no change; from a person it raises the trust.
     let same = publish(&world, &new(Kind::Record, "prices", "Two."), &agent("curator")).await;
     assert!(!same.unwrap().changed);
     let vouched = publish(&world, &new(Kind::Record, "prices", "Two."), &OPERATOR).await.unwrap();
@@ -92,14 +92,14 @@ async fn an_entry_of_a_journal_is_never_replaced_and_needs_no_name() {
     let names = listed(&world, &writer).await;
     assert_eq!(names.len(), 4);
     assert!(names[0].starts_with("journal writer:20261120-120000-"), "{names:?}");
-    // Nothing else may be without a name.
+    // Other items need a name.
     let record = New { kind: Kind::Record, ..unnamed };
     assert!(matches!(publish(&world, &record, &writer).await, Err(Error::Name { .. })));
     let update = "update dalsegno.memory_items set version = 2 where kind = 'journal'";
     assert!(sqlx::query(update).execute(&world.pool).await.is_err());
 }
 
-/// It is stored all the same, and must not fill the database.
+/// Old versions are stored, and must not fill the database.
 #[tokio::test]
 async fn earlier_versions_and_what_holds_no_more_count_until_they_are_removed() {
     let world = World::new().await;
@@ -118,7 +118,7 @@ async fn earlier_versions_and_what_holds_no_more_count_until_they_are_removed() 
         third.warning.unwrap().contains("including earlier versions, revoked and expired items")
     );
     assert!(matches!(put("prices", "z", None).await, Err(Error::Full { .. })));
-    // A person's version is that person's, and the agent's own still counts.
+    // A person's version counts for that person, and the agent's own still counts.
     publish(&world, &new(Kind::Record, "prices", "Twelve."), &OPERATOR).await.unwrap();
     assert!(matches!(put("prices", "z", None).await, Err(Error::Full { .. })));
     revoke(&world, (Kind::Record, None, "prices"), &OPERATOR).await.unwrap();
@@ -176,7 +176,7 @@ async fn an_agent_is_warned_before_it_is_full_and_then_told_what_to_do() {
     assert!(full.to_string().contains("ask the operator for a higher limit"), "{full}");
     let near = put("three", &"x".repeat(600)).await.unwrap();
     assert!(near.warning.unwrap().contains("of 2100 bytes"));
-    // Others have room of their own.
+    // Other agents have limits of their own.
     assert!(
         publish_with(&world, &new(Kind::Record, "five", &body), &agent("curator"), &small)
             .await

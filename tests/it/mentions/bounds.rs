@@ -1,10 +1,10 @@
-//! What keeps agents from calling each other for ever.
+//! Limits that keep agents from calling each other forever.
 
 use dalsegno::domain::posts::Origin;
 
 use super::*;
 
-/// Two that always call each other.
+/// Starts two agents that always call each other.
 async fn loop_of_two(settings: &[(&str, &str)]) -> (Ground, Vec<Post>) {
     let say = ("sim.faults", r#"["say @ann and @bea: your turn."]"#);
     let settings: Vec<_> = settings.iter().copied().chain([say]).collect();
@@ -34,7 +34,7 @@ async fn a_chain_of_answers_ends_where_it_is_as_long_as_allowed() {
     assert_eq!((last.origin, last.audience.as_slice()), (Origin::System, &["ann".to_owned()][..]));
     assert!(last.text.contains("mentions.max_depth"), "{}", last.text);
     assert_eq!(last.reply_to, Some(board[board.len() - 2].id));
-    // Whoever is not asked is not addressed either.
+    // An agent that gets no task is not addressed, either.
     assert_eq!(board[board.len() - 2].audience, ["bea"]);
     assert_eq!(board.len(), 7);
 }
@@ -64,7 +64,7 @@ async fn who_repeats_itself_calls_nobody_again_until_time_has_passed() {
     assert_eq!(said(&super::board(&ground).await).len(), 10);
 }
 
-/// Each of those who are called calls all others, in words of its own.
+/// Each called agent calls all others, in a text of its own.
 #[tokio::test]
 async fn what_one_post_leads_to_is_bounded_however_it_branches() {
     let settings = [
@@ -79,7 +79,7 @@ async fn what_one_post_leads_to_is_bounded_however_it_branches() {
     }
     let worker = ground.work().await;
     for n_posts in 1..=2 {
-        // Ann, and then the four others: of those, the writer may not call anybody.
+        // Ann, and then the four others, of which the writer may not call agents.
         post(&ground, "@ann: begin.").await;
         all_ended(&ground).await;
         assert_eq!(ground.count("select count(*) from dalsegno.tasks").await, 5 * n_posts);
@@ -110,7 +110,7 @@ async fn a_post_calls_no_more_than_so_many_and_names_those_who_were_left_out() {
         (Origin::System, posted.notes[0].as_str())
     );
     let plan = answers_to(&board, handed.post.id)[0];
-    // All of them read it; not all are to do something.
+    // All agents read it, but not all get a task.
     assert_eq!(plan.audience, ["all"]);
     let answers = answers_to(&board, plan.id);
     let senders: Vec<_> = answers.iter().map(|post| post.sender.as_str()).collect();

@@ -1,4 +1,4 @@
-//! A person posts.
+//! Posts of people, and the tasks that they create.
 
 use dalsegno::domain::{
     mentions,
@@ -119,7 +119,7 @@ async fn one_that_fails_says_so_in_words_and_leaves_the_others_alone() {
         );
         assert!(post.text.starts_with(words), "{}", post.text);
     }
-    // Asked once more, it answers after all.
+    // After a retry, it answers after all.
     let mut tx = ground.pool.begin().await.unwrap();
     tasks::retry(&mut tx, cid.id, ground.clock.now()).await.unwrap();
     tx.commit().await.unwrap();
@@ -152,7 +152,7 @@ async fn an_agent_whose_file_is_broken_is_not_asked_and_the_post_says_so() {
     assert_eq!(called(&posted), ["bea"]);
     assert!(posted.unknown.is_empty(), "{posted:?}");
     assert!(posted.notes.iter().any(|note| note.contains("`ann` was not asked")), "{posted:?}");
-    // Nor is the lead in its place.
+    // The lead does not replace it.
     let posted = post(&ground, "@ann: well?").await;
     assert!(called(&posted).is_empty() && posted.notes.len() == 1, "{posted:?}");
     let posted = post(&ground, "@all: stop.").await;

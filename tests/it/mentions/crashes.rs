@@ -1,4 +1,4 @@
-//! The worker dies between the answer and its post, or anywhere else.
+//! Workers that die between an answer and its post, or at other steps.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -17,7 +17,8 @@ const POINTS: [(&str, &str); 7] = [
     ("queue.crash_at", "after_commit"),
 ];
 
-/// The lead answers and calls two others. Gives the ground back, because its drop blocks.
+/// Runs a lead that answers and calls two others, with a crash at this step. Returns the ground, because its drop
+/// blocks.
 async fn die_at((key, point): (&'static str, &'static str)) -> Ground {
     let ground = ground(&["ann", "bea"], &[]).await;
     let posted = post(&ground, "Plan. `[[sim: say @ann and @bea, please.]]`").await;

@@ -1,11 +1,11 @@
-//! An agent's answer calls others.
+//! Answers of agents that call other agents.
 
 use dalsegno::domain::posts::Origin;
 
 use super::*;
 use crate::providers::fake_ollama::{FakeOllama, Play};
 
-/// A lead whose server answers when the test wants it.
+/// A lead on a server that answers when the test lets it.
 const ON_OLLAMA: &str = "lead: true\nprovider: ollama\nmodel: qwen3:8b\n";
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn tasks_that_are_refused_are_told_to_whoever_called_and_its_answer_stands
     assert_ne!(posted.post.id, posted_too.post.id);
 }
 
-/// The answer counts, and nothing begins behind it.
+/// The answer counts, and creates no task.
 #[tokio::test]
 async fn an_answer_of_a_task_that_was_asked_to_stop_calls_nobody() {
     let fake = FakeOllama::playing([Play::gated("First", " @ann.")]).await;

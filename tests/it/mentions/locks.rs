@@ -1,4 +1,4 @@
-//! Tasks that end together, beside a turn that ends.
+//! Tasks that end together, while a turn ends.
 
 use dalsegno::domain::{
     erasures,
@@ -16,7 +16,7 @@ enum Way {
     Erase,
 }
 
-/// Ends what was mentioned, and what hangs on it: in one transaction, or as an erasure does.
+/// Ends the mentioned task and its dependent tasks: in one transaction, or like an erasure.
 fn end_both(ground: &Ground, way: Way, mentioned: Uuid) -> JoinHandle<()> {
     let (pool, campaign_id, now) = (ground.pool.clone(), ground.campaign.id, ground.clock.now());
     tokio::spawn(async move {
@@ -40,7 +40,7 @@ fn end_both(ground: &Ground, way: Way, mentioned: Uuid) -> JoinHandle<()> {
     })
 }
 
-/// A turn that ends holds its task, and then the board for its post.
+/// Runs this beside the end of a turn, which locks its task, and then the board for its post.
 async fn beside_a_turn_that_ends(way: Way) -> Vec<Post> {
     let ground = ground(&["ann"], &[]).await;
     let posted = post(&ground, "@ann Write.").await;
@@ -89,7 +89,7 @@ async fn an_erasure_ends_many_tasks_at_once_and_answers_nobody() {
     assert_eq!(lines(&board)[1..], ["system > all: Meanwhile."]);
 }
 
-/// Two of its turns were left by a worker that is gone; the one that is looked at last ends by itself at that moment.
+/// A lost worker has left two of its turns; the second one ends by itself during the interruption.
 #[tokio::test]
 async fn turns_of_an_agent_are_stopped_beside_one_that_ends_and_none_waits_in_a_circle() {
     let ground = ground(&["ann"], &[]).await;

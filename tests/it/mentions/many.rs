@@ -1,4 +1,4 @@
-//! Twenty agents who call each other, while workers die at random.
+//! Twenty agents that call each other, while workers die at random.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,10 +15,10 @@ use super::*;
 use crate::{app::eventually, turns::ground::Process};
 
 const N_AGENTS: usize = 20;
-/// Of those, the first ones may call others.
+/// Agents that may call others; they are the first of all.
 const N_CALLERS: usize = 12;
 const MAX_DEPTH: usize = 3;
-/// By people, and by agents in answer to them.
+/// Posts by people, and by agents in answer to them.
 const N_POSTS: i64 = if cfg!(feature = "chaos") { 2_000 } else { 600 };
 const N_POSTERS: usize = 4;
 const N_KILLS: usize = 3;
@@ -26,7 +26,7 @@ fn name(n: usize) -> String {
     format!("a{n:02}")
 }
 
-/// Posts until the board has so many, most of it for information, and takes back some of what it has asked.
+/// Posts until the board has `N_POSTS` posts, most of them without a task, and cancels some of its tasks.
 async fn speak(ground: &Ground, poster: usize, seed: u64) -> Vec<Posted> {
     let mut random = StdRng::seed_from_u64(seed.wrapping_add(poster as u64));
     let (mut posted, mut n_asked) = (Vec::new(), 0);
@@ -36,7 +36,7 @@ async fn speak(ground: &Ground, poster: usize, seed: u64) -> Vec<Posted> {
             let note = format!("Note {} of {poster}.", posted.len());
             posted.push(post_to(ground, &note, Some(&reader)).await.unwrap());
         }
-        // Each in turn, and some beside.
+        // Each agent in turn, and some more.
         let mut names = vec![format!("@{}", name((poster + N_POSTERS * n_asked) % N_AGENTS))];
         n_asked += 1;
         let n_beside = random.random_range(0..=2);
@@ -48,7 +48,7 @@ async fn speak(ground: &Ground, poster: usize, seed: u64) -> Vec<Posted> {
             take_back(ground, one.tasks[0].task_id).await;
         }
         posted.push(one);
-        // What is looked at is the talk of agents, and not a queue.
+        // The test is about the talk of agents, so the queue is kept short.
         eventually("the agents keep up", async || {
             let open = "select count(*) from dalsegno.tasks where ended_at is null";
             (ground.count(open).await < 100).then_some(())
@@ -85,7 +85,7 @@ async fn kill_at_random(ground: &Ground, random: &mut StdRng) -> Vec<Process> {
 #[tokio::test]
 async fn twenty_agents_and_many_posts_while_workers_are_killed() {
     let max_depth = MAX_DEPTH.to_string();
-    // Whoever may call others calls these two, and so they each other.
+    // Each agent that may call others calls these two, and so they call each other.
     let say = r#"["say @a00 and @a01: your turn."]"#;
     let settings = [
         ("mentions.max_depth", max_depth.as_str()),
@@ -120,12 +120,12 @@ async fn twenty_agents_and_many_posts_while_workers_are_killed() {
     loops_are_cut(&board);
 }
 
-/// Each task has one post that answers it, and each that was promised is there.
+/// Checks that each task has one answer, and that each promised task exists.
 fn nothing_is_lost(board: &[Post], tasks: &[Task], posted: &[Posted]) {
     let mut answers: HashMap<Uuid, Vec<&Post>> = HashMap::new();
     let by_id: HashMap<Uuid, &Post> = board.iter().map(|post| (post.id, post)).collect();
     for post in board {
-        // A notice about an answer is about its task too, and answers that answer.
+        // A notice about an answer also belongs to its task, and answers that answer.
         let is_notice =
             post.origin == Origin::System && by_id[&post.reply_to.unwrap()].task_id == post.task_id;
         if let Some(task_id) = post.task_id.filter(|_| !is_notice) {
@@ -151,7 +151,7 @@ fn nothing_is_lost(board: &[Post], tasks: &[Task], posted: &[Posted]) {
     assert_eq!(by_operator, posted.len());
 }
 
-/// Each agent has answered in the order in which it was asked, and the board has no gap.
+/// Checks that each agent has answered in order, and that the board has no gap.
 fn order_is_kept(board: &[Post]) {
     let seqs: Vec<i64> = board.iter().map(|post| post.seq).collect();
     assert_eq!(seqs, (1..=i64::try_from(board.len()).unwrap()).collect::<Vec<_>>());

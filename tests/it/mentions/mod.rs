@@ -1,4 +1,4 @@
-//! Mentions on real workers and on the simulation: who is called, what comes back, and what is cut.
+//! Mentions on real workers with the simulation: called agents, answers and limits.
 
 mod bounds;
 mod called;
@@ -26,7 +26,7 @@ pub fn agent(name: &str, keys: &str) -> String {
     format!("---\nname: {name}\ndescription: Is {name}\n{keys}---\nYou are {name}.\n")
 }
 
-/// Agents of these names, and the lead `planner`. The writer that every ground has is one more.
+/// Sets up agents of these names, and the lead `planner`. Each ground has the writer, too.
 pub async fn ground(names: &[&str], settings: &[(&str, &str)]) -> Ground {
     let ground = Ground::new(settings).await;
     ground.write_agent("planner", &agent("planner", "lead: true\n"));
@@ -80,7 +80,7 @@ pub async fn board(ground: &Ground) -> Vec<Post> {
     all.await.unwrap()
 }
 
-/// `sender > audience: text`, without what the simulation says of itself.
+/// Formats posts as `sender > audience: text`, without the simulation's note about itself.
 pub fn lines(posts: &[Post]) -> Vec<String> {
     let line =
         |post: &Post| format!("{} > {}: {}", post.sender, post.audience.join(" "), post.text);
@@ -91,7 +91,7 @@ pub fn answers_to(posts: &[Post], id: Uuid) -> Vec<&Post> {
     posts.iter().filter(|post| post.reply_to == Some(id)).collect()
 }
 
-/// Waits until nothing is left to do, however much others were asked meanwhile.
+/// Waits until all tasks have ended, including those added meanwhile.
 pub async fn all_ended(ground: &Ground) {
     eventually("all tasks have ended", async || {
         let open = "select count(*) from dalsegno.tasks where ended_at is null";

@@ -11,12 +11,12 @@ use tokio::process::{Child, Command};
 
 use crate::{app::eventually, cluster::scratch_folder, needs::Need};
 
-/// Keeps prepared statements: 1.21 or newer.
+/// With prepared statements: 1.21 or newer.
 pub const NEW: &str = "new";
-/// Does not: older.
+/// Without prepared statements: older.
 pub const OLD: &str = "old";
 
-/// The settings of docs/how-to/pgbouncer.md, with few connections to the server, so that clients share them all the time.
+/// The settings of docs/how-to/pgbouncer.md, with few server connections, so that clients have to share them.
 pub const DOCUMENTED: &str = "pool_mode = transaction
 max_prepared_statements = 200
 max_client_conn = 1000
@@ -34,13 +34,13 @@ pub struct Bouncer {
 }
 
 impl Bouncer {
-    /// `None`, and a line that says so, where it is not built; a failure in CI.
+    /// Starts it. `None`, with a printed line, if it is not built; in CI it panics.
     pub async fn start(version: &str, server: &PgConnectOptions, settings: &str) -> Option<Self> {
         let program = program(version)?;
         let folder = scratch_folder();
         let socket = server.get_socket().expect("the tests' Postgres listens on a socket");
         let owner = std::fs::metadata(socket).unwrap();
-        // It refuses to run as root, and its sockets are made by the account that it takes on.
+        // It refuses to run as root, and its account creates the sockets.
         std::os::unix::fs::chown(folder.path(), Some(owner.uid()), Some(owner.gid())).unwrap();
         let database = server.get_database().unwrap().to_owned();
         let config = folder.path().join("pgbouncer.ini");
@@ -60,7 +60,7 @@ impl Bouncer {
         Some(bouncer)
     }
 
-    /// What `DATABASE_URL` has to be.
+    /// Returns the `DATABASE_URL` through it.
     pub fn url(&self) -> String {
         let (user, database) = (&self.user, &self.database);
         format!(

@@ -1,4 +1,4 @@
-//! `database.direct_url` leads to the server itself, or an error names it.
+//! `database.direct_url`: leads to the server itself, or is named in an error.
 
 use dalsegno::db;
 use tokio::net::TcpListener;
@@ -60,7 +60,7 @@ async fn a_direct_address_of_a_transaction_pooler_is_refused() {
 async fn errors_of_the_direct_address_name_it() {
     let database = TestDatabase::migrated().await;
     let Some(bouncer) = Bouncer::start(NEW, &database.options, DOCUMENTED).await else { return };
-    // Accepts through its backlog, and never answers.
+    // Accepts connections in its backlog, and never answers.
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mute = mute.local_addr().unwrap().to_string();
     for place in ["127.0.0.1:1", mute.as_str()] {

@@ -1,6 +1,6 @@
-//! Transaction poolers are recognised without their help, and nothing else is taken for one.
+//! Detection of transaction poolers, without false positives.
 //!
-//! These ignore `extra_float_digits`, by which they would give themselves away.
+//! These poolers ignore `extra_float_digits`, which would otherwise reveal them.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{app::TestDatabase, queue::proxy::Proxy};
 
-/// A pooler that keeps no prepared statements, of the given settings beside.
+/// Starts a pooler without prepared statements, with these settings.
 async fn silent(
     version: &str,
     database: &TestDatabase,
@@ -34,7 +34,7 @@ async fn silent(
     Bouncer::start(version, &database.options, &settings).await
 }
 
-/// Other clients, each in a transaction.
+/// Opens other clients, each with a transaction.
 async fn others(bouncer: &Bouncer, n: usize) -> Vec<PgConnection> {
     let options: PgConnectOptions = bouncer.url().parse().unwrap();
     join_all((0..n).map(|_| async {
@@ -45,7 +45,7 @@ async fn others(bouncer: &Bouncer, n: usize) -> Vec<PgConnection> {
     .await
 }
 
-/// An address behind which each connection gets the next of several poolers.
+/// Returns an address whose connections go to several poolers in turn.
 async fn balance(sockets: Vec<PathBuf>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -112,7 +112,7 @@ async fn a_pooler_in_session_mode_is_like_none() {
         (NEW, ""),
         (NEW, "max_prepared_statements = 200"),
         (OLD, "server_round_robin = 1"),
-        // Fewer than ask for their session.
+        // Fewer than there are clients.
         (OLD, "default_pool_size = 2"),
     ] {
         let Some(bouncer) = silent(version, &database, "session", settings).await else { return };
@@ -130,7 +130,7 @@ async fn a_balancer_that_only_passes_bytes_is_like_none() {
     open_at(proxy.url(&database.options), "none").await.unwrap();
 }
 
-/// Where the pooler came while a process ran, for example.
+/// For example, if the pooler was added while a process was running.
 #[tokio::test]
 async fn a_statement_that_a_pooler_has_lost_names_the_setting() {
     let database = TestDatabase::migrated().await;

@@ -1,4 +1,4 @@
-//! What is refused at the start, and in which words.
+//! Refused poolers, and the text of the errors.
 
 use dalsegno::{
     config::Config,
@@ -35,7 +35,7 @@ async fn a_pooler_that_keeps_no_prepared_statements_is_refused() {
     let database = TestDatabase::migrated().await;
     let unlike = [
         (OLD, "pool_mode = transaction"),
-        // Luck with the only connection of the server does not hide it.
+        // The check must not depend on which server connection it gets.
         (OLD, "pool_mode = transaction\ndefault_pool_size = 1"),
         (NEW, "pool_mode = transaction\nmax_prepared_statements = 0"),
         (NEW, "pool_mode = statement\nmax_prepared_statements = 200"),
@@ -45,7 +45,7 @@ async fn a_pooler_that_keeps_no_prepared_statements_is_refused() {
         let Some(bouncer) = Bouncer::start(version, &database.options, settings).await else {
             return;
         };
-        // A second client finds what the first one has left behind.
+        // A second client finds the state that the first one has left.
         for _ in 0..2 {
             let error = open_through(&bouncer, "transaction").await.unwrap_err();
             assert!(

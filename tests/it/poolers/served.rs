@@ -1,4 +1,4 @@
-//! What works behind a PgBouncer that keeps prepared statements, with the settings of docs/how-to/pgbouncer.md.
+//! Operation behind a PgBouncer with prepared statements and the settings of docs/how-to/pgbouncer.md.
 
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -13,14 +13,14 @@ use crate::{
 
 const POOLED: (&str, &str) = ("DALSEGNO_DATABASE__POOLER", "transaction");
 
-/// How many connections of a part of the workers the server has.
+/// Returns the number of server connections of a part of the workers.
 async fn n_connections(pool: &PgPool, part: &str) -> i64 {
     let count = "select count(*) from pg_stat_activity where datname = current_database() and application_name = $1";
     let count = sqlx::query_scalar(count).bind(format!("dalsegno {part}"));
     count.fetch_one(pool).await.unwrap()
 }
 
-/// Forty tasks in one campaign, all at once, until the last of them is done.
+/// Runs forty tasks in one campaign, added at once, until all are done.
 async fn work_through(service: &Service) {
     let campaign = json!({ "name": "pooled" }).to_string();
     let campaign = send(service.address, "POST", "/v1/campaigns", &[], &campaign).await.expect(201);

@@ -1,4 +1,4 @@
-//! Requests as the tests make them, and a deadline for everything.
+//! Requests of the tests, and a deadline for each.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ pub const RETRY: Class = Class::Retry { after: None };
 pub const OVERFLOW: Class = Class::Rebuild { reason: Rebuild::Overflow };
 pub const TRUNCATED: Class = Class::Rebuild { reason: Rebuild::Truncated };
 
-/// No call of a test takes longer than this, whatever the other side does.
+/// Deadline of each call.
 const DEADLINE: Duration = crate::app::SOON;
 
 pub fn message(role: Role, text: &str) -> Message {
     Message::new(role, text)
 }
 
-/// A second turn: there is a history.
+/// Builds a request for a second turn, with a history.
 pub fn request(prompt: &str) -> Request {
     Request {
         turn: "turn-1".to_owned(),
@@ -46,7 +46,7 @@ pub fn request(prompt: &str) -> Request {
     }
 }
 
-/// A request with the given patience in seconds.
+/// Builds a request with these timeouts, in seconds.
 pub fn impatient(first_byte: u64, idle: u64, total: u64) -> Request {
     let mut request = request("Write.");
     request.timeouts = Timeouts {
@@ -62,13 +62,13 @@ pub async fn ask(provider: &dyn Provider, request: Request) -> Result<Outcome, E
     tokio::time::timeout(DEADLINE, call).await.expect("the call ends by itself")
 }
 
-/// The error of a call, checked to say something.
+/// Returns the error of a call, which must have a text.
 pub async fn fail(provider: &dyn Provider, request: Request) -> Error {
     checked(ask(provider, request).await)
 }
 
-/// The error of a call that runs into a timeout, on a clock that stands still until `begun` and then goes to the next timeout at once.
-/// Only for tests on one thread.
+/// Returns the error of a call that times out. The clock is paused after `begun`, and then jumps to the next timeout.
+/// Only for single-threaded tests.
 pub async fn time_out(
     provider: &dyn Provider,
     request: Request,

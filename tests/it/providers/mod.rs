@@ -1,4 +1,4 @@
-//! Providers: Ollama against a server of the tests' own that misbehaves on request, and the simulated model.
+//! Providers: Ollama with a fake server, Claude with both CLIs, and the simulated model.
 
 mod asking;
 pub mod claude;

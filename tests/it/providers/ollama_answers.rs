@@ -1,4 +1,4 @@
-//! What is sent to Ollama, and what becomes of a good answer.
+//! Requests to Ollama, and its good answers.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -17,7 +17,7 @@ use super::{
     fake_ollama::{FakeOllama, Play, Step, config, count_prompt, line},
 };
 
-/// The line that every answer ends with, changed as a test wants it.
+/// Returns the final line of an answer, with changes.
 pub fn done(changes: &Value) -> Vec<u8> {
     let mut done = json!({
         "message": { "role": "assistant", "content": "" },
@@ -125,7 +125,7 @@ async fn the_window_is_never_larger_than_the_model_was_trained_for() {
     let cancel = CancellationToken::new();
     assert_eq!(client.ask_window_tokens("qwen3:8b", &cancel).await.unwrap(), 2048);
     assert_eq!(client.version(&cancel).await.unwrap(), "0.33.1");
-    // What is estimated not to fit is not even sent.
+    // A prompt whose estimate exceeds the window is not sent.
     let mut large = request("Write.");
     large.estimated_prompt_tokens = Some(2048);
     let error = fail(&client, large).await;
@@ -157,7 +157,7 @@ async fn a_history_with_tools_goes_out_in_whole_pairs() {
     let expected_call = json!({
         "id": "c1", "function": { "index": 0, "name": "look_up", "arguments": { "what": "c1" } },
     });
-    // What was said before is said with the calls: nobody follows themselves.
+    // Text before the calls is sent with them, because two messages of one role must not follow each other.
     assert_eq!(sent[2]["content"], "Hello!");
     assert_eq!(sent[2]["tool_calls"][0], expected_call);
     assert_eq!(sent[3]["tool_call_id"], "c1");

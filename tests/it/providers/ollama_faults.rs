@@ -1,4 +1,4 @@
-//! Each fault of a server that was reached ends in its class, by itself and in bounded memory.
+//! Faults of a reachable server: each has its error class, ends by itself, and uses bounded memory.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -14,7 +14,7 @@ use super::{
 
 const MIB: usize = 1 << 20;
 
-/// Plays once and gives the code and class that come of it.
+/// Plays once, and checks code and class of the error.
 async fn check(play: Play, code: &str, class: Class) {
     let fake = FakeOllama::playing([play]).await;
     let error = fail(&fake.client(), request("Write.")).await;
@@ -33,7 +33,7 @@ async fn a_prompt_that_was_cut_silently_gives_no_answer() {
     let fake = FakeOllama::playing([Play::IgnoresTruncate]).await;
     let error = fail(&fake.client(), long_request(4_000)).await;
     assert_eq!((error.code, error.class), ("ollama.truncated", TRUNCATED), "{error}");
-    // The tokens are spent all the same.
+    // The tokens are spent anyway.
     assert_eq!(error.usage.unwrap().input, Some(2050));
 }
 
@@ -103,7 +103,7 @@ async fn silence_ends_with_its_timeout_wherever_it_begins() {
         let fake = FakeOllama::playing([play]).await;
         let begun = async |events: &mut Receiver<Event>| {
             fake.asked(1).await;
-            // Where the answer begins, its beginning has to arrive.
+            // In these cases, the beginning of the answer has to arrive.
             while [2, 3].contains(&place) {
                 if let Some(Event::Text(_)) | None = events.recv().await {
                     break;
@@ -112,7 +112,7 @@ async fn silence_ends_with_its_timeout_wherever_it_begins() {
         };
         let error = time_out(&fake.client(), request, begun).await;
         assert_eq!((error.code, error.class), (code, RETRY), "{error}");
-        // The server learns that nobody waits any more, and stops generating.
+        // The server notices the disconnect and stops generating.
         fake.gone(1).await;
     }
 }
@@ -171,7 +171,7 @@ async fn a_full_queue_asks_for_patience_and_not_for_an_attempt() {
 async fn a_missing_model_says_how_to_get_it() {
     let missing = r#"{"error":"model 'qwen3:8b' not found"}"#;
     check(Play::Status(404, "", missing), "ollama.model_missing", Class::Fail).await;
-    // Usually the question about the model finds out first.
+    // Usually the request for the model's details fails first.
     let fake = FakeOllama::start().await;
     *fake.state.shown.lock().unwrap() = serde_json::from_str(missing).unwrap();
     let error = fail(&fake.client(), request("Write.")).await;
@@ -204,7 +204,7 @@ async fn a_refusal_of_the_very_first_message_cannot_be_cured_by_a_rebuild() {
 async fn an_answer_without_words_is_none() {
     check(stream([done(&json!({}))]), "ollama.empty", RETRY).await;
     check(stream([says("<think>Hm."), done(&json!({}))]), "ollama.empty", RETRY).await;
-    // The same prompt would end in the same place: nothing of it may be tried again.
+    // A retry would end in the same way, so the error is not retryable.
     let no_room = done(&json!({ "done_reason": "length", "eval_count": 512 }));
     check(stream([no_room]), "ollama.no_room", Class::Fail).await;
     let full = done(&json!({ "done_reason": "length", "prompt_eval_count": 4095 }));

@@ -1,4 +1,4 @@
-//! A host that is out of reach, comes back, or sends its callers away; and callers that give up.
+//! Hosts that are unreachable, recover, or refuse calls; and callers that cancel.
 
 use std::time::Duration;
 

@@ -44,7 +44,7 @@ async fn the_same_request_gets_the_same_answer_and_another_one_another() {
     let ask = async |prompt: &str, turn: &str| {
         let mut request = request(prompt);
         request.turn = turn.to_owned();
-        // A new simulation each time: nothing is remembered.
+        // A new simulation each time has no memory.
         ask(&sim(), request).await.unwrap().message.text
     };
     let first = ask("Write part 3 of the series: why lanes keep their order", "t1").await;
@@ -64,7 +64,7 @@ async fn an_answer_follows_on_from_the_one_before() {
     assert!(text.contains("Follows on from: Part 1: beginnings"), "{text}");
 }
 
-/// As a call shows it: fenced in, escaped, behind the service's own words.
+/// The prompt of a call: fenced, escaped, and after the service's own text.
 #[tokio::test]
 async fn an_answer_is_about_the_task_in_its_element() {
     let shown = "<notice fence=\"f00d\">The turn before was interrupted.</notice>\n\n\
@@ -119,7 +119,7 @@ async fn every_direction_has_its_effect() {
     assert!(matches!(error.class, Class::Snooze { .. }));
 }
 
-/// Without the deadline of [`fail`], which a paused clock would meet first.
+/// Returns the error without the deadline of [`fail`], which a paused clock would reach first.
 async fn fail_paused(request: Request) -> Error {
     let sim = sim();
     let call = sim.run(request, EventSink::discard(), CancellationToken::new());

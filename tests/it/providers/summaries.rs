@@ -1,14 +1,14 @@
-//! What a model answers that is asked for a summary and keeps what it is told to keep.
+//! Answers of an honest model to requests for summaries.
 
 use dalsegno::context::{compaction::sections::SECTIONS, xml};
 
-/// `None`: it is asked for something else.
+/// Returns a summary; `None` if the prompt requests something else.
 pub fn honest(prompt: &str) -> Option<String> {
     let is_question = prompt.contains("Write the record of the conversation above now.");
     is_question.then(|| record(&must_keep(prompt)))
 }
 
-/// The lines that the question wants to see again.
+/// Returns the lines that the prompt requires in the summary.
 pub fn must_keep(prompt: &str) -> Vec<String> {
     let list = prompt.split_once("<must_keep fence=\"").and_then(|(_, list)| list.split_once('>'));
     let list = list.and_then(|(_, list)| list.split_once("</must_keep>"));
@@ -16,7 +16,7 @@ pub fn must_keep(prompt: &str) -> Vec<String> {
     list.lines().map(str::to_owned).collect()
 }
 
-/// All headings, and these lines under the last one.
+/// Returns a summary with all headings, and these lines under the last one.
 pub fn record(lines: &[String]) -> String {
     let section = |(title, _): &(&str, &str)| format!("## {title}\nThe series goes on.\n");
     let text: String = SECTIONS.iter().map(section).collect();

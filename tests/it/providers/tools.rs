@@ -1,4 +1,4 @@
-//! Tools that a model may call: how they are offered, asked for and refused.
+//! Tools of models: offers, calls and refusals.
 
 use std::sync::Arc;
 
@@ -60,9 +60,9 @@ async fn a_model_of_ollama_without_tools_is_refused_in_words() {
     assert_eq!((error.code, error.class), ("ollama.no_tools", Class::Fail));
     assert!(error.to_string().contains("name a model that can"), "{error}");
     assert!(fake.chats().is_empty());
-    // Without tools there is nothing to refuse.
+    // A request without tools is accepted.
     ask(&client, request("Write.")).await.unwrap();
-    // An older server says nothing of it before it is asked.
+    // An older server reports the missing support only when it gets tools.
     let refusal = r#"{"error":"registry.ollama.ai/library/qwen3 does not support tools"}"#;
     let fake = FakeOllama::playing([Play::Status(400, "", refusal)]).await;
     fake.state.shown.lock().unwrap().as_object_mut().unwrap().remove("capabilities");
@@ -84,7 +84,7 @@ fn sim() -> Sim {
     .unwrap()
 }
 
-/// What the simulation asks for in each round, until it answers in words.
+/// Returns the simulation's calls in each round, and its final text.
 async fn played(mut request: Request) -> (Vec<Vec<String>>, String) {
     let (sim, mut rounds) = (sim(), Vec::new());
     loop {
@@ -118,7 +118,7 @@ async fn the_simulation_asks_for_what_it_is_directed_to_and_then_answers() {
     assert!(answer.contains("Tools used: look_up, stop, stop, stop.\n"), "{answer}");
     let (again, same) = played(asking(prompt)).await;
     assert_eq!((again, same), (rounds, answer));
-    // Nothing is offered, so nothing can be asked for.
+    // Without offered tools, there are no calls.
     let (none, answer) = played(request(prompt)).await;
     assert!(none.is_empty() && !answer.contains("Tools used"), "{answer}");
 }

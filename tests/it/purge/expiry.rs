@@ -1,4 +1,4 @@
-//! What a conversation remembers when its session has expired: the same with and without a cleanup.
+//! Summaries of expired sessions: equal with and without a cleanup.
 
 use chrono::TimeDelta;
 use dalsegno::domain::agents::SessionMode as Mode;
@@ -26,7 +26,7 @@ use crate::{
 
 const SUMMARY: &str = "## Goal\nA story of the harbour, which was built in 1817.";
 
-/// A turn of the copywriter in one of its instances, which is a conversation of its own.
+/// Runs a turn of the copywriter in one of its instances, which has a conversation of its own.
 async fn turn(world: &World, instance: &str, prompt: &str, now: Now) -> Resolved {
     let task = world.add_new(&tasks::New { instance, ..world.ask(prompt) }).await.unwrap().task;
     let (resolved, begun) = world.begin(&task, world.lease(), now).await;
@@ -34,7 +34,7 @@ async fn turn(world: &World, instance: &str, prompt: &str, now: Now) -> Resolved
     resolved
 }
 
-/// Some turns, a summary of the first of them, and one that is prepared, as far as they are wanted.
+/// Sets up a conversation with, on request, an applied summary of its first turns and a prepared one.
 async fn conversation(world: &World, instance: &str, is_applied: bool, is_prepared: bool) -> Uuid {
     let id = turn(world, instance, "Part one.", Now::default()).await.session.id;
     turn(world, instance, "Must: mention the red lamp.", Now::default()).await;
@@ -48,7 +48,7 @@ async fn conversation(world: &World, instance: &str, is_applied: bool, is_prepar
     id
 }
 
-/// What people wrote that stands beside a summary word for word.
+/// Prompts that are verbatim beside a summary.
 fn prompts() -> Value {
     json!({ "kept": [{ "seq": 1, "text": "Part one." }], "sentences": [], "archived": 0 })
 }
@@ -88,7 +88,7 @@ async fn summarise(world: &World, id: Uuid, to_seq: i64, summary: &str, is_shown
     tx.commit().await.unwrap();
 }
 
-/// What the successor begins with, but for ids.
+/// Returns the initial state of the successor, without ids.
 async fn begins_with(world: &World, resolved: &Resolved) -> (Compaction, Vec<String>, i64, i32) {
     assert_eq!(resolved.decision, Decision::Rebuild(Reason::Expired));
     let session = world.session(resolved.session.id).await;
@@ -155,7 +155,7 @@ async fn a_successor_begins_with_the_same_summary_with_and_without_a_cleanup() {
     }
 }
 
-/// A conversation that expires again and again.
+/// The conversation expires repeatedly.
 #[tokio::test]
 async fn what_was_said_long_ago_is_handed_on_from_summary_to_summary() {
     let world = World::new().await;
@@ -174,7 +174,7 @@ async fn what_was_said_long_ago_is_handed_on_from_summary_to_summary() {
     }
 }
 
-/// Its prompt would be rejected again, in front of every task.
+/// Its prompt would be rejected again, before each task.
 #[tokio::test]
 async fn what_a_provider_has_rejected_is_not_remembered() {
     let world = World::new().await;
@@ -254,7 +254,7 @@ async fn a_summary_that_no_task_asks_for_goes_when_its_time_is_over() {
     assert_eq!(n_kept(&world.pool).await, 0);
 }
 
-/// The service was away for longer than summaries are kept.
+/// The service was down for longer than summaries are kept.
 #[tokio::test]
 async fn what_expired_too_long_ago_is_forgotten_with_and_without_a_cleanup() {
     let world = World::new().await;
@@ -280,13 +280,13 @@ async fn what_expired_too_long_ago_is_forgotten_with_and_without_a_cleanup() {
 #[tokio::test]
 async fn nothing_is_kept_that_no_successor_could_ask_for() {
     let world = World::new().await;
-    // A person wants the memory gone, and what was kept before goes with it.
+    // A reset without memory also removes the kept summary.
     conversation(&world, "reset", false, false).await;
     purge(&world.pool, walk(), 10).await;
     let id = turn(&world, "reset", "Part four.", at_later()).await.session.id;
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::ask_rebuild(&mut conn, id, Reason::Fresh).await.unwrap();
-    // One that begins fresh, one that was made for a task, one of a campaign that is closed, and one in which nothing was said.
+    // A fresh session, one of a task alone, one of a closed campaign, and an empty one.
     conversation(&world, "fresh", false, false).await;
     purge(&world.pool, walk(), 10).await;
     assert_eq!(n_kept(&world.pool).await, 1);
@@ -312,7 +312,7 @@ async fn nothing_is_kept_that_no_successor_could_ask_for() {
     let walk = || Walk::new(much_later, &config(), &memory_config());
     let seen = cleanups::preview(&mut conn, walk()).await.unwrap();
     let done = purge(&world.pool, walk(), 10).await;
-    // What was said in the one that began fresh is remembered like anything else.
+    // Messages of the fresh session are summarised like others.
     assert_eq!((seen.summaries_kept, done.summaries_kept, n_kept(&world.pool).await), (1, 1, 1));
     let kept: String =
         sqlx::query_scalar("select instance || excerpts::text from dalsegno.session_summaries")

@@ -1,4 +1,4 @@
-//! Local files of sessions that are gone.
+//! Local files of removed sessions.
 
 use std::{
     fs::{self, File},
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::conversations::world::{Now, World};
 
-/// A folder as a session leaves it, with 1,000 bytes.
+/// Creates a folder like that of a session, with 1,000 bytes.
 fn leave(root: &Path, name: &str) -> PathBuf {
     let folder = root.join("claude").join(name);
     fs::create_dir_all(folder.join("config/projects")).unwrap();
@@ -45,7 +45,7 @@ async fn folders_of_sessions_that_are_gone_go_and_no_others() {
     let world = World::new().await;
     world.turn("Part one.", Now::default()).await;
     let root = tempfile::tempdir().unwrap();
-    // Files have the machine's time.
+    // Files have the time of the machine.
     let now = Utc::now() + TimeDelta::days(10);
     let data_dir = root.path().display().to_string();
     let set = vec![("service.data_dir".to_owned(), data_dir)];

@@ -1,4 +1,4 @@
-//! The job: its record, its end, and what comes in between.
+//! The cleanup job: its record, its end, and interruptions.
 
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ async fn a_run_that_is_cancelled_stops_between_two_batches() {
     assert_eq!(rows(&world.pool).await["sessions"], 55);
 }
 
-/// A run that was declared lost comes back in the middle of a batch.
+/// A run that was declared lost continues in the middle of a batch.
 #[tokio::test]
 async fn a_run_without_its_lease_cannot_write_on() {
     let world = World::new().await;
@@ -143,7 +143,7 @@ async fn a_run_without_its_lease_cannot_write_on() {
     assert!(cleanups::advance(&mut *conn, &new).await.unwrap());
     assert!(!cleanups::finish(&mut *conn, &old, noon()).await.unwrap());
     assert!(cleanups::finish(&mut *conn, &new, noon()).await.unwrap());
-    // One whose job died for good is closed by the next.
+    // The next run closes one whose job has died.
     cleanups::begin(&mut conn, 8, 3, noon()).await.unwrap().unwrap();
     cleanups::begin(&mut conn, 9, 4, noon()).await.unwrap().unwrap();
     let outcomes: Vec<_> = runs(&world.pool).await.into_iter().map(|run| run.outcome).collect();

@@ -1,4 +1,4 @@
-//! The nightly cleanup: what goes, what stays, and what happens around it.
+//! The nightly cleanup: removed and kept rows, and its surroundings.
 
 mod expiry;
 mod folders;
@@ -30,7 +30,7 @@ fn config() -> Config {
     Config { rotate_at_tokens: 0, ..defaults().sessions }
 }
 
-/// When what was used at noon has expired.
+/// Returns a time at which sessions used at noon have expired.
 fn later() -> DateTime<Utc> {
     noon() + TimeDelta::days(8)
 }
@@ -47,7 +47,7 @@ fn walk() -> Walk {
     Walk::new(later(), &config(), &memory_config())
 }
 
-/// All that a cleanup does but for its record, in batches of this size and without a pause.
+/// Runs a cleanup without its record, in batches of this size and without pauses.
 async fn purge(pool: &PgPool, walk: Walk, n_sessions: i64) -> Progress {
     paced_purge(pool, walk, n_sessions, Duration::ZERO).await
 }
@@ -80,7 +80,8 @@ async fn preview(pool: &PgPool) -> Preview {
     cleanups::preview(&mut conn, walk()).await.unwrap()
 }
 
-/// Sessions of `agent` with so many messages, a turn for each two of them, and a manifest for each turn.
+/// Creates sessions of `agent` with `n_messages` messages each, a turn for each two messages, and a manifest for each
+/// turn.
 pub async fn fill(
     pool: &PgPool,
     campaign_id: Uuid,
@@ -111,7 +112,7 @@ pub async fn fill(
     filled.bind(n_messages).bind(expires_at).execute(pool).await.unwrap();
 }
 
-/// What is left, by table.
+/// Returns the number of rows left, by table.
 async fn rows(pool: &PgPool) -> BTreeMap<&'static str, i64> {
     let tables = [
         "sessions",

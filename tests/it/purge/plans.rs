@@ -1,4 +1,4 @@
-//! The statements of a cleanup beside many sessions that it has nothing to do with.
+//! Plans of a cleanup's statements, among many unrelated sessions.
 
 use chrono::TimeDelta;
 use dalsegno::domain::{cleanups, tasks};
@@ -7,7 +7,7 @@ use sqlx::{Connection as _, PgConnection};
 use super::{fill, later, walk};
 use crate::{app::noon, conversations::world::World};
 
-/// What a batch of ten sessions with six messages each may read, its checks of foreign keys included.
+/// Most rows that a batch of ten sessions with six messages each may read, including foreign-key checks.
 const MAX_ROWS: i64 = 1_500;
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn no_statement_of_a_cleanup_looks_at_all_sessions() {
     let close = "update dalsegno.sessions set state = 'closed', closed_because = 'reset', closed_at = expires_at
                   where agent_type = 'closed'";
     sqlx::query(close).execute(pool).await.unwrap();
-    // Many that wait, in the same campaign.
+    // Many waiting tasks in the same campaign.
     let live = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, instance, prompt)
                 select gen_random_uuid(), $1, -n, 'young', 'i' || n, 'Wait.' from generate_series(1, 20000) as n";
     sqlx::query(live).bind(campaign).execute(pool).await.unwrap();
@@ -29,7 +29,7 @@ async fn no_statement_of_a_cleanup_looks_at_all_sessions() {
     let mut conn = PgConnection::connect(&url).await.unwrap();
     sqlx::query("vacuum analyze").execute(&mut conn).await.unwrap();
 
-    // As a prepared statement has it after some calls: a plan for any arguments.
+    // With the generic plan that a prepared statement gets after some calls.
     sqlx::query("set plan_cache_mode = force_generic_plan").execute(&mut conn).await.unwrap();
     let mut tx = conn.begin().await.unwrap();
     let mut walk = walk();
@@ -39,7 +39,7 @@ async fn no_statement_of_a_cleanup_looks_at_all_sessions() {
     let read = "select relname::text, coalesce(seq_scan, 0)::bigint, (seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint
                   from pg_stat_xact_user_tables where schemaname = 'dalsegno' order by 1";
     let read: Vec<(String, i64, i64)> = sqlx::query_as(read).fetch_all(&mut *tx).await.unwrap();
-    // Nothing is in these here, or one row, and a plan for such a table says nothing.
+    // These are nearly empty here, so their plans mean nothing.
     let empty = [
         "failovers",
         "transcript_files",

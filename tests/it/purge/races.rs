@@ -1,4 +1,4 @@
-//! A cleanup beside what is alive.
+//! Cleanups beside live sessions.
 
 use chrono::TimeDelta;
 use dalsegno::domain::{
@@ -16,7 +16,7 @@ use crate::{
     conversations::world::{Now, World},
 };
 
-/// It is looked at, then used, then its turn to be removed comes.
+/// The session is found, then used, then reached by the removal.
 #[tokio::test]
 async fn a_session_that_is_used_in_the_moment_of_its_removal_survives() {
     let world = World::new().await;
@@ -32,7 +32,7 @@ async fn a_session_that_is_used_in_the_moment_of_its_removal_survives() {
     assert_eq!(world.transcript(id).await.len(), 2);
 }
 
-/// A turn has it locked and is not committed yet: nobody waits, and the turn goes on undisturbed.
+/// A turn has locked the session and has not committed: neither waits for the other.
 #[tokio::test]
 async fn a_session_that_a_turn_has_in_hand_is_passed_over() {
     let world = World::new().await;
@@ -59,7 +59,7 @@ async fn a_session_that_a_task_comes_for_after_the_look_survives() {
     assert!(sessions::get(&world.pool, id).await.is_ok());
 }
 
-/// Tasks come for conversations that have all expired, while two cleanups run.
+/// Tasks arrive for expired conversations, while two cleanups run.
 #[tokio::test]
 async fn beside_live_turns_no_live_row_goes() {
     let seed: u64 = rand::random();
@@ -78,7 +78,7 @@ async fn beside_live_turns_no_live_row_goes() {
                 world.try_begin(&task, world.lease(), at_later(), Amount::ZERO).await.unwrap();
             tokio::task::yield_now().await;
             world.commit(&begun, "Done.", at_later()).await.unwrap();
-            // In either order, the task first or a cleanup.
+            // In either order of task and cleanup.
             let remembers = resolved.inherited_summary || resolved.decision == Decision::Resume;
             assert!(remembers, "{instance}: {:?}", resolved.decision);
             used.push((resolved.session.id, prompt));
@@ -104,7 +104,7 @@ async fn beside_live_turns_no_live_row_goes() {
     assert_eq!(preview(&world.pool).await.sessions, 0);
 }
 
-/// However often it is cut off in the middle, in the end the same is gone and the same is there.
+/// After any number of interruptions, the result is the same.
 #[tokio::test]
 async fn cut_off_half_way_and_repeated_it_ends_the_same() {
     let worlds = [World::new().await, World::new().await];
@@ -127,7 +127,7 @@ async fn cut_off_half_way_and_repeated_it_ends_the_same() {
     assert_eq!(rows(&worlds[0].pool).await, rows(&worlds[1].pool).await);
 }
 
-/// Drops a cleanup while it removes the `nth` session, counted over all calls, and waits until the server has rolled it back.
+/// Drops a cleanup while it removes the `nth` session, counted over all calls, and waits for the server's rollback.
 async fn cut_off_at(pool: &PgPool, nth: u32) {
     let gate = format!(
         "create sequence if not exists public.removals;

@@ -1,4 +1,4 @@
-//! What goes and what stays.
+//! Removed rows and kept rows.
 
 use chrono::TimeDelta;
 use dalsegno::domain::{
@@ -17,7 +17,7 @@ use crate::{
     conversations::world::{Now, World},
 };
 
-/// Each session stands at a node.
+/// Puts each session at a node.
 const STAYS: &str = "insert into dalsegno.session_nodes (session_id, campaign_id, task_id, entered_at, first_seq, ordinal, agent, instance, node)
                      select id, campaign_id, gen_random_uuid(), now(), 1, 1, agent_type, instance, 'draft' from dalsegno.sessions";
 
@@ -87,7 +87,7 @@ async fn what_runs_or_is_waited_for_is_kept() {
     // Begun long ago, and never ended.
     let task = world.add("Part one.").await;
     let (running, _) = world.begin(&task, world.lease(), Now::default()).await;
-    // Of another conversation, in which a task waits.
+    // Another conversation, in which a task waits.
     let new = tasks::New { instance: "second", ..world.ask("Part two.") };
     let first = world.add_new(&new).await.unwrap().task;
     let (waiting, begun) = world.begin(&first, world.lease(), Now::default()).await;
@@ -120,7 +120,7 @@ async fn a_session_made_for_one_task_waits_for_that_task_alone() {
     assert!(sessions::get(&world.pool, resolved.session.id).await.is_err());
 }
 
-/// A closed session goes some time after, and whoever came after it is shown without it.
+/// A closed session is removed some time later, and its successor is shown without it.
 #[tokio::test]
 async fn a_closed_session_is_kept_for_a_while_and_leaves_no_link_behind() {
     let world = World::new().await;
@@ -142,7 +142,7 @@ async fn a_closed_session_is_kept_for_a_while_and_leaves_no_link_behind() {
     let shown = conversations::detail(&mut conn, second).await.unwrap();
     assert_eq!(shown.session.predecessor_id, None);
     assert!(world.sessions().await.iter().all(|session| session.predecessor_id.is_none()));
-    // What it had taken over is its own.
+    // Inherited messages belong to the successor.
     assert_eq!(world.transcript(second).await, transcript);
     assert!(transcript.iter().any(|line| line.contains("Part one.")));
 }
@@ -174,12 +174,12 @@ async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
     let begun = world.try_begin(&again, world.lease(), super::at_later(), Amount::ZERO).await;
     let (resolved, _) = begun.unwrap();
     let stored = messages::list(&world.pool, resolved.session.id, Span::all()).await.unwrap();
-    // Its last turn was cut off, and the conversation remembers that.
+    // Its last turn was cut off, and the conversation keeps that.
     assert!(resolved.interrupted() && resolved.inherited_summary);
     assert_eq!(stored.len(), 2);
 }
 
-/// Many providers and reasons: what is said beforehand is what goes.
+/// Many providers and reasons: the preview equals the removal.
 #[tokio::test]
 async fn a_preview_says_what_then_goes() {
     let world = World::new().await;

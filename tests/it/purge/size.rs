@@ -1,4 +1,4 @@
-//! A large cleanup, and what it costs those beside it. In the normal run, a small one.
+//! A large cleanup, and its cost for concurrent work. The normal run has a small one.
 
 use std::{
     sync::{
@@ -21,12 +21,12 @@ use crate::{
 };
 
 const N_SESSIONS: i32 = if cfg!(feature = "chaos") { 100_000 } else { 2_000 };
-/// Beside them, messages of sessions that stay.
+/// Sessions that stay, with messages.
 const N_STAYING: i32 = if cfg!(feature = "chaos") { 50_000 } else { 1_000 };
-/// Made before it, for comparison.
+/// Claims before the cleanup, for comparison.
 const N_CLAIMS: usize = if cfg!(feature = "chaos") { 2_000 } else { 100 };
 
-/// Prints the figures; the bars are asserted in the long form, on a machine that has nothing else to do.
+/// Prints the figures. The limits are asserted in the long form only, on an idle machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_large_cleanup_goes_through_beside_turns() {
     let world = Arc::new(World::new().await);
@@ -64,7 +64,7 @@ async fn a_large_cleanup_goes_through_beside_turns() {
     }
 }
 
-/// Turns and claims that go on, one after the other, until they are told to end.
+/// Turns and claims that run in sequence until they are stopped.
 struct Beside {
     is_over: Arc<AtomicBool>,
     n_claims: Arc<AtomicUsize>,
@@ -72,7 +72,7 @@ struct Beside {
     claims: JoinHandle<Vec<Duration>>,
 }
 
-/// How long each took, from the fastest to the slowest.
+/// Durations, sorted from the shortest to the longest.
 struct Took {
     turns: Vec<Duration>,
     claims: Vec<Duration>,
@@ -126,7 +126,7 @@ async fn turns(world: Arc<World>, name: &str, is_over: Arc<AtomicBool>) -> Vec<D
     took
 }
 
-/// Adds a job, claims it and ends it, again and again, in a queue of its own: nobody works off the jobs of the turns.
+/// Adds, claims and ends jobs in a queue of its own, because no worker runs the jobs of the turns.
 async fn claims(
     pool: PgPool,
     n_claims: Arc<AtomicUsize>,
@@ -153,7 +153,7 @@ fn p99(sorted: &[Duration]) -> Duration {
     sorted[(sorted.len() - 1) * 99 / 100]
 }
 
-/// What the kernel counts of this process.
+/// Returns a value of the kernel's status of this process.
 fn status_kb(key: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(key)).unwrap();

@@ -1,10 +1,10 @@
-//! A cancellation reaches a handler that runs.
+//! Cancellations of running handlers.
 
 use dalsegno::jobs::trial::{Note, Sleep};
 
 use super::{checker::Expected, crew::Crew, trial::Trial};
 
-/// The next heartbeat of such a worker comes when the test is over.
+/// Settings with which the next heartbeat comes after the test.
 const RARE_HEARTBEATS: [(&str, &str); 4] = [
     ("DALSEGNO_QUEUE__LEASE_SECS", "10000"),
     ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "3600"),
@@ -15,7 +15,7 @@ const RARE_HEARTBEATS: [(&str, &str); 4] = [
 const LISTENERS: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                             AND application_name = 'dalsegno listener' AND state = 'idle' AND query LIKE 'LISTEN%'";
 
-/// Cancels a running head of a lane, whose worker does not learn of it by a heartbeat.
+/// Cancels the running head of a lane. Its worker does not learn of it by a heartbeat.
 async fn cancel_a_runner(listens: bool) -> Trial {
     let trial = Trial::new().await;
     let listen = ("DALSEGNO_QUEUE__LISTEN", if listens { "true" } else { "false" });
@@ -35,7 +35,7 @@ async fn cancel_a_runner(listens: bool) -> Trial {
     trial.check(&expected).await;
     drop(crew);
     trial.end().await;
-    // Dropped by the caller when all are ready: its drop blocks.
+    // Dropped by the caller after all have ended, because its drop blocks.
     trial
 }
 

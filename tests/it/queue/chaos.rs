@@ -20,7 +20,7 @@ async fn random_kills_for_a_minute() {
     kills::kill_at_random(Duration::from_secs(60)).await;
 }
 
-/// A worker with the leases that a deployment has is killed, and another runs its job again.
+/// A worker with the default lease is killed, and another runs its job again.
 #[tokio::test]
 async fn a_crash_is_made_good_within_40_seconds() {
     let default_leases = [
@@ -34,7 +34,7 @@ async fn a_crash_is_made_good_within_40_seconds() {
     let first = Worker::start(&trial, &default_leases);
     trial.note(Some("a"), Note { millis: 20_000, ..Note::default() }).await;
     trial.until("the job runs", 1, "SELECT count(*) FROM trial.starts").await;
-    // Who declares others lost has itself renewed for a whole lease first.
+    // A worker that declares others lost must have renewed for a whole lease first.
     let second = Worker::start(&trial, &default_leases);
     second.ready().await;
     send(first.pid(), Signal::KILL);
@@ -50,8 +50,8 @@ async fn a_crash_is_made_good_within_40_seconds() {
     trial.end().await;
 }
 
-/// Longer than any lease: all runs are stopped before it ends, and nobody is declared lost by a worker that was away
-/// itself.
+/// Longer than any lease: all runs are stopped before it ends, and no worker that was cut off itself declares others
+/// lost.
 #[tokio::test]
 async fn postgres_is_away_for_45_seconds() {
     let settings =

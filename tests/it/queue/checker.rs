@@ -1,32 +1,32 @@
-//! The invariants of the queue, checked against a journal. Every fault test ends here.
+//! The invariants of the queue, checked against a journal. Each fault test ends here.
 //!
 //! An effect is *committed* if it is part of an end: written in one transaction with it, or by a run that the queue
-//! knows as done. Other effects are what at-least-once means, and must come from runs that did not end well.
+//! records as done. Other effects are allowed by at-least-once, and must come from runs that did not succeed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::journal::{Effect, Journal};
 
-/// How many failed attempts the kinds of the trial allow.
+/// Failed attempts that the kinds of the trial allow.
 const MAX_ATTEMPTS: i16 = 5;
-/// How many lost workers a job survives, and one more.
+/// Lost workers after which a job is dead.
 const MAX_LOST: usize = 3;
 
-/// What a trial may leave behind beside jobs that are done.
+/// Results that a trial may leave besides jobs that are done.
 #[derive(Debug, Clone, Default)]
 pub struct Expected {
-    /// How many runs may have been lost with their workers, over all jobs.
+    /// Most runs that may be lost with their workers, over all jobs.
     pub lost_runs: usize,
-    /// Jobs that have to be dead, and for what reason.
+    /// Jobs that have to be dead, with the reason.
     pub dead: BTreeMap<i64, &'static str>,
-    /// How many more may be dead because they lost three workers in a row, as happens when workers are killed at random.
+    /// Further jobs that may be dead after three lost workers in a row, as happens with random kills.
     pub unlucky: usize,
     pub cancelled: BTreeSet<i64>,
-    /// Jobs that are still there, because the test wants it.
+    /// Jobs that the test leaves on the queue.
     pub live: BTreeSet<i64>,
 }
 
-/// Everything that is wrong.
+/// Returns all violations.
 pub fn violations(journal: &Journal, expected: &Expected) -> Vec<String> {
     let mut found = fates(journal, expected);
     found.extend(stale_commits(journal));
@@ -36,7 +36,7 @@ pub fn violations(journal: &Journal, expected: &Expected) -> Vec<String> {
     found
 }
 
-/// Each job has exactly one fate, and it is the one that was expected.
+/// Checks that each job has exactly one fate, the expected one.
 fn fates(journal: &Journal, expected: &Expected) -> Vec<String> {
     let mut fates: HashMap<i64, Vec<String>> = HashMap::new();
     for run in &journal.runs {
@@ -75,7 +75,8 @@ fn fates(journal: &Journal, expected: &Expected) -> Vec<String> {
     found
 }
 
-/// An effect that is one commit with an end belongs to a run that ended so, and no run ended without its effect.
+/// Checks that an effect committed with an end belongs to a run with that end, and that no run has ended without its
+/// effect.
 fn stale_commits(journal: &Journal) -> Vec<String> {
     let mut found = Vec::new();
     let outcomes = outcomes(journal);
@@ -116,7 +117,7 @@ fn stale_commits(journal: &Journal) -> Vec<String> {
     found
 }
 
-/// Committed effects of a lane follow each other, in the order of the enqueues.
+/// Checks that the committed effects of a lane do not overlap and have the order of the enqueues.
 fn lane_order(journal: &Journal) -> Vec<String> {
     let outcomes = outcomes(journal);
     let mut lanes: BTreeMap<&str, Vec<&Effect>> = BTreeMap::new();
@@ -146,7 +147,7 @@ fn lane_order(journal: &Journal) -> Vec<String> {
 
 fn attempts(journal: &Journal, expected: &Expected) -> Vec<String> {
     let mut failed: HashMap<i64, i16> = HashMap::new();
-    // In a row: an end in good order shows that the job was not to blame.
+    // In a row: a successful end shows that the job does not kill workers.
     let mut lost: HashMap<i64, usize> = HashMap::new();
     let mut n_lost = 0;
     let mut found = Vec::new();
@@ -178,7 +179,7 @@ fn attempts(journal: &Journal, expected: &Expected) -> Vec<String> {
     found
 }
 
-/// A run that began has ended, or is still the current one; and none begins after its job is done.
+/// Checks that each begun run has ended or is the current one, and that none begins after its job is done.
 fn vanished_runs(journal: &Journal) -> Vec<String> {
     let ended = outcomes(journal);
     let current: HashSet<_> =
@@ -202,7 +203,7 @@ fn outcomes(journal: &Journal) -> HashMap<(i64, i64), &str> {
     journal.runs.iter().map(|run| ((run.job_id, run.lease), run.outcome.as_str())).collect()
 }
 
-/// A checker that finds nothing in a forged journal would find nothing anywhere.
+/// Tests of the checker with forged journals.
 mod forged {
     use chrono::{DateTime, Duration, Utc};
 
@@ -215,7 +216,7 @@ mod forged {
         crate::app::noon() + Duration::seconds(secs)
     }
 
-    /// Two jobs of one lane, each done by one run; the second begins when the first has ended.
+    /// Returns a journal of two jobs in one lane, each done by one run; the second begins after the end of the first.
     fn honest() -> Journal {
         let mut journal = Journal::default();
         for id in [1, 2] {

@@ -1,4 +1,4 @@
-//! The clocks of workers and database are an hour apart: leases are the database's, waits are monotonic.
+//! Clocks of workers and database that differ by an hour: leases use the database's clock, waits the monotonic one.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::service::command;
 
-/// A library that moves the wall clock of whoever loads it. Made with the linker that makes Rust programs.
+/// Builds a library that shifts the wall clock of the process that loads it, with the linker that Rust uses.
 async fn skewing_library(folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/skewed_clock.c");
     let library = folder.join("skewed_clock.so");
@@ -24,7 +24,7 @@ async fn skewing_library(folder: &Path) -> PathBuf {
     library
 }
 
-/// How far the clock of a worker is ahead of ours, by the first line of its log.
+/// Returns how far the worker's clock is ahead, by the first line of its log.
 fn ahead(worker: &Worker, now: DateTime<Utc>) -> Duration {
     let log = worker.log();
     let line: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
@@ -46,7 +46,8 @@ async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
     assert!((ahead(&fast, now) - Duration::hours(1)).abs() < Duration::minutes(2), "not skewed");
     assert!((ahead(&slow, now) + Duration::hours(1)).abs() < Duration::minutes(2), "not skewed");
 
-    // Through some heartbeats, so that a clock which is believed costs the run; and waits that are due by the database.
+    // Through some heartbeats, so that trusting a shifted clock would lose the run; and with waits that end by the
+    // database's clock.
     for lane in 0..8 {
         let lane = format!("lane {lane}");
         trial.note(Some(&lane), Note { millis: 2_500, ..Note::default() }).await;
@@ -61,7 +62,7 @@ async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
     };
     assert!(at_work(&fast) || at_work(&slow));
 
-    // A dead worker is still noticed.
+    // A dead worker is still detected.
     let gate = trial.gate("the victim is dead");
     trial.note(None, Note { gate: Some(gate.clone()), ..Note::default() }).await;
     trial.until("it runs", 17, "SELECT count(DISTINCT job_id) FROM trial.starts").await;

@@ -1,4 +1,4 @@
-//! The database ends single connections of a worker: every part mends its own.
+//! Connections of a worker that the database terminates: each part reconnects.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ async fn terminate(trial: &Trial, part: &str) -> i64 {
     sqlx::query_scalar(sql).bind(part).fetch_one(&trial.pool).await.unwrap()
 }
 
-/// Ends the connections of one part after the other under load, in so many rounds.
+/// Terminates the connections of each part in turn under load, in `n_rounds` rounds.
 pub async fn terminate_backends(n_rounds: usize) {
     let trial = Trial::new().await;
-    // Polls so rarely that only a listener that was mended explains the pick-up at the end.
+    // Polls so rarely that only the reconnected listener explains the pick-up at the end.
     let mut crew = Crew::start(&trial, 2, &[("DALSEGNO_QUEUE__POLL_IDLE_MS", "3600000")]);
     crew.ready().await;
     let mut n_terminated = 0;
@@ -33,7 +33,7 @@ pub async fn terminate_backends(n_rounds: usize) {
         for job in 0..12 {
             let lane = (job % 3 > 0).then(|| format!("lane {}", job % 5));
             let end = if job % 2 == 0 { NoteEnd::Batched } else { NoteEnd::Own };
-            // Few, because a head that fails holds its lane up until the next second.
+            // Few, because a failing head blocks its lane until the next second.
             let failures = i16::from(job == 7 && at % 5 == 0);
             let note = Note { millis: 20, end, failures, ..Note::default() };
             trial.note(lane.as_deref(), note).await;
@@ -48,7 +48,7 @@ pub async fn terminate_backends(n_rounds: usize) {
     trial.end().await;
 }
 
-/// Both workers are asleep until a notification comes, or for a minute; each call has to arrive.
+/// Checks that each notification arrives: both workers sleep until one comes, or for a minute.
 async fn pick_up_by_notification(trial: &Trial, crew: &mut Crew<'_>) {
     let waiting = "SELECT count(*) FROM dalsegno.workers WHERE gone_at IS NULL AND waiting";
     let picked_up = async {

@@ -1,4 +1,4 @@
-//! The worker dies at each named place of claim, run and end.
+//! Workers that die at each named step of claim, run and end.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -23,7 +23,7 @@ const POINTS: [&str; 7] = [
     "after_rescue",
 ];
 
-/// A lane of three jobs, of which one fails first, and two jobs without a lane, of which one snoozes first.
+/// Enqueues a lane of three jobs, of which one fails first, and two jobs without a lane, of which one snoozes first.
 async fn enqueue(trial: &Trial, end: NoteEnd) {
     let note = Note { millis: 1_200, end, ..Note::default() };
     trial.note(Some("a"), note.clone()).await;
@@ -37,7 +37,7 @@ async fn die_at(point: &str, end: NoteEnd) -> Trial {
     let trial = Trial::new().await;
     let mut expected = Expected { lost_runs: SLOTS, ..Expected::default() };
     if point == "after_rescue" {
-        // There has to be somebody to rescue.
+        // A lost worker to rescue from.
         let gate = trial.gate("the victim is dead");
         trial.note(None, Note { gate: Some(gate.clone()), end, ..Note::default() }).await;
         let mut victim = Worker::start(&trial, &[]);
@@ -65,7 +65,7 @@ async fn die_at(point: &str, end: NoteEnd) -> Trial {
     );
     drop(crew);
     trial.end().await;
-    // Dropped by the caller when all are ready: its drop blocks.
+    // Dropped by the caller after all have ended, because its drop blocks.
     trial
 }
 

@@ -1,4 +1,4 @@
-//! Worker processes, and the supervisor that starts them anew.
+//! Worker processes, and a supervisor that restarts them.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,10 +16,10 @@ use crate::{
     service::command,
 };
 
-/// How many jobs each worker of a trial runs at once.
+/// Jobs that each worker of a trial runs at once.
 pub const SLOTS: usize = 8;
 
-/// Quick polls, few connections.
+/// Fast polling, few connections.
 const SETTINGS: [(&str, &str); 8] = [
     ("DALSEGNO_QUEUE__POLL_BUSY_MS", "200"),
     ("DALSEGNO_QUEUE__POLL_IDLE_MS", "1000"),
@@ -31,7 +31,7 @@ const SETTINGS: [(&str, &str); 8] = [
     ("TOKIO_WORKER_THREADS", "2"),
 ];
 
-/// A `worker-turns`. Killed when dropped.
+/// A `worker-turns` process, killed on drop.
 pub struct Worker {
     child: Child,
     log: PathBuf,
@@ -40,14 +40,14 @@ pub struct Worker {
 /// Workers of one trial.
 pub struct Crew<'a> {
     pub workers: Vec<Worker>,
-    /// How many died and were replaced.
+    /// Number of workers that died and were replaced.
     pub n_replaced: usize,
     trial: &'a Trial,
     settings: Vec<(String, String)>,
 }
 
 impl Worker {
-    /// Starts a worker on the database of the trial; `settings` overrule the usual ones.
+    /// Starts a worker on the trial's database; `settings` override the usual ones.
     pub fn start(trial: &Trial, settings: &[(&str, &str)]) -> Self {
         let log = trial.folder().join(format!("worker-{}", uuid::Uuid::new_v4()));
         let mut command = command(env!("CARGO_BIN_EXE_worker-turns"), trial.folder());
@@ -113,7 +113,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Kills a worker without warning and starts another in its place.
+    /// Kills a worker without warning and replaces it.
     pub async fn kill(&mut self, at: usize) {
         self.workers[at].signal(Signal::KILL);
         self.workers[at].child.wait().await.unwrap();

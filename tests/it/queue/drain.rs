@@ -13,7 +13,7 @@ use super::{
 };
 
 const STARTS: &str = "SELECT count(*) FROM trial.starts";
-/// Longer than a test waits for anything.
+/// Longer than each test.
 const DRAIN_FOR_LONG: (&str, &str) = ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "3600");
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn short_jobs_end_in_a_drain_and_none_runs_again() {
     trial.end().await;
 }
 
-/// Ends a worker with two jobs that never end by as many signals, and returns how long it took.
+/// Stops a worker with two endless jobs by `n_signals` signals, and returns the time that it took.
 async fn end_with_long_jobs(n_signals: usize, drain: (&str, &str)) -> Duration {
     let trial = Trial::new().await;
     let mut worker = Worker::start(&trial, &[drain]);
@@ -102,7 +102,7 @@ async fn a_drain_that_meets_a_lost_database_asks_for_it_now_and_then() {
     worker.signal(Signal::TERM);
     log("stopping all runs before it ends").await;
     let n_tries = worker.log().matches("could not renew the lease").count();
-    // Some seconds of tries that are up to a second apart.
+    // Some seconds of attempts that are up to a second apart.
     assert!(n_tries < 50, "{n_tries} tries");
     drop(worker);
     trial.end().await;

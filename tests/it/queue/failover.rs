@@ -1,4 +1,4 @@
-//! The primary is killed in the middle of the work, and its standby takes over. Real streaming replication.
+//! A primary that is killed during the work, and its standby that takes over, with real streaming replication.
 
 use std::{fs, io::Write as _, process::Command};
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// A primary, its standby, and the one address that leads to whichever takes writes.
+/// A primary, its standby, and one address that leads to the writable server.
 struct Pair {
     primary: LonelyServer,
     standby: embedded::Embedded,
@@ -54,7 +54,7 @@ impl Pair {
         self.proxy.url(&self.primary.options)
     }
 
-    /// A commit is acknowledged once the standby has it.
+    /// Makes commits wait for the standby.
     async fn make_synchronous(&self) {
         let set = "alter system set synchronous_standby_names = '*'; select pg_reload_conf()";
         for statement in set.split("; ") {
@@ -64,7 +64,7 @@ impl Pair {
         self.on_primary("commits wait for the standby", waits, 1).await;
     }
 
-    /// Waits until the standby has everything, and cuts it off.
+    /// Waits until the standby has everything, and disconnects it.
     async fn cut_off(&self) {
         let written = "select (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint";
         let written = count(self.primary.options.clone(), written).await;
@@ -98,7 +98,7 @@ impl Pair {
     }
 }
 
-/// The cluster of a server that was stopped, with its password and settings.
+/// Copies the cluster of a stopped server, with its password and settings.
 fn copy(from: &Place, to: &Place) {
     assert!(!from.home().is_symlink(), "{:?} leads elsewhere", from.home());
     fs::create_dir(&to.config.data_dir).unwrap();
@@ -144,8 +144,8 @@ async fn a_synchronous_standby_that_takes_over_costs_no_job_and_no_run() {
     pair.end().await;
 }
 
-/// The tail that the standby had not received is gone, with its jobs and runs, whose numbers are given out again. A run of it that
-/// goes on in a worker changes nothing.
+/// The tail that the standby had not received is gone, with its jobs and runs, whose ids are assigned again. A run of
+/// the tail that continues in a worker changes nothing.
 #[tokio::test]
 async fn an_asynchronous_standby_that_takes_over_loses_its_tail_and_nothing_else() {
     let pair = Pair::start().await;
@@ -164,7 +164,7 @@ async fn an_asynchronous_standby_that_takes_over_loses_its_tail_and_nothing_else
     trial.until("some run", begun, "SELECT count(*) FROM trial.starts").await;
     pair.cut_off().await;
     let n_kept = trial.n_acknowledged();
-    // It goes on when it is told to stop, and commits when the other job has its number.
+    // It ignores the request to stop, and commits after another job has got its id.
     let gate = trial.gate("the number is given out again");
     let deaf = Note { gate: Some(gate.clone()), deaf: true, ..Note::default() };
     let running = trial.note(None, deaf).await;
@@ -173,7 +173,7 @@ async fn an_asynchronous_standby_that_takes_over_loses_its_tail_and_nothing_else
     let lease = trial.count(lease).await;
     pair.fail_over().await;
     assert_eq!(trial.expect_lost(n_kept), [running]);
-    // What was not replicated was not drawn, as far as the standby knows; its sequences are a few numbers ahead at most.
+    // The standby's sequences are ahead of the replicated rows by a few numbers at most; this resets them.
     let standby = pair.standby.connect_options();
     let drawn = format!(
         "select setval('dalsegno.job_ids', {running}, false), setval('dalsegno.leases', {lease} / increment_by * increment_by, false)

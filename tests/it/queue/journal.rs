@@ -1,29 +1,29 @@
-//! What is known about a trial afterwards: what handlers wrote themselves, and what the queue says of it.
+//! The journal of a trial: rows that handlers wrote themselves, and the queue's records.
 
 use chrono::{DateTime, Utc};
 use sqlx::{FromRow, PgPool, postgres::PgRow};
 
-/// Everything that the checker looks at.
+/// All data for the checker.
 #[derive(Debug, Clone, Default)]
 pub struct Journal {
     pub enqueued: Vec<Enqueued>,
     pub starts: Vec<Start>,
     pub effects: Vec<Effect>,
-    /// Commits that the fence refused, as the handlers saw it: (job, lease).
+    /// Commits that the fence refused, as the handlers saw them: (job, lease).
     pub refusals: Vec<(i64, i64)>,
     pub runs: Vec<Run>,
     pub dead: Vec<Dead>,
     pub live: Vec<Live>,
 }
 
-/// A job that the test put on the queue.
+/// A job that the test has enqueued.
 #[derive(Debug, Clone, FromRow)]
 pub struct Enqueued {
     pub job_id: i64,
     pub kind: String,
 }
 
-/// A run, as its handler wrote it down when it began.
+/// A run, as recorded by its handler at its beginning.
 #[derive(Debug, Clone, FromRow)]
 pub struct Start {
     pub job_id: i64,
@@ -32,7 +32,7 @@ pub struct Start {
     pub started_at: DateTime<Utc>,
 }
 
-/// An effect, as its handler wrote it down.
+/// An effect, as recorded by its handler.
 #[derive(Debug, Clone, FromRow)]
 pub struct Effect {
     pub job_id: i64,
@@ -45,7 +45,7 @@ pub struct Effect {
     pub ended_at: DateTime<Utc>,
 }
 
-/// A run that ended, as the queue says.
+/// A run that ended, as recorded by the queue.
 #[derive(Debug, Clone, FromRow)]
 pub struct Run {
     pub job_id: i64,
@@ -63,7 +63,7 @@ pub struct Dead {
     pub error: Option<String>,
 }
 
-/// A job that is still there.
+/// A job that is still on the queue.
 #[derive(Debug, Clone, FromRow)]
 pub struct Live {
     pub id: i64,
@@ -95,7 +95,7 @@ impl Journal {
         }
     }
 
-    /// How many runs of all jobs ended so.
+    /// Counts the runs with this outcome, over all jobs.
     pub fn n_runs(&self, outcome: &str) -> usize {
         self.runs.iter().filter(|run| run.outcome == outcome).count()
     }

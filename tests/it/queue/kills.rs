@@ -1,4 +1,4 @@
-//! Workers are killed at random moments while work comes in.
+//! Workers that are killed at random moments while jobs arrive.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn any_note(random: &mut Random) -> Note {
     }
 }
 
-/// Four workers, one of which is killed about every second.
+/// Runs four workers, and kills one about every second.
 pub async fn kill_at_random(faults: Duration) {
     let mut random = Random::seeded();
     let trial = Trial::new().await;
@@ -49,7 +49,7 @@ pub async fn kill_at_random(faults: Duration) {
     }
     let quiet = Instant::now();
     trial.settle(&mut crew, 0).await;
-    // Killed at this rate, a few jobs may lose three workers in a row without being to blame.
+    // At this rate, a few jobs may lose three workers in a row by chance.
     let unlucky = n_kills / 10;
     let expected = Expected { lost_runs: n_kills * SLOTS, unlucky, ..Expected::default() };
     let journal = trial.check(&expected).await;

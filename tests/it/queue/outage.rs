@@ -1,4 +1,4 @@
-//! Postgres itself is killed, and comes back after a while.
+//! Postgres is killed, and restarted after a while.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::{
     service::{SERVE, Service},
 };
 
-/// Kills Postgres under two workers with all slots taken, and starts it again after `away`.
+/// Kills Postgres under two workers with all slots taken, and restarts it after `away`.
 ///
-/// `settings` are those of the workers; with the usual ones every outage of more than a lease costs the runs.
+/// `settings` are those of the workers; with the usual ones, an outage longer than a lease costs the runs.
 pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs: usize) {
     let server = LonelyServer::start().await;
     let trial = Trial::on_own_server(server.url()).await;
@@ -37,7 +37,7 @@ pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs:
     let back_at = Instant::now() + away;
     let mut n_refused = 0;
     while Instant::now() < back_at {
-        // Whoever enqueues meanwhile gets an error, and what is acknowledged must not be lost.
+        // Enqueueing fails meanwhile, and acknowledged jobs must not be lost.
         let enqueued = trial.try_note(Some("lane 1"), Note::default());
         let enqueued = tokio::time::timeout(Duration::from_secs(1), enqueued).await;
         n_refused += usize::from(!matches!(enqueued, Ok(Ok(_))));
@@ -58,14 +58,14 @@ pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs:
     postgres.stop().await.unwrap();
 }
 
-/// With leases that outlast the outage, as those of 30 s do.
+/// With leases that outlast the outage, like the default of 30 s.
 #[tokio::test]
 async fn a_killed_postgres_costs_no_worker_and_no_run() {
     kill_postgres(Duration::from_secs(3), &[], 0).await;
 }
 
-/// Ends an idle service, and returns how long that takes. Silent: nothing answers, and no connection ends. Otherwise connections end,
-/// and new ones are refused.
+/// Stops an idle service, and returns the time that it took. Silent: nothing answers, and no connection ends. Otherwise
+/// connections end, and new ones are refused.
 pub async fn stop_without_a_database(is_silent: bool) -> Duration {
     let (folder, database) = (scratch_folder(), TestDatabase::migrated().await);
     let proxy = Proxy::start(&database.options).await;
@@ -108,7 +108,7 @@ async fn an_idle_service_whose_database_is_gone_ends_without_it() {
     tokio::join!(stop_without_a_database(true), stop_without_a_database(false));
 }
 
-/// The first connection of a start passes, and what it reads and writes afterwards finds none.
+/// Starts a process whose first connection succeeds and whose later ones fail. It must wait for the database.
 async fn break_off_behind_the_first_connection(arguments: &[&str]) {
     let (folder, database) = (scratch_folder(), TestDatabase::migrated().await);
     let proxy = Proxy::start(&database.options).await;

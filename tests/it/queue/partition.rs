@@ -1,4 +1,4 @@
-//! The network between a worker and Postgres goes silent without closing anything.
+//! A network partition between worker and Postgres that closes no connection.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
     leases,
 };
 
-/// When the handler of a job heard that it has to stop, by the log of its worker.
+/// Returns the time at which a handler was told to stop, by its worker's log.
 async fn told_to_stop(worker: &Worker) -> DateTime<Utc> {
     eventually("the handler is told to stop", async || {
         let log = worker.log();
@@ -30,14 +30,15 @@ async fn told_to_stop(worker: &Worker) -> DateTime<Utc> {
     .await
 }
 
-/// Stops its runs 6 s after the last renewal that was answered, and has a minute for that.
+/// Settings that stop the runs 6 s after the last answered renewal, with a minute to spare.
 const FENCED: [(&str, &str); 3] = [
     ("DALSEGNO_QUEUE__LEASE_SECS", "66"),
     ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "60"),
     ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "60"),
 ];
 
-/// A worker is cut off in the middle of the head of a lane, until another has done its work and for so long.
+/// Cuts a worker off while it runs the head of a lane, until another worker has done its work, and for at least
+/// `silent`.
 pub async fn cut_off(silent: Duration) {
     let trial = Trial::new().await;
     let options = trial.pool.connect_options();
@@ -50,7 +51,7 @@ pub async fn cut_off(silent: Duration) {
     for _ in 0..5 {
         trial.note(Some("a"), Note { millis: 20, ..Note::default() }).await;
     }
-    // The database knows of the run a moment before its handler knows that it does.
+    // The database knows the run a moment before its handler begins.
     eventually("the head runs", async || cut.log().contains("began to work").then_some(())).await;
     proxy.stall();
     let silent = tokio::time::sleep(silent);
@@ -96,7 +97,7 @@ async fn a_worker_that_is_cut_off_stops_before_its_lease_ends_and_comes_back() {
     cut_off(Duration::ZERO).await;
 }
 
-/// The listening connection of a worker with these settings is half open from now on.
+/// Makes the listening connection of a worker with these settings half open.
 async fn freeze_listener<'a>(trial: &'a Trial, settings: &[(&str, &str)]) -> (Proxy, Crew<'a>) {
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
@@ -109,7 +110,7 @@ async fn freeze_listener<'a>(trial: &'a Trial, settings: &[(&str, &str)]) -> (Pr
     (proxy, crew)
 }
 
-/// Polling goes on beside a listener that finds nothing out in the time of a test.
+/// Checks that polling continues beside a listener that does not notice within the test.
 async fn poll_beside_a_frozen_listener() {
     let trial = Trial::new().await;
     let settings = [("DALSEGNO_QUEUE__LISTEN_PING_SECS", "3600")];
@@ -126,7 +127,7 @@ async fn poll_beside_a_frozen_listener() {
     end(&trial, crew, proxy).await;
 }
 
-/// The listener of a worker that polls too rarely for a test finds out.
+/// Checks that the listener of a worker without polling notices that its connection is frozen.
 async fn find_out_a_frozen_listener() {
     let trial = Trial::new().await;
     let settings = [("DALSEGNO_QUEUE__POLL_IDLE_MS", "3600000")];
@@ -145,7 +146,7 @@ async fn end(trial: &Trial, crew: Crew<'_>, proxy: Proxy) {
     trial.end().await;
 }
 
-/// A connection of one part never answers again, while others do.
+/// Freezes a connection of one part, while the others work.
 async fn freeze_heartbeat_and_claimer() -> Trial {
     let trial = Trial::new().await;
     let options = trial.pool.connect_options();
@@ -171,7 +172,7 @@ async fn freeze_heartbeat_and_claimer() -> Trial {
     drop(crew);
     proxy.end().await;
     trial.end().await;
-    // Dropped by the caller when all are ready: its drop blocks.
+    // Dropped by the caller after all have ended, because its drop blocks.
     trial
 }
 

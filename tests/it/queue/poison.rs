@@ -1,4 +1,4 @@
-//! Jobs that harm the worker that runs them.
+//! Jobs that kill their worker.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::app::SOON;
 
-/// The waits after a crash grow to ten seconds; here they are over as soon as they begin.
+/// Ends the backoff after a crash, which would grow to ten seconds.
 async fn skip_crash_backoff(trial: &Trial) {
     sqlx::query("UPDATE dalsegno.jobs SET run_at = clock_timestamp() WHERE wait_reason = 'crash'")
         .execute(&trial.pool)
@@ -19,7 +19,7 @@ async fn skip_crash_backoff(trial: &Trial) {
         .unwrap();
 }
 
-/// Waits for the `n`th worker to die of the job, and starts another.
+/// Waits until the job has killed its `n`th worker, and replaces that.
 async fn wait_for_death(trial: &Trial, crew: &mut Crew<'_>, n: usize) {
     let deadline = tokio::time::Instant::now() + SOON;
     while crew.n_replaced < n {
@@ -51,7 +51,7 @@ async fn a_job_that_kills_its_worker_is_dead_after_three_and_its_neighbours_fini
     let journal = trial.check(&expected).await;
     let of_poison: Vec<_> = journal.starts.iter().filter(|start| start.job_id == poison).collect();
     assert_eq!(of_poison.len(), 3);
-    // What took two workers down may only run alone.
+    // A job that has killed two workers may only run alone.
     let last = of_poison[2];
     let with_it = journal.starts.iter().filter(|start| {
         let run = journal.runs.iter().find(|run| run.lease == start.lease).unwrap();

@@ -1,7 +1,8 @@
-//! A TCP proxy in front of Postgres that can go silent without closing anything, or close whatever it accepts, at once or later.
+//! A TCP proxy in front of Postgres that can go silent without closing connections, or close accepted ones, at once or
+//! later.
 //!
 //! It reads the start-up message of each connection, so that one part of a worker can be cut off by its
-//! `application_name`. Grants nobody TLS.
+//! `application_name`. It refuses TLS.
 
 use std::{
     io,
@@ -18,18 +19,18 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-/// The message in front of the start-up message in which a client asks for TLS, after its length.
+/// Code of the TLS request, which precedes the start-up message, after its length.
 const SSL_REQUEST: [u8; 4] = 80_877_103_u32.to_be_bytes();
 
-/// Which connections are silent.
+/// The silent connections.
 #[derive(Debug, Clone, Default)]
 struct Silence {
     all: bool,
-    /// Connections are closed instead, also those that exist.
+    /// True: all connections are closed instead, existing ones included.
     closing: bool,
-    /// Connections with this number and above are closed once they have said who they are.
+    /// Connections with this number and above are closed after their start-up message.
     closing_from: Option<usize>,
-    /// Connections of this name that were made before, by their number.
+    /// Existing connections that are frozen, by name and number.
     frozen: Vec<(String, usize)>,
 }
 
@@ -38,12 +39,12 @@ pub struct Proxy {
     address: SocketAddr,
     upstream: Arc<Mutex<Upstream>>,
     silence: Arc<watch::Sender<Silence>>,
-    /// The names of the connections, in the order in which they were made.
+    /// Names of the connections, in the order of their creation.
     names: Arc<Mutex<Vec<String>>>,
     accepting: JoinHandle<()>,
 }
 
-/// Where the server listens.
+/// Address of the server.
 #[derive(Debug, Clone)]
 enum Upstream {
     Socket(PathBuf),
@@ -51,7 +52,7 @@ enum Upstream {
 }
 
 impl Proxy {
-    /// A proxy to the server of `options`.
+    /// Starts a proxy to the server of `options`.
     pub async fn start(options: &PgConnectOptions) -> Self {
         let upstream = Arc::new(Mutex::new(Upstream::of(options)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -70,12 +71,12 @@ impl Proxy {
         Self { address, upstream, silence, names, accepting }
     }
 
-    /// New connections lead to another server from now on.
+    /// Leads new connections to another server.
     pub fn lead_to(&self, options: &PgConnectOptions) {
         *self.upstream.lock().unwrap_or_else(PoisonError::into_inner) = Upstream::of(options);
     }
 
-    /// The address of the database behind the proxy.
+    /// Returns the URL of the database through the proxy.
     pub fn url(&self, options: &PgConnectOptions) -> String {
         let mut url = options.to_url_lossy();
         url.set_query(Some("sslmode=disable"));
@@ -84,27 +85,28 @@ impl Proxy {
         url.to_string()
     }
 
-    /// The same for a client that asks for TLS and does without, as most do. One that is closed then returns `Protocol`.
+    /// Like `url`, for a client that requests TLS and accepts its absence, as most do. If the connection is closed
+    /// then, the error is `Protocol`.
     pub fn url_with_tls_preferred(&self, options: &PgConnectOptions) -> String {
         self.url(options).replace("sslmode=disable", "sslmode=prefer")
     }
 
-    /// From now on nothing passes, and nothing is closed.
+    /// Stalls all connections without closing them.
     pub fn stall(&self) {
         self.silence.send_modify(|silence| silence.all = true);
     }
 
-    /// From now on every connection is accepted and closed, as by a balancer without a server behind it.
+    /// Accepts and closes all connections, like a balancer without a server.
     pub fn close(&self) {
         self.silence.send_modify(|silence| silence.closing = true);
     }
 
-    /// The first `n_passed` connections pass, and later ones are accepted and closed.
+    /// Passes the first `n_passed` connections, and accepts and closes later ones.
     pub fn close_after(&self, n_passed: usize) {
         self.silence.send_modify(|silence| silence.closing_from = Some(n_passed));
     }
 
-    /// What was held up passes again, and new connections do.
+    /// Passes held data and new connections again.
     pub fn heal(&self) {
         self.silence.send_modify(|silence| {
             silence.all = false;
@@ -113,7 +115,7 @@ impl Proxy {
         });
     }
 
-    /// The connections of this name that exist now never speak again; new ones do.
+    /// Freezes the existing connections of this name; new ones work.
     pub fn freeze(&self, name: &str) -> usize {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let frozen: Vec<_> = (0..names.len())
@@ -127,11 +129,11 @@ impl Proxy {
     /// Breaks all connections, and returns when they are broken.
     pub async fn end(self) {
         self.accepting.abort();
-        // It was just told to be cut off; that is no failure.
+        // Aborting it is not a failure.
         let _ = self.accepting.await;
     }
 
-    /// How many connections of this name were ever made.
+    /// Returns the number of connections of this name so far.
     pub fn n_made(&self, name: &str) -> usize {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.iter().filter(|known| *known == name).count()
@@ -201,7 +203,7 @@ async fn carry<S: AsyncRead + AsyncWrite>(
     let (from_server, mut to_server) = tokio::io::split(server);
     wait_for_speech(&mut silence.clone(), &me).await;
     to_server.write_all(start_up).await?;
-    // The first direction that ends takes the other with it.
+    // The end of one direction ends the other.
     tokio::select! {
         ended = copy(from_client, to_server, silence.clone(), &me) => ended,
         ended = copy(from_server, to_client, silence.clone(), &me) => ended,
@@ -218,7 +220,7 @@ async fn copy(
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let n = from.read(&mut buffer).await?;
-        // Also the end of a connection is held up: the other side must not learn of it.
+        // The end of a connection is delayed, too: the other side must not notice it.
         wait_for_speech(&mut silence, me).await;
         if n == 0 {
             return Ok(());
@@ -228,7 +230,7 @@ async fn copy(
 }
 
 async fn wait_for_speech(silence: &mut watch::Receiver<Silence>, me: &(String, usize)) {
-    // It fails when the proxy is gone, and the connection with it.
+    // Fails when the proxy has ended, and its connections with it.
     let _ = silence.wait_for(|silence| !silence.covers(&me.0, me.1)).await;
 }
 
@@ -240,7 +242,7 @@ async fn read_start_up(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(message)
 }
 
-/// The value of a parameter in a start-up message: length, version, then names and values that end with a zero.
+/// Returns a parameter of a start-up message: length, version, then names and values that end with a zero.
 fn parameter(start_up: &[u8], name: &str) -> String {
     let mut words = start_up.get(8..).unwrap_or_default().split(|byte| *byte == 0);
     while let (Some(key), Some(value)) = (words.next(), words.next()) {

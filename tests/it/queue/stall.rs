@@ -1,4 +1,4 @@
-//! A worker that is stopped for longer than its lease, and wakes up in the belief that nothing happened.
+//! A worker that is suspended for longer than its lease, and continues.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use super::{
 };
 use crate::{app::eventually, leases};
 
-/// Stops a worker that holds the head of a lane until another has done its work. Its lease ends by itself while it is `asleep`, or else
-/// by the test: then it wakes up before it can notice.
+/// Suspends a worker that runs the head of a lane, until another has done its work. Its lease expires by itself during
+/// `asleep`, or the test ends it, so that the worker cannot notice before it continues.
 pub async fn stop_and_continue(asleep: Option<Duration>) {
     let trial = Trial::new().await;
     let settings = if asleep.is_some() { &SHORT_LEASES[..] } else { &[] };
     let mut zombie = Worker::start(&trial, settings);
-    // Deaf to being told to stop: only the fence can keep it from committing.
+    // Ignores the request to stop, so that only the fence keeps it from committing.
     let gate = trial.gate("another has done the work");
     let note = Note { gate: Some(gate.clone()), deaf: true, ..Note::default() };
     let held = trial.note(Some("a"), note).await;
@@ -42,7 +42,7 @@ pub async fn stop_and_continue(asleep: Option<Duration>) {
     assert_eq!(journal.refusals.len(), 1);
     assert_eq!(journal.starts.iter().filter(|start| start.job_id == held).count(), 2);
 
-    // The zombie is a worker again.
+    // The suspended worker works again.
     crew.workers[0].signal(Signal::TERM);
     crew.workers[0].ended().await;
     trial.note(Some("a"), Note::default()).await;

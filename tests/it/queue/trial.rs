@@ -1,4 +1,4 @@
-//! One trial of the queue: a database, the jobs that were put into it, and the verdict on what became of them.
+//! A trial of the queue: a database, the enqueued jobs, and the check of their results.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ use crate::{
 #[cfg(feature = "chaos")]
 pub const LEASE: Duration = Duration::from_secs(5);
 
-/// Of workers whose leases end while the test waits. All others have long ones.
+/// Settings of workers whose leases expire during the test. All others have long ones.
 pub const SHORT_LEASES: [(&str, &str); 3] = [
     ("DALSEGNO_QUEUE__LEASE_SECS", "5"),
     ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "1"),
@@ -47,7 +47,7 @@ const TABLES: &str = "
     CREATE TABLE trial.refusals (job_id bigint, lease bigint, PRIMARY KEY (job_id, lease));
 ";
 
-/// A database with the tables of the trial, and what the test knows to be committed in it.
+/// A database with the tables of the trial, and the jobs that the test knows to be committed.
 pub struct Trial {
     pub pool: PgPool,
     pub workers: Mortal,
@@ -56,19 +56,19 @@ pub struct Trial {
     acknowledged: Mutex<Vec<i64>>,
     lane_ends: Mutex<HashMap<String, i64>>,
     folder: tempfile::TempDir,
-    // Dropped last: the connections of the fields above go first.
+    // Dropped last: the fields above still have connections to it.
     _database: Option<TestDatabase>,
 }
 
 impl Trial {
-    /// A trial in a database of the server that all tests share.
+    /// Creates a trial in a database of the shared server.
     pub async fn new() -> Self {
         let database = TestDatabase::migrated().await;
         let (pool, url) = (database.pool().await, database.url());
         Self::in_database(pool, url, Some(database)).await
     }
 
-    /// A trial on a server that the test may kill.
+    /// Creates a trial on a server that the test may kill.
     pub async fn on_own_server(url: String) -> Self {
         let pool = PgPoolOptions::new().max_connections(10).connect(&url).await.unwrap();
         dalsegno::db::migrate(&pool).await.unwrap();
@@ -83,17 +83,17 @@ impl Trial {
         self.folder.path()
     }
 
-    /// A gate for notes, closed until the test [opens](open) it.
+    /// Returns a gate for notes, which is closed until the test [opens](open) it.
     pub fn gate(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Puts a note on the queue, as the next of its lane if it has one.
+    /// Enqueues a note, as the next of its lane if it has one.
     pub async fn note(&self, lane: Option<&str>, note: Note) -> i64 {
         self.try_note(lane, note).await.unwrap()
     }
 
-    /// As `note`, where the database may be away. An error leaves open whether the job exists.
+    /// Like `note`, with a database that may be unavailable. After an error, the job may exist or not.
     pub async fn try_note(&self, lane: Option<&str>, mut note: Note) -> anyhow::Result<i64> {
         if let Some(lane) = lane {
             let mut ends = self.lane_ends.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,12 +104,12 @@ impl Trial {
         self.enqueue(lane, &note).await
     }
 
-    /// Puts another job on the queue.
+    /// Enqueues another job.
     pub async fn job<J: Job + Sync>(&self, lane: Option<&str>, job: &J) -> i64 {
         self.enqueue(lane, job).await.unwrap()
     }
 
-    /// Tells the checker of a job that came another way.
+    /// Records a job that was enqueued in another way, for the checker.
     pub async fn record(&self, job_id: i64, kind: &str) {
         sqlx::query("INSERT INTO trial.enqueued (job_id, kind) VALUES ($1, $2)")
             .bind(job_id)
@@ -120,7 +120,7 @@ impl Trial {
         self.acknowledge(job_id);
     }
 
-    /// Takes back what was acknowledged for all but the first `n_kept` jobs, and says which those were.
+    /// Forgets all acknowledged jobs but the first `n_kept`, and returns them.
     pub fn expect_lost(&self, n_kept: usize) -> Vec<i64> {
         let mut known = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
         known.split_off(n_kept)
@@ -137,7 +137,7 @@ impl Trial {
     /// Waits until a row count reaches `at_least`.
     pub async fn until(&self, what: &str, at_least: i64, sql: &'static str) {
         crate::app::eventually(what, async || {
-            // The server may be away for a moment; the deadline of `eventually` is the limit.
+            // The server may be unavailable for a moment; the deadline of `eventually` is the limit.
             let counted = sqlx::query_scalar::<_, i64>(sql).fetch_one(&self.pool).await;
             counted.is_ok_and(|n| n >= at_least).then_some(())
         })
@@ -159,8 +159,8 @@ impl Trial {
         }
     }
 
-    /// Waits until no more than `n_left` jobs are left, replacing workers that died. Fails with their states if some stay. Whether
-    /// anything is stuck meanwhile is for the [watch](super::watch) to see.
+    /// Waits until at most `n_left` jobs are left, and replaces dead workers. Fails with the states of the remaining
+    /// jobs. The [watch](super::watch) detects stuck jobs meanwhile.
     pub async fn settle(&self, crew: &mut Crew<'_>, n_left: i64) {
         let deadline = Instant::now() + SOON;
         loop {
@@ -178,7 +178,7 @@ impl Trial {
         }
     }
 
-    /// Reads the journal and fails with everything that should not be in it.
+    /// Reads the journal, and fails with all violations.
     pub async fn check(&self, expected: &Expected) -> Journal {
         let journal = Journal::read(&self.pool).await;
         let mut found = violations(&journal, expected);
@@ -195,8 +195,8 @@ impl Trial {
         journal
     }
 
-    /// Closes all connections. To be called at the end of each test: while the drop of the database blocks the runtime, a
-    /// connection of the same runtime that is just being made would keep the server waiting for its password.
+    /// Closes all connections, at the end of each test. The drop of the database blocks the runtime; a connection that
+    /// is just being opened would keep the server waiting for its password.
     pub async fn end(&self) {
         self.watch.end().await;
         self.pool.close().await;
@@ -216,7 +216,7 @@ impl Trial {
         }
     }
 
-    /// The job and the test's own record of it are one commit, so neither can be there alone.
+    /// Commits the job together with the test's record of it, so that neither exists alone.
     async fn enqueue<J: Job + Sync>(&self, lane: Option<&str>, job: &J) -> anyhow::Result<i64> {
         let mut tx = self.pool.begin().await?;
         let options = Options { lane: lane.map(str::to_owned), ..Options::default() };
@@ -236,7 +236,7 @@ impl Trial {
     }
 }
 
-/// Lets the notes go on that wait at this gate.
+/// Releases the notes that wait at this gate.
 pub fn open(gate: &Path) {
     std::fs::write(gate, "").unwrap();
 }

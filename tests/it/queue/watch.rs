@@ -1,7 +1,7 @@
-//! Looks all the time whether something is stuck while faults happen.
+//! Continuous checks for stuck jobs during faults.
 //!
-//! What is looked for is allowed for a moment and wrong when it lasts. How long it lasts is measured here, from the first
-//! look that saw it, and starts again when the database was away: nobody can help a job then.
+//! Each checked state is allowed for a moment, and wrong when it lasts. Its duration is measured from the first check
+//! that finds it. It restarts after an outage of the database, during which no worker can progress.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use sqlx::PgPool;
 use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How long after the end of a lease, or after the moment that it became due, something may wait to be moved.
+/// Longest allowed time after the end of a lease, or after a job became due.
 const PATIENCE: Duration = crate::app::SOON;
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -29,7 +29,7 @@ const STUCK: &str = "
       FROM dalsegno.jobs AS j GROUP BY j.lane_id
     HAVING j.lane_id IS NOT NULL AND bool_or(j.state = 'blocked') AND NOT bool_or(j.state <> 'blocked' AND j.lane_seq IS NOT NULL)";
 
-/// A look every quarter of a second.
+/// Checks every quarter of a second.
 pub struct Watch {
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -65,12 +65,12 @@ impl Watch {
         Self { stop, task: Mutex::new(Some(task)), seen }
     }
 
-    /// What lasted too long.
+    /// Returns the states that lasted too long.
     pub fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Stops looking, after the look that is under way.
+    /// Stops the checks, after the current one.
     pub async fn end(&self) {
         self.stop.cancel();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();

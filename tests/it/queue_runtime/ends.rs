@@ -1,4 +1,4 @@
-//! How runs end.
+//! Ends of runs.
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ pub async fn act(job: Do, run: Run, diary: Diary) -> HandlerResult {
                 .await
                 .map_err(JobError::retry)?;
             if matches!(job, Do::CommitStale) {
-                // What a rescue does to the row, seen from the run: another lease.
+                // The effect of a rescue on the row: another lease.
                 sqlx::query(
                     "UPDATE dalsegno.jobs SET lease = nextval('dalsegno.leases') WHERE id = $1",
                 )

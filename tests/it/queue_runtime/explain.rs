@@ -1,4 +1,4 @@
-//! The words of `job explain` on real rows.
+//! The text of `job explain` for real rows.
 
 use dalsegno::queue::{Registry, admin};
 
@@ -25,7 +25,7 @@ async fn every_state_is_explained() {
     let dead = ground.put(&Do::GiveUp).await.job_id;
     ground.until_state(dead, "dead").await;
     let held = ground.put_in(&Do::Nothing, "held").await.job_id;
-    // Whether the hold or the worker is first, one of the two is told.
+    // Either the hold or the worker is first; the other one gets an error.
     let _ = admin::hold_job(&ground.pool, held, "legal").await;
 
     let because =

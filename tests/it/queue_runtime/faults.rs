@@ -1,4 +1,4 @@
-//! What the database does to a worker.
+//! Faults of the database, and the worker's reaction.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{leases, queue::proxy::Proxy};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminated_listener_comes_back() {
     let (ground, diary) = (Ground::new().await, Diary::default());
-    // Without a call it looks once a minute.
+    // Without a notification it looks once a minute.
     let config = Config { poll_busy_ms: 3_600_000, ..Ground::deaf_to_time() };
     let worker = ground.start(config, Registry::new(diary.clone()).with(act));
     let mut listening = until_listening(&ground, None).await;
@@ -50,7 +50,7 @@ async fn a_notification_that_is_not_about_jobs_reaches_the_other_parts_of_the_pr
     let worker = Worker { shutdown, running: tokio::spawn(run) };
     until("notifications arrive", async || notices.is_hearing()).await;
     for payload in ["schedules", "anything else"] {
-        // What rang so far: the listener has come.
+        // Drops earlier notifications, such as that of the listener's start.
         let _ = tokio::time::timeout(Duration::ZERO, notices.heard()).await;
         sqlx::query("SELECT pg_notify('dalsegno', $1)")
             .bind(payload)
@@ -103,7 +103,7 @@ async fn jobs_of_a_claim_whose_answer_was_lost_are_given_back() {
     let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
     let first = ground.put(&Do::Nothing).await;
     ground.until_state(first.job_id, "gone").await;
-    // What a claim leaves behind that committed while its connection broke.
+    // State after a claim that committed while its connection broke.
     let lost: i64 = sqlx::query_scalar(
         "WITH job AS (SELECT job_id FROM dalsegno.enqueue('do', '\"nothing\"', run_at => now() + interval '1 hour'))
          SELECT job_id FROM job",
@@ -153,7 +153,7 @@ async fn a_worker_that_is_declared_lost_stops_its_runs_and_registers_anew() {
 async fn a_job_of_a_lost_worker_is_taken_back_by_another() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let job = ground.put(&Do::Nothing).await;
-    // A worker that was killed: registered, with a claim, and silent since.
+    // State of a killed worker: registered, with a claim, and silent since.
     sqlx::query(
         "WITH dead AS (INSERT INTO dalsegno.workers (id, lease_until, slots, queues)
                        VALUES (gen_random_uuid(), now() + interval '1 hour', 1, '{default}') RETURNING id)
@@ -194,7 +194,7 @@ async fn a_worker_starts_before_its_database_and_stops_without_it() {
     stopped.expect("stops in time").expect("does not panic").expect("stops in order");
 }
 
-/// Half a worker looks healthy and is not.
+/// A worker that lacks a part would look healthy.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_of_the_worker_that_panics_ends_the_worker_with_an_error() {
     let points = [
@@ -210,7 +210,7 @@ async fn a_part_of_the_worker_that_panics_ends_the_worker_with_an_error() {
         let worker = ground.start(config, registry);
         let job = ground.put(&WaitForIt).await;
         if part == "heartbeat" {
-            // A lease is renewed only while something runs.
+            // A lease is renewed only while a job runs.
             worker.shutdown.soft.cancelled().await;
         }
         go_on.notify_one();
@@ -219,7 +219,7 @@ async fn a_part_of_the_worker_that_panics_ends_the_worker_with_an_error() {
         let panicked =
             matches!(&ended, Err(WorkerError::Panicked { part: which }) if *which == part);
         assert!(panicked, "{part}: {ended:?}");
-        // The next one takes over what is left.
+        // The next worker takes over the rest.
         ground.end_leases().await;
         go_on.notify_one();
         let next = ground.start(Ground::config(), Registry::new(go_on).with(wait_for_it));
@@ -241,7 +241,7 @@ async fn wait_for_it(_: WaitForIt, _: Run, go_on: Arc<Notify>) -> HandlerResult 
     Ok(End::Done)
 }
 
-/// A job that asks the database twice and has one attempt.
+/// A job with two queries and one attempt.
 #[derive(Debug, Serialize, Deserialize)]
 struct AskTwice;
 
@@ -254,13 +254,13 @@ impl Job for AskTwice {
     }
 }
 
-/// Between the two questions the test closes the way to the database.
+/// Runs the job; the test cuts the database off between the two queries.
 async fn ask_twice(_: AskTwice, run: Run, (diary, go_on): (Diary, Arc<Notify>)) -> HandlerResult {
     sqlx::query("SELECT 1").execute(run.pool()).await.map_err(JobError::retry)?;
     diary.note(format!("attempt {}", run.attempt()));
     if diary.lines().len() == 1 {
         go_on.notified().await;
-        // The broken connection is thrown away; the next question makes a new one.
+        // The broken connection is discarded; the next query opens a new one.
         let _ = sqlx::query("SELECT 1").execute(run.pool()).await;
     }
     let asked = sqlx::query("SELECT 2").execute(run.pool()).await;
@@ -304,7 +304,7 @@ async fn a_balancer_that_accepts_and_closes_uses_up_no_attempt() {
     proxy.end().await;
 }
 
-/// The server's process of the listening connection, once there is another than `not`: one that was terminated shows for
+/// Returns the backend pid of the listening connection, once it differs from `not`: a terminated backend is listed for
 /// a moment longer.
 pub async fn until_listening(ground: &Ground, not: Option<i32>) -> i32 {
     let find = async || {
@@ -321,7 +321,7 @@ pub async fn until_listening(ground: &Ground, not: Option<i32>) -> i32 {
     find().await.expect("still listens")
 }
 
-/// An answer that something on the way has cut short.
+/// An error response without a code, as after a truncation.
 #[derive(Debug, thiserror::Error)]
 #[error("")]
 struct NoCode;

@@ -1,4 +1,4 @@
-//! A database of its own for each test, workers on it, and waiting for conditions instead of sleeping.
+//! A database for each test, workers on it, and waits for conditions instead of sleeps.
 
 use std::{
     future::Future,
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::{app::TestDatabase, leases};
 
-/// How long a test waits for something that has to happen.
+/// Longest wait for an expected event.
 pub const PATIENCE: Duration = crate::app::SOON;
 
 pub struct Ground {
@@ -29,7 +29,7 @@ pub struct Worker {
     pub running: JoinHandle<Result<(), WorkerError>>,
 }
 
-/// What handlers tell the test, in order.
+/// Notes of handlers for the test, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Diary(Arc<Mutex<Vec<String>>>);
 
@@ -40,7 +40,7 @@ impl Ground {
         Self { pool: pool.await.unwrap(), _database: database }
     }
 
-    /// Frequent heartbeats, and leases that no slow machine loses.
+    /// Returns a configuration with frequent heartbeats, and leases that outlast slow machines.
     pub fn config() -> Config {
         Config {
             slots: 8,
@@ -52,7 +52,7 @@ impl Ground {
         }
     }
 
-    /// A worker that finds nothing out in the time of a test unless it is called.
+    /// Returns a configuration of a worker that reacts to notifications only.
     pub fn deaf_to_time() -> Config {
         Config {
             heartbeat_secs: 3_600,
@@ -63,7 +63,7 @@ impl Ground {
         }
     }
 
-    /// Ends the leases of all workers, as if they had been dead for long.
+    /// Ends the leases of all workers, as if they had died long ago.
     pub async fn end_leases(&self) {
         leases::end(&self.pool, std::process::id()).await.expect("ends leases");
     }
@@ -93,7 +93,7 @@ impl Ground {
         enqueue(&self.pool, job, &options).await.expect("enqueues")
     }
 
-    /// The state of a job; `gone` if it is not on the queue and not dead.
+    /// Returns the state of a job; `gone` if it is neither on the queue nor dead.
     pub async fn state(&self, job_id: i64) -> String {
         sqlx::query_scalar(
             "SELECT coalesce((SELECT state::text FROM dalsegno.jobs WHERE id = $1),
@@ -105,7 +105,7 @@ impl Ground {
         .expect("reads the state")
     }
 
-    /// The outcomes of the ended runs of a job, in order.
+    /// Returns the outcomes of a job's ended runs, in order.
     pub async fn outcomes(&self, job_id: i64) -> Vec<String> {
         sqlx::query_scalar(
             "SELECT outcome::text FROM dalsegno.runs WHERE job_id = $1 ORDER BY lease",
@@ -129,7 +129,7 @@ impl Ground {
         panic!("job {job_id} is {last}, not {wanted}, after {PATIENCE:?}");
     }
 
-    /// Ends connections of a part of the workers, from the server's side.
+    /// Terminates the connections of a part of the workers, from the server's side.
     pub async fn terminate(&self, part: &str) -> i64 {
         sqlx::query_scalar(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -141,7 +141,7 @@ impl Ground {
         .expect("terminates")
     }
 
-    /// How many connections a part of the workers has.
+    /// Returns the number of connections of a part of the workers.
     pub async fn n_connections(&self, part: &str) -> i64 {
         sqlx::query_scalar(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1",
@@ -177,7 +177,7 @@ impl Diary {
     }
 }
 
-/// Waits for a condition, and fails if it does not come.
+/// Waits for a condition, and fails after `PATIENCE`.
 pub async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
     let deadline = Instant::now() + PATIENCE;
     while !condition().await {

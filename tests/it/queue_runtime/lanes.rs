@@ -1,4 +1,4 @@
-//! One at a time and in order.
+//! Lanes: one job at a time, in order.
 
 use std::sync::{
     Arc,

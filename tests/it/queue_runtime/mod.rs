@@ -1,4 +1,4 @@
-//! The worker of the queue, with handlers of the tests' own, on a real database.
+//! The worker of the queue, with handlers of the tests, on a real database.
 
 mod ends;
 mod explain;

@@ -1,4 +1,4 @@
-//! What people see and do.
+//! Views and actions of people.
 
 use dalsegno::queue::{
     Error, Options, Registry,

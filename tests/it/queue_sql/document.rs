@@ -1,4 +1,4 @@
-//! The drawing of the state machine says what the schema says.
+//! The drawing of the state machine, compared with the schema.
 
 use crate::app::TestDatabase;
 
@@ -18,7 +18,7 @@ async fn every_word_of_the_schema_occurs_in_the_drawing() {
     .unwrap();
     assert_eq!(rules.len(), 7, "{rules:?}");
     for (name, rule) in rules {
-        // The words stand between quotes; the rest is syntax.
+        // The words are quoted; the rest is syntax.
         let words: Vec<&str> = rule.split('\'').skip(1).step_by(2).collect();
         assert!(words.len() > 1, "{rule}");
         for word in words {
@@ -31,7 +31,7 @@ async fn every_word_of_the_schema_occurs_in_the_drawing() {
     pool.close().await;
 }
 
-/// A statement that moves jobs and is not in the document is one whose races nobody thought about.
+/// The races of a statement that moves jobs have to be documented.
 #[test]
 fn every_statement_that_moves_jobs_occurs_in_the_document() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

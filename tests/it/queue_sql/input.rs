@@ -1,4 +1,4 @@
-//! Bad input through SQL: a clear error with a hint, or an effect that is defined, and nothing in between.
+//! Invalid input in SQL: a clear error with a hint, or a defined effect.
 
 use sqlx::PgConnection;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::app::TestDatabase;
 
-/// Arguments of `dalsegno.enqueue`, and what it says to them.
+/// Arguments of `dalsegno.enqueue`, and its errors.
 const REFUSED: &[(&str, &str, &str, &str)] = &[
     ("kind => ''", "DS400", "kind is empty", "Name the kind of a handler."),
     ("kind => '  '", "DS400", "kind is empty", "Name the kind of a handler."),
@@ -135,7 +135,7 @@ async fn the_limit_of_payloads_is_a_setting() {
     }
 }
 
-/// A worker that knows the kind would otherwise find a job whose text it cannot read.
+/// Otherwise a worker with a handler for the kind would get a job whose payload it cannot read.
 #[tokio::test]
 async fn a_nul_character_is_refused() {
     let database = TestDatabase::migrated().await;
@@ -186,7 +186,7 @@ async fn an_unknown_kind_is_left_alone_and_visible() {
         assert!(told.because.contains("has a handler for the kind `typo`"), "{}", told.because);
         assert!(told.next.contains(&format!("dalsegno job cancel {id}")), "{}", told.next);
     }
-    // Nobody who comes later has to wait for them.
+    // Later jobs do not wait for them.
     let (known, ..) = enqueue(&mut conn, "'known', group_key => 'g'").await;
     let claimed = claim(&mut conn, worker, &["known"]).await;
     assert_eq!(claimed.iter().map(|job| job.0).collect::<Vec<_>>(), [known]);

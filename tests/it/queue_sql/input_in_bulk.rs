@@ -1,4 +1,4 @@
-//! Bad input in a bulk call: all or none, and the answer says which element it was.
+//! Invalid input in a bulk call: all or none, and the error names the element.
 
 use sqlx::PgConnection;
 
@@ -87,7 +87,7 @@ async fn what_is_no_array_is_refused() {
     assert_eq!(bulk(&mut conn, "[]").await, []);
 }
 
-/// Both forms of a call have to give a handler the same, and one key has to stand for both.
+/// Both forms of a call have to give a handler the same payload, and one key has to stand for both.
 #[tokio::test]
 async fn both_forms_store_the_same_payload() {
     let database = TestDatabase::migrated().await;

@@ -1,4 +1,4 @@
-//! Bad input through the functions of the crate: the same refusals, as errors to match on.
+//! Invalid input through the crate's functions: the same refusals, as typed errors.
 
 use chrono::{TimeZone as _, Utc};
 use dalsegno::queue::{self, Error, Job, Options, Policy};
@@ -124,7 +124,7 @@ async fn defined_effects_are_the_same_from_rust() {
         ..Options::default()
     };
     assert_eq!(queue::enqueue(&pool, &letter(), &past).await.unwrap().state, "ready");
-    // A payload without content is the same payload in both forms.
+    // An empty payload is the same payload in both forms.
     let keyed = || Options { idempotency_key: Some("u".to_owned()), ..Options::default() };
     let one = queue::enqueue(&pool, &Unit, &keyed()).await.unwrap();
     let many =

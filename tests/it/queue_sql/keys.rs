@@ -1,4 +1,4 @@
-//! Idempotency keys: whoever comes, however many at once, one key is one job.
+//! Idempotency keys: one key is one job, for any number of concurrent callers.
 
 use std::{
     collections::BTreeSet,
@@ -29,7 +29,7 @@ async fn call(conn: &mut PgConnection) -> (i64, bool, String) {
 async fn ten_thousand_calls_with_one_key_make_one_job() {
     let database = TestDatabase::migrated().await;
     let left = Arc::new(AtomicUsize::new(N_CALLS));
-    // The calls begin when all connections are there, so that they meet in the database.
+    // The calls begin when all connections are open, so that they meet in the database.
     let all_there = Arc::new(Barrier::new(N_CONNECTIONS));
     let mut callers = JoinSet::new();
     for _ in 0..N_CONNECTIONS {
@@ -111,7 +111,7 @@ async fn another_job_under_the_same_key_is_a_conflict() {
     ] {
         assert_eq!(refused(&mut conn, other).await, conflict, "{other}");
     }
-    // Neither the order of the keys of the payload nor what only says when and how is part of the job.
+    // The order of the payload's keys, and options about time and place, are not part of the comparison.
     let same = r#"SELECT job_id, created, state FROM dalsegno.enqueue('mail', '{"to": 1}', lane => 'chat',
                   priority => 5, run_at => now() + interval '1 hour', idempotency_key => 'k')"#;
     let found: (i64, bool, String) = sqlx::query_as(same).fetch_one(&mut conn).await.unwrap();

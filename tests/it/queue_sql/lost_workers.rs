@@ -1,4 +1,4 @@
-//! Jobs of workers that have been gone for long are taken back like those of workers that were lost just now.
+//! Jobs of workers that ended long ago are taken back like those of recently lost workers.
 
 use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use crate::app::TestDatabase;
 
 const WEEK_SECS: f64 = 7.0 * 86_400.0;
 
-/// A worker that runs one job, and has been gone for as many days.
+/// Registers a worker that runs one job and ended `days` days ago.
 async fn gone(conn: &mut PgConnection, days: i32) -> (Uuid, i64) {
     sqlx::query("select dalsegno.enqueue('k')").execute(&mut *conn).await.unwrap();
     let worker = register(conn, &["k"]).await;
@@ -26,7 +26,7 @@ async fn gone(conn: &mut PgConnection, days: i32) -> (Uuid, i64) {
     (worker, claimed[0].0)
 }
 
-/// The jobs that a worker takes back.
+/// Returns the jobs that a worker takes back.
 async fn rescue(conn: &mut PgConnection) -> Vec<i64> {
     let me = register(conn, &["k"]).await;
     let rescue = sqlx::query(RESCUE).bind(me).bind(0.0_f64).bind(1.0_f64).bind(100_i32);

@@ -1,7 +1,7 @@
-//! The SQL of the queue, called as any language may call it: what it refuses, what it decides, how it is planned.
+//! The SQL of the queue, called like from any language: refusals, decisions and plans.
 //!
-//! Everything goes through the functions of the schema and through the very files of `crates/queue/src/sql`, on a real
-//! database. No worker runs here; the tests do what workers do, one statement after the other.
+//! All calls use the functions of the schema and the files of `crates/queue/src/sql`, on a real database. No worker
+//! runs; the tests execute a worker's statements one by one.
 
 mod document;
 mod input;

@@ -1,4 +1,4 @@
-//! The whole queue as the database has it, read in one statement, and compared with the model.
+//! The whole queue in the database, read in one statement and compared with the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::model::{LANES, Lane, Model, State};
 
-/// What must hold whatever happened, asked of the tables alone. Each row is a finding.
+/// Invariants of the tables after each sequence of steps. Each row is a violation.
 const INVARIANTS: &str = "
     SELECT 'a lane with two heads: ' || lane_id FROM dalsegno.jobs
      WHERE lane_seq IS NOT NULL AND state <> 'blocked' GROUP BY lane_id HAVING count(*) > 1
@@ -119,7 +119,7 @@ pub async fn compare(conn: &mut PgConnection, model: &mut Model) -> Result<(), T
     nothing_is_lost(model)
 }
 
-/// Every job that was ever enqueued is live, dead, or has ended with a run that says how.
+/// Checks that each enqueued job is live, dead, or has ended with a run that records it.
 fn nothing_is_lost(model: &Model) -> Result<(), TestCaseError> {
     for (id, outcome) in &model.ended {
         let runs = model.runs.get(id).map_or(&[][..], |runs| runs);

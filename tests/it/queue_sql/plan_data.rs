@@ -1,16 +1,16 @@
-//! A queue so full that a plan which looks at all of it shows.
+//! A queue so full that a plan which reads all of it is noticed.
 
 use sqlx::Executor as _;
 
 use super::statements::worker_session;
 use crate::app::TestDatabase;
 
-/// How many jobs are blocked, and again how many are ready.
+/// Number of blocked jobs, and of ready jobs.
 const N_JOBS: i64 = if cfg!(feature = "chaos") { 1_000_000 } else { 100_000 };
-/// How many jobs each of the two workers runs.
+/// Number of jobs that each of the two workers runs.
 pub const N_RUNNING: i64 = 500;
 const N_LANES: i64 = 50_000;
-/// One works, one is lost, one has nothing to do.
+/// A worker with jobs, a lost worker, and a worker without jobs.
 pub const WORKER: &str = "00000000-0000-0000-0000-000000000001";
 const LOST_WORKER: &str = "00000000-0000-0000-0000-000000000002";
 pub const IDLE_WORKER: &str = "00000000-0000-0000-0000-000000000003";
@@ -23,7 +23,7 @@ pub const IDLE_WORKER: &str = "00000000-0000-0000-0000-000000000003";
 /// - retries that keep their place in a lane, and jobs for later that have none; of both, a thousand are due
 pub async fn fill(database: &TestDatabase) {
     run(database, workers_and_lanes()).await;
-    // The two halves have nothing to do with each other, and this is most of the time that the test takes.
+    // The two halves are independent, and this is most of the test's time.
     tokio::join!(run(database, ready()), run(database, in_lanes()));
     run(database, around_jobs()).await;
 }
@@ -90,7 +90,7 @@ fn in_lanes() -> Vec<String> {
     ]
 }
 
-/// Payloads for whatever can run; nothing here reads those of blocked jobs.
+/// Payloads for all jobs that can run. No statement here reads those of blocked jobs.
 fn around_jobs() -> Vec<String> {
     [
         "INSERT INTO dalsegno.job_payloads (job_id, payload) SELECT id, '{}' FROM dalsegno.jobs WHERE state <> 'blocked'",

@@ -1,9 +1,9 @@
-//! The plans of the statements, as a worker's prepared statements have them, beside a million of blocked and a million of
-//! ready jobs; in the normal run, a tenth of each.
+//! The plans of the statements, as a worker's prepared statements have them. The queue holds a million blocked and a
+//! million ready jobs; in the normal run, a tenth of each.
 //!
-//! A plan that is right on a small table and wrong on a large one is the usual way in which a queue dies. Two things are
-//! asserted of each statement: its plan reads no large table as a whole and joins none by hash or merge; and running it
-//! touches few rows, also in the functions it calls, which no EXPLAIN shows.
+//! A plan that is right on a small table and wrong on a large one is the usual way in which a queue dies. Two things
+//! are asserted of each statement: its plan reads no large table completely and joins none by hash or merge; and
+//! running it reads few rows, also in the functions it calls, which EXPLAIN does not show.
 
 use std::time::Instant;
 
@@ -25,9 +25,9 @@ struct Look {
     name: &'static str,
     sql: &'static str,
     arguments: String,
-    /// Rows that it may read from all large tables together.
+    /// The most rows that it may read from all large tables together.
     max_rows: i64,
-    /// Rows that it has to answer; a statement that does nothing has a plan too.
+    /// The fewest rows that it must return: a statement that finds nothing has a plan too.
     min_answers: usize,
 }
 
@@ -89,7 +89,7 @@ async fn looks(conn: &mut PgConnection) -> Vec<Look> {
 }
 
 impl Look {
-    /// What is wrong with it.
+    /// Returns the errors found in its plan and its run.
     async fn at(&self, conn: &mut PgConnection) -> Vec<String> {
         run(conn, &format!("PREPARE looked_at AS {}", self.sql)).await;
         let execute = format!("EXECUTE looked_at ({})", self.arguments);
@@ -124,7 +124,7 @@ impl Look {
     }
 }
 
-/// Nodes that grow with the queue.
+/// Collects the nodes whose cost grows with the queue.
 fn check_plan(node: &Value, findings: &mut Vec<String>) {
     let kind = node["Node Type"].as_str().unwrap_or_default();
     let mut relations = Vec::new();
@@ -138,7 +138,7 @@ fn check_plan(node: &Value, findings: &mut Vec<String>) {
     }
 }
 
-/// The large tables that a node takes rows from, itself or through its inputs. What is computed beside it, once, is no input.
+/// Collects the large tables that a node reads, itself or through its inputs. Subplans that run once are not inputs.
 fn relations_of(node: &Value, relations: &mut Vec<String>) {
     if let Some(name) = node["Relation Name"].as_str().filter(|name| LARGE.contains(name)) {
         relations.push(name.to_owned());
@@ -152,8 +152,8 @@ fn relations_of(node: &Value, relations: &mut Vec<String>) {
     }
 }
 
-/// Rows that the session has read from the large tables since its counts were last sent away, which does not happen
-/// inside a transaction; and how often it has read such a table as a whole.
+/// Returns the rows that the session has read from the large tables, and the number of scans of a whole table. The
+/// counts are reset when they are sent to the server's statistics, which does not happen inside a transaction.
 async fn rows_read(conn: &mut PgConnection) -> (i64, i64) {
     let sql = "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint, coalesce(sum(seq_scan), 0)::bigint
                  FROM pg_stat_xact_user_tables WHERE schemaname = 'dalsegno' AND relname = ANY ($1)";

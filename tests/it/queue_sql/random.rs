@@ -1,11 +1,11 @@
-//! Random sequences of everything that can happen to the queue, against the model.
+//! Random sequences of all events of the queue, compared with the model.
 
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 use super::{machine::Machine, steps};
 use crate::{app::TestDatabase, embedded::support::Random};
 
-/// How many sequences the normal run tries; `PROPTEST_CASES` asks for others, `PROPTEST_RNG_SEED` for the same again.
+/// Number of sequences in the normal run. `PROPTEST_CASES` sets another number, `PROPTEST_RNG_SEED` repeats a run.
 const N_CASES: u32 = 60;
 
 #[test]
@@ -23,7 +23,7 @@ fn the_queue_does_what_the_model_does() {
 
 fn config() -> Config {
     let mut config = Config {
-        // The seed and the shortest sequence are printed; files beside the source would only gather dust.
+        // The seed and the shortest sequence are printed; files beside the source would not be read.
         failure_persistence: None,
         max_shrink_iters: 2_000,
         ..Config::default()

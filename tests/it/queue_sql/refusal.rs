@@ -1,4 +1,4 @@
-//! What a caller in any language sees of a refused call.
+//! The errors that a caller in any language gets for a refused call.
 
 use sqlx::{PgConnection, postgres::PgDatabaseError};
 
@@ -21,7 +21,7 @@ impl Refusal {
     }
 }
 
-/// Runs a statement that has to be refused.
+/// Runs a statement that must be refused.
 pub async fn refused(conn: &mut PgConnection, sql: &str) -> Refusal {
     let answer = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).fetch_all(conn).await;
     Refusal::of(&answer.err().unwrap_or_else(|| panic!("not refused: {sql}")))

@@ -1,4 +1,4 @@
-//! The statements of the service, and a connection with the settings that its worker has.
+//! The statements of the service, and a connection with the settings of its worker.
 
 use sqlx::{Connection as _, Executor as _, PgConnection, Row as _};
 use uuid::Uuid;
@@ -28,7 +28,7 @@ pub const WORKER_REGISTER: &str = include_str!("../../../crates/queue/src/sql/wo
 pub const WORKER_RENEW: &str = include_str!("../../../crates/queue/src/sql/worker_renew.sql");
 pub const WORKER_STOP: &str = include_str!("../../../crates/queue/src/sql/worker_stop.sql");
 
-/// A connection on which statements are planned as on the worker's own.
+/// Opens a connection on which statements are planned as on the worker's.
 pub async fn worker_session(database: &TestDatabase) -> PgConnection {
     let mut conn = PgConnection::connect_with(&database.options).await.unwrap();
     set_like_a_worker(&mut conn).await;
@@ -41,12 +41,12 @@ pub async fn set_like_a_worker(conn: &mut PgConnection) {
     conn.execute(settings).await.unwrap();
 }
 
-/// A worker of the queue `default` with handlers for these kinds.
+/// Registers a worker of the queue `default` with handlers for these kinds.
 pub async fn register(conn: &mut PgConnection, kinds: &[&str]) -> Uuid {
     register_at(conn, "default", kinds).await
 }
 
-/// A worker of this queue.
+/// Registers a worker of this queue.
 pub async fn register_at(conn: &mut PgConnection, queue: &str, kinds: &[&str]) -> Uuid {
     let id = Uuid::new_v4();
     let registered = sqlx::query(WORKER_REGISTER)
@@ -62,12 +62,12 @@ pub async fn register_at(conn: &mut PgConnection, queue: &str, kinds: &[&str]) -
     id
 }
 
-/// Claims whatever such a worker can have: ids and leases.
+/// Claims all jobs that such a worker can get. Returns ids and leases.
 pub async fn claim(conn: &mut PgConnection, worker: Uuid, kinds: &[&str]) -> Vec<(i64, i64)> {
     claim_at(conn, "default", worker, kinds).await
 }
 
-/// As [`claim`], of this queue.
+/// Like [`claim`], in this queue.
 pub async fn claim_at(
     conn: &mut PgConnection,
     queue: &str,

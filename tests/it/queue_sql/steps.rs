@@ -1,13 +1,13 @@
-//! What can happen, and how often it does in a random sequence.
+//! The events of a random sequence, and their weights.
 //!
-//! Steps name jobs by numbers that are taken modulo what is there when the step is made, so that a sequence stays
-//! meaningful when it is shortened. A step for which there is nothing does nothing.
+//! Steps name jobs by numbers, taken modulo the number of jobs at that time. So a sequence still has a meaning after it
+//! is shortened. A step that finds no job does nothing.
 
 use proptest::{collection::vec, option::weighted, prelude::*};
 
 use super::model::{GROUPS, LANES, QUEUES, Spec};
 
-/// Chooses among what is there.
+/// Chooses one of the present jobs.
 pub type Pick = u8;
 /// One of the processes; see [`N_PROCESSES`].
 pub type Process = usize;
@@ -27,7 +27,7 @@ pub enum Step {
     },
     /// An application adds jobs that wait for a signal.
     EnqueueWaiting(Spec),
-    /// It says that they may run: now, or not before a moment that does not come by itself.
+    /// The application allows them to run: now, or at a time that a step has to bring.
     Signal {
         picks: Vec<Pick>,
         later: bool,
@@ -36,9 +36,9 @@ pub enum Step {
 
     Register(Process),
     Renew(Process),
-    /// Its heartbeats have stopped for a lease.
+    /// Its heartbeats have stopped for a whole lease.
     Expire(Process),
-    /// Its heartbeats have gone on for a lease.
+    /// Its heartbeats have continued for a whole lease.
     Season(Process),
     Drain(Process),
     Stop(Process),
@@ -59,7 +59,7 @@ pub enum Step {
     EndFail(Pick, Fence, bool),
     EndCancelled(Pick, Fence),
     GiveBack(Vec<(Pick, Fence)>),
-    /// What a run waits for is a signal.
+    /// The run ends and its job waits for a signal.
     EndAside(Pick, Fence),
 
     /// The time of a scheduled job comes.
@@ -81,13 +81,13 @@ pub enum Step {
     Resume(Pick),
 }
 
-/// Which lease a write carries.
+/// The lease that a write carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fence {
     Current,
-    /// One that the job had before, or never.
+    /// A lease that the job had before, or never.
     Stale,
-    /// The current one of another job.
+    /// The current lease of another job.
     Foreign,
 }
 
@@ -97,7 +97,8 @@ pub fn sequence() -> impl Strategy<Value = Vec<Step>> {
     vec(fragment, 10..80).prop_map(|fragments| fragments.concat())
 }
 
-/// A worker that dies of what it claims, again and again. Single steps hardly ever fall into this order.
+/// Returns the steps of a worker that dies of the job it claims, several times. Single random steps hardly ever come in
+/// this order.
 fn crash_loop(n_crashes: usize) -> Vec<Step> {
     let claim = Step::Claim { process: 1, n_slots: 2, turned: false, after_group: None };
     let rescue =

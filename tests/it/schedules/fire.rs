@@ -1,4 +1,4 @@
-//! Moments, and who takes care of them.
+//! The moments of a schedule, and the schedulers that fire them.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::schedules::{self, Timetable, fire_due};
@@ -29,8 +29,8 @@ async fn a_moment_is_taken_care_of_by_one_of_many() {
     assert_eq!((n_fired, n_jobs(&pool, "ping").await), (5, 5));
 }
 
-/// Two schedulers look at each of more than a thousand moments around both changes of the clocks in Berlin. One is killed
-/// again and again in the middle of a look, with its connection, and another takes its place.
+/// Two schedulers check each of more than a thousand moments around both changes of the clocks in Berlin. One of them
+/// is repeatedly killed in the middle of a check, with its connection, and another replaces it.
 #[tokio::test]
 async fn two_schedulers_of_which_one_is_killed_fire_each_moment_once() {
     for (from, to) in [
@@ -47,7 +47,7 @@ async fn two_schedulers_of_which_one_is_killed_fire_each_moment_once() {
         while now < to {
             round += 1;
             now = to.min(now + TimeDelta::milliseconds(97_531));
-            // Their clocks are never quite the same.
+            // Their clocks always differ a little.
             let ahead = now + TimeDelta::microseconds(314_159);
             let doomed = tokio::spawn({
                 let pool = pool.clone();
@@ -55,7 +55,7 @@ async fn two_schedulers_of_which_one_is_killed_fire_each_moment_once() {
             });
             let steady = fire_due(&pool, now);
             if round % 3 == 0 {
-                // Somewhere between its first statement and its commit.
+                // At some point between its first statement and its commit.
                 for _ in 0..round % 17 {
                     tokio::task::yield_now().await;
                 }

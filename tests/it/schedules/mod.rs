@@ -1,4 +1,4 @@
-//! Schedules: each moment once, whoever looks, whoever dies, whatever the clocks do.
+//! Schedules: each moment fires once, with several schedulers, deaths of schedulers and changes of clocks.
 
 mod fire;
 mod moments;
@@ -10,7 +10,7 @@ use dalsegno::domain::schedules::{self, New, Source};
 use serde_json::Value;
 use sqlx::PgPool;
 
-/// Writes a schedule of pings down.
+/// Stores a schedule of pings.
 async fn put(pool: &PgPool, name: &str, cron: &str, time_zone: &str, since: DateTime<Utc>) {
     let new = New {
         name,
@@ -26,19 +26,19 @@ async fn put(pool: &PgPool, name: &str, cron: &str, time_zone: &str, since: Date
     schedules::put(pool, &new, since).await.unwrap();
 }
 
-/// All moments that were taken care of, in order.
+/// Returns all moments that were fired, in order.
 async fn slots(pool: &PgPool, name: &str) -> Vec<DateTime<Utc>> {
     let sql = "select slot from dalsegno.schedule_slots where schedule = $1 order by slot";
     sqlx::query_scalar(sql).bind(name).fetch_all(pool).await.unwrap()
 }
 
-/// Jobs of a kind that are on the queue.
+/// Counts the jobs of a kind in the queue.
 async fn n_jobs(pool: &PgPool, kind: &str) -> i64 {
     let sql = "select count(*) from dalsegno.jobs where kind = $1";
     sqlx::query_scalar(sql).bind(kind).fetch_one(pool).await.unwrap()
 }
 
-/// The built-in schedule, as the service writes it down.
+/// Stores the built-in schedule, as the service does.
 pub async fn put_nightly(pool: &PgPool, since: DateTime<Utc>) {
     let new = New {
         name: "purge",

@@ -1,5 +1,5 @@
-//! Moments fire when they come: a process waits for them, and hears of changes. Its looks without a reason are too rare here for a
-//! test to see one.
+//! Moments fire on time: a process waits for them, and is notified of changes. Its periodic checks are too rare here
+//! for a test to see one.
 
 use std::{sync::Arc, time::Instant};
 
@@ -21,13 +21,13 @@ use tokio_util::sync::CancellationToken;
 use super::{n_jobs, put, service::start_with, slots};
 use crate::app::{SOON, TestDatabase, eventually, noon};
 
-/// The longest that can be set.
+/// The longest period that can be set.
 const RARELY: u32 = 240;
-/// On the first of January.
+/// Fires on the first of January.
 const YEARLY: &str = "0 0 0 1 1 *";
 const EACH_SECOND: &str = "* * * * * *";
 
-/// A clock that shows another time than the machine's, and goes as fast.
+/// A clock that shows another time than the machine's, at the same speed.
 #[derive(Debug)]
 struct Shifted {
     began: Instant,
@@ -46,7 +46,7 @@ impl Shifted {
     }
 }
 
-/// As in a process that is told of each change.
+/// Returns notices like those of a process that is notified of each change.
 fn hearing() -> Arc<Notices> {
     let notices = Notices::default();
     notices.set_hearing(true);
@@ -114,7 +114,7 @@ async fn a_moment_that_the_change_of_clocks_moves_fires_when_it_comes() {
     }
 }
 
-/// Through the listener of a worker, as in a process.
+/// Uses the listener of a worker, as a process does.
 #[tokio::test]
 async fn a_schedule_that_changes_fires_at_its_new_moment() {
     let database = TestDatabase::migrated().await;
@@ -151,7 +151,7 @@ async fn each_change_of_a_schedule_notifies() {
     let mut listener = PgListener::connect_with(&pool).await.unwrap();
     listener.listen("dalsegno").await.unwrap();
     let mut heard = async || {
-        // Notifications come in the order of the commits.
+        // Notifications arrive in the order of the commits.
         sqlx::query("select pg_notify('dalsegno', 'end')").execute(&pool).await.unwrap();
         let mut n_heard = 0;
         loop {
@@ -175,7 +175,7 @@ async fn each_change_of_a_schedule_notifies() {
     assert_eq!(heard().await, 1, "its removal");
 }
 
-/// A notification or an alarm may be lost.
+/// A notification or a timer may be lost.
 #[tokio::test]
 async fn a_look_without_a_reason_finds_what_no_notification_told() {
     let database = TestDatabase::migrated().await;
@@ -184,7 +184,7 @@ async fn a_look_without_a_reason_finds_what_no_notification_told() {
     put(&pool, "first", "0 0 12 * * *", "UTC", noon() - TimeDelta::seconds(1)).await;
     let running = start_with(&pool, Arc::new(clock.clone()), 1, hearing(), &stop);
     fired(&pool, "first", 1).await;
-    // It has looked, and no alarm is near.
+    // It has checked, and its next moment is far away.
     put(&pool, "second", "0 0 12 * * *", "UTC", noon() - TimeDelta::seconds(1)).await;
     fired(&pool, "second", 1).await;
     stop.cancel();
@@ -208,7 +208,7 @@ async fn the_next_moment_is_the_first_that_has_not_fired() {
     assert_eq!(next, [("hourly".to_owned(), noon() + TimeDelta::hours(3))].into());
 }
 
-/// The tries are counted by a sequence, which no rollback sets back.
+/// The tries are counted by a sequence, which a rollback does not reset.
 #[tokio::test]
 async fn a_schedule_that_cannot_fire_is_tried_again_with_pauses_and_holds_up_no_other() {
     let database = TestDatabase::migrated().await;
@@ -237,6 +237,6 @@ async fn a_schedule_that_cannot_fire_is_tried_again_with_pauses_and_holds_up_no_
     let n_tries: i64 = sqlx::query_scalar(last).fetch_one(&pool).await.unwrap();
     stop.cancel();
     running.await.unwrap();
-    // At each moment of the other one, and at the pauses.
+    // One try at each moment of the other schedule, and one after each pause.
     assert!((1..=3 * slots.len() as i64).contains(&n_tries), "{n_tries} tries");
 }

@@ -1,4 +1,4 @@
-//! Tasks that are asked for again and again.
+//! Tasks that a schedule enqueues repeatedly.
 
 use chrono::TimeDelta;
 use dalsegno::domain::{

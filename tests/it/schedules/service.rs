@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{n_jobs, put, slots};
 use crate::app::{SOON, TestDatabase, eventually, noon};
 
-/// Looks every second; no notification reaches it.
+/// Starts a scheduler that checks every second and receives no notifications.
 fn start(pool: &PgPool, clock: &ManualClock, stop: &CancellationToken) -> JoinHandle<()> {
     start_with(pool, Arc::new(clock.clone()), 1, Arc::default(), stop)
 }
@@ -77,7 +77,7 @@ async fn the_built_in_schedule_is_there_and_fires_at_night() {
     running.await.unwrap();
 }
 
-/// The tables are away, as after a failed migration or on a standby; then they are back.
+/// The tables are missing, as after a failed migration or on a standby; then they return.
 #[tokio::test]
 async fn the_scheduler_outlives_what_the_database_does() {
     let database = TestDatabase::migrated().await;

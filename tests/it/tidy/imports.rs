@@ -1,4 +1,4 @@
-//! The graph of imports: which file needs which, through re-exports, and the cycles in it.
+//! The graph of imports: the files that each file needs, through re-exports, and the cycles among them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,23 +12,23 @@ pub type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// All modules of the service and of its crates. A crate is a module of its name.
 pub struct Modules {
-    /// By path: `domain::tasks`, `queue::job` of the crate `dalsegno-queue`; the root is the empty text.
+    /// Modules by path: `domain::tasks`, `queue::job` of the crate `dalsegno-queue`; the root is the empty text.
     by_path: BTreeMap<String, (PathBuf, Source)>,
-    /// The roots of crates, the service's among them.
+    /// The roots of the crates, including the service's.
     roots: BTreeSet<String>,
 }
 
 enum Target {
     Module(String),
-    /// Something that this module's file defines.
+    /// An item that this module's file defines.
     Item(String),
 }
 
-/// Chains of re-exports are short; a longer one is a circle.
+/// Limit for chains of re-exports, which are short; a longer one is a cycle.
 const MAX_REEXPORTS: usize = 12;
 
 impl Modules {
-    /// From the files of `src`, with paths that begin behind it, and those of crates, as `queue/lib.rs`.
+    /// Parses the files of `src`, with paths relative to it, and those of crates, as `queue/lib.rs`.
     pub fn parse<'a>(files: impl IntoIterator<Item = (&'a Path, &'a str)>) -> Self {
         let files = files.into_iter().filter(|(path, _)| !path.ends_with("main.rs"));
         let by_path: BTreeMap<_, _> = files
@@ -41,7 +41,7 @@ impl Modules {
         modules
     }
 
-    /// Files that only unit tests have, as `#[cfg(test)] mod tests;`, belong to no module that is left.
+    /// Removes files that only unit tests include, as `#[cfg(test)] mod tests;`: no remaining module lists them.
     fn drop_unlisted(&mut self) {
         let listed: BTreeSet<String> = self
             .by_path
@@ -52,7 +52,7 @@ impl Modules {
         self.by_path.retain(|path, _| listed.contains(path));
     }
 
-    /// Which file needs which.
+    /// Returns the files that each file needs.
     pub fn files(&self) -> Graph {
         let mut graph = Graph::new();
         for (module, (path, source)) in &self.by_path {
@@ -70,7 +70,7 @@ impl Modules {
         graph
     }
 
-    /// What a path in a module leads to, if it is within the crate.
+    /// Resolves a path in a module, if it is within the crate.
     fn resolve(&self, module: &str, path: &[String], depth: usize) -> Option<Target> {
         if depth > MAX_REEXPORTS {
             return None;
@@ -93,7 +93,7 @@ impl Modules {
                     return self.follow(&child, rest, depth);
                 }
                 let import = source.imports.iter().find(|it| it.name == name)?;
-                // `use name;` would lead to itself.
+                // `use name;` would resolve to itself.
                 if import.path.first() == Some(first) {
                     return None;
                 }
@@ -105,7 +105,7 @@ impl Modules {
         }
     }
 
-    /// The root of the crate that a module is in.
+    /// Returns the root of the crate that contains a module.
     fn root_of<'a>(&self, module: &'a str) -> &'a str {
         let first = module.split("::").next().unwrap_or_default();
         if self.roots.contains(first) { first } else { "" }
@@ -149,7 +149,7 @@ impl Modules {
     }
 }
 
-/// `domain::tasks` for `domain/tasks/mod.rs`, `queue` for `queue/lib.rs`, nothing for `lib.rs`.
+/// Returns `domain::tasks` for `domain/tasks/mod.rs`, `queue` for `queue/lib.rs`, and an empty text for `lib.rs`.
 fn module_path(file: &Path) -> String {
     let path = file.with_extension("");
     let is_folder = path.ends_with("mod") || path.ends_with("lib");
@@ -161,7 +161,7 @@ fn join(module: &str, name: &str) -> String {
     if module.is_empty() { name.to_owned() } else { format!("{module}::{name}") }
 }
 
-/// The same graph with files put together by `group`; files without one are left out.
+/// Merges the files of the graph by `group`; files without a group are left out.
 pub fn grouped(graph: &Graph, group: impl Fn(&str) -> Option<String>) -> Graph {
     let mut groups = Graph::new();
     for (from, needs) in graph {
@@ -172,7 +172,7 @@ pub fn grouped(graph: &Graph, group: impl Fn(&str) -> Option<String>) -> Graph {
     groups
 }
 
-/// Sets of nodes that all reach each other, of two nodes and more, largest first.
+/// Returns sets of at least two nodes that all reach each other, largest first.
 pub fn cycles(graph: &Graph) -> Vec<Vec<String>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         graph.keys().map(|node| (node.as_str(), reached_from(graph, node))).collect();
@@ -206,7 +206,7 @@ fn reached_from<'a>(graph: &'a Graph, node: &str) -> BTreeSet<&'a str> {
     reached
 }
 
-/// The edges within a set of nodes, one a line, for the person who has to cut one.
+/// Lists the edges within a set of nodes, one per line, for the person who has to remove one.
 pub fn edges_within(graph: &Graph, nodes: &[String]) -> String {
     let within = |to: &&String| nodes.contains(*to);
     let lines = nodes.iter().filter_map(|from| {

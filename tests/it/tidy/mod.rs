@@ -1,4 +1,4 @@
-//! The tree itself: sizes, edges between modules, forgotten files, words that have to agree.
+//! Checks of the source tree: sizes, edges between modules, forgotten files, names that must agree.
 
 mod imports;
 mod source;
@@ -10,7 +10,7 @@ use std::{
 
 use self::imports::{Graph, Modules, cycles, edges_within, grouped};
 
-/// The top-level modules that each one names, directly or through a re-export. An arrow that is not here does not exist.
+/// The top-level modules that each module may name, directly or through a re-export. Other edges are errors.
 const EDGES: &[(&str, &[&str])] = &[
     ("app", &["clock", "domain", "shutdown", "tools", "traces"]),
     ("causes", &[]),
@@ -40,10 +40,10 @@ const EDGES: &[(&str, &[&str])] = &[
             "worker",
         ],
     ),
-    // A crate for other systems, which the service itself does not use.
+    // A crate for other systems; the service itself does not use it.
     ("client", &[]),
     ("clock", &[]),
-    // Section structs live beside their component: `config` only puts them together.
+    // Section structs are defined beside their component; `config` only combines them.
     (
         "config",
         &[
@@ -119,7 +119,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("outbound", &[]),
     ("private_postgres", &["causes", "settings"]),
     ("providers", &["clock", "outbound", "transcript"]),
-    // The queue knows nothing of the domain: it is a crate of its own.
+    // The queue does not know the domain: it is its own crate.
     ("queue", &["causes", "settings", "shutdown"]),
     ("scheduler", &["causes", "clock", "domain", "jobs", "queue"]),
     (
@@ -229,10 +229,10 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
     ("retention", &["cleanups", "erasures"]),
 ];
 
-/// Files that all reach each other.
+/// The most files that may all reach each other.
 const MAX_CYCLE_FILES: usize = 10;
 
-/// The phases of a turn, in their order. Each names its own folder, those before it, and what all of them share.
+/// The phases of a turn, in order. Each names its own folder, earlier phases, and what all of them share.
 const TURN_PHASES: [&str; 5] = ["load", "gate", "begin", "call", "commit"];
 
 const MAX_LINES: usize = 600;
@@ -242,7 +242,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Files of the service and of its crates.
+/// Returns the files of the service and of its crates.
 fn sources(extension: &str) -> Vec<(PathBuf, String)> {
     [files("src", extension), files("crates", extension)].concat()
 }
@@ -265,12 +265,12 @@ fn files(folder: &str, extension: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The lines before the tests of a file.
+/// Counts the lines before the tests of a file.
 fn lines(text: &str) -> usize {
     text.lines().take_while(|line| *line != "#[cfg(test)]").count()
 }
 
-/// `config` for `src/config/layers.rs`, `clock` for `src/clock.rs`.
+/// Returns `config` for `src/config/layers.rs`, `clock` for `src/clock.rs`.
 fn module(path: &Path) -> String {
     let first = path.components().nth(1).unwrap().as_os_str().to_str().unwrap();
     first.trim_end_matches(".rs").to_owned()
@@ -300,14 +300,14 @@ fn entry_points_hold_no_logic() {
     assert!(std::fs::read_to_string(root().join("src/main.rs")).unwrap().lines().count() <= 30);
 }
 
-/// Which file of the service and of its crates needs which.
+/// Returns the files that each file of the service and of its crates needs.
 fn imports() -> Graph {
     let files: Vec<_> =
         sources("rs").into_iter().map(|(path, text)| (module_file(&path), text)).collect();
     Modules::parse(files.iter().map(|(path, text)| (path.as_path(), text.as_str()))).files()
 }
 
-/// `queue/job.rs` for `crates/queue/src/job.rs`.
+/// Returns `queue/job.rs` for `crates/queue/src/job.rs`.
 fn module_file(path: &Path) -> PathBuf {
     let parts: Vec<&str> = path.iter().map(|part| part.to_str().unwrap()).collect();
     match parts.as_slice() {
@@ -319,7 +319,8 @@ fn module_file(path: &Path) -> PathBuf {
     }
 }
 
-/// The leaves of `crates/base` and the messages of `crates/context` count one by one, under the names that they have in the service.
+/// Groups the files by top-level module. The leaves of `crates/base` and the messages of `crates/context` count one by
+/// one, under their names in the service.
 fn top_level_modules(files: &Graph) -> Graph {
     let module = |path: &str| match path {
         "context/transcript.rs" => "transcript".to_owned(),
@@ -332,7 +333,7 @@ fn nouns(files: &Graph) -> Graph {
     grouped(files, |path| path.strip_prefix("domain/").map(first_part))
 }
 
-/// `config` for `config/print.rs`, `clock` for `clock.rs`.
+/// Returns `config` for `config/print.rs`, `clock` for `clock.rs`.
 fn first_part(path: &str) -> String {
     path.split(['/', '.']).next().unwrap().to_owned()
 }
@@ -415,7 +416,7 @@ fn nouns_name_only_their_own_layer_and_those_below() {
     }
 }
 
-/// A file below `tests/it` is a module of the one beside or above it, or nobody runs it.
+/// A file below `tests/it` must be a module of the one beside or above it. Otherwise it never runs.
 #[test]
 fn no_test_file_is_forgotten() {
     let files: BTreeMap<PathBuf, String> = files("tests/it", "rs").into_iter().collect();
@@ -441,7 +442,7 @@ fn tables_are_named_in_their_own_module_only() {
     let sql = sources("rs").into_iter().chain(sources("sql"));
     let mut owner: BTreeMap<String, PathBuf> = BTreeMap::new();
     for (path, text) in sql {
-        // A noun may have a folder of its own.
+        // A noun may have its own folder.
         let home: PathBuf = match module(&path).as_str() {
             _ if path.starts_with("crates") => path.components().take(2).collect(),
             // The phases of a turn write its row.
@@ -449,14 +450,14 @@ fn tables_are_named_in_their_own_module_only() {
             "domain" => path.components().take(3).collect::<PathBuf>().with_extension(""),
             _ => path.clone(),
         };
-        // A turn is about several nouns at once, and so are its statements.
+        // A turn concerns several nouns at once, and so do its statements.
         if ["before.sql", "begin.sql", "end.sql", "unseen.sql", "wanted.sql"]
             .iter()
             .any(|name| path.ends_with(format!("domain/turn_phases/{name}")))
         {
             continue;
         }
-        // So is what a session leaves behind.
+        // So do the statements for session summaries.
         if path.starts_with("src/domain/session_summaries")
             && path.extension().is_some_and(|it| it == "sql")
         {
@@ -473,7 +474,7 @@ fn tables_are_named_in_their_own_module_only() {
     assert!(!owner.is_empty(), "no table was found: the test looks for the wrong words");
 }
 
-/// The tables of the queue come first. What comes behind them calls the functions of the queue and reads its views.
+/// The tables of the queue come first. Later migrations call the functions of the queue and read its views.
 #[test]
 fn only_migrations_of_the_queue_name_its_tables() {
     let is_queue = |path: &Path| path.display().to_string().contains("_queue_");
@@ -504,6 +505,22 @@ fn every_dependency_has_its_reason() {
         } else if in_dependencies && let Some((name, _)) = line.split_once(" = ") {
             let named = name.starts_with("dalsegno") || reasons.contains(&format!("| {name} |"));
             assert!(named, "{name} has no line in docs/DEPENDENCIES.md");
+        }
+    }
+}
+
+/// ARCHITECTURE.md and GUARANTEES.md name the tests that check their statements, as `tests/it/file.rs::test`.
+#[test]
+fn promises_name_tests_that_exist() {
+    for document in ["ARCHITECTURE.md", "GUARANTEES.md"] {
+        let text = std::fs::read_to_string(root().join(document)).unwrap();
+        let tests = text.split('`').filter(|part| part.starts_with("tests/it/"));
+        let named: Vec<_> = tests.filter_map(|part| part.split_once("::")).collect();
+        assert!(named.len() > 5, "{document} names hardly any test");
+        for (file, test) in named {
+            let code = std::fs::read_to_string(root().join(file));
+            let code = code.unwrap_or_else(|_| panic!("{document} names {file}"));
+            assert!(code.contains(&format!("fn {test}(")), "{document} names {file}::{test}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Rust files as far as imports need them: modules, `use` lines and paths, without comments, literals and unit tests.
+//! The parts of Rust files that imports need: modules, `use` lines and paths, without comments, literals and unit
+//! tests.
 
 use std::{iter::Peekable, str::Chars};
 
@@ -8,11 +9,11 @@ pub struct Import {
     pub path: Vec<String>,
     /// The name in this file; `*` for a glob.
     pub name: String,
-    /// `pub use` and `pub(…) use`: a name for others, not a need of this file.
+    /// True for `pub use` and `pub(…) use`: a name for others, not a need of this file.
     pub is_public: bool,
 }
 
-/// What one file names and defines.
+/// The names that one file uses and defines.
 #[derive(Debug, Default)]
 pub struct Source {
     pub imports: Vec<Import>,
@@ -105,7 +106,7 @@ impl UseTree<'_> {
         self.tokens.get(self.at - 1)
     }
 
-    /// Reads one branch, up to the sign behind it.
+    /// Reads one branch, up to the sign after it.
     fn tree(&mut self, above: &[String]) {
         let mut path = above.to_vec();
         loop {
@@ -147,7 +148,7 @@ impl UseTree<'_> {
         self.skip_sign();
     }
 
-    /// A comma or semicolon; a closing brace is left to the branches around it.
+    /// Skips a comma or semicolon; a closing brace is left to the enclosing branches.
     fn skip_sign(&mut self) {
         if matches!(self.tokens.get(self.at), Some(Token::Sign(',' | ';'))) {
             self.at += 1;
@@ -159,7 +160,7 @@ impl UseTree<'_> {
     }
 }
 
-/// Drops each item behind `#[cfg(test)]`.
+/// Drops each item after `#[cfg(test)]`.
 fn without_unit_tests(tokens: &[Token]) -> Vec<Token> {
     let sign = Token::Sign;
     let word = |word: &str| Token::Word(word.to_owned());
@@ -245,7 +246,7 @@ fn skip_raw_string(chars: &mut Peekable<Chars<'_>>) {
     }
 }
 
-/// `'a'` and `'\n'` are literals, `'a` is a lifetime.
+/// Skips a literal such as `'a'` or `'\n'`, or a lifetime such as `'a`.
 fn skip_char_or_lifetime(chars: &mut Peekable<Chars<'_>>) {
     let Some(c) = chars.next() else { return };
     if c == '\\' {

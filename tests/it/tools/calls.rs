@@ -1,4 +1,4 @@
-//! What each tool does, and who is written down as having done it.
+//! The effect of each tool, and the actor that the audit log names.
 
 use dalsegno::{
     domain::{blackboard, messages::Span, tasks::State},
@@ -64,7 +64,7 @@ async fn an_operator_posts_as_the_operator_and_asks_whom_a_post_mentions() {
     assert_eq!(senders, ["operator", "operator"]);
     let all = stage.audit().await;
     assert!(all.iter().all(|line| line.ends_with("cli ann@host")), "{all:?}");
-    // All changes but that of a journal, and the post before them.
+    // All changes except that of a journal, and the post before them.
     assert_eq!(all.len(), changes().len());
 }
 
@@ -194,7 +194,7 @@ async fn work_is_handed_out_and_its_results_are_seen_by_who_handed_it_out() {
         .unwrap();
     let seen = stage.says(&clerk, "wait_for_results", wait.clone()).await;
     assert_eq!(seen["results"][0]["result"], "It is done.");
-    // By the lead and operators too, and by nobody else.
+    // The lead and operators may wait for it too; other agents may not.
     let boss = stage.caller("boss").await;
     assert_eq!(stage.says(&boss, "wait_for_results", wait.clone()).await["not_ended"], 1);
     assert_eq!(
@@ -275,7 +275,7 @@ async fn who_reads_on_does_not_wait_again_and_no_page_is_of_another_answer() {
     };
     let first = page(None, 0).await.text;
     let cursor = first.split("\n\n[").nth(1).unwrap().split('"').nth(3).unwrap();
-    // No worker takes the task, and each call that waited would do so for 20 seconds.
+    // No worker takes the task. Each call that waited would do so for 20 seconds.
     let read_on = async {
         for _ in 0..12 {
             assert!(!page(Some(cursor), 20).await.is_error);
@@ -339,7 +339,7 @@ async fn one_task_leads_to_no_more_than_so_many_others() {
     assert!(words.contains("led to 3 others") && words.contains("mentions.max_tasks"), "{words}");
     let with_then = json!({ "tasks": hand(2)["tasks"], "then": "Put together." });
     assert!(stage.refuses(&boss, "dispatch", with_then).await.contains("mentions.max_tasks"));
-    // What it has handed out counts for those that hand it on, and what they do for it.
+    // The tasks it has added count for agents that add further ones, and for theirs.
     let id = told["tasks"][0]["task_id"].as_str().unwrap().parse().unwrap();
     let clerk = Caller::Turn(stage.attempt(&stage.world.task(id).await).await);
     assert!(stage.refuses(&clerk, "dispatch", hand(3)).await.contains("mentions.max_tasks"));
@@ -349,7 +349,7 @@ async fn one_task_leads_to_no_more_than_so_many_others() {
     let pair = json!({ "workflow": "pair", "inputs": { "topic": "tides" } });
     let words = stage.refuses(&boss, "workflows_start", pair.clone()).await;
     assert!(words.contains("led to 4 others"), "{words}");
-    // Another task has room of its own, and so have people.
+    // The count of one task does not limit another task or an operator.
     let other = Caller::Turn(stage.turn("foreman", "main").await);
     stage.says(&other, "workflows_start", pair.clone()).await;
     stage.says(&stage.operator(), "workflows_start", pair).await;

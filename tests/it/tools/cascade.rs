@@ -1,4 +1,4 @@
-//! What turns have handed out goes with them, and whoever is stopped hands nothing out any more.
+//! Tasks added by turns are cancelled with them, and a stopped turn can add no more.
 
 use dalsegno::{
     domain::{
@@ -22,7 +22,7 @@ fn handing_out() -> [(&'static str, Value); 3] {
     ]
 }
 
-/// As the worker of a turn does.
+/// Ends a turn as its worker does.
 async fn end(stage: &Stage, turn: &Turn, end: End<'_>) {
     let mut tx = stage.pool().begin().await.unwrap();
     tasks::end(&mut tx, turn.task_id, end, Amount::ZERO, noon()).await.unwrap();
@@ -130,7 +130,7 @@ async fn what_is_done_is_not_handed_out_again_when_its_task_is_tried_again() {
     assert_eq!(states, [State::Cancelled, State::Done, State::Queued]);
 }
 
-/// Also where all that it waits for is done.
+/// Also where all tasks that it waits for are done.
 #[tokio::test]
 async fn what_was_to_be_asked_afterwards_is_asked_when_its_task_is_tried_again() {
     let stage = Stage::new().await;
@@ -157,7 +157,7 @@ async fn what_was_to_be_asked_afterwards_is_asked_when_its_task_is_tried_again()
     assert_eq!(states, [State::Cancelled, State::Queued]);
 }
 
-/// The agent of a step may start the same again.
+/// The agent of a step may start the same flow again.
 #[tokio::test]
 async fn workflows_that_start_workflows_come_to_an_end() {
     let stage = Stage::new().await;

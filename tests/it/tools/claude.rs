@@ -20,12 +20,13 @@ use crate::{providers::claude::api::Play, turns::claude::Stage};
 const LEAD: &str = "---\nname: writer\ndescription: Writes\nlead: true\nprovider: claude\nmodel: claude-sonnet-5\ntools: mcp__dalsegno\nblackboard: { read: [/], write: [/] }\n---\nYou write.\n";
 const HELPER: &str = "---\nname: helper\ndescription: Helps\nprovider: sim\n---\nYou help.\n";
 
-/// What came of a call, as the model was told.
+/// Returns the result of a call, as the model received it.
 fn told(stage: &Stage) -> String {
     stage.api.last_messages().pop().unwrap()
 }
 
-/// A call in the CLI's own spelling, and words that its result has. Together every tool that a lead has; a turn for each noun.
+/// Returns calls in the CLI's own spelling, each with words that its result must contain. Together they use every tool
+/// of a lead, with one turn for each noun.
 fn calls() -> Vec<Vec<(&'static str, Value, &'static str)>> {
     let item = |name: &str, text: &str| json!({ "name": name, "title": "Tides", "text": text });
     let named = |name: &str| json!({ "name": name });
@@ -103,7 +104,7 @@ async fn the_real_cli_calls_each_tool_and_the_effects_have_the_right_author() {
     worker.stop().await;
 }
 
-/// A new tool has to be called, too.
+/// Checks that every offered tool is called, including new ones.
 fn all_are_called(stage: &Stage) {
     let library = Library::open(&stage.ground.config().agents).unwrap();
     let writer = library.current().agent("writer").unwrap().clone();
@@ -142,7 +143,7 @@ async fn check_effects(stage: &Stage, turns: &[Turn]) {
     assert_eq!(strings(handed).await, ["helper by writer"]);
 }
 
-/// In no table, and in no file that the session keeps.
+/// Checks that no table and no file of the session contains the token.
 async fn nothing_has_the_token(stage: &Stage) {
     let tables = "select string_agg(t::text, '') from (select text || coalesce(tool_calls::text, '') from dalsegno.messages
                   union all select data::text from dalsegno.feed union all select data::text from dalsegno.audit) as t";
@@ -181,7 +182,7 @@ async fn a_tool_that_goes_wrong_is_told_and_the_turn_goes_on() {
     worker.stop().await;
 }
 
-/// The time that the tools add to the first turn of a conversation, on an idle machine.
+/// Measures the time that the tools add to the first turn of a conversation, on an idle machine.
 #[cfg(feature = "chaos")]
 #[tokio::test]
 async fn chaos_a_cold_turn_is_hardly_slower_with_tools() {

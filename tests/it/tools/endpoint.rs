@@ -17,7 +17,7 @@ use crate::{
     http::client::{Reply, send},
 };
 
-/// What a worker serves its turns with.
+/// The endpoint with which a worker serves its turns.
 pub(super) struct Endpoint {
     pub(super) address: SocketAddr,
     server: JoinHandle<()>,
@@ -51,7 +51,7 @@ impl Stage {
 const NOW: &str = "2026-07-28";
 pub(super) const BEFORE: &str = "2025-11-25";
 
-/// One message of a client of this version.
+/// Sends one message as a client of this protocol version.
 pub(super) async fn speak(
     (address, path): (SocketAddr, &str),
     token: &str,
@@ -131,7 +131,7 @@ async fn a_token_is_good_for_its_own_turn_while_that_runs_and_nowhere_else() {
     let at = (endpoint.address, "/mcp");
     let post = || call("board_post", &json!({ "text": "Ahoy." }));
     let ask = async |token: &str| speak(at, token, BEFORE, "tools/call", post()).await;
-    // Another change than that of an earlier attempt, which would not be made again.
+    // A different change than that of an earlier attempt, because the same one would not be made again.
     let post_anew = call("board_post", &json!({ "text": "Ahoy once more." }));
 
     let turn = stage.turn("helper", "main").await;
@@ -144,7 +144,7 @@ async fn a_token_is_good_for_its_own_turn_while_that_runs_and_nowhere_else() {
     let (n_posts, before) = (stage.posts().await.len(), stage.audit().await.len());
     assert_eq!(n_posts, 1);
 
-    // Its run has lost the job; has it back; the turn has ended; another one of the session has begun.
+    // Its run has lost the job; has it back; the turn has ended; another turn of the session has begun.
     let lease = "update dalsegno.jobs set lease = lease + $2 where id = $1";
     let set = async |by: i64| {
         sqlx::query(lease).bind(turn.job_id).bind(by).execute(stage.pool()).await.unwrap();
@@ -185,14 +185,14 @@ async fn a_turn_that_was_overtaken_does_not_take_the_tools_of_the_later_one() {
     let next = stage.attempt(&task).await;
     assert_eq!((next.session_id, next.turn), (turn.session_id, turn.turn + 1));
     let token = stage.token(&next).await;
-    // A worker that was held up makes the token of its turn now.
+    // A delayed worker creates the token of its turn now.
     let late = Bearer { session_id: turn.session_id, turn: turn.turn };
     let minted = turn_tokens::mint(stage.pool(), &late, noon()).await.unwrap();
     assert!(minted.is_none());
     let at = (endpoint.address, "/mcp");
     let post = call("board_post", &json!({ "text": "Ahoy." }));
     speak(at, &token, BEFORE, "tools/call", post).await.expect(200);
-    // Its own it may have anew.
+    // It may create a new one for its own turn.
     stage.token(&next).await;
 }
 

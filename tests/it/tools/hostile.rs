@@ -1,4 +1,4 @@
-//! Names and bodies that a model makes up, and tools that go wrong.
+//! Names and bodies that a model makes up, and tools that fail.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const NAMES: [&str; 12] = [
     "system",
 ];
 
-/// What an item of the memory may be called, whoever has that name.
+/// Returns whether an item of the memory may have this name although it is reserved for others.
 fn is_name(name: &str) -> bool {
     ["all", "operator", "system"].contains(&name)
 }
@@ -102,7 +102,7 @@ async fn no_argument_says_who_calls_or_where() {
             assert_eq!(spec.input_schema["additionalProperties"], json!(false), "{}", spec.name);
         }
     }
-    // Somebody else's agent is named in no schema of an agent but the lead's.
+    // Only the lead's schema names other agents.
     let names_agents = |caller: &Caller| {
         let specs = tools::offered(caller);
         let has =
@@ -165,7 +165,7 @@ async fn whatever_a_text_holds_it_comes_back_as_a_string() {
     assert!(posts.iter().all(|post| post["sender"] == "boss"));
 }
 
-/// What a reader would not see, or would see something else by.
+/// Returns whether a reader would not see the character, or would see others wrongly because of it.
 fn is_hidden(c: char) -> bool {
     c.is_control() || ['\u{202e}', '\u{2066}', '\u{200f}'].contains(&c)
 }

@@ -1,4 +1,5 @@
-//! Clients that others have written, with the token of a turn: what only turns have, and the lead of a campaign besides.
+//! MCP clients written by others, with the token of a turn: the tools that only turns have, and those of a campaign's
+//! lead.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::clients::{
     packages::mcp_clients,
 };
 
-/// A campaign whose agents are those that the calls are about.
+/// Creates a campaign with the agents that the calls name.
 async fn stage() -> Stage {
     let stage = Stage::new().await;
     stage.ground.remove_agent("boss");

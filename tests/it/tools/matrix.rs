@@ -1,4 +1,4 @@
-//! The committed table is what the code does: for every role, every tool.
+//! The committed table matches the code: every role, every tool.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn the_committed_table_is_the_generated_one() {
     assert_eq!(committed, tools::markdown(), "`dalsegno mcp tools > docs/reference/mcp-tools.md` writes it");
 }
 
-/// What a column of the table means for an agent.
+/// Returns the meaning of a table cell for an agent.
 fn is_yes(cell: &str, is_named: bool, has_paths: bool) -> bool {
     match cell {
         "yes" => true,
@@ -57,7 +57,7 @@ async fn who_may_use_what_is_what_the_table_says_and_what_is_denied_leaves_a_lin
         let may = move |line: &Line| !has_none && is_yes(line.agent, is_named, has_paths);
         callers.push((stage.caller(name).await, Box::new(may)));
     }
-    // A copy of the lead is one of the others.
+    // A copy of the lead counts as another agent.
     let copy = Caller::Turn(stage.turn("chief", "2").await);
     callers.push((copy, Box::new(|line| is_yes(line.agent, false, false))));
     let mut n_denied = 0;

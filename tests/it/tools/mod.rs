@@ -1,4 +1,4 @@
-//! The tools of agents and operators: who may use which, what they do, and whom they are believed to be.
+//! The tools of agents and operators: permissions, effects, and the identity of callers.
 
 mod calls;
 mod cascade;
@@ -34,11 +34,11 @@ const BOSS: &str = "---\nname: boss\ndescription: Leads\nlead: true\ntools: mcp_
 const HELPER: &str =
     "---\nname: helper\ndescription: Helps\ntools: mcp__dalsegno__*\n---\nYou help.\n";
 const CLERK: &str = "---\nname: clerk\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__wait_for_results, mcp__dalsegno__board_post, mcp__dalsegno__trial_hang, mcp__dalsegno__trial_wait, mcp__dalsegno__trial_fail, mcp__dalsegno__trial_panic, mcp__dalsegno__trial_long, mcp__dalsegno__trial_slow_look, mcp__dalsegno__trial_slow_change\ndisallowedTools: mcp__dalsegno__board_post\n---\nYou hand out.\n";
-/// No lead, and hands out all the same.
+/// Not a lead, but it may add tasks.
 const FOREMAN: &str = "---\nname: foreman\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__workflows_start\n---\nYou hand out.\n";
 const PAIR: &str = "---\nname: pair\ndescription: Two parts, one after the other\ninputs:\n  topic: What it is about\nsteps:\n  - step: draft\n    agent: helper\n  - step: polish\n    agent: helper\n    after: [draft]\n---\n## draft\nWrite about {{topic}}.\n\n## polish\nPolish it.\n";
 
-/// A campaign with a lead, three others and an operator. Nobody works: turns are begun by hand.
+/// A campaign with a lead, three other agents and an operator. No worker runs: tests begin turns themselves.
 struct Stage {
     ground: Ground,
     world: World,
@@ -74,13 +74,13 @@ impl Stage {
         Caller::Operator(Operator { campaign_id: self.ground.campaign.id, actor, is_bound: false })
     }
 
-    /// A turn that runs.
+    /// Begins a turn.
     async fn turn(&self, agent: &str, instance: &str) -> Turn {
         let task = self.ground.add_for(agent, instance, "Do it.").await;
         self.attempt(&task).await
     }
 
-    /// The next attempt of a task, as a worker begins it that has just got the job.
+    /// Begins the next attempt of a task, like a worker that has just claimed the job.
     async fn attempt(&self, task: &Task) -> Turn {
         let lease = self.world.lease();
         let claimed = sqlx::query(
@@ -109,14 +109,14 @@ impl Stage {
         tools::call(&self.tools, caller, name, arguments).await
     }
 
-    /// What a call says that goes well.
+    /// Returns the answer of a call that must succeed.
     async fn says(&self, caller: &Caller, name: &str, arguments: Value) -> Value {
         let answer = self.call(caller, name, arguments).await;
         assert!(!answer.is_error, "{name}: {}", answer.text);
         serde_json::from_str(&answer.text).unwrap_or_else(|_| json!(answer.text))
     }
 
-    /// The words of a call that does not.
+    /// Returns the error text of a call that must fail.
     async fn refuses(&self, caller: &Caller, name: &str, arguments: Value) -> String {
         let answer = self.call(caller, name, arguments).await;
         assert!(answer.is_error, "{name}: {}", answer.text);
@@ -136,7 +136,7 @@ impl Stage {
         tasks::list(self.pool(), filter, page).await.unwrap()
     }
 
-    /// `action subject actor`, the oldest first.
+    /// Returns `action subject actor` lines, oldest first.
     async fn audit(&self) -> Vec<String> {
         sqlx::query_scalar("select concat_ws(' ', action, subject, actor_kind, actor) from dalsegno.audit order by id")
             .fetch_all(self.pool())
@@ -144,7 +144,7 @@ impl Stage {
             .unwrap()
     }
 
-    /// Everything that a call could change.
+    /// Returns all state that a call could change.
     async fn state(&self) -> String {
         sqlx::query_scalar(
             "select concat_ws(' ', (select count(*) from dalsegno.posts), (select count(*) from dalsegno.tasks),
@@ -158,7 +158,7 @@ impl Stage {
     }
 }
 
-/// Every tool that changes something, with arguments that fit.
+/// Returns every tool that changes something, with valid arguments.
 fn changes() -> [(&'static str, Value); 8] {
     let item =
         |name: &str| json!({ "name": name, "title": "Tides", "text": "High water is at six." });

@@ -13,7 +13,7 @@ async fn what_a_killed_attempt_has_handed_out_is_not_handed_out_again() {
     let first = stage.turn("boss", "main").await;
     let hand = |text: &str| json!({ "tasks": [{ "agent": "helper", "text": text }] });
     let caller = Caller::Turn(first.clone());
-    // Twice the same is two, and the worker dies before the answer of the second one arrives.
+    // The same call twice makes two tasks. The worker dies before the second answer arrives.
     let one = stage.says(&caller, "dispatch", hand("Part.")).await;
     let two = stage.says(&caller, "dispatch", hand("Part.")).await;
     assert_ne!(one, two);
@@ -47,7 +47,7 @@ async fn what_a_turn_that_did_not_fit_has_handed_out_the_next_one_does_not() {
     let caller = Caller::Turn(second.clone());
     assert_eq!(stage.says(&caller, "dispatch", hand("Part.")).await, told);
     assert_eq!(stage.tasks().await.len(), n_tasks, "it was there");
-    // Asked for twice by one turn, it is two.
+    // Called twice by one turn, it makes two.
     assert_ne!(stage.says(&caller, "dispatch", hand("Part.")).await, told);
     assert_eq!(stage.tasks().await.len(), n_tasks + 1);
 
@@ -58,7 +58,7 @@ async fn what_a_turn_that_did_not_fit_has_handed_out_the_next_one_does_not() {
     assert_eq!(stage.tasks().await.len(), n_tasks + 1);
 }
 
-/// The turn did not fit, and its run begins another one with the same question.
+/// Begins the next turn of the run with the same question, after a prompt that did not fit.
 async fn next_of_the_run(stage: &Stage, turn: &Turn) -> Turn {
     for sql in [
         "update dalsegno.turns set state = 'failed', error = 'no room', ended_at = now() where state = 'running'",
@@ -76,7 +76,7 @@ async fn a_run_that_has_lost_its_job_changes_nothing() {
     let stage = Stage::new().await;
     let turn = stage.turn("boss", "main").await;
     let caller = Caller::Turn(turn.clone());
-    // There is something to revoke.
+    // Publishes an item that the calls below could revoke.
     let edict = json!({ "name": "tone", "title": "Tone", "text": "Write short." });
     stage.says(&stage.operator(), "edicts_publish", edict).await;
     let before = stage.state().await;
@@ -89,7 +89,7 @@ async fn a_run_that_has_lost_its_job_changes_nothing() {
     assert_eq!(stage.state().await, before);
     assert_eq!(stage.audit().await.len(), 1, "the operator's");
 
-    // And a turn that has ended, while its run goes on with another.
+    // Also a turn that has ended, while its run continues with another.
     let back = sqlx::query("update dalsegno.jobs set lease = lease - 1000 where id = $1");
     back.bind(turn.job_id).execute(stage.pool()).await.unwrap();
     sqlx::query("update dalsegno.turns set state = 'failed', error = 'no room', ended_at = now()")

@@ -1,5 +1,5 @@
-//! Whose data each tool reaches, for every role and with every kind of token: all of it is tried, and what came of it is the committed
-//! matrix. What is denied or refused changes nothing, and what is denied leaves a line.
+//! The data that each tool reaches, for every role and with every kind of token. All combinations are tried and
+//! compared with the committed matrix. A denied or refused call changes nothing, and a denied call adds an audit line.
 
 use std::{collections::BTreeSet, net::SocketAddr};
 
@@ -21,7 +21,7 @@ const CAMPAIGNS: &str = "the campaign's";
 const UNGRANTED: &str = "the campaign's, not granted";
 const FOREIGN: &str = "another campaign's";
 
-/// A call, and a word that its answer has if the call reaches what it is about.
+/// A call, and a word that its answer contains if the call reaches its target.
 struct Row {
     tool: &'static str,
     whose: &'static str,
@@ -29,7 +29,7 @@ struct Row {
     mark: String,
 }
 
-/// Who tries. Operators have no token.
+/// A caller that tries each call. Operators have no token.
 struct Tester {
     name: &'static str,
     caller: Caller,
@@ -37,7 +37,7 @@ struct Tester {
     handed_out: Option<String>,
 }
 
-/// What only others know the names of.
+/// Names that only other agents know.
 struct Planted {
     foreign_post: String,
     foreign_task: String,
@@ -130,7 +130,7 @@ fn rows(tester: &Tester, planted: &Planted) -> Vec<Row> {
     ]
 }
 
-/// What the matrix says of an answer.
+/// Returns the word of the matrix for an answer.
 fn outcome(answer: &Answer, mark: &str) -> &'static str {
     match (answer.is_error, answer.text.contains(mark)) {
         (true, _) if answer.text.contains("you have no tool") => "denied",
@@ -212,7 +212,7 @@ async fn every_tool_reaches_what_the_committed_matrix_says_and_nothing_else() {
             let token = tester.token.as_ref().unwrap();
             speak(at, token, BEFORE, "tools/call", asked()).await.problem(401, "no_turn");
             let lines = stage.audit().await.split_off(n_lines);
-            // The clock stands still, and a token has one line in a minute.
+            // The clock stands still, and a token causes at most one line per minute.
             let line = (number == 0).then(|| format!("tool.deny token agent {}", tester.name));
             assert_eq!(lines, Vec::from_iter(line));
             let unknown = format!("{}{}", turn_tokens::PREFIX, "0".repeat(64));
@@ -261,7 +261,7 @@ async fn stage() -> Stage {
 }
 
 impl Stage {
-    /// What belongs to all, to another agent, and to another campaign.
+    /// Creates data that belongs to all, to another agent, and to another campaign.
     async fn plant(&self) -> Planted {
         let operator = self.operator();
         for name in ["tide-edict", "old-plain", "old-named", "old-chief", "old-ann"] {
@@ -304,7 +304,7 @@ impl Stage {
         Planted { foreign_post, foreign_task, others_task }
     }
 
-    /// One of the roles, with something of its own.
+    /// Creates one of the roles, with some data of its own.
     async fn tester(&self, name: &'static str) -> Tester {
         if name == "ann" {
             let caller = self.operator();
@@ -325,7 +325,7 @@ impl Stage {
         Tester { name, caller, token, handed_out }
     }
 
-    /// The token of a turn that runs in another campaign, of its lead.
+    /// Returns the token of a running turn of another campaign's lead.
     async fn stranger(&self) -> String {
         let campaign_id = self.world.campaign.id;
         let operator = Caller::Operator(Operator {
@@ -366,7 +366,7 @@ impl Stage {
         }
     }
 
-    /// Everything of this campaign that a call could change.
+    /// Returns all state of this campaign that a call could change.
     async fn state_of_campaign(&self) -> String {
         sqlx::query_scalar(
             "select concat_ws(' ', (select count(*) from dalsegno.posts where campaign_id = $1),
@@ -387,7 +387,7 @@ impl Stage {
         Caller::Turn(self.attempt(&task).await)
     }
 
-    /// To somebody who begins nothing, so that no turn waits behind it.
+    /// Adds a task for an agent that begins no turn, so that no turn waits behind it.
     async fn hand_out(&self, caller: &Caller, text: &str) -> String {
         let asked = json!({ "tasks": [{ "agent": "clerk_9", "text": text }] });
         let told = self.says(caller, "dispatch", asked).await;

@@ -1,4 +1,4 @@
-//! A provider that refuses calls for now: how often it is asked, what people are told, and the end of it.
+//! A provider that refuses calls for some time: the number of calls, the messages to people, and the end of the wait.
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -40,7 +40,7 @@ impl Ground {
         feed.filter(|event| event.kind == "turn.snoozed").collect()
     }
 
-    /// Waits until so many refusals in a row are noted.
+    /// Waits until this many refusals in a row are recorded.
     async fn refused(&self, times: i64) {
         eventually("the refusal is noted", async || {
             let refusals = "select coalesce(max(refusals), 0)::bigint from dalsegno.busy_models";
@@ -90,7 +90,9 @@ async fn a_busy_provider_is_asked_some_ten_times_in_ten_minutes_and_each_time_is
 
 #[tokio::test]
 async fn tasks_that_meet_the_same_busy_provider_wait_together() {
-    let ground = Ground::new(&[("sim.faults", "[\"error 503\"]")]).await;
+    // Jobs wait by the clock of the database, the model by that of the test: so long that all forty wait at once, also on a slow machine.
+    let waits = [("providers.busy_first_secs", "60"), ("providers.busy_max_wait_secs", "120")];
+    let ground = Ground::new(&[waits[0], waits[1], ("sim.faults", "[\"error 503\"]")]).await;
     let workers = [ground.work().await, ground.work().await];
     for n in 0..40 {
         ground.add_for("writer", &format!("copy_{n}"), "Write.").await;
@@ -104,11 +106,11 @@ async fn tasks_that_meet_the_same_busy_provider_wait_together() {
     }
     let n_turns = ground.n_turns().await;
     println!("{n_turns} calls for forty tasks in ten minutes, in {n_rounds} waits");
-    // All slots call before the first refusal is known.
+    // All slots call before the first refusal is recorded.
     assert!(n_turns <= 16 + 2 * n_rounds, "{n_turns} calls in {n_rounds} waits");
     let busy = busy_models::list(&ground.pool, ground.clock.now()).await.unwrap();
     assert_eq!(busy.len(), 1, "{busy:?}");
-    assert!((7..=14).contains(&busy[0].refusals), "{busy:?}");
+    assert!((5..=12).contains(&busy[0].refusals), "{busy:?}");
     let waiting =
         ground.feed().await.into_iter().filter(|event| event.kind == "task.waiting").count();
     assert!(waiting <= 40 + 2 * usize::try_from(n_rounds).unwrap(), "{waiting} events");
@@ -153,7 +155,7 @@ async fn whoever_asks_why_a_task_waits_is_told_since_when_how_often_until_when_a
     let (of_task, _) = ground.explained(&task).await;
     let end = format!("fails at {}", busy_models::moment(deadline));
     assert!(of_task.contains(&end), "{of_task}");
-    // The answer ends it for all.
+    // The answer ends the wait for all.
     assert_eq!(ground.ended_after_waits(&task).await.state, State::Done);
     assert_eq!(ground.ended_after_waits(&behind).await.state, State::Done);
     assert_eq!(ground.count("select count(*) from dalsegno.busy_models").await, 0);

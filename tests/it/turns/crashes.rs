@@ -1,5 +1,5 @@
-//! The worker dies, or a step fails, at each named place of a turn. Afterwards everything is as if nothing had happened,
-//! but for the turn that was cut off and the notice about it.
+//! The worker dies, or a step fails, at each named place of a turn. Afterwards everything is as without the fault,
+//! except for the interrupted turn and its notice.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use super::Ground;
 use crate::app::eventually;
 
-/// Before the turn is committed; after it. Only the second kind leaves a turn that was cut off.
+/// Places before the turn is committed, and after it. Only the second kind leaves an interrupted turn.
 const BEFORE_TURN: [(&str, &str); 5] = [
     ("queue.crash_at", "after_claim"),
     ("queue.crash_at", "before_run"),
@@ -34,7 +34,7 @@ const IN_TURN: [(&str, &str); 5] = [
 ];
 const AFTER_TURN: [(&str, &str); 1] = [("queue.crash_at", "after_commit")];
 
-/// A conversation that has begun, and two tasks more.
+/// Starts a conversation, and adds two more tasks.
 async fn conversation() -> (Ground, [Task; 3]) {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
@@ -46,7 +46,7 @@ async fn conversation() -> (Ground, [Task; 3]) {
     (ground, [first, second, third])
 }
 
-/// What has to be there, whatever happened on the way.
+/// Checks the state that must be reached after every kind of fault.
 async fn check(what: &str, ground: &Ground, tasks: &[Task; 3], n_cut_off: usize) {
     ground.settled().await;
     let session = ground.session(&tasks[0]).await;
@@ -139,7 +139,7 @@ async fn fail_at(point: &'static str, n_cut_off: usize) -> Ground {
 
 #[tokio::test]
 async fn a_step_that_fails_is_taken_again() {
-    // An answer that could not be written is offered again at once: the model has been paid for it.
+    // An answer that could not be written is offered again at once, because the call has been paid for.
     let points = [
         ("before_resolve", 0),
         ("after_resolve", 0),

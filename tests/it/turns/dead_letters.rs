@@ -1,4 +1,5 @@
-//! A task that has failed has one dead letter. Retrying that is retrying the task, and a task that moves on leaves none behind.
+//! A task that has failed has one dead letter. Retrying the letter retries the task, and a task that moves on leaves no
+//! letter.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use dalsegno::{
 use super::Ground;
 
 const LETTERS: &str = "select count(*) from dalsegno.dead_jobs";
-/// The job of a task dies as it does when its workers are lost: nothing of the task is written.
+/// The job of a task dies as it does when its workers are lost: the task itself is not written.
 const DIES: &str = "with job as (delete from dalsegno.jobs where id = $1 returning *),
                 payload as (delete from dalsegno.job_payloads where job_id = $1 returning *)
            insert into dalsegno.dead_jobs (id, enqueued_at, lease, priority, attempt, max_attempts, crash_count, queue, kind, lane_key,
@@ -22,7 +23,7 @@ const DIES: &str = "with job as (delete from dalsegno.jobs where id = $1 returni
              from job as j, payload as p, dalsegno.lanes as l where l.id = j.lane_id";
 
 impl Ground {
-    /// The services remember how often the simulation has failed.
+    /// Fails a task. The services remember how often the simulation has failed.
     async fn failed(&self, prompt: &str) -> (Task, Arc<Services>) {
         let services = self.services(&[]);
         let task = self.run(&self.add(prompt).await, &services).await;
@@ -50,7 +51,7 @@ impl Ground {
         task
     }
 
-    /// An older version retried a task and left its dead letter behind.
+    /// Retries a task like an older version, which left its dead letter.
     async fn retry_as_before(&self, task: &Task) {
         let keep = "create table public.kept as select * from dalsegno.dead_jobs";
         sqlx::query(keep).execute(&self.pool).await.unwrap();
@@ -72,7 +73,7 @@ async fn retrying_the_job_of_a_failed_task_retries_the_task() {
     assert_ne!(retried.job_id, Some(task.job_id));
     assert_eq!(ground.count(LETTERS).await, 0);
     assert_eq!(ground.run(&task, &services).await.state, State::Done);
-    // Of one that has its answer there is nothing to retry.
+    // A task that has its answer cannot be retried.
     let again = ground.retry_job(retried.job_id.unwrap()).await.unwrap_err();
     assert!(matches!(again, tasks::Error::Ended { state: State::Done, .. }), "{again}");
 }
@@ -124,7 +125,7 @@ async fn a_letter_of_an_earlier_job_of_a_failed_task_retries_the_task() {
     assert_eq!(ground.run(&task, &services).await.state, State::Done);
 }
 
-/// In SQL, where the queue knows nothing of tasks; or by an older version.
+/// A job retried in SQL, where the queue does not know tasks; or by an older version.
 #[tokio::test]
 async fn the_job_of_a_task_that_has_another_one_does_not_hold_up_its_conversation() {
     let ground = Ground::new(&[]).await;
@@ -161,7 +162,7 @@ async fn a_task_whose_job_has_just_died_is_retried_or_cancelled_without_a_letter
     assert_eq!(ground.run(&retried, &ground.services(&[])).await.state, State::Done);
 }
 
-/// It has waited for another one, and waits again in the transaction that ends it.
+/// It has waited for another task, and waits again in the transaction that ends it.
 #[tokio::test]
 async fn a_task_that_has_waited_runs_again_after_its_job_has_just_died() {
     let ground = Ground::new(&[]).await;

@@ -1,4 +1,4 @@
-//! A provider that fails, and the one that takes its conversations over.
+//! A provider that fails, and the one that takes over its conversations.
 
 use chrono::TimeDelta;
 use dalsegno::domain::tasks::{State, Task};
@@ -13,7 +13,7 @@ const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\n
 const BROKEN: Play = Play::Status(500, "", r#"{"error":"boom"}"#);
 
 impl Ground {
-    /// As [`ended`](Self::ended), without the waits between its attempts.
+    /// Like [`ended`](Self::ended), without the waits between its attempts.
     pub async fn hurriedly_ended(&self, task: &Task) -> Task {
         eventually("the task has ended", async || {
             let due = "update dalsegno.jobs set run_at = now() where state = 'scheduled'";
@@ -24,7 +24,7 @@ impl Ground {
         .await
     }
 
-    /// Where conversations have moved to, in order.
+    /// Returns the providers to which conversations have moved, in order.
     pub async fn moves(&self) -> Vec<String> {
         let feed = self.feed().await.into_iter();
         let moves = feed.filter(|event| event.kind == "conversation.moved");
@@ -74,7 +74,7 @@ async fn failures_are_counted_over_tasks_and_workers_and_an_answer_between_them_
     // Other conversations of the same agent have not failed.
     let other = ground.add_for("writer", "second", "Hello.").await;
     assert_eq!(ground.hurriedly_ended(&other).await.result.as_deref(), Some("A good answer."));
-    // And this one goes back when its time is over, without a failure in between.
+    // This one returns when the pause is over, without another failure.
     ground.advance(TimeDelta::seconds(901));
     let third = ground.hurriedly_ended(&ground.add("Part three.").await).await;
     assert_eq!(ground.session(&third).await.provider, "ollama");

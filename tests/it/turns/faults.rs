@@ -1,4 +1,4 @@
-//! Turns that something goes wrong with: the provider, the worker, a person who changes their mind.
+//! Turns with a fault: of the provider, of the worker, or a person who cancels.
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -52,7 +52,7 @@ async fn a_call_that_always_fails_fails_its_task_with_the_reason() {
     assert_eq!(task.state, State::Failed);
     assert!(task.error.as_ref().unwrap().contains("no model"), "{task:?}");
     assert_eq!(states(&ground.turns(&task).await), [turns::State::Failed]);
-    // The conversation goes on.
+    // The conversation continues.
     let next = ground.add("Write something else.").await;
     ground.done(&next).await;
     worker.stop().await;
@@ -81,7 +81,7 @@ async fn an_answer_that_comes_after_other_turns_stands_behind_its_question() {
     let roles: Vec<_> = said.iter().map(|line| line.split(':').next().unwrap()).collect();
     assert_eq!(roles, ["User", "User", "Assistant", "Notice", "Assistant"], "{said:?}");
     assert!(said[3].contains("tried again") && said[3].contains("Name the light."), "{said:?}");
-    // What comes right behind its question needs no word.
+    // An answer directly after its question needs no notice.
     let next = ground.add("Name the crane. [[sim: error 500 once]]").await;
     ground.done(&next).await;
     let said = ground.transcript(again.session_id.unwrap()).await;
@@ -89,7 +89,7 @@ async fn an_answer_that_comes_after_other_turns_stands_behind_its_question() {
     worker.stop().await;
 }
 
-/// The first `n_times` that a call is written into the ledger the database refuses with this code.
+/// Makes the database refuse the first `n_times` writes of a call into the ledger with this code.
 async fn refuse_ledger(ground: &Ground, n_times: u32, code: &str) {
     let statements = format!(
         "create sequence public.refused;
@@ -108,7 +108,7 @@ async fn refuse_ledger(ground: &Ground, n_times: u32, code: &str) {
 #[tokio::test]
 async fn an_answer_that_was_paid_for_waits_for_the_database() {
     let ground = Ground::new(&[]).await;
-    // As a server that is shut down, for more than three seconds of tries.
+    // Like a server that is shut down, for more than three seconds of tries.
     refuse_ledger(&ground, 5, "57P01").await;
     let worker = ground.work().await;
     let task = ground.done(&ground.add("Write.").await).await;
@@ -141,7 +141,7 @@ async fn a_busy_provider_burns_no_attempt() {
     assert_eq!(states(&turns), [turns::State::Failed, turns::State::Failed, turns::State::Done]);
     assert!(turns.iter().all(|turn| turn.attempt == 1), "{turns:?}");
     assert!(ground.kinds(&task).await.contains(&"turn.snoozed".to_owned()));
-    // Nothing was taken, so nothing is in the ledger.
+    // The call was not made, so the ledger has no line for it.
     assert_eq!(ground.count("select count(*) from dalsegno.usage").await, 1);
 }
 
@@ -170,7 +170,7 @@ async fn a_cancelled_task_ends_in_its_answer_and_keeps_what_had_arrived() {
     let outcome =
         ground.count("select count(*) from dalsegno.runs where outcome = 'cancelled'").await;
     assert_eq!(outcome, 1);
-    // The next one is told.
+    // The next task gets a notice.
     let next = ground.add("Write. [[sim: say done]]").await;
     let next = ground.done(&next).await;
     let transcript = ground.transcript(next.session_id.unwrap()).await;
@@ -196,7 +196,7 @@ async fn a_drain_gives_the_turn_back_and_burns_no_attempt() {
     assert_eq!(session.state, sessions::State::Interrupted);
     let given_back = "select count(*) from dalsegno.runs where outcome = 'given_back'";
     assert_eq!(ground.count(given_back).await, 1);
-    // A worker that is quicker finishes it, as the first attempt.
+    // A faster worker finishes it, as the first attempt.
     let mut quick = ground.process(&[("sim.latency_ms", "0")]);
     let task = ground.done(&task).await;
     let turns = ground.turns(&task).await;
@@ -334,7 +334,7 @@ async fn the_rules_of_rebuilding_hold_for_turns() {
     drop(conn);
     let fifth = turn("Five.", None).await;
     assert_eq!(fifth.opened_because, sessions::Reason::Reset);
-    // What was said before the expiry is in the summary.
+    // Messages from before the expiry are in the summary.
     assert_eq!(ground.transcript(fifth.id).await.len(), 4);
     let alone = turn("Alone.", Some(dalsegno::domain::agents::SessionMode::None)).await;
     assert!(alone.ephemeral && alone.state == sessions::State::Closed);
@@ -344,7 +344,7 @@ async fn the_rules_of_rebuilding_hold_for_turns() {
     assert_eq!(ground.transcript(fresh.id).await.len(), 2);
     let last = turn("Last.", None).await;
     assert_eq!(last.id, fresh.id);
-    // A restored conversation is told that it was, on its first call only.
+    // A restored conversation is told so, on its first call only.
     let notices = |manifest: &dalsegno::domain::manifests::Manifest| {
         manifest.manifest["parts"].as_array().unwrap().iter().any(|part| part["kind"] == "notice")
     };

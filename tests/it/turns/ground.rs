@@ -1,4 +1,4 @@
-//! A campaign, agents in files, and workers on it, in the process of the test or in processes of their own.
+//! A campaign, agents in files, and workers for it, in the process of the test or in their own processes.
 
 use std::{collections::BTreeMap, path::PathBuf, process::Stdio, sync::Arc};
 
@@ -40,9 +40,9 @@ use crate::{
     volume::{self, Volume},
 };
 
-/// Quick polls, and a simulation that takes no time unless a test wants it to.
+/// Fast polls, and a simulation without latency unless a test sets one.
 const SETTINGS: [(&str, &str); 13] = [
-    // A test changes a file and goes on.
+    // A test changes a file and continues at once.
     ("agents.look_every_ms", "0"),
     ("queue.poll_busy_ms", "50"),
     ("queue.poll_idle_ms", "200"),
@@ -79,7 +79,7 @@ pub struct Worker {
     work: JoinHandle<Result<(), worker::Error>>,
 }
 
-/// A `worker-turns`. Killed when dropped.
+/// A process of `worker-turns`. Killed when dropped.
 pub struct Process {
     child: Child,
     log: PathBuf,
@@ -134,13 +134,13 @@ impl Ground {
         ground
     }
 
-    /// The same with a configuration file.
+    /// Adds a configuration file.
     pub fn with_file(mut self, file: &std::path::Path) -> Self {
         self.file = Some(file.to_owned());
         self
     }
 
-    /// The same with a variable in the environment of its workers in this process.
+    /// Adds a variable to the environment of its workers in this process.
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.environment = Environment::from([(name, value)]);
         self
@@ -175,7 +175,7 @@ impl Ground {
         self.config_with(&[])
     }
 
-    /// A folder of the test's own.
+    /// Returns the folder of this test.
     pub fn folder(&self) -> &std::path::Path {
         self.folder.path()
     }
@@ -192,12 +192,12 @@ impl Ground {
         self.work_with(&[]).await
     }
 
-    /// The same on a host that is set up differently.
+    /// Starts a worker with other settings, like one on another host.
     pub async fn work_with(&self, settings: &[(&str, &str)]) -> Worker {
         self.work_on(self.services(settings), settings).await
     }
 
-    /// What a worker process has from its start to its end.
+    /// Builds the services that a worker process has from its start to its end.
     pub fn services(&self, settings: &[(&str, &str)]) -> Arc<Services> {
         let clock = Arc::new(self.clock.clone());
         let config = self.config_with(settings);
@@ -206,12 +206,12 @@ impl Ground {
         Services::build(&config, clock, program, traces).unwrap()
     }
 
-    /// The same for one that has worked before, and remembers what it has from then.
+    /// Starts a worker with the services of an earlier one, which remember its state.
     pub async fn work_on(&self, services: Arc<Services>, settings: &[(&str, &str)]) -> Worker {
         self.work_in(Pool::Turns, services, settings).await
     }
 
-    /// The same in the pool of short jobs.
+    /// Starts a worker of the pool of short jobs.
     pub async fn upkeep(&self) -> Worker {
         self.work_in(Pool::Upkeep, self.services(&[]), &[]).await
     }
@@ -241,7 +241,7 @@ impl Ground {
         self.process_of(env!("CARGO_BIN_EXE_worker-upkeep"), settings)
     }
 
-    /// Starts a `worker-turns` whose own files are on a volume of so many MiB.
+    /// Starts a `worker-turns` whose own files are on a volume of this many MiB.
     pub fn process_on_volume(&self, mib: u32) -> (Process, Volume) {
         let folder = self.folder.path().join("small");
         std::fs::create_dir_all(&folder).unwrap();
@@ -272,7 +272,7 @@ impl Ground {
         Process { child, log }
     }
 
-    /// Removes all sessions whose time is over, as the nightly cleanup does, and says how many.
+    /// Removes all expired sessions, as the nightly cleanup does. Returns their number.
     pub async fn clean_up(&self) -> i64 {
         let config = self.config();
         let mut walk = Walk::new(self.clock.now(), &config.sessions, &config.memory);
@@ -285,7 +285,7 @@ impl Ground {
         n_removed
     }
 
-    /// A task for the writer.
+    /// Adds a task for the writer.
     pub async fn add(&self, prompt: &str) -> Task {
         self.add_for("writer", "main", prompt).await
     }
@@ -305,7 +305,7 @@ impl Ground {
         self.add_at_node((agent, instance), None, prompt, session_mode, budget).await
     }
 
-    /// A task of the writer that waits for these.
+    /// Adds a task of the writer that waits for these.
     pub async fn add_after(&self, instance: &str, prompt: &str, others: &[&Task]) -> Task {
         let after: Vec<_> = others.iter().map(|other| After::Task(other.id)).collect();
         let links = Links { depends_on: &after, ..Links::default() };
@@ -313,7 +313,7 @@ impl Ground {
         added.await.unwrap()
     }
 
-    /// A task of the writer that waits for this one, in a transaction of the caller's.
+    /// Adds a task of the writer that waits for this one, in a transaction of the caller.
     pub async fn add_after_in(
         &self,
         conn: &mut PgConnection,
@@ -343,7 +343,7 @@ impl Ground {
         tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
     }
 
-    /// The same under a key.
+    /// Adds a task under a key.
     pub async fn add_keyed(
         &self,
         prompt: &str,
@@ -374,7 +374,7 @@ impl Ground {
         Ok(added)
     }
 
-    /// A task of the writer that waits for others, and for a moment.
+    /// Adds a task of the writer that waits for others, and for a time.
     pub async fn add_at(&self, run_at: DateTime<Utc>, links: Links<'_>) -> Task {
         let config = self.config();
         let catalogue = Library::open(&config.agents).unwrap().current();
@@ -400,7 +400,7 @@ impl Ground {
         added.task
     }
 
-    /// Has the conversation of an instance wait.
+    /// Pauses the conversation of an instance.
     pub async fn hold(&self, agent: &str, instance: &str) {
         self.lane("select dalsegno.hold_lane($1, 'a test')", agent, instance).await;
     }
@@ -427,7 +427,7 @@ impl Ground {
         self.add_placed((agent, instance), None, prompt, session_mode, budget, links).await
     }
 
-    /// A task that belongs to a node.
+    /// Adds a task that belongs to a node.
     pub async fn add_at_node(
         &self,
         role: (&str, &str),
@@ -492,7 +492,7 @@ impl Ground {
         .await
     }
 
-    /// As [`ended`](Self::ended), where the provider refuses calls in between.
+    /// Like [`ended`](Self::ended), where the provider refuses calls in between.
     pub async fn ended_after_waits(&self, task: &Task) -> Task {
         eventually("the task has ended", async || {
             self.end_waits().await;
@@ -502,10 +502,10 @@ impl Ground {
         .await
     }
 
-    /// Lets time go on to the end of the wait for a busy provider, and gives how long that was.
+    /// Moves the clock to the end of the wait for a busy provider. Returns the length of that wait.
     pub async fn end_waits(&self) -> TimeDelta {
-        // By the clock of the test the wait of the model, by that of the database the first wait of a job.
-        // A task whose time is over is not let wait for as long as the model.
+        // The wait of the model is by the clock of the test; the first wait of a job is by that of the database. A task
+        // past its deadline does not wait as long as the model.
         let left = "select coalesce((select least(max(b.until), (select min(t.until) from dalsegno.busy_tasks as t where t.until > $1)) - $1
                                        from dalsegno.busy_models as b where b.until > $1 having count(*) > 0),
                                     (select min(run_at) - now() from dalsegno.jobs where wait_reason = 'snooze' and run_at > now()),
@@ -523,7 +523,7 @@ impl Ground {
         left
     }
 
-    /// As [`ended`](Self::ended), after a crash, without the pause that follows one.
+    /// Like [`ended`](Self::ended), after a crash, without the pause that follows one.
     pub async fn patiently_ended(&self, task: &Task) -> Task {
         eventually("the task has ended", async || {
             self.end_crash_pauses().await;
@@ -533,20 +533,20 @@ impl Ground {
         .await
     }
 
-    /// Makes jobs of lost workers due that were taken back.
+    /// Makes the jobs due that were taken back from lost workers.
     async fn end_crash_pauses(&self) {
         let due = "update dalsegno.jobs set run_at = now() where wait_reason = 'crash' and run_at > now()";
         sqlx::query(due).execute(&self.pool).await.unwrap();
     }
 
-    /// Waits until the task has ended well.
+    /// Waits until the task is done.
     pub async fn done(&self, task: &Task) -> Task {
         let task = self.ended(task).await;
         assert_eq!(task.state, tasks::State::Done, "{task:?}");
         task
     }
 
-    /// Waits until the job of the task is gone, too: a commit that is counted twice would show.
+    /// Waits until the job of the task is gone, too: a commit that is counted twice would be noticed.
     pub async fn settled(&self) {
         eventually("no job is left", async || {
             let left: i64 =
@@ -581,7 +581,7 @@ impl Ground {
         messages::list(&self.pool, session_id, messages::Span::all()).await.unwrap()
     }
 
-    /// The transcript as `Role: text`.
+    /// Returns the transcript as `Role: text`.
     pub async fn transcript(&self, session_id: Uuid) -> Vec<String> {
         let line = |stored: messages::Stored| {
             format!("{:?}: {}", stored.message.role, stored.message.text)
@@ -598,8 +598,8 @@ impl Ground {
         feed::list(&self.pool, filter).await.unwrap()
     }
 
-    /// The kinds of the feed's events about this task, in order, after that of its beginning and without the progress of
-    /// calls.
+    /// Returns the kinds of the feed's events about this task, in order, beginning after its first event and without
+    /// the progress of calls.
     pub async fn kinds(&self, task: &Task) -> Vec<String> {
         let events = self.feed().await.into_iter();
         let about = events.filter(|event| event.task_id == Some(task.id));
@@ -624,7 +624,7 @@ impl Ground {
 }
 
 impl Worker {
-    /// Asks it to stop, and waits until it has.
+    /// Asks the worker to stop, and waits until it has.
     pub async fn stop(self) {
         self.shutdown.soft.cancel();
         tokio::time::timeout(SOON, self.work).await.unwrap().unwrap().unwrap();
@@ -641,7 +641,7 @@ impl Process {
         ended.unwrap_or_else(|_| panic!("does not end:\n{}", self.log())).unwrap()
     }
 
-    /// As [`ended`](Self::ended), where many start at once.
+    /// Like [`ended`](Self::ended), where many start at once.
     pub async fn patiently_ended(&mut self) -> std::process::ExitStatus {
         let ended = tokio::time::timeout(SOON, self.child.wait()).await;
         ended.unwrap_or_else(|_| panic!("does not end:\n{}", self.log())).unwrap()

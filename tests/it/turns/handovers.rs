@@ -1,4 +1,4 @@
-//! Conversations that pass on: to another provider, from workers that are lost, over a deadline.
+//! Conversations that are handed over: to another provider, from lost workers, after a timeout.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -39,7 +39,8 @@ async fn a_conversation_moves_from_one_provider_to_another() {
         (Reason::ProviderChanged, Some(before.id))
     );
     assert_eq!(third.session_id, second.session_id);
-    // The other one reads what was said, is told once that it took over, and knows nothing of the first one's tokens.
+    // The other provider gets the earlier messages and one notice of the takeover. It does not get the first one's
+    // token counts.
     let chats: Vec<String> = fake.chats().iter().map(|chat| chat["messages"].to_string()).collect();
     assert!(
         chats.iter().all(|chat| chat.contains("Part one.") && chat.contains("One.")),
@@ -95,7 +96,7 @@ async fn a_task_that_takes_three_workers_down_fails_and_leaves_its_session_usabl
     drop(heir);
 }
 
-/// A task whose job may run for a second, so many times.
+/// Adds a task whose job may run for a second, this many times.
 async fn hurried(ground: &Ground, prompt: &str, max_attempts: i16) -> Task {
     let task = ground.add(prompt).await;
     for sql in [
@@ -133,7 +134,7 @@ async fn a_turn_that_passes_its_deadline_is_cut_off_and_taken_again_or_fails() {
     worker.stop().await;
 }
 
-/// The notice of a successor says what of the conversation is there, and no more.
+/// The notice of a successor names exactly the part of the conversation that came along.
 #[tokio::test]
 async fn a_restored_conversation_is_told_what_came_along() {
     let fake = FakeOllama::playing([]).await;

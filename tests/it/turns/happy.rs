@@ -1,4 +1,4 @@
-//! Turns that nothing goes wrong with.
+//! Turns without faults.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ async fn a_task_gets_its_answer_and_the_next_one_goes_on_from_there() {
     assert_eq!(ground.count("select count(*) from dalsegno.jobs").await, 0);
 }
 
-/// What was sent is in the manifest by its digest, and the simulation says how many messages it was shown.
+/// The manifest has the digest of the sent messages, and the simulation returns the number of messages it received.
 #[tokio::test]
 async fn a_worker_that_remembers_a_conversation_sends_what_others_have_added() {
     let ground = Ground::new(&[]).await;

@@ -1,4 +1,4 @@
-//! Turns that fill the window: whatever they are made of, a small task afterwards succeeds.
+//! Turns that fill the window: after every kind of content, a small task succeeds.
 
 use dalsegno::{
     context::Weight,
@@ -18,7 +18,7 @@ use crate::providers::{
 };
 
 const RESERVE: u64 = 512;
-/// Instructions, brief and task elements.
+/// Tokens of instructions, brief and task elements.
 const AROUND: u64 = 300;
 
 /// Kinds of text whose tokens are hard to estimate, each with its unit.
@@ -30,7 +30,7 @@ pub const SCRIPTS: [(&str, &str); 6] = [
     ("chinese", "港の歴史についての短い記事を書く。"),
     ("emoji", "🚢⚓🌊🐟🗼"),
 ];
-/// Turns of so many per cent of the window.
+/// Turns, each of this many per cent of the window.
 const PATTERNS: [&[u64]; 4] = [&[90], &[60, 60], &[30, 30, 30, 30], &[30, 90, 60]];
 
 /// Repeats the unit until the text has this size by the given measure.
@@ -39,12 +39,12 @@ pub fn text(unit: &str, size: u64, measure: impl Fn(&str) -> u64) -> String {
     unit.repeat(usize::try_from(times).unwrap().max(1))
 }
 
-/// Without any factor that a session learns.
+/// Returns the estimate without a factor that a session learns.
 pub fn weigh(text: &str) -> u64 {
     Weight::of_text(text).millitokens() / 1000
 }
 
-/// Every kind of text in every pattern, each in a conversation of its own; gives those whose small task failed.
+/// Runs every kind of text in every pattern, each in its own conversation. Returns those whose small task failed.
 async fn failures(ground: &Ground, window: u64, measure: fn(&str) -> u64) -> Vec<String> {
     let room = window - RESERVE - AROUND;
     let kinds = SCRIPTS.iter().flat_map(|script| PATTERNS.map(|pattern| (script, pattern)));
@@ -74,7 +74,7 @@ async fn on_the_simulation_a_small_task_succeeds_after_heavy_turns() {
     let worker = ground.work().await;
     let failed = failures(&ground, 4096, |text| u64::from(count_tokens(text))).await;
     assert_eq!(failed, Vec::<String>::new());
-    // What fits by the model's own count is answered, whatever it was estimated at.
+    // A prompt that fits by the model's own count is answered, regardless of its estimate.
     let unanswered: Vec<Option<String>> =
         sqlx::query_scalar("select error from dalsegno.tasks where state <> 'done'")
             .fetch_all(&ground.pool)
@@ -108,7 +108,7 @@ async fn on_claude_a_small_task_succeeds_after_heavy_turns() {
     worker.stop().await;
 }
 
-/// The turns with which the shipped copywriter got stuck for good.
+/// The turns after which the shipped copywriter could not continue.
 #[tokio::test]
 async fn the_shipped_copywriter_gets_over_pastes_on_the_built_in_model() {
     const COPYWRITER: &str = include_str!("../../../config/agents/copywriter.md");
@@ -141,7 +141,7 @@ async fn a_small_task_succeeds_after_an_answer_that_fills_the_window() {
     worker.stop().await;
 }
 
-/// A provider whose window is smaller than it says is offered less, step by step, and the turn ends.
+/// A provider whose window is smaller than it reports is sent less, step by step, and the turn ends.
 #[tokio::test]
 async fn a_conversation_that_is_refused_again_is_offered_with_less_each_time() {
     let ground = Ground::new(&[]).await;
@@ -162,7 +162,7 @@ async fn a_conversation_that_is_refused_again_is_offered_with_less_each_time() {
     worker.stop().await;
 }
 
-/// A conversation behind a prompt that leaves no room for a summary comes back with the next small task.
+/// A prompt that leaves no room for a summary drops the conversation before it. It returns with the next small task.
 #[tokio::test]
 async fn what_made_way_for_a_huge_prompt_is_summarised_afterwards() {
     let ground = Ground::new(&[("sim.window_tokens", "4096")]).await;

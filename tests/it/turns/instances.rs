@@ -4,7 +4,7 @@ use dalsegno::domain::agents::{Addressed, Library};
 
 use super::Ground;
 
-/// Asks whoever this name means.
+/// Adds a task for the agent and instance of this name.
 async fn ask(ground: &Ground, written: &str, prompt: &str) -> dalsegno::domain::tasks::Task {
     let catalogue = Library::open(&ground.config().agents).unwrap().current();
     let Addressed { agent, instance } = catalogue.addressed(written, "main").unwrap();
@@ -29,7 +29,7 @@ async fn each_copy_of_an_agent_has_a_session_of_its_own() {
     assert_eq!(named, [("writer", "main"), ("writer", "2"), ("writer", "3"), ("writer", "2")]);
     assert_eq!(sessions[1].id, sessions[3].id);
     assert_eq!(ground.sessions().await.len(), 3);
-    // Nobody has heard what the others were asked.
+    // No instance has seen the prompts of the others.
     let asked = async |id| -> Vec<String> {
         let said = ground.transcript(id).await.into_iter();
         said.filter(|line| line.starts_with("User")).collect()

@@ -1,4 +1,4 @@
-//! What the lead knows of the others, and nobody else.
+//! The lead's knowledge of other agents, which those agents do not have.
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -40,7 +40,7 @@ async fn hold(pool: &PgPool, task: &Task) {
     admin::hold_job(pool, task.job_id, "a person looks at it").await.unwrap();
 }
 
-/// Puts the job of a task that a limit has put off far away, so that it stays where it is.
+/// Moves the job of a task that a limit has postponed by a day, so that it stays postponed.
 async fn stay_put_off(ground: &Ground, task: &Task) {
     eventually("the task is put off", async || {
         let stays = "update dalsegno.jobs set run_at = now() + interval '1 day' where id = $1 and wait_reason = 'snooze'";
@@ -88,7 +88,7 @@ async fn the_lead_is_told_who_there_is_and_what_each_of_them_does() {
     for name in ["busy", "failed", "held", "idle", "limited"] {
         ground.write_agent(name, &sim(name));
     }
-    // A model of its own: all tasks of a busy model wait.
+    // It has its own model, because all tasks of a busy model wait.
     ground.write_agent(
         "limited",
         &sim("limited").replace("---\nYou", "provider: sim\nmodel: sim-2\n---\nYou"),
@@ -146,7 +146,7 @@ async fn the_lead_is_told_who_there_is_and_what_each_of_them_does() {
     assert_eq!(names, ["busy", "failed", "held", "idle", "limited", "planner", "writer"]);
     assert_eq!(roster[5].1, "Plans & leads");
     assert_eq!(roster[0].1, "Is the busy");
-    // It is at work while it is told.
+    // It is working while it gets this list.
     expected[6].1 = "working";
     let told = of("user", "statuses", Scope::Turn(task.id));
     assert_eq!(told, expected.map(|(name, state)| (name, state.to_owned())));
@@ -166,7 +166,7 @@ async fn another_instance_of_the_lead_is_one_of_the_others() {
     let kinds: Vec<_> =
         manifest["parts"].as_array().unwrap().iter().map(|part| part["kind"].clone()).collect();
     assert!(!kinds.contains(&json!("roster")) && !kinds.contains(&json!("statuses")), "{kinds:?}");
-    // So nothing of it depends on who else there is.
+    // So its session does not depend on the other agents.
     ground.write_agent("editor", &sim("editor"));
     let later = ground.done(&ground.add_for("planner", "2", "Go on.").await).await;
     assert_eq!(later.session_id, task.session_id);
@@ -190,7 +190,7 @@ async fn a_changed_roster_rebuilds_the_session_of_the_lead_and_of_nobody_else() 
         manifest["parts"].as_array().unwrap().iter().map(|part| part["kind"].clone()).collect();
     assert!(!kinds.contains(&json!("roster")) && !kinds.contains(&json!("statuses")), "{kinds:?}");
 
-    // How an agent works is no part of the roster: what it is for is.
+    // The roster contains an agent's description, not its instructions.
     ground.write_agent("writer", &WRITER.replace("You write.", "You write well."));
     assert_eq!(turn("planner").await.0, planner);
     ground.write_agent("editor", &sim("editor"));

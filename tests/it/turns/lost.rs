@@ -1,4 +1,4 @@
-//! Turns that a lost worker left behind, made by hand so that nobody has to be missed first.
+//! Turns that a lost worker left, created directly so that the test does not wait for a missing worker.
 
 use dalsegno::{
     domain::{
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Ground {
-    /// Leaves a turn of the task running under a lease that is over.
+    /// Leaves a turn of the task running under an expired lease.
     pub(super) async fn lose_turn(&self, task: &Task, reserve: Amount) {
         let config = self.config();
         let library = dalsegno::domain::agents::Library::open(&config.agents).unwrap();
@@ -39,7 +39,7 @@ impl Ground {
 async fn two_lost_turns_do_not_refuse_each_other_for_ever() {
     let limit = Limit { micros: None, tokens: Some(1_000_000) };
     let ground = Ground::with_limit(&[], limit).await;
-    // What a turn of these sets aside.
+    // The tokens that one of these turns reserves.
     let worker = ground.work().await;
     ground.done(&ground.add_for("writer", "probe", "Write.").await).await;
     worker.stop().await;
@@ -54,7 +54,7 @@ async fn two_lost_turns_do_not_refuse_each_other_for_ever() {
     for task in [&one, &other] {
         ground.lose_turn(task, Amount { micros: 0, tokens: share }).await;
     }
-    // Room for both as they were. The notice of the interruption makes each turn a little dearer than it was.
+    // The limit allows both turns as they were. The notice of the interruption makes each turn a little more expensive.
     let mut conn = ground.pool.acquire().await.unwrap();
     let tight = LimitChange { micros: None, tokens: Some(Some(spent + 2 * share)) };
     campaigns::change_limit(&mut conn, ground.campaign.id, tight).await.unwrap();
@@ -72,7 +72,7 @@ async fn two_lost_turns_do_not_refuse_each_other_for_ever() {
     assert!(snoozed > 0, "nobody was refused, so nothing was tried here");
 }
 
-/// The database refuses every change of one row, and says why as a mistake of its own would.
+/// Makes the database refuse every change of one row, with an error like one of its own.
 async fn refuse(ground: &Ground, table: &str, column: &str, id: Uuid) {
     let statements = format!(
         "create or replace function public.refuse() returns trigger language plpgsql as $body$
@@ -156,7 +156,7 @@ async fn a_session_of_one_task_is_closed_with_it_however_the_task_ends() {
 async fn a_task_that_waits_for_budget_says_so_once_and_looks_ever_more_rarely() {
     let limit = Limit { micros: None, tokens: Some(10_000) };
     let ground = Ground::with_limit(&[], limit).await;
-    // A turn of somebody else runs with all that is left.
+    // A turn of another task runs with all that is left.
     let mut conn = ground.pool.acquire().await.unwrap();
     let all = Amount { micros: 0, tokens: 10_000 };
     campaigns::reserve(&mut conn, ground.campaign.id, all).await.unwrap();

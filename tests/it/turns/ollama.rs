@@ -1,4 +1,4 @@
-//! Turns on a server that behaves as Ollama does, and misbehaves.
+//! Turns on a server that behaves like Ollama, and on one with faults.
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -31,13 +31,13 @@ async fn ground(fake: &FakeOllama, settings: &[(&str, &str)]) -> Ground {
     ground
 }
 
-/// One piece of an answer, as the server streams it.
+/// Returns one piece of an answer, as the server streams it.
 fn piece(text: &str) -> Step {
     let message = json!({ "role": "assistant", "content": text });
     Step::Bytes(line(&json!({ "model": "qwen3:8b", "message": message, "done": false })))
 }
 
-/// A conversation whose second call goes as `play` says; how its task ended, and what was asked.
+/// Runs a conversation whose second call goes as `play` says. Returns how its task ended, and the requests.
 async fn play(play: Play) -> (Ground, Task, Vec<Value>) {
     let fake = FakeOllama::playing([Play::Says(&["Part ", "one."]), play]).await;
     let ground = ground(&fake, &[]).await;
@@ -52,7 +52,7 @@ async fn play(play: Play) -> (Ground, Task, Vec<Value>) {
     (ground, second, chats)
 }
 
-/// After one fault the turn is made again, and nothing of the fault is in the conversation.
+/// Checks that the turn is repeated after one fault, and that the conversation contains nothing of the fault.
 async fn is_made_again(what: &str, fault: Play, attempts: &[i16]) {
     let (ground, task, chats) = play(fault).await;
     assert_eq!(task.state, State::Done, "{what}: {task:?}");

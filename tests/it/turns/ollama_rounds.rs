@@ -1,4 +1,4 @@
-//! What is sent to Ollama in each call of a turn with tools, message by message.
+//! The requests to Ollama in each call of a turn with tools, message by message.
 
 use dalsegno::domain::{amount::Limit, tasks::State, turns};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ async fn each_call_is_sent_all_of_the_ones_before_and_the_results() {
     let later =
         ["system", "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "user"];
     assert_eq!(roles(3), later);
-    // Letter by letter what was sent before: the server reads only what is new.
+    // Each call repeats the earlier messages byte for byte, so the server reads only the new ones.
     for at in 0..3 {
         let (sent, next) = (messages(&chats[at]), messages(&chats[at + 1]));
         for (message, again) in sent.iter().zip(next) {
@@ -83,7 +83,7 @@ async fn each_call_is_sent_all_of_the_ones_before_and_the_results() {
         .map(|tool| &tool["function"]["name"])
         .collect();
     assert_eq!(names, ["board_post", "status"]);
-    // Each call of the ledger has the server's own count of what it was sent.
+    // Each call of the ledger has the server's own count of its prompt.
     let counted = "select json_agg(input_tokens order by id) from dalsegno.usage";
     let counted: Vec<u64> = serde_json::from_value(ground.json(counted).await).unwrap();
     let expected: Vec<u64> =
@@ -96,7 +96,7 @@ async fn the_last_call_offers_nothing_and_says_so() {
     let fake = FakeOllama::playing([status(), posting("One."), status()]).await;
     let ground = ground(&fake, &[("agents.max_rounds", "3")]).await;
     let worker = ground.work().await;
-    // It calls tools to the end, and says nothing.
+    // It calls tools to the end, and gives no answer in words.
     let silent = ground.ended(&ground.add("Write.").await).await;
     assert_eq!(silent.state, State::Failed, "{silent:?}");
     assert!(silent.error.as_ref().unwrap().contains("no answer in words"), "{silent:?}");
@@ -105,7 +105,7 @@ async fn the_last_call_offers_nothing_and_says_so() {
     let last = messages(&chats[2]).last().unwrap();
     assert_eq!(last["role"], "user");
     assert!(last["content"].as_str().unwrap().contains("You can call no more tools"), "{last}");
-    // What it did is in the transcript, and the next turn is told that this one broke off.
+    // Its calls are in the transcript, and the next turn gets a notice that this one was interrupted.
     let turn = ground.turns(&silent).await.pop().unwrap();
     assert_eq!((turn.state, turn.calls), (turns::State::Failed, 3));
     ground.done(&ground.add("Write on.").await).await;
@@ -132,7 +132,7 @@ async fn a_server_that_fails_in_the_middle_is_asked_again_and_nothing_is_done_tw
     let turns = ground.turns(&task).await;
     let ends: Vec<_> = turns.iter().map(|turn| (turn.attempt, turn.state, turn.calls)).collect();
     assert_eq!(ends, [(1, turns::State::Interrupted, 2), (2, turns::State::Done, 2)]);
-    // The second attempt sees what the first one did.
+    // The second attempt sees the results of the first one.
     let chats = fake.chats();
     let again = messages(&chats[2]);
     assert!(again.iter().any(|message| message["role"] == "tool"), "{again:?}");
@@ -198,7 +198,7 @@ async fn a_token_budget_ends_a_turn_between_two_calls() {
     assert!((2..30).contains(&n_calls) && task.spent_tokens <= BUDGET, "{n_calls}: {task:?}");
     let ledger = "select sum(input_tokens + output_tokens)::bigint from dalsegno.usage";
     assert_eq!(ground.count(ledger).await, task.spent_tokens);
-    // Each of them has its result, and all of it is in the transcript.
+    // Each call has its result, and all of it is in the transcript.
     assert_eq!(ground.count("select count(*) from dalsegno.posts").await, n_calls as i64);
     let results = "select count(*) from dalsegno.messages where role = 'tool'";
     assert_eq!(ground.count(results).await, n_calls as i64);

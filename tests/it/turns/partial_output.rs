@@ -33,7 +33,7 @@ fn piece(number: usize) -> Vec<u8> {
     line(&json!({ "model": "qwen3:8b", "message": message, "done": false }))
 }
 
-/// An answer of many pieces.
+/// Returns an answer of many pieces.
 fn trickle() -> Play {
     let pieces = (1..2_000).map(piece).collect();
     Play::Stream(vec![Step::Trickle { pieces, every: EVERY }, Step::End])
@@ -66,7 +66,7 @@ async fn kill(mut process: Process) {
     assert_eq!(process.ended().await.signal(), Some(Signal::KILL.as_raw()));
 }
 
-/// The answers that broke off, as they stand in the transcript.
+/// Returns the interrupted answers in the transcript.
 async fn broken_off(ground: &Ground, task: &Task) -> Vec<String> {
     let messages = ground.messages(ground.task(task).await.session_id.unwrap()).await;
     let partial = messages.into_iter().filter(|stored| stored.partial);
@@ -82,7 +82,7 @@ async fn what_a_killed_worker_had_is_stored_and_shown_to_the_next_attempt() {
     assert_eq!(first.state, State::Done);
     let task = ground.add("Part two.").await;
     is_stored(&ground).await;
-    // More is stored while the answer goes on, not at its end: that is a minute and a half away.
+    // More is stored while the answer continues. Its end is a minute and a half away.
     let n_sent = *fake.state.n_trickled.borrow() + 7;
     eventually("what came later is stored, too", async || {
         (n_pieces(&stored(&ground).await?) >= n_sent).then_some(())
@@ -130,7 +130,7 @@ async fn on_the_simulation_too() {
     drop(heir);
 }
 
-/// One row for the turn, written at most once a second, and only where there is more.
+/// One row for the turn, written at most once a second, and only if there is new output.
 #[tokio::test]
 async fn output_is_stored_once_a_second_and_only_if_there_is_more() {
     let pieces = (1..=60).map(piece).collect();
@@ -151,7 +151,7 @@ async fn output_is_stored_once_a_second_and_only_if_there_is_more() {
     let task = ground.ended(&task).await;
     worker.stop().await;
     assert_eq!(task.state, State::Done, "{task:?}");
-    // Of some seconds of output and four of silence: each row had more than the one before.
+    // From some seconds of output and four of silence: each row had more than the one before.
     let n_written = ground.count("select count(*) from public.written").await;
     let n_different = ground.count("select count(distinct n_bytes) from public.written").await;
     assert!(n_written >= 2, "{n_written}");
@@ -181,7 +181,7 @@ async fn a_run_without_its_lease_stores_no_output() {
     let late = turn_phases::Begun { lease: begun.lease - 1, ..begun };
     assert_eq!(store(&late).await, 0);
     assert_eq!(store(&begun).await, 1);
-    // The next run takes it over; from then on this one writes nothing.
+    // The next run takes the turn over; then this run can write no more.
     let (_, next) = world.begin(&task, world.lease(), Now::default()).await;
     assert_eq!(store(&begun).await, 0);
     let messages = world.transcript(next.session_id).await;

@@ -58,7 +58,7 @@ async fn a_provider_that_says_overflow_is_asked_again_with_less() {
     let made = compactions::list(&ground.pool, session.id).await.unwrap();
     assert_eq!(made[0].cause, compactions::Cause::Overflow);
     worker.stop().await;
-    // The summary that the turn waited for is the task's, in the ledger and in what it has spent.
+    // The summary that the turn waited for is charged to the task, in the ledger and in its spent tokens.
     let summaries = ground
         .count(
             "select count(*) from dalsegno.usage where purpose = 'summary' and task_id is not null",
@@ -75,8 +75,8 @@ async fn a_provider_that_says_overflow_is_asked_again_with_less() {
     assert_eq!(unpaid, 0);
 }
 
-/// A turn that passes its threshold and gets no summary goes on; that it looked for one must not cost it the ladder of
-/// an overflow.
+/// A turn that exceeds its threshold and gets no summary continues. Its search for one must not use up the compaction
+/// steps that follow an overflow.
 #[tokio::test]
 async fn a_soft_lack_of_room_leaves_the_ladder_of_an_overflow() {
     let ground = Ground::new(&[]).await;
@@ -91,7 +91,7 @@ async fn a_soft_lack_of_room_leaves_the_ladder_of_an_overflow() {
         ground.done(&ground.add(&prompt).await).await;
     }
     worker.stop().await;
-    // Beyond 15 % of what the window holds, and far from all of it: the estimate asks for room and can do without.
+    // More than 15 % of the window, and far from all of it: the estimate asks for room, but does not need it.
     ground.write_agent("writer", &agent("prepare_percent: 10\napply_percent: 15\n"));
     let sessions = "update dalsegno.sessions set compaction_breaker = '{\"attempts\":[10,10,10]}' returning context_tokens";
     let context_tokens: i64 = sqlx::query_scalar(sessions).fetch_one(&ground.pool).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_task_that_is_cancelled_while_room_is_made_ends_with_its_job() {
         ground.done(&ground.add(&prompt).await).await;
     }
     worker.stop().await;
-    // The call is refused at once, and the summary takes for ever.
+    // The call is refused at once, and the summary takes ten minutes.
     let mut slow = ground.process(&[("sim.latency_ms", "600000")]);
     let task = ground.add("Write more. [[sim: overflow once]]").await;
     eventually("the summary is being written", async || {
@@ -128,7 +128,7 @@ async fn a_task_that_is_cancelled_while_room_is_made_ends_with_its_job() {
     ground.cancel(&task).await;
     let ended = "select count(*) from dalsegno.runs where outcome = 'cancelled'";
     eventually("the job has ended", async || (ground.count(ended).await == 1).then_some(())).await;
-    // At once, in the same commit, and not when a sweep comes round.
+    // At once, in the same commit, and not with the next sweep.
     let task = ground.task(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
     assert_eq!(ground.kinds(&task).await.last().unwrap(), "task.cancelled");

@@ -1,4 +1,4 @@
-//! Prompts that the provider rejects: the task fails, and its conversation goes on without them.
+//! Prompts that the provider rejects: the task fails, and its conversation continues without them.
 
 use dalsegno::domain::{
     agents::SessionMode as Mode,
@@ -33,7 +33,7 @@ async fn says(ground: &Ground, prompt: &str) -> Task {
     ground.done(&ground.add(prompt).await).await
 }
 
-/// Ended by the rejection, after a single call that it is to blame for.
+/// Runs a task and checks that its prompt is rejected, after a single call.
 async fn is_rejected(ground: &Ground, prompt: &str) -> Task {
     let task = ground.ended(&ground.add(prompt).await).await;
     assert_eq!(task.state, State::Failed, "{task:?}");
@@ -43,7 +43,7 @@ async fn is_rejected(ground: &Ground, prompt: &str) -> Task {
     task
 }
 
-/// What people asked and the model said, as the last call was sent it.
+/// Returns the messages of the last call, with those of people and of the model.
 fn last_call(fake: &FakeOllama) -> String {
     fake.chats().pop().unwrap()["messages"].to_string()
 }
@@ -90,14 +90,14 @@ async fn a_rejected_prompt_fails_its_task_and_the_conversation_goes_on_without_i
     let (user, assistant) = ("user", "assistant");
     let expected = ["system", user, assistant, user, assistant, user, assistant, user];
     assert_eq!(roles(&chat), expected);
-    // People see what was asked, and that it is not sent.
+    // People see the prompt, and a mark that it is not sent.
     assert_eq!(marked(&ground, &bad).await, [BAD]);
     let transcript = ground.transcript(first.session_id.unwrap()).await;
     assert_eq!(transcript.len(), 9, "{transcript:?}");
     let view = sessions::history(&ground.pool, first.session_id.unwrap()).await.unwrap();
     assert!(!view.to_string().contains("xylograph"), "{view}");
 
-    // A person tries it again, and now it is accepted: it belongs to the conversation.
+    // A person retries it, and now it is accepted: it becomes part of the conversation.
     let again = retry(&ground, &bad).await;
     assert_eq!(again.state, State::Done, "{again:?}");
     assert_eq!(marked(&ground, &bad).await, [""; 0]);
@@ -157,7 +157,7 @@ async fn no_successor_and_no_other_provider_gets_a_rejected_prompt() {
     assert!(!transcript.iter().any(|line| line.contains("xylograph")), "{transcript:?}");
 }
 
-/// Nothing has been answered since: the prompt of a task that failed before may be the reason as well.
+/// There was no answer in between, so the prompt of an earlier failed task may be the reason as well.
 #[tokio::test]
 async fn a_rejection_takes_along_what_has_failed_since_the_last_answer() {
     let missing = Play::Status(404, "", r#"{"error":"model 'qwen3:8b' not found"}"#);
@@ -177,7 +177,7 @@ async fn a_rejection_takes_along_what_has_failed_since_the_last_answer() {
     worker.stop().await;
 }
 
-/// A history that another provider has accepted may not suit this one: it is rebuilt once, in words, and never thrown away.
+/// A history that one provider has accepted may not suit another. It is rebuilt once, as text, and never deleted.
 #[tokio::test]
 async fn a_history_that_a_new_provider_rejects_is_sent_once_more_without_tools_and_kept() {
     let fake = FakeOllama::playing([REJECTS]).await;
@@ -259,7 +259,7 @@ async fn what_a_node_asks_for_is_said_again_if_it_went_with_a_rejected_prompt() 
     worker.stop().await;
 }
 
-/// What another turn may have done stays known, whatever becomes of the request that came after it.
+/// The effects of an interrupted turn stay known, also when the next prompt is rejected.
 #[tokio::test]
 async fn an_interruption_is_told_after_a_rejected_prompt() {
     let fake = FakeOllama::playing([Play::NeverBegins, REJECTS]).await;

@@ -1,5 +1,6 @@
-//! The life of a role: nodes that are entered and entered again, a compaction at one of them, a worker that is killed in a turn,
-//! a look back in the role's own session, and one who must not remember. Checked by what the model is sent at each call.
+//! The life of a role: nodes that are entered repeatedly, a compaction at one of them, a worker that is killed in a
+//! turn, a search in the role's own session, and an agent that must not remember. Checked by the messages of each model
+//! call.
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -54,7 +55,7 @@ async fn ground(fake: &FakeOllama) -> Ground {
     ground
 }
 
-/// An answer of some 700 tokens that begins with these words.
+/// Returns an answer of some 700 tokens that begins with these words.
 fn long(words: &str) -> Play {
     let text = format!("{words} {}", "The mole shields the basin from the swell. ".repeat(55));
     Play::Says(Box::leak(Box::new([&*Box::leak(text.into_boxed_str())])))
@@ -72,7 +73,8 @@ fn half() -> Play {
     Play::Stream(vec![Step::Bytes(piece), Step::Stall])
 }
 
-/// What a call was sent, as `role: element(text) element(text)`, with the beginnings of long texts. The system part is left out.
+/// Reads the messages of a call as `role: element(text) element(text)`, with the beginnings of long texts. The system
+/// part is left out.
 struct Reader {
     fences: Vec<dalsegno::context::xml::Fence>,
 }
@@ -109,7 +111,7 @@ impl Reader {
     }
 }
 
-/// Long texts differ in their first words.
+/// Returns the first words of a text, by which long texts differ.
 fn start(text: &str) -> String {
     match text {
         text if text.starts_with("The turn before this one was interrupted") => {
@@ -164,7 +166,7 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
     let ground = ground(&fake).await;
     let worker = ground.work().await;
 
-    // Into two nodes. A task that names none stays where the session stands.
+    // Two nodes are entered. A task that names none stays at the session's node.
     let first = answered(&ground, Some("intake"), "T1.").await;
     let second = answered(&ground, Some("draft"), "T2.").await;
     answered(&ground, Some("draft"), "T3.").await;
@@ -185,7 +187,7 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
         .collect();
     assert_eq!(reader.read(&chats[4]), whole);
 
-    // The compaction reads the second node alone.
+    // The compaction reads only the second node.
     let made = compact(&ground, id).await;
     assert_eq!((made.node.as_deref(), made.cause), (Some("draft"), Cause::Manual));
     assert!(made.tokens_after.unwrap() * 4 <= made.tokens_before * 3, "{made:?}");
@@ -195,7 +197,7 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
     assert!(!asked.contains("T1.") && !asked.contains("A1."), "{asked}");
     assert!(!asked.contains("T4."), "the last two turns stay word for word: {asked}");
 
-    // Back to the first node, which says again what it asks for.
+    // Back to the first node, whose prompt is sent again.
     let sixth = answered(&ground, Some("intake"), "T6.").await;
     let chats = fake.chats();
     let reader = Reader::of(&ground, id).await;
@@ -245,7 +247,7 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
     let again = format!("user: {} notice(interrupted) task(T7.)", entry("review"));
     assert_eq!(reader.read(&chats[8]), [&before[..], &[again]].concat());
 
-    // The role looks back in its own session.
+    // The role searches its own session.
     let eighth = ask(&ground, Some("meta-analysis"), "T8.").await;
     ground.patiently_ended(&eighth).await;
     drop(heir);
@@ -262,7 +264,7 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
     check_stays(&ground, id, [&first, &second, &sixth, &seventh, &eighth]).await;
     check_archive(&ground, id).await;
 
-    // And back to the whole of it.
+    // The compaction is undone.
     let mut tx = ground.pool.begin().await.unwrap();
     conversations::uncompact(&mut tx, id, ground.clock.now()).await.unwrap();
     tx.commit().await.unwrap();
@@ -275,7 +277,7 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
     ground.session(&first).await;
 }
 
-/// What was folded first comes into the second summary by way of the first.
+/// The messages that were folded first reach the second summary through the first.
 #[tokio::test]
 async fn a_node_that_is_compacted_twice_goes_on_from_its_own_summary() {
     let plays = ["A1.", "A2.", "A3.", "A4."].map(long).into_iter().chain([record()]);
@@ -312,7 +314,8 @@ async fn a_node_that_is_compacted_twice_goes_on_from_its_own_summary() {
     assert_eq!(flow["tasks"][0], json!(first.id));
 }
 
-/// Each compaction has put away what the one before had left, and reads the same after the next.
+/// Checks that each compaction has archived the messages left by the one before, and that they stay the same after the
+/// next.
 async fn check_archives(ground: &Ground, id: Uuid, said: [&[&str]; 2], second: &Value) {
     let archives = compactions::archives(&ground.pool, id).await.unwrap();
     assert_eq!(archives.len(), 2, "{archives:?}");
@@ -333,7 +336,7 @@ async fn check_archives(ground: &Ground, id: Uuid, said: [&[&str]; 2], second: &
     }
 }
 
-/// The place is that of before: what waits is about to leave it.
+/// The compaction belongs to the old node, because the waiting task is about to leave it.
 #[tokio::test]
 async fn room_that_is_made_on_arrival_says_nothing_of_the_node_that_is_entered() {
     let plays = ["A1.", "A2.", "A3.", "A4.", "A5."].map(long).into_iter().chain([record()]);
@@ -357,7 +360,7 @@ async fn room_that_is_made_on_arrival_says_nothing_of_the_node_that_is_entered()
     assert!(sent.to_string().contains("You are at the node `review` now."));
 }
 
-/// Places without a gap, in the order of the tasks that entered.
+/// Checks that the stays have no gap and follow the order of the tasks that entered.
 async fn check_stays(ground: &Ground, id: Uuid, entered: [&Task; 5]) {
     let stays = nodes::of_session(&ground.pool, id).await.unwrap();
     let named: Vec<_> = stays.iter().map(|stay| stay.node.as_str()).collect();
@@ -428,13 +431,13 @@ async fn a_session_that_is_rebuilt_stays_where_it_stood_and_says_again_what_it_h
     ground.write_agent("curator", &CURATOR.replace("You keep.", "You keep, and tell."));
     let third = answered(&ground, Some("draft"), "T3.").await;
     let id = ground.session(&third).await.id;
-    // All of it came along: nothing is said twice.
+    // The whole conversation came along, so nothing is repeated.
     let sent = Reader::of(&ground, id).await.read(fake.chats().last().unwrap());
     let entries = sent.iter().filter(|message| message.contains("You are at the node")).count();
     assert_eq!(entries, 1, "{sent:?}");
     let stays = nodes::of_session(&ground.pool, id).await.unwrap();
     assert_eq!((stays.len(), stays[0].first_seq, stays[0].left_at), (1, 1, None));
-    // Of a long conversation only the end comes along.
+    // Of a long conversation, only the end comes along.
     let much = "The mole shields the basin. ".repeat(450);
     ground.write_agent(
         "curator",
@@ -444,11 +447,11 @@ async fn a_session_that_is_rebuilt_stays_where_it_stood_and_says_again_what_it_h
     );
     answered(&ground, Some("draft"), &much).await;
     ground.write_agent("curator", CURATOR);
-    // A task that names no node is as much at its node as one that does.
+    // A task that names no node is at its node just like one that does.
     let last = answered(&ground, None, "T5.").await;
     worker.stop().await;
     let id = ground.session(&last).await.id;
-    // What the node asks for came along in front of the summary: it is said once.
+    // The node's prompt came along in front of the summary, so it occurs once.
     let sent = fake.chats().last().unwrap().to_string();
     assert_eq!(sent.matches("The contract of draft.").count(), 1, "{sent}");
     let stays = nodes::of_session(&ground.pool, id).await.unwrap();

@@ -1,4 +1,4 @@
-//! A conversation that reaches its limit goes on in a new session, which begins with a summary.
+//! A conversation that reaches its limit continues in a new session, which begins with a summary.
 
 use dalsegno::domain::{compactions, sessions::Reason};
 
@@ -33,7 +33,7 @@ async fn a_conversation_at_its_limit_goes_on_below_half_of_it_and_not_anew_with_
         assert_eq!(session.opened_because, Reason::ContextFull);
         let shown = compactions::list(&ground.pool, session.id).await.unwrap();
         assert_eq!(shown[0].cause, compactions::Cause::Inherited, "{shown:?}");
-        // The first call of the successor holds its prompt, too.
+        // The first call of the successor contains its prompt, too.
         let first = ground.manifests(session.id).await.remove(0);
         let estimated = u64::try_from(first.estimated_tokens).unwrap();
         assert!(estimated < LIMIT / 2 + 900, "{estimated}");

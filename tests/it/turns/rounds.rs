@@ -1,4 +1,4 @@
-//! Turns whose model calls tools that the service carries out, on the simulation.
+//! Turns whose model calls tools of the service, on the simulation.
 
 use std::{os::unix::process::ExitStatusExt as _, path::PathBuf};
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::Ground;
 use crate::app::{eventually, noon};
 
-/// By their names, so that another tool takes no room of the small windows here; and the tools that go wrong.
+/// Listed by name, so that a new tool takes no room of the small windows here; and the tools with faults.
 const TOOLS: &str = "tools: mcp__dalsegno__board_history, mcp__dalsegno__board_post, mcp__dalsegno__tasks_list, \
                      mcp__dalsegno__workflows_list, mcp__dalsegno__search_transcript, mcp__dalsegno__status, \
                      mcp__dalsegno__trial_hang, mcp__dalsegno__trial_fail, mcp__dalsegno__trial_panic, mcp__dalsegno__trial_long\n";
@@ -33,7 +33,7 @@ async fn ground(settings: &[(&str, &str)], more: &str) -> Ground {
     ground
 }
 
-/// What a turn has said, as `Assistant: status, board_post`, `Tool: text` and so on.
+/// Returns the messages of a turn, as `Assistant: status, board_post`, `Tool: text` and so on.
 fn said(messages: &[Stored]) -> Vec<String> {
     let line = |stored: &Stored| {
         let message = &stored.message;
@@ -44,13 +44,13 @@ fn said(messages: &[Stored]) -> Vec<String> {
     messages.iter().map(line).collect()
 }
 
-/// The results of a conversation, in order.
+/// Returns the tool results of a conversation, in order.
 fn results(messages: &[Stored]) -> Vec<&str> {
     let results = messages.iter().filter(|stored| stored.message.role == Role::Tool);
     results.map(|stored| stored.message.text.as_str()).collect()
 }
 
-/// Each result stands behind the message with its call, and each call has one.
+/// Checks that each result follows the message with its call, and that each call has one result.
 fn check_groups(messages: &[Stored]) {
     let mut open: Vec<&str> = Vec::new();
     for stored in messages {
@@ -110,7 +110,7 @@ async fn tools_are_carried_out_and_the_turn_is_stored_whole() {
     assert_eq!(posts(&ground).await, ["The tide.", "The mole."]);
     let seqs: Vec<_> = messages.iter().map(|stored| stored.seq).collect();
     assert!(seqs.is_sorted_by(|a, b| a + 1 == *b), "{seqs:?}");
-    // Each call of the model has a line, and they add up.
+    // Each call of the model has a line in the ledger, and their sums are correct.
     let turn = ground.turns(&task).await.pop().unwrap();
     assert_eq!((turn.calls, turn.flags.as_slice()), (3, &[][..]));
     let sums = "select json_build_object('lines', count(*), 'input', sum(input_tokens), 'output', sum(output_tokens)) from dalsegno.usage";
@@ -121,7 +121,7 @@ async fn tools_are_carried_out_and_the_turn_is_stored_whole() {
         (session.token_count, task.spent_tokens),
         (turn.input_tokens + turn.output_tokens, session.token_count)
     );
-    // Each call has a manifest, and what came since is in it.
+    // Each call has a manifest, and the messages since the last one are in it.
     let manifests = ground.manifests(session.id).await;
     let calls: Vec<_> = manifests.iter().map(|it| it.call).collect();
     assert_eq!(calls, [0, 1, 2]);
@@ -139,7 +139,7 @@ async fn tools_are_carried_out_and_the_turn_is_stored_whole() {
     let last_line =
         "select input_tokens + output_tokens from dalsegno.usage order by id desc limit 1";
     assert_eq!(context_tokens, ground.count(last_line).await);
-    // People see it.
+    // The feed shows it.
     let feed = ground.feed().await;
     let done = feed.iter().find(|event| event.kind == "turn.done").unwrap();
     assert_eq!((&done.data["calls"], &done.data["tools"]), (&json!(3), &json!(3)));
@@ -192,7 +192,7 @@ async fn the_last_of_its_calls_has_to_be_an_answer() {
     let manifests = ground.manifests(task.session_id.unwrap()).await;
     let last = manifests[2].manifest.to_string();
     assert!(last.contains("last_call") && !last.contains("\"tools\""), "{last}");
-    // With one call there is no room for a tool.
+    // With one call, a tool cannot be used.
     ground.write_agent("writer", &writer("maxTurns: 1\n"));
     let alone = ground.done(&ground.add(&format!("More. {calls}")).await).await;
     assert_eq!(ground.turns(&alone).await[0].calls, 1);
@@ -231,10 +231,10 @@ async fn what_goes_wrong_with_a_tool_is_said_and_the_turn_goes_on() {
     for (result, words) in results.iter().zip(words) {
         assert!(result.contains(words), "{words}: {result:.300}");
     }
-    // Of 10 MB a page.
+    // One page of a result of 10 MB.
     let chars = results[6].chars().count();
     assert!((24_000..24_400).contains(&chars), "{chars}");
-    // Who watches sees what has ended, as far as there was time to tell.
+    // The feed shows the tools that have ended, as far as there was time to report them.
     let feed = ground.feed().await;
     let ended: Vec<&Value> = feed
         .iter()
@@ -251,7 +251,7 @@ async fn what_goes_wrong_with_a_tool_is_said_and_the_turn_goes_on() {
 
 #[tokio::test]
 async fn a_tool_that_does_not_end_by_itself_is_given_up() {
-    // Its own limit is a second; the turn's is what counts where a tool has none that is shorter.
+    // The limit of a tool is a second. The limit of the turn counts only where it comes earlier.
     let ground = ground(&[("agents.tool_timeout_secs", "1")], "").await;
     let worker = ground.work().await;
     let task = ground
@@ -263,7 +263,7 @@ async fn a_tool_that_does_not_end_by_itself_is_given_up() {
     assert!(results[1].contains("within 1 s"), "{results:?}");
 }
 
-/// A task whose turn is in its tool, which waits for a file.
+/// Returns a task whose turn is in its tool, which waits for a file.
 async fn in_its_tool(ground: &Ground) -> Task {
     ground.write_agent("writer", &writer("").replace("trial_hang", "trial_wait"));
     let wait = format!("[[sim: also trial_wait {}]]", json!({ "file": gate(ground) }));
@@ -275,10 +275,10 @@ async fn in_its_tool(ground: &Ground) -> Task {
     task
 }
 
-/// Longer than a test waits for anything.
+/// A limit longer than any wait of a test.
 const PATIENCE: (&str, &str) = ("agents.tool_timeout_secs", "600");
 
-/// The file that the tool waits for.
+/// Returns the path of the file that the tool waits for.
 fn gate(ground: &Ground) -> PathBuf {
     ground.folder().join("gate")
 }
@@ -301,7 +301,7 @@ async fn softly_a_turn_stops_between_two_calls_and_keeps_what_it_has_done() {
     assert_eq!(task.state, State::Cancelled, "{task:?}");
     ground.settled().await;
     let messages = ground.messages(task.session_id.unwrap()).await;
-    // The tool that ran has ended, and the model was not asked again.
+    // The running tool has ended, and the model was not called again.
     assert!(results(&messages)[1].contains("The file is there."));
     check_groups(&messages);
     assert_eq!(posts(&ground).await, ["Before."]);
@@ -325,7 +325,7 @@ async fn at_once_a_turn_stops_in_its_tool() {
     let task = ground.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
     ground.settled().await;
-    // The call that was cut off has no result; what is sent then says so.
+    // The interrupted call has no result; the next prompt says so.
     let messages = ground.messages(task.session_id.unwrap()).await;
     assert_eq!(results(&messages).len(), 1);
     let next = ground.done(&ground.add("And on.").await).await;
@@ -355,7 +355,7 @@ async fn a_turn_that_a_drain_stops_goes_on_elsewhere_with_what_it_has_done() {
     let messages = ground.messages(task.session_id.unwrap()).await;
     let roles: Vec<_> = messages.iter().map(|stored| stored.message.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Notice, Role::Assistant]);
-    // The one that was cut off is in the ledger too.
+    // The interrupted call is in the ledger, too.
     assert_eq!(ground.turns(&task).await[0].calls, 2);
 }
 
@@ -373,7 +373,7 @@ async fn a_worker_that_dies_between_two_calls_leaves_a_notice_and_what_its_tools
     assert_eq!((task.state, task.result.as_deref()), (State::Done, Some("Done.")), "{task:?}");
     ground.settled().await;
     drop(heir);
-    // The second attempt asks for the same, and it is not done twice.
+    // The second attempt makes the same call, and it takes effect only once.
     assert_eq!(posts(&ground).await, ["Once."]);
     let messages = ground.messages(task.session_id.unwrap()).await;
     let roles: Vec<_> = messages.iter().map(|stored| stored.message.role).collect();
@@ -400,7 +400,7 @@ async fn a_turn_that_would_pass_a_budget_ends_between_two_calls() {
         assert_eq!(task.state, State::Failed, "{task:?}");
         let why = task.error.clone().unwrap();
         assert!(why.contains(if of_campaign { "campaign" } else { "task" }), "{why}");
-        // Nothing else is set aside: waiting would not help.
+        // No other amount is reserved: waiting would not help.
         let sums = format!("{} tokens of 9000 tokens are spent, and up to", task.spent_tokens);
         assert!(why.contains(&sums) && !why.contains("again") && !why.contains("wait"), "{why}");
         let turns = ground.turns(&task).await;
@@ -447,7 +447,7 @@ async fn two_turns_at_once_that_share_a_budget_never_pass_it() {
     );
 }
 
-/// Different pages of a long result, one after the other.
+/// Calls for different pages of a long result, one after the other.
 fn pages(n: u32) -> String {
     (0..n).map(|page| format!("[[sim: call trial_long {{\"cursor\": \"{page}\"}}]] ")).collect()
 }
@@ -460,7 +460,7 @@ async fn a_turn_that_outgrows_its_window_shows_older_results_shortened() {
     worker.stop().await;
     let messages = ground.messages(task.session_id.unwrap()).await;
     check_groups(&messages);
-    // What stays is what the last call was sent: the latest result whole.
+    // The transcript keeps the messages of the last call: only the latest result complete.
     let chars: Vec<_> = results(&messages).iter().map(|text| text.chars().count()).collect();
     let (last, older) = chars.split_last().unwrap();
     assert!(*last > 1000 && older.iter().all(|chars| *chars < 600), "{chars:?}");
@@ -495,7 +495,7 @@ async fn older_history_is_folded_in_the_middle_of_a_turn() {
     let place = |kind: &str| feed.iter().rposition(|event| event.kind == kind).unwrap();
     assert!(place("turn.started") < place("session.compacted"), "it was folded before");
     assert!(place("session.compacted") < place("turn.done"), "it was folded afterwards");
-    // One turn, with calls before the fold and behind it.
+    // One turn, with calls before and after the compaction.
     let manifests = ground.manifests(session.id).await;
     let of_turn: Vec<_> = manifests.iter().filter(|it| it.turn == 10).collect();
     let has_summary = |it: &&dalsegno::domain::manifests::Manifest| {
@@ -503,7 +503,7 @@ async fn older_history_is_folded_in_the_middle_of_a_turn() {
     };
     assert!(!has_summary(&of_turn[0]) && has_summary(of_turn.last().unwrap()));
     check_groups(&ground.messages(session.id).await);
-    // What was said fits into the turns that follow.
+    // The messages fit into the turns that follow.
     let worker = ground.work().await;
     ground.done(&ground.add("And on.").await).await;
     worker.stop().await;
@@ -523,7 +523,7 @@ async fn a_turn_that_cannot_be_made_to_fit_ends_in_words() {
     let why = task.error.clone().unwrap();
     assert!(why.contains("does not fit any more") && why.contains("larger window"), "{why}");
     assert_eq!(ground.turns(&task).await.len(), 1);
-    // Nothing of it is in the way of the next one, which is told that this one broke off.
+    // It leaves nothing that hinders the next turn, which gets a notice of the interruption.
     assert_eq!(results(&ground.messages(task.session_id.unwrap()).await).len(), 0);
     let next = ground.done(&ground.add("Write less.").await).await;
     worker.stop().await;

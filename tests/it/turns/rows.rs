@@ -1,4 +1,4 @@
-//! The rows that the statements of a turn write: the same texts, numbers and moments, once.
+//! The rows that the statements of a turn write: the same texts, numbers and times, once.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::{
@@ -17,7 +17,7 @@ use crate::{
     providers::fake_ollama::{FakeOllama, Play},
 };
 
-/// Characters that JSON, SQL and shells give a meaning.
+/// Characters with a meaning in JSON, SQL and shells.
 const ODD: &str = "\"a\" 'b' \\ \\\\ \\u0000 \\n $1 {\"x\":null} -- /* \t\r\n \u{1} \u{7f} \u{2028} é 港 🚢 𝄞 \u{fffd}";
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn odd_characters_of_prompts_and_answers_are_stored_as_they_are() {
     let worker = ground.work().await;
     let task = ground.done(&ground.add(&format!("Repeat: {ODD}.")).await).await;
     worker.stop().await;
-    // Postgres has no NUL.
+    // Postgres cannot store NUL.
     let answer = format!("{ODD}\u{fffd}.");
     let said = ground.transcript(task.session_id.unwrap()).await;
     assert_eq!(said, [format!("User: Repeat: {ODD}."), format!("Assistant: {answer}")]);
@@ -51,7 +51,7 @@ async fn large_numbers_long_texts_and_calls_of_tools_are_stored_as_they_are() {
     let call = ToolCall { id: ODD.to_owned(), name: ODD.to_owned(), arguments };
     let news = [
         (message(Role::Assistant, "", vec![call]), i64::MAX),
-        // Not a number that fits a float.
+        // A number that a float cannot represent.
         (message(Role::Tool, &ODD.repeat(50_000), Vec::new()), (1 << 53) + 1),
     ];
     let news = news.map(|(message, weight)| {
@@ -69,10 +69,10 @@ async fn large_numbers_long_texts_and_calls_of_tools_are_stored_as_they_are() {
     }
 }
 
-/// Rounded in one place and cut in another, an end would be before its begin.
+/// If a time were rounded in one place and truncated in another, an end would be before its start.
 #[tokio::test]
 async fn a_moment_is_the_same_microsecond_in_every_row() {
-    // For ever, as good as.
+    // Practically without expiry.
     let ground = Ground::new(&[("sessions.ttl_days.sim", "36500000")]).await;
     let worker = ground.work().await;
     ground.done(&ground.add("Write part one.").await).await;
@@ -96,7 +96,8 @@ async fn a_moment_is_the_same_microsecond_in_every_row() {
     assert!(moments.iter().all(|moment| *moment == stored), "{stored}: {moments:?}");
 }
 
-/// The statement waits for the session's row, finds it changed and reads it again: nothing else may be read twice then.
+/// The statement waits for the session's row, finds it changed and reads it again. Its other effects must not be
+/// repeated then.
 #[tokio::test]
 async fn a_session_that_changes_while_its_turn_ends_has_everything_once() {
     let ground = Ground::new(&[]).await;

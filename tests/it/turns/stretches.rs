@@ -1,4 +1,4 @@
-//! One summary for each stretch of a conversation, whoever needs it first.
+//! One summary for each stretch of a conversation, in the background or in a turn.
 
 use dalsegno::domain::compactions::{self, Cause};
 use rustix::process::Signal;
@@ -11,7 +11,7 @@ use crate::{app::eventually, providers::fake_ollama::FakeOllama};
 
 const PART: &str = "The harbour has a mole, a light and two cranes. ";
 
-/// Tasks that follow each other at once: a background compaction is asked for, and needed, all the time.
+/// Adds tasks that follow each other at once: a background compaction is constantly requested, and needed.
 async fn chat(ground: &Ground, n_turns: usize, n_parts: usize) {
     let mut added = Vec::new();
     for number in 1..=n_turns {
@@ -24,8 +24,8 @@ async fn chat(ground: &Ground, n_turns: usize, n_parts: usize) {
     ground.settled().await;
 }
 
-/// Summaries that the ledger has, each with one call for each batch of its messages, and summaries that were accepted. None of
-/// them was made in vain.
+/// Counts the summaries in the ledger, each with one call for each batch of its messages, and the accepted summaries.
+/// Checks that each summary was used.
 async fn paid_and_shown(ground: &Ground) -> (i64, i64) {
     let paid =
         "select count(distinct (session_id, turn)) from dalsegno.usage where purpose = 'summary'";
@@ -41,7 +41,7 @@ async fn paid_and_shown(ground: &Ground) -> (i64, i64) {
     (paid, shown)
 }
 
-/// For the message of a failure.
+/// Returns the summaries for the message of a failure.
 async fn summaries(ground: &Ground) -> String {
     let sql = "select jsonb_pretty(jsonb_build_object(
                  'paid', (select jsonb_agg(jsonb_build_array(session_id, turn, input_tokens, output_tokens)) from dalsegno.usage where purpose = 'summary'),
@@ -91,7 +91,7 @@ async fn on_claude_a_stretch_is_summarised_once_when_tasks_follow_at_once() {
     worker.stop().await;
 }
 
-/// The turn takes over from a worker that was killed while it prepared.
+/// The turn takes over from a worker that was killed while it prepared the summary.
 #[tokio::test]
 async fn a_killed_preparer_holds_up_no_turn_and_the_stretch_is_summarised_once() {
     let ground = Ground::new(&[("sim.window_tokens", "8192")]).await;
@@ -103,7 +103,7 @@ async fn a_killed_preparer_holds_up_no_turn_and_the_stretch_is_summarised_once()
     }
     ground.settled().await;
     worker.stop().await;
-    // Nothing has been prepared by itself, so there is something to prepare.
+    // No summary has been prepared yet, so there is one to prepare.
     assert_eq!(ground.count("select count(*) from dalsegno.compactions").await, 0);
     let id = last.unwrap().session_id.unwrap();
     let mut tx = ground.pool.begin().await.unwrap();

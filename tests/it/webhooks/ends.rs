@@ -1,4 +1,4 @@
-//! Whatever ends a task, each webhook that wants to know is told once.
+//! Every kind of end of a task is delivered once to each webhook that asks for it.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ async fn every_way_to_end_is_delivered_once_and_signed() {
     let done = ground.add_for("writer", "three", "Write. [[sim: say The harbour.]]").await;
     let failed = ground.add_for("writer", "four", "Write. [[sim: error 400]]").await;
     ground.cancel(&cancelled).await;
-    // Its job goes without it; somebody who looks for such tasks ends it.
+    // Its job ends without the task; the sweep for such tasks ends the task.
     admin::cancel_job(&ground.pool, lost.job_id, "not wanted").await.unwrap();
     ground.remove_agent("editor");
     let (turns, upkeep) = (ground.work().await, ground.upkeep().await);
@@ -67,7 +67,7 @@ async fn every_way_to_end_is_delivered_once_and_signed() {
             body["timestamp"].as_str().unwrap().parse().unwrap();
         assert_eq!(Some(at), task.ended_at);
     }
-    // A task that is tried again ends again.
+    // A retried task ends again.
     let mut tx = ground.pool.begin().await.unwrap();
     tasks::retry(&mut tx, cancelled.id, ground.advance(chrono::TimeDelta::zero())).await.unwrap();
     tx.commit().await.unwrap();
@@ -119,7 +119,7 @@ async fn a_long_result_is_cut_and_says_so() {
     let post = Post::new().await;
     let ground = &post.ground;
     let task = ground.add("Write.").await;
-    // As a turn would end it, without the turn.
+    // Ends the task as a turn would, without the turn.
     sqlx::query(
         "update dalsegno.tasks set state = 'done', started_at = now(), ended_at = now(), result = repeat('ä', 70000) where id = $1",
     )
@@ -134,7 +134,7 @@ async fn a_long_result_is_cut_and_says_so() {
     upkeep.stop().await;
 }
 
-/// Whoever removes it has it locked; the end waits, and then there is nobody to tell.
+/// The removal has locked the webhook. The end waits for it, and then makes no delivery.
 #[tokio::test]
 async fn a_webhook_that_goes_while_a_task_ends_is_no_obstacle() {
     let post = Post::new().await;

@@ -1,4 +1,4 @@
-//! Receivers that are away, slow, gone or misleading, and workers that die.
+//! Receivers that are down, slow, removed or misleading, and workers that die.
 
 use std::{os::unix::process::ExitStatusExt as _, time::Duration};
 
@@ -19,7 +19,7 @@ async fn a_receiver_that_is_down_for_a_while_is_told_under_the_same_id() {
     let mut post = Post::new().await;
     let address = post.receiver.address;
     drop(post.receiver);
-    // Its port is free as soon as its server has gone.
+    // Its port is free when its server has stopped.
     crate::app::eventually("nobody listens", async || {
         tokio::net::TcpStream::connect(address).await.is_err().then_some(())
     })
@@ -97,7 +97,7 @@ async fn who_answers_that_it_is_gone_is_told_nothing_more_until_it_is_enabled_an
         post.receiver.received().iter().map(|one| one.header("webhook-id").to_owned()).collect();
     assert_eq!(ids.iter().filter(|id| **id == first.id.to_string()).count(), 2);
     assert_eq!(ids.iter().filter(|id| **id == held.id.to_string()).count(), 1);
-    // What is delivered is sent again only if somebody asks for it by its id.
+    // A delivered delivery is sent again only on request by its id.
     assert_eq!(replay().await, 0);
     let mut tx = pool.begin().await.unwrap();
     webhooks::replay(&mut tx, first.id, chrono::Utc::now()).await.unwrap();
@@ -130,7 +130,7 @@ async fn a_webhook_that_fails_for_days_is_disabled_with_a_reason() {
     let reason = webhook.disabled_because.unwrap();
     assert!(reason.starts_with("no delivery has succeeded since"), "{reason}");
     assert!(reason.ends_with("it answered 500 Internal Server Error"), "{reason}");
-    // What waits for a later attempt is held when that comes.
+    // A delivery that waits for a later attempt is held at that attempt.
     post.make_due().await;
     post.until(next.id, "it is held", |found| found.state == State::Held).await;
     upkeep.stop().await;
@@ -167,7 +167,7 @@ async fn a_slow_receiver_is_not_waited_for_and_an_endless_answer_is_not_read() {
     upkeep.stop().await;
 }
 
-/// What it says before it knows whom it talks to is no delivery.
+/// The start of a TLS handshake, before the certificate is checked, does not count as a delivery.
 #[tokio::test]
 async fn a_receiver_without_a_certificate_is_told_nothing() {
     let post = Post::new().await;

@@ -21,7 +21,7 @@ use crate::{
     turns::ground::Ground,
 };
 
-/// A campaign whose ends a receiver is told of.
+/// A campaign whose ends are delivered to a receiver.
 struct Post {
     ground: Ground,
     receiver: Receiver,
@@ -37,14 +37,14 @@ impl Post {
     async fn with(settings: &[(&str, &str)]) -> Self {
         let usual = [("webhooks.allow_private", "true"), ("scheduler.enabled", "false")];
         let ground = Ground::new(&[&usual, settings].concat()).await;
-        // Whoever verifies a signature looks at the clock.
+        // The receiver's check of signatures uses the real clock.
         ground.advance(Utc::now() - noon());
         let receiver = Receiver::start().await;
         let (webhook, secret) = add(&ground, &receiver.url()).await;
         Self { ground, receiver, webhook, secret }
     }
 
-    /// Ends a task at once, and says which delivery that made.
+    /// Ends a task at once. Returns its delivery.
     async fn end_a_task(&self) -> (Task, Delivery) {
         let task = self.ground.add("Write.").await;
         self.ground.cancel(&task).await;
@@ -57,7 +57,7 @@ impl Post {
         webhooks::get_delivery(&self.ground.pool, id).await.unwrap()
     }
 
-    /// Waits until a delivery is so.
+    /// Waits until a delivery meets a condition.
     async fn until(&self, id: Uuid, what: &str, is_so: impl Fn(&Delivery) -> bool) -> Delivery {
         eventually(what, async || Some(self.delivery(id).await).filter(|found| is_so(found))).await
     }
@@ -66,19 +66,19 @@ impl Post {
         self.until(id, "it is delivered", |found| found.state == State::Delivered).await
     }
 
-    /// The webhook as it is now.
+    /// Returns the current state of the webhook.
     async fn now(&self) -> Webhook {
         webhooks::get(&self.ground.pool, self.webhook.id).await.unwrap()
     }
 
-    /// Nobody waits minutes here.
+    /// Makes deliveries due, instead of waiting for minutes.
     async fn make_due(&self) {
         let due = "update dalsegno.jobs set run_at = now() where kind = 'deliver_webhook' and state = 'scheduled'";
         sqlx::query(due).execute(&self.ground.pool).await.unwrap();
     }
 }
 
-/// A webhook for all ends of all campaigns, with its secret.
+/// Adds a webhook for all ends of all campaigns. Returns its secret, too.
 async fn add(ground: &Ground, url: &str) -> (Webhook, String) {
     add_new(ground, &New { url, ..New::default() }).await
 }
@@ -91,7 +91,7 @@ async fn add_new(ground: &Ground, new: &New<'_>) -> (Webhook, String) {
     (webhook, secret.expose().to_owned())
 }
 
-/// What was written down about a task, or about all.
+/// Returns the deliveries of a task, or of all.
 async fn deliveries(ground: &Ground, task: Option<&Task>) -> Vec<Delivery> {
     let filter = Filter { task_id: task.map(|task| task.id), ..Filter::default() };
     let page = dalsegno::domain::Page { after: None, limit: 1000 };

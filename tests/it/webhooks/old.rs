@@ -1,4 +1,4 @@
-//! What webhooks were told goes when its time is over.
+//! Deliveries are removed when they expire.
 
 use chrono::{TimeDelta, Utc};
 use dalsegno::domain::{cleanups, webhooks};
@@ -16,7 +16,7 @@ async fn the_cleanup_removes_old_deliveries_and_none_that_is_still_to_be_sent() 
     let now = Utc::now() + TimeDelta::days(31);
     let mut tx = post.ground.pool.begin().await.unwrap();
     webhooks::replay(&mut tx, replayed.id, now).await.unwrap();
-    // Nobody sends anything here: the jobs of deliveries wait.
+    // The jobs of deliveries wait here; none is sent.
     sqlx::query("update dalsegno.jobs set run_at = now() + interval '1 day', state = 'scheduled', wait_reason = 'later'")
         .execute(&mut *tx)
         .await

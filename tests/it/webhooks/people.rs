@@ -1,4 +1,4 @@
-//! What an operator asks a worker to send.
+//! Deliveries that an operator requests from a worker.
 
 use dalsegno::{
     domain::{audit::Actor, webhooks},
@@ -43,7 +43,7 @@ async fn a_test_is_sent_and_signed_like_everything_else() {
     upkeep.stop().await;
 }
 
-/// So many deliveries that were held, the ids in order.
+/// Inserts this many held deliveries. Returns their ids in order.
 async fn many_held(pool: &PgPool, webhook_id: Uuid, n: i32) -> Vec<Uuid> {
     let held = "insert into dalsegno.webhook_deliveries (id, webhook_id, created_at, kind, state, body)
                 select dalsegno.time_ordered_uuid(now() + make_interval(secs => i)), $1, now(), 'task.done', 'held', '{}'
@@ -68,7 +68,8 @@ async fn many_are_replayed_and_removed_in_short_transactions() {
     let (pool, id) = (&post.ground.pool, post.webhook.id);
     let who = Actor::anonymous(None);
     let ids = many_held(pool, id, 1_300).await;
-    // Somebody holds the last one: what comes before is done meanwhile, for everybody to see.
+    // Another transaction locks the last delivery. The deliveries before it are committed meanwhile, and visible to
+    // all.
     let mut holding = pool.begin().await.unwrap();
     let hold = "select from dalsegno.webhook_deliveries where id = $1 for update";
     sqlx::query(hold).bind(ids[1_299]).execute(&mut *holding).await.unwrap();

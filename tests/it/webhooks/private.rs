@@ -1,11 +1,11 @@
-//! The service asks nobody's private network on a stranger's behalf.
+//! The service sends no webhook into a private network on behalf of others.
 
 use dalsegno::domain::webhooks::{self, New, State};
 
 use super::{Post, deliveries, receiver::Receiver};
 use crate::turns::ground::Ground;
 
-/// However it got into the table, and whatever the configuration said then.
+/// For every way into the table, and for every configuration at that time.
 #[tokio::test]
 async fn a_name_and_an_address_of_this_machine_are_not_connected_to() {
     let ground = Ground::new(&[("scheduler.enabled", "false")]).await;
@@ -22,7 +22,7 @@ async fn a_name_and_an_address_of_this_machine_are_not_connected_to() {
         let sql = "with w as (insert into dalsegno.webhooks (id, url, kinds) values (dalsegno.time_ordered_uuid(), $1, '{task.cancelled}') returning id)
                    insert into dalsegno.webhook_secrets (webhook_id, secret) select id, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' from w";
         sqlx::query(sql).bind(url).execute(&mut *conn).await.unwrap();
-        // The first one by its name, as anybody may add it.
+        // The first one by its name, which any caller may add.
         let new = New { url, ..New::default() };
         let added = webhooks::add(&mut conn, &config, &new, chrono::Utc::now()).await;
         assert_eq!(added.is_ok(), index == 0, "{url}");
@@ -44,7 +44,7 @@ async fn a_name_and_an_address_of_this_machine_are_not_connected_to() {
     upkeep.stop().await;
 }
 
-/// Whatever is written, shown or answered: only the table that has to has it.
+/// The secret is in no log, output or response, and only in the table that needs it.
 #[tokio::test]
 async fn a_secret_is_shown_once_and_is_nowhere_else() {
     let post = Post::new().await;

@@ -1,4 +1,4 @@
-//! Somebody who is told: keeps what came, and answers as a test wants.
+//! A receiver of webhooks that keeps the requests, and answers as a test wants.
 
 use std::{
     net::SocketAddr,
@@ -24,7 +24,7 @@ pub struct Receiver {
     server: JoinHandle<()>,
 }
 
-/// One request as it came.
+/// One request as it arrived.
 #[derive(Debug, Clone)]
 pub struct Received {
     pub headers: HeaderMap,
@@ -34,10 +34,10 @@ pub struct Received {
 #[derive(Debug, Clone)]
 pub enum Answer {
     Status(u16),
-    /// Busy for so many seconds.
+    /// Busy for this many seconds.
     Busy(u16),
     Redirect(String),
-    /// Answers after this long.
+    /// Answers after this time.
     Slow(Duration),
     /// Never ends its answer.
     Endless,
@@ -101,7 +101,7 @@ impl Received {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// Whether the specification's own library takes it for genuine.
+    /// Returns whether the specification's own library accepts the signature.
     pub fn is_signed_with(&self, secret: &str) -> bool {
         let webhook = standardwebhooks::Webhook::new(secret).unwrap();
         webhook.verify(self.body.as_bytes(), &self.headers).is_ok()

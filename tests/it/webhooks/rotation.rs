@@ -1,4 +1,4 @@
-//! A receiver changes from one secret to the next without missing anything.
+//! A receiver changes from one secret to the next and misses no delivery.
 
 use chrono::{TimeDelta, Utc};
 use dalsegno::domain::webhooks;
@@ -26,7 +26,7 @@ async fn two_secrets_sign_during_a_rotation_and_one_after_it() {
     let one = received().await;
     assert_eq!(one.header("webhook-signature").split(' ').count(), 2);
     assert!(one.is_signed_with(&post.secret) && one.is_signed_with(&second));
-    // At most two: an earlier rotation is over with the next.
+    // At most two secrets are valid: the next rotation ends an earlier one.
     let (third, _) = rotate(TimeDelta::hours(1)).await;
     let one = received().await;
     assert!(!one.is_signed_with(&post.secret), "{one:?}");

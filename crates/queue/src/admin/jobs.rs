@@ -69,7 +69,7 @@ pub struct JobDetail {
     /// The line of the list.
     #[serde(flatten)]
     pub summary: JobSummary,
-    /// What it was given.
+    /// Input of the job.
     pub payload: Value,
     /// Names and values beside the payload.
     pub headers: Option<Value>,
@@ -84,19 +84,19 @@ pub struct RunRecord {
     pub lease: i64,
     /// Its number.
     pub attempt: i16,
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: String,
-    /// Who ran it.
+    /// The worker of the run.
     pub worker_id: Option<Uuid>,
     /// When it was claimed.
     pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
     pub ended_at: DateTime<Utc>,
-    /// What went wrong.
+    /// Error of the run.
     pub error: Option<String>,
 }
 
-/// What a cancellation found.
+/// Effect of a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = JobCancelled)]

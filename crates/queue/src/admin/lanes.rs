@@ -16,7 +16,7 @@ pub struct LaneView {
     pub held: Option<String>,
     /// Since when it is held.
     pub held_at: Option<DateTime<Utc>>,
-    /// What a dead head does to it: `continue` or `hold`.
+    /// Effect of a dead head on the lane: `continue` or `hold`.
     pub on_failure: String,
     /// Its members in order, at most a hundred.
     pub members: Vec<LaneMember>,

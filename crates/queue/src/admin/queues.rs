@@ -28,7 +28,7 @@ pub struct QueueView {
     pub held: i64,
     /// Dead letters.
     pub dead: i64,
-    /// How long the longest waiting ready job has waited.
+    /// Waiting time of the oldest ready job, in seconds.
     pub oldest_ready_secs: Option<f64>,
     /// Live workers that serve it.
     pub workers: i64,

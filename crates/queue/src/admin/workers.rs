@@ -13,11 +13,11 @@ use crate::error::Error;
 pub struct WorkerView {
     /// Made when it started; never used again.
     pub id: Uuid,
-    /// Where it runs.
+    /// The host of the process.
     pub host: String,
     /// Its process there.
     pub pid: i32,
-    /// What it serves.
+    /// Queues that it serves.
     pub queues: Vec<String>,
     /// When it started.
     pub started_at: DateTime<Utc>,

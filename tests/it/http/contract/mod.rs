@@ -1,7 +1,7 @@
-//! The service against its own document: for every operation requests that are good and requests that are wrong, and every
-//! answer has to be one that the document promises.
+//! The service compared with its own document: valid and invalid requests for each operation, whose answers have to be
+//! documented.
 //!
-//! The seed of a run is printed when it fails; `DALSEGNO_TEST_SEED` runs it again.
+//! A failure prints its seed; `DALSEGNO_TEST_SEED` repeats the run.
 
 mod requests;
 mod schema;
@@ -64,7 +64,7 @@ fn operations(document: &Value) -> Vec<Operation> {
 }
 
 impl Operation {
-    /// A request that is good, or wrong somewhere.
+    /// Builds a request that is valid, or invalid in one place.
     fn request(&self, make: &mut Maker<'_>) -> Request {
         let mut path = self.path.clone();
         let (mut query, mut headers) = (Vec::new(), Vec::new());
@@ -75,11 +75,11 @@ impl Operation {
                 continue;
             }
             let known = match name {
-                // Nothing would be left to ask about.
+                // These would close or erase the campaign of the other requests.
                 "id" if self.path.ends_with("/erasure") || self.path.ends_with("/close") => {
                     "erased"
                 }
-                // Of a campaign, a task, a session or a job.
+                // Id of a campaign, a task, a session or a job.
                 "id" | "name" => self.path.split('/').nth(2).unwrap(),
                 name => name,
             };
@@ -112,7 +112,7 @@ impl Operation {
     fn body(&self, make: &mut Maker<'_>) -> (String, String) {
         let json = "application/json".to_owned();
         let Some(contents) = self.about["requestBody"]["content"].as_object() else {
-            // Not asked for, and not looked at.
+            // A body that is neither documented nor read.
             let body = if make.chance(10) { make.any().to_string() } else { String::new() };
             return (body, json);
         };
@@ -144,7 +144,7 @@ impl Operation {
         !self.about["responses"]["200"]["content"]["text/event-stream"].is_null()
     }
 
-    /// What is wrong with the answer.
+    /// Returns the faults of a response.
     fn faults(&self, document: &Value, reply: &Reply) -> Vec<String> {
         let promised = &self.about["responses"][reply.status.to_string()];
         if promised.is_null() {
@@ -176,7 +176,7 @@ impl Operation {
         for (name, _) in promised["headers"].as_object().into_iter().flatten() {
             let name = name.to_ascii_lowercase();
             let is_sent = reply.head.lines().any(|line| line.starts_with(&format!("{name}: ")));
-            // Other codes of the same status need not say when, and most answers are no replays.
+            // Other codes of the same status need no `Retry-After`, and most answers are not replays.
             if !is_sent && !["retry-after", "idempotent-replayed"].contains(&name.as_str()) {
                 faults.push(format!("without the header {name}"));
             }
@@ -191,7 +191,7 @@ impl Ground {
         if is_stream {
             let last = request.headers.iter().find(|(name, _)| name == "Last-Event-ID");
             let last = last.map(|(_, value)| value.as_str());
-            // A stream that begins is as promised; `feed` and `events` look into it.
+            // Streams that begin are checked in `feed` and `events`.
             return Stream::open(address, &request.path, last).await.err();
         }
         let headers: Vec<(&str, &str)> =
@@ -199,7 +199,7 @@ impl Ground {
         Some(send(address, &request.method, &request.path, &headers, &request.body).await)
     }
 
-    /// Things that requests can be about.
+    /// Creates things that requests can name.
     async fn known(&self) -> Known {
         let task = self.world.turn("Part one.", Now::default()).await;
         let waiting = self.world.add("Part two.").await;
@@ -213,7 +213,7 @@ impl Ground {
             .expect(200);
         let campaign = json!(self.world.campaign.id);
         let bulk = json!({ "action": "retry", "filter": { "campaign_id": campaign } });
-        // No worker is there to send anything.
+        // Without a worker, nothing is sent.
         let webhook = json!({ "url": "https://example.com/" });
         let webhook = self.post("/v1/webhooks", &webhook).await.expect(201);
         let bulk = self.post("/v1/bulk-actions", &bulk).await.expect(202);
@@ -269,7 +269,7 @@ fn seed() -> u64 {
 async fn every_answer_is_one_that_the_document_promises() {
     let seed = seed();
     let mut rng = StdRng::seed_from_u64(seed);
-    // A request that waits does not wait longer than a test.
+    // Limits the waits of requests to the time of a test.
     let ground = Ground::with(&[("http.request_timeout_secs", "12")]).await;
     let (document, known) = (document(), ground.known().await);
     let operations = operations(&document);
@@ -290,13 +290,13 @@ async fn every_answer_is_one_that_the_document_promises() {
                 usize::from(reply.status < 300);
         }
     }
-    // A generator that only makes mistakes would prove little, and so would one that makes none.
+    // The requests have to contain enough valid and enough invalid ones.
     for status in [200, 201, 400, 404, 415, 422] {
         assert!(statuses.contains(&status), "seed {seed}: never {status}, only {statuses:?}");
     }
     let never: Vec<&String> =
         seen.iter().filter(|(_, n_good)| **n_good == 0).map(|(name, _)| name).collect();
-    // A campaign that is closed early refuses much of what comes later.
+    // A campaign that is closed early refuses many later requests.
     assert!(never.len() <= seen.len() / 2, "seed {seed}: nothing good ever came of {never:?}");
 }
 
@@ -328,7 +328,7 @@ async fn every_example_of_the_document_is_taken() {
     assert!(n_examples >= 5, "{n_examples} examples");
 }
 
-/// A task that may hand others out.
+/// Returns a task that may have children.
 async fn done(world: &World) -> Task {
     let task = world.add("Plan it.").await;
     let (_, turn) = world.begin(&task, world.lease(), Now::default()).await;
@@ -336,7 +336,7 @@ async fn done(world: &World) -> Task {
     task
 }
 
-/// The test above passes where nothing is found, so it has to be seen to find something.
+/// Shows that the test above can fail.
 #[tokio::test]
 async fn an_answer_that_is_not_promised_is_found() {
     let ground = Ground::new().await;

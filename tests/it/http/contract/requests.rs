@@ -1,11 +1,11 @@
-//! Requests out of a schema: good ones, and such as are wrong in one place or another.
+//! Requests generated from a schema: valid ones, and ones with a mistake.
 
 use rand::{RngExt as _, rngs::StdRng, seq::IndexedRandom as _};
 use serde_json::{Map, Number, Value, json};
 
 use super::schema::resolve;
 
-/// Texts that others have stumbled over.
+/// Texts that often cause faults.
 const ODD: &[&str] = &[
     "",
     " ",
@@ -30,7 +30,7 @@ const ODD: &[&str] = &[
     "turns",
 ];
 
-/// What leads somewhere in this service, by the name of a field or parameter.
+/// Existing names and ids, by the name of a field or parameter.
 #[derive(Debug, Default)]
 pub struct Known(pub Vec<(&'static str, Value)>);
 
@@ -53,7 +53,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A value as the schema wants it, for a field of this name.
+    /// Returns a valid value of the schema, for a field of this name.
     pub fn good(&mut self, schema: &Value, name: &str) -> Value {
         let known: Vec<&Value> =
             self.known.0.iter().filter(|(known, _)| *known == name).map(|(_, v)| v).collect();
@@ -117,7 +117,7 @@ impl Maker<'_> {
         object.into()
     }
 
-    /// Anything at all.
+    /// Returns an arbitrary JSON value.
     pub fn any(&mut self) -> Value {
         match self.rng.random_range(0..12) {
             0 => Value::Null,
@@ -135,7 +135,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The same with one thing changed, somewhere inside.
+    /// Returns the value with one random change inside.
     pub fn spoilt(&mut self, value: Value) -> Value {
         match value {
             Value::Object(mut fields) if !fields.is_empty() && !self.chance(5) => {
@@ -164,7 +164,7 @@ impl Maker<'_> {
     }
 }
 
-/// As it stands in an address: everything but letters and digits is escaped, so that it stays where it is put.
+/// Escapes all characters but letters, digits, `-` and `_` for a URL.
 pub fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     text.bytes()
@@ -175,7 +175,7 @@ pub fn escaped(text: &str) -> String {
         .collect()
 }
 
-/// As it stands in a query or a path.
+/// Formats a value for a query or a path.
 pub fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,10 +1,10 @@
-//! Whether a value is what a schema says: as much of JSON Schema as the document of the API uses, and an error for what it does not.
+//! Validation against JSON Schema, as far as the API document uses it. Unknown keywords are errors.
 
 use chrono::DateTime;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// What is wrong with `value`, with where. `document` has what references lead to.
+/// Returns the violations of `value` with their places. `document` resolves references.
 pub fn violations(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(document, schema, value, "", &mut found);

@@ -1,4 +1,4 @@
-//! A key that is bound to campaigns, on every route.
+//! A key that is bound to campaigns, on all routes.
 
 use dalsegno::{
     domain::amount::Limit,
@@ -16,7 +16,7 @@ use crate::{
     http::client::{Reply, Stream},
 };
 
-/// One campaign with something of each kind in it.
+/// A campaign with a thing of each kind.
 struct Things {
     campaign: String,
     task: String,
@@ -35,7 +35,7 @@ async fn things(keyed: &Keyed, world: &World) -> Things {
 }
 
 impl Things {
-    /// The id that a path wants; `None` for a path about none of them.
+    /// Returns the id for a path; `None` for a path about none of them.
     fn of(&self, path: &str) -> Option<&str> {
         let kinds = [
             ("/mcp/{id}", &self.campaign),
@@ -108,7 +108,7 @@ async fn a_bound_key_reaches_its_campaign_and_nothing_else_on_every_route() {
         let names = [their, unknown];
         assert_eq!(without_names(&reply, &names), without_names(&nothing, &names), "{place}");
     }
-    // What is its own is there, and lists have it.
+    // Its own things are found and listed.
     for (template, list) in [
         ("/v1/campaigns/{id}", "/v1/campaigns"),
         ("/v1/tasks/{id}", "/v1/tasks"),

@@ -1,4 +1,4 @@
-//! What a key reaches: one with the scope `enqueue` its own tasks, a bound one its campaigns.
+//! The reach of keys: with the scope `enqueue` alone, their own tasks; bound keys, their campaigns.
 
 mod bound;
 mod own;
@@ -12,7 +12,7 @@ fn id(value: &Value) -> String {
     value["id"].as_str().unwrap().to_owned()
 }
 
-/// Status and body, with the names and the request ids that differ between two requests replaced.
+/// Returns status and body, with names and request ids masked.
 fn without_names(reply: &Reply, names: &[&str]) -> (u16, String) {
     let body = reply.body.replace(reply.request_id(), "REQUEST");
     let body = names.iter().fold(body, |body, name| body.replace(name, "NAME"));
@@ -20,7 +20,7 @@ fn without_names(reply: &Reply, names: &[&str]) -> (u16, String) {
 }
 
 impl Keyed {
-    /// One request with a key and an idempotency key.
+    /// Sends a request with a key and an idempotency key.
     async fn add(&self, key: &str, path: &str, body: &Value, idempotency_key: &str) -> Reply {
         let bearer = format!("Bearer {key}");
         let headers = [("Authorization", bearer.as_str()), ("Idempotency-Key", idempotency_key)];
@@ -28,7 +28,7 @@ impl Keyed {
         super::client::send(address, "POST", path, &headers, &body.to_string()).await
     }
 
-    /// A task of this key that has been answered.
+    /// Adds a task of this key that is done.
     async fn answered(&self, key: &str, idempotency_key: &str, prompt: &str) -> String {
         let ask = json!({ "agent": "copywriter", "prompt": prompt });
         let added = self.add(key, &self.ground.tasks(), &ask, idempotency_key).await;

@@ -1,4 +1,4 @@
-//! Two keys with the scope `enqueue`: every route that they may call, every part of a request that names a task.
+//! Two keys with the scope `enqueue`: all routes that they may call, all parts of a request that name a task.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Keyed, count, id, parts, without_names};
 use crate::http::client::Reply;
 
-/// The parts that name a task, by operation. Each has a probe in [`Probe::of`].
+/// Parts that name a task, by operation. Each has a probe in [`Probe::of`].
 const NAME_A_TASK: &[(&str, &str)] = &[
     ("add_many_tasks", "body [].depends_on[]"),
     ("add_many_tasks", "body [].depends_on[].key"),
@@ -24,7 +24,7 @@ const NAME_A_TASK: &[(&str, &str)] = &[
     ("hand_out", "path id"),
     ("show_task", "path id"),
 ];
-/// The fields of a task that name none.
+/// Fields of a task that name no other task.
 const OF_A_TASK: &[&str] = &[
     "agent",
     "budget.micros",
@@ -40,7 +40,7 @@ const OF_A_TASK: &[&str] = &[
     "session",
     "tags[]",
 ];
-/// The other parts that name none, by operation: campaigns, templates, patience, words.
+/// Other parts that name no task, by operation: campaigns, templates, waits, texts.
 const NAME_NO_TASK: &[(&str, &[&str])] = &[
     ("add_many_tasks", &["path id", "body "]),
     ("add_task", &["path id"]),
@@ -53,7 +53,7 @@ const NAME_NO_TASK: &[(&str, &[&str])] = &[
         &["path id", "header Idempotency-Key", "body template", "body inputs{}", "body inputs{}[]"],
     ),
 ];
-/// Where the fields of a task are.
+/// Places of task fields in requests.
 const TASKS_IN: &[(&str, &str)] =
     &[("add_many_tasks", "body []."), ("add_task", "body "), ("hand_out", "body children[].")];
 
@@ -92,11 +92,11 @@ fn every_part_of_every_request_of_an_enqueue_key_has_a_case() {
     assert!(gone.is_empty(), "these are gone: {gone:?}");
 }
 
-/// One way to name a task.
+/// A way to name a task.
 struct Probe<'a> {
     keyed: &'a Keyed,
     key: &'a str,
-    /// A task of the key, which may hand out.
+    /// Task of the key, which may have children.
     parent: &'a str,
 }
 
@@ -190,7 +190,7 @@ async fn an_enqueue_key_finds_no_task_of_another_key_by_any_part_of_any_request(
     let children = "select count(*) from dalsegno.tasks as t join dalsegno.tasks as p on p.id in (t.parent_id, t.continues_id)
                      where dalsegno.caller_of(p.added_by) = 'shop'";
     assert_eq!(count(&keyed.ground, children).await, 0);
-    // One that may read sees all of them, and so does the one that has added it.
+    // A key that may read sees all tasks, as does the key that added them.
     let (_, eyes) = keyed.make("eyes", &["enqueue", "read"]).await;
     for key in [&shop, &eyes] {
         keyed.get(key, &format!("/v1/tasks/{theirs}")).await.expect(200);
@@ -223,13 +223,13 @@ async fn an_idempotency_key_of_another_key_is_free() {
         let name = format!("order-{n}");
         let named = ("", name.as_str());
         let first = of_shop.of(operation, part, named, "Ours.").await.expect(201);
-        // Another question is no conflict, and the same question is another task.
+        // Another caller's input is no conflict, and creates another task.
         let other = of_stock.of(operation, part, named, "Something else.").await.expect(201);
         assert_ne!(first, other);
         let again = of_shop.of(operation, part, named, "Ours.").await;
         assert!([200, 201].contains(&again.status), "{again:?}");
         assert_eq!(task_of(&again.json()), task_of(&first), "{operation} {part}");
-        // A rotation does not change who it is.
+        // Rotation keeps the caller.
         let after = of_successor.of(operation, part, named, "Something else.").await;
         assert_eq!(task_of(&after.json()), task_of(&other), "{operation} {part}");
         let name = format!("{name}-same");
@@ -240,7 +240,7 @@ async fn an_idempotency_key_of_another_key_is_free() {
     }
 }
 
-/// The task, or the first of several, that was made under the key.
+/// Returns the first task that was made under the key.
 fn task_of(answer: &Value) -> String {
     let first = ["items", "children"].iter().find_map(|list| answer[*list].get(0));
     id(first.unwrap_or(answer))

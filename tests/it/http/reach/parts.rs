@@ -1,4 +1,4 @@
-//! The parts of a request as the document of the API has them.
+//! The parts of requests, from the API document.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// An operation that an `enqueue` key may call.
 pub struct Operation {
     pub id: String,
-    /// `path id`, `query wait`, `header Idempotency-Key`, `body depends_on[].key`.
+    /// Such as `path id`, `query wait`, `header Idempotency-Key`, `body depends_on[].key`.
     pub parts: BTreeSet<String>,
 }
 
@@ -41,7 +41,7 @@ fn operation(document: &Value, about: &Value) -> Operation {
     Operation { id: about["operationId"].as_str().unwrap().to_owned(), parts }
 }
 
-/// The fields that have no fields of their own. A schema of several forms has those of all.
+/// Collects the leaf fields of a schema. A schema of several forms has the fields of all.
 fn fields(document: &Value, schema: &Value, at: &str, found: &mut BTreeSet<String>) {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = document.pointer(reference.trim_start_matches('#')).unwrap();

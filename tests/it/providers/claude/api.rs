@@ -1,6 +1,7 @@
-//! A Messages API on loopback, and a tool server beside it.
+//! A Messages API on loopback, with a tool server beside it.
 //!
-//! Left alone it answers `You said: <prompt> [<n> messages]`, as the scripted CLI does by itself. A [`Play`] goes before that.
+//! By default it answers `You said: <prompt> [<n> messages]`, like the scripted CLI. A [`Play`] replaces the next
+//! answer.
 
 use std::{
     collections::VecDeque,
@@ -36,27 +37,27 @@ struct State {
     summarises: AtomicBool,
 }
 
-/// How one call is answered.
+/// The answer to one call.
 #[derive(Debug, Clone)]
 pub enum Play {
-    /// These texts, a block each, and the reason to stop.
+    /// These texts, one block each, and the stop reason.
     Says(Vec<String>, &'static str),
-    /// A thought, then the usual answer.
+    /// A thinking block, then the default answer.
     Thinks(&'static str),
     /// Calls a tool.
     Calls(&'static str, Value),
-    /// Status, headers and the words of the error.
+    /// Status, headers, type and message of the error.
     Fails(u16, &'static str, &'static str, &'static str),
-    /// Some words, then the connection is gone: behind a whole block, or within one.
+    /// Some words, then a broken connection: after a whole block, or within one.
     Breaks {
         within: bool,
     },
-    /// Some words, then nothing for ever.
+    /// Some words, then silence.
     Hangs,
     SaysAndHangs(String),
-    /// This text, once the test says so.
+    /// This text, when the test releases it.
     Waits(Arc<Notify>, String),
-    /// The usual answer, with a count as if there were nothing in front of the last message.
+    /// The default answer, with token counts as if there were only the last message.
     Forgets,
 }
 
@@ -69,7 +70,7 @@ impl Api {
         let server = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 let state = shared.clone();
-                // A client that goes away is part of the tests.
+                // Tests include clients that disconnect.
                 tokio::spawn(async move { serve(socket, &state).await.ok() });
             }
         });
@@ -84,32 +85,32 @@ impl Api {
         self.state.plays.lock().unwrap().extend(plays);
     }
 
-    /// The usual answer from now on.
+    /// Returns to default answers.
     pub fn stop_playing(&self) {
         self.state.plays.lock().unwrap().clear();
     }
 
-    /// From now on it counts what it is sent, four bytes a token, instead of saying the same number every time.
+    /// Counts the tokens of requests from now on, with four bytes per token, instead of a constant.
     pub fn counts(&self) {
         self.state.counts.store(true, Ordering::Relaxed);
     }
 
-    /// From now on it answers questions for summaries as they want it.
+    /// Answers requests for summaries from now on.
     pub fn summarises(&self) {
         self.state.summarises.store(true, Ordering::Relaxed);
     }
 
-    /// Bodies of the calls, in order.
+    /// Returns the bodies of the calls, in order.
     pub fn requests(&self) -> Vec<Value> {
         self.state.requests.lock().unwrap().clone()
     }
 
-    /// The messages of the last call, each as `role: text` with what is not text in words.
+    /// Returns the messages of the last call as `role: text`, with other content described in words.
     pub fn last_messages(&self) -> Vec<String> {
         self.last_messages_without("")
     }
 
-    /// The same of the last call that does not have these words: a summary may be made beside a turn.
+    /// Like `last_messages`, for the last call without these words: a summary may be requested beside a turn.
     pub fn last_messages_without(&self, words_of_others: &str) -> Vec<String> {
         let is_meant = |request: &&Value| {
             words_of_others.is_empty() || !request.to_string().contains(words_of_others)
@@ -211,7 +212,7 @@ async fn block(socket: &mut TcpStream, index: usize, block: &Value) -> std::io::
     event(socket, "content_block_stop", &json!({ "index": index })).await
 }
 
-/// A block without its end.
+/// Sends a block without its end.
 async fn open_block(socket: &mut TcpStream, index: usize, block: &Value) -> std::io::Result<()> {
     let (empty, delta) = match block["type"].as_str().unwrap() {
         "text" => (
@@ -250,7 +251,7 @@ fn usage(input: usize, output: u64) -> Value {
     json!({"input_tokens": input, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 7, "output_tokens": output})
 }
 
-/// The last words of the user, without what the CLI puts before them.
+/// Returns the last user text, without the CLI's additions before it.
 fn prompt(request: &Value) -> String {
     let last = request["messages"].as_array().and_then(|messages| messages.last());
     let blocks = last.map(|last| last["content"].clone()).unwrap_or_default();
@@ -263,7 +264,7 @@ fn prompt(request: &Value) -> String {
     }
 }
 
-/// Without messages of the role `system`, which some models get between the others.
+/// Counts the messages except those of the role `system`, which some models get between the others.
 fn n_messages(request: &Value) -> usize {
     let messages = request["messages"].as_array().unwrap();
     messages.iter().filter(|message| message["role"] != "system").count()
@@ -292,7 +293,7 @@ fn block_words(block: &Value) -> String {
     }
 }
 
-/// One tool, `add`, over MCP.
+/// Serves one tool, `add`, over MCP.
 async fn tools(socket: &mut TcpStream, body: &[u8]) -> std::io::Result<()> {
     let call: Value = serde_json::from_slice(body).unwrap();
     let result = match call["method"].as_str().unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! What holds for the real CLI and the scripted one alike, so that the scripted one stays faithful.
+//! Tests of both the real and the scripted CLI, which keep the scripted one faithful.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -75,7 +75,7 @@ async fn turns_go_on_where_the_last_one_stopped(cli: Cli) {
     );
     assert_ne!(again.head, continued.head);
     assert_eq!(again.messages, [message(Role::Assistant, &second.message.text)]);
-    // Each process counts from zero, and the difference is the turn in either case.
+    // Each process counts from zero, and the turn's usage is the difference in both cases.
     let turns = [(first.usage, &first.spent, &continued), (second.usage, &second.spent, &again)];
     for (usage, spent, continued) in turns {
         assert_eq!((usage.input, usage.cache_read, usage.output), (Some(25), Some(7), Some(11)));
@@ -110,7 +110,7 @@ async fn a_conversation_goes_on_from_another_host(cli: Cli) {
     stored.commit("Two.", &second);
     assert_eq!(second.message.text, "You said: Two. [3 messages]");
     assert_eq!(second.conversation.unwrap().began, Began::Restored);
-    // Back again: what the first host has is behind by a turn.
+    // Back again: the first host's transcript lacks a turn.
     assert!(here.claude().lacks_transcript(&stored.conversation).await.unwrap());
     let third = here.ask(stored.request("Three.", true)).await.unwrap();
     assert_eq!(third.message.text, "You said: Three. [5 messages]");
@@ -131,7 +131,7 @@ async fn a_damaged_transcript_is_put_right(cli: Cli) {
     let second = host.ask(stored.request("Two.", true)).await.unwrap();
     assert_eq!(second.message.text, "You said: Two. [3 messages]");
     stored.commit("Two.", &second);
-    // Longer, and torn at its end: no bytes are needed for that.
+    // Longer, with a torn last line: the stored bytes are not needed.
     let longer = [&fs::read(&path).unwrap()[..], b"{\"type\":\"user\",\"uuid\":\"torn"].concat();
     fs::write(&path, longer).unwrap();
     let third = stored.turn(&host, "Three.").await;
@@ -143,7 +143,7 @@ async fn what_a_failed_turn_left_is_cut_off(cli: Cli) {
     let api = Api::start().await;
     let (mut host, mut stored) = (Host::new(&cli, &api), Stored::new());
     stored.turn(&host, "One.").await;
-    // The scripted one does not ask the API, and hangs by itself.
+    // The scripted CLI does not call the API, and hangs by itself.
     api.plays([Play::Hangs]);
     host.passed.push(("FAKE_CLAUDE".into(), "hangs in the turn".into()));
     let cancel = CancellationToken::new();
@@ -153,7 +153,7 @@ async fn what_a_failed_turn_left_is_cut_off(cli: Cli) {
     let n_before = fs::metadata(&path).unwrap().len();
     let n_asked = api.requests().len();
     let written = async {
-        // What it has not asked yet would be played to the next one.
+        // A play that this call has not used would go to the next one.
         eventually("the turn is in the file, and the model is asked", async || {
             let is_asked = cli == Cli::Fake || api.requests().len() > n_asked;
             (is_asked && fs::metadata(&path).unwrap().len() > n_before).then_some(())
@@ -278,7 +278,7 @@ async fn a_call_that_takes_a_session_over_ends_the_one_before_and_is_not_disturb
     api.plays([Play::Hangs]);
     host.passed.push(("FAKE_CLAUDE".into(), "hangs in the turn".into()));
     let n_asked = api.requests().len();
-    // Another worker of this host, which does not know yet that its lease is gone.
+    // Another worker of this host, which does not know yet that its lease is lost.
     let (before, request) = (host.claude(), stored.request("Two.", false));
     let (sink, _events) = EventSink::channel(1);
     let call =

@@ -10,7 +10,7 @@ use std::{
 
 use crate::needs::Need;
 
-/// The one place that names the version. What is known about it is in `docs/reference/claude-cli.md`.
+/// The pinned version, in its only place. `docs/reference/claude-cli.md` describes its behaviour.
 pub const VERSION: &str = "2.1.197";
 const PACKAGE: &str = "@anthropic-ai/claude-code";
 const NEED: Need = Need {
@@ -26,7 +26,7 @@ pub enum Cli {
 }
 
 impl Cli {
-    /// `None`, and a line that says so, where it cannot be had; a failure in CI.
+    /// Returns the real CLI. `None`, with a printed line, if it cannot be installed; in CI it panics.
     pub fn real() -> Option<Self> {
         static REAL: OnceLock<Result<PathBuf, String>> = OnceLock::new();
         match REAL.get_or_init(|| installed().map_err(|error| error.to_string())) {
@@ -49,7 +49,7 @@ fn installed() -> io::Result<PathBuf> {
     if let Ok(program) = program_in(&folder) {
         return Ok(program);
     }
-    // Renamed when it is whole: several runs may come here at once, and any may be killed.
+    // Renamed when complete, because parallel runs may install it, and any may be killed.
     let new = target.join("claude-cli").join(format!("new-{}", uuid::Uuid::new_v4()));
     fs::create_dir_all(&new)?;
     let result = npm_install(&new).and_then(|()| match fs::rename(&new, &folder) {
@@ -84,7 +84,7 @@ fn npm_install(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The package of the platform holds the program itself; the other one only looks for it.
+/// Finds the program, which is in the package of the platform; the main package only looks for it.
 fn program_in(folder: &Path) -> io::Result<PathBuf> {
     for entry in fs::read_dir(folder.join("node_modules/@anthropic-ai"))? {
         let program = entry?.path().join("claude");

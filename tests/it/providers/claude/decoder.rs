@@ -1,4 +1,4 @@
-//! The decoder against streams cut in random places, and against bytes that are no stream at all.
+//! The decoder with streams cut at random places, and with arbitrary bytes.
 
 use dalsegno::providers::stream_json::{Decoder, Event, Limits, TooMuch};
 use proptest::{collection::vec, prelude::*};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 const LIMITS: Limits = Limits { line_bytes: 4096, total_bytes: 1 << 20 };
 
-/// What a reader sees: every event in words, in order.
+/// Returns each event as text, in order.
 fn read(pieces: &[&[u8]]) -> Result<Vec<String>, TooMuch> {
     let (mut decoder, mut seen) = (Decoder::within(LIMITS), Vec::new());
     for piece in pieces {

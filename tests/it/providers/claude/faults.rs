@@ -1,4 +1,4 @@
-//! Faults that the real CLI does not show on demand: each fault has its error and leaves no process behind.
+//! Faults that the real CLI does not show on demand: each has its error, and leaves no process behind.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 use super::host::{Host, Stored};
 use crate::providers::asking::RETRY;
 
-/// Faults after which the CLI hangs until it is ended. Others have all the time to end by themselves.
+/// Faults after which the CLI hangs until it is killed. Others end by themselves.
 const HANGS: [&str; 1] = ["hangs after its result"];
 
-/// Runs one turn with the fault, and checks that nothing is left.
+/// Runs one turn with the fault, and checks that no process is left.
 async fn fails(fault: &str) -> (&'static str, Class, String) {
     fails_with(Host::with_fault(fault).await).await
 }
@@ -22,7 +22,7 @@ async fn fails_with(host: Host) -> (&'static str, Class, String) {
     (error.code, error.class, error.to_string())
 }
 
-/// A turn that has its answer in spite of the fault.
+/// Runs a turn that gets its answer in spite of the fault.
 async fn answers(fault: &str) -> (Vec<Flag>, Option<u64>) {
     let mut host = Host::with_fault(fault).await;
     host.config.exit_timeout_secs = if HANGS.contains(&fault) { 1 } else { 600 };
@@ -51,7 +51,7 @@ async fn a_cli_that_hangs_is_given_up_at_each_place() {
 
 #[tokio::test]
 async fn a_turn_does_not_begin_without_a_server_that_it_needs() {
-    // Before it was given the prompt, and between that and the beginning of the turn.
+    // Before it gets the prompt, and between the prompt and the begin of the turn.
     for fault in ["does not reach its server, and hangs", "loses its server, and hangs"] {
         let host = Host::with_fault(fault).await;
         let mut stored = Stored::new();
@@ -130,7 +130,7 @@ async fn a_cli_that_ends_without_a_result_gave_no_answer() {
         let (code, class, _) = fails(fault).await;
         assert_eq!((code, class), ("claude.no_result", RETRY), "{fault}");
     }
-    // As it does where it gets no more memory.
+    // As if it could not allocate memory.
     for fault in ["dies at start", "is killed in the turn"] {
         assert_eq!(fails(fault).await.0, "claude.broke_down", "{fault}");
         let mut host = Host::with_fault(fault).await;
@@ -178,7 +178,7 @@ async fn output_without_an_end_is_cut_and_not_held() {
     let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
     assert_eq!(error.code, "claude.too_much");
     assert!(host.processes().is_empty());
-    // The line limit is 32 MB; other tests run beside this one.
+    // The line limit is 32 MB; other tests run in parallel.
     let grown = peak_memory_mb().saturating_sub(before);
     assert!(grown < 90, "{grown} MB more");
 }
@@ -222,7 +222,7 @@ async fn a_call_that_is_dropped_leaves_no_process() {
     host.is_quiet().await;
 }
 
-/// The most that this process has ever held.
+/// Returns the peak memory of this process.
 fn peak_memory_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();

@@ -1,4 +1,4 @@
-//! A host with a CLI: what a worker would do with it, in few words.
+//! A host with a CLI, and the steps of a worker on it.
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     providers::asking::message,
 };
 
-/// No call of a test takes longer than this, whatever the CLI does.
+/// Deadline of each call.
 pub const DEADLINE: Duration = crate::app::SOON;
 pub const SECRET: &str = "sk-ant-dummy-0123456789";
 const MODEL: &str = "claude-sonnet-5";
@@ -42,7 +42,7 @@ impl Host {
             program: cli.program(),
             base_url: api.url(),
             max_retries: 0,
-            // However slow the machine is.
+            // Long enough for slow machines.
             first_line_timeout_secs: 600,
             mcp_timeout_secs: 150,
             ..Config::default()
@@ -57,7 +57,7 @@ impl Host {
         }
     }
 
-    /// The scripted CLI with one of its faults.
+    /// Builds a host with the scripted CLI and one of its faults.
     pub async fn with_fault(fault: &str) -> Self {
         let api = Api::start().await;
         let mut host = Self::new(&Cli::Fake, &api);
@@ -102,11 +102,11 @@ impl Host {
         (result, seen)
     }
 
-    /// The session's files and the like.
+    /// Lists files below the sessions with this ending.
     pub fn find(&self, ending: &str) -> Vec<PathBuf> {
         let (mut found, mut folders) = (Vec::new(), vec![self.sessions.path().to_owned()]);
         while let Some(folder) = folders.pop() {
-            // What a call has left is removed beside us.
+            // Leftovers of calls are removed concurrently.
             let Ok(entries) = std::fs::read_dir(folder) else { continue };
             for entry in entries.flatten().map(|entry| entry.path()) {
                 if entry.is_dir() {
@@ -119,7 +119,7 @@ impl Host {
         found
     }
 
-    /// Whether no session has left anything.
+    /// Returns true if no session has left files.
     pub fn is_empty(&self) -> bool {
         std::fs::read_dir(self.sessions.path()).unwrap().next().is_none()
     }
@@ -128,13 +128,13 @@ impl Host {
         processes_of(&self.sessions.path().to_string_lossy())
     }
 
-    /// Nothing that was started for a session of this host is left.
+    /// Waits until no process of this host's sessions is left.
     pub async fn is_quiet(&self) {
         eventually("no process is left", async || self.processes().is_empty().then_some(())).await;
     }
 }
 
-/// Processes that have the words in their environment: what the CLI starts inherits it, whatever group it is in.
+/// Lists processes with these words in their environment, which children of the CLI inherit in any process group.
 pub fn processes_of(words: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -149,7 +149,7 @@ pub fn processes_of(words: &str) -> Vec<String> {
     found
 }
 
-/// What the caller of a provider stores, in memory.
+/// State that a provider's caller stores, in memory.
 #[derive(Debug, Clone)]
 pub struct Stored {
     pub conversation: Conversation,
@@ -162,7 +162,7 @@ impl Stored {
         Self { conversation, messages: Vec::new() }
     }
 
-    /// The next turn. The bytes of the transcript are left out unless they are asked for.
+    /// Builds the request for the next turn. The transcript's bytes are omitted unless requested.
     pub fn request(&self, prompt: &str, with_bytes: bool) -> Request {
         let mut conversation = self.conversation.clone();
         if !with_bytes {
@@ -187,7 +187,7 @@ impl Stored {
         }
     }
 
-    /// One whole turn.
+    /// Runs a whole turn.
     pub async fn turn(&mut self, host: &Host, prompt: &str) -> Outcome {
         let outcome = host.ask(self.request(prompt, false)).await;
         let outcome =

@@ -1,4 +1,4 @@
-//! A worker that is killed takes its CLI along, and everything that the CLI started.
+//! Killed workers: their CLI and all its children end with them.
 
 use std::process::{Child, Command, Stdio};
 
@@ -21,7 +21,8 @@ fn worker(cli: &Cli, api: &Api, sessions: &str, fault: &str) -> Child {
         .unwrap()
 }
 
-/// Kills the worker once so many processes run for its session, and waits until they are gone: each hangs for ten minutes.
+/// Kills the worker once `n_processes` processes run for its session, and waits until they have ended. Each would hang
+/// for ten minutes.
 async fn follow_a_killed_worker(cli: &Cli, fault: &str, n_processes: usize) {
     let (api, sessions) = (Api::start().await, tempfile::tempdir().unwrap());
     api.plays([Play::Hangs]);
@@ -55,7 +56,7 @@ async fn no_real_cli_outlives_a_killed_worker() {
     }
 }
 
-/// Pids of processes with these words among their arguments.
+/// Returns the pids of processes with these words in their arguments.
 fn pids_of(words: &str) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -69,7 +70,7 @@ fn pids_of(words: &str) -> Vec<i32> {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_turn_that_kills_its_guard_leaves_nothing() {
-    // Children of this process that are none of a turn: its own one, and one that it adopts.
+    // Children of this process that belong to no turn: one of its own, and an adopted one.
     let mut own = Command::new("sleep").arg("606.1").spawn().unwrap();
     let mut host = Host::with_fault("kills its guard").await;
     host.config.exit_timeout_secs = 1;

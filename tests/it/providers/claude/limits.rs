@@ -1,4 +1,4 @@
-//! What the CLI and all that it starts may use of the machine.
+//! Resource limits of the CLI and its children.
 
 use std::{fs, path::Path};
 
@@ -21,7 +21,7 @@ fn with_bash() -> Stored {
     stored
 }
 
-/// What the model hears of a command that it runs.
+/// Returns the result that the model gets for a command that it runs.
 async fn runs(host: &Host, api: &Api, command: &str) -> String {
     api.plays([Play::Calls("Bash", json!({ "command": command }))]);
     let outcome = with_bash().turn(host, "Run it.").await;
@@ -35,7 +35,7 @@ async fn a_tool_that_wants_more_than_it_may_have_fails_and_the_turn_goes_on() {
     let api = Api::start().await;
     let mut host = Host::new(&cli, &api);
     host.config.memory_max_bytes = GIB;
-    // No line ends in it, so it is kept in memory whole.
+    // It contains no line break, so it is held in memory.
     let said = runs(&host, &api, "head -c 3000000000 /dev/zero | tail -n 1 | wc -c").await;
     assert!(said.contains("memory exhausted"), "{said}");
     host.config.file_max_bytes = 1 << 20;
@@ -55,7 +55,7 @@ async fn a_cli_that_breaks_down_at_its_limit_says_which() {
     host.is_quiet().await;
 }
 
-/// A folder that stands in for the file system of the kernel: what is written there, and what is read.
+/// The folder replaces the kernel's file system: it records writes, and provides the files to read.
 #[tokio::test]
 async fn in_a_control_group_limits_are_set_and_its_kills_are_told() {
     let groups = tempfile::tempdir().unwrap();

@@ -1,5 +1,4 @@
-//! Claude: the real CLI against an API of the tests' own, and a scripted one for what the real one does not do on
-//! demand.
+//! Claude: the real CLI with an API of the tests, and a scripted CLI for faults on demand.
 
 pub mod api;
 mod both;

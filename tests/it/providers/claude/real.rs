@@ -1,4 +1,4 @@
-//! The real CLI against an API that fails, cuts off, and calls tools.
+//! The real CLI with an API that fails, disconnects and calls tools.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -65,7 +65,7 @@ async fn failures_of_the_api_are_sorted() {
         (400, "", "invalid_request_error", too_long, "claude.overflow", overflow),
     ];
     let failures = failures.map(|(status, headers, kind, message, code, class)| {
-        // Some are asked about twice.
+        // Some need two requests.
         let play = Play::Fails(status, headers, kind, message);
         (play, code, class)
     });
@@ -83,7 +83,7 @@ async fn failures_of_the_api_are_sorted() {
         assert_eq!((error.code, error.class), (code, class), "{play:?}: {error}");
         assert!(error.to_string().len() > 20);
     }
-    // The session that saw none of it goes on.
+    // A session without these failures continues.
     assert_eq!(stored.turn(&host, "Three.").await.message.text, "You said: Three. [3 messages]");
     drop(api);
 }
@@ -103,7 +103,7 @@ async fn an_answer_comes_whole_in_spite_of_the_limit_of_its_output() {
     let continued = outcome.conversation.unwrap();
     assert_eq!(continued.calls.len(), 3);
     assert_eq!(outcome.usage.output, Some(33), "all three calls are paid");
-    // The parts stay messages of their own, one behind the other.
+    // The parts stay separate messages, in sequence.
     assert_eq!(stored.turn(&host, "Go on.").await.message.text, "You said: Go on. [5 messages]");
     let parts = ["max_tokens"; 4].map(|stop| says("more ", stop));
     api.plays(parts);
@@ -120,7 +120,7 @@ async fn a_stream_that_breaks_is_asked_for_again() {
     let outcome = stored.turn(&host, "Hello.").await;
     assert_eq!(outcome.message.text, "You said: Hello. [1 messages]");
     assert!(outcome.usage.output.unwrap() > 0, "the turn's own counts are 0 then");
-    // Between two blocks the CLI itself does not notice.
+    // Between two blocks, the CLI itself does not notice.
     api.plays([Play::Breaks { within: false }]);
     let error = host.ask(stored.request("Go on.", false)).await.unwrap_err();
     assert_eq!((error.code, error.class), ("claude.broken_off", RETRY));
@@ -136,7 +136,7 @@ async fn a_megabyte_of_answer_and_two_of_prompt_come_through() {
     let mut stored = Stored::new();
     let prompt: String = long.chars().cycle().take(2 << 20).collect();
     let mut request = stored.request(&prompt, false);
-    // The CLI refuses by itself what cannot fit into the model's window.
+    // The CLI itself refuses prompts that exceed the model's window.
     request.model = "claude-opus-4-8[1m]".to_owned();
     let outcome = host.ask(request).await.unwrap();
     stored.commit(&prompt, &outcome);
@@ -167,20 +167,20 @@ async fn tools_are_used_over_mcp_as_far_as_they_are_allowed() {
     assert_eq!(continued.calls.len(), 2);
     assert!(outcome.message.text.starts_with("You said: result the sum is 5"));
 
-    // Not allowed any more: nothing of the last run is remembered.
+    // No longer allowed: the previous permission is not remembered.
     stored.conversation.grants.allowed.clear();
     api.plays([Play::Calls("mcp__sums__add", json!({"a": 2, "b": 3}))]);
     let denied = stored.turn(&host, "Add again.").await;
     let flags = denied.conversation.unwrap().flags;
     assert_eq!(flags, [Flag::Denied("mcp__sums__add".to_owned())]);
-    // And a server that is not there is said, not passed over.
+    // A missing server is reported.
     let gone = json!({"type": "http", "url": "http://127.0.0.1:1/mcp"});
     stored.conversation.grants.mcp_servers = BTreeMap::from([("gone".to_owned(), gone)]);
     let flags = stored.turn(&host, "Hello.").await.conversation.unwrap().flags;
     assert_eq!(flags, [Flag::ServerMissing("gone".to_owned())]);
 }
 
-/// Nobody pays for a turn without its tools.
+/// A turn without its tools costs nothing.
 #[tokio::test]
 async fn no_model_is_asked_where_a_server_is_missing_that_the_turn_needs() {
     let Some((host, api)) = host().await else { return };
@@ -272,7 +272,7 @@ async fn what_a_killed_turn_used_has_the_price_of_those_before() {
 #[tokio::test]
 async fn what_a_tool_runs_finds_the_login_nowhere() {
     let Some((mut host, api)) = host().await else { return };
-    // Its own environment, the CLI's, the guard's, the pipe of the login, and every file of the call.
+    // Looks at its own environment, that of the CLI and of the guard, the credential's pipe, and all files of the call.
     let look = "env; cd /proc/$PPID; tr '\\0' '\\n' < environ; cat cmdline; \
                 pipe=$(tr '\\0' '\\n' < environ | sed -n 's/.*_FILE_DESCRIPTOR=//p'); echo pipe=$pipe; \
                 timeout 2 cat fd/$pipe; guard=$(sed 's/.*) . //; s/ .*//' stat); \
@@ -286,7 +286,7 @@ async fn what_a_tool_runs_finds_the_login_nowhere() {
         grants.allowed = vec!["Bash".to_owned()];
         api.plays([Play::Calls("Bash", json!({ "command": look }))]);
         stored.turn(&host, "Look for it.").await;
-        // As the CLI itself has sent it on.
+        // As the CLI itself has sent it.
         let seen = api.last_messages().pop().unwrap();
         assert!(seen.contains("looked") && seen.contains("pipe="), "{kind:?}: {seen}");
         assert!(!seen.contains("pipe=\n"), "{kind:?}: it was given another way: {seen}");

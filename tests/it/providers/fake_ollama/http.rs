@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as the fake server needs.
+//! The part of HTTP/1.1 that the fake server needs.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// `POST /api/chat` and the body.
+/// Reads a request: `POST /api/chat` and the body.
 pub async fn read_request(socket: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let head_ends = loop {
@@ -35,7 +35,7 @@ pub async fn read_request(socket: &mut TcpStream) -> io::Result<(String, Vec<u8>
     Ok((named, bytes.split_off(head_ends)))
 }
 
-/// `headers` is empty, or lines that each end with `\r\n`.
+/// Sends the head. `headers` is empty, or lines that each end with `\r\n`.
 pub async fn send_head(socket: &mut TcpStream, status: u16, headers: &str) -> io::Result<()> {
     let head = format!("HTTP/1.1 {status} Fake\r\nconnection: close\r\n{headers}\r\n");
     socket.write_all(head.as_bytes()).await

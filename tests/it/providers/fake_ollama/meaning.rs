@@ -1,29 +1,29 @@
-//! An embedding model that knows a few words: those of one line mean about the same.
+//! A fake embedding model that knows a few words: those of one line have similar vectors.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Value, json};
 
-/// How it behaves.
+/// Behaviour of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Embeds {
     #[default]
     Well,
-    /// The model was never pulled.
+    /// The model is not installed.
     Missing,
     /// Accepts the call and sends no head.
     Hangs,
-    /// Breaks at every text.
+    /// Crashes at each text.
     Breaks,
-    /// Needs too long for more than so many texts at once.
+    /// Too slow for more texts at once than this number.
     Slow(usize),
-    /// Not in memory. Loaded when the test says so, for whoever has not hung up by then.
+    /// Not in memory. The test decides when it is loaded, for clients that are still connected.
     Cold,
 }
 
-/// A text with this word is refused.
+/// Word whose texts are refused.
 pub const REFUSED: &str = "unspeakable";
-/// And at one with this word the server breaks.
+/// Word whose texts crash the server.
 pub const BREAKING: &str = "unbearable";
 
 const SAME: [&[&str]; 5] = [
@@ -33,11 +33,11 @@ const SAME: [&[&str]; 5] = [
     &["harbour", "port", "quay"],
     &["night", "nights", "evening", "evenings"],
 ];
-/// Other words are as near to each other as chance has it.
+/// Other words have random similarity.
 const N_OTHERS: usize = 64;
 const OTHER_WEIGHT: f32 = 0.2;
 
-/// The answer, or the status and the words of there being none.
+/// Returns the answer, or status and body of the error.
 pub fn embed(body: &Value) -> Result<Value, (u16, Value)> {
     let texts = body["input"].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
     let texts: Vec<&str> = texts.collect();

@@ -1,8 +1,9 @@
-//! A server that behaves as Ollama does, and misbehaves on demand.
+//! A fake Ollama server, with faults on demand.
 //!
-//! Left alone it answers: it counts tokens by its own rules, refuses or cuts a prompt that is too long as
-//! `truncate` says, loads a model again when `num_ctx` or `shift` differ, and streams JSON lines. What a [`Play`]
-//! says goes before that. It writes raw bytes to the socket, so it can break what no HTTP library lets one break.
+//! By default it answers like Ollama. It counts tokens with its own tokeniser, refuses or cuts long prompts according
+//! to `truncate`, reloads a model when `num_ctx` or `shift` differ, and streams JSON lines. A [`Play`] replaces the
+//! next answer. It writes raw bytes to the socket, so that it can break the protocol in ways that HTTP libraries do not
+//! allow.
 
 pub mod http;
 pub mod meaning;
@@ -30,7 +31,7 @@ use self::meaning::Embeds;
 pub use self::model::{count_prompt, line};
 use super::summaries;
 
-/// What a test waits for takes no longer than this.
+/// Deadline of each wait.
 const DEADLINE: Duration = crate::app::SOON;
 
 #[must_use]
@@ -42,18 +43,18 @@ pub struct FakeOllama {
 
 pub struct State {
     pub version: Mutex<String>,
-    /// What `/api/show` says.
+    /// Answer of `/api/show`.
     pub shown: Mutex<Value>,
     pub plays: Mutex<VecDeque<Play>>,
     /// Bodies of `/api/chat`, in order.
     pub chats: Mutex<Vec<Value>>,
-    /// How the next calls of `/api/embed` are answered.
+    /// Behaviour of the next calls of `/api/embed`.
     pub embeds: Mutex<Embeds>,
-    /// Loads a model that is cold for one call that waits for it.
+    /// Loads a cold model for one waiting call.
     pub load: Notify,
-    /// Their bodies, in order.
+    /// Bodies of `/api/embed`, in order.
     pub embedded: Mutex<Vec<Value>>,
-    /// Every request, as `POST /api/chat`.
+    /// All requests, such as `POST /api/chat`.
     pub requests: Mutex<Vec<String>>,
     pub n_loads: AtomicUsize,
     summarises: AtomicBool,
@@ -61,21 +62,21 @@ pub struct State {
     pub n_trickled: watch::Sender<usize>,
     loaded: Mutex<Option<(Value, Value)>>,
     is_open: watch::Sender<bool>,
-    /// Calls whose client went away before the end.
+    /// Number of clients that disconnected early.
     n_gone: watch::Sender<usize>,
 }
 
-/// How one chat is answered.
+/// The answer to one chat.
 pub enum Play {
     /// A whole answer, one line per piece.
     Says(&'static [&'static str]),
-    /// Asks for these tools, by name and arguments, as far as they are offered or not.
+    /// Calls of these tools, by name and arguments, offered or not.
     Calls(Vec<(&'static str, Value)>),
-    /// Cuts the prompt, whatever `truncate` says.
+    /// Cuts the prompt despite `truncate`.
     IgnoresTruncate,
     /// Status, headers and body.
     Status(u16, &'static str, &'static str),
-    /// Closes the connection without a word.
+    /// Closes the connection without a response.
     HangsUp,
     /// Accepts the call and sends no head.
     NeverBegins,
@@ -84,7 +85,7 @@ pub enum Play {
 }
 
 impl Play {
-    /// An answer that begins, and ends when the test opens the gate.
+    /// Builds an answer whose end waits until the test opens the gate.
     pub fn gated(begins: &str, ends: &str) -> Self {
         let piece = |text: &str| {
             let message = json!({ "role": "assistant", "content": text });
@@ -101,21 +102,21 @@ pub enum Step {
     Bytes(Vec<u8>),
     /// Each byte in a packet of its own.
     ByteByByte(Vec<u8>),
-    /// The same bytes over and over, up to so many in all.
+    /// The same bytes repeatedly, up to `n_bytes` in all.
     Flood {
         bytes: Vec<u8>,
         n_bytes: usize,
     },
-    /// These, so much apart, as a model writes; [`State::n_trickled`] counts them.
+    /// These pieces at intervals, as a model writes; [`State::n_trickled`] counts them.
     Trickle {
         pieces: Vec<Vec<u8>>,
         every: Duration,
     },
-    /// Nothing more until the test [opens](FakeOllama::open) the gate.
+    /// Waits until the test [opens](FakeOllama::open) the gate.
     Gate,
-    /// Nothing more until the client goes away.
+    /// Waits until the client disconnects.
     Stall,
-    /// Ends the stream as it should be ended.
+    /// Ends the stream properly.
     End,
     /// Closes the connection in the middle of the stream.
     HangUp,
@@ -126,7 +127,7 @@ impl FakeOllama {
         Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap())
     }
 
-    /// Answers questions for summaries as they want it.
+    /// Answers requests for summaries from now on.
     pub fn summarises(&self) {
         self.state.summarises.store(true, Ordering::Relaxed);
     }
@@ -144,7 +145,7 @@ impl FakeOllama {
         fake
     }
 
-    /// Lets all answers go on that wait at a gate.
+    /// Releases all answers that wait at a gate.
     pub fn open(&self) {
         self.state.is_open.send_replace(true);
     }
@@ -162,14 +163,14 @@ impl FakeOllama {
         requests.iter().filter(|request| *request == named).count()
     }
 
-    /// Waits until so many clients have gone away.
+    /// Waits until `n` clients have disconnected.
     pub async fn gone(&self, n: usize) {
         let mut n_gone = self.state.n_gone.subscribe();
         let gone = n_gone.wait_for(|gone| *gone >= n);
         tokio::time::timeout(DEADLINE, gone).await.expect("the client goes away").unwrap();
     }
 
-    /// Waits until so many chats have arrived.
+    /// Waits until `n` chats have arrived.
     pub async fn asked(&self, n: usize) {
         let asked = async {
             while self.state.chats.lock().unwrap().len() < n {
@@ -231,7 +232,7 @@ pub fn config(base_url: &str) -> Config {
 async fn serve(listener: TcpListener, state: Arc<State>) {
     while let Ok((socket, _)) = listener.accept().await {
         socket.set_nodelay(true).unwrap();
-        // A client that goes away in the middle is what many tests are about.
+        // Many tests are about clients that disconnect.
         let state = Arc::clone(&state);
         tokio::spawn(async move { _ = answer(socket, &state).await });
     }

@@ -1,8 +1,9 @@
-//! What the fake server's model reads and writes.
+//! The tokens and answers of the fake server's model.
 
 use serde_json::{Value, json};
 
-/// Its real tokenizer: each word costs one token per five bytes it begins, each message four more. Tools and calls are words too.
+/// Counts tokens with the model's real tokeniser: one token per started five bytes of a word, four more per message.
+/// Tools and calls are words, too.
 pub fn count_prompt(body: &Value) -> u64 {
     let messages = body["messages"].as_array().unwrap();
     let said = messages.iter().map(|message| {
@@ -14,12 +15,12 @@ pub fn count_prompt(body: &Value) -> u64 {
     said.sum::<u64>() + tools.map(|tool| count(&tool.to_string())).sum::<u64>()
 }
 
-/// One line of a stream.
+/// Returns one line of a stream.
 pub fn line(value: &Value) -> Vec<u8> {
     format!("{value}\n").into_bytes()
 }
 
-/// The lines of an answer, or the refusal of a prompt that is too long.
+/// Returns the lines of an answer, or the refusal of a prompt that is too long.
 pub fn lines(body: &Value, pieces: &[&str], ignores_truncate: bool) -> Result<Vec<Vec<u8>>, Value> {
     let num_ctx = body["options"]["num_ctx"].as_u64().unwrap();
     let n_prompt = count_prompt(body);
@@ -29,7 +30,7 @@ pub fn lines(body: &Value, pieces: &[&str], ignores_truncate: bool) -> Result<Ve
             "error": "the prompt is longer than the context length currently available to the model",
         }));
     }
-    // What is left of a prompt that is cut by tokens: about half of the window.
+    // The remainder of a cut prompt: about half of the window.
     let n_read = if too_long { num_ctx - (num_ctx - 4) / 2 } else { n_prompt };
     let mut lines: Vec<Vec<u8>> = pieces
         .iter()
@@ -47,7 +48,7 @@ pub fn lines(body: &Value, pieces: &[&str], ignores_truncate: bool) -> Result<Ve
     Ok(lines)
 }
 
-/// The lines of an answer that asks for tools. Their ids are the server's, and never come twice.
+/// Returns the lines of an answer with tool calls. The server assigns unique ids.
 pub fn calls(body: &Value, calls: &[(&'static str, Value)]) -> Result<Vec<Vec<u8>>, Value> {
     let mut lines = lines(body, &[], false)?;
     let n_before = body["messages"].as_array().unwrap().len();

@@ -1,4 +1,4 @@
-//! What applications and people call.
+//! Calls of applications and people.
 
 use proptest::{prop_assert, prop_assert_eq};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::{
     Checked, Machine, chosen,
 };
 
-/// What an enqueue says: the job, whether it is new, and its state.
+/// Result of an enqueue: the job, whether it is new, and its state.
 type Enqueued = (i64, bool, String);
 
 impl Machine {
@@ -35,7 +35,7 @@ impl Machine {
                 }
             }
             Err(error) => {
-                // All or none: one conflict, with an earlier job or within the call, and there is none of them.
+                // All or none: one conflict, with an earlier job or within the call, and no job is added.
                 prop_assert_eq!(Refusal::of(&error).code, "DS409");
                 let mut conflict = false;
                 for spec in specs {
@@ -49,7 +49,7 @@ impl Machine {
         Ok(())
     }
 
-    /// An earlier call has used the key for something else.
+    /// Returns true if an earlier call has used the key for another job.
     fn conflicts(&self, spec: &Spec) -> bool {
         let known = spec.key.and_then(|key| self.model.keys.get(&key));
         known.is_some_and(|(_, lane, known)| (*lane, *known) != (spec.lane, spec.known))
@@ -123,7 +123,7 @@ impl Machine {
     pub(super) async fn release_job(&mut self, pick: Pick) -> Checked {
         let held = self.model.jobs.iter().filter(|(_, job)| job.hold_by.is_some());
         let held: Vec<i64> = held.map(|(id, _)| *id).collect();
-        // Mostly one that is held, else any, to be refused.
+        // Mostly a held job, sometimes another one, which is refused.
         let Some(id) = chosen(&held, pick).or_else(|| chosen(&self.model.known_ids(), pick)) else {
             return Ok(());
         };
@@ -196,7 +196,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Calls a function on a job: its answer, or the code of its refusal.
+    /// Calls a function for a job. Returns its result, or the code of its refusal.
     async fn ask(
         &mut self,
         function: &str,
@@ -223,7 +223,7 @@ pub(super) async fn enqueue(conn: &mut PgConnection, spec: &Spec) -> Result<Enqu
     sqlx::query_as(sql).bind(element(spec)).fetch_one(conn).await
 }
 
-/// The arguments of an enqueue, as an element of the bulk form.
+/// Returns the arguments of an enqueue as an element of the bulk form.
 fn element(spec: &Spec) -> Value {
     json!({
         "kind": spec.kind(),
@@ -232,7 +232,7 @@ fn element(spec: &Spec) -> Value {
         "lane": spec.lane.map(|lane| LANES[lane]),
         "group_key": spec.group.map(|group| GROUPS[group]),
         "priority": spec.priority,
-        // Far enough away not to come by itself.
+        // Far enough away not to become due by itself.
         "run_at": spec.later.then_some("2999-01-01T00:00:00Z"),
         "max_attempts": spec.max_attempts,
         "idempotency_key": spec.key.map(|key| format!("key-{key}")),

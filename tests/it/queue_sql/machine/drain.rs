@@ -1,4 +1,4 @@
-//! The end of every sequence: people let go, time passes, one worker works, and nothing may be left.
+//! The end of each sequence: holds are released, time passes, one worker runs the jobs, and nothing may be left.
 
 use proptest::prop_assert;
 use sqlx::Executor as _;
@@ -16,7 +16,7 @@ impl Machine {
         self.finish_open(true).await;
         self.let_go().await?;
         self.start_afresh().await?;
-        // Each round ends at least the head of each lane, or what hid it.
+        // Each round ends at least the head of each lane, or what blocks it.
         let n_rounds = 4 * self.model.jobs.len() + 4;
         for _ in 0..n_rounds {
             if self.n_useful() == 0 {
@@ -28,7 +28,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Those that wait for a handler that nobody has, and those behind them, wait on.
+    /// Counts jobs that can still run. Jobs without a handler, and those behind them, keep waiting.
     fn n_useful(&self) -> usize {
         let jobs = self.model.jobs.values();
         let stuck_lanes: Vec<usize> =
@@ -52,7 +52,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Every process is lost, and one comes back that has to take everything over.
+    /// Loses all processes, and starts one that takes everything over.
     async fn start_afresh(&mut self) -> Checked {
         self.conn
             .execute("UPDATE dalsegno.workers SET lease_until = now() - interval '1 second'")

@@ -1,7 +1,7 @@
-//! Makes each step on a real database and in the model, and compares the two.
+//! Runs each step on a real database and in the model, and compares the two.
 //!
-//! The sequence is driven by hand, not by the state-machine crate of proptest: which ids and leases come is known only
-//! when the database has answered, and the model learns them step by step.
+//! The sequence is driven by hand, without proptest's state-machine crate: ids and leases are known only from the
+//! database's answers, from which the model learns them step by step.
 
 mod callers;
 mod drain;
@@ -25,10 +25,10 @@ type Checked = Result<(), TestCaseError>;
 
 pub struct Machine {
     conn: PgConnection,
-    /// The connection of the application with the open transaction.
+    /// Connection of the application with the open transaction.
     open: PgConnection,
     model: Model,
-    /// The latest incarnation of each process.
+    /// Latest incarnation of each process.
     processes: [Option<Uuid>; N_PROCESSES],
 }
 
@@ -51,7 +51,7 @@ impl Machine {
         self.drain().await
     }
 
-    /// Makes one step, and compares everything.
+    /// Runs one step, and compares everything.
     async fn step(&mut self, step: &Step) -> Checked {
         if waits_for_locks(step) {
             // Its statement may wait for the application's transaction, which therefore commits first.
@@ -121,7 +121,7 @@ impl Machine {
             "jobs job_payloads lanes lane_sweeps runs dead_jobs workers pauses cancel_requests
                       idempotency_keys transition_deltas transition_totals";
         for table in tables.split_whitespace() {
-            // Faster than truncating: the tables are nearly empty, and no files are made anew.
+            // Faster than `truncate`: the tables are nearly empty, and no files are created.
             let sql = format!("DELETE FROM dalsegno.{table}");
             self.conn.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
         }
@@ -133,7 +133,7 @@ impl Machine {
         self.processes = [None; N_PROCESSES];
     }
 
-    /// The time of a scheduled job comes.
+    /// Makes a scheduled job due.
     async fn due(&mut self, pick: Pick) -> Checked {
         let scheduled = self.model.jobs.iter().filter(|(id, job)| {
             job.state.word() == "scheduled" && !job.due && !self.model.job_is_locked(**id)
@@ -148,7 +148,7 @@ impl Machine {
 
     async fn promote(&mut self) -> Checked {
         let row = sqlx::query(PROMOTE).bind(1000_i32).fetch_one(&mut self.conn).await.unwrap();
-        // What is due and stays, because somebody has locked it, is no reason to ask again at once.
+        // A due job that stays because it is locked is no reason to look again at once.
         let later = |job: &super::model::Job| job.state.word() == "scheduled" && !job.due;
         let waits = self.model.jobs.values().any(later);
         let (moved, put_off) = self.model.promote_due();
@@ -158,7 +158,7 @@ impl Machine {
         self.keep_off(put_off).await
     }
 
-    /// A second is short enough to pass between two steps, so those that were put off by one get an hour.
+    /// Extends delays of a second, which could end between two steps, to an hour.
     pub(super) async fn keep_off(&mut self, put_off: Vec<i64>) -> Checked {
         for id in put_off {
             let was_put_off = "SELECT run_at > enqueued_at FROM dalsegno.jobs WHERE id = $1";
@@ -187,7 +187,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Changes where the counts are kept, and none of them.
+    /// Moves the counts to another table, without changing them.
     async fn roll_up(&mut self) -> Checked {
         let rolled = sqlx::query(COUNTERS_ROLL_UP).bind(7_i32).fetch_one(&mut self.conn).await;
         prop_assert!(rolled.unwrap().get::<i64, _>(0) <= 7);
@@ -199,7 +199,7 @@ impl Machine {
     }
 }
 
-/// Statements that wait for a lane or a job that somebody has locked; all others go round it.
+/// Returns true for statements that wait for a locked lane or job; all others skip it.
 fn waits_for_locks(step: &Step) -> bool {
     matches!(
         step,

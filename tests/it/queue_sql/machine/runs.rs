@@ -1,4 +1,4 @@
-//! Claims, and the ends of what was claimed: with the current lease, an old one, or somebody else's.
+//! Claims and ends of runs: with the current lease, an old one, or another job's.
 
 use proptest::prop_assert_eq;
 use sqlx::{Row as _, postgres::PgRow};
@@ -15,7 +15,7 @@ use super::{
     Checked, Machine, chosen,
 };
 
-/// So long that nothing is due by itself.
+/// So long that nothing becomes due by itself.
 const LONG_SECS: f64 = 36_000.0;
 
 impl Machine {
@@ -83,7 +83,7 @@ impl Machine {
         let Some((id, lease)) = self.fenced(pick, fence) else {
             return Ok(());
         };
-        // As the service decides it: without attempts left, the job fails.
+        // As the service decides: without attempts left, the job fails.
         let job = self.model.jobs.get(&id);
         if job.is_some_and(|job| job.attempt >= job.spec.max_attempts) {
             return self.fail(id, lease, "exhausted", false).await;
@@ -153,7 +153,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Calls a statement that takes ids and leases; its rows, sorted.
+    /// Calls a statement that takes ids and leases. Returns its rows, sorted.
     pub(super) async fn call_with_arrays(
         &mut self,
         sql: &'static str,
@@ -171,14 +171,14 @@ impl Machine {
         rows
     }
 
-    /// Several runs, each job once, as a worker writes them.
+    /// Returns several runs, each job once, as a worker writes them.
     fn fenced_all(&self, picks: &[(Pick, Fence)]) -> Vec<(i64, i64)> {
         let mut runs: Vec<(i64, i64)> =
             picks.iter().filter_map(|(pick, fence)| self.fenced(*pick, *fence)).collect();
         runs.sort_unstable();
         runs.dedup_by_key(|run| run.0);
-        // The statements compare sets, which is comparing pairs as long as nobody names the lease of one of the jobs with
-        // another of them. No worker can: it got both from one claim.
+        // The statements compare sets. That equals comparing pairs unless a call names one job's lease with another
+        // job, which no worker can do: it got both from one claim.
         let ids: Vec<i64> = runs.iter().map(|run| run.0).collect();
         let owners = self.model.running();
         runs.retain(|(id, lease)| {
@@ -187,7 +187,7 @@ impl Machine {
         runs
     }
 
-    /// A run to write for, with the lease to name.
+    /// Returns a run to write for, with the lease to name.
     pub(super) fn fenced(&self, pick: Pick, fence: Fence) -> Option<(i64, i64)> {
         let running = self.model.running();
         if fence == Fence::Current {

@@ -1,4 +1,4 @@
-//! Jobs that wait for the word of the application.
+//! Jobs that wait for a signal of the application.
 
 use proptest::{prop_assert, prop_assert_eq};
 use sqlx::Executor as _;
@@ -15,7 +15,7 @@ use super::{
 };
 
 impl Machine {
-    /// As `queue::enqueue_waiting`.
+    /// Does the same as `queue::enqueue_waiting`.
     pub(super) async fn enqueue_waiting(&mut self, spec: &Spec) -> Checked {
         let spec = Spec { later: true, ..spec.clone() };
         self.conn.execute("BEGIN").await.unwrap();
@@ -28,7 +28,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Mostly jobs that wait for it, and any others, which it does not touch.
+    /// Signals mostly jobs that wait for it, and some others, which it does not change.
     pub(super) async fn signal(&mut self, picks: &[Pick], later: bool) -> Checked {
         let waiting: Vec<i64> = self.model.waiting();
         let ids = self.some_of(&waiting, picks);
@@ -46,7 +46,8 @@ impl Machine {
         Ok(())
     }
 
-    /// As a run does it: given back and put aside in one transaction, of which nothing stays where the lease is not the current one.
+    /// Gives a job back and puts it aside in one transaction, like a run does. All of it is rolled back if the lease is
+    /// not the current one.
     pub(super) async fn end_aside(&mut self, pick: Pick, fence: Fence) -> Checked {
         let Some((id, lease)) = self.fenced(pick, fence) else {
             return Ok(());
@@ -60,7 +61,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Every other pick is one of these, where there are any.
+    /// Picks jobs, mostly from `wanted` if there are any.
     fn some_of(&self, wanted: &[i64], picks: &[Pick]) -> Vec<i64> {
         let all = self.model.known_ids();
         let one = |pick: &Pick| {
@@ -70,7 +71,7 @@ impl Machine {
         picks.iter().filter_map(one).collect()
     }
 
-    /// Calls a function on jobs that answers how many it has changed.
+    /// Calls a function on jobs, and returns how many it has changed.
     async fn tell(&mut self, function: &str, ids: &[i64], more: &str) -> i32 {
         let sql = format!("SELECT dalsegno.{function}($1{more})");
         let call = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(ids);

@@ -1,4 +1,4 @@
-//! Workers: their leases, their ends, and who takes over from whom.
+//! Workers: their leases, their ends, and rescues between them.
 
 use proptest::prop_assert_eq;
 use sqlx::Row as _;
@@ -15,11 +15,11 @@ use super::{
     Checked, Machine, chosen,
 };
 
-/// So long that no lease ends by itself, and nobody is seasoned by waiting.
+/// So long that no lease expires by itself, and no worker becomes seasoned by waiting.
 const LEASE_SECS: f64 = 3600.0;
 
 impl Machine {
-    /// A new incarnation, if the last one is gone or has lost its lease.
+    /// Registers a new incarnation, if the last one is gone or has lost its lease.
     pub(super) async fn register(&mut self, process: Process) -> Checked {
         if self.processes[process].is_some_and(|id| self.model.worker(id).serves()) {
             return Ok(());
@@ -41,7 +41,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The heartbeat. It says what it believes to run, of which some is not its own any more.
+    /// Sends a heartbeat with the jobs that the worker believes to run, some of which it has lost.
     pub(super) async fn renew(&mut self, process: Process) -> Checked {
         let Some(id) = self.processes[process] else {
             return Ok(());
@@ -124,7 +124,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A worker comes back and says that a run was interrupted; or says so of a run that was not lost.
+    /// Reports a run as interrupted, which may have been lost or not.
     pub(super) async fn unmark_crash(&mut self, pick: Pick) -> Checked {
         let mut runs: Vec<(i64, i64)> = Vec::new();
         let mut lost: Vec<(i64, i64)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Which jobs a claim may take.
+//! The jobs that a claim may take.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ pub struct Claimed {
     pub payload: String,
 }
 
-/// Jobs that are served in the order of their urgency: those of one queue and one group, or of none.
+/// Jobs that are claimed in the order of their priority: those of one queue and one group, or of no group.
 type Line = (usize, Option<usize>);
 
 impl Model {
-    /// Checks what `claim` took, in whatever order it says so, and takes it.
+    /// Checks the jobs that `claim` took, in any order, and takes them.
     pub fn claim(
         &mut self,
         worker: Uuid,
@@ -33,7 +33,7 @@ impl Model {
         let lines = self.lines(worker, queues);
         let n_turns = self.n_turns(worker, queues);
         if n_turns == 0 {
-            // Nobody to share with: queue after queue, the most urgent first.
+            // Without other groups: queue after queue, the most urgent first.
             let in_order = queues.iter().filter_map(|queue| lines.get(&(*queue, None)));
             let mut expected: Vec<i64> = in_order.flatten().copied().take(n_slots).collect();
             let mut taken = ids;
@@ -46,7 +46,7 @@ impl Model {
         self.take(worker, rows)
     }
 
-    /// Checks and takes what `claim_alone` took.
+    /// Checks the jobs that `claim_alone` took, and takes them.
     pub fn claim_alone(
         &mut self,
         worker: Uuid,
@@ -105,7 +105,7 @@ impl Model {
             || job.spec.group.is_some_and(|group| self.paused.contains(GROUPS[group]))
     }
 
-    /// What the worker may have, in the order of each line.
+    /// Returns the jobs that the worker may take, in the order of each line.
     fn lines(&self, worker: Uuid, queues: &[usize]) -> BTreeMap<Line, Vec<i64>> {
         let mut lines: BTreeMap<Line, Vec<i64>> = BTreeMap::new();
         for (id, job) in self.jobs.iter().filter(|_| self.worker(worker).serves()) {
@@ -119,7 +119,7 @@ impl Model {
         lines
     }
 
-    /// How many groups have their turn. Those whose jobs are of no use to this worker count as well.
+    /// Counts the groups that have a turn. Groups whose jobs this worker cannot run count, too.
     fn n_turns(&self, worker: Uuid, queues: &[usize]) -> usize {
         let ready = self.jobs.values().filter(|job| {
             self.worker(worker).serves()
@@ -160,8 +160,8 @@ impl Model {
     }
 }
 
-/// The payload names what it was enqueued as, so that a payload under the wrong job shows. Jobs with a key have the same,
-/// so that keys meet.
+/// Returns a payload derived from the spec, so that a payload under the wrong job shows. Jobs with a key have the same
+/// payload, so that keys meet.
 pub fn payload_of(spec: &Spec) -> String {
     if spec.key.is_some() {
         return "keyed".to_owned();

@@ -1,16 +1,16 @@
-//! Ends of runs. Each takes a job with a lease, and does nothing at all if that lease is not the current one.
+//! Ends of runs. Each names a job and a lease, and has no effect unless that lease is the current one.
 
 use super::{Dead, Job, Model, State};
 
 impl Model {
-    /// The job, if it runs under this lease.
+    /// Returns the job, if it runs under this lease.
     fn run(&mut self, id: i64, lease: i64) -> Option<&mut Job> {
         let job = self.jobs.get_mut(&id)?;
         matches!(job.state, State::Running { lease: current, .. } if current == lease)
             .then_some(job)
     }
 
-    /// `end_done`. Answers the jobs that really ended, and whether their lane is owed a promotion.
+    /// `end_done`. Returns the job that ended, and whether its lane is owed a promotion.
     pub fn end_done(&mut self, id: i64, lease: i64) -> Option<(i64, bool)> {
         self.run(id, lease)?;
         let job = self.jobs.remove(&id)?;
@@ -52,7 +52,7 @@ impl Model {
         true
     }
 
-    /// `end_fail`. Answers the state it is in now.
+    /// `end_fail`. Returns the new state.
     pub fn end_fail(
         &mut self,
         id: i64,
@@ -65,7 +65,7 @@ impl Model {
         Some(self.give_up(id, lease, reason, lane.is_some() && hold))
     }
 
-    /// A job that will not be tried again: held at the head of its lane if the lane or the handler wants that.
+    /// Ends a job without another attempt: held at the head of its lane if the lane or the handler requires it.
     pub fn give_up(
         &mut self,
         id: i64,

@@ -1,11 +1,11 @@
-//! Promotion: who is the next of a lane, and who has to wait for it.
+//! Promotion: the next job of a lane, and the jobs that wait behind it.
 
 use std::collections::BTreeSet;
 
 use super::{Job, Model, State};
 
 impl Model {
-    /// The member that is past `blocked`.
+    /// Returns the member that is past `blocked`.
     pub fn head(&self, lane: usize) -> Option<i64> {
         let is_head = |job: &Job| {
             job.spec.lane == Some(lane) && job.place.is_some() && job.state != State::Blocked
@@ -13,7 +13,7 @@ impl Model {
         self.jobs.iter().find(|(_, job)| is_head(job)).map(|(id, _)| *id)
     }
 
-    /// The first in line.
+    /// Returns the first blocked member.
     pub fn first_blocked(&self, lane: usize) -> Option<i64> {
         let waits = |job: &Job| job.spec.lane == Some(lane) && job.state == State::Blocked;
         let line = self.jobs.iter().filter(|(_, job)| waits(job));
@@ -44,7 +44,7 @@ impl Model {
         n_promoted
     }
 
-    /// The next of a lane becomes its head; one that a person wants held is held now.
+    /// Makes a job the head of its lane; a job marked for a hold is held now.
     pub fn promote(&mut self, id: i64) {
         let job = self.jobs.get_mut(&id).expect("a member of a lane");
         job.state = if job.hold_by.is_some() { State::Held } else { State::Ready };
@@ -55,7 +55,8 @@ impl Model {
         self.promote_lanes(self.owed.clone())
     }
 
-    /// `dalsegno.promote_due`. Answers how many it looked at, and which it put off because their lane was busy.
+    /// `dalsegno.promote_due`. Returns how many jobs it looked at, and those that it postponed because their lane was
+    /// busy.
     pub fn promote_due(&mut self) -> (i32, Vec<i64>) {
         let mut due: Vec<i64> = self.jobs.keys().copied().collect();
         due.retain(|id| self.jobs[id].due && !self.job_is_locked(*id));

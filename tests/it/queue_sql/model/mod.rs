@@ -1,8 +1,8 @@
-//! What the queue should be: a small sequential model of jobs, lanes, workers and one open transaction of an application.
+//! A small sequential model of the queue: jobs, lanes, workers and one open transaction of an application.
 //!
-//! The model decides everything that the schema promises to decide. What is left to the database (ids, leases, the exact
-//! times) it learns from the answers. Which jobs a claim may take is in `claims`, moves of lanes in `lanes`, ends of runs
-//! in `ends`, lost workers in `rescue`, what people do in `people`, the open transaction in `open`, and what an application has wait in
+//! The model decides everything that the schema promises to decide. It learns the rest (ids, leases, exact times) from
+//! the database's answers. Rules for claims are in `claims`, moves of lanes in `lanes`, ends of runs in `ends`, lost
+//! workers in `rescue`, actions of people in `people`, the open transaction in `open`, and waits for signals in
 //! `signals`.
 
 mod claims;
@@ -22,11 +22,11 @@ pub use self::{
     open::Open,
 };
 
-/// The lanes, queues and groups of the test, named by their places here.
+/// Lanes, queues and groups of the test, named by their index here.
 pub const LANES: [&str; 3] = ["lane-a", "lane-b", "lane-c"];
 pub const QUEUES: [&str; 2] = ["default", "other"];
 pub const GROUPS: [&str; 2] = ["group-a", "group-b"];
-/// The kind that workers have a handler for, and one that they do not.
+/// Kind with a handler, and kind without one.
 pub const KNOWN: &str = "known";
 pub const UNKNOWN: &str = "unknown";
 
@@ -46,20 +46,20 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     pub spec: Spec,
-    /// Its place in its lane.
+    /// Place in its lane.
     pub place: Option<i64>,
     pub state: State,
     pub attempt: i16,
     pub crash_count: i16,
     /// `person` or `failure`.
     pub hold_by: Option<&'static str>,
-    /// Scheduled, and its time has come.
+    /// True if it is scheduled and its time has come.
     pub due: bool,
-    /// Microseconds since 1970, as the database has it: the order of claims.
+    /// Microseconds since 1970, from the database: the order of claims.
     pub run_at: i64,
 }
 
-/// What a job was enqueued with.
+/// The arguments with which a job was enqueued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     pub lane: Option<usize>,
@@ -84,9 +84,9 @@ pub struct Dead {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lane {
-    /// There is a row of it.
+    /// True if the lane has a row.
     pub exists: bool,
-    /// The place after the last one given out, beginning with 0.
+    /// The place after the last one assigned, from 0.
     pub n_places: i64,
     pub held: bool,
     pub hold_on_failure: bool,
@@ -95,10 +95,10 @@ pub struct Lane {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
     pub id: Uuid,
-    /// Its lease has not ended.
+    /// True if its lease has not expired.
     pub leased: bool,
     pub draining: bool,
-    /// It has renewed for a whole lease.
+    /// True if it has renewed for a whole lease.
     pub seasoned: bool,
     /// `stopped` or `lost`.
     pub gone: Option<&'static str>,
@@ -108,12 +108,12 @@ pub struct Worker {
 pub struct Model {
     pub jobs: BTreeMap<i64, Job>,
     pub dead: BTreeMap<i64, Dead>,
-    /// Jobs that ended, and whether they were done or cancelled.
+    /// Ended jobs, with `done` or `cancelled`.
     pub ended: BTreeMap<i64, &'static str>,
-    /// Outcomes in the order of the runs, with their leases; 0 for what never ran.
+    /// Outcomes in the order of the runs, with their leases; 0 for a job that never ran.
     pub runs: BTreeMap<i64, Vec<(i64, &'static str)>>,
     pub lanes: [Lane; LANES.len()],
-    /// Lanes listed for a promotion.
+    /// Lanes that are owed a promotion.
     pub owed: BTreeSet<usize>,
     /// All incarnations, the latest of a process last.
     pub workers: Vec<Worker>,
@@ -131,14 +131,14 @@ impl Spec {
 }
 
 impl Worker {
-    /// It may claim.
+    /// Returns true if it may claim.
     pub fn serves(&self) -> bool {
         self.leased && !self.draining && self.gone.is_none()
     }
 }
 
 impl Model {
-    /// The state in which a new job of this lane is born, and its place. The caller holds the lane.
+    /// Returns the state and place of a new job of this lane. The caller holds the lane.
     fn join(&mut self, lane: usize) -> (State, i64) {
         let row = &mut self.lanes[lane];
         row.exists = true;
@@ -149,7 +149,7 @@ impl Model {
         (if alone && !held { State::Ready } else { State::Blocked }, place)
     }
 
-    /// A job as `dalsegno.enqueue` makes it.
+    /// Adds a job like `dalsegno.enqueue`.
     pub fn enqueue(&mut self, id: i64, spec: &Spec) {
         let (mut state, mut place) = (State::Ready, None);
         if spec.later {
@@ -178,7 +178,7 @@ impl Model {
         self.jobs.insert(id, job);
     }
 
-    /// How far a job is, in the words of `dalsegno.enqueue` for one that a key stands for.
+    /// Returns the state of a job, as `dalsegno.enqueue` names it for a repeated key.
     pub fn state_of(&self, id: i64) -> &'static str {
         match (self.jobs.get(&id), self.dead.contains_key(&id), self.ended.contains_key(&id)) {
             (Some(job), ..) => job.state.word(),
@@ -188,7 +188,7 @@ impl Model {
         }
     }
 
-    /// All ids ever given out to committed jobs; those that are live come first.
+    /// Returns all ids of committed jobs so far; live ones come first.
     pub fn known_ids(&self) -> Vec<i64> {
         let live = self.jobs.keys().chain(self.dead.keys());
         live.chain(self.ended.keys()).copied().collect()

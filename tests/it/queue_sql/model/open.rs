@@ -1,12 +1,13 @@
-//! One transaction of an application that is open while everybody else goes on.
+//! One open transaction of an application, while other processes continue.
 //!
-//! What it did is invisible until it commits, and gone if it rolls back; what it locked makes others wait or go round it.
+//! Its changes are invisible until it commits, and vanish if it rolls back. Other processes wait for its locks or skip
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Job, Lane, Model, Spec};
 
-/// What the open transaction has done, as the difference that its commit makes.
+/// The changes that the open transaction's commit makes.
 #[derive(Debug, Clone)]
 pub struct Open {
     locked_lanes: BTreeSet<usize>,
@@ -28,20 +29,20 @@ impl Model {
         self.open.as_ref().is_some_and(|open| open.locked_jobs.contains(&id))
     }
 
-    /// Somebody has enqueued and not committed.
+    /// Enqueues a job in the open transaction.
     pub fn open_with_enqueue(&mut self, id: i64, spec: &Spec) {
         let mut after = self.clone();
         after.enqueue(id, spec);
-        // A job for later takes no place yet, and keeps nobody from taking one.
+        // A scheduled job takes no place yet, and blocks no other job from taking one.
         let lane = spec.lane.filter(|_| !spec.later);
         self.open = Some(self.difference(after, lane));
     }
 
-    /// Somebody has cancelled a job and not committed.
+    /// Cancels a job in the open transaction.
     pub fn open_with_cancel(&mut self, id: i64) -> &'static str {
         let mut after = self.clone();
         let answer = after.cancel(id);
-        // Only who cancels a head looks for the next of its lane, and holds the lane for that.
+        // Only the cancellation of a head promotes the next of its lane, and locks the lane for that.
         let lane = self.jobs.get(&id).and_then(|job| job.spec.lane);
         let lane = lane.filter(|lane| answer == "cancelled" && self.head(*lane) == Some(id));
         self.open = Some(self.difference(after, lane));

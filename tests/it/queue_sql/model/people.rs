@@ -1,4 +1,4 @@
-//! What people do: cancel, hold, release, retry.
+//! Actions of people: cancel, hold, release, retry.
 
 use super::{Model, State};
 
@@ -39,7 +39,7 @@ impl Model {
         n_applied
     }
 
-    /// `dalsegno.hold_job`: the state it is in now, or the code of the refusal.
+    /// `dalsegno.hold_job`: returns the new state, or the code of the refusal.
     pub fn hold_job(&mut self, id: i64) -> Result<&'static str, &'static str> {
         let job = self.jobs.get_mut(&id).ok_or("DS404")?;
         match job.state {
@@ -65,7 +65,7 @@ impl Model {
             job.state = if lane.is_some() { State::Blocked } else { State::Ready };
         }
         if job.state == State::Blocked {
-            // Also for one that was only marked: if its lane is owed a promotion, this is as good a moment as any.
+            // Also for a job that was only marked, because its lane may be owed a promotion.
             self.owed.extend(lane);
             self.promote_lanes(lane);
         }
@@ -79,7 +79,7 @@ impl Model {
             self.enqueue(id, &spec);
             self.requests.remove(&id);
             if let Some(lane) = spec.lane {
-                // It queues up like everybody, and the line decides.
+                // It joins the lane like other jobs, and the order decides.
                 self.jobs.get_mut(&id).expect("just enqueued").state = State::Blocked;
                 self.promote_lanes([lane]);
             }
@@ -97,7 +97,7 @@ impl Model {
         Ok(self.state_of(id))
     }
 
-    /// `dalsegno.hold_lane`. False: there is no such lane.
+    /// `dalsegno.hold_lane`. False: the lane does not exist.
     pub fn hold_lane(&mut self, lane: usize) -> bool {
         if self.lanes[lane].exists {
             self.lanes[lane].held = true;

@@ -1,4 +1,4 @@
-//! Workers that vanish, and workers that come back.
+//! Workers that vanish, and workers that return.
 
 use uuid::Uuid;
 
@@ -13,19 +13,19 @@ impl Model {
         self.workers.iter_mut().find(|worker| worker.id == id).expect("it is registered")
     }
 
-    /// `worker_renew`. False: it was declared lost.
+    /// `worker_renew`. False: the worker was declared lost.
     pub fn renew(&mut self, id: Uuid) -> bool {
         let worker = self.worker_mut(id);
         if worker.gone.is_some() {
             return false;
         }
-        // A gap in its heartbeats begins the chain anew.
+        // A gap in its heartbeats restarts the period.
         worker.seasoned &= worker.leased;
         worker.leased = true;
         true
     }
 
-    /// `rescue`. Answers the jobs taken back, with the lost lease and the new state.
+    /// `rescue`. Returns the jobs taken back, with the lost lease and the new state.
     pub fn rescue(&mut self, me: Uuid) -> Vec<(i64, i64, &'static str)> {
         let caller = self.worker(me);
         if caller.gone.is_some() || !caller.leased || !caller.seasoned {
@@ -57,7 +57,7 @@ impl Model {
         rescued
     }
 
-    /// `unmark_crashes` for one run. Answers whether the job was revived; `None`: there was nothing to excuse.
+    /// `unmark_crashes` for one run. Returns whether the job was revived; `None`: the run was not lost.
     pub fn unmark_crash(&mut self, id: i64, lease: i64) -> Option<bool> {
         let runs = self.runs.get_mut(&id)?;
         let run = runs.iter_mut().find(|run| **run == (lease, "lost"))?;

@@ -1,4 +1,4 @@
-//! Jobs that wait for the word of the application.
+//! Jobs that wait for a signal of the application.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ impl Model {
         waiting.map(|(id, _)| *id).collect()
     }
 
-    /// `dalsegno.enqueue` for never, and `dalsegno.await_signal`.
+    /// `dalsegno.enqueue` without a time, and `dalsegno.await_signal`.
     pub fn enqueue_waiting(&mut self, id: i64, spec: &Spec) {
         self.enqueue(id, spec);
         self.jobs.get_mut(&id).expect("it was just enqueued").state = WAITS;
     }
 
-    /// `dalsegno.signal`: passes over what somebody has locked. Answers how many were told, and which were put off because their lane
-    /// was busy.
+    /// `dalsegno.signal`: skips locked jobs. Returns how many were signalled, and those that were postponed because
+    /// their lane was busy.
     pub fn signal(&mut self, ids: &[i64], later: bool) -> (i32, Vec<i64>) {
         let told: BTreeSet<i64> = ids
             .iter()
@@ -30,18 +30,18 @@ impl Model {
         for id in &told {
             let job = self.jobs.get_mut(id).expect("it waits");
             (job.state, job.due) = (State::Scheduled("later"), !later);
-            // Behind those that were due before: the moment is now.
+            // After those that were due before, because its time is now.
             job.run_at = i64::MAX;
         }
         let put_off = match later || told.is_empty() {
             true => Vec::new(),
-            // With all others that are due.
+            // Together with all other due jobs.
             false => self.promote_due().1,
         };
         (i32::try_from(told.len()).expect("few"), put_off)
     }
 
-    /// `dalsegno.put_aside`: what has not begun, and nobody holds or has locked, loses its place and waits.
+    /// `dalsegno.put_aside`: jobs that have not begun, are not held and not locked lose their place and wait.
     pub fn put_aside(&mut self, ids: &[i64]) -> i32 {
         let ids: BTreeSet<i64> = ids.iter().copied().collect();
         let (mut n_aside, mut lanes) = (0, BTreeSet::new());
@@ -65,7 +65,7 @@ impl Model {
         n_aside
     }
 
-    /// `give_back` and then `dalsegno.put_aside`. False: the lease is not the current one.
+    /// `give_back`, then `dalsegno.put_aside`. False: the lease is not the current one.
     pub fn end_aside(&mut self, id: i64, lease: i64) -> bool {
         if self.give_back(id, lease).is_none() {
             return false;

@@ -20,12 +20,12 @@ use crate::providers::claude::{
 };
 
 const BUDGET: i64 = 60_000;
-/// More than the budget pays for.
+/// More calls than the budget pays for.
 const N_CALLS: usize = 30;
-/// The test's API adds them to what it counts: two of a cache, and the answer.
+/// Tokens that the test's API adds to its count: two of a cache, and the answer.
 const BESIDE_INPUT: i64 = 3 + 7 + 11;
 
-/// Long enough for an answer about the budget, and a new text each time.
+/// Calls that take long enough for a check of the budget, each with a new text.
 fn calls() -> impl Iterator<Item = Play> {
     let command = |n: usize| json!({ "command": format!("sleep 0.7; echo wave {n}") });
     (0..N_CALLS).map(move |n| Play::Calls("Bash", command(n)))
@@ -35,13 +35,14 @@ fn tokens(limit: i64) -> Limit {
     Limit { micros: None, tokens: Some(limit) }
 }
 
-/// As the API has counted its calls.
+/// Returns the tokens of the calls, as the API has counted them.
 fn counted(api: &Api) -> Vec<i64> {
     let tokens = |request: &Value| (request.to_string().len() / 4) as i64 + BESIDE_INPUT;
     api.requests().iter().map(tokens).collect()
 }
 
-/// A turn stops before the first call whose prompt, which holds the one before, would pass the limit.
+/// Returns the number of calls that the limit allows. A turn stops before the first call whose prompt, which contains
+/// the one before, would exceed the limit.
 fn n_affordable(counted: &[i64], limit: i64) -> usize {
     let mut spent = 0;
     let passes = |tokens: &i64| {
@@ -68,7 +69,7 @@ impl Stage {
         campaigns::budget(&self.ground.pool, self.ground.campaign.id).await.unwrap().unwrap()
     }
 
-    /// The ledger, the task and the campaign say the same, and nothing is set aside any more.
+    /// Checks that the ledger, the task and the campaign agree, and that nothing is reserved any more.
     async fn check_sums(&self, tasks: &[&Task]) -> i64 {
         let ledger = "select coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)
                              + coalesce(cache_read_tokens, 0) + coalesce(cache_creation_tokens, 0)), 0)::bigint
@@ -99,7 +100,7 @@ async fn a_token_budget_of_the_campaign_ends_a_turn_between_two_calls() {
     assert!(said.iter().any(|line| line.contains("wave 0")), "{said:?}");
 }
 
-/// In a conversation that the CLI holds: it goes on behind its last answer.
+/// In a conversation that the CLI holds: it continues after its last answer.
 #[tokio::test]
 async fn a_token_budget_of_a_task_ends_its_turn_between_two_calls() {
     let Some(stage) = Stage::new(&[]).await else { return };
@@ -117,7 +118,7 @@ async fn a_token_budget_of_a_task_ends_its_turn_between_two_calls() {
 }
 
 impl Stage {
-    /// Has a task done that calls more than its budget pays for, and looks at all that stays of it.
+    /// Runs a task with more calls than its budget pays for, and checks everything that is kept of it.
     async fn stopped_by(&self, owner: &str, own: Limit) -> Task {
         let (ground, n_before) = (&self.ground, self.api.requests().len());
         let task = ground.add_as("writer", "main", "Write.", None, own).await;
@@ -134,7 +135,7 @@ impl Stage {
         let turns = ground.turns(&task).await;
         assert_eq!(turns.len(), 1, "{turns:?}");
         assert_eq!(turns[0].state, turns::State::Failed);
-        // What the calls and the tools had said is kept; the last tool was cut off.
+        // The texts of the calls and the tools are kept; the last tool was cut off.
         let messages = ground.messages(task.session_id.unwrap()).await;
         let results = results(&messages);
         assert!(results.len() + 1 >= counted.len() && results[0] == "wave 0", "{results:?}");
@@ -144,7 +145,7 @@ impl Stage {
         task
     }
 
-    /// What the next turn is sent.
+    /// Returns the messages that the next turn sends.
     async fn goes_on(&self) -> Vec<String> {
         self.api.stop_playing();
         self.says("Go on.").await;
@@ -173,7 +174,7 @@ async fn two_turns_at_once_share_the_budget_of_their_campaign() {
         assert_eq!(task.state, State::Failed, "{task:?}");
         assert!(task.error.as_deref().unwrap().contains("the budget of the campaign"), "{task:?}");
     }
-    // Each may pass the limit by what its last call needs beyond what was expected.
+    // Each may exceed the limit by the tokens of its last call beyond the expected ones.
     let most = counted.iter().max().unwrap();
     let spent = stage.check_sums(&[&one, &two]).await;
     assert!(spent <= BUDGET + 2 * most, "{spent}: {counted:?}");
@@ -205,7 +206,7 @@ async fn a_budget_in_money_ends_a_turn_with_the_same_words() {
     assert!(messages.iter().any(|stored| !stored.message.tool_calls.is_empty()), "{messages:?}");
 }
 
-/// Each of its calls counts 10,100 tokens, and it says no total when it is interrupted.
+/// Each of its calls counts 10,100 tokens, and it reports no total when it is interrupted.
 #[tokio::test]
 async fn a_cli_that_says_no_total_is_stopped_and_charged_by_its_calls() {
     let settings = [("claude.pass_variables", "[\"FAKE_CLAUDE\"]")];

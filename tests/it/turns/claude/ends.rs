@@ -1,4 +1,4 @@
-//! How turns end that do not go well, and what of them is seen again.
+//! Turns that do not end well, and the parts of them that later turns see.
 
 use dalsegno::domain::tasks::State;
 use rustix::process::Signal;
@@ -46,7 +46,7 @@ async fn a_cancelled_turn_tells_the_next_what_had_arrived() {
     let task = ground.add("Two.").await;
     eventually("words arrive", async || {
         let feed = ground.feed().await;
-        // A first turn that takes long has progress, too.
+        // A first turn that takes long reports progress, too.
         let mut progress = feed.iter().filter(|event| event.kind == "turn.progress");
         progress.find(|event| event.data["text"] == "Only a part").map(drop)
     })
@@ -148,7 +148,8 @@ async fn a_refusal_that_is_not_about_the_history_leaves_the_conversation_alone()
     assert!(said[0].contains("One.") && said[2].contains("Three."), "{said:?}");
 }
 
-/// The CLI has written it into its own transcript: the conversation goes on behind the last answer that counts.
+/// The CLI has written the prompt into its own transcript. The conversation continues after the last answer that
+/// counts.
 #[tokio::test]
 async fn a_rejected_prompt_is_not_in_what_is_resumed() {
     let Some(stage) = Stage::new(&[]).await else { return };
@@ -174,7 +175,7 @@ async fn a_rejected_prompt_is_not_in_what_is_resumed() {
     }
     let is_sent = |said: &[String]| said.iter().any(|said| said.contains("Xylograph"));
     assert!(!is_sent(&said), "{said:?}");
-    // Nor is it in what is written anew for another host.
+    // It is also missing from a transcript that is written anew for another host.
     sqlx::query(
         "update dalsegno.sessions set head = null, head_seq = null, head_generation = null",
     )

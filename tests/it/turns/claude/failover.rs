@@ -1,4 +1,4 @@
-//! From Claude to Ollama and back, out of the ledger each time.
+//! From Claude to Ollama and back, each time from the ledger.
 
 use chrono::TimeDelta;
 use dalsegno::domain::tasks::State;
@@ -38,12 +38,12 @@ async fn a_conversation_moves_to_ollama_and_back_with_all_that_was_said() {
     {
         assert!(asked.contains(words), "{words}: {asked}");
     }
-    // It stays there while the first one rests.
+    // It stays there during the pause of the first provider.
     let third = ground.hurriedly_ended(&ground.add("What else?").await).await;
     assert_eq!((third.result.as_deref(), third.session_id), (Some("Gulls."), second.session_id));
     assert_eq!(ground.moves().await, ["fallback"]);
 
-    // Tried too early, it goes on at once where it was; then it goes back.
+    // Tried too early, the first provider fails, and the turn continues at once on the second. Later it returns.
     ground.advance(TimeDelta::seconds(901));
     stage.api.plays([OVERLOADED]);
     let fourth = ground.hurriedly_ended(&ground.add("Is it cold?").await).await;
@@ -58,7 +58,7 @@ async fn a_conversation_moves_to_ollama_and_back_with_all_that_was_said() {
     {
         assert!(said.contains(words), "{words}: {said}");
     }
-    // And on from there as ever.
+    // It continues there as usual.
     stage.says("Thanks.").await;
     assert_eq!(stage.began().await.last().unwrap(), "resumed");
     ground.settled().await;

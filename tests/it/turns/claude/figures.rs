@@ -1,6 +1,6 @@
-//! What a turn on the real CLI costs beyond the CLI itself. Prints; fails only where a turn does.
+//! The overhead of a turn on the real CLI beyond the CLI itself. Prints; fails only where a turn does.
 //!
-//! `cargo test --release --test it -- --ignored --nocapture figures_of_claude`, on a machine that does nothing else.
+//! `cargo test --release --test it -- --ignored --nocapture figures_of_claude`, on an otherwise idle machine.
 
 use std::{
     process::Stdio,
@@ -38,7 +38,7 @@ fn millis(took: Duration) -> f64 {
     took.as_secs_f64() * 1e3
 }
 
-/// The CLI alone, as quickly as anybody can run it for one prompt.
+/// Runs the CLI alone, as fast as possible for one prompt.
 async fn bare(cli: &Cli, api: &Api) -> Duration {
     let home = tempfile::tempdir().unwrap();
     let system = home.path().join("system");
@@ -89,11 +89,11 @@ async fn overhead(cli: &Cli) {
         let began = Instant::now();
         Stored::new().turn(&host, "Hello.").await;
         let call = millis(began.elapsed());
-        // A conversation of its own each time: all three begin with nothing.
+        // A new conversation each time: all three begin empty.
         let began = Instant::now();
         stage.ended("Hello.", &format!("p{pair}")).await;
         let turn = millis(began.elapsed());
-        // The first reads the program from the disk.
+        // The first run reads the program from the disk.
         if pair > 0 {
             alone.push(bare);
             calls.push(call - bare);
@@ -107,7 +107,7 @@ async fn overhead(cli: &Cli) {
 }
 
 impl Stage {
-    /// A task of an instance of the writer, looked for without a pause.
+    /// Runs a task of an instance of the writer, polling without a pause.
     async fn ended(&self, prompt: &str, instance: &str) {
         let task = self.ground.add_for("writer", instance, prompt).await;
         while self.ground.task(&task).await.ended_at.is_none() {
@@ -119,7 +119,7 @@ impl Stage {
         self.ground.count(sql).await
     }
 
-    /// Ten megabytes in the stored transcript, in lines that the CLI reads and passes over.
+    /// Adds ten megabytes to the stored transcript, in lines that the CLI reads and skips.
     async fn grow(&self) {
         let pool = &self.ground.pool;
         let stored = "select bytes from dalsegno.transcript_chunks order by from_byte";
@@ -185,7 +185,7 @@ async fn large_transcript(cli: &Cli) {
     println!("bytes stored of what grew             {:8.2} x", median(sent));
 }
 
-/// From a task to its request, where a process waits for it.
+/// Measures the time from a task to its request when a process waits for it.
 async fn ahead(cli: &Cli) {
     let stage = Stage::on(cli, &[]).await.unwrap();
     stage.ground.write_agent("writer", &warm(""));
@@ -193,7 +193,7 @@ async fn ahead(cli: &Cli) {
     stage.ended("Hello.", "main").await;
     let mut took = Vec::new();
     for _ in 0..N_PAIRS {
-        // What it does before it waits takes it half a second.
+        // Its preparation takes half a second before it waits.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let n_requests = stage.api.requests().len();
         let began = Instant::now();

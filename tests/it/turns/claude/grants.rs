@@ -1,4 +1,4 @@
-//! What the agent's file grants, on the real CLI: as it says now, whatever it said for the turn before.
+//! The grants of the agent's file on the real CLI: those that it holds now, not those of the turn before.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -12,7 +12,7 @@ fn writer(grants: &str) -> String {
     WRITER.replace("model:", &format!("{grants}model:"))
 }
 
-/// The tools that the model was offered by the last call.
+/// Returns the tools that the last call offered to the model.
 fn offered(stage: &Stage) -> Vec<String> {
     let requests = stage.api.requests();
     let tools = requests.last().unwrap()["tools"].as_array().cloned().unwrap_or_default();
@@ -20,7 +20,7 @@ fn offered(stage: &Stage) -> Vec<String> {
 }
 
 impl Stage {
-    /// A turn in which the model calls a tool once; its flags, and what came of the call.
+    /// Runs a turn in which the model calls a tool once. Returns the turn's flags and the tool's result.
     async fn calls(&self, tool: &'static str, input: Value) -> (Vec<String>, String) {
         self.api.plays([Play::Calls(tool, input)]);
         let task = self.says("Do it.").await;
@@ -38,7 +38,7 @@ async fn tools_and_rules_are_those_of_the_file_as_it_is_now() {
     stage.says("One.").await;
     assert_eq!(offered(&stage), Vec::<String>::new(), "nothing is granted by itself");
 
-    // A comma within a rule is a part of it, here and in the CLI.
+    // A comma within a rule is part of the rule, here and in the CLI.
     ground.write_agent("writer", &writer("tools: Read, Bash(touch one,two:*)\n"));
     let (flags, _) = stage.calls("Bash", json!({ "command": "touch one,two" })).await;
     assert_eq!(flags, Vec::<String>::new());
@@ -50,7 +50,7 @@ async fn tools_and_rules_are_those_of_the_file_as_it_is_now() {
     let (flags, result) = stage.calls("Bash", json!({ "command": "touch four" })).await;
     assert_eq!(flags, ["tool_denied: Bash"], "{result}");
 
-    // Not in the CLI's bare mode; and a name that it does not know is said, not passed over.
+    // `Grep` does not exist in the CLI's bare mode. An unknown name is reported, not skipped.
     ground.write_agent("writer", &writer("tools: Grep, Grepp\n"));
     let task = stage.says("Look.").await;
     assert_eq!(offered(&stage), ["Grep"]);
@@ -122,7 +122,7 @@ async fn a_tool_server_gets_the_variables_that_the_file_may_name_and_not_the_log
     assert!(seen.contains("TOKEN=planted-token"), "{seen}");
     assert!(!seen.contains(super::SECRET), "the login is not for tools: {seen}");
 
-    // Two calls of the model, and the second wants a third.
+    // Two calls of the model are allowed, and the second wants a third.
     let add = || Play::Calls("mcp__sums__add", json!({ "a": 2, "b": 3 }));
     stage.api.plays([add(), add(), add()]);
     let task = ground.ended(&ground.add("On and on.").await).await;

@@ -1,4 +1,4 @@
-//! One conversation on several hosts: each has its own folder, and the database is all that they share.
+//! One conversation on several hosts: each has its own folder, and they share only the database.
 
 use std::fs::File;
 
@@ -70,7 +70,7 @@ async fn a_file_that_is_lost_between_two_looks_is_fetched_from_where_it_is_store
     let mut worker = ground.process(&[]);
     stage.says("The harbour is called Vik.").await;
     ground.settled().await;
-    // Whoever holds the lock is told to give up, after the first look at the files and before the second.
+    // The holder of the lock is told to give up after the first check of the files, before the second.
     let mut told = signal(SignalKind::quit()).unwrap();
     let id = ground.json("select to_jsonb(external_session_id) from dalsegno.sessions").await;
     let folder = ground.folder().join("data/claude").join(id.as_str().unwrap());
@@ -112,7 +112,7 @@ async fn a_transcript_that_is_lost_everywhere_is_written_anew_under_its_name() {
     assert_eq!(ground.sessions().await.len(), 1);
 }
 
-/// The files of the host have a turn that the database has not, since it was restored.
+/// The files of the host contain a turn that the restored database does not have.
 #[tokio::test]
 async fn what_a_host_has_beyond_a_restored_database_is_cut_off() {
     let Some(mut stage) = Stage::new(&[]).await else { return };

@@ -1,4 +1,4 @@
-//! A turn with tools that is told to stop where nothing is lost.
+//! A turn with tools that is told to stop at a place where nothing is lost.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ async fn softly_a_tool_that_runs_ends_and_the_model_is_not_asked_for_more() {
     let task = ground.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
     assert!(is_below(ground.folder(), "whole"), "the tool was cut off");
-    // The CLI may be about to ask in the moment in which it is told; no answer of it comes to anything.
+    // The CLI may be about to call at the moment of the signal; that answer is not used.
     let n_asked = stage.api.requests().len() - n_before;
     assert!((1..=2).contains(&n_asked), "{n_asked} calls");
     stage.says("Three.").await;

@@ -1,4 +1,4 @@
-//! Logins whose limit is used up.
+//! Credentials whose limit is used up.
 
 use chrono::TimeDelta;
 use dalsegno::domain::{logins, tasks::State};
@@ -25,7 +25,7 @@ async fn a_login_without_a_limit_left_rests_with_all_its_conversations_and_other
     })
     .await;
     let n_calls = stage.api.requests().len();
-    // Behind the parked one in its lane is only its own conversation.
+    // Only its own conversation is behind the parked task in its lane.
     let other = ground.add_for("writer", "second", "Three.").await;
     ground.done(&other).await;
     assert_eq!(stage.api.requests().len(), n_calls + 1);

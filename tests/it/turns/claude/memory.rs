@@ -1,4 +1,4 @@
-//! Whether the model sees what was said, and how a conversation goes on that has grown too long.
+//! The model sees earlier messages, and a conversation continues after it has grown too long.
 
 use chrono::TimeDelta;
 
@@ -95,7 +95,7 @@ async fn a_full_conversation_of_heavy_turns_goes_on_with_a_summary_of_them() {
     stage.api.counts();
     ground.write_agent("writer", &WRITER.replace("model:", "window_tokens: 24000\nmodel:"));
     let worker = ground.work().await;
-    // Two of them are more than the conversation may have.
+    // Two of them exceed the limit of the conversation.
     let heavy = "The tide comes in. ".repeat(1300);
     for part in ["One", "Two", "Three"] {
         stage.says(&format!("{part}: {heavy}")).await;

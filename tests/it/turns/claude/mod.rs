@@ -1,4 +1,4 @@
-//! Turns on the real Claude CLI, which calls an API of the tests' own.
+//! Turns on the real Claude CLI, which calls an API of the tests.
 
 mod budgets;
 mod ends;
@@ -29,7 +29,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// `None` where the CLI cannot be had.
+    /// Starts with the real CLI; `None` where it cannot be obtained.
     pub async fn new(settings: &[(&str, &str)]) -> Option<Self> {
         Self::on(&Cli::real()?, settings).await
     }
@@ -38,7 +38,7 @@ impl Stage {
         Self::made(cli, settings, Limit::default()).await
     }
 
-    /// The same with a campaign that may not spend more.
+    /// Like `new`, with a spending limit of the campaign.
     pub async fn with_limit(limit: Limit) -> Option<Self> {
         Self::made(&Cli::real()?, &[], limit).await
     }
@@ -49,7 +49,7 @@ impl Stage {
         let secrets = tempfile::tempdir().unwrap();
         let file = secrets.path().join("key");
         std::fs::write(&file, SECRET).unwrap();
-        // The folder stays as long as the test's process; what is in it is no secret.
+        // The folder stays as long as the test's process; its content is not secret.
         let file = secrets.keep().join("key");
         let login = |name: &str| {
             format!("{{ name = \"{name}\", kind = \"api_key\", file = \"{}\" }}", file.display())
@@ -67,7 +67,7 @@ impl Stage {
         Some(Self { api, ground })
     }
 
-    /// One task after the other has ended well.
+    /// Adds a task and waits until it is done.
     pub async fn says(&self, prompt: &str) -> Task {
         let task = self.ground.add(prompt).await;
         self.ground.done(&task).await
@@ -75,7 +75,7 @@ impl Stage {
 }
 
 impl Stage {
-    /// What each turn that went well began from, in order.
+    /// Returns the starting point of each successful turn, in order.
     pub async fn began(&self) -> Vec<String> {
         let feed = self.ground.feed().await.into_iter();
         let done = feed.filter(|event| event.kind == "turn.done");

@@ -1,4 +1,5 @@
-//! Nodes, where the CLI keeps the conversation: what a node asks for reaches the model at the entry, once, and stays in its history.
+//! Nodes, where the CLI holds the conversation: the prompt of a node reaches the model at its entry, once, and stays in
+//! its history.
 
 use dalsegno::domain::{amount::Limit, nodes};
 
@@ -23,7 +24,7 @@ async fn what_a_node_asks_for_reaches_the_model_at_its_entry_and_again_when_it_i
         let prompt = format!("Part {at}.");
         let task = ground.add_at_node(ROLE, node, &prompt, None, Limit::default()).await;
         last = Some(ground.done(&task).await);
-        // The API says again what it was sent.
+        // The API repeats the messages that it was sent.
         let said = stage.api.last_messages().into_iter();
         let said: Vec<_> = said.filter(|text| text.starts_with("user: ")).collect();
         let times =

@@ -1,4 +1,4 @@
-//! What turns cost where nobody says it, and where several names mean one model.
+//! Costs of turns where the CLI reports none, and where several names mean one model.
 
 use dalsegno::domain::{amount::Limit, tasks::State};
 use serde_json::json;
@@ -15,7 +15,7 @@ fn price(model: &str, micros: u64) -> String {
 }
 
 impl Stage {
-    /// Model, cost, tokens, and the model of the frozen price, of each line of the ledger.
+    /// Returns model, cost, tokens, and the model of the frozen price, of each line of the ledger.
     async fn ledger(&self) -> Vec<(String, i64, i64, Option<String>)> {
         let lines = "select model, cost_micros, input_tokens + output_tokens + coalesce(cache_read_tokens, 0)
                             + coalesce(cache_creation_tokens, 0) as tokens, price ->> 'model' as priced

@@ -10,14 +10,14 @@ use super::Stage;
 use crate::{app::eventually, providers::claude::api::Play};
 
 impl Stage {
-    /// Waits until a turn was put off for want of space.
+    /// Waits until a turn was postponed because of missing disk space.
     async fn put_off(&self) {
         let put_off = "select count(*) from dalsegno.runs where outcome = 'snooze' and error like '%has no disk space%'";
         let is_put_off = async || (self.ground.count(put_off).await >= 1).then_some(());
         eventually("the turn is put off", is_put_off).await;
     }
 
-    /// Looks for space now, instead of in some seconds.
+    /// Checks for space now, instead of some seconds later.
     async fn done_at_last(&self, task: &Task) {
         let due = "update dalsegno.jobs set run_at = now() where wait_reason = 'snooze'";
         sqlx::query(due).execute(&self.ground.pool).await.unwrap();

@@ -48,7 +48,7 @@ async fn a_process_that_was_started_otherwise_is_not_used() {
     let worker = ground.work().await;
     stage.says("One.").await;
     ground.settled().await;
-    // The same prompt, and another tool: the session goes on, with a process of its own.
+    // The same prompt, and another tool: the session continues, with a new process.
     ground.write_agent("writer", &warm("tools: [Read]\n"));
     eventually("the changed file is read", async || {
         let task = stage.says("Another.").await;

@@ -1,4 +1,4 @@
-//! What is said at the start, before the first task fails.
+//! Warnings at the start, before the first task fails.
 
 use super::{Stage, WRITER};
 use crate::{app::eventually, providers::claude::cli::Cli};

@@ -19,7 +19,7 @@ pub struct Explanation {
     pub state: String,
     /// Why it is in this state.
     pub because: String,
-    /// What has to happen next, and who has to do it.
+    /// The next step, and who takes it.
     pub next: String,
 }
 
