@@ -69,7 +69,7 @@ pub(super) struct RemoteFlags {
     key_file: Option<PathBuf>,
 }
 
-/// The server that a command is for.
+/// The server that a command is sent to.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     /// Name of the stored server. `None`: the server was given by its URL.
@@ -318,7 +318,7 @@ impl Remote {
         Failure::failed(anyhow!(words))
     }
 
-    /// The failure of a stream that has ended without a last event.
+    /// Builds the failure of a stream that ended without a final event.
     pub(super) fn gone(&self) -> Failure {
         let words = format!("the server at {} has ended the stream: try again", self.url);
         Failure::new(Exit::Unavailable, anyhow!(words))

@@ -22,7 +22,7 @@ use crate::{
     traces::Traces,
 };
 
-/// Said of a command whose idempotency key has been used before.
+/// Note for a repeated idempotency key.
 const REPLAYED: &str = "this idempotency key was used before: showing the result of the first call";
 
 /// Access to the operations for one command.

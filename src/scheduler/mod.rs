@@ -154,10 +154,7 @@ async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
     match schedules::put(pool, &nightly, clock.now()).await {
         Ok(()) => true,
         Err(error) => {
-            tracing::warn!(
-                error = causes(&error),
-                "the built-in schedules could not be stored"
-            );
+            tracing::warn!(error = causes(&error), "the built-in schedules could not be stored");
             false
         }
     }

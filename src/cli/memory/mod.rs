@@ -99,7 +99,7 @@ pub(super) struct Show {
     /// Number of an earlier version.
     #[arg(long)]
     version: Option<i32>,
-    /// List the versions instead.
+    /// Lists the versions instead.
     #[arg(long, conflicts_with = "version")]
     versions: bool,
 }

@@ -57,7 +57,7 @@ pub(in crate::cli) struct Add {
     /// Action if one of the --after tasks fails or is cancelled.
     #[arg(long, value_enum, default_value = "run", requires = "after")]
     on_failure: Failing,
-    /// Wait for the end of the task and print its result.
+    /// Waits for the end of the task and prints its result.
     #[arg(long)]
     wait: bool,
     /// Waits for the end and prints the events.

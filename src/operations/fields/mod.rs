@@ -187,7 +187,7 @@ fn body_words(detail: String, pointer: &str, path: &[(&'static str, String)]) ->
     }
 }
 
-/// The name and the text of the field of the path that does not fit.
+/// Name and text of the invalid path field.
 type Failed<'a> = Cell<Option<(&'static str, &'a str)>>;
 
 /// Deserializes an object whose first fields are those of the path.

@@ -58,7 +58,7 @@ async fn a_reader_gets_what_it_asks_for() {
     assert_eq!(told(&both, 1).await, [3]);
     let unknown = ground.get("/v1/feed?kinds=turn.done,task.nope").await.problem(400, "bad_query");
     assert!(unknown.contains("`task.nope`: use `agent.paused`, `"), "{unknown}");
-    // What a filter left out does not come later.
+    // Filtered events do not arrive later.
     let mut stream = ground.feed("?after=0&kinds=turn.failed", None).await;
     let failed = new(None, Kind::TurnFailed, 5, "");
     feed::append(&ground.world.pool, &[failed], noon()).await.unwrap();

@@ -144,7 +144,7 @@ async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
         ("catch_up_secs", json!("7"), "/catch_up_secs", "expected a whole number"),
         ("task", json!([1]), "/task", "expected an object"),
         ("crom", json!(7), "/crom", "unknown field `crom`: the body takes `cron`, `"),
-        // The path has said it already.
+        // The path contains it already.
         ("name", json!("other"), "", "the path already names `name`"),
     ] {
         let mut body = whole.clone();
