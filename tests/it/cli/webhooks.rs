@@ -55,7 +55,7 @@ async fn webhooks_are_added_listed_rotated_tried_and_forgotten() {
     sqlx::query(fail).execute(&ground.world.pool).await.unwrap();
     let said = doctor().await;
     assert!(said.has(&format!("dalsegno webhook enable {id}")), "{said:?}");
-    assert!(ground.run(&["webhook", "enable", id]).await.stdout.contains("is told again"));
+    assert!(ground.run(&["webhook", "enable", id]).await.stdout.contains("is enabled"));
     assert!(ground.run(&["webhook", "rm", id]).await.stdout.contains("is removed"));
     assert_eq!(ground.run(&["webhook", "rm", id]).await.code, 3);
     let inside = ground.run(&["webhook", "add", "https://169.254.169.254/"]).await;
