@@ -22,7 +22,7 @@ pub(super) struct Id {
 
 #[derive(Debug, Args)]
 pub(super) struct CampaignId {
-    /// The campaign's name, its id, or a unique beginning or end of the id.
+    /// The campaign: its name, its id, or a unique beginning or end of the id.
     #[arg(value_name = "CAMPAIGN")]
     pub(super) id: GivenCampaign,
 }
@@ -30,7 +30,9 @@ pub(super) struct CampaignId {
 /// The campaign that a command works in.
 #[derive(Debug, Args)]
 pub(super) struct InCampaign {
-    /// Campaign: its name, its id, or a unique beginning or end of the id. Default: DALSEGNO_CAMPAIGN.
+    /// The campaign: its name, its id, or a unique beginning or end of the id.
+    ///
+    /// DALSEGNO_CAMPAIGN sets it, too.
     #[arg(long, value_name = "CAMPAIGN")]
     campaign: Option<GivenCampaign>,
 }
@@ -82,9 +84,10 @@ impl InCampaign {
 /// One page of a list.
 #[derive(Debug, Args)]
 pub(super) struct Paging {
-    /// Only entries after this id: the last id of the previous page.
+    /// Continues behind this item: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     pub(super) after: Option<Given>,
+    /// Maximum number of items, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     pub(super) limit: i64,
 }
@@ -95,18 +98,18 @@ pub(super) struct Paging {
 pub(super) struct Question {
     #[command(flatten)]
     pub(super) campaign: InCampaign,
-    /// Agent to ask: `dalsegno agent ls` lists them. curator_2 is instance 2 of curator.
+    /// The agent: `dalsegno agent ls` lists them. curator_2 is instance 2 of curator.
     #[arg(long, required = true)]
     agent: Option<String>,
-    /// Instance of the agent; each instance has a conversation of its own.
+    /// Instance of the agent; each has a conversation of its own.
     #[arg(long, default_value = MAIN)]
     pub(super) instance: String,
     /// The prompt; `-` reads it from the standard input.
     prompt: Option<String>,
+    /// File with the prompt; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
-    /// Continue the conversation, open a new session in it (fresh), or use a session of this task alone (none).
-    /// Default: as the agent's file says.
+    /// Session of the task. Default: the agent's file decides.
     #[arg(long)]
     session: Option<SessionMode>,
 }
@@ -163,14 +166,17 @@ fn object(pairs: &[(String, String)]) -> Map<String, Value> {
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    let (key, value) = text.split_once('=').ok_or("use KEY=VALUE, for example order=17")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SessionMode {
+    /// Continues the conversation.
     Continue,
+    /// Begins a new session.
     Fresh,
+    /// Uses a session of its own, which no other task continues.
     None,
 }
 

@@ -7,37 +7,36 @@ use super::{
     Context, Exit, Failure,
     output::table,
     server::{Server, with_server},
-    words::{period, time},
+    words::{moment, time},
 };
-use crate::{
-    clock::{Clock as _, SystemClock},
-    domain::{audit::Entry, timestamp},
-    operations::ListAudit,
-};
+use crate::{domain::audit::Entry, operations::ListAudit};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
-    /// Lists changes made through the API and the command line, newest first. Who added a task is stored with the task.
+    /// Lists changes made through the API and the command line, the latest first.
+    ///
+    /// Tasks are not in it: each task names its author.
     Ls(List),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Name, id of a key, or kind: key, admin_key, cli, agent, anonymous.
+    /// Only changes by this caller: a name, the id of a key, or a kind (key, admin_key, cli, agent, anonymous).
     #[arg(long)]
     actor: Option<String>,
-    /// Action such as task.cancel, or task for all changes to tasks.
+    /// Only this action, for example task.cancel, or task for all actions on tasks.
     #[arg(long)]
     action: Option<String>,
-    /// Id or name of the changed thing.
+    /// Only changes of the thing with this id or name.
     #[arg(long, value_name = "ID")]
     subject: Option<String>,
-    /// Only changes since this time or within this period: 2026-11-20T12:00:00Z, 24h.
-    #[arg(long, value_name = "TIME", value_parser = since)]
+    /// Only changes since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<DateTime<Utc>>,
-    /// Only changes before this one: the last id of the previous page.
+    /// Continues behind this line: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
+    /// Maximum number of lines, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
@@ -62,16 +61,6 @@ async fn on(
     let entries = server.items(list.limit, page).await?;
     context.output.data(&entries, || lines(&entries));
     Ok(Exit::Ok)
-}
-
-fn since(text: &str) -> Result<DateTime<Utc>, String> {
-    match timestamp::parse(text) {
-        Ok(at) => return Ok(at),
-        Err(error @ timestamp::Error::OutOfRange) => return Err(error.to_string()),
-        Err(timestamp::Error::Unreadable) => {}
-    }
-    let wrong = |_| format!("`{text}` is no moment: write it as 2026-11-20T12:00:00Z, or as 24h");
-    period(text).map(|period| SystemClock.now() - period).map_err(wrong)
 }
 
 fn lines(entries: &[Entry]) -> String {

@@ -20,13 +20,16 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BlackboardCommand {
-    /// Prints the document; with --json, its version, too.
+    /// Prints the document; with --json also its version.
     Show(Show),
-    /// Replaces the document; exits 5 if the expected version is not the current one.
+    /// Replaces a version of the document; exits 5 if that is not the current one.
+    #[command(
+        override_usage = "dalsegno blackboard set --expected-version <VERSION> <CAMPAIGN> <TEXT>"
+    )]
     Set(Set),
     /// Merges a JSON Merge Patch (RFC 7396) into the document: null removes a key.
     Patch(Patch),
-    /// Lists the changes, newest first.
+    /// Lists the changes, the newest first.
     History(History),
 }
 
@@ -46,7 +49,7 @@ pub(super) struct Set {
     campaign: CampaignId,
     #[command(flatten)]
     json: JsonText,
-    /// Version that is replaced; 0 for an empty blackboard.
+    /// The version to replace; 0 for a document that does not exist yet.
     #[arg(long, value_name = "VERSION")]
     expected_version: i64,
 }
@@ -57,7 +60,7 @@ pub(super) struct Patch {
     campaign: CampaignId,
     #[command(flatten)]
     json: JsonText,
-    /// Merge only if this is the current version.
+    /// Refuses the change unless this is the current version.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<i64>,
 }
@@ -67,6 +70,7 @@ pub(super) struct Patch {
 struct JsonText {
     /// JSON object; `-` reads it from the standard input.
     text: Option<String>,
+    /// File with the JSON object; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -78,6 +82,7 @@ pub(super) struct History {
     /// Only versions before this one.
     #[arg(long, value_name = "VERSION")]
     before: Option<i64>,
+    /// Maximum number of versions, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }

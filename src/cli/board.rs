@@ -27,10 +27,9 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BoardCommand {
-    /// Prints the last posts, then new ones as they arrive, until Ctrl-C. With --json, one object per line.
+    /// Prints the last posts and each new one, until Ctrl-C. With --json, one object per line.
     Tail(Tail),
-    /// Posts as the operator. Each agent that the text mentions as `@name` gets a task; without a mention, the lead
-    /// does.
+    /// Posts as the operator: agents mentioned as `@name` get a task, without a mention the lead.
     Post(NewPost),
     /// Prints posts, newest last.
     History(History),
@@ -49,10 +48,10 @@ struct Look {
 pub(super) struct Tail {
     #[command(flatten)]
     look: Look,
-    /// Number of existing posts to print first.
+    /// Number of existing posts to print first, up to 1000.
     #[arg(long, short = 'n', default_value_t = 10, value_parser = clap::value_parser!(i64).range(0..=1000))]
     lines: i64,
-    /// Ends after this time. Default: never.
+    /// Ends after this time: 30s, 15m, 24h.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     timeout: Option<TimeDelta>,
 }
@@ -64,6 +63,7 @@ pub(super) struct History {
     /// Only posts before this place.
     #[arg(long, value_name = "PLACE", default_value_t = i64::MAX, hide_default_value = true)]
     before: i64,
+    /// Maximum number of posts, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
@@ -75,13 +75,13 @@ pub(super) struct NewPost {
     campaign: InCampaign,
     /// Text of the post; `-` reads it from the standard input.
     text: Option<String>,
+    /// File with the text; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
-    /// Reader besides the mentioned agents: an agent (curator_2 is instance 2 of curator), `operator` or `all`. May be
-    /// repeated.
+    /// Additional reader: an agent (curator_2 is instance 2 of curator), `operator` or `all`; may be repeated.
     #[arg(long, value_name = "NAME")]
     to: Vec<String>,
-    /// Post that this one answers: its id, or a unique beginning or end of it.
+    /// Post that it answers: its id, or a unique beginning or end of it.
     #[arg(long, value_name = "ID")]
     reply_to: Option<Given>,
 }
@@ -172,8 +172,8 @@ fn came_of_it(posted: &Posted) -> String {
         format!("{} was asked: task {}", posts::reader(&one.agent, &one.instance), one.task_id)
     }));
     lines.extend(posted.unknown.iter().map(|unknown| match &unknown.nearest {
-        Some(near) => format!("nobody is called `{}`: did you mean `{near}`?", unknown.name),
-        None => format!("nobody is called `{}`", unknown.name),
+        Some(near) => format!("unknown name `{}`: did you mean `{near}`?", unknown.name),
+        None => format!("unknown name `{}`", unknown.name),
     }));
     lines.extend(posted.notes.iter().cloned());
     lines.join("\n")

@@ -16,14 +16,15 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BulkCommand {
-    /// Lists actions on many tasks, newest first.
+    /// Lists bulk actions, the newest first.
     Ls(List),
-    /// Shows the progress of an action on many tasks.
+    /// Shows the progress of a bulk action.
     Show(Id),
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
+    /// Maximum number of bulk actions, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Cleanup {
-    /// Show what would be removed and why; remove nothing.
+    /// Shows what would be removed and why, and removes nothing.
     #[arg(long)]
     dry_run: bool,
     #[command(subcommand)]
@@ -30,15 +30,16 @@ pub(super) struct Cleanup {
 
 #[derive(Debug, Subcommand)]
 enum CleanupCommand {
-    /// Lists what earlier cleanups removed and kept, newest first.
+    /// Lists past cleanups with what they removed and kept, the newest first.
     Runs(Runs),
 }
 
 #[derive(Debug, Args)]
 struct Runs {
-    /// Only runs before this one: the last id of the previous page.
+    /// Continues behind this cleanup: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
+    /// Maximum number of cleanups, up to 1000.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
@@ -66,7 +67,7 @@ async fn on(cleanup: &Cleanup, context: &Context, server: &Server) -> Result<Exi
             let job = server.call(RunCleanup {}).await?;
             output.data(&job, || {
                 format!(
-                    "job {} is {}; `dalsegno cleanup runs` lists what came of it",
+                    "job {} is {}; `dalsegno cleanup runs` lists its result",
                     job.job_id, job.state
                 )
             });

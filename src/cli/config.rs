@@ -7,11 +7,11 @@ use crate::config::{self, Config, Printed, TEMPLATE};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Checks the configuration and lists all problems; exits 2 if there are any.
+    /// Lists all problems of the configuration; exits 2 if there is one.
     Check,
-    /// Prints each key with its effective value and the value's origin.
+    /// Prints each setting with its value and the source of the value.
     Print,
-    /// Prints the documented defaults as a start for a file.
+    /// Prints a configuration file with the documented defaults.
     Template,
 }
 

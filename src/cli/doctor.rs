@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
-    /// Also make a real call with each credential of Claude. It costs a few tokens.
+    /// Also makes one real call with each credential of Claude, which costs a few tokens.
     #[arg(long)]
     smoke: bool,
 }
@@ -52,7 +52,7 @@ fn lines(finding: &Finding) -> String {
     };
     let mut text = format!("{mark}  {:<12}  {}\n", finding.check, finding.what);
     if matches!(finding.status, Status::Warn | Status::Fail) {
-        text.push_str(&format!("      why: {}\n      mend: {}\n", finding.why, finding.mend));
+        text.push_str(&format!("      why: {}\n      fix:  {}\n", finding.why, finding.mend));
     }
     text
 }

@@ -27,16 +27,16 @@ pub(super) enum ErasureCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Verify {
-    /// Receipt, as `dalsegno campaign erase ID --json` prints it; `-` reads it from the standard input.
+    /// Receipt from `dalsegno campaign erase ID --json`; `-` reads the standard input.
     file: PathBuf,
-    /// Public key of the signer, as `dalsegno doctor` shows it. Default: the key of `erasures.key_file`.
+    /// Public key of the signer, as `dalsegno doctor` shows it. Default: the key in `erasures.key_file`.
     #[arg(long, value_name = "KEY")]
     public_key: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct VacuumTables {
-    /// Rewrite tables and indexes. Locks each table meanwhile: turns wait.
+    /// Rewrites tables and indexes. Each table is locked meanwhile, and turns wait.
     #[arg(long)]
     full: bool,
 }

@@ -13,7 +13,7 @@ use super::{
     words::period,
 };
 use crate::{
-    domain::feed::Event,
+    domain::{feed::Event, ids::short},
     operations::{BEGIN, FollowFeed},
 };
 
@@ -21,16 +21,16 @@ use crate::{
 pub(super) struct Feed {
     #[command(flatten)]
     campaign: InCampaign,
-    /// Only events of this kind, such as turn.done; may be repeated.
+    /// Only events of this kind, for example turn.done; may be repeated.
     #[arg(long)]
     kind: Vec<String>,
-    /// Begin after the event with this id; 0 begins with the oldest stored event. Default: new events only.
+    /// Begins behind the event with this id; 0 begins with the oldest event. Default: now.
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(i64).range(0..))]
     after: Option<i64>,
-    /// End after this many events.
+    /// Ends after this many events.
     #[arg(long)]
     limit: Option<u64>,
-    /// End after this time. Default: never.
+    /// Ends after this time: 30s, 15m, 24h.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     timeout: Option<TimeDelta>,
 }
@@ -60,9 +60,16 @@ async fn follow(feed: &Feed, context: &Context, server: &Server) -> Result<Exit,
         let event: Event = data_of(&event)?;
         context.output.text(&match context.output.is_json() {
             true => serde_json::to_string(&event).unwrap_or_default(),
-            false => format!("{}  {}", event.id, event_line(&event)),
+            false => format!("{}  {}{}", event.id, event_line(&event), ids(&event)),
         });
         n_left -= 1;
     }
     Ok(Exit::Ok)
+}
+
+/// The campaign and the task of an event, as the lists show ids.
+fn ids(event: &Event) -> String {
+    let ids = [("campaign", event.campaign_id), ("task", event.task_id)];
+    let ids = ids.into_iter().filter_map(|(name, id)| Some((name, short(id?))));
+    ids.map(|(name, id)| format!("  {name}={id}")).collect()
 }

@@ -31,25 +31,25 @@ use crate::{
 pub(super) enum FlowCommand {
     /// Lists flows, newest first.
     Ls(List),
-    /// Lists the templates with their inputs and steps, and the problems of broken ones.
+    /// Lists the templates with their inputs and steps, and the problems of invalid ones.
     Templates,
-    /// Adds all tasks of a template. Each waits for the tasks of the steps before it.
+    /// Adds all tasks of a template; each waits for the steps that it depends on.
     Start(Start),
     /// Shows a flow with its tasks.
     Show(Id),
-    /// Keeps tasks of the flow from beginning; running tasks continue.
+    /// Begins no more tasks of a flow; running tasks go on.
     Pause(Id),
     /// Resumes a paused flow.
     Resume(Id),
-    /// Adds new tasks for a step and for all steps that depend on it.
+    /// Runs the tasks of a step again, and all that depend on them.
     Retry(Retry),
-    /// Cancels all tasks of the flow that have not ended.
+    /// Cancels all tasks of a flow that have not ended.
     Cancel(Cancel),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
-    /// Id of the flow, or a unique beginning or end of it.
+    /// The id, or a unique beginning or end of it.
     id: Given,
 }
 
@@ -57,6 +57,7 @@ pub(super) struct Id {
 pub(super) struct List {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only flows in this state.
     #[arg(long)]
     state: Option<StateName>,
     #[command(flatten)]
@@ -65,12 +66,13 @@ pub(super) struct List {
 
 #[derive(Debug, Args)]
 pub(super) struct Start {
-    /// Name of the template's file, without `.md`.
+    /// Name of the template: its file without `.md`.
     template: String,
     #[command(flatten)]
     campaign: InCampaign,
-    /// Value of an input; repeat it for each item of a list: `--input topic="The harbour" --input parts=History --input
-    /// parts=Boats`.
+    /// Input of the template; may be repeated, also for the items of a list.
+    ///
+    /// Example: `--input topic="The harbour" --input parts=History --input parts=Boats`.
     #[arg(long = "input", value_name = "NAME=TEXT")]
     inputs: Vec<String>,
     /// File with all inputs: a JSON object of texts and lists of texts.
@@ -82,7 +84,7 @@ pub(super) struct Start {
 pub(super) struct Retry {
     #[command(flatten)]
     id: Id,
-    /// Step to start again from.
+    /// Step to begin with.
     #[arg(long, value_name = "STEP")]
     from: String,
 }
@@ -91,7 +93,7 @@ pub(super) struct Retry {
 pub(super) struct Cancel {
     #[command(flatten)]
     id: Id,
-    /// Reason that is shown with the cancelled tasks.
+    /// Reason, shown with the cancelled tasks.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -208,7 +210,7 @@ impl Start {
         for text in &self.inputs {
             let named = text.split_once('=');
             let (name, value) =
-                named.ok_or_else(|| usage(anyhow!("`{text}` is no input: write NAME=TEXT")))?;
+                named.ok_or_else(|| usage(anyhow!("invalid input `{text}`: write NAME=TEXT")))?;
             match inputs.remove(name) {
                 None => inputs.insert(name.to_owned(), Value::Text(value.to_owned())),
                 Some(before) => inputs.insert(name.to_owned(), Value::List(before.and(value))),

@@ -193,7 +193,7 @@ pub(super) fn lost(failure: Failure, id: Uuid) -> Failure {
         return failure;
     }
     let words = format!(
-        "the end of task {id} was not seen, and the task may go on: `dalsegno task show {id} --wait 10m` waits for it again"
+        "the connection was lost before the end of task {id}, which may still run: `dalsegno task show {id} --wait 10m` waits for it"
     );
     Failure { error: failure.error.context(words), ..failure }
 }

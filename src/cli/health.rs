@@ -22,10 +22,10 @@ use super::{
 
 #[derive(Debug, Args)]
 pub(super) struct Health {
-    /// Check only that the process is alive, not that it is ready.
+    /// Checks only that the process is alive, not that it is ready.
     #[arg(long)]
     live: bool,
-    /// Probe the worker process at worker.listen instead of the service.
+    /// Checks the worker process on worker.listen instead of the service.
     #[arg(long)]
     worker: bool,
     /// Time to wait for the answer: 3s, 1m.

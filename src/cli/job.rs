@@ -24,12 +24,13 @@ pub(super) enum JobCommand {
     Show(Id),
     /// Explains why a job is in its state, and what has to happen next.
     Explain(Id),
-    /// Runs a dead, held or waiting job again. If it belongs to a failed or cancelled task, the task is retried.
+    /// Runs a dead, held or waiting job now. For a failed or cancelled task, retries the task.
     Retry(Id),
-    /// Cancels a job: at once, or through its worker if it is running. A job of a task is cancelled with the task and
-    /// its child tasks.
+    /// Cancels a job: at once if it does not run, through its worker if it does.
+    ///
+    /// The job of a task is cancelled as the task is, with its children.
     Cancel(Reasoned),
-    /// Keeps a job from running until it is released.
+    /// Prevents a job from running until it is released.
     Hold(Reasoned),
     /// Releases a held job.
     Release(Id),
@@ -37,31 +38,37 @@ pub(super) enum JobCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Filter {
+    /// Only jobs of this queue.
     #[arg(long)]
     queue: Option<String>,
+    /// Only jobs of this kind, for example run_turn.
     #[arg(long)]
     kind: Option<String>,
-    /// scheduled, ready, blocked, held, running, or dead for dead letters.
+    /// Only jobs in this state: scheduled, ready, blocked, held, running, or dead for dead letters.
     #[arg(long)]
     state: Option<JobState>,
+    /// Only jobs of this lane.
     #[arg(long)]
     lane: Option<String>,
-    /// Only ids after this one: the last id of the previous page.
+    /// Continues behind this job: the last id of the previous page.
     #[arg(long)]
     after: Option<i64>,
+    /// Maximum number of jobs, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
+    /// The number of the job: `dalsegno job ls` lists it.
     id: i64,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Reasoned {
+    /// The number of the job: `dalsegno job ls` lists it.
     id: i64,
-    /// Reason that is shown with the job.
+    /// Reason, shown with the job.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -179,7 +186,7 @@ fn cancelled(CancelledJob { id, cancel, task }: &CancelledJob) -> String {
     }
     match cancel {
         Cancelled::AtOnce => format!("job {id} is cancelled"),
-        Cancelled::Requested => format!("job {id} runs; its worker was told to stop it"),
+        Cancelled::Requested => format!("job {id} is running; its worker will stop it"),
         Cancelled::AlreadyDead => format!("job {id} is a dead letter: there is nothing to cancel"),
         Cancelled::AlreadyEnded => format!("job {id} has already ended"),
     }

@@ -21,34 +21,34 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
-    /// Creates a key and prints it. It is shown this once.
+    /// Creates a key and prints it once.
     Create(Create),
-    /// Lists keys, newest first, with their scopes and their last use.
+    /// Lists keys with their scopes and last use, the newest first.
     Ls(List),
-    /// Creates a successor with the same name and scopes, and prints it. The old key stays valid for the time of
-    /// --overlap.
+    /// Creates a successor with the same name and scopes; the old key stays valid for some time.
     Rotate(Rotate),
-    /// Revokes a key; all processes refuse it within 5 seconds. A name revokes all keys of that name.
+    /// Revokes a key, within 5 seconds everywhere; a name revokes all keys of that name.
     Revoke(Which),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Create {
-    /// Name of the key's user: letters, digits, `.`, `-` and `_`.
+    /// Name of the caller: letters, digits, `.`, `-` and `_`.
     name: String,
-    /// read, enqueue, operate (includes read and enqueue), admin (includes all), mcp; may be repeated.
+    /// Right of the key: read, enqueue, operate (includes both), admin (includes all), mcp; may be repeated.
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
     scopes: Vec<Scope>,
-    /// Campaign that the key is limited to; may be repeated. Default: all campaigns.
+    /// Campaign that the key is bound to; may be repeated. Default: all campaigns.
     #[arg(long = "campaign", value_name = "CAMPAIGN")]
     campaigns: Vec<GivenCampaign>,
-    /// Time until the key expires: 90d, 24h. Default: never.
+    /// Lifetime: 24h, 90d. Default: until it is revoked.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct List {
+    /// Maximum number of keys, up to 1000.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }

@@ -29,22 +29,25 @@ pub(super) struct List {
     /// Only lanes that are held.
     #[arg(long)]
     held: bool,
-    /// Only names after this one: the last name of the previous page.
+    /// Continues behind this lane: the last name of the previous page.
     #[arg(long)]
     after: Option<String>,
+    /// Maximum number of lanes, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Name {
+    /// Name of the lane: `dalsegno lane ls` lists it.
     lane: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Hold {
+    /// Name of the lane: `dalsegno lane ls` lists it.
     lane: String,
-    /// Reason that is shown with the lane while it is held.
+    /// Reason, shown with the lane while it is held.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -75,7 +78,7 @@ async fn on(command: &LaneCommand, context: &Context, server: &Server) -> Result
         }
         LaneCommand::Release(Name { lane }) => {
             let release = ReleaseLane { name: lane.clone() };
-            output.data(&server.call(release).await?, || format!("lane `{lane}` goes on"));
+            output.data(&server.call(release).await?, || format!("lane `{lane}` is released"));
         }
     }
     Ok(Exit::Ok)

@@ -15,12 +15,13 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LoginCommand {
-    /// Lists the credentials with the end and the reason of a pause, and their count of open sessions.
+    /// Lists the credentials, their pauses and their open sessions.
     Ls,
-    /// Ends the pause of a credential early, and resumes the tasks that were postponed because of it.
+    /// Ends the pause of a credential early, and wakes the tasks that wait for it.
     Resume {
+        /// Name of the credential: `dalsegno login ls` lists it.
         name: String,
-        /// Its provider, where logins of several providers have this name and rest.
+        /// Its provider, if credentials of several providers with this name are paused.
         #[arg(long)]
         provider: Option<String>,
     },
@@ -42,7 +43,7 @@ async fn on(command: &LoginCommand, context: &Context, server: &Server) -> Resul
             let done = server.call(resume).await?;
             let n_woken = done.woken_tasks;
             output.data(&done, || {
-                format!("`{name}` may be used again; tasks that go on now: {n_woken}")
+                format!("credential `{name}` is resumed; {n_woken} waiting tasks continue")
             });
         }
     }

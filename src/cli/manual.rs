@@ -10,6 +10,7 @@ use crate::http;
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {
+    /// The shell to print completions for.
     shell: clap_complete::Shell,
 }
 

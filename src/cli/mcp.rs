@@ -24,7 +24,7 @@ pub(super) struct Mcp {
 
 #[derive(Debug, Subcommand)]
 enum McpCommand {
-    /// Prints the tools and the callers that may use each.
+    /// Lists the tools and which agents and operators may use them.
     Tools,
 }
 

@@ -7,9 +7,9 @@ use crate::db::{self, Database, Step, Use};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Migrate {
-    /// Applies the missing migrations.
+    /// Applies missing migrations.
     Up,
-    /// Lists the migrations this binary knows; exits 1 if one is missing.
+    /// Lists the migrations of this binary; exits 1 if one is missing in the database.
     Status,
 }
 

@@ -91,17 +91,24 @@ struct WorkerCli {
 
 #[derive(Debug, Args)]
 struct Global {
-    /// Configuration file (TOML). Default: DALSEGNO_CONFIG, then dalsegno.toml in the working directory, if it exists.
+    /// Configuration file (TOML).
+    ///
+    /// Default: dalsegno.toml in the working directory, if it exists. DALSEGNO_CONFIG sets it, too.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Override one key, for example --set http.listen=127.0.0.1:8080.
+    /// Overrides one setting; may be repeated.
+    ///
+    /// Example: --set http.listen=127.0.0.1:8080.
     #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = key_value)]
     set: Vec<(String, String)>,
-    /// Print data and errors as JSON, one object or one array.
+    /// Prints data and errors as JSON.
+    ///
+    /// The data is one object or one array; commands that follow something print one object per line.
     #[arg(long, global = true)]
     json: bool,
-    /// Make a change once: repeating the command with the same key shows the first result. Another command with the key
-    /// is refused.
+    /// Makes a change only once.
+    ///
+    /// The same command with the same key prints the result of the first; another command with that key is refused.
     #[arg(long, global = true, value_name = "KEY", value_parser = idempotency_key)]
     idempotency_key: Option<String>,
 }
@@ -110,84 +117,86 @@ struct Global {
 enum Command {
     /// Runs the whole service in this process.
     Serve,
-    /// Creates, shows, pauses, resumes, closes and erases campaigns, and sets their budgets.
+    /// Creates, shows, pauses and erases campaigns; sets their budgets.
     #[command(subcommand)]
     Campaign(campaign::CampaignCommand),
-    /// Reads the board of a campaign and posts to it.
+    /// Prints and writes posts on the message board of a campaign.
     #[command(subcommand)]
     Board(board::BoardCommand),
     /// Adds, shows, cancels, retries and explains tasks.
     #[command(subcommand)]
     Task(task::TaskCommand),
-    /// Shows actions on many tasks, which `task cancel` and `task retry` start.
+    /// Lists and shows bulk actions of `task cancel` and `task retry`.
     #[command(subcommand)]
     Bulk(bulk::BulkCommand),
-    /// Reads and writes the memory of a campaign: edicts, records, journals, facts.
+    /// Publishes, searches and revokes edicts, records, journals.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
-    /// Shows, resets, compacts and interrupts sessions.
+    /// Lists, shows, resets, compacts and interrupts sessions.
     #[command(subcommand)]
     Session(session::SessionCommand),
-    /// Reads and writes the blackboard of a campaign, a shared JSON document.
+    /// Shows and changes the JSON document that a campaign shares.
     #[command(subcommand)]
     Blackboard(blackboard::BlackboardCommand),
-    /// Lists agents and checks their files; shows their state, pauses, interrupts and resets them.
+    /// Lists, checks, pauses, interrupts and resets agents.
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// Runs a demo campaign on a simulated model: a series in twelve parts, a killed worker, a compaction, an expiry.
-    /// Needs no setup and leaves nothing behind.
+    /// Plays a campaign on a simulated model; needs no database.
+    ///
+    /// It writes a series in twelve parts, with a killed worker, a compaction and an expiry, and removes its files at the end.
     Demo,
-    /// Runs one of the two worker pools in this process, beside a service or on its database; lists worker processes.
+    /// Runs a worker process of one pool, and lists worker processes.
     #[command(subcommand)]
     Worker(worker::WorkerCommand),
-    /// Applies the migrations of the schema, or shows their state.
+    /// Applies missing migrations, and shows their status.
     #[command(subcommand)]
     Migrate(migrate::Migrate),
-    /// Checks and prints the configuration, or a template for it.
+    /// Checks and prints the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Shows, pauses and resumes queues.
+    /// Lists, shows, pauses and resumes queues.
     #[command(subcommand)]
     Queue(queue::QueueCommand),
-    /// Shows, retries, cancels, holds, releases and explains jobs.
+    /// Lists, shows, retries, cancels, holds and explains jobs.
     #[command(subcommand)]
     Job(job::JobCommand),
-    /// Shows, holds and releases lanes.
+    /// Lists, shows, holds and releases lanes.
     #[command(subcommand)]
     Lane(lane::LaneCommand),
-    /// Manages schedules, which add tasks again and again; runs, pauses and resumes them.
+    /// Adds, shows, runs, pauses and removes recurring work.
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
-    /// Starts and controls flows, the sets of tasks that are made from a template.
+    /// Starts, shows, pauses and cancels flows of dependent tasks.
     #[command(subcommand)]
     Flow(flow::FlowCommand),
-    /// Lists the credentials of Claude; ends the pause of one that hit its limit.
+    /// Lists credentials of Claude, and resumes one that is paused.
     #[command(subcommand)]
     Login(login::LoginCommand),
-    /// Removes expired sessions, or previews that; lists earlier cleanups.
+    /// Removes old conversations, and lists past cleanups.
     Cleanup(cleanup::Cleanup),
-    /// Prints events as they happen, until Ctrl-C. With --json, one object per line.
+    /// Prints events as they happen, until Ctrl-C.
+    ///
+    /// With --json, one object per line.
     Feed(feed::Feed),
-    /// Serves the tools of agents to an MCP client over standard input and output; prints which callers may use each
-    /// tool.
+    /// Serves tools to an MCP client over stdin and stdout.
     Mcp(mcp::Mcp),
     /// Creates, lists, rotates and revokes API keys.
     #[command(subcommand)]
     Key(key::KeyCommand),
-    /// Verifies receipts of erasures; vacuums erased texts out of the data files.
+    /// Verifies receipts of erasures, and vacuums erased texts.
     #[command(subcommand)]
     Erasure(erasure::ErasureCommand),
-    /// Prints the audit log.
+    /// Lists the audit log: which caller changed which thing.
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Manages webhooks, which report ended tasks to other systems; shows and repeats deliveries.
+    /// Adds, tests, rotates and replays webhooks for the ends of tasks.
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
-    /// Checks this installation for problems, and says how to repair them.
+    /// Checks this installation, and names a fix for each problem.
     Doctor(doctor::Doctor),
-    /// Probes the readiness of a running service, for containers.
+    /// Checks that a running service is ready, for container probes.
     Health(health::Health),
-    /// Stores servers by name, and selects the one that commands are sent to.
+    /// Stores servers by name, and selects one for commands.
     #[command(subcommand)]
     Remote(remotes::RemoteCommand),
     /// Prints the OpenAPI 3.1 document of the HTTP API.
@@ -208,9 +217,9 @@ pub fn main() -> ExitCode {
             let command = cli.command;
             finish(cli.global, cli.remote, |context| {
                 if command.is_none() {
-                    context.output.note(
-                        "no command is given: starting the service, as `dalsegno serve` does",
-                    );
+                    context
+                        .output
+                        .note("no command given: starting the service, as `dalsegno serve` does");
                 }
                 let command = command.unwrap_or(Command::Serve);
                 command.check_key(context.idempotency_key.as_deref())?;
@@ -356,6 +365,6 @@ fn idempotency_key(text: &str) -> Result<String, String> {
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write it as section.key=value")?;
+    let (key, value) = text.split_once('=').ok_or("use for example http.listen=127.0.0.1:8080")?;
     Ok((key.to_owned(), value.to_owned()))
 }

@@ -21,7 +21,7 @@ pub(super) enum QueueCommand {
         /// Name of the queue.
         name: String,
     },
-    /// Stops claiming jobs of a queue until it is resumed. Running jobs continue.
+    /// Starts no more jobs of a queue until it is resumed; running jobs go on.
     Pause(Pause),
     /// Ends a pause.
     Resume(Target),
@@ -29,9 +29,9 @@ pub(super) enum QueueCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Target {
-    /// Name of the queue, or of the group with --group.
+    /// Name of the queue, or with --group of the group.
     name: String,
-    /// Pause a group (the jobs of a campaign) instead of a queue.
+    /// The name is that of a group, such as a campaign.
     #[arg(long)]
     group: bool,
 }
@@ -40,7 +40,7 @@ pub(super) struct Target {
 pub(super) struct Pause {
     #[command(flatten)]
     target: Target,
-    /// Reason that is shown with the queue while it is paused.
+    /// Reason, shown with the queue while it is paused.
     #[arg(long, default_value = "")]
     reason: String,
 }
@@ -75,7 +75,7 @@ async fn on(command: &QueueCommand, context: &Context, server: &Server) -> Resul
                 false => server.call(ResumeQueue { name }).await?,
             };
             output.data(&done, || match done.was_paused {
-                true => format!("`{}` goes on", done.resumed),
+                true => format!("`{}` is resumed", done.resumed),
                 false => format!("`{}` was not paused", done.resumed),
             });
         }

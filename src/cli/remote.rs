@@ -7,13 +7,17 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Args;
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{
+    Client, Method, RequestBuilder, Response, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderMap, LOCATION},
+};
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value};
 
 use super::{Exit, Failure, remotes};
 use crate::{
+    causes::causes,
     operations::{Operation, Spec, Success, Wrong, kind_of_status},
     outbound,
     settings::Environment,
@@ -34,10 +38,13 @@ pub(super) struct RemoteFlags {
         long = "url",
         global = true,
         value_name = "URL",
-        help = "Server to send the command to, for example https://dalsegno.example.com, instead of the database; DALSEGNO_URL sets it too"
+        help = "Sends the command to this server",
+        long_help = "Sends the command to this server, for example https://dalsegno.example.com, instead of the database. DALSEGNO_URL sets it, too"
     )]
     url: Option<String>,
-    /// Stored server to send the command to (see `dalsegno remote`); `local` is the database. Default: DALSEGNO_REMOTE.
+    /// Sends the command to this stored server.
+    ///
+    /// `dalsegno remote` stores servers; `local` is the database. DALSEGNO_REMOTE sets it, too.
     #[arg(
         id = "server_name",
         long = "remote",
@@ -46,8 +53,9 @@ pub(super) struct RemoteFlags {
         conflicts_with = "server_url"
     )]
     remote: Option<String>,
-    /// API key for the server. Default: DALSEGNO_KEY, for the server of --url or DALSEGNO_URL; unlike the option, it
-    /// stays out of the list of processes.
+    /// API key for the server.
+    ///
+    /// DALSEGNO_KEY sets it, too, for the server of --url or DALSEGNO_URL, and keeps it out of the list of processes.
     #[arg(id = "server_key", long = "key", global = true, value_name = "KEY")]
     key: Option<String>,
     /// File with the API key for the server.
@@ -62,7 +70,7 @@ pub(super) struct RemoteFlags {
 }
 
 /// The server that a command is sent to.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Target {
     /// Name of the stored server. `None`: the server was given by its URL.
     name: Option<String>,
@@ -71,6 +79,8 @@ pub(super) struct Target {
 }
 
 pub(super) struct Remote {
+    /// Of a stored server.
+    name: Option<String>,
     url: Url,
     key: Option<SecretString>,
     idempotency_key: Option<String>,
@@ -156,9 +166,15 @@ pub(super) fn server_url(text: &str) -> Result<Url, Failure> {
         ["http", "https"].contains(&url.scheme()) && !has_more && !has_user
     };
     let url = Url::parse(text).ok().filter(is_plain);
-    url.ok_or_else(|| {
-        usage(format!("invalid URL `{text}`: use for example https://dalsegno.example.com"))
-    })
+    match url {
+        Some(url) if url.path().trim_end_matches('/').ends_with("/v1") => {
+            Err(usage(format!("invalid URL `{text}`: leave out `/v1`, commands add it themselves")))
+        }
+        Some(url) => Ok(url),
+        None => Err(usage(format!(
+            "invalid URL `{text}`: use for example https://dalsegno.example.com"
+        ))),
+    }
 }
 
 pub(super) fn key_of_file(file: &Path) -> Result<String, Failure> {
@@ -171,8 +187,8 @@ impl Remote {
         let client = outbound::client(Some(&target.url));
         let client = client.connect_timeout(CONNECT_TIMEOUT).timeout(TIMEOUT).build();
         let client = client.map_err(|error| Failure::failed(error.into()))?;
-        let (url, key) = (target.url.clone(), target.key.clone());
-        Ok(Self { url, key, idempotency_key, client })
+        let Target { name, url, key } = target.clone();
+        Ok(Self { name, url, key, idempotency_key, client })
     }
 
     /// Calls an operation. Returns true with the output if it is replayed from an earlier call with the same
@@ -191,15 +207,19 @@ impl Remote {
         let response = request.send().await;
         let response = response.map_err(|error| self.unreachable(error))?;
         let status = response.status();
-        let is_replay = response.headers().contains_key("idempotent-replayed");
+        let headers = response.headers().clone();
+        let is_replay = headers.contains_key("idempotent-replayed");
         let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
         if !status.is_success() {
-            return Err(self.refusal(&O::SPEC, status, &body));
+            return Err(self.refusal(&O::SPEC, status, &headers, &body));
         }
         let body = if O::SPEC.success == Success::NoContent { b"null" } else { &*body };
         let output = serde_json::from_slice(body).map_err(|error| {
+            if serde_json::from_slice::<IgnoredAny>(body).is_err() {
+                return self.foreign(status);
+            }
             let words = format!(
-                "the answer of {} to `{}` is not that of Dalsegno {VERSION}, which this command is: {error}",
+                "the answer of {} to `{}` cannot be read: the server has another version than this command, {VERSION}: {error}",
                 self.url,
                 O::SPEC.id
             );
@@ -223,10 +243,14 @@ impl Remote {
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
         match response.status() {
             StatusCode::NO_CONTENT => Ok(None),
-            status if status.is_success() => Ok(Some(response)),
+            status if status.is_success() => match is_stream(&response) {
+                true => Ok(Some(response)),
+                false => Err(self.foreign(status)),
+            },
             status => {
+                let headers = response.headers().clone();
                 let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
-                Err(self.refusal(spec, status, &body))
+                Err(self.refusal(spec, status, &headers, &body))
             }
         }
     }
@@ -262,18 +286,41 @@ impl Remote {
     }
 
     pub(super) fn unreachable(&self, error: reqwest::Error) -> Failure {
-        let words = match error.is_timeout() {
-            true => format!("the server at {} did not answer in time", self.url),
-            false => {
-                format!("no server can be reached at {}: start it, or correct --url", self.url)
+        let url = &self.url;
+        // The server has answered a TLS handshake in plain text.
+        let is_plain = url.scheme() == "https" && causes(&error).contains("corrupt message");
+        let words = match (error.is_timeout(), is_plain) {
+            (true, _) => format!("the server at {url} did not answer in time: try again"),
+            (false, true) => {
+                format!("the server at {url} does not use TLS: try `http://` instead of `https://`")
+            }
+            (false, false) => {
+                let server = self.name.as_ref().map(|name| format!(", the stored server `{name}`"));
+                let (server, correction) = (server.unwrap_or_default(), self.correction());
+                format!("no server can be reached at {url}{server}: start it, or {correction}")
             }
         };
         Failure::new(Exit::Unavailable, anyhow!(error.without_url()).context(words))
     }
 
+    /// The next step of a person whose URL leads to no Dalsegno server.
+    fn correction(&self) -> String {
+        match &self.name {
+            Some(name) => format!("correct its URL with `dalsegno remote add {name} URL`"),
+            None => "correct --url or DALSEGNO_URL".to_owned(),
+        }
+    }
+
+    fn foreign(&self, status: StatusCode) -> Failure {
+        let (url, correction) = (&self.url, self.correction());
+        let words =
+            format!("{url} answered {status}, but this is not a Dalsegno server: {correction}");
+        Failure::failed(anyhow!(words))
+    }
+
     /// Builds the failure of a stream that ended without a final event.
     pub(super) fn gone(&self) -> Failure {
-        let words = format!("the server at {} has ended the stream", self.url);
+        let words = format!("the server at {} has ended the stream: try again", self.url);
         Failure::new(Exit::Unavailable, anyhow!(words))
     }
 
@@ -282,19 +329,38 @@ impl Remote {
         let value: Value = serde_json::from_slice(problem).unwrap_or_default();
         let status = value["status"].as_u64().and_then(|status| u16::try_from(status).ok());
         let status = status.and_then(|status| StatusCode::from_u16(status).ok());
-        self.refusal(spec, status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), problem)
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        self.refusal(spec, status, &HeaderMap::new(), problem)
     }
 
-    fn refusal(&self, spec: &Spec, status: StatusCode, body: &[u8]) -> Failure {
+    fn refusal(
+        &self,
+        spec: &Spec,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Failure {
         let url = &self.url;
         let exit = Exit::of(kind_of_status(status.as_u16()));
         let Ok(problem) = serde_json::from_slice::<ProblemDocument>(body) else {
-            let words = format!(
-                "{url} answered {status}, and not as a Dalsegno server does: correct --url"
-            );
-            // Proxies answer like this while the server is unavailable, so the exit code is kept.
-            let exit = if exit == Exit::Unavailable { exit } else { Exit::Failed };
-            return Failure::new(exit, anyhow!(words));
+            let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
+            return match location.filter(|_| status.is_redirection()) {
+                // Something in front of a server that is away answers like this.
+                _ if exit == Exit::Unavailable => {
+                    let words = format!(
+                        "{url} answered {status}: a proxy cannot reach the Dalsegno server; try again"
+                    );
+                    Failure::new(exit, anyhow!(words))
+                }
+                Some(location) => {
+                    let words = format!(
+                        "{url} answered {status} and redirects to {location}: {}",
+                        self.correction()
+                    );
+                    Failure::failed(anyhow!(words))
+                }
+                None => self.foreign(status),
+            };
         };
         let failure = match problem.code.as_str() {
             "not_found" | "method_not_allowed" => {
@@ -318,6 +384,11 @@ impl Remote {
         );
         Failure { advice, wrong: problem.errors, ..failure }
     }
+}
+
+fn is_stream(response: &Response) -> bool {
+    let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    media_type.is_some_and(|value| value.starts_with("text/event-stream"))
 }
 
 fn with_query(mut url: Url, fields: &Map<String, Value>) -> Url {

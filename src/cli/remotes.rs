@@ -28,24 +28,24 @@ const LOCAL: &str = "local";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RemoteCommand {
-    /// Stores a server under a name, or changes it. --key or --key-file sets its key.
+    /// Adds or changes a stored server; --key or --key-file set its key.
     Add {
-        /// Name for the server, for example prod.
+        /// Name of the server, for example prod.
         name: String,
-        // Not a doc comment: rustdoc would turn the address into a link.
-        #[arg(help = "For example https://dalsegno.example.com")]
+        // Not a doc comment, in which rustdoc would make a link of the address.
+        #[arg(help = "URL of the server, for example https://dalsegno.example.com")]
         url: String,
     },
-    /// Lists the stored servers. A star marks the one in use.
+    /// Lists the stored servers; a star marks the one that gets the commands.
     Ls,
-    /// Sends commands to this server from now on. `local` selects the database again.
+    /// Sends commands to this server from now on; `local` selects the database.
     Use {
-        /// Name from `dalsegno remote ls`, or `local`.
+        /// Name of the server: `dalsegno remote ls` lists it. `local` is the database.
         name: String,
     },
-    /// Removes a server from the list.
+    /// Removes a stored server.
     Rm {
-        /// Name from `dalsegno remote ls`.
+        /// Name of the server: `dalsegno remote ls` lists it.
         name: String,
     },
 }

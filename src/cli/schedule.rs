@@ -21,38 +21,42 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ScheduleCommand {
-    /// Lists the schedules with their last and next times.
+    /// Lists the schedules with their last and next run.
     Ls,
     /// Shows one schedule.
     Show(Name),
     /// Adds or changes a schedule that adds a task at each of its times.
+    #[command(
+        override_usage = "dalsegno schedule add [OPTIONS] --agent <AGENT> --cron <CRON> <NAME> <PROMPT>"
+    )]
     Add(Box<Add>),
     /// Removes a schedule. Tasks that it has added stay.
     Rm(Name),
-    /// Enqueues the job of a schedule now. Its times stay as they are.
+    /// Runs a schedule now, in addition to its times.
     Run(Name),
-    /// Pauses a schedule: it enqueues no jobs until it is resumed.
+    /// Pauses a schedule until it is resumed.
     Pause(Pause),
-    /// Ends a pause. Times during the pause are not caught up.
+    /// Ends a pause. Times that fell into it are not caught up.
     Resume(Name),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Name {
+    /// Name of the schedule: `dalsegno schedule ls` lists it.
     name: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Add {
+    /// Name of the schedule, new or existing.
     name: String,
     /// Second, minute, hour, day of month, month, day of week: "0 30 8 * * MON-FRI".
     #[arg(long)]
     cron: String,
-    /// Time zone of the cron expression.
+    /// Time zone of these times, for example Europe/Berlin.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
-    /// Time for which a missed time is caught up, if no process was running then. All missed times within it are caught
-    /// up.
+    /// Catches up all times of this last period in which no process was running.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = period)]
     catch_up: TimeDelta,
     #[command(flatten)]
@@ -61,8 +65,9 @@ pub(super) struct Add {
 
 #[derive(Debug, Args)]
 pub(super) struct Pause {
+    /// Name of the schedule: `dalsegno schedule ls` lists it.
     name: String,
-    /// Reason that is shown with the pause.
+    /// Reason, shown with the paused schedule.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -90,27 +95,32 @@ async fn on(
             let schedule = server.call(new(add, context, server).await?).await?;
             output.data(&schedule, || {
                 let next = time_or_dash(schedule.next_slot);
-                format!("`{}` is written down, next at {next} UTC", schedule.name)
+                format!("schedule `{}` is stored, next at {next} UTC", schedule.name)
             });
         }
         ScheduleCommand::Rm(Name { name }) => {
             server.call(RemoveSchedule { name: name.clone() }).await?;
-            output.data(&json!({ "removed": name }), || format!("`{name}` is forgotten"));
+            output.data(&json!({ "removed": name }), || format!("schedule `{name}` is removed"));
         }
         ScheduleCommand::Run(Name { name }) => {
             let run = server.call(RunSchedule { name: name.clone() }).await?;
             let (job_id, state) = (run.job_id, &run.state);
-            output.data(&run, || format!("job {job_id} of `{name}` is {state}; `dalsegno job explain {job_id}` says how it stands"));
+            output.data(&run, || {
+                format!("job {job_id} of `{name}` is {state}: a worker runs it, and adds the task of the schedule; `dalsegno job explain {job_id}` shows its progress")
+            });
         }
         ScheduleCommand::Pause(Pause { name, reason }) => {
             let pause = PauseSchedule { name: name.clone(), reason: reason.clone() };
             let schedule = server.call(pause).await?;
-            output.data(&schedule, || format!("`{name}` is paused"));
+            output.data(&schedule, || format!("schedule `{name}` is paused"));
         }
         ScheduleCommand::Resume(Name { name }) => {
             let schedule = server.call(ResumeSchedule { name: name.clone() }).await?;
             output.data(&schedule, || {
-                format!("`{name}` goes on, next at {} UTC", time_or_dash(schedule.next_slot))
+                format!(
+                    "schedule `{name}` is resumed, next at {} UTC",
+                    time_or_dash(schedule.next_slot)
+                )
             });
         }
     }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Note for a repeated idempotency key.
-const REPLAYED: &str = "done before with this idempotency key: this is the result of that time";
+const REPLAYED: &str = "this idempotency key was used before: showing the result of the first call";
 
 /// Access to the operations for one command.
 pub(super) struct Server {

@@ -10,12 +10,11 @@ use super::{
     args::{Id, InCampaign, Paging},
     output::{Output, fields, table},
     server::{Server, with_server},
-    words::{period, secs, time, time_or_dash},
+    words::{moment, period, secs, time, time_or_dash},
 };
 use crate::{
     domain::{
         ids::{Given, short},
-        timestamp,
         webhooks::{Delivery, Kind, State, Webhook},
     },
     operations::{
@@ -27,7 +26,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WebhookCommand {
-    /// Adds a webhook for ended tasks, and prints the secret that signs its deliveries. The secret is shown this once.
+    /// Adds a webhook for the ends of tasks, and prints its signing secret once.
     Add(Add),
     /// Lists the webhooks.
     Ls,
@@ -35,15 +34,15 @@ pub(super) enum WebhookCommand {
     Show(Id),
     /// Removes a webhook with its deliveries.
     Rm(Id),
-    /// Replaces the secret of a webhook, and prints the new one. The old secret signs as well during the overlap.
+    /// Creates a new signing secret and prints it; the old one also signs during the overlap.
     Rotate(Rotate),
-    /// Makes a worker send a test delivery.
+    /// Has a worker send a test delivery.
     Test(Id),
-    /// Lists deliveries with their results, newest first.
+    /// Lists deliveries and their results, the newest first.
     Deliveries(Deliveries),
-    /// Repeats a delivery under its own id, or all undelivered ones since a time.
+    /// Sends a delivery again, or all since a time that were not delivered.
     Replay(Replay),
-    /// Enables a webhook. Deliveries held meanwhile can be replayed.
+    /// Enables a webhook again. Deliveries held meanwhile can be replayed.
     Enable(Id),
     /// Disables a webhook. Deliveries are held until it is enabled.
     Disable(Disable),
@@ -51,9 +50,9 @@ pub(super) enum WebhookCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Add {
-    /// Address to deliver to; it has to use https.
+    /// URL of the receiver (https).
     url: String,
-    /// End that is reported; may be repeated. Default: all ends.
+    /// End of a task to report; may be repeated. Default: all.
     #[arg(long, value_enum)]
     kind: Vec<KindName>,
     #[command(flatten)]
@@ -74,16 +73,17 @@ enum KindName {
 pub(super) struct Rotate {
     #[command(flatten)]
     webhook: Id,
-    /// Time for which the old secret signs, too: at most 30d.
+    /// Time for which the old secret also signs, at most 30d.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = period)]
     overlap: TimeDelta,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Deliveries {
+    /// Only deliveries of this webhook.
     #[arg(long, value_name = "ID")]
     webhook: Option<Given>,
-    /// Only deliveries whose attempts are used up.
+    /// Only deliveries that have failed for good.
     #[arg(long)]
     failed: bool,
     #[command(flatten)]
@@ -93,12 +93,12 @@ pub(super) struct Deliveries {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["delivery", "since"])))]
 pub(super) struct Replay {
-    /// Id of the delivery, or a unique beginning or end of it: `dalsegno webhook deliveries` lists them.
+    /// Delivery: its id, or a unique beginning or end of it; `dalsegno webhook deliveries` lists them.
     delivery: Option<Given>,
-    /// Repeat all undelivered ones since this time: 2026-11-20T12:00:00Z.
-    #[arg(long, value_name = "TIME", requires = "webhook", value_parser = timestamp::parse)]
+    /// All deliveries since then that have failed: 2026-11-23T08:00:00Z, or 24h for a day ago.
+    #[arg(long, value_name = "TIME", requires = "webhook", value_parser = moment)]
     since: Option<DateTime<Utc>>,
-    /// Webhook whose deliveries are repeated.
+    /// Webhook whose deliveries are sent again.
     #[arg(long, value_name = "ID", conflicts_with = "delivery")]
     webhook: Option<Given>,
 }
@@ -107,7 +107,7 @@ pub(super) struct Replay {
 pub(super) struct Disable {
     #[command(flatten)]
     webhook: Id,
-    /// Reason that is shown with the webhook while it is disabled.
+    /// Reason, shown with the webhook while it is disabled.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -145,7 +145,7 @@ async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Res
         WebhookCommand::Rm(webhook) => {
             let id = id(webhook, server).await?;
             server.call(RemoveWebhook { id }).await?;
-            output.data(&json!({ "removed": id }), || format!("webhook {id} is forgotten"));
+            output.data(&json!({ "removed": id }), || format!("webhook {id} is removed"));
         }
         WebhookCommand::Test(webhook) => {
             let test = TestWebhook { id: id(webhook, server).await? };
@@ -156,7 +156,7 @@ async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Res
             let id = id(webhook, server).await?;
             let webhook = server.call(EnableWebhook { id }).await?;
             output.data(&webhook, || {
-                format!("webhook {id} is told again; `dalsegno webhook replay --webhook {id} --since TIME` sends what was held")
+                format!("webhook {id} is enabled; `dalsegno webhook replay --webhook {id} --since TIME` sends the deliveries that were held")
             });
         }
         WebhookCommand::Disable(Disable { webhook, reason }) => {
@@ -203,14 +203,21 @@ fn show_secret(output: Output, shown: &WebhookWithSecret) {
     let WebhookWithSecret { webhook, secret } = shown;
     output.data(shown, || {
         let kinds = webhook.kinds.join(", ");
-        format!("webhook {} is told of {kinds}\nsecret   {secret}\n         keep it where the receiver finds it: it is not shown again", webhook.id)
+        let overlap = webhook.rotates_until.map(|until| {
+            format!("\n         the old secret also signs until {} UTC", time(until))
+        });
+        format!(
+            "webhook {} receives {kinds}\nsecret   {secret}\n         store it at the receiver: it is not shown again{}",
+            webhook.id,
+            overlap.unwrap_or_default()
+        )
     });
 }
 
 fn show_sent(output: Output, delivery: &Delivery) {
     output.data(delivery, || {
         format!(
-            "a worker sends delivery {}; `dalsegno webhook deliveries` shows what comes of it",
+            "a worker sends delivery {}; `dalsegno webhook deliveries` shows the result",
             delivery.id
         )
     });

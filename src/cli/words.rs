@@ -28,10 +28,10 @@ const PERIOD_MAX_SECS: i64 = 10 * 366 * 86_400;
 /// Limits for a budget.
 #[derive(Debug, Args)]
 pub(super) struct BudgetFlags {
-    /// Most that the work may cost, in units of the configured currency: 5 or 0.25.
+    /// Budget in units of the configured currency: 5 or 0.25.
     #[arg(long, value_name = "MONEY", value_parser = amount::money)]
     budget_money: Option<i64>,
-    /// Most tokens that the work may use.
+    /// Budget in tokens.
     #[arg(long, value_name = "TOKENS")]
     budget_tokens: Option<i64>,
 }
@@ -64,7 +64,7 @@ pub(super) fn time_or_dash(at: Option<DateTime<Utc>>) -> String {
 /// Parses a duration: `90d`, `24h`, `30m`, `45s` or `2w`.
 pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
     let wrong =
-        || format!("`{text}` is not a length of time: write it as 90d, 24h, 30m, 45s or 2w");
+        || format!("invalid duration `{text}`: use for example `30s`, `15m`, `24h`, `90d` or `2w`");
     let unit_secs = match text.chars().last() {
         Some('s') => 1,
         Some('m') => 60,
@@ -78,7 +78,7 @@ pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
     let secs = i64::from(n) * unit_secs;
     match secs <= PERIOD_MAX_SECS {
         true => Ok(TimeDelta::seconds(secs)),
-        false => Err(format!("`{text}` is longer than ten years")),
+        false => Err(format!("invalid duration `{text}`: use at most ten years")),
     }
 }
 
@@ -91,8 +91,11 @@ pub(super) fn secs(period: TimeDelta) -> u32 {
 pub(super) fn moment(text: &str) -> Result<DateTime<Utc>, String> {
     match period(text) {
         Ok(period) => Ok(SystemClock.now() - period),
-        Err(_) => timestamp::parse(text).map_err(|_| {
-            format!("invalid time `{text}`: use for example 1d, 12h or 2026-11-20T12:00:00Z")
+        Err(_) => timestamp::parse(text).map_err(|error| match error {
+            timestamp::Error::Unreadable => format!(
+                "invalid time `{text}`: use for example `2026-11-23T08:00:00Z`, or `2h` for two hours ago"
+            ),
+            timestamp::Error::OutOfRange => format!("invalid time `{text}`: {error}"),
         }),
     }
 }
@@ -119,13 +122,13 @@ pub(super) fn cancellation_words(id: Uuid, cancellation: &Cancellation) -> Strin
     let Cancellation { cancel, below } = cancellation;
     let own = match cancel {
         Cancelled::AtOnce => format!("task {id} is cancelled"),
-        Cancelled::Requested => format!("task {id} runs; its worker was told to stop it"),
-        Cancelled::AtSafePoint => format!("task {id} runs; it ends where nothing is lost"),
+        Cancelled::Requested => format!("task {id} is running; its worker will stop it"),
+        Cancelled::AtSafePoint => format!("task {id} is running; it ends at the next safe point"),
         Cancelled::HadEnded => format!("task {id} had ended before"),
     };
     match below.is_none() {
         true => own,
-        false => format!("{own}; of what hangs on it, {}", below_words(*below)),
+        false => format!("{own}; of its dependent tasks, {}", below_words(*below)),
     }
 }
 
@@ -136,13 +139,13 @@ pub(super) fn below_words(Below { cancelled, stopping }: Below) -> String {
         n => format!("{n} tasks are cancelled"),
     };
     let stopping_words = match stopping {
-        1 => "1 task runs and was told to stop".to_owned(),
-        n => format!("{n} tasks run and were told to stop"),
+        1 => "1 running task will be stopped".to_owned(),
+        n => format!("{n} running tasks will be stopped"),
     };
     match (cancelled, stopping) {
         (_, 0) => cancelled_words,
         (0, _) => stopping_words,
-        _ => format!("{cancelled_words}, and {stopping_words}"),
+        _ => format!("{cancelled_words} and {stopping_words}"),
     }
 }
 
@@ -174,7 +177,7 @@ fn read(source: impl Read, name: &str) -> Result<String, Failure> {
         Failure::new(Exit::Usage, anyhow!(error).context(words))
     })?;
     if text.len() as u64 > MAX_BYTES {
-        let words = format!("{name} is longer than any text that is taken ({MAX_BYTES} bytes)");
+        let words = format!("{name} is too long: at most {MAX_BYTES} bytes are read");
         return Err(Failure::new(Exit::Usage, anyhow!(words)));
     }
     Ok(text)
@@ -201,15 +204,15 @@ mod tests {
         assert_eq!(of(Cancelled::AtOnce, 0, 0), "task T is cancelled");
         assert_eq!(
             of(Cancelled::HadEnded, 2, 1),
-            "task T had ended before; of what hangs on it, 2 tasks are cancelled, and 1 task runs and was told to stop"
+            "task T had ended before; of its dependent tasks, 2 tasks are cancelled and 1 running task will be stopped"
         );
         assert_eq!(
             of(Cancelled::HadEnded, 0, 2),
-            "task T had ended before; of what hangs on it, 2 tasks run and were told to stop"
+            "task T had ended before; of its dependent tasks, 2 running tasks will be stopped"
         );
         assert_eq!(
             of(Cancelled::Requested, 1, 0),
-            "task T runs; its worker was told to stop it; of what hangs on it, 1 task is cancelled"
+            "task T is running; its worker will stop it; of its dependent tasks, 1 task is cancelled"
         );
     }
 

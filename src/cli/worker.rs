@@ -19,12 +19,13 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WorkerCommand {
-    /// Runs turns, which take minutes: few slots, slow drain.
+    /// Runs the pool of turns, whose jobs take minutes.
     Turns(Flags),
-    /// Runs short jobs.
+    /// Runs the pool of short jobs.
     Upkeep(Flags),
-    /// Lists worker processes, latest first. Ended ones stay listed for some days.
+    /// Lists worker processes, the latest first; ended ones stay for some days.
     Ls {
+        /// Maximum number of processes, up to 200.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=200))]
         limit: i64,
     },
@@ -32,7 +33,7 @@ pub(super) enum WorkerCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Flags {
-    /// Stop at once when the standard input closes, so that the worker does not outlive the process that started it.
+    /// Stops when its standard input ends, so that it does not outlive its parent process.
     #[arg(long)]
     stop_with_stdin: bool,
 }

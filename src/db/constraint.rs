@@ -96,7 +96,7 @@ pub const WORDS: &[UserMistake] = &[
     },
     UserMistake {
         constraint: "posts_reply_to",
-        message: "there is no such post in this campaign: `dalsegno board history` lists them",
+        message: "this post does not exist in this campaign: `dalsegno board history` lists them",
     },
     UserMistake {
         constraint: "posts_text_length",
@@ -104,7 +104,7 @@ pub const WORDS: &[UserMistake] = &[
     },
     UserMistake {
         constraint: "posts_audience_size",
-        message: "a post is addressed to 1 to 200 names; `all` reaches everybody",
+        message: "a post is addressed to 1 to 200 names; `all` reaches all agents",
     },
     UserMistake {
         constraint: "memory_items_title_length",

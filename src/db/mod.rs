@@ -116,16 +116,16 @@ pub enum Error {
     #[error("{setting} cannot be read; write postgres://user:password@host:port/database")]
     ParseUrl { setting: &'static str, source: sqlx::Error },
     #[error(
-        "the database at {server} cannot be reached after {waited_secs} s; is the server up, and is that the one that is meant? `dalsegno doctor` looks closer"
+        "the database at {server} cannot be reached after {waited_secs} s; check that the server runs and that the address is right; `dalsegno doctor` checks more"
     )]
     Connect { setting: &'static str, server: String, waited_secs: u64, source: sqlx::Error },
     #[error(
-        "the database refuses the connection; mend {setting}, or the role and database it names"
+        "the database refuses the connection; correct {setting}, or the role and database it names"
     )]
     Refused { setting: &'static str, source: sqlx::Error },
     #[error("no service runs on the data folder {}; set DATABASE_URL, or start `dalsegno serve` first", data_dir.display())]
     NoService { data_dir: PathBuf },
-    #[error("there is no database in {} yet; `dalsegno serve` makes one, or set DATABASE_URL", data_dir.display())]
+    #[error("there is no database in {} yet; `dalsegno serve` creates one, or set DATABASE_URL", data_dir.display())]
     NoDatabase { data_dir: PathBuf },
     #[error(
         "database.url leads through a transaction pooler, and database.pooler is `none`: set database.pooler = \"transaction\" for PgBouncer 1.21 or newer; for a PgBouncer in session mode, add extra_float_digits to its ignore_startup_parameters"

@@ -47,7 +47,7 @@ fn judge(nightly: &Schedule, last: Option<DateTime<Utc>>, now: DateTime<Utc>) ->
         true => Finding::ok(CHECK, what, WHY),
         false => {
             let mend =
-                "`dalsegno cleanup runs` says what came of it; `dalsegno cleanup` starts one now";
+                "`dalsegno cleanup runs` shows its result; `dalsegno cleanup` starts one now";
             Finding::warn(CHECK, what, WHY, mend)
         }
     }

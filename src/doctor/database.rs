@@ -22,7 +22,7 @@ const WHY_SCHEMA: &str = "this binary reads and writes tables that its migration
 const WHY_CLOCK: &str =
     "data has the time of the database; logs, files and certificates have the time of this machine";
 const WHY_CONNECTIONS: &str = "a process that finds no free connection stops claiming work";
-const WHY_PLANS: &str = "the statements of the queue are written for generic plans; planning each of them anew costs many times more";
+const WHY_PLANS: &str = "the statements of the queue are written for generic plans; planning them for each call costs many times more";
 
 /// Largest clock difference that is accepted; a larger one misleads people who compare logs with data.
 const MAX_SKEW_MS: i64 = 1_000;
@@ -39,7 +39,7 @@ pub(super) async fn examine(
     if config.database.url.is_none() {
         findings.push(binaries(&config.database.embedded).await);
         if !embedded::exists(&config.database.embedded) {
-            let what = "there is no cluster yet; `dalsegno serve` makes one";
+            let what = "there is no cluster yet; `dalsegno serve` creates one";
             findings.push(Finding::skipped("database", what, WHY_REACH));
             findings.extend(skipped("there is no database yet"));
             return findings;
@@ -105,7 +105,7 @@ fn unreachable(config: &Config, error: &db::Error) -> Finding {
     let log = config.service.data_dir.join("postgres/server.log");
     let mend = match error {
         db::Error::Refused { setting, .. } => format!(
-            "mend the role, the password and the database that {setting} names, or let the role in (pg_hba.conf)"
+            "correct the role, the password and the database in {setting}, or let the role in (pg_hba.conf)"
         ),
         db::Error::PoolerNotSet
         | db::Error::PoolerNotSupported
@@ -114,7 +114,7 @@ fn unreachable(config: &Config, error: &db::Error) -> Finding {
             "do what the message says; docs/how-to/pgbouncer.md has an example".to_owned()
         }
         db::Error::Connect { setting: db::DIRECT_URL, .. } => {
-            "start the server, or mend database.direct_url".to_owned()
+            "start the server, or correct database.direct_url".to_owned()
         }
         db::Error::Connect { .. } if config.database.url.is_some() => {
             "start the server, or set DATABASE_URL=postgres://user:password@host:port/database"

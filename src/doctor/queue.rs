@@ -10,11 +10,12 @@ use crate::{
 
 const WHY_WORKERS: &str = "jobs of a queue that no worker serves wait for ever";
 const WHY_NOTIFICATIONS: &str = "without them workers find new jobs only when they poll";
-const WHY_DEAD: &str = "a dead letter is work that somebody asked for and nobody does";
+const WHY_DEAD: &str = "a dead letter is requested work that no worker will do";
 const WHY_HELD: &str = "what is held or paused waits for a person";
 const WHY_TRANSACTIONS: &str = "an open transaction keeps ended jobs from being cleaned away";
 
-const WHY_WRITERS: &str = "whoever follows a task is told nothing that is newer than a transaction that has written and is still open";
+const WHY_WRITERS: &str =
+    "readers of the feed get no events newer than the oldest open transaction that has written";
 
 const NOTIFICATION_PATIENCE: Duration = Duration::from_secs(3);
 /// Age of a transaction that is reported. Dumps take minutes; older transactions were usually forgotten.
@@ -44,7 +45,7 @@ fn workers(health: &Health) -> Finding {
     match &health.deserted {
         None => Finding::ok("workers", "every queue with work has one", WHY_WORKERS),
         Some(queues) => {
-            let what = format!("nobody serves: {queues}");
+            let what = format!("no worker serves: {queues}");
             let mend = "start `dalsegno serve`, worker-turns or worker-upkeep";
             Finding::warn("workers", what, WHY_WORKERS, mend)
         }

@@ -52,7 +52,7 @@ pub(super) fn key(config: &Config) -> Finding {
 
 fn judge(rights: Rights, keep_days: u32, min_days: i32) -> Finding {
     if rights.is_owner {
-        let what = "the role owns the tables; a role of its own could only add to the ledger and the audit log";
+        let what = "the role owns the tables; a separate role could only append to the ledger and the audit log";
         return Finding::ok(RIGHTS, what, WHY_RIGHTS);
     }
     if !rights.may_remove {

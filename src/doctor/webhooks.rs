@@ -6,7 +6,7 @@ use super::Finding;
 use crate::domain::webhooks::{self, Webhook};
 
 const CHECK: &str = "webhooks";
-const WHY: &str = "a system that waits to be told of the end of its tasks does not learn of it";
+const WHY: &str = "a subscriber does not learn of the end of its tasks";
 
 /// Returns nothing without webhooks. A webhook that a person has disabled is reported only if deliveries to it had
 /// failed.
@@ -33,7 +33,7 @@ fn judge(webhook: &Webhook) -> Option<Finding> {
         Some(reason) => (
             format!("webhook {id} was disabled: {reason}"),
             format!(
-                "mend the receiver, then dalsegno webhook enable {id}, and replay what was held"
+                "fix the receiver, then run dalsegno webhook enable {id}, and replay the deliveries that were held"
             ),
         ),
         None => (

@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// Money is in micro-units: 1,000,000 are one unit of the configured currency.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -29,7 +30,7 @@ pub struct Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
-    Campaign,
+    Campaign(Uuid),
     Task,
 }
 
@@ -63,9 +64,14 @@ impl Classify for Refusal {
     }
 }
 
+/// Returns true if the stored error of a task is a refusal by its own budget. A retry keeps that budget, and fails again.
+pub fn is_of_task_budget(error: &str) -> bool {
+    error.contains("the budget of the task ")
+}
+
 /// Error for a text that is not an amount of money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no amount of money: write it as 5 or 5.25, with at most 6 decimals")]
+#[error("invalid amount of money `{0}`: use for example 5 or 5.25, with at most 6 decimals")]
 pub struct MoneyError(String);
 
 /// Parses money as people write it, into micro-units.
@@ -165,13 +171,15 @@ impl Refusal {
 
     fn words(&self) -> String {
         let raise = match (self.owner, self.unit) {
-            (Owner::Campaign, Unit::Tokens) => {
-                "raise the limit with `dalsegno campaign budget ID --tokens 200000`, or remove it with --no-tokens"
+            (Owner::Campaign(id), Unit::Tokens) => format!(
+                "raise the limit with `dalsegno campaign budget {id} --tokens 200000`, or remove it with --no-tokens"
+            ),
+            (Owner::Campaign(id), Unit::Money) => format!(
+                "raise the limit with `dalsegno campaign budget {id} --money 10`, or remove it with --no-money"
+            ),
+            (Owner::Task, _) => {
+                "add the task again with a larger budget: a retry keeps the budget".to_owned()
             }
-            (Owner::Campaign, Unit::Money) => {
-                "raise the limit with `dalsegno campaign budget ID --money 10`, or remove it with --no-money"
-            }
-            (Owner::Task, _) => "add the task anew with a larger budget of its own",
         };
         match self.may_pass_later() {
             true => format!("{}; wait until running turns have ended, or {raise}", self.facts()),
@@ -186,7 +194,7 @@ impl Refusal {
             Unit::Money => words_of_money(value),
         };
         let owner = match self.owner {
-            Owner::Campaign => "campaign",
+            Owner::Campaign(_) => "campaign",
             Owner::Task => "task",
         };
         let spent_words = format!("{} of {} are spent", say(spent), say(limit));
@@ -231,10 +239,12 @@ impl Sum for Amount {
 mod tests {
     use super::*;
 
+    const CAMPAIGN: Uuid = Uuid::from_u128(7);
+
     #[test]
     fn a_refused_budget_is_worth_another_try_only_while_turns_run() {
         let refusal = Refusal {
-            owner: Owner::Campaign,
+            owner: Owner::Campaign(CAMPAIGN),
             unit: Unit::Tokens,
             limit: 100,
             spent: 50,
@@ -253,7 +263,7 @@ mod tests {
     fn a_limit_counts_what_is_set_aside() {
         let limit = Limit { micros: None, tokens: Some(100) };
         let admit = |spent, reserved, needed| {
-            limit.admit(Owner::Campaign, tokens(spent), tokens(reserved), tokens(needed))
+            limit.admit(Owner::Campaign(CAMPAIGN), tokens(spent), tokens(reserved), tokens(needed))
         };
         assert_eq!(admit(50, 20, 30), Ok(()));
         let refusal = admit(50, 21, 30).unwrap_err();
@@ -283,22 +293,26 @@ mod tests {
         let limit = Limit { micros: Some(5_000_000), tokens: None };
         let spent = Amount { micros: 4_900_000, tokens: 0 };
         let needed = Amount { micros: 120_500, tokens: 0 };
-        let words =
-            limit.admit(Owner::Campaign, spent, Amount::ZERO, needed).unwrap_err().to_string();
+        let words = limit
+            .admit(Owner::Campaign(CAMPAIGN), spent, Amount::ZERO, needed)
+            .unwrap_err()
+            .to_string();
         assert!(words.contains("4.90 of 5.00 are spent"), "{words}");
         assert!(words.contains("0.1205 are needed"), "{words}");
         assert!(
-            words.ends_with(
-                "`dalsegno campaign budget ID --money 10`, or remove it with --no-money"
-            ),
+            words.ends_with("--money 10`, or remove it with --no-money")
+                && words.contains(&format!("`dalsegno campaign budget {CAMPAIGN} ")),
             "{words}"
         );
+        assert!(!is_of_task_budget(&words), "{words}");
+        let words = limit.admit(Owner::Task, spent, Amount::ZERO, needed).unwrap_err().to_string();
+        assert!(is_of_task_budget(&words) && words.contains("a retry keeps"), "{words}");
     }
 
     #[test]
     fn the_advice_of_a_refusal_fits_its_sums() {
         let refusal = Refusal {
-            owner: Owner::Campaign,
+            owner: Owner::Campaign(CAMPAIGN),
             unit: Unit::Tokens,
             limit: 100,
             spent: 60,

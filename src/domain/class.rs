@@ -41,8 +41,8 @@ pub struct Class {
 
 const DATABASE_AWAY: &str = "ask again when the database answers; `dalsegno doctor` looks closer";
 const DATABASE_BUSY: &str =
-    "try again in a moment; if it stays so, `dalsegno doctor` looks for what holds the database up";
-const DATABASE_LOCKED: &str = "another transaction, perhaps one of another system that has added a task and is still open, holds this conversation or what else this needs: try again in a moment; if it stays so, `dalsegno doctor` looks for what holds the database up";
+    "try again in a moment; if this persists, `dalsegno doctor` names the cause";
+const DATABASE_LOCKED: &str = "another transaction holds a lock that this needs, perhaps one of another system that has added a task and is still open: try again in a moment; if this persists, `dalsegno doctor` names the cause";
 const DATABASE_CONFLICT: &str =
     "another transaction changed the same rows at the same moment: try again at once";
 const DATABASE_FULL: &str = "the database server has no disk space, memory or connections left: its log says which; then try again";

@@ -36,7 +36,7 @@ pub struct Match {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not an id: write it as the lists show it, whole, its beginning, or its last digits"
+    "`{0}` is not an id: use the whole id, a unique beginning, or the last digits that lists show"
 )]
 pub struct NoId(String);
 

@@ -83,6 +83,9 @@ pub fn plain(words: &str) -> String {
     if words.starts_with("data did not match any variant") {
         return "has none of the forms that it may have".to_owned();
     }
+    if words.starts_with("UUID parsing failed") {
+        return "not an id: use the whole UUID".to_owned();
+    }
     let (words, place) = words.rfind(" at line ").map_or((words, ""), |at| words.split_at(at));
     let (found, expected) = match words.rfind("expected ") {
         Some(at) if is_behind_quotes(words, at) => words.split_at(at),

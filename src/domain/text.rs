@@ -19,7 +19,7 @@ pub enum Error {
         "the {what} has a NUL character at byte {at}, which the database cannot store: remove it"
     )]
     Nul { what: &'static str, at: usize },
-    #[error("there is no word to look for: write one at least")]
+    #[error("the search text has no words: write at least one")]
     NoWords,
 }
 

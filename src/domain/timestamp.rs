@@ -11,9 +11,9 @@ const YEARS: RangeInclusive<i32> = 1..=9999;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("not a timestamp: write it as 2026-11-20T12:00:00Z")]
+    #[error("invalid time: use for example `2026-11-23T08:00:00Z`")]
     Unreadable,
-    #[error("timestamp out of range: the year has to be from 0001 to 9999 in UTC")]
+    #[error("the year has to be from 0001 to 9999 in UTC")]
     OutOfRange,
 }
 

@@ -110,5 +110,5 @@ pub async fn forget_cancelled(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("forget what was handed out and cancelled"))
+    .map_err(Failed::to("remove cancelled children from the stored calls"))
 }

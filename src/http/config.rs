@@ -68,13 +68,13 @@ impl Config {
             let fix = "names alone, without scheme, port and path: dalsegno.internal, dalsegno";
             checks.fail(
                 "http.allowed_hosts",
-                format!("has `{name}`, which is no name of a host"),
+                format!("has `{name}`, which is not a host name"),
                 fix,
             );
         }
         let is_network = |text: &&str| text.parse::<auth::Network>().is_ok();
         for text in items(&self.trusted_proxies).filter(|text| !is_network(text)) {
-            let message = format!("has `{text}`, which is neither an address nor a network");
+            let message = format!("has `{text}`, which is not an address or a network");
             checks.fail("http.trusted_proxies", message, "for example 10.0.0.5, fd00::/8");
         }
         if self.admin_key.as_ref().is_some_and(|key| !is_good_secret(key.expose_secret())) {
@@ -85,7 +85,7 @@ impl Config {
         }
         if self.require_key && self.allow_unauthenticated {
             let keys = ["http.require_key", "http.allow_unauthenticated"];
-            let message = "http.require_key and http.allow_unauthenticated are both true: the one asks everybody, the other nobody";
+            let message = "http.require_key and http.allow_unauthenticated are both true, but exclude each other";
             checks.fail_pair(keys, message, "one of the two");
         }
     }

@@ -86,8 +86,7 @@ pub(super) async fn from_here(request: Request, next: Next) -> Response {
     match is_foreign(request.headers()) {
         false => next.run(request).await,
         true => {
-            let detail = "a page of another origin may not use this service: leave the header Origin out if this is no page, and \
-                          else let the page's own server ask";
+            let detail = "pages of other origins may not use this service: programs leave out the header Origin, and pages send the request through their own server";
             Problem::new(StatusCode::FORBIDDEN, "foreign_origin", detail).into_response()
         }
     }

@@ -51,9 +51,8 @@ pub enum Error {
     )]
     Bind { key: &'static str, address: SocketAddr, source: std::io::Error },
     #[error(
-        "http.listen is {address}, which others can reach, and there is no key yet that they could show. Make one on this database \
-         with `dalsegno key create NAME --scope admin`; or set http.admin_key_file to a file with a key of 32 characters or more; \
-         or listen on 127.0.0.1; or set http.allow_unauthenticated = true, if something in front lets only the right ones through"
+        "http.listen is {address}, which other hosts can reach, but no API key exists. Create one on this database with `dalsegno key create NAME --scope admin`; or set http.admin_key_file to a file with a key of 32 characters or more; \
+         or listen on 127.0.0.1; or set http.allow_unauthenticated = true, if a proxy in front authenticates the callers"
     )]
     NoKey { address: SocketAddr },
     #[error(transparent)]

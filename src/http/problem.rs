@@ -119,7 +119,8 @@ pub(super) async fn not_found() -> Problem {
 }
 
 pub(super) async fn method_not_allowed() -> Problem {
-    let detail = "this path does not take this method: the header Allow names those that it takes";
+    let detail =
+        "this path does not support this method: the header Allow lists the supported ones";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }
 

@@ -23,7 +23,7 @@ const PAGE: i64 = tasks::BATCH;
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("it was told to stop between two tasks")]
+    #[error("it was asked to stop between two tasks")]
     Stopped,
     #[error(transparent)]
     Action(#[from] bulk_actions::Error),

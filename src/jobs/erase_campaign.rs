@@ -113,7 +113,7 @@ async fn end(before: &Erasure, line: i64, run: &Run, services: &Services) -> Res
     let is_quiet = erasures::is_quiet(&mut tx, campaign_id).await.map_err(JobError::retry)?;
     let left = erasures::left_kinds(&mut *tx, campaign_id).await.map_err(JobError::retry)?;
     if !is_quiet || !left.is_empty() {
-        let why = "something came in, or was held by somebody, while the campaign was erased";
+        let why = "rows were added or locked while the campaign was erased";
         return Ok(run.commit_snooze(tx, Until::After(WAIT), why).await?);
     }
     let finished_at = services.clock.now();
@@ -168,7 +168,7 @@ async fn pause(run: &Run) {
 /// A worker that shuts down returns the job, which uses no attempt.
 fn stop_if_told(run: &Run) -> Result<(), JobError> {
     match run.cancel().is_cancelled() {
-        true => Err(JobError::retry("it was told to stop between two transactions")),
+        true => Err(JobError::retry("it was asked to stop between two transactions")),
         false => Ok(()),
     }
 }

@@ -104,7 +104,7 @@ pub enum Error {
     Providers(#[from] providers::Error),
     #[error("claude.credentials: {0}")]
     Login(#[from] claude::CredentialError),
-    #[error("service.data_dir: `{}` has no absolute path; name another folder", folder.display())]
+    #[error("service.data_dir: `{}` is not an absolute path; name another folder", folder.display())]
     Folder {
         folder: PathBuf,
         #[source]

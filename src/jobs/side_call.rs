@@ -95,10 +95,12 @@ impl SideCall<'_> {
                 admitted => admitted?,
             }
         }
-        let Some(budget) = campaigns::budget(self.pool, self.payer.campaign_id).await? else {
+        let campaign_id = self.payer.campaign_id;
+        let Some(budget) = campaigns::budget(self.pool, campaign_id).await? else {
             return Ok(None);
         };
-        let admitted = budget.limit.admit(Owner::Campaign, budget.spent, budget.reserved, needed);
+        let owner = Owner::Campaign(campaign_id);
+        let admitted = budget.limit.admit(owner, budget.spent, budget.reserved, needed);
         Ok(admitted.err().map(|refusal| refusal.to_string()))
     }
 

@@ -163,7 +163,7 @@ fn lines_of(body: &[u8]) -> Result<Vec<&str>, Refusal> {
 fn read_all<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Result<Vec<Line>, Refusal> {
     match texts.len() {
         0 => {
-            let detail = "there is no task in the body: send at least one";
+            let detail = "the body has no tasks: send at least one";
             Err(Refusal::new(NO_TASKS.kind, NO_TASKS.code, detail))
         }
         n_tasks if n_tasks > MAX_TASKS => {
@@ -199,10 +199,8 @@ fn all<T, E>(
 }
 
 fn bad_items(mut wrong: Vec<Wrong>) -> Refusal {
-    let detail = format!(
-        "{} of the tasks cannot be taken in, and none was: `errors` points at them",
-        wrong.len()
-    );
+    let detail =
+        format!("{} of the tasks are invalid, so none was added: `errors` names them", wrong.len());
     wrong.truncate(MAX_WRONG);
     Refusal { wrong, ..Refusal::new(BAD_ITEMS.kind, BAD_ITEMS.code, detail) }
 }

@@ -27,7 +27,7 @@ pub fn page_limit(asked: Option<i64>) -> Result<i64, Refusal> {
     if (1..=MAX_LIMIT).contains(&limit) {
         return Ok(limit);
     }
-    let detail = format!("limit is {limit}, but has to be from 1 to {MAX_LIMIT}");
+    let detail = format!("limit is {limit}, but must be from 1 to {MAX_LIMIT}");
     Err(Refusal::new(Kind::Malformed, "bad_query", detail))
 }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::domain::{
     class::Kind,
-    feed::{Event, Told, Watch, Watched},
+    feed::{Event, KINDS, Told, Watch, Watched},
     tasks::{self, Error, Follow, News},
 };
 
@@ -91,7 +91,7 @@ impl EventStream for FollowFeed {
         let watched = Watched {
             campaign_id: self.campaign_id,
             within: call.reach.clone().into_campaigns(),
-            kinds: self.kinds.map(|kinds| kinds.split(',').map(str::to_owned).collect()),
+            kinds: self.kinds.as_deref().map(read_kinds).transpose()?,
         };
         let watch = Watch::begin(&call.pool, watched, last_id.or(self.after)).await?;
         let events = stream::unfold(Some(watch), async |state| {
@@ -132,6 +132,17 @@ fn of_event(event: &Event) -> StreamEvent {
         id: event.id.to_string(),
         name: event.kind.clone(),
         data: serde_json::to_string(event).unwrap_or_default(),
+    }
+}
+
+fn read_kinds(kinds: &str) -> Result<Vec<String>, Refusal> {
+    match kinds.split(',').find(|kind| !KINDS.contains(kind)) {
+        Some(unknown) => {
+            let known = KINDS.join("`, `");
+            let detail = format!("the feed has no events of the kind `{unknown}`: use `{known}`");
+            Err(Refusal::new(Kind::Malformed, "bad_query", detail))
+        }
+        None => Ok(kinds.split(',').map(str::to_owned).collect()),
     }
 }
 

@@ -61,11 +61,15 @@ impl FromStr for Patience {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let n = |digits: &str| digits.parse::<u32>().ok().map(u64::from);
+        let secs = |unit, secs| text.strip_suffix(unit).and_then(n).map(|n| n * secs);
         let parsed = match text.strip_suffix("ms") {
             Some(digits) => n(digits).map(Duration::from_millis),
-            None => text.strip_suffix('s').and_then(n).map(Duration::from_secs),
+            None => {
+                let secs = secs('s', 1).or_else(|| secs('m', 60)).or_else(|| secs('h', 3600));
+                secs.map(Duration::from_secs)
+            }
         };
-        let wrong = || format!("invalid duration `{text}`: use for example `30s` or `500ms`");
+        let wrong = || format!("invalid duration `{text}`: use for example `30s`, `5m` or `500ms`");
         parsed.map(Self).ok_or_else(wrong)
     }
 }
@@ -91,7 +95,7 @@ impl<'de> Deserialize<'de> for Patience {
 impl PartialSchema for Patience {
     fn schema() -> RefOr<Schema> {
         let text = ObjectBuilder::new().schema_type(Type::String);
-        text.pattern(Some("^[0-9]{1,9}(ms|s)$")).examples(["30s"]).into()
+        text.pattern(Some("^[0-9]{1,9}(ms|s|m|h)$")).examples(["30s"]).into()
     }
 }
 
@@ -106,11 +110,13 @@ mod tests {
         let read = |text: &str| text.parse::<Patience>().ok().map(|patience| patience.0);
         assert_eq!(read("30s"), Some(Duration::from_secs(30)));
         assert_eq!(read("500ms"), Some(Duration::from_millis(500)));
+        assert_eq!(read("10m"), Some(Duration::from_secs(600)));
+        assert_eq!(read("1h"), Some(Duration::from_secs(3600)));
         assert_eq!(
             read(&Patience(Duration::from_secs(7)).to_string()),
             Some(Duration::from_secs(7))
         );
-        for wrong in ["", "30", "s", "-1s", "1.5s", "99999999999s", "30m", "ms", " 1s"] {
+        for wrong in ["", "30", "s", "-1s", "1.5s", "99999999999s", "30d", "ms", " 1s"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
     }

@@ -182,7 +182,7 @@ impl Change for RotateWebhook {
         let Self { id, overlap_secs } = self;
         if overlap_secs > MAX_OVERLAP_SECS {
             let detail =
-                format!("overlap_secs is {overlap_secs}, but has to be at most {MAX_OVERLAP_SECS}");
+                format!("overlap_secs is {overlap_secs}, but must be at most {MAX_OVERLAP_SECS}");
             return Err(Refusal::new(RefusalKind::Invalid, "bad_field", detail));
         }
         let overlap = TimeDelta::seconds(overlap_secs.into());

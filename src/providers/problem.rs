@@ -16,7 +16,7 @@ impl Problem {
 
     /// Returns a problem if `value` is less than `least`.
     pub(super) fn below(key: &str, value: u64, least: u64) -> Option<Self> {
-        let message = format!("is {value}, but has to be at least {least}");
+        let message = format!("is {value}, but must be at least {least}");
         (value < least).then(|| Self::new(key, message, least.to_string()))
     }
 }

@@ -112,7 +112,7 @@ impl Scheduler<'_> {
         if let Err(error) = &set {
             tracing::error!(
                 error = causes(error),
-                "the alarms of the schedules could not be set; the scheduler looks often instead, and sets them anew"
+                "the alarms of the schedules could not be set; the scheduler polls until they are set"
             );
             self.drop_alarms().await;
         }
@@ -154,10 +154,7 @@ async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
     match schedules::put(pool, &nightly, clock.now()).await {
         Ok(()) => true,
         Err(error) => {
-            tracing::warn!(
-                error = causes(&error),
-                "the built-in schedules could not be written down"
-            );
+            tracing::warn!(error = causes(&error), "the built-in schedules could not be stored");
             false
         }
     }

@@ -36,7 +36,7 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "edicts_publish",
-        description: "Publishes an edict, or a new version of the one with this name. From the next turn on every agent of the campaign is told it.",
+        description: "Publishes an edict, or a new version of the one with this name. From the next turn on every agent of the campaign sees it.",
         who: Who::Lead,
         in_pages: false,
         timeout: QUICKLY,
@@ -45,7 +45,7 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "edicts_revoke",
-        description: "Takes an edict back: it holds no more, and no agent is told it.",
+        description: "Revokes an edict: agents no longer see it.",
         who: Who::Lead,
         in_pages: false,
         timeout: QUICKLY,

@@ -87,7 +87,7 @@ async fn start(call: Call<'_>) -> Result<Said, Refusal> {
         flows::Error::NoTemplate { .. } => {
             let names: Vec<&str> = templates.all().map(|template| template.name.as_str()).collect();
             let (shown, names) = (short(&asked.workflow), names.join(", "));
-            Refusal::said(format!("there is no workflow `{shown}`. There are {names}"))
+            Refusal::said(format!("unknown workflow `{shown}`. Known workflows are {names}"))
         }
         error => error.into(),
     })?;

@@ -71,7 +71,7 @@ pub fn markdown() -> String {
         let only = only.join("; ");
         text.push_str(&format!("| {tool} | {agent} | {lead} | {operator} | {only} |\n"));
     }
-    text.push_str("\n| tool | what a model is told of it |\n|---|---|\n");
+    text.push_str("\n| tool | description for the model |\n|---|---|\n");
     for Line { tool, about, .. } in table() {
         text.push_str(&format!("| {tool} | {about} |\n"));
     }

@@ -199,7 +199,7 @@ fn addressed<'a>(
     }
     let names: Vec<&str> = catalogue.agents().map(|agent| agent.name.as_str()).collect();
     Err(Refusal::said(format!(
-        "nothing was handed out: there is no agent {}. There are {}",
+        "nothing was handed out: unknown agent {}. Known agents are {}",
         unknown.join(", "),
         names.join(", ")
     )))

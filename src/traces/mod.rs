@@ -115,7 +115,8 @@ impl Config {
     }
 
     fn url(&self) -> Result<Url, String> {
-        let url: Url = self.endpoint.parse().map_err(|error| format!("is no address: {error}"))?;
+        let url: Url =
+            self.endpoint.parse().map_err(|error| format!("is not a valid URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err("is not an address of http or https".to_owned());
         }
@@ -128,7 +129,7 @@ impl Config {
         } else {
             format!("{base}/v1/traces")
         };
-        whole.parse().map_err(|error| format!("is no address: {error}"))
+        whole.parse().map_err(|error| format!("is not a valid URL: {error}"))
     }
 }
 

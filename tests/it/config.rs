@@ -152,8 +152,8 @@ fn sections_of_the_wrong_shape_are_named_as_such() {
         ("http = 5", "http", "is a section"),
         ("[[log]]\nformat = \"json\"", "log", "is a section"),
         ("[database]\nurl = { host = \"x\" }", "database.url.host", "belongs to no section"),
-        ("[nonsense]", "nonsense", "no such key"),
-        ("[database.nonsense]", "database.nonsense", "no such key"),
+        ("[nonsense]", "nonsense", "unknown setting"),
+        ("[database.nonsense]", "database.nonsense", "unknown setting"),
     ] {
         let found = problems(file);
         assert_eq!((found.len(), found[0].key.as_str()), (1, key), "{found:?}");

@@ -49,7 +49,7 @@ pub enum State {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("`{0}` is no address of a service: write it like http://127.0.0.1:7770")]
+    #[error("invalid URL `{0}`: use for example http://127.0.0.1:7770")]
     Address(String),
     #[error("setting up HTTP")]
     SetUp(#[source] reqwest::Error),

@@ -118,8 +118,9 @@ pub fn schema(question: &Question<'_>) -> Value {
 
 /// Checks an answer. The error describes the problem for the model and for people, and repeats nothing of the answer.
 pub fn read(answer: &str, question: &Question<'_>) -> Result<Answered, String> {
-    let answer: Answer = serde_json::from_str(without_frame(answer))
-        .map_err(|error| format!("it is no JSON object as it was asked for: {}", place(&error)))?;
+    let answer: Answer = serde_json::from_str(without_frame(answer)).map_err(|error| {
+        format!("it is not a JSON object of the requested form: {}", place(&error))
+    })?;
     if answer.facts.len() > question.most {
         return Err(format!(
             "it has {} facts, at most {} are taken",

@@ -39,7 +39,7 @@ pub enum Error {
     OtherMajor { folder: PathBuf, cluster: u32, offered: String },
 
     #[error(
-        "{folder} exists but is no Postgres cluster; move it away, or choose another `data_dir`",
+        "{folder} exists but is not a Postgres cluster; move it away, or choose another `data_dir`",
         folder = folder.display()
     )]
     NotACluster { folder: PathBuf },

@@ -80,7 +80,7 @@ impl Ends {
             // The writers outlive the last sender. If they are gone all the same, dropping the end frees the slot, and
             // the claimer's next recount gives the job back.
             _ if self.to_write.send(ended).is_err() => {
-                tracing::error!("nobody writes ends any more")
+                tracing::error!("the writer of ends has stopped")
             }
             _ => {}
         }

@@ -31,7 +31,7 @@ pub enum Error {
     },
     /// There is no such queue.
     #[error(
-        "there is no queue `{0}`: it has no job, no worker and no pause; `dalsegno queue ls` lists those that have"
+        "there is no queue `{0}`: it has no job, no worker and no pause; `dalsegno queue ls` lists the queues"
     )]
     UnknownQueue(String),
     /// The state of things does not allow it.

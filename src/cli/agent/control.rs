@@ -21,16 +21,13 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Control {
-    /// Shows the state of each agent of a campaign and its pauses; without a campaign, the agents that are paused
-    /// everywhere.
+    /// Shows what each agent of a campaign does; without a campaign, agents that are paused everywhere.
     Status(Status),
-    /// Makes the next task of each conversation of an agent, or of all agents, open a new session. Running turns
-    /// continue.
+    /// Begins a new session with the next task of each conversation; running turns go on.
     Reset(Reset),
-    /// Stops the agent's running turns in a campaign and cancels their tasks. Its other tasks continue.
+    /// Stops the running turns of an agent in a campaign and cancels their tasks; other tasks go on.
     Interrupt(Interrupt),
-    /// Keeps the agent from beginning turns until it is resumed. Running turns continue; new tasks are accepted and
-    /// wait.
+    /// Begins no turns of an agent until it is resumed; running turns go on, new tasks wait.
     Pause(Pause),
     /// Ends a pause.
     Resume(Whom),
@@ -52,7 +49,7 @@ pub(in crate::cli) struct Reset {
     /// All agents of the campaign.
     #[arg(long)]
     all: bool,
-    /// Open the new sessions without a summary or messages of the old ones.
+    /// The new sessions begin without a summary.
     #[arg(long)]
     fresh: bool,
 }
@@ -63,10 +60,10 @@ pub(in crate::cli) struct Interrupt {
     agent: String,
     #[command(flatten)]
     campaign: InCampaign,
-    /// Reason that is shown with the interrupted tasks.
+    /// Reason, shown with the interrupted task.
     #[arg(long, default_value = "by an operator")]
     reason: String,
-    /// Stop at the next point where nothing is lost, instead of at once.
+    /// Stops at the next safe point instead of immediately.
     #[arg(long)]
     soft: bool,
 }
@@ -75,7 +72,7 @@ pub(in crate::cli) struct Interrupt {
 pub(in crate::cli) struct Pause {
     #[command(flatten)]
     whom: Whom,
-    /// Reason that is shown with the pause.
+    /// Reason, shown with the paused agent.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -137,7 +134,7 @@ async fn reset(reset: &Reset, context: &Context, server: &Server) -> Result<(), 
         None => server.call(ResetAgents { id, fresh }).await?,
     };
     context.output.data(&done, || match done.session_ids.len() {
-        0 => "no conversation is open: there is nothing to reset".to_owned(),
+        0 => "no session is open: nothing to reset".to_owned(),
         n => format!("the next task of each of {n} conversations opens a new session"),
     });
     Ok(())
@@ -154,7 +151,7 @@ async fn interrupt(
     let id = campaign.id(context, server).await?;
     let stopped = server.call(InterruptAgent { id, name, reason, how }).await?.items;
     context.output.data(&stopped, || match stopped.is_empty() {
-        true => format!("no turn of {agent} runs there"),
+        true => format!("no turn of agent {agent} is running in this campaign"),
         false => stopped.iter().map(interrupted_words).collect::<Vec<_>>().join("\n"),
     });
     Ok(())
@@ -181,7 +178,7 @@ async fn resume(whom: &Whom, context: &Context, server: &Server) -> Result<(), F
         None => server.call(ResumeAgentEverywhere { name }).await?,
     };
     context.output.data(&resumed, || {
-        format!("{} goes on; {} of its tasks were held", whom.agent, resumed.released)
+        format!("agent {} is resumed; {} of its tasks were held", whom.agent, resumed.released)
     });
     Ok(())
 }

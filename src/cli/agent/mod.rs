@@ -21,7 +21,7 @@ pub(super) enum AgentCommand {
     Ls,
     /// Lists the nodes that tasks can belong to.
     Nodes,
-    /// Checks the files of agents, skills and nodes and lists all problems; exits 2 if there are any.
+    /// Lists all problems of the files of agents and skills; exits 2 if there is one.
     Check(Check),
     #[command(flatten)]
     Control(Control),
@@ -29,7 +29,7 @@ pub(super) enum AgentCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Check {
-    /// Folder of agents, or a folder that holds `agents` and `skills`. Default: the configured folders.
+    /// Folder of agents, or one with the folders `agents` and `skills`. Default: the folders of the configuration.
     folder: Option<PathBuf>,
 }
 

@@ -32,33 +32,36 @@ pub(super) enum CampaignCommand {
     Create(Create),
     /// Lists campaigns, the newest first.
     Ls(List),
-    /// Shows a campaign with its budget, its open sessions and what it has cost.
+    /// Shows a campaign with its budget, its open sessions and its costs.
     Show(CampaignId),
-    /// Keeps the campaign from beginning turns until it is resumed. Running turns continue; new tasks are accepted and
-    /// wait.
+    /// Starts no turns of a campaign until it is resumed; running turns go on, new tasks wait.
     Pause(Pause),
     /// Ends a pause.
     Resume(CampaignId),
-    /// Accepts no more tasks. Waiting tasks still run.
+    /// Closes a campaign to new tasks. Waiting tasks still run.
     Close(CampaignId),
-    /// Changes the campaign's budget, or shows it.
+    /// Changes the budget of a campaign, or shows it.
     Budget(SetBudget),
-    /// Erases the content of a campaign permanently: conversations, prompts, results, brief. Its costs stay. Without
-    /// --yes it changes nothing, and shows the receipt of an earlier erasure if there is one.
+    /// Erases the conversations, prompts, results and brief of a campaign for good; costs stay.
+    ///
+    /// Without --yes it changes nothing, and shows the receipt of an earlier request.
     Erase(Erase),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Create {
+    /// Name of the campaign.
     name: String,
-    /// Subject of the work; each call sends it to the model. `-` reads it from the standard input.
+    /// Brief: the work, as every call describes it to the model; `-` reads it from the standard input.
     #[arg(long, conflicts_with = "brief_file")]
     brief: Option<String>,
+    /// File with the brief; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     brief_file: Option<PathBuf>,
-    /// Tone, audience and facts of the client, given like the brief.
+    /// Tone, audience and facts of the client; `-` reads them from the standard input.
     #[arg(long, conflicts_with = "client_context_file")]
     client_context: Option<String>,
+    /// File with tone, audience and facts of the client; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     client_context_file: Option<PathBuf>,
     #[command(flatten)]
@@ -79,7 +82,7 @@ pub(super) struct List {
 pub(super) struct Pause {
     #[command(flatten)]
     id: CampaignId,
-    /// Reason that is shown with the pause.
+    /// Reason, shown with the paused campaign.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
@@ -88,10 +91,10 @@ pub(super) struct Pause {
 pub(super) struct Erase {
     #[command(flatten)]
     id: CampaignId,
-    /// Reason for the receipt. It is kept, so name nothing in it that is to be erased.
+    /// Reason for the receipt. It is not erased: keep personal data out of it.
     #[arg(long, default_value = "by request")]
     reason: String,
-    /// Erase. This cannot be undone.
+    /// Confirms the erasure. It cannot be undone.
     #[arg(long)]
     yes: bool,
 }
@@ -100,16 +103,16 @@ pub(super) struct Erase {
 pub(super) struct SetBudget {
     #[command(flatten)]
     id: CampaignId,
-    /// Most that the campaign may cost, in units of the configured currency: 5 or 0.25.
+    /// Limit in units of the configured currency: 5 or 0.25.
     #[arg(long, conflicts_with = "no_money", value_parser = amount::money)]
     money: Option<i64>,
-    /// Remove the limit in money.
+    /// Removes the limit in money.
     #[arg(long)]
     no_money: bool,
-    /// Most tokens that the campaign may use.
+    /// Limit in tokens.
     #[arg(long, conflicts_with = "no_tokens")]
     tokens: Option<i64>,
-    /// Remove the limit in tokens.
+    /// Removes the limit in tokens.
     #[arg(long)]
     no_tokens: bool,
 }
@@ -198,7 +201,7 @@ async fn erase(erase: &Erase, server: &Server) -> Result<Erasure, Failure> {
         Err(failure) if failure.exit == Exit::NotFound => {
             server.call(ShowCampaign { id }).await?;
             let words = format!(
-                "campaign {id} with all that was said in it would be erased for good; nothing was done: say --yes"
+                "nothing was done: campaign {id} would be erased for good, with all of its conversations; confirm with --yes"
             );
             Err(Failure::new(Exit::Usage, anyhow!(words)))
         }

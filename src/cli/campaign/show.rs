@@ -112,7 +112,7 @@ pub(super) fn receipt(erasure: &Erasure) -> String {
         hosts => hosts.join(", "),
     };
     format!(
-        "campaign {} {state}\nreceipt {}: {}{}\nhosts that have looked through their folders: {hosts}",
+        "campaign {} {state}\nreceipt {}: {}{}\nhosts that have checked their folders: {hosts}",
         erasure.campaign_id,
         erasure.id,
         erasure.reason,

@@ -27,24 +27,25 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum FactsCommand {
-    /// Shows or sets the user for whom a campaign works; facts in the campaign's prompts are about this user.
+    /// Sets or shows the user that a campaign works for.
     User(User),
-    /// Lists the current facts about a user, newest first.
+    /// Lists the valid facts about a user, the newest first.
     Ls(Ls),
-    /// Prints a fact with its source.
+    /// Shows a fact with its source.
     Show(Which),
-    /// Searches facts by words, best matches first.
+    /// Searches facts by words, the best match first.
     Search(Search),
-    /// States a fact. The fact that it contradicts is ended, and kept with its time.
+    /// Adds a fact; a fact that it contradicts ends, and stays in the history.
     State(State),
-    /// Replaces the text of a fact.
+    /// Changes the text of a fact.
     Edit(Edit),
-    /// Ends a fact: it no longer applies, and is kept.
+    /// Revokes a fact.
     Revoke(Which),
-    /// Removes all facts about a user for good, ended ones too, and lists the sessions whose transcripts still contain
-    /// them.
+    /// Removes all facts about a user for good, including revoked ones.
+    ///
+    /// It lists the sessions that contain them: their transcripts stay.
     Forget(Forget),
-    /// Lists the messages that were read for facts, and the facts that were found.
+    /// Lists the parts of conversations that were read for facts, and the results.
     Readings(Readings),
 }
 
@@ -52,17 +53,18 @@ pub(in crate::cli) enum FactsCommand {
 pub(in crate::cli) struct User {
     #[command(flatten)]
     campaign: InCampaign,
-    /// The name that other systems use for the user: `ann@example.org`. Without it, prints the current user.
+    /// Name of the user in other systems: `ann@example.org`. Without it, shows the current user.
     user: Option<String>,
-    /// Let the campaign work for no particular user.
+    /// Sets no user.
     #[arg(long, conflicts_with = "user")]
     nobody: bool,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Ls {
+    /// Name of the user in other systems: `ann@example.org`.
     user: String,
-    /// Include facts that no longer apply.
+    /// Also revoked and expired facts.
     #[arg(long)]
     ended: bool,
     #[command(flatten)]
@@ -71,28 +73,32 @@ pub(in crate::cli) struct Ls {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Which {
+    /// Name of the user in other systems: `ann@example.org`.
     user: String,
-    /// Id of the fact, or a unique beginning or end of it.
+    /// The id of the fact, or a unique beginning or end of it.
     fact: Given,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Search {
+    /// Name of the user in other systems: `ann@example.org`.
     user: String,
-    /// Words to search for; "in this order", or and -without work as in web searches.
+    /// Words to search: "exact phrase", or, and -without are supported.
     words: String,
+    /// Maximum number of facts, up to 200.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..=200))]
     limit: i64,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct State {
+    /// Name of the user in other systems: `ann@example.org`.
     user: String,
-    /// Attribute that the fact is about; a user has one current fact per attribute.
+    /// Attribute of the user; one fact per attribute is valid at a time.
     attribute: String,
     /// Text of the fact, in one line.
     text: String,
-    /// Time until the fact expires: 90d, 24h. Default: never.
+    /// Lifetime: 24h, 90d.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
 }
@@ -101,14 +107,15 @@ pub(in crate::cli) struct State {
 pub(in crate::cli) struct Edit {
     #[command(flatten)]
     which: Which,
-    /// New text of the fact, in one line.
+    /// Text of the fact, in one line.
     text: String,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Forget {
+    /// Name of the user in other systems: `ann@example.org`.
     user: String,
-    /// Remove them. This cannot be undone.
+    /// Confirms the removal. It cannot be undone.
     #[arg(long)]
     yes: bool,
 }
@@ -117,6 +124,7 @@ pub(in crate::cli) struct Forget {
 pub(in crate::cli) struct Readings {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Maximum number of readings, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
@@ -163,7 +171,7 @@ pub(super) async fn run(
         FactsCommand::Revoke(Which { user, fact }) => {
             let (name, fact) = (user.clone(), server.id(Noun::Fact, fact).await?);
             let fact = server.call(RevokeFact { name, fact }).await?;
-            context.output.data(&fact, || format!("fact {} holds no more", fact.id));
+            context.output.data(&fact, || format!("fact {} is revoked", fact.id));
         }
         FactsCommand::Forget(forget) => remove(forget, context, server).await?,
         FactsCommand::Readings(readings) => {
@@ -209,7 +217,7 @@ async fn remove(
             false => {
                 let sessions: Vec<_> = forgotten.sessions.iter().map(Uuid::to_string).collect();
                 format!(
-                    "{gone}\nwhat was said stays in the transcripts of these sessions, until they expire or their campaigns are erased:\n{}",
+                    "{gone}\nthese sessions contain them in their transcripts, until they expire or their campaigns are erased:\n{}",
                     sessions.join("\n")
                 )
             }
@@ -221,7 +229,7 @@ async fn remove(
 fn whose(user: Option<&CampaignUser>) -> String {
     match user {
         Some(user) => format!("works for {} since {}", user.user, time(user.since)),
-        None => "works for nobody in particular".to_owned(),
+        None => "has no user".to_owned(),
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn write(folder: &Path, items: &[Item], overwrites: bool) -> Result<E
     let (mut problems, mut files, mut exported) = (Vec::new(), Vec::new(), Exported::default());
     for item in items {
         let Some(inner) = path_of(item) else {
-            problems.push(format!("item {} has a name that is no file's", item.id));
+            problems.push(format!("item {} has a name that is not valid for a file", item.id));
             continue;
         };
         let content = memory::write_document(item);
@@ -82,11 +82,11 @@ pub(super) fn read(folder: &Path) -> Result<Vec<Entry>, Failure> {
     }
     match problems.is_empty() {
         true if entries.is_empty() => Err(refused(
-            "nothing was taken in",
-            &[format!("{} has no .md file in it", folder.display())],
+            "nothing was imported",
+            &[format!("{} contains no .md files", folder.display())],
         )),
         true => Ok(entries),
-        false => Err(refused("nothing was taken in", &problems)),
+        false => Err(refused("nothing was imported", &problems)),
     }
 }
 

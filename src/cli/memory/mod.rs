@@ -29,29 +29,35 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MemoryCommand {
-    /// Lists the current items, newest first.
+    /// Lists valid items, the newest first.
     Ls(Ls),
     /// Prints an item, an earlier version of it, or the list of its versions.
     Show(Show),
-    /// Searches items by words, best matches first.
+    /// Searches items by words, the best match first.
     Search(Search),
-    /// Publishes an item, or a new version of it.
+    /// Publishes an item, or its next version.
+    #[command(
+        override_usage = "dalsegno memory publish [OPTIONS] --title <TITLE> <KIND> <NAME> <TEXT>"
+    )]
     Publish(Publish),
-    /// Revokes an item: it no longer applies, and can still be shown.
+    /// Revokes an item. It can still be shown.
     Revoke(Revoke),
-    /// Writes the current items into a folder, one Markdown file per item.
+    /// Writes all valid items into a folder, one Markdown file each.
     Export(Export),
-    /// Imports such a folder: all items, or none and a list of all problems.
+    /// Imports such a folder: all of its items, or none with all of their problems.
     Import(Import),
-    /// Facts about the users for whom campaigns work.
+    /// Lists, adds, edits and removes facts about users.
     #[command(subcommand)]
     Facts(facts::FactsCommand),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum KindName {
+    /// A rule for all agents.
     Edict,
+    /// Shared knowledge.
     Record,
+    /// Notes of one agent.
     Journal,
 }
 
@@ -60,7 +66,9 @@ enum KindName {
 struct Named {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Kind of the item.
     kind: KindName,
+    /// Name of the item.
     name: String,
     /// Agent whose journal it is; curator_2 is instance 2 of curator.
     #[arg(long, value_name = "AGENT")]
@@ -71,12 +79,13 @@ struct Named {
 pub(super) struct Ls {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only items of this kind.
     #[arg(long)]
     kind: Option<KindName>,
     /// Only the journal of this agent.
     #[arg(long, value_name = "AGENT")]
     owner: Option<String>,
-    /// Include revoked and expired items.
+    /// Also revoked and expired items.
     #[arg(long)]
     ended: bool,
     #[command(flatten)]
@@ -87,10 +96,10 @@ pub(super) struct Ls {
 pub(super) struct Show {
     #[command(flatten)]
     named: Named,
-    /// An earlier version.
+    /// Number of an earlier version.
     #[arg(long)]
     version: Option<i32>,
-    /// List the versions instead.
+    /// Lists the versions instead.
     #[arg(long, conflicts_with = "version")]
     versions: bool,
 }
@@ -99,10 +108,12 @@ pub(super) struct Show {
 pub(super) struct Search {
     #[command(flatten)]
     campaign: InCampaign,
-    /// Words to search for; "in this order", or and -without work as in web searches.
+    /// Words to search: "exact phrase", or, and -without are supported.
     words: String,
+    /// Only items of this kind.
     #[arg(long)]
     kind: Option<KindName>,
+    /// Maximum number of items, up to 200.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..=200))]
     limit: i64,
 }
@@ -114,15 +125,16 @@ pub(super) struct Publish {
     named: Named,
     /// Text of the item; `-` reads it from the standard input.
     text: Option<String>,
+    /// File with the text; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
-    /// Title of the item, in one line.
+    /// Title, in one line.
     #[arg(long)]
     title: String,
-    /// Time until the item expires: 90d, 24h. Default: never.
+    /// Lifetime: 24h, 90d.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
-    /// Version that is replaced; 0 for a new item.
+    /// The version to replace; 0 for an item that does not exist yet.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<i32>,
 }
@@ -137,8 +149,9 @@ pub(super) struct Revoke {
 pub(super) struct Export {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Folder to write into.
     folder: PathBuf,
-    /// Overwrite files with other content.
+    /// Overwrites files with other content.
     #[arg(long)]
     overwrite: bool,
 }
@@ -147,9 +160,9 @@ pub(super) struct Export {
 pub(super) struct Import {
     #[command(flatten)]
     campaign: InCampaign,
-    /// Folder with all files below it, or one file.
+    /// Folder with its subfolders, or one file.
     folder: PathBuf,
-    /// Write a new version of items that exist with other content.
+    /// Items that exist with other content get a new version.
     #[arg(long)]
     replace: bool,
 }
@@ -167,7 +180,7 @@ async fn on(command: &MemoryCommand, context: &Context, server: &Server) -> Resu
         MemoryCommand::Revoke(revoke) => {
             let Item { campaign_id: id, id: item, .. } = revoke.named.find(context, server).await?;
             let item = server.call(RevokeMemory { id, item }).await?;
-            context.output.data(&item, || format!("{} holds no more", show::reference(&item)));
+            context.output.data(&item, || format!("{} is revoked", show::reference(&item)));
         }
         MemoryCommand::Export(export) => write_folder(export, context, server).await?,
         MemoryCommand::Import(import) => read_folder(import, context, server).await?,
@@ -269,7 +282,11 @@ async fn write_folder(export: &Export, context: &Context, server: &Server) -> Re
     let written = folder::write(&export.folder, &items, export.overwrite)?;
     context.output.data(&written, || {
         let folder = export.folder.display();
-        format!("{} items are in {folder}, {} of them were already", items.len(), written.unchanged)
+        format!(
+            "{} items are in {folder}; {} of them had been exported before",
+            items.len(),
+            written.unchanged
+        )
     });
     Ok(())
 }

@@ -35,18 +35,17 @@ pub(super) enum SessionCommand {
     Ls(List),
     /// Shows a session with its counters, its compactions and its last turns.
     Show(Id),
-    /// Prints the messages of a session in order.
+    /// Prints the messages of a session, in order.
     Transcript(Transcript),
-    /// Lists the archives of compactions, or prints one: its messages and the summary that replaced them.
+    /// Lists the archives of compactions, or prints one of them with its summary.
     Archives(Archives),
-    /// Makes the next task open a successor, which takes over the summary and recent messages.
+    /// Begins a successor with the next task, which starts from a summary.
     Reset(Reset),
-    /// Makes a worker replace older messages with a summary, and waits some seconds for its answer. The messages are
-    /// kept.
+    /// Has a worker summarise older messages, and waits some seconds for the result; nothing is removed.
     Compact(Id),
-    /// Undoes the current compaction: the session uses the view before it.
+    /// Undoes the current compaction.
     Uncompact(Id),
-    /// Stops the running turn by cancelling its task. Output that has arrived is kept.
+    /// Stops the running turn by cancelling its task. Output so far is kept.
     Interrupt(Interrupt),
 }
 
@@ -54,9 +53,10 @@ pub(super) enum SessionCommand {
 pub(super) struct List {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only sessions of this agent.
     #[arg(long)]
     agent: Option<String>,
-    /// Only those that are not closed.
+    /// Only open sessions.
     #[arg(long)]
     open: bool,
     #[command(flatten)]
@@ -67,12 +67,13 @@ pub(super) struct List {
 pub(super) struct Transcript {
     #[command(flatten)]
     id: Id,
-    /// Print the messages that the model is sent: the summary, if there is one, and the messages since.
+    /// Prints the context of the model instead: the summary, if any, and the messages since.
     #[arg(long, conflicts_with_all = ["after", "limit"])]
     view: bool,
     /// Only messages after this place.
     #[arg(long, value_name = "PLACE", default_value_t = 0)]
     after: i64,
+    /// Maximum number of messages, up to 100000.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000))]
     limit: i64,
 }
@@ -81,11 +82,12 @@ pub(super) struct Transcript {
 pub(super) struct Archives {
     #[command(flatten)]
     id: Id,
-    /// Number of the archive to print. Default: list all.
+    /// Number of the archive to print.
     number: Option<i32>,
     /// Only messages after this place.
     #[arg(long, value_name = "PLACE", default_value_t = 0, requires = "number")]
     after: i64,
+    /// Maximum number of messages, up to 100000.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000), requires = "number")]
     limit: i64,
 }
@@ -94,7 +96,7 @@ pub(super) struct Archives {
 pub(super) struct Reset {
     #[command(flatten)]
     id: Id,
-    /// Open the successor without a summary or messages of this session.
+    /// The successor begins without a summary.
     #[arg(long)]
     fresh: bool,
 }
@@ -103,10 +105,10 @@ pub(super) struct Reset {
 pub(super) struct Interrupt {
     #[command(flatten)]
     id: Id,
-    /// Reason that is shown with the interrupted task.
+    /// Reason, shown with the interrupted task.
     #[arg(long, default_value = "by an operator")]
     reason: String,
-    /// Stop at the next point where nothing is lost, instead of at once.
+    /// Stops at the next safe point instead of immediately.
     #[arg(long)]
     soft: bool,
 }
@@ -143,7 +145,7 @@ async fn on(command: &SessionCommand, context: &Context, server: &Server) -> Res
             let session = server.call(UncompactSession { id }).await?;
             output.data(&session, || match session.generation {
                 0 => format!("session {id} shows its whole transcript"),
-                generation => format!("session {id} shows compaction {generation}"),
+                generation => format!("session {id} now uses compaction {generation}"),
             });
         }
         SessionCommand::Interrupt(Interrupt { id, reason, soft }) => {

@@ -144,7 +144,7 @@ pub(in crate::cli) fn interrupted_words(interrupted: &Interrupted) -> String {
     let Interrupted { session_id, task_id, cancel } = interrupted;
     match cancel {
         Cancelled::Requested => {
-            format!("task {task_id} runs in session {session_id}; its worker was told to stop it")
+            format!("task {task_id} is running in session {session_id}; its worker will stop it")
         }
         Cancelled::AtSafePoint => format!(
             "task {task_id} runs in session {session_id}; it ends where nothing is lost, or with its answer if that comes first"
@@ -168,7 +168,7 @@ pub(super) fn compaction_words(
 ) -> String {
     match answer {
         Some(compactions::Answer::Compacted { generation }) => {
-            format!("session {session_id} shows compaction {generation}")
+            format!("session {session_id} now uses compaction {generation}")
         }
         Some(compactions::Answer::Nothing { because }) => format!("nothing to compact: {because}"),
         Some(compactions::Answer::Failed { because }) => format!(

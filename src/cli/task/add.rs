@@ -17,6 +17,7 @@ use crate::{
         words::{BudgetFlags, period},
     },
     domain::{
+        amount::is_of_task_budget,
         ids::Given,
         tasks::{After, OnFailure, State, Task},
         timestamp,
@@ -29,47 +30,49 @@ use crate::{
 pub(in crate::cli) struct Add {
     #[command(flatten)]
     pub(super) question: Question,
-    /// Many tasks, one JSON object per line, such as {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key":
-    /// "part-1"}; `-` reads them from the standard input. May be repeated after any end, if the tasks have keys. With
-    /// --idempotency-key, lines without a key get that one with the number of the line behind it.
+    /// File with many tasks, one JSON object per line; `-` is the standard input.
+    ///
+    /// A line: {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1"}. If the tasks have keys, the command may be
+    /// repeated after any failure. With --idempotency-key, a line without a key gets that key with the number of the line behind it.
     #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "wait", "follow", "tags", "metadata"])]
     file: Option<PathBuf>,
-    /// Node that the task belongs to: `dalsegno agent nodes` lists them. Default: the session's current node.
+    /// Node of the work: `dalsegno agent nodes` lists them. Default: the node of the session.
     #[arg(long)]
     node: Option<String>,
     #[command(flatten)]
     budget: BudgetFlags,
     #[command(flatten)]
     labels: LabelFlags,
-    /// Priority of the conversation; 0 is the most urgent. Tasks within a conversation keep their order.
+    /// Priority of the conversation; 0 is the most urgent.
     #[arg(long)]
     priority: Option<i32>,
-    /// Earliest start: 2026-11-20T12:00:00Z.
+    /// Earliest start: 2026-11-23T08:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = timestamp::parse)]
     at: Option<DateTime<Utc>>,
-    /// Task to wait for; its result is sent to the agent. May be repeated, in the order in which the results are to be
-    /// sent.
+    /// Starts after the end of this task, with its result; may be repeated.
+    ///
+    /// The results are given to the agent in this order.
     #[arg(long, value_name = "ID")]
     after: Vec<Given>,
-    /// Action if one of those tasks has failed or was cancelled.
+    /// Action if one of the --after tasks fails or is cancelled.
     #[arg(long, value_enum, default_value = "run", requires = "after")]
     on_failure: Failing,
-    /// Wait for the end of the task and print its result.
+    /// Waits for the end of the task and prints its result.
     #[arg(long)]
     wait: bool,
-    /// Wait for the end of the task and print its events meanwhile.
+    /// Waits for the end and prints the events.
     #[arg(long)]
     follow: bool,
-    /// Longest wait; the task continues after it. Default: unlimited.
+    /// Maximum time to wait, for example 10m; the task goes on.
     #[arg(long, value_name = "DURATION", requires = "stay", value_parser = period)]
     timeout: Option<TimeDelta>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Failing {
-    /// Runs the task; its agent is told of the failure.
+    /// The task runs, and its prompt names the failure.
     Run,
-    /// Cancels the task.
+    /// The task is cancelled.
     Cancel,
 }
 
@@ -162,8 +165,12 @@ fn end(task: &Task) -> Result<Exit, Failure> {
         State::Done => return Ok(Exit::Ok),
         State::Failed => {
             let error = task.error.as_deref().unwrap_or_default();
-            let next = format!("mend the cause, then `dalsegno task retry {id}`");
-            (Exit::Failed, format!("task {id} failed: {error}; {next}"))
+            let next = match is_of_task_budget(error) {
+                // The error says it.
+                true => String::new(),
+                false => format!("; fix the cause, then run `dalsegno task retry {id}`"),
+            };
+            (Exit::Failed, format!("task {id} failed: {error}{next}"))
         }
         State::Cancelled => (
             Exit::Cancelled,
@@ -172,7 +179,7 @@ fn end(task: &Task) -> Result<Exit, Failure> {
         State::Queued | State::Running => (
             Exit::TimedOut,
             format!(
-                "task {id} is still {}, and goes on; `dalsegno task explain {id}` says why",
+                "task {id} is still {} and continues; `dalsegno task explain {id}` explains why",
                 task.state.as_str()
             ),
         ),

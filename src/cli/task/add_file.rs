@@ -193,7 +193,7 @@ impl Progress {
             return failure;
         }
         let words = format!(
-            "{} before it are in; with idempotency keys the same command goes on from there",
+            "{} before it were added; with idempotency keys, run the same command again to add the rest",
             added.tasks
         );
         Failure { error: anyhow!("{:#}\n{words}", failure.error), ..failure }

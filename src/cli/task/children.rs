@@ -15,12 +15,12 @@ use crate::{
 pub(in crate::cli) struct Children {
     #[command(flatten)]
     id: Id,
-    /// File with the children, one JSON object per line as for `task add --file`; `-` reads them from the standard
-    /// input.
+    /// File with the children: one JSON object per line, as for `task add --file`; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     file: PathBuf,
-    /// Prompt for the task's agent when all children have ended.
+    /// Prompt for the agent of the task after the end of all children; `-` reads it from the standard input.
     prompt: Option<String>,
+    /// File with that prompt; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
 }
@@ -38,11 +38,9 @@ pub(super) async fn run(
     let handed_out = server.call(hand_out).await;
     let handed_out = handed_out.map_err(|failure| add_file::with_lines(failure, &numbers))?;
     context.output.data(&handed_out, || {
-        format!(
-            "{} tasks are children of task {id}; task {} follows when all of them have ended",
-            handed_out.children.len(),
-            handed_out.continuation.id
-        )
+        let (n, next) = (handed_out.children.len(), handed_out.continuation.id);
+        let added = if handed_out.n_created() == 0 { "were added before as" } else { "are" };
+        format!("{n} tasks {added} children of task {id}; task {next} follows when all of them have ended")
     });
     Ok(Exit::Ok)
 }

@@ -22,19 +22,19 @@ pub(super) struct FilterFlags {
     /// Only tasks of this agent.
     #[arg(long)]
     agent: Option<String>,
-    /// Only tasks of this instance of the agents.
+    /// Only tasks of this instance.
     #[arg(long)]
     instance: Option<String>,
     /// Only tasks in this state.
     #[arg(long)]
     state: Option<StateName>,
-    /// Only tasks added since this time, or within this period: 1d, 12h or 2026-11-20T12:00:00Z.
+    /// Only tasks that were added since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<DateTime<Utc>>,
-    /// Only tasks added before this time, or before this period: 1d, 12h or 2026-11-20T12:00:00Z.
+    /// Only tasks that were added before then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<DateTime<Utc>>,
-    /// Only tasks whose prompt contains this text; case is ignored.
+    /// Only tasks whose prompt contains this text; upper and lower case are equal.
     #[arg(long)]
     text: Option<String>,
     #[command(flatten)]

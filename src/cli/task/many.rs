@@ -6,18 +6,22 @@ use clap::Args;
 use super::{filter::FilterFlags, show};
 use crate::{
     cli::{Context, Exit, Failure, server::Server},
-    domain::{bulk_actions::Action, ids::Given},
+    domain::{
+        agents::Catalogue,
+        bulk_actions::{Action, Preview},
+        ids::Given,
+    },
     operations::{CreateBulkAction, PreviewBulkAction},
 };
 
 /// One task, or all that match the options.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Target {
-    /// The id, or a unique beginning or end of it. Without it, all tasks that match the options.
+    /// The id, or a unique beginning or end of it. Without it, all tasks that the options select.
     pub(super) id: Option<Given>,
     #[command(flatten)]
     filter: FilterFlags,
-    /// Show the matching tasks; change nothing.
+    /// Shows which tasks match, and changes nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -50,27 +54,39 @@ pub(super) async fn run(
     let campaign_id = target.filter.campaign_id(context, server).await?;
     let filter = target.filter.matching(campaign_id);
     let output = context.output;
-    if target.dry_run {
+    // With an idempotency key, an earlier call may have left no task that matches: its result is shown again.
+    if target.dry_run || context.idempotency_key.is_none() {
+        let filter = filter.clone();
         let preview = server.call(PreviewBulkAction { action, filter }).await?;
-        output.data(&preview, || {
-            let mut text = format!("{} tasks match; nothing was done\n", preview.matched);
-            if !preview.tasks.is_empty() {
-                text.push_str(&format!("\n{}", show::lines(&preview.tasks, &context.catalogue())));
-            }
-            text
-        });
-        return Ok(Exit::Ok);
+        if target.dry_run || preview.matched == 0 {
+            output.data(&preview, || preview_words(&preview, &context.catalogue()));
+            return Ok(Exit::Ok);
+        }
     }
     let (reason, expected_count) = (reason.to_owned(), None);
     let new = CreateBulkAction { action, filter, reason, expected_count };
     let bulk = server.call(new).await?;
     output.data(&bulk, || {
         format!(
-            "a worker will {} {} tasks; `dalsegno bulk show {}` says how far it is",
+            "a worker will {} {} tasks; `dalsegno bulk show {}` shows its progress",
             action.as_str(),
             bulk.matched,
             bulk.id
         )
     });
     Ok(Exit::Ok)
+}
+
+fn preview_words(preview: &Preview, catalogue: &Catalogue) -> String {
+    let Preview { matched, tasks } = preview;
+    if tasks.is_empty() {
+        return "no tasks match; nothing was done".to_owned();
+    }
+    let mut text =
+        format!("{matched} tasks match; nothing was done\n\n{}", show::lines(tasks, catalogue));
+    let n_more = matched.saturating_sub(i64::try_from(tasks.len()).unwrap_or(i64::MAX));
+    if n_more > 0 {
+        text.push_str(&format!("and {n_more} more\n"));
+    }
+    text
 }

@@ -26,17 +26,21 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskCommand {
-    /// Adds a task for an agent.
+    /// Adds a task for an agent, or many from a file.
+    #[command(
+        override_usage = "dalsegno task add [OPTIONS] --agent <AGENT> <PROMPT>\n       dalsegno task add [OPTIONS] --file <FILE>"
+    )]
     Add(Box<add::Add>),
     /// Lists tasks, newest first.
     Ls(Box<List>),
     /// Shows a task with its result and its attempts.
     Show(Show),
-    /// Adds child tasks of a task; its agent continues when all of them have ended.
+    /// Adds children to a task; its agent continues after the end of all of them.
+    #[command(override_usage = "dalsegno task children [OPTIONS] --file <FILE> <ID> <PROMPT>")]
     Children(Box<children::Children>),
-    /// Cancels a task, or all that match: at once, or through its worker if it is running.
+    /// Cancels a task, or all that match; a running one through its worker.
     Cancel(Box<Cancel>),
-    /// Runs a failed or cancelled task again, or all that match.
+    /// Retries a failed or cancelled task, or all that match.
     Retry(Box<many::Target>),
     /// Explains why a task is in its state, and what has to happen next.
     Explain(Id),
@@ -54,7 +58,7 @@ pub(super) struct List {
 pub(super) struct Show {
     #[command(flatten)]
     id: Id,
-    /// Wait for the end of the task first, for at most this time: 30s, 10m or 2h.
+    /// Waits for the end first, at most this time: 30s, 10m, 2h.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     wait: Option<TimeDelta>,
 }
@@ -63,7 +67,7 @@ pub(super) struct Show {
 pub(super) struct Cancel {
     #[command(flatten)]
     target: many::Target,
-    /// Reason that is shown with the cancelled tasks.
+    /// Reason, shown with the cancelled task.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }

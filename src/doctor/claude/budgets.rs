@@ -13,7 +13,7 @@ use crate::{
 };
 
 const CHECK: &str = "claude prices";
-const WHY: &str = "a budget in money can set aside only what has a price; else each turn is charged what Claude Code says it cost";
+const WHY: &str = "a budget in money can reserve only models with a price; other turns are charged the cost that Claude Code reports";
 
 /// Returns nothing where no budget is in money.
 pub(in crate::doctor) async fn budgets(config: &Config, pool: &PgPool) -> Option<Finding> {

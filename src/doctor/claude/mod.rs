@@ -28,7 +28,8 @@ const WHY_OPEN: &str = "who can read the file can call the provider at your expe
 const WHY_GRANTS: &str = "what the CLI refuses, every turn fails with";
 const WHY_EXPOSED: &str = "a command that an agent runs can print the environment that it is in";
 const WHY_LIMITS: &str = "a limit that the system does not keep is none";
-const WHY_LEFTOVERS: &str = "a command that outlives its turn works on without a budget and without anybody who reads what it says";
+const WHY_LEFTOVERS: &str =
+    "a command that outlives its turn continues without a budget, and its output is lost";
 
 pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
@@ -60,7 +61,7 @@ async fn program(config: &claude::Config) -> Vec<Finding> {
         Ok(program) => program,
         Err(error) => {
             let missing = Finding::fail("claude", error.to_string(), WHY_PROGRAM, INSTALL);
-            let skipped = Finding::skipped("claude version", "there is no CLI", WHY_VERSION);
+            let skipped = Finding::skipped("claude version", "the CLI is missing", WHY_VERSION);
             return vec![missing, skipped];
         }
     };

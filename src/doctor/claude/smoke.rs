@@ -17,7 +17,7 @@ use crate::{
 };
 
 const CHECK: &str = "claude call";
-const WHY: &str = "only a call shows that a login is accepted, and that the model is there for it";
+const WHY: &str = "only a call shows that a credential is accepted and may use the model";
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Default model: cheap, and available to every credential.
 const MODEL: &str = "claude-haiku-4-5";

@@ -57,7 +57,7 @@ impl Catalogue {
             (named, instance) if named == instance => Ok((agent, instance)),
             (named, instance) => {
                 let advice = format!(
-                    "it means instance `{named}` of `{agent}`, and instance `{instance}` was asked for beside it; say one of them"
+                    "it names instance `{named}` of `{agent}`, but the request also names instance `{instance}`; give only one of them"
                 );
                 Err(unknown(written, advice))
             }

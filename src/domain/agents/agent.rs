@@ -208,7 +208,7 @@ fn fallback(fields: &mut Fields<'_>) -> Option<Fallback> {
         None => {
             if model.is_some() {
                 let fix = "fallback_provider: the provider that has this model";
-                fields.fail("fallback_model", "stands without a provider", fix);
+                fields.fail("fallback_model", "is set without a provider", fix);
             }
             None
         }

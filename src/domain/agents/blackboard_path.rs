@@ -11,7 +11,7 @@ pub struct Path(Vec<String>);
 
 /// Error for a text that is not a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no path: write /key/key from the top, or / for the whole document")]
+#[error("invalid path `{0}`: use /key/key from the top, or / for the whole document")]
 pub struct NoPath(pub String);
 
 impl Path {

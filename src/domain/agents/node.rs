@@ -42,7 +42,7 @@ pub(super) fn parse(
     let entry = entry(&name, &contract, &texts);
     if entry.len() > ENTRY_MAX_BYTES {
         let message = format!(
-            "with what is said at the entry they have {} bytes, {ENTRY_MAX_BYTES} are allowed",
+            "with the text for the entry they have {} bytes, {ENTRY_MAX_BYTES} are allowed",
             entry.len()
         );
         fields.fail("readings", message, "fewer or shorter files");

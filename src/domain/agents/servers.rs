@@ -134,7 +134,7 @@ fn of_list(items: Vec<Value>) -> Result<BTreeMap<String, Value>, (String, String
             Value::Object(named) => servers.extend(named),
             other => {
                 let message =
-                    format!("holds {other}, but there are no servers that a name alone could mean");
+                    format!("contains {other}, but servers cannot be given by name alone");
                 return Err((message, EXAMPLE.to_owned()));
             }
         }
@@ -164,10 +164,10 @@ fn wrong(name: &str, server: &Value) -> Vec<(&'static str, String)> {
     }
     if name == OWN_SERVER {
         let fix = "another name; the service's own tools need no server, only rules such as mcp__dalsegno below tools";
-        found.push(("is called as the service itself", fix.to_owned()));
+        found.push(("has the name of the service itself", fix.to_owned()));
     }
     let Value::Object(server) = server else {
-        found.push(("is no map of keys", EXAMPLE.to_owned()));
+        found.push(("is not a map of keys", EXAMPLE.to_owned()));
         return found;
     };
     let text = |key: &str| server.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -175,10 +175,10 @@ fn wrong(name: &str, server: &Value) -> Vec<(&'static str, String)> {
     match (server.get("type").is_none() || text("type") == Some("stdio"), is_remote) {
         (true, _) if text("command").is_none() => {
             let fix = "command: and args: of the program, or type: http and its url:";
-            found.push(("names nothing to start", fix.to_owned()));
+            found.push(("has no command", fix.to_owned()));
         }
         (_, true) if text("url").is_none() => {
-            found.push(("has no address", "url: \"https://…\"".to_owned()));
+            found.push(("has no URL", "url: \"https://…\"".to_owned()));
         }
         (false, false) => {
             found.push(("is of no known type", "type: stdio, http or sse".to_owned()))
@@ -191,13 +191,13 @@ fn wrong(name: &str, server: &Value) -> Vec<(&'static str, String)> {
         |value: &Value| value.as_object().is_some_and(|all| all.values().all(Value::is_string));
     if server.get("args").is_some_and(|args| !is_list(args)) {
         found.push((
-            "has args that are no list of texts",
+            "has args that are not a list of texts",
             "args: [\"--port\", \"7000\"]".to_owned(),
         ));
     }
     for (key, message) in [
-        ("env", "has an env that is no map of texts"),
-        ("headers", "has headers that are no map of texts"),
+        ("env", "has an env that is not a map of texts"),
+        ("headers", "has headers that are not a map of texts"),
     ] {
         if server.get(key).is_some_and(|map| !is_map(map)) {
             found.push((message, format!("{key}: {{ NAME: \"value\" }}, with values in quotes")));

@@ -21,7 +21,7 @@ impl Config {
 
     pub fn check(&self, checks: &mut Checks<'_>) {
         if !(1..=MAX_DAYS).contains(&self.keep_days) {
-            let message = format!("is {}, but has to be from 1 to {MAX_DAYS}", self.keep_days);
+            let message = format!("is {}, but must be from 1 to {MAX_DAYS}", self.keep_days);
             checks.fail("audit.keep_days", message, "365");
         }
     }

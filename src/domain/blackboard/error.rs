@@ -16,7 +16,7 @@ pub enum Error {
     NoVersion { version: i64, current: i64 },
     #[error("the file of agent `{agent}` does not let it write {path}: it grants {granted}")]
     NotGranted { agent: String, path: Path, granted: String },
-    #[error("what stands on a blackboard, and a patch of it, is an object: {{ \"key\": ... }}")]
+    #[error("a blackboard and its patches are JSON objects: {{ \"key\": ... }}")]
     NoObject,
     #[error(
         "the blackboard would have {n_bytes} bytes, {MAX_BYTES} are allowed: keep on it what all have to see, and no more"

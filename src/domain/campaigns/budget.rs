@@ -113,7 +113,8 @@ pub async fn reserve(
             return Ok(());
         }
         let Some(budget) = budget(&mut *conn, campaign_id).await? else { break };
-        budget.limit.admit(Owner::Campaign, budget.spent, budget.reserved, needed)?;
+        let owner = Owner::Campaign(campaign_id);
+        budget.limit.admit(owner, budget.spent, budget.reserved, needed)?;
     }
     let action = "set aside a part of the budget of a campaign";
     Err(Failed { action, source: sqlx::Error::RowNotFound }.into())

@@ -204,7 +204,7 @@ pub async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed>
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("wait for whoever adds to a campaign"))
+        .map_err(Failed::to("wait for transactions that add to a campaign"))
 }
 
 /// Returns the status of a campaign, and keeps an erasure from beginning until the end of the transaction: the erasure then finds what this

@@ -18,8 +18,7 @@ impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
         let percent = self.keep_prompts_percent;
         if percent > KEEP_PROMPTS_MAX_PERCENT {
-            let message =
-                format!("is {percent}, but has to be from 0 to {KEEP_PROMPTS_MAX_PERCENT}");
+            let message = format!("is {percent}, but must be from 0 to {KEEP_PROMPTS_MAX_PERCENT}");
             checks.fail("compaction.keep_prompts_percent", message, "20");
         }
     }

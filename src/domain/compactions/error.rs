@@ -14,12 +14,11 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "session {session_id} has no compaction {generation} that could be shown: `dalsegno session show {session_id}` \
-         lists them"
+        "session {session_id} has no compaction {generation}: `dalsegno session show {session_id}` lists them"
     )]
     Unknown { session_id: Uuid, generation: i32 },
     #[error(
-        "session {0} shows its whole transcript, and there is no compaction to undo: `dalsegno session compact {0}` folds it"
+        "session {0} uses its whole transcript, so there is no compaction to undo: `dalsegno session compact {0}` compacts it"
     )]
     NothingToUndo(Uuid),
     #[error(

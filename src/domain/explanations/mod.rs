@@ -134,6 +134,7 @@ async fn spent(
     }
     let budget = campaigns::budget(conn, task.campaign_id).await?;
     Ok(budget.and_then(|budget| {
-        budget.limit.admit(Owner::Campaign, budget.spent, budget.reserved, needed).err()
+        let owner = Owner::Campaign(task.campaign_id);
+        budget.limit.admit(owner, budget.spent, budget.reserved, needed).err()
     }))
 }

@@ -3,7 +3,7 @@
 use super::{Explanation, Facts, State, Waiting};
 use crate::domain::{
     agent_pauses::Pause,
-    amount::Refusal,
+    amount::{Refusal, is_of_task_budget},
     campaigns::Status,
     tasks::{OnFailure, WaitedFor},
     turns,
@@ -43,11 +43,12 @@ impl Facts {
 
     fn failed(&self) -> Reason {
         let id = self.task.id;
-        let error = self.task.error.as_deref().unwrap_or("no reason was written down");
-        (
-            format!("It failed: {}", sentence(error)),
-            format!("Somebody has to mend the cause. Then `dalsegno task retry {id}`."),
-        )
+        let error = self.task.error.as_deref().unwrap_or("no reason was stored");
+        let next = match is_of_task_budget(error) {
+            true => "Add the task again with a larger budget: a retry keeps the budget.".to_owned(),
+            false => format!("Fix the cause, then run `dalsegno task retry {id}`."),
+        };
+        (format!("It failed: {}", sentence(error)), next)
     }
 
     fn cancelled(&self) -> Reason {
@@ -63,7 +64,7 @@ impl Facts {
         (
             match &self.cancelled_because {
                 Some(reason) => format!("It was cancelled{when}: {}", sentence(reason)),
-                None => format!("Somebody cancelled it{when}."),
+                None => format!("It was cancelled{when}."),
             },
             format!(
                 "Nothing, unless it should run after all: `dalsegno task retry {id}` puts it on the queue again."
@@ -85,13 +86,13 @@ impl Facts {
         }
         let (n_open, n_all) = (open.len(), waiting.depends_on.len());
         let otherwise = match waiting.on_failure {
-            OnFailure::Run => "is told what they came to, and runs",
+            OnFailure::Run => "runs, with their results in its prompt",
             OnFailure::Cancel => "runs if all are done; if one is not, it is cancelled",
         };
         (
             format!("It waits for {n_open} of {n_all} tasks: {named}."),
             format!(
-                "They have to end. Then it {otherwise}. `dalsegno task explain` says of each of them what it waits for."
+                "They have to end. Then it {otherwise}. `dalsegno task explain` explains why each of them waits."
             ),
         )
     }
@@ -99,8 +100,8 @@ impl Facts {
     fn go_on(&self) -> Reason {
         match self.paused_flow {
             Some(flow) if self.task.started_at.is_none() => (
-                format!("Its flow {flow} is paused, so nothing of that begins."),
-                format!("Somebody has to let it go on: `dalsegno flow resume {flow}`."),
+                format!("Its flow {flow} is paused, so its tasks do not begin."),
+                format!("Resume the flow: `dalsegno flow resume {flow}`."),
             ),
             _ => self.live(),
         }
@@ -111,11 +112,11 @@ impl Facts {
         if matches!(self.job.state.as_str(), "dead" | "ended" | "unknown") {
             return (
                 format!(
-                    "Its job {} is {}, and nobody has written down how the task ended. {}",
+                    "Its job {} is {}, and the end of the task was not stored. {}",
                     self.job.job_id, self.job.state, self.job.because
                 ),
                 format!(
-                    "Somebody has to decide: `dalsegno task cancel {id}`, and then `dalsegno task retry {id}` to run it again."
+                    "Cancel it with `dalsegno task cancel {id}`; then `dalsegno task retry {id}` runs it again."
                 ),
             );
         }
@@ -143,7 +144,7 @@ impl Facts {
         let (name, id) = (&self.campaign.name, self.campaign.id);
         (
             format!("Its campaign `{name}` is paused, so none of its turns begins."),
-            format!("Somebody has to resume it: `dalsegno campaign resume {id}`."),
+            format!("Resume the campaign: `dalsegno campaign resume {id}`."),
         )
     }
 
@@ -166,7 +167,7 @@ impl Facts {
         let reason = serde_json::to_value(session.rebuild_because?).ok()?;
         let reason = reason.as_str()?.replace('_', " ");
         Some(format!(
-            "Its session {} is closed before the next turn, and a successor goes on ({reason}).",
+            "Its session {} is closed before the next turn, and a successor continues ({reason}).",
             session.id
         ))
     }
@@ -180,7 +181,7 @@ fn agent_paused(pause: &Pause) -> Reason {
     };
     (
         format!("Its agent `{agent}` is paused {place} by {paused_by}: {}", sentence(reason)),
-        format!("Somebody has to let it go on: `dalsegno agent resume {arguments}`."),
+        format!("Resume the agent: `dalsegno agent resume {arguments}`."),
     )
 }
 
@@ -336,7 +337,7 @@ mod tests {
     fn a_spent_budget_names_its_numbers() {
         let mut facts = facts(State::Queued, "scheduled");
         facts.spent = Some(Refusal {
-            owner: Owner::Campaign,
+            owner: Owner::Campaign(Uuid::from_u128(7)),
             unit: Unit::Tokens,
             limit: 100,
             spent: 100,
@@ -345,14 +346,15 @@ mod tests {
         });
         let told = facts.explain().because;
         assert!(told.contains("100 tokens of 100 tokens are spent"), "{told}");
-        assert!(told.contains("`dalsegno campaign budget ID --tokens"), "{told}");
+        let next = format!("`dalsegno campaign budget {} --tokens", Uuid::from_u128(7));
+        assert!(told.contains(&next), "{told}");
     }
 
     #[test]
     fn a_cancellation_between_attempts_is_not_one_of_a_turn() {
         let mut facts = facts(State::Cancelled, "ended");
         facts.task.ended_at = Some(at());
-        assert!(facts.explain().because.ends_with("cancelled it before it ran."));
+        assert!(facts.explain().because.ends_with("cancelled before it ran."));
         facts.last_turn = Some(turn(turns::State::Interrupted, "somebody cancelled it"));
         let told = facts.explain().because;
         assert!(told.ends_with("in its turn 4; what had arrived is kept."), "{told}");
@@ -401,7 +403,7 @@ mod tests {
         );
         assert!(told.because.contains("of writer/main (running), "), "{}", told.because);
         assert!(told.because.ends_with(" and 1 more."), "{}", told.because);
-        assert!(told.next.contains("is told what they came to"), "{}", told.next);
+        assert!(told.next.contains("runs, with their results in its prompt"), "{}", told.next);
     }
 
     #[test]

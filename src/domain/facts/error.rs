@@ -14,20 +14,18 @@ pub enum Error {
     #[error("there is no fact {id} about `{user}`: `dalsegno memory facts ls {user}` lists them")]
     NoFact { user: String, id: Uuid },
     #[error(
-        "{0:?} is no name of a user: letters of English, digits, and . _ @ + - behind the first, at most 128; `ann@example.org` is one"
+        "invalid name of a user {0:?}: use letters a to z, digits, and after the first character . _ @ + -, at most 128, for example `ann@example.org`"
     )]
     User(String),
     #[error("the {what} {problem}")]
     Words { what: &'static str, problem: &'static str },
-    #[error("this fact holds no more since {0}: look for the one that holds now")]
+    #[error("this fact ended at {0}: use the current one")]
     Ended(DateTime<Utc>),
-    #[error("it was said in a campaign that is closed, {0}: revoke it, and state what is true")]
+    #[error("its campaign {0} is closed: revoke this fact, and add the correct one")]
     SaidInClosed(Uuid),
     #[error("another fact about this user says so already: {0}")]
     Known(Uuid),
-    #[error(
-        "{limit} facts are kept about `{user}` already: revoke what nobody needs, or raise facts.user_max"
-    )]
+    #[error("`{user}` already has {limit} facts: revoke some of them, or raise facts.user_max")]
     Full { user: String, limit: i64 },
     #[error("it expires at {0}, which is over already: name a time to come")]
     Expired(DateTime<Utc>),

@@ -64,7 +64,7 @@ pub(super) fn check(attribute: &str, text: &str) -> Result<(), Error> {
 
 fn check_line(what: &'static str, line: &str, max_chars: usize) -> Result<(), Error> {
     let problem = match line {
-        _ if key(line).is_empty() => "has no word: say something",
+        _ if key(line).is_empty() => "is empty: write at least one word",
         _ if line.chars().count() > max_chars => {
             "is too long: one short line, the text of at most 400 characters"
         }

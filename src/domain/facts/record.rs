@@ -86,7 +86,7 @@ pub(super) async fn wait_for_others(conn: &mut PgConnection, user: &str) -> Resu
         .fetch_one(conn)
         .await
         .map(|_| ())
-        .map_err(Failed::to("wait for whoever writes about a user"))
+        .map_err(Failed::to("wait for other writers of facts about a user"))
 }
 
 /// What has expired must not stand in the way of what says the same again. It is read as [`Ended::Expired`].

@@ -89,7 +89,7 @@ pub async fn remove_ended(
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("remove facts that hold no more"))?;
+    .map_err(Failed::to("remove ended facts"))?;
     Ok((n_facts, n_records))
 }
 
@@ -105,5 +105,5 @@ pub async fn count_ended(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("count facts that hold no more"))
+    .map_err(Failed::to("count ended facts"))
 }

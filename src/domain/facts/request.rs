@@ -78,7 +78,7 @@ pub async fn request_of_ended(conn: &mut PgConnection, ended: &[Due]) -> Result<
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("look for campaigns that work for somebody"))?;
+    .map_err(Failed::to("look for campaigns with a user"))?;
     for session in open.filter(|session| with_user.contains(&session.campaign_id)) {
         enqueue(&mut *conn, session.id).await?;
     }

@@ -59,7 +59,7 @@ pub async fn unset_user(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bo
         sqlx::query!("delete from dalsegno.campaign_users where campaign_id = $1", campaign_id)
             .execute(conn)
             .await
-            .map_err(Failed::to("have a campaign work for nobody in particular"))?;
+            .map_err(Failed::to("remove the user of a campaign"))?;
     Ok(unset.rows_affected() == 1)
 }
 

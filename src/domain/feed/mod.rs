@@ -90,6 +90,45 @@ pub enum Kind {
     CampaignErasing,
 }
 
+/// The kinds of all events: those of [`Kind`], and those that only the database writes.
+pub const KINDS: [&str; 35] = [
+    "agent.paused",
+    "agent.resumed",
+    "blackboard.changed",
+    "budget.refused",
+    "campaign.erasing",
+    "conversation.moved",
+    "facts.read",
+    "facts.refused",
+    "flow.ended",
+    "flow.paused",
+    "flow.resumed",
+    "flow.retried",
+    "flow.started",
+    "memory.published",
+    "memory.revoked",
+    "node.entered",
+    "post.added",
+    "session.compacted",
+    "session.compaction_not_needed",
+    "session.compaction_refused",
+    "session.opened",
+    "session.rebuilt",
+    "session.reset",
+    "session.uncompacted",
+    "task.cancelled",
+    "task.failed",
+    "task.interrupted",
+    "task.queued",
+    "task.waiting",
+    "turn.done",
+    "turn.failed",
+    "turn.interrupted",
+    "turn.progress",
+    "turn.snoozed",
+    "turn.started",
+];
+
 /// A filter of events.
 #[derive(Debug, Clone, Copy)]
 pub struct Filter {

@@ -171,7 +171,7 @@ impl<'a> Fields<'a> {
         }
         if !is_name(&name) {
             let fix = "lower-case letters, digits, - and _, at most 64";
-            self.fail("name", format!("`{name}` is no name"), fix);
+            self.fail("name", format!("`{name}` is not a valid name"), fix);
         } else if name != expected {
             let fix = format!("name: {expected}, or rename the file");
             self.fail("name", format!("is `{name}`, but the file says `{expected}`"), fix);
@@ -191,7 +191,7 @@ impl<'a> Fields<'a> {
                 Some(near) => format!("{near} (did you mean that one?)"),
                 None => format!("nothing, or one of: {}", self.known.join(", ")),
             };
-            self.fail_at(found.line, &key, "there is no such key", fix);
+            self.fail_at(found.line, &key, "unknown key", fix);
         }
     }
 

@@ -49,7 +49,7 @@ impl<'a> Document<'a> {
             ..Problem::whole(file, message, fix)
         };
         let documents = MarkedYaml::load_from_str(yaml).map_err(|error| {
-            let message = format!("is no YAML: {}", error.info());
+            let message = format!("is not valid YAML: {}", error.info());
             problem(
                 error.marker().line(),
                 message,
@@ -68,7 +68,7 @@ impl<'a> Document<'a> {
             Some(_) => {
                 return Err(problem(
                     1,
-                    "is no list of keys".to_owned(),
+                    "is not a map of keys".to_owned(),
                     "`key: value`, one per line",
                 ));
             }

@@ -28,7 +28,7 @@ pub enum Error {
     )]
     TooMany(usize),
     #[error(
-        "flow {0} has ended: `dalsegno flow retry {0} --from STEP` goes on from one of its steps"
+        "flow {0} has ended: `dalsegno flow retry {0} --from STEP` runs it again from one of its steps"
     )]
     Ended(Uuid),
     #[error("flow {0} is paused: `dalsegno flow resume {0}` first")]

@@ -189,7 +189,7 @@ impl Reader<'_> {
             self.fields.fail_at(
                 line,
                 "instance",
-                format!("`{instance}` is no name"),
+                format!("`{instance}` is not a valid name"),
                 fix.to_owned(),
             );
         }
@@ -198,13 +198,13 @@ impl Reader<'_> {
                 Some(near) => format!("{near} (did you mean that one?)"),
                 None => "steps that come before it in the list".to_owned(),
             };
-            self.fields.fail_at(line, "after", format!("`{other}` is no step before it"), fix);
+            self.fields.fail_at(line, "after", format!("`{other}` is not an earlier step"), fix);
         }
         if let Some(each) =
             written.each.as_ref().filter(|each| !inputs.iter().any(|it| it.name == **each))
         {
             let fix = "the name of an input, which is then a list".to_owned();
-            self.fields.fail_at(line, "each", format!("`{each}` is no input"), fix);
+            self.fields.fail_at(line, "each", format!("`{each}` is not an input"), fix);
         }
         let section = sections.iter().find(|section| section.name == name);
         let Some(section) = section.filter(|section| !section.text.is_empty()) else {
@@ -238,7 +238,12 @@ impl Reader<'_> {
                 None => "an input by its name; in a step with `each` also {{item}} and {{number}}"
                     .to_owned(),
             };
-            self.fields.fail_at(line, &section.name, format!("`{{{{{name}}}}}` is no input"), fix);
+            self.fields.fail_at(
+                line,
+                &section.name,
+                format!("`{{{{{name}}}}}` is not an input"),
+                fix,
+            );
         }
     }
 

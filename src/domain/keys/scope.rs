@@ -22,7 +22,7 @@ pub enum Scope {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no scope: take read, enqueue, operate, admin or mcp")]
+#[error("unknown scope `{0}`: use read, enqueue, operate, admin or mcp")]
 pub struct UnknownScope(String);
 
 impl Scope {

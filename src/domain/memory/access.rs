@@ -138,7 +138,7 @@ impl<'a> Who<'a> {
             (Self::Operator { .. }, _) | (Self::Agent { is_lead: true, .. }, Kind::Edict) => Ok(()),
             (Self::Agent { .. }, Kind::Edict) => Err(Error::NotAllowed {
                 what: "revoke edicts".to_owned(),
-                advice: "tell the lead on the board why one should hold no more",
+                advice: "tell the lead on the board why one should be revoked",
             }),
             (Self::Agent { .. }, _) => Err(Error::NotAllowed {
                 what: format!("revoke {}", kind.plural()),

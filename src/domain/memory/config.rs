@@ -85,7 +85,7 @@ impl Config {
             checks.fail("memory.agent_max_bytes", message, "1048576");
         }
         if !(1..=100).contains(&self.warn_percent) {
-            let message = format!("is {}, but has to be from 1 to 100", self.warn_percent);
+            let message = format!("is {}, but must be from 1 to 100", self.warn_percent);
             checks.fail("memory.warn_percent", message, "80");
         }
         if self.edicts_max_bytes < 0 {
@@ -102,18 +102,17 @@ impl Config {
         }
         if !(1..=MAX_QUESTION_MS).contains(&self.embeddings_timeout_ms) {
             let wanted = format!(
-                "is {}, but has to be from 1 to {MAX_QUESTION_MS}",
+                "is {}, but must be from 1 to {MAX_QUESTION_MS}",
                 self.embeddings_timeout_ms
             );
             checks.fail("memory.embeddings_timeout_ms", wanted, "2000");
         }
         if self.embeddings_min_percent > 100 {
-            let message =
-                format!("is {}, but has to be from 0 to 100", self.embeddings_min_percent);
+            let message = format!("is {}, but must be from 0 to 100", self.embeddings_min_percent);
             checks.fail("memory.embeddings_min_percent", message, "30");
         }
         if !(1..=MAX_DAYS).contains(&self.keep_days) {
-            let message = format!("is {}, but has to be from 1 to {MAX_DAYS}", self.keep_days);
+            let message = format!("is {}, but must be from 1 to {MAX_DAYS}", self.keep_days);
             checks.fail("memory.keep_days", message, "90");
         }
     }

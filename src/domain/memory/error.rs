@@ -12,7 +12,7 @@ use crate::domain::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no {kind} `{name}` in this campaign: list what there is")]
+    #[error("there is no {kind} `{name}` in this campaign: list the items of this kind")]
     NoItem { kind: &'static str, name: String },
     #[error(
         "there is nothing in the memory of this campaign with the id {0}: `dalsegno memory ls` lists it"
@@ -20,7 +20,7 @@ pub enum Error {
     NoId(Uuid),
     #[error("{kind} `{name}` has no version {version}: its versions go up to {current}")]
     NoVersion { kind: &'static str, name: String, version: i32, current: i32 },
-    #[error("{name:?} is no name here: {advice}; `tone-of-voice` is one")]
+    #[error("invalid name {name:?}: {advice}; use for example `tone-of-voice`")]
     Name { name: String, advice: &'static str },
     #[error("the title {0}: write one short line")]
     Title(&'static str),
@@ -34,9 +34,7 @@ pub enum Error {
         "there is an entry `{0}` in the journal already, and entries are never replaced: write another one under another name"
     )]
     Written(String),
-    #[error(
-        "{kind} `{name}` holds no more, it was revoked or has expired, and no agent is told what it says: go by what is listed"
-    )]
+    #[error("{kind} `{name}` was revoked or has expired: use the items that are listed")]
     Over { kind: &'static str, name: String },
     #[error("{kind} `{name}` is revoked already")]
     Revoked { kind: &'static str, name: String },
@@ -45,22 +43,20 @@ pub enum Error {
     )]
     TooManyVersions { kind: &'static str, name: String, versions: i32 },
     #[error(
-        "what you have written in this campaign would have {bytes} bytes with all earlier versions, {limit} are allowed \
-         (memory.agent_max_bytes): go on without, and ask the operator for more room. What is revoked or expires makes room when it is \
-         removed, memory.keep_days later"
+        "your items in this campaign would have {bytes} bytes with all earlier versions, {limit} are allowed (memory.agent_max_bytes): continue without this item, and ask the operator for a higher limit. Revoked and expired items are removed memory.keep_days later"
     )]
     Full { bytes: i64, limit: i64 },
     #[error(
-        "there are {limit} edicts already, and all of them are told to everybody: revoke one first, or put them together"
+        "there are {limit} edicts already, which every agent reads: revoke one first, or combine some of them"
     )]
     TooManyEdicts { limit: i64 },
     #[error("it expires at {0}, which is over already: name a time to come")]
     Expired(DateTime<Utc>),
-    #[error("a journal is one agent's: say whose")]
+    #[error("a journal belongs to one agent: name it as the owner")]
     NoOwner,
     #[error("{0} belong to the whole campaign, and not to an agent")]
     Owner(&'static str),
-    #[error("{} of the items cannot be taken in, and so none was{}", .0.len(), lines(.0))]
+    #[error("{} of the items are invalid, so none was imported{}", .0.len(), lines(.0))]
     Import(Vec<Mistake>),
     #[error(transparent)]
     Text(#[from] text::Error),

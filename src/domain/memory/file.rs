@@ -73,7 +73,7 @@ pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
     let known = ["kind", "owner", "name", "title", "expires_at"];
     for (key, found) in &parsed.values {
         if !known.contains(&key.as_str()) && !PROVENANCE.contains(&key.as_str()) {
-            problems.push(format!("line {}: `{key}` is no key of an item", found.line));
+            problems.push(format!("line {}: `{key}` is not a key of an item", found.line));
         }
     }
     let mut text = |key: &str| match parsed.values.get(key) {
@@ -84,7 +84,7 @@ pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
             Some(value.to_string())
         }
         Some(found) => {
-            problems.push(format!("line {}: `{key}` is no text", found.line));
+            problems.push(format!("line {}: `{key}` is not a text", found.line));
             None
         }
     };
@@ -92,7 +92,7 @@ pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
     let (title, expires_at) = (text("title"), text("expires_at"));
     let kind = Kind::ALL.into_iter().find(|known| Some(known.as_str()) == kind.as_deref());
     if kind.is_none() {
-        problems.push("`kind` has to be edict, record or journal".to_owned());
+        problems.push("`kind` must be edict, record or journal".to_owned());
     }
     for (key, value) in [("name", &name), ("title", &title)] {
         if value.is_none() {
@@ -193,9 +193,13 @@ mod tests {
     fn everything_that_is_wrong_is_said_at_once() {
         let wrong = "---\nkind: rule\ntitle: [a]\nexpires_at: soon\ncolour: red\n---\nText.";
         let said = read("x.md", wrong).unwrap_err().to_string();
-        for part in
-            ["`kind` has", "line 3: `title`", "`name` is", "`expires_at`: not a", "`colour`"]
-        {
+        for part in [
+            "`kind` must",
+            "line 3: `title`",
+            "`name` is",
+            "`expires_at`: invalid time",
+            "`colour`",
+        ] {
             assert!(said.contains(part), "{part}: {said}");
         }
         assert!(read("x.md", "No front matter.").is_err());

@@ -86,7 +86,7 @@ pub async fn import(
             Outcome::Next if !replaces => {
                 let (kind, name) = (document.kind.as_str(), &document.name);
                 mistakes.push(mistake(format!(
-                    "{kind} `{name}` is there already, and says something else or holds no more: ask for its replacement, or leave it out"
+                    "{kind} `{name}` exists with other content, or was revoked or has expired: allow replacements (--replace), or leave it out"
                 )));
             }
             Outcome::Next => imported.replaced += 1,

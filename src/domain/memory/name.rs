@@ -16,7 +16,7 @@ pub(super) fn check(name: &str) -> Result<(), Error> {
         _ if agents::is_name(name) => return Ok(()),
         "" => "write one",
         _ if name.chars().count() > MAX_CHARS => "it is longer than 64 characters",
-        _ if name.contains(['/', '\\', '.']) => "it is no path: no slashes and no dots",
+        _ if name.contains(['/', '\\', '.']) => "slashes and dots are not allowed",
         _ if name.starts_with(['-', '_']) => "it begins with a letter or a digit",
         _ => "it has lower-case letters of English, digits, - and _",
     };
@@ -75,9 +75,9 @@ mod tests {
         }
         for (name, advice) in [
             ("", "write one"),
-            ("../../etc/passwd", "no path"),
-            ("a.md", "no path"),
-            ("c:\\x", "no path"),
+            ("../../etc/passwd", "slashes and dots"),
+            ("a.md", "slashes and dots"),
+            ("c:\\x", "slashes and dots"),
             ("-rf", "begins with"),
             ("Tone", "lower-case"),
             ("a b", "lower-case"),

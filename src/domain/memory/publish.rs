@@ -152,7 +152,7 @@ pub(super) async fn hold(
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("wait for whoever writes in a memory"))?;
+    .map_err(Failed::to("wait for other writers of a memory"))?;
     Ok(())
 }
 

@@ -29,7 +29,7 @@ pub async fn remove_ended(
     sqlx::query_scalar!(r#"select dalsegno.remove_ended_memory($1, $2) as "n!""#, until, limit,)
         .fetch_one(conn)
         .await
-        .map_err(Failed::to("remove what holds no more from memories"))
+        .map_err(Failed::to("remove ended items of memories"))
 }
 
 /// Counts the items that were revoked or expired before `until`.
@@ -44,5 +44,5 @@ pub async fn count_ended(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("count what holds no more in memories"))
+    .map_err(Failed::to("count ended items of memories"))
 }

@@ -72,8 +72,7 @@ async fn check_agent(
     }
     Ok(is_near(bytes.unsigned_abs(), limit.unsigned_abs(), config).then(|| {
         format!(
-            "what you have written in this campaign has {bytes} of {limit} bytes, with earlier versions and what holds no more: write what \
-             will be needed, and no more"
+            "your items in this campaign have {bytes} of {limit} bytes, including earlier versions, revoked and expired items: write only what will be needed"
         )
     }))
 }
@@ -102,8 +101,7 @@ async fn check_edicts(
     let room = i64::from(config.edicts_max_bytes);
     Ok((bytes > room).then(|| {
         format!(
-            "the edicts have {bytes} bytes together, and agents are told {room}, the oldest first: of the others they are told the \
-             names, and have to read them"
+            "the edicts have {bytes} bytes together, and agents get {room} of them, the oldest first: of the others they get the names only, and have to read them"
         )
     }))
 }

@@ -13,7 +13,7 @@ pub enum Error {
     )]
     Key { n_chars: usize },
     #[error(
-        "the idempotency key `{0}` has been used for another post: use another key, or say the same as before"
+        "the idempotency key `{0}` has been used for another post: use another key, or send the same post"
     )]
     KeyTaken(String),
     #[error(transparent)]

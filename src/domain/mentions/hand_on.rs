@@ -41,7 +41,8 @@ pub struct HandedOn {
     notes: Vec<String>,
 }
 
-const STOPPED: &str = "Nobody was asked: somebody has asked this task to stop. The answer stands, and nothing begins behind it.";
+const STOPPED: &str =
+    "No task was added: this task was asked to stop. Its answer is kept, and starts no other task.";
 
 /// Adds the tasks for the agents that an answer mentions. The result goes to the end of the turn. `None`: there is nothing to do.
 ///
@@ -159,8 +160,7 @@ async fn too_often(
     let since = now - TimeDelta::seconds(config.repeat_window_secs.into());
     if behind.n_answers >= max_depth {
         return Ok(Some(format!(
-            "Nobody was asked: {max_depth} answers that each called the next are behind this one, and no more are allowed \
-             (mentions.max_depth). A person has to go on from here."
+            "No task was added: this answer follows {max_depth} answers that each called the next, the limit (mentions.max_depth). A person has to continue."
         )));
     }
     let said = posts::Repeated {
@@ -171,8 +171,7 @@ async fn too_often(
     };
     if posts::times_said(conn, said).await? >= max_repeats {
         return Ok(Some(format!(
-            "Nobody was asked: the very same was said {max_repeats} times within {} s, and does not call anybody again \
-             (mentions.max_repeats).",
+            "No task was added: the same text was posted {max_repeats} times within {} s, the limit (mentions.max_repeats).",
             config.repeat_window_secs
         )));
     }
@@ -192,16 +191,15 @@ async fn too_many(
     let n_more = i64::try_from(n_called).unwrap_or(i64::MAX);
     Ok((n_tasks.saturating_add(n_more) > max_tasks).then(|| {
         format!(
-            "Nobody was asked: one post has led to {n_tasks} tasks, and at most {max_tasks} are allowed (mentions.max_tasks). A \
-             person has to go on from here."
+            "No task was added: one post has led to {n_tasks} tasks, the limit is {max_tasks} (mentions.max_tasks). A person has to continue."
         )
     }))
 }
 
 fn unknown(names: &[UnknownName]) -> Vec<String> {
     let words = |unknown: &UnknownName| match &unknown.nearest {
-        Some(near) => format!("Nobody is called `{}`: did you mean `{near}`?", unknown.name),
-        None => format!("Nobody is called `{}`.", unknown.name),
+        Some(near) => format!("Unknown name `{}`: did you mean `{near}`?", unknown.name),
+        None => format!("Unknown name `{}`.", unknown.name),
     };
     names.iter().map(words).collect()
 }

@@ -50,7 +50,7 @@ pub(super) async fn look<'a>(
     }
     let CameOfIt { tasks, unknown, notes } = serde_json::from_value(found.came_of_it)
         .map_err(|error| sqlx::Error::Decode(error.into()))
-        .map_err(Failed::to("read what came of a post"))?;
+        .map_err(Failed::to("read the results of a post"))?;
     Ok(UnderKey::Before(Posted { post: found.post, created: false, tasks, unknown, notes }))
 }
 

@@ -53,10 +53,9 @@ pub struct Called {
     pub instance: String,
 }
 
-const NO_LEAD: &str = "Nobody is mentioned, and no agent of the catalogue is the lead: the post stands on the board, and nobody was \
-                       asked. Mention somebody with `@name`.";
+const NO_LEAD: &str = "No task was added: the post mentions no agent, and no agent is the lead. It is on the board; mention an agent with `@name`.";
 const ONLY_UNKNOWN: &str =
-    "Nobody was asked: no agent has a name that the post mentions. It stands on the board.";
+    "No task was added: the post mentions no known agent. It is on the board.";
 
 /// Adds a post, and a task for each agent that it mentions. After an error the caller must roll back.
 pub async fn post(

@@ -14,15 +14,13 @@ pub enum Error {
     UnknownCampaign(Uuid),
     #[error("campaign {0} is closed: create a new one")]
     Closed(Uuid),
-    #[error(
-        "there is no post {0} in this campaign that could be answered: `dalsegno board history` lists them"
-    )]
+    #[error("there is no post {0} in this campaign: `dalsegno board history` lists them")]
     UnknownPost(Uuid),
-    #[error("nobody is called {}: a post is addressed to `all`, `operator`, or agents that `dalsegno agent ls` lists", list(.0))]
+    #[error("unknown name {}: address a post to `all`, `operator`, or agents that `dalsegno agent ls` lists", list(.0))]
     UnknownNames(Vec<String>),
-    #[error("the post is addressed to nobody: name agents, `operator` or `all`")]
+    #[error("the post has no readers: name agents, `operator` or `all`")]
     NoAudience,
-    #[error("the post is addressed to {0} names: 200 are allowed, and `all` reaches everybody")]
+    #[error("the post is addressed to {0} names: 200 are allowed, and `all` reaches all agents")]
     TooManyNames(usize),
     #[error(transparent)]
     Text(#[from] text::Error),

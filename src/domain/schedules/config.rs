@@ -43,7 +43,7 @@ impl Config {
         }
         checks.secs("scheduler.catch_up_secs", self.catch_up_secs.into(), 60);
         if !(1..=MAX_LOOK_SECS).contains(&self.look_secs) {
-            let message = format!("is {}, but has to be from 1 to {MAX_LOOK_SECS}", self.look_secs);
+            let message = format!("is {}, but must be from 1 to {MAX_LOOK_SECS}", self.look_secs);
             checks.fail("scheduler.look_secs", message, "180");
         }
     }

@@ -21,7 +21,7 @@ pub enum Error {
         source: Invalid,
     },
     #[error(
-        "the schedule `{0}` comes with the service: its hour stands in the configuration ([scheduler]), and `dalsegno schedule pause {0}` stops it"
+        "the schedule `{0}` is built in: its hour is in the configuration ([scheduler]), and `dalsegno schedule pause {0}` stops it"
     )]
     BuiltIn(String),
     #[error("writing the payload of the schedule `{name}`: {source}")]

@@ -31,11 +31,11 @@ pub struct Timetable {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     #[error(
-        "`{cron}` is no timetable ({why}): write six fields, for example `0 0 2 * * *` for two o'clock each night"
+        "invalid cron expression `{cron}` ({why}): use six fields, for example `0 0 2 * * *` for two o'clock each night"
     )]
     Cron { cron: String, why: String },
     #[error(
-        "`{0}` is no time zone: write its name from the IANA list, for example UTC or Europe/Berlin"
+        "unknown time zone `{0}`: use a name of the IANA list, for example UTC or Europe/Berlin"
     )]
     Zone(String),
 }

@@ -12,7 +12,7 @@ pub enum Error {
     #[error("there is no session {0}: `dalsegno session ls` lists them")]
     Unknown(Uuid),
     #[error(
-        "session {0} is closed: `dalsegno session show {0}` names the successor that goes on, if it has one"
+        "session {0} is closed: `dalsegno session show {0}` names its successor, if it has one"
     )]
     Closed(Uuid),
     /// The lease has expired, or another worker came first.

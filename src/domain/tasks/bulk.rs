@@ -44,7 +44,7 @@ pub struct Placed {
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
     /// Errors of single tasks, each with its index from 0.
-    #[error("{} of the tasks cannot be taken in, and none was: mend them, then ask again", .0.len())]
+    #[error("{} of the tasks are invalid, so none was added: correct them, then try again", .0.len())]
     Items(Vec<(usize, Error)>),
     #[error(transparent)]
     All(#[from] Error),

@@ -72,7 +72,7 @@ async fn beside(conn: &mut PgConnection, id: Uuid) -> Result<Beside, Failed> {
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("read what stands beside a task"))
+    .map_err(Failed::to("read the details of a task"))
 }
 
 /// Returns the reason of a task's cancellation, if there is one.

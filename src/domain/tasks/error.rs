@@ -25,7 +25,7 @@ pub enum Error {
     )]
     NoTaskOfJob(i64),
     #[error(
-        "task {id} has already ended as {}: `dalsegno task show {id}` prints what came of it{}", .state.as_str(),
+        "task {id} has already ended as {}: `dalsegno task show {id}` prints its result{}", .state.as_str(),
         again(*.state, *.id)
     )]
     Ended { id: Uuid, state: State },
@@ -42,15 +42,14 @@ pub enum Error {
     )]
     Requeued(Uuid),
     #[error(
-        "there is no task {0} in this campaign that could be waited for: name one that exists there, or one that comes before in \
-         the same request"
+        "there is no task {0} in this campaign to wait for: name an existing one, or an earlier one of the same request"
     )]
     NoPredecessor(String),
     #[error(
         "a task waits for at most {MAX_PREDECESSORS} others, not for {0}: let some tasks wait for parts of them, and one for those"
     )]
     TooManyPredecessors(usize),
-    #[error("1 to {MAX_CHILDREN} children can be handed out at once, not {0}")]
+    #[error("1 to {MAX_CHILDREN} children can be added at once, not {0}")]
     NChildren(usize),
     #[error(
         "task {id} is {}, and hands nothing out: its children are added while it runs or after it is done", .state.as_str()
@@ -66,9 +65,7 @@ pub enum Error {
         "the idempotency key `{0}` has been used for another question: use another key, or ask the same as before"
     )]
     KeyTaken(String),
-    #[error(
-        "`{0}` is no name of an instance: write lower-case letters, digits, - and _, at most 64"
-    )]
+    #[error("invalid instance `{0}`: use lower-case letters, digits, - and _, at most 64")]
     Instance(String),
     #[error(
         "the idempotency key has {n_chars} characters: 1 to 195 are fine, and no NUL; use a hash of a longer one"

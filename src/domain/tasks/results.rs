@@ -59,7 +59,7 @@ pub async fn outcomes(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read what tasks have come to"))
+    .map_err(Failed::to("read the results of tasks"))
 }
 
 async fn count_open(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<i64, Failed> {

@@ -233,7 +233,7 @@ fn refused_for_campaign(error: &sqlx::Error, campaign_id: Uuid) -> Option<Error>
         "campaign_has_budget" => {
             let UsedUp { unit, limit, spent } = serde_json::from_str(raised.detail()?).ok()?;
             // One token or micro-unit: the check is only that anything is left.
-            let (owner, reserved, needed) = (Owner::Campaign, 0, 1);
+            let (owner, reserved, needed) = (Owner::Campaign(campaign_id), 0, 1);
             Some(Refusal { owner, unit, limit, spent, reserved, needed }.into())
         }
         _ => None,

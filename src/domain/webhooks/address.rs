@@ -23,8 +23,7 @@ pub enum Refused {
     )]
     Scheme(String),
     #[error(
-        "the address of a webhook has no user and no password in it: everybody who lists webhooks would see them, and each delivery \
-         is signed"
+        "the URL of a webhook must not contain a user or a password, which lists of webhooks would show: deliveries are signed instead"
     )]
     Credentials,
     #[error(

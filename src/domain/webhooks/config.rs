@@ -35,7 +35,7 @@ impl Config {
 
     pub fn check(&self, checks: &mut Checks<'_>) {
         if !(1..=60).contains(&self.timeout_secs) {
-            let message = format!("is {}, but has to be from 1 to 60", self.timeout_secs);
+            let message = format!("is {}, but must be from 1 to 60", self.timeout_secs);
             checks.fail("webhooks.timeout_secs", message, "15");
         }
         checks.at_least("webhooks.disable_after_days", self.disable_after_days.into(), 1);

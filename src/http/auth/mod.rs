@@ -176,7 +176,7 @@ impl Shared {
         }
         let caller = caller.map_err(|refusal| Refusal { quota, ..refusal })?;
         if !need.is_met_by(caller.scopes()) {
-            return Err(Refusal { quota, ..missing_scope(need) });
+            return Err(Refusal { quota, ..missing_scope(need, &caller) });
         }
         let reach = caller.reach();
         let (actor, key) = match caller {
@@ -270,28 +270,33 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 pub(super) fn past_the_door() -> Problem {
-    let detail = "the request came past the door; this is a fault of the service";
+    let detail = "the request was not authenticated; this is a fault of the service";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
 }
 
 fn unauthenticated() -> Refusal {
-    let detail = "this service asks for a key: send `Authorization: Bearer dals_...`; `dalsegno key create` makes one";
+    let detail = "this service requires an API key: send `Authorization: Bearer dals_...`; `dalsegno key create` creates one";
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail);
     Refusal { challenge: Some(r#"Bearer realm="dalsegno""#.to_owned()), ..problem.into() }
 }
 
 /// Builds the refusal of a bad key: one text for all cases, so that it does not reveal which keys exist.
 fn bad_key() -> Refusal {
-    let detail = "this key is not accepted: it is unknown, expired or revoked; whoever keeps the keys can rotate it or make another";
+    let detail = "this key is not accepted: it is unknown, expired or revoked; ask an administrator to rotate it or to create another";
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "bad_key", detail);
     let challenge = r#"Bearer realm="dalsegno", error="invalid_token""#.to_owned();
     Refusal { challenge: Some(challenge), ..problem.into() }
 }
 
-fn missing_scope(need: scopes::Need) -> Refusal {
+fn missing_scope(need: scopes::Need, caller: &Caller) -> Refusal {
     let scope = need.scope();
-    let detail =
-        format!("this needs a key with the scope `{scope}`, which the key that was shown has not");
+    let key = match caller {
+        Caller::Key(key) => format!("the key `{}`", key.name),
+        Caller::AdminKey | Caller::Anybody => "the key".to_owned(),
+    };
+    let detail = format!(
+        "{key} does not have the scope `{scope}`: create one that has it with `dalsegno key create`"
+    );
     let problem = Problem::new(StatusCode::FORBIDDEN, "missing_scope", detail);
     let challenge =
         format!(r#"Bearer realm="dalsegno", error="insufficient_scope", scope="{scope}""#);
@@ -300,14 +305,14 @@ fn missing_scope(need: scopes::Need) -> Refusal {
 
 fn too_many_requests(quota: Quota) -> Refusal {
     let detail = format!(
-        "http.requests_per_minute allows {} for one key, and for one address without a key: go on more slowly",
+        "too many requests: http.requests_per_minute allows {} for one key, and for one address without a key; send fewer",
         quota.per_minute()
     );
     limited("too_many_requests", detail, quota)
 }
 
 fn too_many_bad_keys(quota: Quota) -> Refusal {
-    let detail = "too many keys that are not accepted have come from this address: correct the key, then wait a little";
+    let detail = "too many requests with invalid keys came from this address: correct the key, then try again after Retry-After";
     limited("too_many_bad_keys", detail.to_owned(), quota)
 }
 

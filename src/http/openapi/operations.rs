@@ -83,7 +83,7 @@ fn header(entry: &Entry) -> Option<Value> {
         ),
         (None, Run::Stream { ids, .. }) => (
             "Last-Event-ID",
-            "The id of the last event that was received: the stream goes on after it".to_owned(),
+            "The id of the last event that was received: the stream continues after it".to_owned(),
             json!({ "type": "string", "pattern": ids }),
         ),
         (None, Run::Once(_)) => return None,

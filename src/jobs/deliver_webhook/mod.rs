@@ -30,7 +30,7 @@ pub(super) async fn run(job: DeliverWebhook, run: Run, services: Arc<Services>) 
         true => {
             // A worker that shuts down returns the job, and the delivery is sent again.
             let sent = run.cancel().run_until_cancelled(attempt(&due, &services)).await;
-            sent.ok_or_else(|| JobError::retry("it was told to stop while it sent"))?
+            sent.ok_or_else(|| JobError::retry("it was asked to stop while it sent"))?
         }
         false => Outcome::Held,
     };

@@ -32,7 +32,7 @@ pub fn describe() {
     describe_gauge!(
         LAST_SUCCESS,
         Unit::Seconds,
-        "When the nightly cleanup last went through, on whatever host."
+        "Time of the last complete nightly cleanup, on any host."
     );
     describe_gauge!(
         INSTALLED,

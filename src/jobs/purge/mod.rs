@@ -43,7 +43,7 @@ const AUDIT_BATCH: i64 = 5_000;
 /// Reasons why a run did not finish.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("it was told to stop between two batches")]
+    #[error("it was asked to stop between two batches")]
     Stopped,
     #[error("a later run of this job has taken over")]
     Overtaken,

@@ -13,11 +13,7 @@ const OUTCOMES: [&str; 8] =
     ["done", "cancelled", "given_back", "again", "put_off", "failed", "no_room", "lease_lost"];
 
 pub fn describe() {
-    describe_histogram!(
-        DURATION,
-        Unit::Seconds,
-        "Calls of turns, by provider and what came of them."
-    );
+    describe_histogram!(DURATION, Unit::Seconds, "Calls of turns, by provider and result.");
     describe_histogram!(
         FIRST_BYTE,
         Unit::Seconds,
@@ -31,7 +27,7 @@ pub fn describe() {
     describe_histogram!(
         TOOLS,
         Unit::Seconds,
-        "Calls of tools between the calls of a turn, by tool and what came of them."
+        "Calls of tools between the calls of a turn, by tool and result."
     );
 }
 

@@ -124,7 +124,7 @@ pub(super) fn restored(
         Reason::ModelChanged | Reason::ProviderChanged => "another model has taken over",
         Reason::ContextFull => "it had grown too long",
         Reason::Expired => "it had rested for long",
-        Reason::Reset => "somebody asked for it",
+        Reason::Reset => "it was requested",
         Reason::Lost => "the provider had lost it",
         Reason::Poisoned => "the provider refused it as it was",
     };

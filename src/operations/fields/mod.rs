@@ -66,8 +66,8 @@ impl Fields {
         let failed = Cell::new(None);
         let with_path = WithPath { path: &self.path, failed: &failed, made: PhantomData };
         objects::read_with(json, with_path).map_err(|error| match failed.get() {
-            Some((name, text)) => path_refusal(name, not_an_id(text), described),
-            None => misfit(error),
+            Some((name, text)) => path_misfit(name, text, described),
+            None => misfit(error, &self.path),
         })
     }
 
@@ -84,8 +84,11 @@ impl Fields {
         serde_path_to_error::deserialize(fields).map_err(|error| {
             let (field, why) = (error.path().to_string(), plain(&error.inner().to_string()));
             match self.path.iter().find(|(name, _)| *name == field) {
-                Some((name, text)) => path_refusal(name, not_an_id(text), described),
-                None => Refusal::new(Kind::Malformed, "bad_query", query_words(&field, &why)),
+                Some((name, text)) => path_misfit(name, text, described),
+                None => {
+                    let words = query_words(&field, &why, described);
+                    Refusal::new(Kind::Malformed, "bad_query", words)
+                }
             }
         })
     }
@@ -98,7 +101,7 @@ pub fn parse_id(text: &str) -> Result<Uuid, Refusal> {
     text.parse().map_err(|_| wrong(not_an_id(text)))
 }
 
-const NUL: &str = "the address holds the character U+0000, which nothing here is called: remove it";
+const NUL: &str = "the URL contains the character U+0000, which no name may contain: remove it";
 
 /// Refuses names that are too long, or contain U+0000, which Postgres cannot store.
 fn check_name(text: &str) -> Result<(), String> {
@@ -112,7 +115,7 @@ fn check_name(text: &str) -> Result<(), String> {
 }
 
 fn not_an_id(text: &str) -> String {
-    format!("`{text}` is not an id: write it as the lists show it")
+    format!("`{text}` is not an id: use the whole UUID")
 }
 
 /// Builds the refusal of a path field: `bad_id` if its type is an id or a number, else `bad_name`.
@@ -123,16 +126,35 @@ fn path_refusal(name: &str, detail: String, described: &dyn Fn() -> Described) -
     Refusal::new(Kind::Malformed, if is_id { "bad_id" } else { "bad_name" }, detail)
 }
 
-fn query_words(field: &str, why: &str) -> String {
+/// The refusal of a field of the path that cannot be read: an id, or a number.
+fn path_misfit(name: &str, text: &str, described: &dyn Fn() -> Described) -> Refusal {
+    let schema = serde_json::to_value(described().schema).unwrap_or_default();
+    let detail = match schema["properties"][name]["type"] == "integer" {
+        true => format!("`{text}` is not a number: use a number that the list shows"),
+        false => not_an_id(text),
+    };
+    path_refusal(name, detail, described)
+}
+
+fn query_words(field: &str, why: &str, described: &dyn Fn() -> Described) -> String {
+    if let Some(name) = why.strip_prefix("duplicate field `").and_then(|it| it.split('`').next()) {
+        let schema = serde_json::to_value(described().schema).unwrap_or_default();
+        let about = schema["properties"][name]["description"].as_str().unwrap_or_default();
+        let several = if about.contains("commas") { ", with commas between values" } else { "" };
+        return format!(
+            "the query parameter `{name}` is given more than once: give it once{several}"
+        );
+    }
     match field {
         "" | "." => why.to_owned(),
         field => format!("the query parameter `{field}` does not fit: {why}"),
     }
 }
 
-fn misfit(Misfit { pointer, detail, is_json }: Misfit) -> Refusal {
+fn misfit(Misfit { pointer, detail, is_json }: Misfit, path: &[(&'static str, String)]) -> Refusal {
     match is_json {
         true => {
+            let detail = body_words(detail, &pointer, path);
             let words = format!("the body does not fit: {detail}");
             let wrong = vec![Wrong { code: None, pointer, detail }];
             Refusal { wrong, ..Refusal::new(Kind::Invalid, "bad_field", words) }
@@ -141,6 +163,27 @@ fn misfit(Misfit { pointer, detail, is_json }: Misfit) -> Refusal {
             let detail = format!("the request body is not valid JSON: {detail}");
             Refusal::new(Kind::Malformed, "bad_json", detail)
         }
+    }
+}
+
+/// Serde names the fields of the whole input. Those of the path are not part of the body.
+fn body_words(detail: String, pointer: &str, path: &[(&'static str, String)]) -> String {
+    let is_in_path = |name: &str| path.iter().any(|(in_path, _)| *in_path == name);
+    let name = detail.split('`').nth(1).unwrap_or_default();
+    if detail.starts_with("duplicate field `") && is_in_path(name) {
+        return format!("the path already names `{name}`: leave it out of the body");
+    }
+    match detail.rsplit_once(", expected ") {
+        Some((unknown, fields))
+            if unknown.starts_with("unknown field `") && pointer.matches('/').count() == 1 =>
+        {
+            let fields = fields.split('`').skip(1).step_by(2).filter(|name| !is_in_path(name));
+            match fields.collect::<Vec<_>>().as_slice() {
+                [] => format!("{unknown}: the body takes no fields"),
+                fields => format!("{unknown}: the body takes `{}`", fields.join("`, `")),
+            }
+        }
+        _ => detail,
     }
 }
 

@@ -100,7 +100,7 @@ impl Config {
             problems.push(Problem::new("max_retries", message, "2"));
         }
         if !(10..=90).contains(&self.rollover_percent) {
-            let message = format!("is {}, but has to be from 10 to 90", self.rollover_percent);
+            let message = format!("is {}, but must be from 10 to 90", self.rollover_percent);
             problems.push(Problem::new("rollover_percent", message, "60"));
         }
         if (1..MEMORY_MIN_BYTES).contains(&self.memory_max_bytes) {

@@ -12,7 +12,7 @@ use super::Config;
 pub enum NotFound {
     #[error("there is no program {0} in claude.path")]
     InPath(String),
-    #[error("{} is not there, or may not be executed", .0.display())]
+    #[error("{} does not exist, or may not be executed", .0.display())]
     AtPlace(PathBuf),
     /// A relative path: the CLI is started in the folder of its session.
     #[error("{} depends on the folder that it is looked for in", .0.display())]
@@ -27,9 +27,9 @@ pub enum NoVersion {
         #[source]
         source: io::Error,
     },
-    #[error("{} says no version: {said:?}", program.display())]
+    #[error("{} does not print a version: {said:?}", program.display())]
     NotSaid { program: PathBuf, said: String },
-    #[error("{} did not say its version in {} s", program.display(), PATIENCE.as_secs())]
+    #[error("{} did not print its version within {} s", program.display(), PATIENCE.as_secs())]
     TooSlow { program: PathBuf },
 }
 

@@ -38,7 +38,7 @@ async fn a_mistake_names_its_line_and_what_came_before_it_stays() {
     let said = ground.run_with(&add, &wrong).await;
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.stderr.contains("line 1002 at /promt: unknown field `promt`"), "{said:?}");
-    assert!(said.stderr.contains("1000 before it are in"), "{said:?}");
+    assert!(said.stderr.contains("1000 before it were added"), "{said:?}");
     let said = ground.run_with(&add, "{\"agent\": \"copywritter\", \"prompt\": \"x\"}\n").await;
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.stderr.contains("line 1: ") && said.stderr.contains("copywriter"), "{said:?}");

@@ -123,7 +123,7 @@ async fn an_address_that_others_can_reach_needs_a_word() {
     let ground = Ground::new().await;
     let listen = ["serve", "--set", "http.listen=[::]:0"];
     let said = ground.run(&listen).await;
-    assert_eq!((said.code, said.has("there is no key yet")), (2, true), "{said:?}");
+    assert_eq!((said.code, said.has("no API key exists")), (2, true), "{said:?}");
     assert!(said.has("http.allow_unauthenticated = true"), "{said:?}");
     // The keys are in the database, which `config check` does not read.
     let check = ["config", "check", "--set", "http.listen=0.0.0.0:7770"];

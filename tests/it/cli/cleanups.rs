@@ -38,7 +38,7 @@ async fn a_recurring_task_is_added_and_forgotten() {
     assert_eq!(added["payload"]["prompt"], "What is new?");
     assert!(ground.run(&["schedule", "ls"]).await.stdout.contains("add_task"));
     let gone = ground.run(&["schedule", "rm", "news"]).await;
-    assert_eq!((gone.code, gone.stdout.trim()), (0, "`news` is forgotten"));
+    assert_eq!((gone.code, gone.stdout.trim()), (0, "schedule `news` is removed"));
     assert_eq!(ground.run(&["schedule", "rm", "news"]).await.code, 3);
 }
 

@@ -14,7 +14,7 @@ async fn facts_are_stated_listed_searched_edited_revoked_and_forgotten() {
         said
     };
     let json_of = async |words: &[&str]| ground.json(&[&["memory", "facts"], words].concat()).await;
-    assert!(facts(&["user", "--campaign", &campaign]).await.has("nobody in particular"));
+    assert!(facts(&["user", "--campaign", &campaign]).await.has("has no user"));
     assert!(
         facts(&["user", "--campaign", &campaign, "ann@example.org"])
             .await

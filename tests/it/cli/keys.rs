@@ -107,7 +107,7 @@ async fn a_service_that_others_can_reach_asks_for_a_key_and_does_not_start_witho
     let ground = Ground::new().await;
     let mut refused = ground.reachable(&[]);
     assert_eq!(refused.exit_code().await, 2, "{}", refused.log());
-    for words in ["there is no key yet", "dalsegno key create", "http.admin_key_file"] {
+    for words in ["no API key exists", "dalsegno key create", "http.admin_key_file"] {
         assert!(refused.log().contains(words), "{words}: {}", refused.log());
     }
     // A revoked key does not count.

@@ -193,7 +193,11 @@ async fn a_key_is_asked_for_and_its_scopes_count() {
     let said = run(&served.folder, &["schedule", "ls"], &environment).await;
     assert!(said.code == 0 && said.has("purge"), "{said:?}");
     let said = run(&served.folder, &["schedule", "pause", "purge"], &environment).await;
-    assert!(said.code == 4 && said.has("`operate`"), "{said:?}");
+    assert!(
+        said.code == 4 && said.has("the key `reader` does not have the scope `operate`"),
+        "{said:?}"
+    );
+    assert!(said.has("`dalsegno key create`"), "{said:?}");
     let said = served.run(&["schedule", "pause", "purge", "--key", ADMIN_KEY]).await;
     assert_eq!(said.code, 0, "{said:?}");
 }
@@ -230,15 +234,20 @@ async fn server(answer: &'static str) -> SocketAddr {
 async fn a_server_that_is_none_or_another_version_is_told_in_words() {
     let folder = scratch_folder();
     let page = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    let json = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+    let moved = "HTTP/1.1 301 Moved Permanently\r\nContent-Length: 0\r\nConnection: close\r\n\
+                 Location: https://dalsegno.example.com/v1/schedules\r\n\r\n";
     let gone = "HTTP/1.1 404 Not Found\r\nContent-Length: 36\r\nConnection: close\r\n\r\n\
                 {\"code\":\"not_found\",\"detail\":\"none\"}";
     let proxy = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno";
     let closed_port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for (address, code, words) in [
         (closed_port, 7, "no server can be reached at"),
-        (server(page).await, 1, "is not that of Dalsegno"),
+        (server(page).await, 1, "is not a Dalsegno server"),
+        (server(json).await, 1, "has another version than this command"),
+        (server(moved).await, 1, "redirects to https://dalsegno.example.com/v1/schedules"),
         (server(gone).await, 1, "has no operation `list_schedules`"),
-        (server(proxy).await, 7, "answered 502"),
+        (server(proxy).await, 7, "answered 502 Bad Gateway: a proxy cannot reach"),
     ] {
         let url = format!("http://{address}/");
         let said = run(&folder, &["schedule", "ls", "--url", &url], &[]).await;
@@ -246,6 +255,19 @@ async fn a_server_that_is_none_or_another_version_is_told_in_words() {
     }
     let said = run(&folder, &["schedule", "ls", "--url", "localhost:7770"], &[]).await;
     assert!(said.code == 2 && said.has("invalid URL"), "{said:?}");
+    let said = run(&folder, &["schedule", "ls", "--url", "http://localhost:7770/v1/"], &[]).await;
+    assert!(said.code == 2 && said.has("leave out `/v1`"), "{said:?}");
+    let plain = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let url = format!("https://{}/", server(plain).await);
+    let said = run(&folder, &["schedule", "ls", "--url", &url], &[]).await;
+    assert!(said.code == 7 && said.has("try `http://`"), "{said:?}");
+    let url = format!("http://{}/", server(page).await);
+    let said = run(&folder, &["feed", "--url", &url], &[]).await;
+    assert!(said.code == 1 && said.has("is not a Dalsegno server"), "{said:?}");
+    let closed = format!("http://{closed_port}/");
+    assert_eq!(run(&folder, &["remote", "add", "prod", &closed], &[]).await.code, 0);
+    let said = run(&folder, &["schedule", "ls", "--remote", "prod"], &[]).await;
+    assert!(said.code == 7 && said.has("`dalsegno remote add prod URL`"), "{said:?}");
 }
 
 #[tokio::test]

@@ -150,7 +150,7 @@ async fn a_reset_session_has_a_successor_after_the_next_task() {
     assert_eq!(ground.json(&["session", "reset", &id]).await["rebuild_because"], "reset");
     let task = ground.world.add("Part three.").await;
     let explained = ground.json(&["task", "explain", &task.id.to_string()]).await;
-    assert!(text(&explained["because"]).contains("a successor goes on (reset)"), "{explained}");
+    assert!(text(&explained["because"]).contains("a successor continues (reset)"), "{explained}");
     let next = ground.json(&["session", "reset", &id, "--fresh"]).await;
     assert_eq!(next["rebuild_because"], "fresh");
     let (resolved, _) = ground.world.begin(&task, ground.world.lease(), Now::default()).await;

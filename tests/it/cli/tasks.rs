@@ -167,7 +167,7 @@ async fn a_name_with_a_number_asks_that_copy_of_the_agent() {
     let same = asked(&["copywriter", "--instance", "2"]).await.json();
     assert_eq!((&same["agent"], &same["instance"]), (&json!("copywriter"), &json!("2")));
     let two = asked(&["copywriter_2", "--instance", "3"]).await;
-    assert!(two.code != 0 && two.has("say one of them"), "{two:?}");
+    assert!(two.code != 0 && two.has("give only one of them"), "{two:?}");
     let listed = ground.run(&["task", "ls"]).await;
     assert!(listed.has("copywriter_2"), "{listed:?}");
 }
@@ -182,6 +182,8 @@ async fn many_tasks_are_previewed_and_then_cancelled_by_the_options_of_a_list() 
     let said = ground.run(&[&late[..], &["--dry-run"]].concat()).await;
     assert!(said.has("2 tasks match; nothing was done"), "{said:?}");
     assert!(said.has("Part two.") && !said.has("Part three."), "{said:?}");
+    let said = ground.run(&["task", "cancel", "--tag", "nowhere"]).await;
+    assert!(said.code == 0 && said.has("no tasks match; nothing was done"), "{said:?}");
     assert_eq!(ground.json(&["bulk", "ls"]).await, json!([]));
     let said = ground.run(&late).await;
     assert!(said.code == 0 && said.has("a worker will cancel 2 tasks"), "{said:?}");

@@ -25,6 +25,7 @@ async fn webhooks_are_added_listed_rotated_tried_and_forgotten() {
     assert!(listed.stdout.contains("task.done,task.failed"), "{listed:?}");
     assert!(!listed.has("whsec_"), "{listed:?}");
     let rotated = ground.run(&["webhook", "rotate", id, "--overlap", "2h"]).await;
+    assert!(rotated.has("the old secret also signs until 20"), "{rotated:?}");
     assert!(rotated.stdout.contains("whsec_") && !rotated.stdout.contains(secret), "{rotated:?}");
 
     let sent = ground.json(&["webhook", "test", id]).await;
@@ -55,8 +56,8 @@ async fn webhooks_are_added_listed_rotated_tried_and_forgotten() {
     sqlx::query(fail).execute(&ground.world.pool).await.unwrap();
     let said = doctor().await;
     assert!(said.has(&format!("dalsegno webhook enable {id}")), "{said:?}");
-    assert!(ground.run(&["webhook", "enable", id]).await.stdout.contains("is told again"));
-    assert!(ground.run(&["webhook", "rm", id]).await.stdout.contains("is forgotten"));
+    assert!(ground.run(&["webhook", "enable", id]).await.stdout.contains("is enabled"));
+    assert!(ground.run(&["webhook", "rm", id]).await.stdout.contains("is removed"));
     assert_eq!(ground.run(&["webhook", "rm", id]).await.code, 3);
     let inside = ground.run(&["webhook", "add", "https://169.254.169.254/"]).await;
     assert_eq!(inside.code, 2, "{inside:?}");

@@ -158,8 +158,24 @@ fn tasks() -> Vec<Step> {
             "preview_bulk_action",
             vec!["task", "retry", "--state", "failed", "--since", "1d", "--dry-run"],
         ),
-        ("create_bulk_action", vec!["task", "retry", "--text", "nothing says this"]),
-        ("create_bulk_action", vec!["task", "cancel", "--tag", "unheard", "--reason", "moving"]),
+        ("preview_bulk_action", vec!["task", "retry", "--text", "nothing says this"]),
+        (
+            "create_bulk_action",
+            vec!["task", "retry", "--text", "nothing says this", "--idempotency-key", "again"],
+        ),
+        (
+            "create_bulk_action",
+            vec![
+                "task",
+                "cancel",
+                "--tag",
+                "unheard",
+                "--reason",
+                "moving",
+                "--idempotency-key",
+                "moving",
+            ],
+        ),
         ("list_bulk_actions", vec!["bulk", "ls", "--limit", "1"]),
         ("show_bulk_action", vec!["bulk", "show", "BULK"]),
         ("show_bulk_action", vec!["bulk", "show", UNKNOWN]),
@@ -203,6 +219,7 @@ fn intake() -> Vec<Step> {
         ("follow_feed", vec!["feed", "--after", "0", "--limit", "3"]),
         ("follow_feed", vec!["feed", "--after", "0", "--limit", "2", "--kind", "task.queued"]),
         ("follow_feed", vec!["feed", "--after", "0", "--limit", "1", "--campaign", "Nowhere"]),
+        ("follow_feed", vec!["feed", "--after", "0", "--limit", "1", "--kind", "task.nope"]),
     ]
 }
 

@@ -146,24 +146,24 @@ fn all_problems_of_grants_come_at_once_with_what_to_write() {
         })
     };
     for (line, key, words) in [
-        (4, "tools", "`Bash(ls, *` has no end"),
-        (5, "disallowedTools", "stands for everything"),
+        (4, "tools", "`Bash(ls, *` is not closed"),
+        (5, "disallowedTools", "matches everything"),
         (6, "permissionMode", "acceptEdits (did you mean that one?)"),
         (7, "maxTurns", "1 to 1000"),
         (8, "workspace", "true or false"),
-        (9, "blackboard", "has \"plan\" below `read`, which is no path"),
+        (9, "blackboard", "has \"plan\" below `read`, which is not a path"),
         (9, "blackboard", "has \"//\" below `read`"),
         (9, "blackboard", "grants `erase`"),
         (10, "mcpServers", "has a name that rules cannot say"),
         (10, "mcpServers", "type: http and its url:"),
-        (10, "mcpServers", "an env that is no map of texts"),
+        (10, "mcpServers", "an env that is not a map of texts"),
         (10, "mcpServers", "names the variable ANTHROPIC_API_KEY, which no file may use"),
     ] {
         assert!(has(line, key, words), "{line} {key} {words}: {problems:#?}");
     }
     assert_eq!(problems.len(), 12, "{problems:#?}");
     folder.write("agents/curator.md", &agent("mcpServers: [board]\n"));
-    assert!(folder.problems()[0].message.contains("a name alone"), "{:?}", folder.problems());
+    assert!(folder.problems()[0].message.contains("by name alone"), "{:?}", folder.problems());
     folder.write("agents/curator.md", &agent("mcpServers: none.json\n"));
     assert!(folder.problems()[0].message.contains("none.json cannot be read"));
 }
@@ -182,7 +182,7 @@ fn three_errors_in_one_file_are_reported_at_once_with_their_lines() {
     assert!(problems.iter().all(|problem| problem.file.ends_with("agents/curator.md")));
     let said = Catalogue::load(&folder.config()).unwrap().problems().to_string();
     assert!(said.starts_with("the files of agents, skills and nodes have 3 problems"), "{said}");
-    assert!(said.contains("curator.md:4: modle: there is no such key"), "{said}");
+    assert!(said.contains("curator.md:4: modle: unknown key"), "{said}");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn a_name_with_a_number_is_a_copy_unless_a_file_has_that_name() {
     assert_eq!(means("curator/3", "main"), of("curator", "3"));
     assert_eq!(means("curator/eu", "main"), of("curator", "eu"));
     assert_eq!(means("art_2", "eu"), of("art_2", "eu"));
-    assert!(means("curator_2", "5").unwrap_err().contains("say one of them"));
+    assert!(means("curator_2", "5").unwrap_err().contains("give only one of them"));
     assert!(means("curator/", "main").unwrap_err().contains("curator/2"));
     for unknown in ["curator_02", "curator_two", "curater_2", "art", ""] {
         assert!(means(unknown, "main").unwrap_err().contains(&format!("`{unknown}`")), "{unknown}");

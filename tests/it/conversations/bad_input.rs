@@ -25,7 +25,7 @@ async fn each_mistake_in_a_task_is_named() {
         (New { prompt: " \n\t", ..ask }, "the prompt is empty"),
         (New { prompt: &long, ..ask }, "the prompt has 1001 bytes, 1000 are allowed"),
         (New { prompt: "a\0b", ..ask }, "NUL character at byte 1"),
-        (New { instance: "Main one", ..ask }, "`Main one` is no name of an instance"),
+        (New { instance: "Main one", ..ask }, "invalid instance `Main one`"),
         (
             New { budget: Limit { tokens: Some(0), micros: None }, ..ask },
             "a budget of 0 allows nothing",

@@ -83,7 +83,7 @@ async fn what_is_shown_goes_forth_and_back_and_the_transcript_stays() {
     assert_eq!(compactions::undo(&mut conn, id, noon()).await.unwrap(), 0);
     assert_eq!(history(&world, id).await, whole);
     let nothing = compactions::undo(&mut conn, id, noon()).await.unwrap_err();
-    assert!(nothing.to_string().contains("shows its whole transcript"), "{nothing}");
+    assert!(nothing.to_string().contains("uses its whole transcript"), "{nothing}");
     assert_eq!(world.transcript(id).await.len(), 6);
     // A side branch continues the numbering.
     assert_eq!(prepare(&world, id, 0, (1, 4), Some("Otherwise.")).await, 3);
@@ -111,7 +111,7 @@ async fn a_refused_one_is_kept_and_never_shown() {
     let id = world.turn("Part one.", Now::default()).await.session.id;
     let refused = prepare(&world, id, 0, (1, 2), None).await;
     let error = apply(&world, id, refused).await.unwrap_err();
-    assert!(error.to_string().contains("no compaction 1 that could be shown"), "{error}");
+    assert!(error.to_string().contains("has no compaction 1"), "{error}");
     let kept = compactions::get(&world.pool, id, refused).await.unwrap().unwrap();
     assert_eq!((kept.outcome, kept.summary), (Outcome::Refused, None));
     assert_eq!(kept.refusals[0]["rung"], "first");

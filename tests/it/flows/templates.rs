@@ -104,12 +104,12 @@ Nobody asks this.
     for expected in [
         "bad.md:2: name: is `other`, but the file says `bad`",
         "bad.md:7: agent: there is no agent `planer`\n  write: did you mean `planner`?",
-        "bad.md:7: after: `draft` is no step before it",
+        "bad.md:7: after: `draft` is not an earlier step",
         "bad.md:10: steps: has a step that cannot be read: unknown field `color`",
-        "bad.md:13: after: `plna` is no step before it\n  write: plan (did you mean that one?)",
-        "bad.md:13: each: `parts` is no input",
+        "bad.md:13: after: `plna` is not an earlier step\n  write: plan (did you mean that one?)",
+        "bad.md:13: each: `parts` is not an input",
         "bad.md:13: step: `draft` has no prompt",
-        "bad.md:20: plan: `{{topik}}` is no input\n  write: {{topic}} (did you mean that one?)",
+        "bad.md:20: plan: `{{topik}}` is not an input\n  write: {{topic}} (did you mean that one?)",
         "bad.md:22: ## forgotten: is a prompt without a step",
         "empty.md:1: does not begin with front matter",
     ] {

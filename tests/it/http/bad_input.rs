@@ -319,7 +319,7 @@ async fn every_refusal_says_what_to_do_next() {
     let foreign = [("Origin", "http://evil.example")];
     let detail =
         send(address, "GET", "/v1/tasks", &foreign, "").await.problem(403, "foreign_origin");
-    assert!(detail.contains("leave the header Origin out"), "{detail}");
+    assert!(detail.contains("leave out the header Origin"), "{detail}");
 
     let task = ground.world.add("Part one.").await;
     let path = format!("/v1/tasks/{}", task.id);

@@ -56,6 +56,8 @@ async fn a_reader_gets_what_it_asks_for() {
     assert_eq!(told("?after=0&kinds=turn.done", 2).await, [3, 4]);
     let both = format!("?after=0&kinds=turn.failed,turn.done&campaign_id={campaign}");
     assert_eq!(told(&both, 1).await, [3]);
+    let unknown = ground.get("/v1/feed?kinds=turn.done,task.nope").await.problem(400, "bad_query");
+    assert!(unknown.contains("`task.nope`: use `agent.paused`, `"), "{unknown}");
     // Filtered events do not arrive later.
     let mut stream = ground.feed("?after=0&kinds=turn.failed", None).await;
     let failed = new(None, Kind::TurnFailed, 5, "");

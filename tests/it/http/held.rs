@@ -55,7 +55,7 @@ async fn every_request_that_writes_gives_up_what_another_transaction_holds() {
             let refused = refused.unwrap_or_else(|_| panic!("{path} waits for the transaction"));
             assert_eq!(refused.status, 503, "{path}: {refused:?}");
             let detail = refused.problem(503, "database_busy");
-            assert!(detail.contains("another transaction, perhaps"), "{path}: {detail}");
+            assert!(detail.contains("another transaction holds a lock"), "{path}: {detail}");
         });
         join_all(asked).await;
     }

@@ -102,7 +102,7 @@ async fn what_one_campaign_exports_another_takes_in_whole_or_not_at_all() {
     wrong[1]["name"] = json!("../prices");
     let words =
         ground.post(&format!("{other}/import"), &import(&wrong)).await.problem(422, "bad_items");
-    assert!(words.contains("/items/1: ") && words.contains("no path"), "{words}");
+    assert!(words.contains("/items/1: ") && words.contains("slashes and dots"), "{words}");
     assert_eq!(names(&ground.get(&other).await.expect(200)), Vec::<&str>::new());
     wrong[1]["at"] = json!("records/prices.md");
     let words =

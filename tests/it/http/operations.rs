@@ -112,13 +112,18 @@ async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
     for (path, code, words) in [
         ("/v1/campaigns?limit=x", "bad_query", "the query parameter `limit` does not fit"),
         ("/v1/campaigns?limit=201", "bad_query", "from 1 to 200"),
-        ("/v1/campaigns?limit=1&limit=2", "bad_query", "duplicate field `limit`"),
-        ("/v1/campaigns?cursor=7", "bad_query", "`cursor`"),
+        ("/v1/campaigns?limit=1&limit=2", "bad_query", "`limit` is given more than once"),
+        (
+            "/v1/campaigns?cursor=7",
+            "bad_query",
+            "`cursor` does not fit: not an id: use the whole UUID",
+        ),
+        ("/v1/campaigns?tags=a&tags=b", "bad_query", "with commas between values"),
         ("/v1/ids?noun=campaign&text=", "bad_query", "`text` does not fit"),
         ("/v1/ids?noun=campaign&text=a%00", "bad_query", "U+0000"),
         ("/v1/ids?noun=task&text=Harbour", "bad_query", "`Harbour` is not an id"),
         ("/v1/ids?noun=person&text=Ann", "bad_query", "`noun` does not fit"),
-        ("/v1/campaigns/none", "bad_id", "`none` is not an id"),
+        ("/v1/campaigns/none", "bad_id", "`none` is not an id: use the whole UUID"),
         ("/v1/campaigns/%00", "bad_id", "U+0000"),
         ("/v1/schedules/a%00", "bad_name", "U+0000"),
         (&long, "bad_name", "201 characters"),
@@ -138,9 +143,9 @@ async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
         ("cron", json!(7), "/cron", "expected a string"),
         ("catch_up_secs", json!("7"), "/catch_up_secs", "expected a whole number"),
         ("task", json!([1]), "/task", "expected an object"),
-        ("crom", json!(7), "/crom", "unknown field `crom`"),
+        ("crom", json!(7), "/crom", "unknown field `crom`: the body takes `cron`, `"),
         // The path contains it already.
-        ("name", json!("other"), "", "duplicate field `name`"),
+        ("name", json!("other"), "", "the path already names `name`"),
     ] {
         let mut body = whole.clone();
         body[field] = value;

@@ -45,7 +45,10 @@ async fn all_of_them_are_taken_in_or_none_with_everything_that_is_wrong() {
     let Error::Import(mistakes) = &error else { panic!("{error}") };
     let at: Vec<_> = mistakes.iter().map(|mistake| mistake.at.as_str()).collect();
     assert_eq!(at, ["b.md", "c.md", "d.md", "e.md", "f.md"]);
-    assert!(error.to_string().contains("\n- c.md: record `there` is there already"), "{error}");
+    assert!(
+        error.to_string().contains("\n- c.md: record `there` exists with other content"),
+        "{error}"
+    );
     assert_eq!(listed(&world, &OPERATOR).await, ["record there"]);
 
     let fine = [

@@ -114,7 +114,9 @@ async fn earlier_versions_and_what_holds_no_more_count_until_they_are_removed() 
     assert_eq!(put("prices", "x", None).await.unwrap().warning, None);
     assert_eq!(put("prices", "y", None).await.unwrap().warning, None);
     let third = put("brief", "x", soon).await.unwrap();
-    assert!(third.warning.unwrap().contains("with earlier versions and what holds no more"));
+    assert!(
+        third.warning.unwrap().contains("including earlier versions, revoked and expired items")
+    );
     assert!(matches!(put("prices", "z", None).await, Err(Error::Full { .. })));
     // A person's version counts for that person, and the agent's own still counts.
     publish(&world, &new(Kind::Record, "prices", "Twelve."), &OPERATOR).await.unwrap();
@@ -171,7 +173,7 @@ async fn an_agent_is_warned_before_it_is_full_and_then_told_what_to_do() {
     assert_eq!(put("two", &body).await.unwrap().warning, None);
     let full = put("three", &body).await.unwrap_err();
     assert!(matches!(full, Error::Full { bytes, limit: 2100 } if bytes > 2100), "{full}");
-    assert!(full.to_string().contains("ask the operator for more room"), "{full}");
+    assert!(full.to_string().contains("ask the operator for a higher limit"), "{full}");
     let near = put("three", &"x".repeat(600)).await.unwrap();
     assert!(near.warning.unwrap().contains("of 2100 bytes"));
     // Other agents have limits of their own.

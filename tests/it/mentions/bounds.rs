@@ -87,7 +87,7 @@ async fn what_one_post_leads_to_is_bounded_however_it_branches() {
         let cut: Vec<_> =
             board.iter().filter(|post| post.text.contains("mentions.max_tasks")).collect();
         assert_eq!(i64::try_from(cut.len()).unwrap(), 3 * n_posts, "{:#?}", lines(&board));
-        assert!(cut[0].text.starts_with("Nobody was asked: one post has led to 5 tasks"));
+        assert!(cut[0].text.starts_with("No task was added: one post has led to 5 tasks"));
     }
     worker.stop().await;
 }

@@ -25,7 +25,7 @@ async fn the_lead_hands_on_and_the_answers_come_back_to_it() {
     let notice = said.iter().find(|post| post.origin == Origin::System).unwrap();
     assert_eq!(
         (notice.text.as_str(), notice.audience.as_slice()),
-        ("Nobody is called `anm`: did you mean `ann`?", &["planner".to_owned()][..])
+        ("Unknown name `anm`: did you mean `ann`?", &["planner".to_owned()][..])
     );
     for name in ["ann", "bea"] {
         let answer = said.iter().find(|post| post.sender == name).unwrap();
@@ -133,6 +133,6 @@ async fn an_answer_of_a_task_that_was_asked_to_stop_calls_nobody() {
     let answer = answers_to(&board, posted.post.id)[0];
     assert_eq!(answer.audience, ["operator"]);
     let notice = answers_to(&board, answer.id)[0];
-    assert!(notice.text.starts_with("Nobody was asked: "), "{:#?}", lines(&board));
+    assert!(notice.text.starts_with("No task was added: "), "{:#?}", lines(&board));
     assert_eq!(ground.count("select count(*) from dalsegno.tasks").await, 1);
 }

@@ -73,7 +73,7 @@ async fn errors_of_the_direct_address_name_it() {
     }
     let error = open_past(&bouncer, &url("no_such_database")).await.unwrap_err();
     assert!(matches!(error, db::Error::Refused { setting: db::DIRECT_URL, .. }), "{error:?}");
-    assert!(error.to_string().contains("mend database.direct_url"), "{error}");
+    assert!(error.to_string().contains("correct database.direct_url"), "{error}");
 }
 
 #[tokio::test]

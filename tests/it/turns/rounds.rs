@@ -221,7 +221,7 @@ async fn what_goes_wrong_with_a_tool_is_said_and_the_turn_goes_on() {
     let results = results(&messages);
     let words = [
         "Error: you have no tool `drop_tables`",
-        "no JSON object",
+        "not a JSON object",
         "Error: ",
         "Error: the service could not do this now",
         "Error: the tool broke",

@@ -47,7 +47,7 @@ impl<'a> Checks<'a> {
         if !(least..=YEAR_SECS).contains(&value) {
             self.fail(
                 key,
-                format!("is {value}, but has to be from {least} to {YEAR_SECS} (a year)"),
+                format!("is {value}, but must be from {least} to {YEAR_SECS} (a year)"),
                 least.max(1).to_string(),
             );
         }
@@ -56,11 +56,7 @@ impl<'a> Checks<'a> {
     /// Checks the least value of a number. Most numbers make no sense at 0.
     pub fn at_least(&mut self, key: &str, value: u64, least: u64) {
         if value < least {
-            self.fail(
-                key,
-                format!("is {value}, but has to be at least {least}"),
-                least.to_string(),
-            );
+            self.fail(key, format!("is {value}, but must be at least {least}"), least.to_string());
         }
     }
 }

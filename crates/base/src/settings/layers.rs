@@ -102,7 +102,7 @@ impl Layers {
                 Some(near) => format!("{near} (did you mean that one?)"),
                 None => "nothing: `dalsegno config template` lists every key".to_owned(),
             };
-            ("there is no such key".to_owned(), fix)
+            ("unknown setting".to_owned(), fix)
         };
         Problem { key, origin: origin.to_string(), message, fix }
     }

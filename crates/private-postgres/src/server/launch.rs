@@ -82,7 +82,7 @@ impl Cluster {
                 tracing::warn!(
                     pid = server.pid,
                     error = causes(&error),
-                    "restarting a private Postgres that lets nobody in"
+                    "restarting a private Postgres that refuses all connections"
                 );
                 server.stop(self.stop_limit).await?;
                 Ok(None)

@@ -273,7 +273,7 @@ impl Heartbeat {
         for run in self.slots.running() {
             run.stop(Stop::LeaseLost);
         }
-        tracing::error!(worker_id = %lease.worker_id, "this worker was declared lost, registering anew");
+        tracing::error!(worker_id = %lease.worker_id, "this worker was declared lost, registering again");
         let interrupted = std::mem::take(&mut lease.interrupted);
         *lease = self.register_at_last().await;
         if let Err(error) = self.unmark(&interrupted).await {

@@ -52,10 +52,7 @@ impl Watch {
         if AssertUnwindSafe(work).catch_unwind().await.is_ok() {
             return true;
         }
-        tracing::error!(
-            part,
-            "a part of the worker panicked: stopping, so that it is started anew"
-        );
+        tracing::error!(part, "a part of the worker panicked: stopping, so that it is restarted");
         let _ = self.panicked.set(part);
         self.soft.cancel();
         false

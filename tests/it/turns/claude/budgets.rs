@@ -195,12 +195,11 @@ async fn a_budget_in_money_ends_a_turn_with_the_same_words() {
     assert_eq!(task.state, State::Failed, "{task:?}");
     let why = task.error.as_deref().unwrap();
     assert!(why.starts_with("the budget of the campaign is used up: 0.0"), "{why}");
-    assert!(
-        why.contains(
-            "of 0.05 are spent; raise the limit with `dalsegno campaign budget ID --money 10`"
-        ),
-        "{why}"
+    let next = format!(
+        "of 0.05 are spent; raise the limit with `dalsegno campaign budget {} --money 10`",
+        task.campaign_id
     );
+    assert!(why.contains(&next), "{why}");
     assert!(stage.budget().await.spent.micros >= limit);
     stage.check_sums(&[&task]).await;
     let messages = ground.messages(task.session_id.unwrap()).await;

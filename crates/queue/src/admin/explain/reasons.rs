@@ -14,13 +14,13 @@ impl Facts {
         if let Some(reason) = &self.queue_pause_reason {
             return (
                 format!("It could run now, but the queue `{queue}` is paused{}.", said(reason)),
-                format!("Somebody has to resume the queue: `dalsegno queue resume {queue}`."),
+                format!("Resume the queue: `dalsegno queue resume {queue}`."),
             );
         }
         if let (Some(reason), Some(group)) = (&self.group_pause_reason, &self.group_key) {
             return (
                 format!("It could run now, but its group `{group}` is paused{}.", said(reason)),
-                format!("Somebody has to resume the group `{group}`."),
+                format!("Resume the group `{group}`."),
             );
         }
         if self.live_workers == 0 {
@@ -101,11 +101,7 @@ impl Facts {
             }
             (None, _) => String::new(),
         };
-        let hold = if self.hold_reason.is_some() {
-            " Then it is held, because somebody asked for it."
-        } else {
-            ""
-        };
+        let hold = if self.hold_reason.is_some() { " Then it is held, as requested." } else { "" };
         (
             because,
             format!(
@@ -121,9 +117,9 @@ impl Facts {
             None => String::new(),
         };
         (
-            "It waits for something else to end, and holds nobody up meanwhile.".to_owned(),
+            "It waits for something else to end, and blocks no other job meanwhile.".to_owned(),
             format!(
-                "Whatever it waits for has to end; that lets it go on.{lane} To run it now all the same: `dalsegno job retry {}`.",
+                "It continues when that has ended.{lane} To run it now: `dalsegno job retry {}`.",
                 self.id
             ),
         )
@@ -139,7 +135,7 @@ impl Facts {
                     span(self.lane_held_secs.unwrap_or(0.0)),
                     said(reason)
                 ),
-                format!("Somebody has to release the lane: `dalsegno lane release {lane}`."),
+                format!("Release the lane: `dalsegno lane release {lane}`."),
             );
         }
         let Some(head) = self.head_id else {
@@ -173,7 +169,7 @@ impl Facts {
                     self.head_hold_reason.as_deref().map(said).unwrap_or_default()
                 ),
                 format!(
-                    "Somebody has to decide about job {head}: `dalsegno job retry {head}`, or `dalsegno lane release {lane}` to go on without it."
+                    "Retry job {head} with `dalsegno job retry {head}`, or continue without it: `dalsegno lane release {lane}`."
                 ),
             ),
             _ => (
@@ -211,14 +207,14 @@ impl Facts {
                     "It failed for good{reason}, and the policy of its lane is to wait for a person.{lane}"
                 ),
                 format!(
-                    "Somebody has to decide: `dalsegno job retry {}` runs it again with fresh attempts, `dalsegno lane release {name}` buries it and goes on.",
+                    "`dalsegno job retry {}` runs it again with fresh attempts; `dalsegno lane release {name}` makes it a dead letter and continues.",
                     self.id
                 ),
             ),
             _ => (
                 format!("A person holds it{reason}.{lane}"),
                 format!(
-                    "Somebody has to release it (`dalsegno job release {id}`) or cancel it (`dalsegno job cancel {id}`).",
+                    "Release it (`dalsegno job release {id}`) or cancel it (`dalsegno job cancel {id}`).",
                     id = self.id
                 ),
             ),
@@ -278,10 +274,10 @@ impl Facts {
     pub(super) fn unknown(&self) -> Reason {
         (
             format!(
-                "There is no job {}: it is not on the queue, not among the dead letters, and no run of it is remembered.",
+                "There is no job {}: it is not on the queue, is not a dead letter, and no run of it is stored.",
                 self.id
             ),
-            "Check the number with `dalsegno job ls`. Runs are forgotten after their retention."
+            "Check the number with `dalsegno job ls`. Runs are removed after their retention."
                 .to_owned(),
         )
     }

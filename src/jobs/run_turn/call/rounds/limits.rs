@@ -64,7 +64,7 @@ pub fn judge(call: &ToolCall, at: usize, made: &mut CallCounts, most_same: u32) 
     match arguments(call) {
         Some(arguments) => Verdict::Make(arguments),
         None => {
-            let text = "The arguments are no JSON object. Write them as one, by the schema of the tool, and call again.";
+            let text = "The arguments are not a JSON object. Write them as one, by the schema of the tool, and call again.";
             refuse(Outcome::Unreadable, text.to_owned())
         }
     }

@@ -181,16 +181,16 @@ impl<'a> Steps<'a> {
 
     async fn next(&mut self) -> Next {
         if self.run.cancel().is_cancelled() {
-            return self.stop(cancelled("the turn was told to stop between two calls"));
+            return self.stop(cancelled("the turn was asked to stop between two calls"));
         }
         // An unreachable database stops no turn; the next round checks again.
         let asked = tasks::is_asked_to_stop(self.run.pool(), self.assignment.task.id).await;
         let is_asked = asked.unwrap_or_else(|error| {
-            tracing::debug!(error = causes(&error), "nobody knows whether the turn is to stop");
+            tracing::debug!(error = causes(&error), "it is unknown whether the turn has to stop");
             false
         });
         if is_asked {
-            let why = "somebody asked the turn to stop between two calls";
+            let why = "the turn was asked to stop between two calls";
             let called = CallReport::not_made(cancelled(why), self.services.clock.now());
             return Next::End(Box::new(CallReport { is_stopped: true, ..called }));
         }

@@ -112,7 +112,7 @@ impl Window {
                 let grown = grown.saturating_sub(self.first.weight);
                 self.fold(turn, opened, grown, refused_tokens).await;
                 if run.stop_reason().is_some() {
-                    let why = "the turn was told to stop while room was made";
+                    let why = "the turn was asked to stop while room was made";
                     return Err(
                         providers::Error::new("turn.stopped", Class::Cancelled, why).not_made()
                     );
