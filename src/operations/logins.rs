@@ -61,6 +61,6 @@ impl Change for ResumeLogin {
         let woken_tasks = logins::resume(conn, &self.name, call.now).await?;
         let data = json!({ "woken_tasks": woken_tasks });
         let output = ResumedLogin { login: self.name.clone(), woken_tasks };
-        Ok(Changed { output, subject: self.name, data })
+        Ok(Changed::of(self.name, output, data))
     }
 }
