@@ -61,9 +61,10 @@ impl Call {
         begin_several(&self.pool, self.limits.as_ref()).await
     }
 
-    /// For an idempotency key beside the transactions of the call: it has no place of its own.
-    pub async fn begin_beside(&self) -> Result<Transaction<'static, Postgres>, Failed> {
-        begin_beside(&self.pool, self.limits.as_ref()).await
+    /// For an idempotency key beside several transactions, which are those of the call that this gives.
+    pub async fn begin_beside(&self) -> Result<(OpenTransaction, Self), Refusal> {
+        let (beside, limits) = begin_beside(&self.pool, self.limits.as_ref()).await?;
+        Ok((beside, Self { limits, ..self.clone() }))
     }
 
     /// For a read that takes no locks.

@@ -12,10 +12,7 @@ use utoipa::{
 };
 
 use super::{Call, Done, EventStream, Events, Fields, Refusal, Room, Spec, once::CallKey};
-use crate::domain::{
-    audit::{self, Action},
-    transaction::commit,
-};
+use crate::domain::audit::{self, Action};
 
 /// Something that a person or a program can do. `Self` is the input: path, query and body in one flat struct.
 ///
@@ -37,14 +34,14 @@ pub trait Operation: Serialize + DeserializeOwned + ToSchema + Send + 'static {
                 let output = self.run(call).await?;
                 return Ok(Done { is_replay: Self::is_replay(&output), output });
             };
-            let mut beside = call.begin_beside().await?;
-            if let Some(output) = key.claim(&mut beside, call).await? {
+            let (mut beside, call) = call.begin_beside().await?;
+            if let Some(output) = key.claim(&mut beside, &call).await? {
                 return Ok(Done { output, is_replay: true });
             }
-            let output = self.run(call).await?;
+            let output = self.run(&call).await?;
             let json = key.json(&output)?;
             key.store(&mut beside, "", &json).await?;
-            commit(beside).await?;
+            beside.commit().await?;
             Ok(Done { output, is_replay: false })
         }
     }

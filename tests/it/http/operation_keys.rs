@@ -217,6 +217,20 @@ async fn the_keys_of_a_campaign_and_of_a_user_are_found_by_indexes() {
 }
 
 #[tokio::test]
+async fn many_calls_of_several_transactions_leave_each_other_the_connections_they_need() {
+    // Long enough for a slow machine.
+    let ground = Ground::with(&[("http.request_timeout_secs", "300")]).await;
+    let reset = format!("/v1/campaigns/{}/agents/reset", ground.world.campaign.id);
+    let names: Vec<String> = (0..40).map(|n| format!("reset-{n}")).collect();
+    let body = json!({});
+    let asked = names.iter().map(|key| ask(&ground, "POST", &reset, &body, key));
+    for reply in futures_util::future::join_all(asked).await {
+        reply.expect(200);
+    }
+    assert_eq!(keys(&ground).await.len(), 40);
+}
+
+#[tokio::test]
 async fn the_cleanup_removes_keys_that_are_older_than_their_retention() {
     let ground = Ground::new().await;
     ask(&ground, "POST", "/v1/campaigns", &json!({ "name": "Spring" }), "c").await.expect(201);
