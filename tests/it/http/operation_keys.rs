@@ -231,6 +231,20 @@ async fn many_calls_of_several_transactions_leave_each_other_the_connections_the
 }
 
 #[tokio::test]
+async fn an_answer_that_cannot_be_read_any_more_is_a_conflict_that_says_where_to_look() {
+    let ground = Ground::new().await;
+    let pause = "/v1/queues/turns/pause";
+    ask(&ground, "POST", pause, &json!({}), "p").await.expect(200);
+    sqlx::query("update dalsegno.operation_keys set output = '{}'")
+        .execute(&ground.app.pool)
+        .await
+        .unwrap();
+    let again = ask(&ground, "POST", pause, &json!({}), "p").await;
+    let words = again.problem(409, "idempotency_conflict");
+    assert!(words.contains("was made") && words.contains("dalsegno audit ls"), "{words}");
+}
+
+#[tokio::test]
 async fn the_cleanup_removes_keys_that_are_older_than_their_retention() {
     let ground = Ground::new().await;
     ask(&ground, "POST", "/v1/campaigns", &json!({ "name": "Spring" }), "c").await.expect(201);
