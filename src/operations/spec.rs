@@ -134,9 +134,9 @@ impl Spec {
         Self { key_chars: Some(max_chars), replays: true, ..self }
     }
 
-    /// Its whole body is a list, which is this field of the input. The items can have idempotency keys of their own.
+    /// Its whole body is a list, which is this field of the input.
     pub const fn takes_items(self, field: &'static str) -> Self {
-        Self { items: Some(field), replays: true, ..self }
+        Self { items: Some(field), ..self }
     }
 
     /// Says that its output has a secret in it.
