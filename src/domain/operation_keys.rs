@@ -148,3 +148,12 @@ pub async fn remove_of_user(executor: impl PgExecutor<'_>, user: &str) -> Result
         .map(drop)
         .map_err(Failed::to("remove the idempotency keys of a user"))
 }
+
+/// Removes the keys of the API keys of a name, which is given to another one.
+pub async fn remove_of_caller(executor: impl PgExecutor<'_>, name: &str) -> Result<(), Failed> {
+    sqlx::query!("delete from dalsegno.operation_keys where caller = $1", name)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("remove the idempotency keys of a caller"))
+}

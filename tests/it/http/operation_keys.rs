@@ -243,6 +243,24 @@ async fn an_answer_that_cannot_be_read_any_more_is_a_conflict_that_says_where_to
 }
 
 #[tokio::test]
+async fn a_name_that_is_given_to_another_key_has_no_idempotency_keys() {
+    let keyed = Keyed::new().await;
+    let make = async || {
+        let (key, secret) = keyed.make("shop", &["operate"]).await;
+        let bearer = format!("Bearer {secret}");
+        let headers = [("Authorization", bearer.as_str()), KEY];
+        let body = json!({ "name": "Spring" }).to_string();
+        let made = send(keyed.ground.app.address, "POST", "/v1/campaigns", &headers, &body).await;
+        (key, made)
+    };
+    let (key, made) = make().await;
+    made.expect(201);
+    let revoke = format!("/v1/keys/{}/revoke", key["id"].as_str().unwrap());
+    keyed.admin("POST", &revoke, &json!({})).await.expect(200);
+    make().await.1.expect(201);
+}
+
+#[tokio::test]
 async fn the_cleanup_removes_keys_that_are_older_than_their_retention() {
     let ground = Ground::new().await;
     ask(&ground, "POST", "/v1/campaigns", &json!({ "name": "Spring" }), "c").await.expect(201);
