@@ -89,7 +89,7 @@ async fn on(command: &KeyCommand, context: &Context, server: &Server) -> Result<
         KeyCommand::Revoke(which) => {
             let mut revoked = Vec::new();
             for key in which.find(server).await? {
-                revoked.push(server.call(RevokeKey { id: key.id }).await?);
+                revoked.push(server.call_part(key.id, RevokeKey { id: key.id }).await?);
             }
             output.data(&revoked, || {
                 let words = |key: &Key| format!("key {} (`{}`) is revoked\n", key.id, key.name);
