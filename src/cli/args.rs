@@ -3,15 +3,24 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, ValueEnum};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Context, Exit, Failure, server::Server, words::given};
-use crate::domain::{
-    agents::MAIN,
-    agents::SessionMode as Mode,
-    ids::{Given, GivenCampaign},
+use super::{
+    Context, Exit, Failure,
+    server::Server,
+    words::{given, period},
+};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    domain::{
+        agents::MAIN,
+        agents::SessionMode as Mode,
+        ids::{Given, GivenCampaign},
+        timestamp,
+    },
 };
 
 #[derive(Debug, Args)]
@@ -25,6 +34,26 @@ pub(super) struct CampaignId {
     /// The campaign: its name, its id, or a unique beginning or end of the id.
     #[arg(value_name = "CAMPAIGN")]
     pub(super) id: GivenCampaign,
+}
+
+/// The time until which something holds.
+#[derive(Debug, Args)]
+pub(super) struct Expiry {
+    /// Holds for this long: 90d, 24h.
+    #[arg(long, value_name = "DURATION", value_parser = period)]
+    expires_in: Option<TimeDelta>,
+    /// Holds until this time: 2026-11-20T12:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = timestamp::parse, conflicts_with = "expires_in")]
+    expires_at: Option<DateTime<Utc>>,
+}
+
+impl Expiry {
+    pub(super) fn at(&self, context: &Context) -> Result<Option<DateTime<Utc>>, Failure> {
+        let Some(period) = self.expires_in else { return Ok(self.expires_at) };
+        let at = SystemClock.now() + period;
+        context.refuse_relative("--expires-in", "--expires-at", at)?;
+        Ok(Some(at))
+    }
 }
 
 /// The campaign that a command works in.

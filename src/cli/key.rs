@@ -48,7 +48,6 @@ pub(super) struct Create {
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Maximum number of keys, up to 1000.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
@@ -90,7 +89,7 @@ async fn on(command: &KeyCommand, context: &Context, server: &Server) -> Result<
         KeyCommand::Revoke(which) => {
             let mut revoked = Vec::new();
             for key in which.find(server).await? {
-                revoked.push(server.call(RevokeKey { id: key.id }).await?);
+                revoked.push(server.call_part(key.id, RevokeKey { id: key.id }).await?);
             }
             output.data(&revoked, || {
                 let words = |key: &Key| format!("key {} (`{}`) is revoked\n", key.id, key.name);

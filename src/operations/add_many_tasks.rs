@@ -9,7 +9,10 @@ use serde::{
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::{Call, Fields, Operation, Refusal, Spec, Success, Wrong, add_task::NAMES_ITS_CALLER};
+use super::{
+    BAD_KEY, Call, Fields, Operation, Refusal, Spec, Success, Wrong, add_task::NAMES_ITS_CALLER,
+    once,
+};
 use crate::domain::{
     amount, campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, Class, Classify as _, Kind, QUEUE_FULL},
@@ -17,6 +20,8 @@ use crate::domain::{
     tasks::{self, BAD_ITEMS, BulkError, Error, Line, MAX_TASKS, New, Placed},
 };
 
+/// Longest key of a request: [`once::MAX_KEY_CHARS`] less `/10000`, which its items add.
+const MAX_PREFIX_CHARS: u8 = 189;
 /// Most invalid tasks that a refusal lists.
 const MAX_WRONG: usize = 100;
 const NO_TASKS: Class = Class::of(Kind::Invalid, "no_tasks");
@@ -24,8 +29,9 @@ const TOO_MANY_TASKS: Class = Class::of(Kind::TooLarge, "too_many_tasks");
 
 /// Asks agents to do many things: at most 10,000, in one transaction, all or none.
 ///
-/// The body is a JSON array, or one object per line (NDJSON). Each task may have an idempotency_key of its own, so that the same
-/// request can be sent again. Where tasks are refused, `errors` points at each of them, up to a hundred.
+/// The body is a JSON array, or one object per line (NDJSON). With an Idempotency-Key the same request can be sent again: a task
+/// without an idempotency_key of its own gets that key and its number in the body, such as `import/1` for the first. Where tasks are
+/// refused, `errors` points at each of them, up to a hundred.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddManyTasks {
@@ -49,6 +55,7 @@ impl Operation for AddManyTasks {
         .needs(&[Scope::Enqueue])
         .answers(Success::Created)
         .takes_items("tasks")
+        .keyed(MAX_PREFIX_CHARS)
         .unaudited(NAMES_ITS_CALLER)
         .refuses(&[
             campaigns::Error::UNKNOWN,
@@ -57,6 +64,7 @@ impl Operation for AddManyTasks {
             Error::KEY_TAKEN,
             TOO_MANY_TASKS,
             BAD_ITEMS,
+            BAD_KEY,
             NO_TASKS,
             BAD_ARGUMENT,
             BAD_VALUE,
@@ -64,7 +72,13 @@ impl Operation for AddManyTasks {
         ]);
     type Output = ManyAddedTasks;
 
-    async fn run(self, call: &Call) -> Result<ManyAddedTasks, Refusal> {
+    async fn run(mut self, call: &Call) -> Result<ManyAddedTasks, Refusal> {
+        if let Some(prefix) = &call.idempotency_key {
+            once::check(prefix, MAX_PREFIX_CHARS)?;
+            for (number, line) in (1..).zip(&mut self.tasks) {
+                line.idempotency_key.get_or_insert_with(|| format!("{prefix}/{number}"));
+            }
+        }
         let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
         let only_of = call.reach.only_of();
         let lines = self.tasks.iter();

@@ -205,7 +205,7 @@ impl Change for InterruptAgent {
         let items = tasks::interrupt_agent(conn, (id, &name), how, &reason, call.now).await?;
         let task_ids: Vec<Uuid> = items.iter().map(|one| one.task_id).collect();
         let data = json!({ "agent": name, "how": how, "reason": reason, "task_ids": task_ids });
-        Ok(Changed { output: InterruptedTasks { items }, subject: id.to_string(), data })
+        Ok(Changed::of(id, InterruptedTasks { items }, data))
     }
 }
 
@@ -285,13 +285,13 @@ async fn pause(
     call.catalogue()?.check_name(place.agent)?;
     let output = agent_pauses::pause(conn, place, reason, &call.actor.label(), call.now).await?;
     if !output.changed {
-        return Ok(Changed::nothing(output));
+        return Ok(Changed::nothing(place.subject(), output));
     }
     let data = json!({ "agent": place.agent, "reason": reason });
-    Ok(Changed { output, subject: place.subject(), data })
+    Ok(Changed::of(place.subject(), output, data))
 }
 
 async fn resume(place: Place<'_>, conn: &mut PgConnection, call: &Call) -> ChangeResult<Resumed> {
     let output = agent_pauses::resume(conn, place, &call.actor.label(), call.now).await?;
-    Ok(Changed { output, subject: place.subject(), data: json!({ "agent": place.agent }) })
+    Ok(Changed::of(place.subject(), output, json!({ "agent": place.agent })))
 }

@@ -79,7 +79,7 @@ impl Change for CreateBulkAction {
         let new = bulk_actions::New { action, filter, reason, expected_count };
         let output = bulk_actions::request(conn, &new, call.now).await?;
         let data = json!({ "action": action, "filter": filter, "matched": output.matched, "reason": reason });
-        Ok(Changed { subject: output.id.to_string(), output, data })
+        Ok(Changed::of(output.id, output, data))
     }
 }
 

@@ -157,7 +157,7 @@ async fn pause(
 ) -> ChangeResult<PauseOutcome> {
     admin::pause(conn, scope, &name, reason).await?;
     let output = PauseOutcome { paused: name.clone() };
-    Ok(Changed { output, subject: name, data: json!({ "reason": reason }) })
+    Ok(Changed::of(name, output, json!({ "reason": reason })))
 }
 
 async fn resume(
@@ -167,5 +167,5 @@ async fn resume(
 ) -> ChangeResult<ResumeOutcome> {
     let was_paused = admin::resume(conn, scope, &name).await?;
     let output = ResumeOutcome { resumed: name.clone(), was_paused };
-    Ok(Changed { output, subject: name, data: json!({ "was_paused": was_paused }) })
+    Ok(Changed::of(name, output, json!({ "was_paused": was_paused })))
 }

@@ -135,10 +135,9 @@ impl Spec {
         Self { key_chars: Some(max_chars), replays: true, ..self }
     }
 
-    /// Declares that the whole body is a list, which becomes this field of the input. Items can have idempotency keys
-    /// of their own.
+    /// Its whole body is a list, which is this field of the input.
     pub const fn takes_items(self, field: &'static str) -> Self {
-        Self { items: Some(field), replays: true, ..self }
+        Self { items: Some(field), ..self }
     }
 
     /// Declares that the output has a secret in it.

@@ -163,7 +163,7 @@ impl Change for CancelTask {
         let Self { id: task_id, reason } = self;
         let cancellation = tasks::cancel(conn, task_id, &reason, call.now).await?;
         let output = CancelledTask { task_id, cancellation };
-        Ok(Changed { output, subject: task_id.to_string(), data: json!({ "reason": reason }) })
+        Ok(Changed::of(task_id, output, json!({ "reason": reason })))
     }
 }
 
@@ -176,7 +176,7 @@ impl Change for RetryTask {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Task> {
         let output = tasks::retry(conn, self.id, call.now).await?;
-        Ok(Changed { output, subject: self.id.to_string(), data: json!({}) })
+        Ok(Changed::of(self.id, output, json!({})))
     }
 }
 

@@ -69,6 +69,21 @@ async fn a_key_is_made_listed_rotated_and_revoked() {
 }
 
 #[tokio::test]
+async fn all_keys_of_a_name_are_revoked_under_one_idempotency_key() {
+    let ground = Ground::new().await;
+    ground.json(&["key", "create", "ci", "--scope", "read"]).await;
+    ground.json(&["key", "rotate", "ci"]).await;
+    let revoked = ground.json(&["key", "revoke", "ci", "--idempotency-key", "leak"]).await;
+    assert_eq!(revoked.as_array().unwrap().len(), 2, "{revoked}");
+    let keys = ground.json(&["key", "ls"]).await;
+    assert!(keys.as_array().unwrap().iter().all(|key| !key["revoked_at"].is_null()), "{keys}");
+    // The same change again is known.
+    let id = text(&revoked[0]["id"]);
+    let again = ground.run(&["key", "revoke", id, "--idempotency-key", "leak"]).await;
+    assert!(again.code == 0 && again.has("done before"), "{again:?}");
+}
+
+#[tokio::test]
 async fn a_key_is_bound_to_a_campaign() {
     let ground = Ground::new().await;
     let campaign = ground.world.campaign.id.to_string();

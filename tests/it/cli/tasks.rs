@@ -200,3 +200,29 @@ async fn many_tasks_are_previewed_and_then_cancelled_by_the_options_of_a_list() 
     let both = ground.run(&["task", "retry", text(&task[0]["id"]), "--state", "failed"]).await;
     assert!(both.code == 2 && both.has("not both"), "{both:?}");
 }
+
+#[tokio::test]
+async fn a_change_with_a_time_is_repeated_with_its_key_if_the_time_is_written_out() {
+    let ground = Ground::new().await;
+    ground.add("Part one.", &[]).await;
+    let cancel = ["task", "cancel", "--state", "queued", "--idempotency-key", "k"];
+    let state = ["memory", "facts", "state", "ann", "Diet", "No meat.", "--idempotency-key", "k"];
+    let cases = [
+        (&cancel[..], ["--since", "1d"], ["--since", "2026-01-01T00:00:00Z"]),
+        (&cancel, ["--until", "0s"], ["--until", "2100-01-01T00:00:00Z"]),
+        (&state, ["--expires-in", "90d"], ["--expires-at", "2100-01-01T00:00:00Z"]),
+    ];
+    for (n, (command, from_now, absolute)) in cases.into_iter().enumerate() {
+        let said = ground.run(&[command, &from_now].concat()).await;
+        let next = format!("write the time itself, {} 20", absolute[0]);
+        assert!(said.code == 2 && said.has(&next), "{from_now:?}: {said:?}");
+        // The two cancellations are different changes.
+        let (key, rest) = (format!("k-{n}"), &command[..command.len() - 1]);
+        let repeated = [rest, &[key.as_str()], &absolute].concat();
+        let first = ground.json(&repeated).await;
+        let again = ground.run(&[&repeated[..], &["--json"]].concat()).await;
+        assert!(again.stderr.contains("done before"), "{again:?}");
+        assert_eq!(again.json(), first);
+    }
+    assert_eq!(ground.json(&["bulk", "ls"]).await.as_array().unwrap().len(), 2);
+}

@@ -12,6 +12,7 @@ const NAME_A_TASK: &[(&str, &str)] = &[
     ("add_many_tasks", "body [].depends_on[]"),
     ("add_many_tasks", "body [].depends_on[].key"),
     ("add_many_tasks", "body [].idempotency_key"),
+    ("add_many_tasks", "header Idempotency-Key"),
     ("add_task", "body depends_on[]"),
     ("add_task", "body depends_on[].key"),
     ("add_task", "header Idempotency-Key"),
@@ -147,6 +148,10 @@ impl Probe<'_> {
             ("add_many_tasks", "body [].idempotency_key") => {
                 post(format!("{tasks}/bulk"), json!([child(json!({ "idempotency_key": name }))]))
                     .await
+            }
+            ("add_many_tasks", "header Idempotency-Key") => {
+                let path = format!("{tasks}/bulk");
+                self.keyed.add(self.key, &path, &json!([child(json!({}))]), name).await
             }
             ("hand_out", "body children[].depends_on[]") => {
                 post(hand_out, children(child(json!({ "depends_on": [task] })))).await
