@@ -81,7 +81,7 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     let added = server.call(new).await?;
     if !add.wait && !add.follow {
         context.output.data(&added, || {
-            let AddedTask { task, created } = &added;
+            let AddedTask { task, created, .. } = &added;
             match created {
                 true => format!("task {} is {}", task.id, task.state.as_str()),
                 false => {
@@ -156,7 +156,7 @@ async fn follow(
 }
 
 /// The exit code says what came of the task.
-fn end(task: &Task) -> Result<Exit, Failure> {
+pub(super) fn end(task: &Task) -> Result<Exit, Failure> {
     let id = task.id;
     let (exit, words) = match task.state {
         State::Done => return Ok(Exit::Ok),
