@@ -16,21 +16,41 @@ use crate::domain::{
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
-    /// The id, or as much of its beginning or end as no other has.
+    /// The id, or as much of its beginning or end as no other has; an end needs at least 8 digits.
     pub(super) id: Given,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CampaignId {
-    /// Its name, its id, or as much of the beginning or end of that as no other has.
+    /// Its name, its id, or as much of the beginning or end (at least 8 digits) of that as no other has.
     #[arg(value_name = "CAMPAIGN")]
     pub(super) id: GivenCampaign,
+}
+
+/// The campaign that a command shows: named in its place, by the option, or by the variable.
+#[derive(Debug, Args)]
+pub(super) struct ShownCampaign {
+    /// Its name, its id, or as much of the beginning or end (at least 8 digits) of that as no other has.
+    #[arg(value_name = "CAMPAIGN", conflicts_with = "campaign")]
+    id: Option<GivenCampaign>,
+    #[command(flatten)]
+    named: InCampaign,
+}
+
+impl ShownCampaign {
+    pub(super) async fn id(&self, context: &Context, server: &Server) -> Result<Uuid, Failure> {
+        match &self.id {
+            Some(given) => server.campaign(given).await,
+            None => self.named.id(context, server).await,
+        }
+    }
 }
 
 /// The campaign that a command works in.
 #[derive(Debug, Args)]
 pub(super) struct InCampaign {
-    /// Campaign, by its name, its id, or as much of the beginning or end of that as no other has; DALSEGNO_CAMPAIGN sets it too.
+    /// Campaign, by its name, its id, or as much of the beginning or end (at least 8 digits) of that as no other has; DALSEGNO_CAMPAIGN
+    /// sets it too.
     #[arg(long, value_name = "CAMPAIGN")]
     campaign: Option<GivenCampaign>,
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     Context, Exit, Failure,
-    args::CampaignId,
+    args::{CampaignId, ShownCampaign},
     output::table,
     server::{Server, with_server},
     words::{given, time},
@@ -32,9 +32,8 @@ pub(super) enum BlackboardCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// The campaign.
     #[command(flatten)]
-    campaign: CampaignId,
+    campaign: ShownCampaign,
     /// An earlier version.
     #[arg(long)]
     version: Option<i64>,
@@ -74,7 +73,7 @@ struct JsonText {
 #[derive(Debug, Args)]
 pub(super) struct History {
     #[command(flatten)]
-    campaign: CampaignId,
+    campaign: ShownCampaign,
     /// Only versions before this one.
     #[arg(long, value_name = "VERSION")]
     before: Option<i64>,
@@ -94,7 +93,7 @@ async fn on(
     let output = context.output;
     match command {
         BlackboardCommand::Show(Show { campaign, version }) => {
-            let id = server.campaign(&campaign.id).await?;
+            let id = campaign.id(context, server).await?;
             let shown = server.call(ShowBlackboard { id, version: *version }).await?;
             output.data(&shown, || format!("{:#}", shown.document));
         }
@@ -111,7 +110,7 @@ async fn on(
             output.data(&written, || words(&written));
         }
         BlackboardCommand::History(History { campaign, before, limit }) => {
-            let id = server.campaign(&campaign.id).await?;
+            let id = campaign.id(context, server).await?;
             let page = |cursor: Option<String>, limit| ListBlackboardChanges {
                 id,
                 cursor: cursor.map_or(*before, |cursor| cursor.parse().ok()),

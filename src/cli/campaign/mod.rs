@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    args::{CampaignId, LabelFilter, LabelFlags, Paging},
+    args::{CampaignId, LabelFilter, LabelFlags, Paging, ShownCampaign},
     output::Output,
     server::{Server, with_server},
     words::{BudgetFlags, given},
@@ -33,7 +33,7 @@ pub(super) enum CampaignCommand {
     /// Lists campaigns, the newest first.
     Ls(List),
     /// Shows a campaign with its budget, its open sessions and what it has cost.
-    Show(CampaignId),
+    Show(ShownCampaign),
     /// Starts none of its turns until it is resumed. What runs goes on; tasks are taken in.
     Pause(Pause),
     /// Ends a pause.
@@ -139,8 +139,9 @@ async fn on(
             let campaigns = server.list(Noun::Campaign, &list.paging, page).await?;
             output.data(&campaigns, || show::lines(&campaigns));
         }
-        CampaignCommand::Show(CampaignId { id }) => {
-            let overview = server.call(ShowCampaign { id: server.campaign(id).await? }).await?;
+        CampaignCommand::Show(campaign) => {
+            let id = campaign.id(context, server).await?;
+            let overview = server.call(ShowCampaign { id }).await?;
             output.data(&overview, || show::words(&overview, &context.catalogue()));
         }
         CampaignCommand::Budget(budget) => {
