@@ -2,7 +2,7 @@
 //!
 //! On a loopback address nobody is asked for a key unless `http.require_key` says so, and with `http.allow_unauthenticated`
 //! nobody is asked anywhere. Whoever shows a key all the same is held to it: its scopes count, and its name is in the audit log.
-//! A bearer that is none of ours may be meant for something in front, and is passed over where nobody is asked.
+//! Any other `Authorization` is refused. Only with `http.allow_unauthenticated` it may be meant for the proxy in front, and is passed over.
 
 mod forwarded;
 mod keyring;
@@ -50,6 +50,8 @@ pub(super) struct Gate(Arc<Shared>);
 struct Shared {
     front: Front,
     asks: bool,
+    /// An `Authorization` that is not for this service is passed over.
+    has_proxy: bool,
     keyring: Keyring,
     proxies: TrustedProxies,
     requests: Buckets<Holder>,
@@ -77,6 +79,7 @@ struct Asked {
     method: Method,
     path: Option<MatchedPath>,
     bearer: Option<String>,
+    has_authorization: bool,
     peer: Peer,
 }
 
@@ -126,6 +129,7 @@ impl Gate {
         Self(Arc::new(Shared {
             front,
             asks: config.asks_for_keys(),
+            has_proxy: config.allow_unauthenticated,
             keyring: Keyring::new(config.admin_key.as_ref()),
             proxies: TrustedProxies::new(config.trusted_networks()),
             requests: Buckets::new(config.requests_per_minute),
@@ -151,6 +155,7 @@ impl Shared {
             method: request.method().clone(),
             path: request.extensions().get().cloned(),
             bearer: bearer(request.headers()).map(str::to_owned),
+            has_authorization: request.headers().contains_key(AUTHORIZATION),
             peer: Peer::of(self.proxies.client(peer, request.headers())?),
         })
     }
@@ -205,8 +210,9 @@ impl Shared {
             Some(text) if self.keyring.is_admin(text) => return Ok(Caller::AdminKey),
             // It is good for its own worker alone, and whoever shows it is nobody else.
             Some(text) if text.starts_with(turn_tokens::PREFIX) => return Err(bad_key()),
-            Some(text) if self.asks || text.starts_with(keys::PREFIX) => text,
+            Some(text) if !self.has_proxy || text.starts_with(keys::PREFIX) => text,
             _ if self.asks => return Err(unauthenticated()),
+            None if asked.has_authorization && !self.has_proxy => return Err(bad_key()),
             _ => return Ok(Caller::Anybody),
         };
         let app = self.front.app()?;
