@@ -25,13 +25,13 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
-    /// The id, or a unique beginning or end of it.
+    /// The id, or a unique beginning or end of it. An end has at least 8 digits.
     pub(super) id: Given,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CampaignId {
-    /// The campaign: its name, its id, or a unique beginning or end of the id.
+    /// The campaign: its name, its id, or a unique beginning or end (8 digits or more) of the id.
     #[arg(value_name = "CAMPAIGN")]
     pub(super) id: GivenCampaign,
 }
@@ -56,10 +56,29 @@ impl Expiry {
     }
 }
 
+/// The campaign that a command shows: as argument, option or variable.
+#[derive(Debug, Args)]
+pub(super) struct ShownCampaign {
+    /// The campaign: its name, its id, or a unique beginning or end (8 digits or more) of the id.
+    #[arg(value_name = "CAMPAIGN", conflicts_with = "campaign")]
+    id: Option<GivenCampaign>,
+    #[command(flatten)]
+    named: InCampaign,
+}
+
+impl ShownCampaign {
+    pub(super) async fn id(&self, context: &Context, server: &Server) -> Result<Uuid, Failure> {
+        match &self.id {
+            Some(given) => server.campaign(given).await,
+            None => self.named.id(context, server).await,
+        }
+    }
+}
+
 /// The campaign that a command works in.
 #[derive(Debug, Args)]
 pub(super) struct InCampaign {
-    /// The campaign: its name, its id, or a unique beginning or end of the id.
+    /// The campaign: its name, its id, or a unique beginning or end (8 digits or more) of the id.
     ///
     /// DALSEGNO_CAMPAIGN sets it, too.
     #[arg(long, value_name = "CAMPAIGN")]

@@ -11,10 +11,13 @@ use crate::domain::{
     class::Kind,
     facts, flows,
     ids::{NoId, NotFound},
+    keys::Scope,
     memory, posts, sessions, tasks, webhooks,
 };
 
 /// Finds the one id that begins or ends as a person says; that of a campaign also by its name.
+///
+/// A key with the scope `enqueue` finds campaigns only.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FindId {
@@ -48,6 +51,7 @@ impl Operation for FindId {
     const SPEC: Spec = Spec::read("find_id", "/v1/ids", "")
         .tag("campaigns")
         .for_bound_keys()
+        .needs(&[Scope::Read, Scope::Enqueue])
         .refuses(&[NotFound::UNKNOWN, NotFound::AMBIGUOUS])
         .without_command("each command that takes an id calls it");
     type Output = FoundId;
@@ -55,6 +59,11 @@ impl Operation for FindId {
     async fn run(self, call: &Call) -> Result<FoundId, Refusal> {
         let Self { noun, text } = self;
         let within = call.reach.campaigns();
+        let only_adds = call.reach.only_of().is_some();
+        if only_adds && noun != Noun::Campaign {
+            let detail = "this needs a key with the scope `read`, which the key that was shown has not; give the whole id";
+            return Err(Refusal::new(Kind::Forbidden, "missing_scope", detail));
+        }
         let mut transaction = call.begin_read().await?;
         let conn = &mut *transaction;
         let id = match noun {
@@ -69,7 +78,9 @@ impl Operation for FindId {
             Noun::Webhook => webhooks::find(conn, &given(&text)?, within).await,
             Noun::WebhookDelivery => webhooks::find_delivery(conn, &given(&text)?, within).await,
         };
-        Ok(FoundId { id: id? })
+        Ok(FoundId {
+            id: id.map_err(|error| if only_adds { error.without_matches() } else { error })?,
+        })
     }
 }
 

@@ -39,7 +39,7 @@ mod waits;
 
 use self::state::end_without_turn;
 pub use self::{
-    add::{Added, Config, New, lane, lanes_of},
+    add::{Added, Config, New, check_new, lane, lanes_of},
     asked::{Request, added_by_agents, asked_by_people},
     bulk::{BAD_ITEMS, BulkError, MAX_TASKS, Placed, add_many},
     cancel_batch::{BATCH, Batch, cancel_batch},

@@ -138,6 +138,22 @@ async fn an_id_may_be_given_by_its_beginning_or_its_end() {
     }
     let said = ground.run(&["task", "show", "ffff"]).await;
     assert_eq!((said.code, said.has("there is no task ffff")), (3, true), "{said:?}");
+    assert!(said.has("the end of an id needs at least 8 digits"), "{said:?}");
+}
+
+#[tokio::test]
+async fn metadata_has_one_value_for_each_key() {
+    let ground = Ground::new().await;
+    let twice = ["--metadata", "order=17", "--metadata", "customer=acme", "--metadata", "order=18"];
+    let add = ["task", "add", "--campaign", "Harbour", "--agent", "copywriter", "Part one."];
+    for command in
+        [&add[..], &["task", "ls"], &["campaign", "create", "Spring"], &["campaign", "ls"]]
+    {
+        let said = ground.run(&[command, &twice].concat()).await;
+        assert_eq!((said.code, said.has("names the key `order` twice")), (2, true), "{said:?}");
+        let once = ground.run(&[command, &twice[..4]].concat()).await;
+        assert_eq!(once.code, 0, "{once:?}");
+    }
 }
 
 #[tokio::test]

@@ -161,6 +161,20 @@ async fn every_mistake_is_pointed_at_and_nothing_is_stored() {
         ("/7", "empty_budget"),
     ]);
     refuse(&values, &expected).await;
+    let each_its_own = json!([
+        with("promt", json!("x")),
+        ask(0),
+        with("agent", json!("nobody")),
+        with("prompt", json!(" ")),
+        7,
+    ]);
+    let expected = [
+        ("/0/promt", "bad_field"),
+        ("/2/agent", "unknown_agent"),
+        ("/3", "empty_text"),
+        ("/4", "bad_field"),
+    ];
+    refuse(&each_its_own, &expected).await;
     // No task can have such a key.
     let unheard = json!([ask(0), with("depends_on", json!([{ "key": "a\0b" }]))]);
     refuse(&unheard, &[("/1", "unknown_predecessor")]).await;

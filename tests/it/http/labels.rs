@@ -81,6 +81,9 @@ async fn labels_are_no_part_of_the_question_and_those_that_do_not_fit_are_refuse
     let again = ask(json!({ "tags": ["b"], "metadata": { "c": 1 } }));
     let again = ground.post_with(&ground.tasks(), &again, &key).await.expect(200);
     assert_eq!(first["id"], again["id"]);
+    for added in [&first, &again] {
+        assert_eq!((&added["tags"], &added["metadata"]), (&json!(["a"]), &json!({})), "{added}");
+    }
     assert_eq!(ground.prompts("tags=b").await, [""; 0]);
     let long = json!({ "metadata": { "a": "x".repeat(4_100) } });
     for (wrong, status, code) in [

@@ -84,6 +84,7 @@ async fn what_is_not_there_is_said_by_name() {
         ("/v1/jobs/7/release", "unknown_job"),
         ("/v1/lanes/none/hold", "unknown_lane"),
         ("/v1/lanes/none/release", "unknown_lane"),
+        ("/v1/queues/none/pause", "unknown_queue"),
     ] {
         ground.post(path, &json!({})).await.problem(404, code);
     }
@@ -125,6 +126,9 @@ async fn a_queue_and_a_group_are_paused_and_go_on() {
     assert_eq!(resumed, json!({ "resumed": "turns", "was_paused": true }));
     let resumed = ground.post("/v1/queues/turns/resume", &json!({})).await.expect(200);
     assert_eq!(resumed["was_paused"], false);
+
+    // Before its first job and its first worker.
+    ground.post("/v1/queues/upkeep/pause", &json!({})).await.expect(200);
 
     let group = format!("/v1/groups/{}", ground.world.campaign.id);
     ground.post(&format!("{group}/pause"), &json!({})).await.expect(200);

@@ -46,6 +46,8 @@ const NAME_NO_TASK: &[(&str, &[&str])] = &[
     ("add_many_tasks", &["path id", "body "]),
     ("add_task", &["path id"]),
     ("explain_task", &[]),
+    // Of its texts only names of campaigns are looked up.
+    ("find_id", &["query noun", "query text"]),
     ("follow_task", &["header Last-Event-ID"]),
     ("hand_out", &["body continuation.prompt"]),
     ("show_task", &["query wait"]),
