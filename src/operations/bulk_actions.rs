@@ -15,7 +15,7 @@ use crate::domain::{
     class::NUL_IN_TEXT,
     keys::Scope,
     objects,
-    tasks::Matching,
+    tasks::{self, TaskFilter},
     text,
 };
 
@@ -30,7 +30,7 @@ const TAG: &str = "tasks";
 pub struct CreateBulkAction {
     pub action: Action,
     #[serde(deserialize_with = "objects::object")]
-    pub filter: Matching,
+    pub filter: TaskFilter,
     /// Shown with the tasks that it cancels.
     #[serde(default = "by_request")]
     pub reason: String,
@@ -45,7 +45,7 @@ pub struct CreateBulkAction {
 pub struct PreviewBulkAction {
     pub action: Action,
     #[serde(deserialize_with = "objects::object")]
-    pub filter: Matching,
+    pub filter: TaskFilter,
 }
 
 /// Lists bulk actions, the newest first.
@@ -69,7 +69,13 @@ impl Change for CreateBulkAction {
         .tag(TAG)
         .answers(Success::Accepted)
         .located("/v1/bulk-actions/{id}")
-        .refuses(&[Error::COUNT_DIFFERS, text::Error::TOO_LONG, Error::EMPTY_FILTER, NUL_IN_TEXT]);
+        .refuses(&[
+            Error::COUNT_DIFFERS,
+            text::Error::TOO_LONG,
+            Error::EMPTY_FILTER,
+            tasks::Error::BAD_FILTER,
+            NUL_IN_TEXT,
+        ]);
     const ACTION: audit::Action = audit::Action::BulkActionCreate;
     type Output = BulkAction;
 
@@ -89,7 +95,12 @@ impl Operation for PreviewBulkAction {
             .tag(TAG)
             .needs(&[Scope::Read])
             .unaudited("it changes nothing")
-            .refuses(&[text::Error::TOO_LONG, NUL_IN_TEXT]);
+            .refuses(&[
+                text::Error::TOO_LONG,
+                Error::EMPTY_FILTER,
+                tasks::Error::BAD_FILTER,
+                NUL_IN_TEXT,
+            ]);
     type Output = Preview;
 
     async fn run(self, call: &Call) -> Result<Preview, Refusal> {

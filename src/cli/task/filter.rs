@@ -11,7 +11,7 @@ use crate::{
         server::Server,
         words::moment,
     },
-    domain::tasks::{Matching, State},
+    domain::tasks::{State, TaskFilter},
     operations::ListTasks,
 };
 
@@ -68,9 +68,9 @@ impl FilterFlags {
     }
 
     /// As an action on many tasks takes them.
-    pub(super) fn matching(&self, campaign_id: Option<Uuid>) -> Matching {
+    pub(super) fn matching(&self, campaign_id: Option<Uuid>) -> TaskFilter {
         let (tags, metadata) = self.labels.all();
-        Matching {
+        TaskFilter {
             campaign_id,
             agent: self.agent.clone(),
             instance: self.instance.clone(),

@@ -20,7 +20,7 @@ pub enum Error {
     )]
     CountDiffers { expected: i64, found: i64 },
     #[error(
-        "the filter names nothing and so means every task: name a campaign or an agent, or say with expected_count that you mean all"
+        "the filter names nothing and so means every task: name a campaign or an agent, or create the action with the expected_count of all"
     )]
     EmptyFilter,
     /// Whoever runs it has another place in mind.
