@@ -12,6 +12,7 @@ use crate::domain::{
     agents::MAIN,
     agents::SessionMode as Mode,
     ids::{Given, GivenCampaign},
+    labels,
 };
 
 #[derive(Debug, Args)]
@@ -84,6 +85,7 @@ pub(super) struct Paging {
     /// Only those before this one: the last id of the page before.
     #[arg(long, value_name = "ID")]
     pub(super) after: Option<Given>,
+    /// Lists at most this many.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     pub(super) limit: i64,
 }
@@ -102,6 +104,7 @@ pub(super) struct Question {
     pub(super) instance: String,
     /// What is asked; `-` reads it from the standard input.
     prompt: Option<String>,
+    /// File with what is asked.
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
     /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
@@ -124,7 +127,7 @@ pub(super) struct LabelFlags {
 #[derive(Debug, Args)]
 pub(super) struct LabelFilter {
     /// Only those with this tag; may be repeated.
-    #[arg(long = "tag", value_name = "TAG")]
+    #[arg(long = "tag", value_name = "TAG", value_parser = labels::tag)]
     tags: Vec<String>,
     /// Only those with this value for this key of the metadata; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]

@@ -7,13 +7,9 @@ use super::{
     Context, Exit, Failure,
     output::table,
     server::{Server, with_server},
-    words::{period, time},
+    words::{moment, time},
 };
-use crate::{
-    clock::{Clock as _, SystemClock},
-    domain::{audit::Entry, timestamp},
-    operations::ListAudit,
-};
+use crate::{domain::audit::Entry, operations::ListAudit};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
@@ -32,12 +28,16 @@ pub(super) struct List {
     /// The id or name of what it was done to.
     #[arg(long, value_name = "ID")]
     subject: Option<String>,
-    /// Only from this moment on, or from so long ago: 2026-11-20T12:00:00Z, 24h.
-    #[arg(long, value_name = "TIME", value_parser = since)]
+    /// Only what was done since then: 1d, 12h or 2026-11-20T12:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<DateTime<Utc>>,
+    /// Only what was done before then: 1d, 12h or 2026-11-20T12:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    until: Option<DateTime<Utc>>,
     /// Only those before this one: the last id of the page before.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
+    /// Lists at most this many.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
@@ -55,23 +55,14 @@ async fn on(
         actor: list.actor.clone(),
         action: list.action.clone(),
         subject: list.subject.clone(),
-        since: list.since,
+        created_after: list.since,
+        created_before: list.until,
         cursor: cursor.map_or(list.after, |cursor| cursor.parse().ok()),
         limit: Some(limit),
     };
     let entries = server.items(list.limit, page).await?;
     context.output.data(&entries, || lines(&entries));
     Ok(Exit::Ok)
-}
-
-fn since(text: &str) -> Result<DateTime<Utc>, String> {
-    match timestamp::parse(text) {
-        Ok(at) => return Ok(at),
-        Err(error @ timestamp::Error::OutOfRange) => return Err(error.to_string()),
-        Err(timestamp::Error::Unreadable) => {}
-    }
-    let wrong = |_| format!("`{text}` is no moment: write it as 2026-11-20T12:00:00Z, or as 24h");
-    period(text).map(|period| SystemClock.now() - period).map_err(wrong)
 }
 
 fn lines(entries: &[Entry]) -> String {

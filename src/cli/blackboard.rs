@@ -67,6 +67,7 @@ pub(super) struct Patch {
 struct JsonText {
     /// An object as JSON; `-` reads it from the standard input.
     text: Option<String>,
+    /// File with the object.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -78,6 +79,7 @@ pub(super) struct History {
     /// Only versions before this one.
     #[arg(long, value_name = "VERSION")]
     before: Option<i64>,
+    /// Lists at most this many.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }

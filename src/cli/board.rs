@@ -63,6 +63,7 @@ pub(super) struct History {
     /// Only those in front of this place.
     #[arg(long, value_name = "PLACE", default_value_t = i64::MAX, hide_default_value = true)]
     before: i64,
+    /// Lists at most this many.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
@@ -74,6 +75,7 @@ pub(super) struct NewPost {
     campaign: InCampaign,
     /// What is said; `-` reads it from the standard input.
     text: Option<String>,
+    /// File with what is said.
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
     /// Who sees it besides those whom it mentions: an agent (curator_2 is instance 2 of curator), `operator` or `all`. May be repeated.

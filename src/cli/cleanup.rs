@@ -39,6 +39,7 @@ struct Runs {
     /// Only those before this one: the last of the page before.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
+    /// Lists at most this many.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }

@@ -56,6 +56,7 @@ pub(super) struct Id {
 pub(super) struct List {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only flows in this state.
     #[arg(long)]
     state: Option<StateName>,
     #[command(flatten)]

@@ -37,29 +37,35 @@ pub(super) enum JobCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Filter {
+    /// Only jobs on this queue.
     #[arg(long)]
     queue: Option<String>,
+    /// Only jobs of this kind, such as run_turn.
     #[arg(long)]
     kind: Option<String>,
     /// scheduled, ready, blocked, held, running, or dead for dead letters.
     #[arg(long)]
     state: Option<JobState>,
+    /// Only jobs in this lane.
     #[arg(long)]
     lane: Option<String>,
     /// Only ids after this one: the last id of the page before.
     #[arg(long)]
     after: Option<i64>,
+    /// Lists at most this many.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
+    /// The id of the job.
     id: i64,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Reasoned {
+    /// The id of the job.
     id: i64,
     /// Shown with the job.
     #[arg(long, default_value = "by an operator")]

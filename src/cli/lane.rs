@@ -32,17 +32,20 @@ pub(super) struct List {
     /// Only names after this one: the last name of the page before.
     #[arg(long)]
     after: Option<String>,
+    /// Lists at most this many.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Name {
+    /// The name of the lane.
     lane: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Hold {
+    /// The name of the lane.
     lane: String,
     /// Shown with the lane while it is held.
     #[arg(long, default_value = "by an operator")]

@@ -18,7 +18,10 @@ pub(super) enum LoginCommand {
     /// Lists the logins: which of them rest until when and why, and how many open sessions are on them.
     Ls,
     /// Ends the rest of a login before its time, and wakes the tasks that were put off.
-    Resume { name: String },
+    Resume {
+        /// The name of the login.
+        name: String,
+    },
 }
 
 pub(super) async fn run(command: &LoginCommand, context: &Context) -> Result<Exit, Failure> {

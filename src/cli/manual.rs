@@ -10,6 +10,7 @@ use crate::http;
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {
+    /// The shell.
     shell: clap_complete::Shell,
 }
 

@@ -39,11 +39,13 @@ pub(super) enum ScheduleCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Name {
+    /// The name of the schedule.
     name: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Add {
+    /// The name of the schedule.
     name: String,
     /// Second, minute, hour, day of month, month, day of week: "0 30 8 * * MON-FRI".
     #[arg(long)]
@@ -60,6 +62,7 @@ pub(super) struct Add {
 
 #[derive(Debug, Args)]
 pub(super) struct Pause {
+    /// The name of the schedule.
     name: String,
     /// Why, for whoever finds it paused.
     #[arg(long, default_value = "by an operator")]

@@ -25,6 +25,9 @@ use crate::{
 /// Said of a command whose idempotency key has been used before.
 const REPLAYED: &str = "done before with this idempotency key: this is the result of that time";
 
+/// Pages without an item, one after the other, after which a list ends: a search for text bounds what each of them reads.
+const MAX_EMPTY_PAGES: usize = 5;
+
 /// The operations of a server, for one command.
 pub(super) struct Server {
     pub(super) way: Way,
@@ -136,12 +139,19 @@ impl Server {
         n: i64,
         page: impl Fn(Option<String>, i64) -> O,
     ) -> Result<Vec<T>, Failure> {
-        let (mut items, mut cursor) = (Vec::new(), None);
+        let (mut items, mut cursor, mut n_empty) = (Vec::new(), None, 0);
         loop {
             let left = n - i64::try_from(items.len()).unwrap_or(n);
             let listing = self.call(page(cursor, left.min(MAX_LIMIT))).await?;
+            n_empty = if listing.items.is_empty() { n_empty + 1 } else { 0 };
             items.extend(listing.items);
             cursor = listing.next;
+            if let Some(cursor) = cursor.as_ref().filter(|_| n_empty == MAX_EMPTY_PAGES) {
+                self.output.note(&format!(
+                    "stopped at {cursor}: a long part of the list has nothing that matches; `--after {cursor}` goes on there"
+                ));
+                return Ok(items);
+            }
             if cursor.is_none() || i64::try_from(items.len()).is_ok_and(|so_far| so_far >= n) {
                 return Ok(items);
             }

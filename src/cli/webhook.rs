@@ -81,6 +81,7 @@ pub(super) struct Rotate {
 
 #[derive(Debug, Args)]
 pub(super) struct Deliveries {
+    /// Only deliveries of this webhook.
     #[arg(long, value_name = "ID")]
     webhook: Option<Given>,
     /// Only those that were given up.

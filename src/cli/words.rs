@@ -91,8 +91,11 @@ pub(super) fn secs(period: TimeDelta) -> u32 {
 pub(super) fn moment(text: &str) -> Result<DateTime<Utc>, String> {
     match period(text) {
         Ok(period) => Ok(SystemClock.now() - period),
-        Err(_) => timestamp::parse(text).map_err(|_| {
-            format!("invalid time `{text}`: use for example 1d, 12h or 2026-11-20T12:00:00Z")
+        Err(_) => timestamp::parse(text).map_err(|error| match error {
+            timestamp::Error::OutOfRange => error.to_string(),
+            timestamp::Error::Unreadable => {
+                format!("invalid time `{text}`: use for example 1d, 12h or 2026-11-20T12:00:00Z")
+            }
         }),
     }
 }

@@ -85,6 +85,14 @@ pub fn tags_of(text: &str) -> Vec<String> {
     tags.map(str::to_owned).collect()
 }
 
+/// One tag.
+pub fn tag(text: &str) -> Result<String, Error> {
+    match is_tag(text) {
+        true => Ok(text.to_owned()),
+        false => Err(Error::Tag(text.to_owned())),
+    }
+}
+
 /// Metadata as JSON, of a filter.
 pub fn metadata_of(text: &str) -> Result<Map<String, Value>, Error> {
     serde_json::from_str(text).map_err(|_| Error::NotAnObject)

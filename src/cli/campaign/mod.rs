@@ -49,15 +49,18 @@ pub(super) enum CampaignCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Create {
+    /// Its name.
     name: String,
     /// What the work is about; every call tells it to the model. `-` reads it from the standard input.
     #[arg(long, conflicts_with = "brief_file")]
     brief: Option<String>,
+    /// File with the brief.
     #[arg(long, value_name = "FILE")]
     brief_file: Option<PathBuf>,
     /// Tone, audience and facts of the client, as for the brief.
     #[arg(long, conflicts_with = "client_context_file")]
     client_context: Option<String>,
+    /// File with the context of the client.
     #[arg(long, value_name = "FILE")]
     client_context_file: Option<PathBuf>,
     #[command(flatten)]

@@ -89,7 +89,7 @@ impl Evidence {
             ledger: usage::totals(&mut *conn, played.campaign.id).await?,
             kill: played.kill.clone(),
             runs,
-            workers: admin::list_workers(&mut *conn, ALL).await?,
+            workers: admin::list_workers(&mut *conn, None, ALL).await?,
             n_jobs_left: jobs_left(&mut conn).await?,
             expired: played.expired,
         })

@@ -60,6 +60,7 @@ pub(in crate::cli) struct User {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Ls {
+    /// The name of the user.
     user: String,
     /// Those that hold no more, too.
     #[arg(long)]
@@ -70,6 +71,7 @@ pub(in crate::cli) struct Ls {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Which {
+    /// The name of the user.
     user: String,
     /// Its id, or the beginning or end of that.
     fact: Given,
@@ -77,15 +79,18 @@ pub(in crate::cli) struct Which {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Search {
+    /// The name of the user.
     user: String,
     /// Words; "in this order", or and -without mean what they do elsewhere.
     words: String,
+    /// Lists at most this many.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..=200))]
     limit: i64,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct State {
+    /// The name of the user.
     user: String,
     /// What of the user it is about: one fact of it holds at a time.
     attribute: String,
@@ -106,6 +111,7 @@ pub(in crate::cli) struct Edit {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Forget {
+    /// The name of the user.
     user: String,
     /// Really do it.
     #[arg(long)]
@@ -116,6 +122,7 @@ pub(in crate::cli) struct Forget {
 pub(in crate::cli) struct Readings {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Lists at most this many.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }

@@ -60,7 +60,9 @@ enum KindName {
 struct Named {
     #[command(flatten)]
     campaign: InCampaign,
+    /// The kind of item.
     kind: KindName,
+    /// Its name.
     name: String,
     /// Whose journal it is; curator_2 is instance 2 of curator.
     #[arg(long, value_name = "AGENT")]
@@ -71,6 +73,7 @@ struct Named {
 pub(super) struct Ls {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only items of this kind.
     #[arg(long)]
     kind: Option<KindName>,
     /// Only the journal of this agent.
@@ -101,8 +104,10 @@ pub(super) struct Search {
     campaign: InCampaign,
     /// Words; "in this order", or and -without mean what they do elsewhere.
     words: String,
+    /// Only items of this kind.
     #[arg(long)]
     kind: Option<KindName>,
+    /// Lists at most this many.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..=200))]
     limit: i64,
 }
@@ -114,6 +119,7 @@ pub(super) struct Publish {
     named: Named,
     /// What it says; `-` reads it from the standard input.
     text: Option<String>,
+    /// File with what it says.
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
     /// One line that says what it is about.
@@ -137,6 +143,7 @@ pub(super) struct Revoke {
 pub(super) struct Export {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Folder to write into; made if it is not there.
     folder: PathBuf,
     /// Writes over files that say something else.
     #[arg(long)]

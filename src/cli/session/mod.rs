@@ -53,6 +53,7 @@ pub(super) enum SessionCommand {
 pub(super) struct List {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only sessions of this agent.
     #[arg(long)]
     agent: Option<String>,
     /// Only those that are not closed.
@@ -72,6 +73,7 @@ pub(super) struct Transcript {
     /// Only what comes after this place.
     #[arg(long, value_name = "PLACE", default_value_t = 0)]
     after: i64,
+    /// Prints at most this many messages.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000))]
     limit: i64,
 }
@@ -85,6 +87,7 @@ pub(super) struct Archives {
     /// Only what comes after this place.
     #[arg(long, value_name = "PLACE", default_value_t = 0, requires = "number")]
     after: i64,
+    /// Prints at most this many messages.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000), requires = "number")]
     limit: i64,
 }

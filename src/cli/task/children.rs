@@ -20,6 +20,7 @@ pub(in crate::cli) struct Children {
     file: PathBuf,
     /// Prompt for the agent of the task when all children have ended.
     prompt: Option<String>,
+    /// File with that prompt.
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
 }
