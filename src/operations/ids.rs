@@ -1,18 +1,21 @@
 //! Ids that a person gives in part.
 
-use std::str::FromStr;
+use std::{str::FromStr, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Call, Operation, Refusal, Spec};
+use super::{Call, Limits, Operation, Refusal, Spec, begin_read};
 use crate::domain::{
     bulk_actions, campaigns,
-    class::Kind,
+    class::{Classify as _, Kind},
     facts, flows,
     ids::{NoId, NotFound},
     memory, posts, sessions, tasks, webhooks,
 };
+
+/// How long a request looks for an id. No index has the ends of ids, so that the whole table is read.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// Finds the one id that begins or ends as a person says; that of a campaign also by its name.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -55,7 +58,17 @@ impl Operation for FindId {
     async fn run(self, call: &Call) -> Result<FoundId, Refusal> {
         let Self { noun, text } = self;
         let within = call.reach.campaigns();
-        let mut transaction = call.begin_read().await?;
+        let scan = |limits: &Limits| Limits {
+            places: Arc::clone(&limits.scans),
+            longest: LONGEST,
+            ..limits.clone()
+        };
+        let limits = call.limits.as_ref().map(scan);
+        let _place = match &limits {
+            Some(limits) => Some(limits.enter().await?),
+            None => None,
+        };
+        let mut transaction = begin_read(&call.pool, limits.as_ref()).await?;
         let conn = &mut *transaction;
         let id = match noun {
             Noun::BulkAction => bulk_actions::find(conn, &given(&text)?, within).await,
@@ -69,7 +82,20 @@ impl Operation for FindId {
             Noun::Webhook => webhooks::find(conn, &given(&text)?, within).await,
             Noun::WebhookDelivery => webhooks::find_delivery(conn, &given(&text)?, within).await,
         };
-        Ok(FoundId { id: id? })
+        Ok(FoundId { id: id.map_err(|error| refusal(error, &text))? })
+    }
+}
+
+fn refusal(error: NotFound, text: &str) -> Refusal {
+    match error {
+        NotFound::Database(failed) if failed.class().code == "database_busy" => {
+            let detail = format!(
+                "no id was found in {} seconds that begins or ends with `{text}`: write the whole id, or try again in a moment",
+                LONGEST.as_secs()
+            );
+            Refusal::new(Kind::Unavailable, "database_busy", detail)
+        }
+        error => error.into(),
     }
 }
 

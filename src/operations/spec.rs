@@ -3,6 +3,9 @@
 use super::once::MAX_KEY_CHARS;
 use crate::domain::{audit::Action, class::Class, keys::Scope};
 
+/// The setting that limits bodies with many things in them.
+pub const MAX_BULK_BYTES: &str = "http.max_bulk_bytes";
+
 /// The facts about an operation that all adapters share.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
@@ -23,6 +26,8 @@ pub struct Spec {
     pub replays: bool,
     /// The field of the input that is the whole body: a JSON array, or one item per line.
     pub items: Option<&'static str>,
+    /// Its body can be as long as that of a list.
+    pub takes_many: bool,
     /// The path of the output's thing, for the header `Location`. The names in braces are fields of the output.
     pub location: Option<&'static str>,
     /// The output has a secret in it: no cache may keep the answer.
@@ -77,6 +82,7 @@ impl Spec {
             key_chars: None,
             replays: false,
             items: None,
+            takes_many: false,
             location: None,
             has_secret: false,
             refusals: &[],
@@ -139,6 +145,11 @@ impl Spec {
         Self { items: Some(field), replays: true, ..self }
     }
 
+    /// Says that its body, which has a list in it, can be as long as one that is a list.
+    pub const fn takes_many(self) -> Self {
+        Self { takes_many: true, ..self }
+    }
+
     /// Says that its output has a secret in it.
     pub const fn shows_secret(self) -> Self {
         Self { has_secret: true, ..self }
@@ -151,6 +162,15 @@ impl Spec {
 
     pub const fn refuses(self, refusals: &'static [Class]) -> Self {
         Self { refusals, ..self }
+    }
+
+    pub const fn has_long_body(&self) -> bool {
+        self.takes_many || self.items.is_some()
+    }
+
+    /// The setting that limits its body.
+    pub const fn body_limit(&self) -> &'static str {
+        if self.has_long_body() { MAX_BULK_BYTES } else { "http.max_body_bytes" }
     }
 
     /// The most characters of the idempotency key that comes beside the input; `None`: it takes no key.
