@@ -19,7 +19,7 @@ use crate::{
         agents::MAIN,
         agents::SessionMode as Mode,
         ids::{Given, GivenCampaign},
-        timestamp,
+        labels, timestamp,
     },
 };
 
@@ -177,7 +177,7 @@ pub(super) struct LabelFlags {
 #[derive(Debug, Args)]
 pub(super) struct LabelFilter {
     /// Only those with this tag; may be repeated.
-    #[arg(long = "tag", value_name = "TAG")]
+    #[arg(long = "tag", value_name = "TAG", value_parser = labels::tag)]
     tags: Vec<String>,
     /// Only those with this metadata value; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]

@@ -28,6 +28,9 @@ use crate::{
 /// Note for a repeated idempotency key.
 const REPLAYED: &str = "this idempotency key was used before: showing the result of the first call";
 
+/// Consecutive pages without an item after which a list ends, because a search for text bounds the reads of each page.
+const MAX_EMPTY_PAGES: usize = 5;
+
 /// Access to the operations for one command.
 pub(super) struct Server {
     pub(super) way: Way,
@@ -160,12 +163,19 @@ impl Server {
         n: i64,
         page: impl Fn(Option<String>, i64) -> O,
     ) -> Result<Vec<T>, Failure> {
-        let (mut items, mut cursor) = (Vec::new(), None);
+        let (mut items, mut cursor, mut n_empty) = (Vec::new(), None, 0);
         loop {
             let left = n - i64::try_from(items.len()).unwrap_or(n);
             let listing = self.call(page(cursor, left.min(MAX_LIMIT))).await?;
+            n_empty = if listing.items.is_empty() { n_empty + 1 } else { 0 };
             items.extend(listing.items);
             cursor = listing.next;
+            if let Some(cursor) = cursor.as_ref().filter(|_| n_empty == MAX_EMPTY_PAGES) {
+                self.output.note(&format!(
+                    "stopped at {cursor}: a long part of the list has nothing that matches; `--after {cursor}` goes on there"
+                ));
+                return Ok(items);
+            }
             if cursor.is_none() || i64::try_from(items.len()).is_ok_and(|so_far| so_far >= n) {
                 return Ok(items);
             }

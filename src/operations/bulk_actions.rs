@@ -16,7 +16,7 @@ use crate::domain::{
     class::{Kind, NUL_IN_TEXT},
     keys::Scope,
     objects,
-    tasks::Matching,
+    tasks::{self, TaskFilter},
     text,
 };
 
@@ -31,7 +31,7 @@ const TAG: &str = "tasks";
 pub struct CreateBulkAction {
     pub action: Action,
     #[serde(deserialize_with = "objects::object")]
-    pub filter: Matching,
+    pub filter: TaskFilter,
     /// Shown with the tasks that it cancels.
     #[serde(default = "by_request")]
     pub reason: String,
@@ -46,7 +46,7 @@ pub struct CreateBulkAction {
 pub struct PreviewBulkAction {
     pub action: Action,
     #[serde(deserialize_with = "objects::object")]
-    pub filter: Matching,
+    pub filter: TaskFilter,
 }
 
 /// Lists bulk actions, the newest first.
@@ -76,6 +76,7 @@ impl Change for CreateBulkAction {
             Error::COUNT_DIFFERS,
             text::Error::TOO_LONG,
             Error::EMPTY_FILTER,
+            tasks::Error::BAD_FILTER,
             NUL_IN_TEXT,
         ]);
     const ACTION: audit::Action = audit::Action::BulkActionCreate;
@@ -99,7 +100,13 @@ impl Operation for PreviewBulkAction {
             .for_bound_keys()
             .needs(&[Scope::Read])
             .unaudited("it changes nothing")
-            .refuses(&[campaigns::Error::UNKNOWN, text::Error::TOO_LONG, NUL_IN_TEXT]);
+            .refuses(&[
+                campaigns::Error::UNKNOWN,
+                text::Error::TOO_LONG,
+                Error::EMPTY_FILTER,
+                tasks::Error::BAD_FILTER,
+                NUL_IN_TEXT,
+            ]);
     type Output = Preview;
 
     async fn run(self, call: &Call) -> Result<Preview, Refusal> {
@@ -139,7 +146,7 @@ impl Operation for ShowBulkAction {
 }
 
 /// A key that is bound to campaigns has to name one of them.
-fn check_reach(filter: &Matching, call: &Call) -> Result<(), Refusal> {
+fn check_reach(filter: &TaskFilter, call: &Call) -> Result<(), Refusal> {
     let Some(reached) = call.reach.campaigns() else { return Ok(()) };
     match filter.campaign_id {
         Some(id) if reached.contains(&id) => Ok(()),

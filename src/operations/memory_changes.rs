@@ -119,6 +119,7 @@ impl Change for ImportMemory {
     const SPEC: Spec =
         Spec::change("import_memory", "/v1/campaigns/{id}/memory/import", "memory import")
             .tag(TAG)
+            .takes_many()
             .refuses(&[campaigns::Error::UNKNOWN, campaigns::Error::CLOSED, Error::BAD_ITEMS]);
     const ACTION: Action = Action::MemoryImport;
     type Output = Imported;

@@ -118,7 +118,7 @@ pub use self::{
         Archives, ListArchives, ListSessions, ReadArchive, ReadTranscript, SessionView,
         ShowSession, ViewSession,
     },
-    spec::{Command, Method, Spec, Success},
+    spec::{Command, MAX_BULK_BYTES, Method, Spec, Success},
     streams::{BEGIN, END, FollowFeed, FollowTask},
     tasks::{CancelTask, ExplainTask, ListTasks, RetryTask, ShowTask},
     transaction::{

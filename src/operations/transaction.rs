@@ -31,6 +31,8 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub struct Limits {
     pub places: Arc<Semaphore>,
+    /// Places of reads that scan whole tables.
+    pub scans: Arc<Semaphore>,
     /// Longest statement.
     pub longest: Duration,
 }
@@ -146,8 +148,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_waits_for_a_place_during_half_of_its_time() {
-        let limits =
-            Limits { places: Arc::new(Semaphore::new(1)), longest: Duration::from_secs(30) };
+        let limits = Limits {
+            places: Arc::new(Semaphore::new(1)),
+            scans: Arc::new(Semaphore::new(1)),
+            longest: Duration::from_secs(30),
+        };
         let first = limits.enter(1).await.unwrap();
         let begin = Instant::now();
         let (second, ()) = tokio::join!(limits.enter(1), async move {

@@ -10,7 +10,7 @@ use crate::{
         server::Server,
         words::{Moment, moment},
     },
-    domain::tasks::{Matching, State},
+    domain::tasks::{State, TaskFilter},
     operations::ListTasks,
 };
 
@@ -77,9 +77,9 @@ impl FilterFlags {
     }
 
     /// Returns the filter of an action on many tasks.
-    pub(super) fn matching(&self, campaign_id: Option<Uuid>) -> Matching {
+    pub(super) fn matching(&self, campaign_id: Option<Uuid>) -> TaskFilter {
         let (tags, metadata) = self.labels.all();
-        Matching {
+        TaskFilter {
             campaign_id,
             agent: self.agent.clone(),
             instance: self.instance.clone(),

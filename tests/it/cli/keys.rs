@@ -53,6 +53,11 @@ async fn a_key_is_made_listed_rotated_and_revoked() {
     let keys = ground.json(&["key", "ls"]).await;
     assert_eq!((&keys[0]["id"], &keys[1]["replaced_by"]), (&successor["id"], &successor["id"]));
     assert_ne!(text(&successor["secret"]), secret);
+    let short = text(&keys[0]["id"]).rsplit('-').next().unwrap();
+    for after in [short, text(&keys[0]["id"])] {
+        let rest = ground.json(&["key", "ls", "--after", after]).await;
+        assert_eq!((&rest[0]["id"], rest.as_array().unwrap().len()), (&keys[1]["id"], 1));
+    }
     let listed = ground.run(&["key", "ls"]).await;
     assert!(listed.has("replaced"), "{listed:?}");
     // The name selects the latest key.

@@ -173,6 +173,22 @@ async fn tasks_are_listed_page_by_page() {
 }
 
 #[tokio::test]
+async fn a_search_of_prompts_ends_after_some_pages_without_a_task_and_says_where_to_go_on() {
+    let ground = Ground::new().await;
+    ground.add("The tide comes in.", &[]).await;
+    let many = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
+                select ('ffff' || substr(gen_random_uuid()::text, 5))::uuid, $1, -n, 'copywriter', 'Wait.'
+                  from generate_series(1, 10500) as n";
+    sqlx::query(many).bind(ground.world.campaign.id).execute(&ground.world.pool).await.unwrap();
+    let said = ground.run(&["task", "ls", "--text", "tide", "--json"]).await;
+    assert_eq!((said.code, said.json()), (0, json!([])), "{said:?}");
+    let (_, place) = said.stderr.split_once("`--after ").unwrap();
+    let place = place.split('`').next().unwrap();
+    let rest = ground.json(&["task", "ls", "--text", "tide", "--after", place]).await;
+    assert_eq!(rest[0]["prompt"], "The tide comes in.");
+}
+
+#[tokio::test]
 async fn a_name_with_a_number_asks_that_copy_of_the_agent() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
@@ -215,6 +231,15 @@ async fn many_tasks_are_previewed_and_then_cancelled_by_the_options_of_a_list() 
     );
     let both = ground.run(&["task", "retry", text(&task[0]["id"]), "--state", "failed"]).await;
     assert!(both.code == 2 && both.has("not both"), "{both:?}");
+    for command in ["ls", "cancel"] {
+        let two = ground.run(&["task", command, "--tag", "late,early"]).await;
+        assert!(two.code == 2 && two.has("invalid tag `late,early`"), "{two:?}");
+    }
+    let said = ground.run(&late).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    let after = ground.json(&["bulk", "ls", "--limit", "1"]).await;
+    let first = ground.json(&["bulk", "ls", "--after", text(&after[0]["id"])]).await;
+    assert_eq!((text(&first[0]["id"]), first.as_array().unwrap().len()), (id, 1));
 }
 
 #[tokio::test]
