@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
+use tokio::sync::OnceCell;
 
 use super::{
     Context, Exit, Failure,
@@ -150,8 +151,8 @@ async fn on(command: &FlowCommand, context: &Context, server: &Server) -> Result
         }
         FlowCommand::Start(start) => {
             let id = start.campaign.id(context, server).await?;
-            let (template, inputs) = (start.template.clone(), start.inputs(server).await?);
-            server.call(StartFlow { id, template, inputs }).await?
+            let (template, inputs) = (start.template.clone(), start.inputs()?);
+            server.call(StartFlow { id, template, inputs, templates: OnceCell::new() }).await?
         }
         FlowCommand::Pause(Id { id }) => {
             let id = server.id(Noun::Flow, id).await?;
@@ -196,7 +197,7 @@ fn cancelled_words(cancelled: &CancelledFlow) -> String {
 }
 
 impl Start {
-    async fn inputs(&self, server: &Server) -> Result<Inputs, Failure> {
+    fn inputs(&self) -> Result<Inputs, Failure> {
         let usage = |error| Failure::new(Exit::Usage, error);
         if let Some(file) = &self.inputs_file {
             let text = std::fs::read_to_string(file)
@@ -205,18 +206,12 @@ impl Start {
                 .with_context(|| format!("{} is not a JSON object of texts", file.display()));
             return read.map_err(usage);
         }
-        let templates = server.call(ListWorkflows {}).await?.items;
-        let template = templates.iter().find(|template| template.name == self.template);
         let mut inputs = Inputs::new();
         for text in &self.inputs {
             let named = text.split_once('=');
             let (name, value) =
                 named.ok_or_else(|| usage(anyhow!("invalid input `{text}`: write NAME=TEXT")))?;
             match inputs.remove(name) {
-                // A list of one item is given like a text.
-                None if template.is_some_and(|template| template.has_list(name)) => {
-                    inputs.insert(name.to_owned(), Value::List(vec![value.to_owned()]))
-                }
                 None => inputs.insert(name.to_owned(), Value::Text(value.to_owned())),
                 Some(before) => inputs.insert(name.to_owned(), Value::List(before.and(value))),
             };

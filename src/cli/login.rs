@@ -21,6 +21,9 @@ pub(super) enum LoginCommand {
     Resume {
         /// Name of the credential: `dalsegno login ls` lists it.
         name: String,
+        /// Its provider, if credentials of several providers with this name are paused.
+        #[arg(long)]
+        provider: Option<String>,
     },
 }
 
@@ -35,8 +38,9 @@ async fn on(command: &LoginCommand, context: &Context, server: &Server) -> Resul
             let logins = server.call(ListLogins {}).await?.items;
             output.data(&logins, || lines(&logins));
         }
-        LoginCommand::Resume { name } => {
-            let done = server.call(ResumeLogin { name: name.clone() }).await?;
+        LoginCommand::Resume { name, provider } => {
+            let resume = ResumeLogin { name: name.clone(), provider: provider.clone() };
+            let done = server.call(resume).await?;
             let n_woken = done.woken_tasks;
             output.data(&done, || {
                 format!("credential `{name}` is resumed; {n_woken} waiting tasks continue")

@@ -33,6 +33,11 @@ pub struct Login {
 pub enum Error {
     #[error("no login `{0}` rests: `dalsegno login ls` lists them")]
     NotResting(String),
+    #[error(
+        "the logins `{login}` of several providers rest ({}): name one of these providers with `--provider`, or in the field `provider`",
+        .providers.join(", ")
+    )]
+    Ambiguous { login: String, providers: Vec<String> },
     #[error("waking the tasks that wait for a login: {0}")]
     Wake(#[from] queue::Error),
     #[error(transparent)]
@@ -41,12 +46,14 @@ pub enum Error {
 
 impl Error {
     pub const NOT_RESTING: Class = Class::of(Kind::NotFound, "login_not_resting");
+    pub const AMBIGUOUS: Class = Class::of(Kind::Conflict, "ambiguous_login");
 }
 
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
             Self::NotResting(_) => Self::NOT_RESTING,
+            Self::Ambiguous { .. } => Self::AMBIGUOUS,
             Self::Wake(error) => error.class(),
             Self::Database(error) => error.class(),
         }
@@ -87,25 +94,31 @@ pub async fn list(
     Ok(all)
 }
 
-/// Ends the pause of a credential on all workers, and wakes the tasks that were put off. Those that waited for something else are put off
-/// again. Returns the number of woken tasks. The caller commits.
+/// Ends the rest of a login on all workers, and wakes the tasks that were put off: those that waited for something else
+/// are put off again. Gives its provider, and how many tasks. Without a provider the name has to be that of one resting login. The caller
+/// commits, or rolls back after an error.
 pub async fn resume(
     conn: &mut PgConnection,
-    login: &str,
+    (provider, login): (Option<&str>, &str),
     now: DateTime<Utc>,
-) -> Result<i64, Error> {
-    let ended = sqlx::query!(
-        "delete from dalsegno.resting_logins where login = $1 and until > $2",
+) -> Result<(String, i64), Error> {
+    let mut providers = sqlx::query_scalar!(
+        "delete from dalsegno.resting_logins where login = $1 and until > $2 and ($3::text is null or provider = $3)
+         returning provider",
         login,
         now,
+        provider,
     )
-    .execute(&mut *conn)
+    .fetch_all(&mut *conn)
     .await
     .map_err(Failed::to("end the rest of a login"))?;
-    if ended.rows_affected() == 0 {
-        return Err(Error::NotResting(login.to_owned()));
+    let provider = providers.pop().ok_or_else(|| Error::NotResting(login.to_owned()))?;
+    if !providers.is_empty() {
+        providers.push(provider);
+        providers.sort();
+        return Err(Error::Ambiguous { login: login.to_owned(), providers });
     }
-    Ok(admin::wake_snoozed(conn, RunTurn::KIND).await?)
+    Ok((provider, admin::wake_snoozed(conn, RunTurn::KIND).await?))
 }
 
 /// Pauses a credential. Of two times the later one counts.

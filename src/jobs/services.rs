@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Wait before another look at the broken file of an agent.
-const REPAIR_PAUSE: Duration = Duration::from_secs(60);
+pub(super) const REPAIR_PAUSE: Duration = Duration::from_secs(10);
 
 /// The configuration sections that jobs need.
 #[derive(Debug)]

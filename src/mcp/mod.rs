@@ -127,7 +127,9 @@ impl Server {
                 let parts = context.extensions.get::<Parts>();
                 let session = parts.and_then(|parts| parts.extensions.get::<Arc<Session>>());
                 let session = session.map(Arc::clone);
-                session.ok_or_else(|| ErrorData::internal_error("the caller is unknown", None))
+                session.ok_or_else(|| {
+                    ErrorData::internal_error("the request has no authenticated caller", None)
+                })
             }
         }
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use super::{
@@ -66,9 +67,12 @@ pub struct StartFlow {
     /// The campaign.
     pub id: Uuid,
     pub template: String,
-    /// Texts, and lists of texts for the inputs that are lists.
+    /// Texts, and lists of texts for the inputs that are lists. One text for a list is its only item.
     #[serde(default)]
     pub inputs: Inputs,
+    /// Loaded once, before the transaction begins if it can be.
+    #[serde(skip)]
+    pub templates: OnceCell<Templates>,
 }
 
 /// Lets nothing of a flow begin any more; running turns go on.
@@ -173,14 +177,14 @@ impl Change for StartFlow {
     type Output = Flow;
 
     async fn room(&self, call: &Call) -> Result<Option<Room>, Refusal> {
-        let templates = templates(call).await?;
+        let templates = self.templates.get_or_try_init(|| templates(call)).await?;
         let n_tasks = flows::n_tasks(templates.get(&self.template)?, &self.inputs)?;
         Ok(Some(call.admit(n_tasks as u64).await?))
     }
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
         let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
-        let templates = templates(call).await?;
+        let templates = self.templates.get_or_try_init(|| templates(call)).await?;
         let new = flows::New {
             campaign_id: self.id,
             template: templates.get(&self.template)?,

@@ -29,6 +29,8 @@ pub struct Logins {
 #[serde(deny_unknown_fields)]
 pub struct ResumeLogin {
     pub name: String,
+    /// Its provider. Needed where logins of several providers have this name and rest.
+    pub provider: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -53,13 +55,14 @@ impl Operation for ListLogins {
 impl Change for ResumeLogin {
     const SPEC: Spec = Spec::change("resume_login", "/v1/logins/{name}/resume", "login resume")
         .tag(TAG)
-        .refuses(&[Error::NOT_RESTING, BAD_VALUE]);
+        .refuses(&[Error::NOT_RESTING, Error::AMBIGUOUS, BAD_VALUE]);
     const ACTION: Action = Action::LoginResume;
     type Output = ResumedLogin;
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<ResumedLogin> {
-        let woken_tasks = logins::resume(conn, &self.name, call.now).await?;
-        let data = json!({ "woken_tasks": woken_tasks });
+        let login = (self.provider.as_deref(), self.name.as_str());
+        let (provider, woken_tasks) = logins::resume(conn, login, call.now).await?;
+        let data = json!({ "provider": provider, "woken_tasks": woken_tasks });
         let output = ResumedLogin { login: self.name.clone(), woken_tasks };
         Ok(Changed { output, subject: self.name, data })
     }

@@ -169,13 +169,15 @@ async fn look(pool: &PgPool, clock: &dyn Clock) -> bool {
                 .set(clock.now().timestamp() as f64);
             true
         }
-        Err(error) => {
-            tracing::warn!(
-                error = causes(&error),
-                "the scheduler could not look what is due; it tries again"
-            );
+        Err(errors) => {
+            for error in &errors {
+                tracing::warn!(
+                    error = causes(error),
+                    "the scheduler could not fire what is due; it tries again"
+                );
+            }
             // A timetable that cannot be parsed stays so until a person changes it.
-            matches!(error, Error::Invalid { .. })
+            errors.iter().all(|error| matches!(error, Error::Invalid { .. }))
         }
     }
 }

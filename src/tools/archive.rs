@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Caller, Refusal,
-    arguments::schema,
+    arguments::{bad_cursor, schema},
     pages::Said,
     tool::{Call, QUICKLY, Tool, Who},
 };
@@ -52,7 +52,7 @@ async fn search(call: Call<'_>) -> Result<Said, Refusal> {
     let offset = match &call.place {
         Some(place) => {
             let offset = place.parse::<u32>();
-            i64::from(offset.map_err(|_| Refusal::said("`cursor` is none of this tool"))?)
+            i64::from(offset.map_err(|_| bad_cursor())?)
         }
         None => 0,
     };

@@ -125,10 +125,17 @@ pub(super) fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Refusal>
     })
 }
 
+pub(super) fn bad_cursor() -> Refusal {
+    Refusal::said(
+        "`cursor` is not from an earlier answer of this tool: repeat the one that the answer gave, or leave it out to begin at the start",
+    )
+}
+
 /// Shortens a caller's text for use within a sentence, and drops its control characters.
 pub(super) fn short(text: &str) -> String {
-    let mut shown: String = text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect();
-    if text.chars().count() > SHOWN_CHARS {
+    let mut rest = text.chars().filter(|c| !c.is_control());
+    let mut shown: String = rest.by_ref().take(SHOWN_CHARS).collect();
+    if rest.next().is_some() {
         shown.push('…');
     }
     shown
@@ -164,9 +171,7 @@ impl Cursor {
         };
         match from_char.parse() {
             Ok(from_char) => Ok(Self { place, from_char, mark }),
-            Err(_) => Err(Refusal::said(
-                "`cursor` has to be one that an earlier answer gave: leave it out to begin at the beginning",
-            )),
+            Err(_) => Err(bad_cursor()),
         }
     }
 }
@@ -187,6 +192,13 @@ mod tests {
             assert_eq!(read(bad), None, "{bad}");
         }
         assert!(Cursor::read(&json!(5)).is_err());
+    }
+
+    #[test]
+    fn only_a_text_that_is_cut_ends_with_an_ellipsis() {
+        let whole = "x".repeat(SHOWN_CHARS);
+        assert_eq!(short(&format!("\u{1b}{whole}\n\n")), whole);
+        assert_eq!(short(&format!("{whole}\nx")), format!("{whole}…"));
     }
 
     #[test]

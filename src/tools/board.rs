@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     Caller, Refusal,
-    arguments::{schema, short},
+    arguments::{bad_cursor, schema, short},
     change::{Begun, Change},
     pages::Said,
     tool::{Call, QUICKLY, Tool, Who},
@@ -32,7 +32,7 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "board_post",
         description: "Posts on the campaign's board. The operator and the lead see every post; name others in `to` so that they see it with their \
-                      next turn. A post of yours asks nobody to do anything: `dispatch` does.",
+                      next turn. A post creates no task: use `dispatch` to hand out work.",
         who: Who::Everybody,
         in_pages: false,
         timeout: QUICKLY,
@@ -69,7 +69,7 @@ async fn history(call: Call<'_>) -> Result<Said, Refusal> {
     let asked: History = call.read()?;
     let limit = i64::from(asked.limit.unwrap_or(USUAL_POSTS).clamp(1, MOST_POSTS));
     let before = match &call.place {
-        Some(place) => place.parse().map_err(|_| Refusal::said("`cursor` is none of this tool"))?,
+        Some(place) => place.parse().map_err(|_| bad_cursor())?,
         None => i64::MAX,
     };
     let campaign_id = call.caller.campaign_id();
@@ -170,7 +170,7 @@ fn unknown<'a>(error: &posts::Error, names: impl Iterator<Item = &'a str>) -> Re
     let unknown: Vec<String> = unknown.iter().map(|name| format!("`{}`", short(name))).collect();
     let known: Vec<&str> = names.collect();
     Refusal::said(format!(
-        "nothing was posted: unknown name {}. Known names are all, operator, {}",
+        "nothing was posted: no agent is called {}. Address the post to all, operator, {}",
         unknown.join(", "),
         known.join(", ")
     ))

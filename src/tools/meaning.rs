@@ -60,7 +60,7 @@ impl Meanings {
                 search::count(Answered::NoModel);
                 tracing::warn!(
                     error = causes(&error),
-                    "a question has no embedding: only its words are searched"
+                    "a question has no embedding: the search uses its words alone"
                 );
                 None
             }

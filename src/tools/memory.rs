@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::{
     Caller, Refusal, Role,
+    arguments::bad_cursor,
     change::{Begun, Change},
     pages::Said,
     tool::Call,
@@ -43,9 +44,7 @@ pub(super) async fn list(
     owner: Option<&str>,
 ) -> Result<Said, Refusal> {
     let after: Option<Uuid> = match &call.place {
-        Some(place) => {
-            Some(place.parse().map_err(|_| Refusal::said("`cursor` is none of this tool"))?)
-        }
+        Some(place) => Some(place.parse().map_err(|_| bad_cursor())?),
         None => None,
     };
     let (label, campaign_id) = (call.caller.label(), call.caller.campaign_id());

@@ -15,7 +15,7 @@ pub(super) enum Refusal {
     #[error("{0}")]
     Said(String),
     #[error(
-        "nothing was done: this turn has ended, or another worker has taken it over. Do not call again; end your answer"
+        "nothing was done: this turn has ended, or another worker has taken it over. Make no more calls, and end your answer"
     )]
     Over,
     #[error(

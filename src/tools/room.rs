@@ -52,7 +52,7 @@ async fn check_family(
     let n_tasks = tasks::count_of_family(change.conn(), turn.task_id, limits).await? - 1;
     match n_tasks.saturating_add(n_more) > most {
         true => Err(Refusal::said(format!(
-            "nothing was handed out: the task with which all this began has led to {n_tasks} others, and to no more than {most} it may \
+            "nothing was handed out: the first task of this chain has led to {n_tasks} others, and at most {most} are allowed \
              (mentions.max_tasks). {INSTEAD}"
         ))),
         false => Ok(()),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{
     Caller, Refusal, Role,
-    arguments::{schema, short},
+    arguments::{bad_cursor, schema, short},
     change::{Begun, Change},
     pages::Said,
     room,
@@ -256,9 +256,7 @@ async fn list(call: Call<'_>) -> Result<Said, Refusal> {
     };
     let limit = i64::from(limit.unwrap_or(USUAL_TASKS).clamp(1, MOST_TASKS));
     let after = match &call.place {
-        Some(place) => {
-            Some(place.parse().map_err(|_| Refusal::said("`cursor` is none of this tool"))?)
-        }
+        Some(place) => Some(place.parse().map_err(|_| bad_cursor())?),
         None => None,
     };
     let (page, state) = (Page { after, limit: limit + 1 }, state.map(Standing::state));

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{
     Caller, Refusal,
-    arguments::{schema, short},
+    arguments::{bad_cursor, schema, short},
     pages::Said,
     tool::{Call, Tool, Who},
 };
@@ -43,7 +43,8 @@ const MOST_BYTES: i64 = 256 * 1024;
 struct Wait {
     /// Ids of the tasks, as dispatch has returned them.
     task_ids: Vec<String>,
-    /// Maximum seconds to wait: 20 at most, and 20 without this. 0 looks and does not wait.
+    /// The longest wait in seconds: at most 20, which is the default. The service may wait less (two thirds of its
+    /// `http.request_timeout_secs`). 0 looks and does not wait.
     #[schemars(range(min = 0, max = 20))]
     seconds: Option<u64>,
 }
@@ -90,7 +91,7 @@ async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
 fn first(call: &Call<'_>, n_tasks: usize) -> Result<usize, Refusal> {
     let Some(place) = &call.place else { return Ok(0) };
     let place = place.parse::<usize>().ok().filter(|place| *place < n_tasks);
-    place.ok_or_else(|| Refusal::said("`cursor` is none of this tool"))
+    place.ok_or_else(bad_cursor)
 }
 
 fn ids(texts: &[String]) -> Result<Vec<Uuid>, Refusal> {

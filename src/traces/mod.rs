@@ -63,7 +63,7 @@ impl Traces {
         }
         describe_counter!(
             SPANS,
-            "Spans that were sent, refused by who should take them, or dropped for want of room."
+            "Spans that were sent, refused by the collector, or dropped because it could not be reached or too many waited."
         );
         ["sent", "refused", "dropped"].into_iter().for_each(|result| count(result, 0));
         let url = config.url().map_err(Error::SetUp)?;

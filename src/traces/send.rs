@@ -29,6 +29,15 @@ pub(super) enum Order {
     Flush(oneshot::Sender<()>),
 }
 
+/// A batch that was not taken.
+#[derive(Debug)]
+struct Failure {
+    words: String,
+    may_pass: bool,
+    /// Of its spans, if it was the last try.
+    result: &'static str,
+}
+
 #[derive(Debug)]
 pub(super) struct Sender {
     client: Client,
@@ -101,12 +110,12 @@ impl Sender {
                     }
                     return count("sent", n_spans);
                 }
-                Err((words, may_pass)) => {
+                Err(Failure { words, may_pass, result }) => {
                     if !std::mem::replace(&mut self.is_failing, true) {
                         tracing::warn!(error = words, "traces are not taken");
                     }
                     if !may_pass || n_tries == N_TRIES {
-                        return count("refused", n_spans);
+                        return count(result, n_spans);
                     }
                 }
             }
@@ -115,19 +124,27 @@ impl Sender {
         }
     }
 
-    /// Sends one request. An error has its text, and true if a retry may succeed.
-    async fn try_send(&self, body: String) -> Result<(), (String, bool)> {
+    async fn try_send(&self, body: String) -> Result<(), Failure> {
         let sent = self.client.post(self.url.clone()).body(body).send().await;
-        let answer = sent.map_err(|error| (error.without_url().to_string(), true))?;
-        match answer.status() {
-            status if status.is_success() => Ok(()),
-            // OTLP allows retries after these statuses only.
-            status @ (StatusCode::TOO_MANY_REQUESTS
-            | StatusCode::BAD_GATEWAY
-            | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT) => Err((status.to_string(), true)),
-            status => Err((status.to_string(), false)),
+        let status = match sent {
+            Ok(answer) => answer.status(),
+            Err(error) => {
+                let words = error.without_url().to_string();
+                return Err(Failure { words, may_pass: true, result: "dropped" });
+            }
+        };
+        if status.is_success() {
+            return Ok(());
         }
+        // As OTLP has it: these and no others may be tried again.
+        let may_pass = matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS
+                | StatusCode::BAD_GATEWAY
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::GATEWAY_TIMEOUT
+        );
+        Err(Failure { words: status.to_string(), may_pass, result: "refused" })
     }
 }
 
@@ -135,5 +152,36 @@ fn take(order: Order, batch: &mut Vec<Span>, asked: &mut Option<oneshot::Sender<
     match order {
         Order::Send(span) => batch.push(*span),
         Order::Flush(done) => *asked = Some(done),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_collector_answers_is_refused_and_what_none_hears_is_dropped() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1/traces", listener.local_addr().unwrap());
+        let resource = Resource { service_name: "dalsegno".to_owned() };
+        let sender = Sender::new(url.parse().unwrap(), &String::new().into(), resource).unwrap();
+        let answers = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            assert_ne!(stream.read(&mut [0; 4096]).await.unwrap(), 0);
+            let answer =
+                b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            stream.write_all(answer).await.unwrap();
+        };
+        let (sent, ()) = tokio::join!(sender.try_send("{}".to_owned()), answers);
+        let refused = sent.unwrap_err();
+        assert_eq!((refused.result, refused.may_pass), ("refused", false), "{refused:?}");
+        drop(listener);
+        let dropped = sender.try_send("{}".to_owned()).await.unwrap_err();
+        assert_eq!((dropped.result, dropped.may_pass), ("dropped", true), "{dropped:?}");
     }
 }

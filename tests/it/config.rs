@@ -94,6 +94,15 @@ fn a_pair_is_put_on_the_key_that_was_set_and_only_if_both_are_right() {
 }
 
 #[test]
+fn what_is_kept_of_sessions_is_kept_for_a_day_at_least() {
+    let keys = ["keep_closed_days", "keep_feed_days", "keep_summary_days"];
+    let file = keys.map(|key| format!("{key} = 0")).join("\n");
+    let found = problems(&format!("[sessions]\n{file}"));
+    let found: Vec<_> = found.iter().map(|problem| problem.key.as_str()).collect();
+    assert_eq!(found, keys.map(|key| format!("sessions.{key}")));
+}
+
+#[test]
 fn a_pooler_and_the_address_past_it_belong_to_a_given_server() {
     let keys = |file: &str| -> Vec<String> {
         problems(file).into_iter().map(|problem| problem.key).collect()

@@ -252,6 +252,7 @@ fn fact_words(fact: &Fact) -> String {
         Some(Ended::Contradicted) => "contradicted",
         Some(Ended::Edited) => "edited",
         Some(Ended::Revoked) => "revoked",
+        Some(Ended::Expired) => "expired",
         None => "-",
     };
     let id = |id: Option<Uuid>| id.map_or("-".to_owned(), |id| id.to_string());

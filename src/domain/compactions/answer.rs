@@ -41,7 +41,7 @@ pub async fn answer(
     if session.generation != before {
         return Ok(Some(Answer::Compacted { generation: session.generation }));
     }
-    if let Some(because) = said(pool, (session.campaign_id, session_id), job_id).await? {
+    if let Some(because) = said(pool, session_id, job_id).await? {
         return Ok(Some(Answer::Nothing { because }));
     }
     let error = if is_of(pool, session_id, job_id).await? { gone.error } else { None };
@@ -60,8 +60,8 @@ async fn is_of(pool: &PgPool, session_id: Uuid, job_id: i64) -> Result<bool, Err
 }
 
 /// Reads the worker's reason for not compacting, if it has given one.
-async fn said(pool: &PgPool, of: (Uuid, Uuid), job_id: i64) -> Result<Option<String>, Failed> {
-    let events = feed::latest_of_session(pool, of, feed::Kind::CompactionNotNeeded).await?;
-    let own = events.iter().find(|event| event.data["job_id"] == job_id);
-    Ok(own.and_then(|event| event.data["because"].as_str()).map(str::to_owned))
+async fn said(pool: &PgPool, session_id: Uuid, job_id: i64) -> Result<Option<String>, Failed> {
+    let said = feed::compactions_not_needed(pool, session_id).await?;
+    let own = said.iter().find(|data| data["job_id"] == job_id);
+    Ok(own.and_then(|data| data["because"].as_str()).map(str::to_owned))
 }

@@ -96,6 +96,9 @@ pub enum Ended {
     Contradicted,
     Edited,
     Revoked,
+    // In no row, because an older version could not read it: `read` makes it from the two times.
+    /// By its `expires_at`.
+    Expired,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

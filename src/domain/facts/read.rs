@@ -49,7 +49,8 @@ pub async fn list(
     let facts = sqlx::query_as!(
         Fact,
         r#"select id, user_name as user, attribute, text, source as "source: Source", trust as "trust: Trust", author, campaign_id, session_id,
-                  turn, task_id, recorded_at, valid_from, valid_until, ended_because as "ended_because: Ended", replaced_by, expires_at
+                  turn, task_id, recorded_at, valid_from, valid_until, replaced_by, expires_at,
+                  case when expires_at <= valid_until then 'expired' else ended_because end as "ended_because: Ended"
              from dalsegno.facts
             where user_name = $1 and ($2 or valid_until is null and (expires_at is null or expires_at > $3))
               and ($4::uuid is null or id < $4)
@@ -72,7 +73,8 @@ pub async fn get(executor: impl PgExecutor<'_>, user: &str, id: Uuid) -> Result<
     sqlx::query_as!(
         Fact,
         r#"select id, user_name as user, attribute, text, source as "source: Source", trust as "trust: Trust", author, campaign_id, session_id,
-                  turn, task_id, recorded_at, valid_from, valid_until, ended_because as "ended_because: Ended", replaced_by, expires_at
+                  turn, task_id, recorded_at, valid_from, valid_until, replaced_by, expires_at,
+                  case when expires_at <= valid_until then 'expired' else ended_because end as "ended_because: Ended"
              from dalsegno.facts where user_name = $1 and id = $2"#,
         user,
         id,

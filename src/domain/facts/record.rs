@@ -68,7 +68,7 @@ pub async fn record(
         return Ok(known);
     }
     let Timeline { before, next } = timeline(&mut *conn, stated).await?;
-    if before.is_none() && next.is_none() && is_full(&mut *conn, stated.user, config).await? {
+    if before.is_none() && next.is_none() && is_full(&mut *conn, stated.user, config, now).await? {
         return Ok(Recorded::Full);
     }
     let fact = stated.as_fact(next, now);
@@ -89,7 +89,7 @@ pub(super) async fn wait_for_others(conn: &mut PgConnection, user: &str) -> Resu
         .map_err(Failed::to("wait for other writers of facts about a user"))
 }
 
-/// Ends expired facts that would be taken for a contradiction or a repetition.
+/// What has expired must not stand in the way of what says the same again. It is read as [`Ended::Expired`].
 async fn end_expired(
     conn: &mut PgConnection,
     stated: &Stated<'_>,
@@ -166,10 +166,17 @@ async fn timeline(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Timeli
     Ok(Timeline { before: row.before, next: row.next.zip(row.next_from) })
 }
 
-async fn is_full(conn: &mut PgConnection, user: &str, config: &Config) -> Result<bool, Failed> {
+async fn is_full(
+    conn: &mut PgConnection,
+    user: &str,
+    config: &Config,
+    now: DateTime<Utc>,
+) -> Result<bool, Failed> {
     let n_facts = sqlx::query_scalar!(
-        r#"select count(*) as "n!" from dalsegno.facts where user_name = $1 and valid_until is null"#,
+        r#"select count(*) as "n!" from dalsegno.facts
+            where user_name = $1 and valid_until is null and (expires_at is null or expires_at > $2)"#,
         user,
+        now,
     )
     .fetch_one(conn)
     .await

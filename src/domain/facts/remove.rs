@@ -57,7 +57,7 @@ pub async fn remove_ended(
     until: DateTime<Utc>,
     limit: i64,
 ) -> Result<(i64, i64), Failed> {
-    // The last reading of each session stays: an open session needs it to know how far it was read.
+    // How far a session was read has to be known as long as it is there: of each that is, the last reading stays.
     let n_records = sqlx::query_scalar!(
         r#"with shown as (
              delete from dalsegno.fact_showings where ctid = any(array(
@@ -66,7 +66,8 @@ pub async fn remove_ended(
              delete from dalsegno.fact_extractions as x using (
                select o.session_id, o.to_seq from dalsegno.fact_extractions as o
                 where o.ended_at < $1
-                  and exists (select from dalsegno.fact_extractions as l where l.session_id = o.session_id and l.to_seq > o.to_seq and l.outcome = 'done')
+                  and (exists (select from dalsegno.fact_extractions as l where l.session_id = o.session_id and l.to_seq > o.to_seq and l.outcome = 'done')
+                       or not dalsegno.has_session(o.session_id))
                 order by o.ended_at limit $2) as old
               where x.session_id = old.session_id and x.to_seq = old.to_seq returning 1)
            select (select count(*) from shown) + (select count(*) from read) as "n!""#,

@@ -66,7 +66,8 @@ pub async fn start(
     now: DateTime<Utc>,
 ) -> Result<Flow, Error> {
     n_tasks(new.template, new.inputs)?;
-    let drafts = drafts(new.template, new.inputs);
+    let inputs = with_lists(new.template, new.inputs);
+    let drafts = drafts(new.template, &inputs);
     let id = ids::at(now);
     let mut news = Vec::with_capacity(drafts.len());
     for (place, draft) in (0..).zip(&drafts) {
@@ -94,7 +95,7 @@ pub async fn start(
         });
     }
     crate::domain::campaigns::get(&mut *conn, new.campaign_id).await?;
-    insert(&mut *conn, id, new, now).await?;
+    insert(&mut *conn, id, new, &inputs, now).await?;
     let added = tasks::add_many(&mut *conn, config, new.campaign_id, &news, now).await;
     added.map_err(|error| {
         refused(error, |place| drafts.get(place).map(|draft| draft.step.name.clone()))
@@ -111,7 +112,9 @@ pub(super) fn refused(error: BulkError, step: impl Fn(usize) -> Option<String>) 
         BulkError::All(error) => error.into(),
         BulkError::Items(wrong) => match wrong.into_iter().next() {
             Some((place, error)) => Error::Step { step: step(place).unwrap_or_default(), error },
-            None => Error::TooMany(0),
+            // There is at least one: that is why nothing was added.
+            None => Failed { action: "add the tasks of a flow", source: sqlx::Error::RowNotFound }
+                .into(),
         },
     }
 }
@@ -120,6 +123,7 @@ async fn insert(
     conn: &mut PgConnection,
     id: Uuid,
     new: &New<'_>,
+    inputs: &Inputs,
     now: DateTime<Utc>,
 ) -> Result<(), Failed> {
     sqlx::query!(
@@ -129,12 +133,21 @@ async fn insert(
         now,
         new.template.name,
         new.added_by,
-        json!(new.inputs),
+        json!(inputs),
     )
     .execute(conn)
     .await
     .map(drop)
     .map_err(Failed::to("store a flow"))
+}
+
+/// With a list of one item where a list is wanted and one text was given.
+fn with_lists(template: &Template, inputs: &Inputs) -> Inputs {
+    let fitting = |name: &str, given: &Given| match given {
+        Given::Text(text) if template.has_list(name) => Given::List(vec![text.clone()]),
+        given => given.clone(),
+    };
+    inputs.iter().map(|(name, given)| (name.clone(), fitting(name, given))).collect()
 }
 
 /// Checks the inputs, and reports all problems at once.
@@ -144,9 +157,6 @@ fn check(template: &Template, inputs: &Inputs) -> Result<(), Error> {
         let about = &input.about;
         match inputs.get(&input.name) {
             None => wrong.push(format!("`{}` is missing ({about})", input.name)),
-            Some(Given::Text(_)) if input.is_list => {
-                wrong.push(format!("`{}` has to be a list ({about})", input.name));
-            }
             Some(Given::List(_)) if !input.is_list => {
                 wrong.push(format!("`{}` has to be one text ({about})", input.name));
             }
@@ -252,6 +262,12 @@ impl Given {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_refused_task_is_not_too_many_tasks() {
+        let error = refused(BulkError::Items(Vec::new()), |_| None);
+        assert!(matches!(error, Error::Database(_)), "{error}");
+    }
 
     #[test]
     fn inputs_are_filled_in_once() {

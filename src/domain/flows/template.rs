@@ -78,7 +78,7 @@ struct Section {
 
 impl Template {
     /// Returns true if an input of this name takes a list.
-    pub fn has_list(&self, name: &str) -> bool {
+    pub(super) fn has_list(&self, name: &str) -> bool {
         self.inputs.iter().any(|input| input.is_list && input.name == name)
     }
 }

@@ -44,23 +44,20 @@ struct Awake {
     last_slot: Option<DateTime<Utc>>,
 }
 
-/// Enqueues the jobs of all slots up to `now` that have not fired yet. Each schedule is one transaction, so a failure does not affect the
-/// others. Returns one error at the end; any other error takes precedence over an invalid timetable.
-pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, Error> {
-    let (mut all, mut failed) = (Vec::new(), None);
-    for schedule in awake(pool).await? {
+/// Enqueues the jobs of all moments up to `now` that nobody has taken care of yet. Each schedule is one transaction; one
+/// that fails does not keep the others from theirs. The error is that of each schedule that failed.
+pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, Vec<Error>> {
+    let (mut all, mut failed) = (Vec::new(), Vec::new());
+    for schedule in awake(pool).await.map_err(|error| vec![Error::from(error)])? {
         match schedule.fire(pool, now).await {
             Ok(fired) => all.extend(fired),
-            Err(error) if matches!(failed, None | Some(Error::Invalid { .. })) => {
-                failed = Some(error)
-            }
-            Err(_) => {}
+            Err(error) => failed.push(error),
         }
     }
     for Fired { schedule, slot, job_id } in &all {
         tracing::info!(schedule, %slot, job_id, "a schedule's moment has come");
     }
-    failed.map_or(Ok(all), Err)
+    if failed.is_empty() { Ok(all) } else { Err(failed) }
 }
 
 /// Returns the next slot of each schedule that is not paused, by name. It may have passed already.

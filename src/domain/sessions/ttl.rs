@@ -44,6 +44,7 @@ impl Config {
         }
         let keys = [
             ("sessions.keep_summary_days", self.keep_summary_days),
+            ("sessions.keep_closed_days", self.keep_closed_days),
             ("sessions.keep_feed_days", self.keep_feed_days),
         ];
         for (key, days) in keys {

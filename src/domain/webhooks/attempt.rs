@@ -240,7 +240,7 @@ async fn suspect(
             set failing_since = coalesce(failing_since, $2),
                 disabled_at = case when $3::text is null then disabled_at else coalesce(disabled_at, $2) end,
                 disabled_because = case when $3::text is null then disabled_because else coalesce(disabled_because, $3) end
-          where id = $1 and (failing_since is null or ($3::text is not null and disabled_at is null))",
+          where id = $1 and disabled_at is null and (failing_since is null or $3::text is not null)",
         due.webhook_id,
         now,
         disable_because,

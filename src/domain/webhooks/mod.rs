@@ -153,7 +153,8 @@ pub async fn disable(
     now: DateTime<Utc>,
 ) -> Result<Webhook, Error> {
     sqlx::query!(
-        "update dalsegno.webhooks set disabled_at = coalesce(disabled_at, $3), disabled_because = $2 where id = $1",
+        "update dalsegno.webhooks
+            set disabled_at = coalesce(disabled_at, $3), disabled_because = $2, failing_since = null where id = $1",
         id,
         reason,
         now,

@@ -91,7 +91,6 @@ async fn record(run: &Run, services: &Services) -> Result<Recorded, JobError> {
 
 async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> Result<(), Error> {
     let config = &services.sessions;
-    let pause = Duration::from_millis(config.purge_pause_ms.into());
     let mut walk = Walk::new(services.clock.now(), config, &services.memory);
     while let Some(Page { going, kept }) = page(run, &mut walk, config.purge_batch_sessions).await?
     {
@@ -103,19 +102,25 @@ async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> 
                 return Err(Error::Stopped);
             }
             left = batch(run, &walk, left, recorded).await?;
-            run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+            pause(run, services).await;
         }
     }
     while old_events(run, &walk, recorded).await? {
-        run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+        pause(run, services).await;
     }
     while old_summaries(run, &walk, recorded).await? {
-        run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+        pause(run, services).await;
     }
     while old_memory(run, &walk, recorded).await? {
-        run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+        pause(run, services).await;
     }
     Ok(())
+}
+
+/// Leaves the database to others between two batches.
+async fn pause(run: &Run, services: &Services) {
+    let pause = Duration::from_millis(services.sessions.purge_pause_ms.into());
+    run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
 }
 
 /// Removes a batch of memory items and facts that ended long enough ago, and of records about them. Returns true if there may
@@ -176,17 +181,15 @@ async fn old_events(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<b
 
 /// Removes old webhook deliveries, in batches of their own.
 async fn remove_old_deliveries(run: &Run, services: &Services) -> Result<(), Error> {
-    let config = &services.sessions;
-    let pause = Duration::from_millis(config.purge_pause_ms.into());
     let before = services.clock.now() - services.webhooks.config().keep();
-    let batch = i64::from(config.purge_batch_sessions);
+    let batch = i64::from(services.sessions.purge_batch_sessions);
     while !run.cancel().is_cancelled() {
         let n_removed = webhooks::remove_old(run.pool(), before, batch).await?;
         metrics::removed_deliveries(n_removed);
         if n_removed.cast_signed() < batch {
             return Ok(());
         }
-        run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+        pause(run, services).await;
     }
     Err(Error::Stopped)
 }
@@ -201,6 +204,7 @@ async fn remove_old_keys(run: &Run, services: &Services) -> Result<(), Error> {
         if n_removed.cast_signed() < KEYS {
             return Ok(());
         }
+        pause(run, services).await;
     }
     Err(Error::Stopped)
 }
@@ -249,6 +253,7 @@ async fn remove_old_audit(run: &Run, services: &Services) -> Result<(), Error> {
         if removed < AUDIT_BATCH {
             return Ok(());
         }
+        pause(run, services).await;
     }
 }
 

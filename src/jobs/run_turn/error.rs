@@ -7,6 +7,7 @@ use crate::{
         Failed, agents::LookupError, amount::Refusal, campaigns::ReserveError, class, sessions,
         tasks, turn_phases,
     },
+    jobs::services::REPAIR_PAUSE,
     queue::{BoxError, CommitError, JobError, Run, Stop},
 };
 
@@ -50,10 +51,7 @@ pub(super) struct Busy {
 }
 
 /// Wait for running turns to release their reservations.
-const BUDGET_PAUSE: Duration = Duration::from_secs(5);
-
-/// Wait before another look at the broken file of an agent or a node.
-const REPAIR_PAUSE: Duration = Duration::from_secs(10);
+pub(super) const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
 impl Refused {
     pub(super) fn for_good(why: impl Into<String>) -> Self {

@@ -108,11 +108,7 @@ impl Embedder {
             let _only_one = only_one;
             if let Err(error) = embedder.probe(&CancellationToken::new()).await {
                 let (code, model) = (error.code(), &embedder.model);
-                tracing::warn!(
-                    code,
-                    model,
-                    "the model that says what questions mean was not loaded: {error}"
-                );
+                tracing::warn!(code, model, "the embedding model was not loaded: {error}");
             }
         });
     }
@@ -145,7 +141,7 @@ fn wrong_with(vectors: &[Vec<f32>], n_texts: usize) -> Option<&'static str> {
     match vectors.len() == n_texts && (1..=MAX_DIMENSIONS).contains(&length) {
         false => Some("there is not one vector for each text"),
         true if !vectors.iter().all(is_vector) => {
-            Some("what should be vectors of one length is none")
+            Some("the vectors differ in length, or have no usable numbers")
         }
         true => None,
     }

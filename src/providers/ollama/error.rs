@@ -30,7 +30,7 @@ pub enum Error {
     Silent { host: String, doing: Doing, after: Duration, key: &'static str },
     #[error("the answer was not complete after {} s; raise ollama.total_timeout_secs if it needs longer", after.as_secs_f32())]
     TooLong { after: Duration },
-    #[error("no embedding of the question arrived within {} ms; raise memory.embeddings_timeout_ms, or keep the model loaded", after.as_millis())]
+    #[error("the embedding of a question did not come within {} ms; raise memory.embeddings_timeout_ms, or keep the model loaded", after.as_millis())]
     NoMeaning { after: Duration },
     /// `after` is the pause that the server asks for; zero if it does not say.
     #[error("{host} has too many calls waiting: {message}")]
@@ -208,11 +208,11 @@ impl From<Error> for providers::Error {
 impl fmt::Display for Doing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::AskingForModel => "asked about the model",
-            Self::AskingForVersion => "asked for its version",
-            Self::MakingVectors => "making vectors of texts",
-            Self::WaitingForAnswer => "the answer had not begun",
-            Self::ReadingAnswer => "it was answering",
+            Self::AskingForModel => "the service asked about the model",
+            Self::AskingForVersion => "the service asked for its version",
+            Self::MakingVectors => "the service waited for embeddings",
+            Self::WaitingForAnswer => "the service waited for the answer",
+            Self::ReadingAnswer => "the answer was being sent",
         })
     }
 }

@@ -20,3 +20,18 @@ async fn logins_that_rest_are_listed_and_resumed() {
     assert_eq!(resumed, json!({ "login": "main", "woken_tasks": 0 }));
     assert!(!ground.run(&["login", "ls"]).await.stdout.contains("main"));
 }
+
+#[tokio::test]
+async fn of_two_providers_with_one_name_of_a_login_one_is_resumed() {
+    let ground = Ground::new().await;
+    let rest = "insert into dalsegno.resting_logins (provider, login, until, why)
+                select unnest(array['claude', 'ollama']), 'main', now() + interval '1 hour', 'it is used up'";
+    sqlx::query(rest).execute(&ground.world.pool).await.unwrap();
+    let unclear = ground.run(&["login", "resume", "main"]).await;
+    assert_eq!(unclear.code, 5, "{unclear:?}");
+    assert!(unclear.has("(claude, ollama)") && unclear.has("--provider"), "{unclear:?}");
+    ground.json(&["login", "resume", "main", "--provider", "ollama"]).await;
+    let listed = ground.json(&["login", "ls"]).await;
+    let listed: Vec<_> = listed.as_array().unwrap().iter().map(|it| &it["provider"]).collect();
+    assert_eq!(listed, ["claude"]);
+}

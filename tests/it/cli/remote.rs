@@ -202,6 +202,21 @@ async fn a_key_is_asked_for_and_its_scopes_count() {
     assert_eq!(said.code, 0, "{said:?}");
 }
 
+#[tokio::test]
+async fn a_key_with_the_scope_enqueue_starts_a_flow() {
+    let served = Served::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
+    let campaign = World::over(served.app.pool.clone(), Limit::default()).await.campaign.id;
+    let admin = format!("Bearer {ADMIN_KEY}");
+    let new = json!({ "name": "producer", "scopes": ["enqueue"] }).to_string();
+    let headers = [("Authorization", admin.as_str())];
+    let made = send(served.app.address, "POST", "/v1/keys", &headers, &new).await.expect(201);
+    let (campaign, key) = (campaign.to_string(), text(&made["secret"]));
+    let start = ["flow", "start", "article-series", "--campaign", &campaign, "--key", key];
+    let inputs = ["--input", "topic=The harbour", "--input", "parts=Moles"];
+    let said = served.run(&[&start[..], &inputs].concat()).await;
+    assert!(said.code == 0 && said.has("is running"), "{said:?}");
+}
+
 /// Starts a server with one answer for all requests.
 async fn server(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

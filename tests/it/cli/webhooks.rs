@@ -42,6 +42,8 @@ async fn webhooks_are_added_listed_rotated_tried_and_forgotten() {
     assert_eq!(ground.run(&["webhook", "replay"]).await.code, 2);
     assert_eq!(ground.run(&["webhook", "replay", "--since", "2026-01-01T00:00:00Z"]).await.code, 2);
 
+    let fail = "update dalsegno.webhooks set failing_since = now()";
+    sqlx::query(fail).execute(&ground.world.pool).await.unwrap();
     let disabled = ground.run(&["webhook", "disable", id, "--reason", "moving"]).await;
     assert_eq!(disabled.code, 0, "{disabled:?}");
     assert!(ground.run(&["webhook", "ls"]).await.stdout.contains("disabled: moving"));
@@ -51,7 +53,6 @@ async fn webhooks_are_added_listed_rotated_tried_and_forgotten() {
     // The doctor reports failing webhooks, and ignores those disabled by hand.
     let doctor = async || ground.run(&["doctor"]).await;
     assert!(doctor().await.has("none of 1 fails"));
-    let fail = "update dalsegno.webhooks set failing_since = now()";
     sqlx::query(fail).execute(&ground.world.pool).await.unwrap();
     let said = doctor().await;
     assert!(said.has(&format!("dalsegno webhook enable {id}")), "{said:?}");

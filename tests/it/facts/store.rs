@@ -10,7 +10,10 @@ use dalsegno::domain::{
 use uuid::Uuid;
 
 use super::{ANN, SESSION, all, config, read, read_in, state, texts};
-use crate::{app::noon, conversations::world::World};
+use crate::{
+    app::noon,
+    conversations::world::{Now, World},
+};
 
 fn hours(hours: i64) -> DateTime<Utc> {
     noon() + TimeDelta::hours(hours)
@@ -190,6 +193,27 @@ async fn a_user_has_no_more_facts_than_are_allowed_and_one_may_still_be_replaced
 }
 
 #[tokio::test]
+async fn a_fact_that_has_expired_leaves_its_place_and_was_not_revoked() {
+    let world = World::new().await;
+    for n in 0..config().user_max {
+        new(read(&world, (&format!("Thing {n}"), &format!("Likes thing {n}.")), hours(-5)).await);
+    }
+    let expire = "update dalsegno.facts set expires_at = $1 where attribute = 'Thing 7'";
+    sqlx::query(expire).bind(hours(-1)).execute(&world.pool).await.unwrap();
+    new(read(&world, ("Else", "Likes else."), hours(-4)).await);
+    assert_eq!(read(&world, ("More", "Likes more."), hours(-4)).await, Recorded::Full);
+    sqlx::query("delete from dalsegno.facts where attribute = 'Else'")
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    new(read(&world, ("Thing 7", "Likes thing 7."), hours(-1)).await);
+    let facts = all(&world.pool, ANN, true).await;
+    let ended = facts.iter().find(|fact| fact.valid_until.is_some()).unwrap();
+    assert_eq!(ended.valid_until, Some(hours(-1)));
+    assert_eq!(ended.ended_because, Some(Ended::Expired));
+}
+
+#[tokio::test]
 async fn what_is_no_fact_is_refused_with_what_is_wrong() {
     let world = World::new().await;
     let long = "a ".repeat(300);
@@ -333,6 +357,34 @@ async fn old_records_of_what_was_shown_go_on_being_removed_until_none_is_left() 
         removed.push(facts::remove_ended(&mut tx, hours(-6), 2).await.unwrap());
     }
     assert_eq!(removed, [(0, 2), (0, 1), (0, 0)]);
+}
+
+#[tokio::test]
+async fn the_last_reading_of_a_session_stays_as_long_as_the_session() {
+    let world = World::new().await;
+    let open = world.turn("Part one.", Now::default()).await.session.id;
+    let gone = Uuid::from_u128(100);
+    for (session_id, to_seq, outcome) in
+        [(open, 4_i64, "done"), (open, 9, "refused"), (gone, 4, "done"), (gone, 9, "refused")]
+    {
+        sqlx::query(
+            "insert into dalsegno.fact_extractions
+                    (session_id, to_seq, from_seq, campaign_id, ended_at, n_requests, n_found, n_new, outcome, agent, reason)
+             values ($1, $2, 0, $3, $4, 1, 1, 1, $5, 'writer', case $5 when 'refused' then 'no JSON' end)",
+        )
+        .bind(session_id)
+        .bind(to_seq)
+        .bind(world.campaign.id)
+        .bind(hours(-8))
+        .bind(outcome)
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    }
+    let mut tx = world.pool.begin().await.unwrap();
+    assert_eq!(facts::remove_ended(&mut tx, hours(-6), 10).await.unwrap(), (0, 2));
+    assert_eq!(facts::read_up_to(&mut *tx, open).await.unwrap(), 4);
+    assert_eq!(facts::read_up_to(&mut *tx, gone).await.unwrap(), 0);
 }
 
 /// The erasure of a campaign passes over all tables once.

@@ -55,8 +55,11 @@ async fn what_does_not_fit_a_template_is_refused() {
     let ask = |template: &str, inputs| json!({ "template": template, "inputs": inputs });
     ground.post(&path, &ask("nothing", json!({}))).await.problem(404, "unknown_template");
     let words =
-        ground.post(&path, &ask("article-series", json!({ "topic": "x", "parts": "y" }))).await;
-    assert!(words.problem(422, "bad_inputs").contains("`parts` has to be a list"));
+        ground.post(&path, &ask("article-series", json!({ "topic": ["x"], "parts": "y" }))).await;
+    assert!(words.problem(422, "bad_inputs").contains("`topic` has to be one text"));
+    let one = ask("article-series", json!({ "topic": "x", "parts": "y" }));
+    let started = ground.post(&path, &one).await.expect(201);
+    assert_eq!(started["inputs"], json!({ "topic": "x", "parts": ["y"] }));
     let nil = "/v1/flows/00000000-0000-0000-0000-000000000000";
     ground.get(nil).await.problem(404, "unknown_flow");
     for verb in ["pause", "resume", "cancel"] {

@@ -170,3 +170,31 @@ async fn old_lines_of_the_audit_log_go_with_the_cleanup() {
     let kept: Vec<_> = kept.iter().map(|line| line.subject.as_str()).collect();
     assert_eq!(kept, ["new"]);
 }
+
+/// One more than one batch removes of the keys of operations, and of the lines of the audit log.
+#[tokio::test]
+async fn a_run_pauses_between_batches_of_keys_and_of_lines_of_the_audit_log() {
+    let keys = "insert into dalsegno.operation_keys (caller, operation, key, input_sha256, created_at)
+                select 'ann', 'hold_lane', n::text, sha256(''), $1 from generate_series(1, 2001) as n";
+    let lines = "insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject)
+                 select $1, 'cli', 'ann', 'lane.hold', 'lane', n::text from generate_series(1, 5001) as n";
+    for (insert, count) in [
+        (keys, "select count(*) from dalsegno.operation_keys"),
+        (lines, "select count(*) from dalsegno.audit"),
+    ] {
+        let world = World::new().await;
+        let old = later() - TimeDelta::days(3660);
+        sqlx::query(insert).bind(old).execute(&world.pool).await.unwrap();
+        let left =
+            async || sqlx::query_scalar::<_, i64>(count).fetch_one(&world.pool).await.unwrap();
+        let worker = Worker::start(&world.pool, 3_600_000);
+        cleanups::request(&world.pool).await.unwrap();
+        eventually("a batch is gone", async || (left().await < 2001).then_some(())).await;
+        worker.stop().await;
+        assert_eq!((left().await, runs(&world.pool).await[0].ended_at), (1, None), "{count}");
+        let worker = Worker::start(&world.pool, 0);
+        ended(&world.pool, 1).await;
+        worker.stop().await;
+        assert_eq!(left().await, 0, "{count}");
+    }
+}

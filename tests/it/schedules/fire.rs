@@ -113,10 +113,12 @@ async fn one_that_cannot_be_fired_does_not_keep_the_others_from_it() {
     let pool = database.pool().await;
     put(&pool, "a", "0 0 * * * *", "UTC", noon()).await;
     put(&pool, "b", "0 0 * * * *", "UTC", noon()).await;
-    let broken = "update dalsegno.schedules set time_zone = 'Europe/Atlantis' where name = 'a'";
+    put(&pool, "c", "0 0 * * * *", "UTC", noon()).await;
+    let broken = "update dalsegno.schedules set time_zone = 'Europe/Atlantis' where name <> 'b'";
     sqlx::query(broken).execute(&pool).await.unwrap();
-    let error = fire_due(&pool, noon() + TimeDelta::hours(1)).await.unwrap_err();
-    assert!(error.to_string().contains("Atlantis"), "{error}");
+    let errors = fire_due(&pool, noon() + TimeDelta::hours(1)).await.unwrap_err();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors.iter().all(|error| error.to_string().contains("Atlantis")), "{errors:?}");
     assert_eq!((slots(&pool, "a").await.len(), slots(&pool, "b").await.len()), (0, 1));
 }
 

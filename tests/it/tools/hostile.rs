@@ -226,7 +226,10 @@ async fn what_cannot_be_stored_or_is_too_long_is_refused_in_words() {
     for place in ["-5", "x", "99999999999999999999"] {
         let asked = json!({ "words": "it", "cursor": format!("0/{place}") });
         let words = stage.refuses(&boss, "search_transcript", asked).await;
-        assert_eq!(words, "`cursor` is none of this tool");
+        assert!(
+            words.starts_with("`cursor` is not from an earlier answer of this tool"),
+            "{words}"
+        );
     }
     let words = stage.refuses(&boss, "tasks_list", json!({ "cursor": "../x" })).await;
     assert!(words.contains("cursor"), "{words}");

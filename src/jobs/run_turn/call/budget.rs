@@ -6,7 +6,7 @@
 //! A provider that makes all calls of a turn itself reports its usage after each of them ([`Watch`]). Its next call
 //! does not wait for the reservation. If that is refused, the running call is cut off, and its usage so far is paid.
 
-use std::{pin::Pin, time::Duration};
+use std::pin::Pin;
 
 use futures_util::FutureExt as _;
 
@@ -25,6 +25,7 @@ use crate::{
         run_turn::{
             begin::open_turn::OpenTurn,
             call::{ledger, report::CallReport, rounds::window},
+            error::BUDGET_PAUSE,
             load::assignment::Assignment,
         },
     },
@@ -32,9 +33,6 @@ use crate::{
     queue::Run,
     transcript::{Message, Role},
 };
-
-/// Wait for running turns to release their reservations.
-const PAUSE: Duration = Duration::from_secs(5);
 
 /// Reserves what a turn has `spent` and its next call needs. Without a limit it makes no query.
 pub async fn set_aside(
@@ -66,7 +64,9 @@ pub async fn set_aside(
 
 fn refused(refusal: Refusal) -> providers::Error {
     let (class, why) = match refusal.may_pass_later() {
-        true => (Class::Snooze { after: PAUSE, scope: Scope::Host }, refusal.words_of_delay()),
+        true => {
+            (Class::Snooze { after: BUDGET_PAUSE, scope: Scope::Host }, refusal.words_of_delay())
+        }
         false => (Class::Fail, refusal.to_string()),
     };
     providers::Error::new("turn.budget", class, why).of(Origin::Budget).not_made()

@@ -179,11 +179,26 @@ async fn ended(life: &mut watch::Receiver<Life>) -> Option<ExitStatus> {
     }
 }
 
-/// Decodes the guard's exit code, which tells how the CLI ended.
+/// The guard says by its code how the CLI ended, as a shell does: 128 and the number of a signal, of which there are 64. A CLI that ends with
+/// such a code by itself cannot be told from one that a signal has ended.
 fn exit(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
-        (Some(code @ 129..), _) => Exit::Signal(code - 128),
+        (Some(code @ 129..=192), _) => Exit::Signal(code - 128),
         (Some(code), _) => Exit::Code(code),
         (None, _) => Exit::Killed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_beyond_all_signals_is_a_code() {
+        let exit = |code: i32| exit(ExitStatus::from_raw(code << 8));
+        assert_eq!([0, 1, 128].map(exit), [0, 1, 128].map(Exit::Code));
+        assert_eq!([137, 192].map(exit), [9, 64].map(Exit::Signal));
+        assert_eq!([193, 255].map(exit), [193, 255].map(Exit::Code));
+        assert_eq!(super::exit(ExitStatus::from_raw(9)), Exit::Killed);
     }
 }

@@ -1,12 +1,14 @@
 //! A key that is bound to campaigns, on all routes.
 
+use std::collections::BTreeSet;
+
 use dalsegno::{
     domain::amount::Limit,
     http::{
         reach::FOR_BOUND_KEYS,
         scopes::{Need, needs},
     },
-    operations,
+    operations::{self, Noun},
 };
 use serde_json::{Value, json};
 
@@ -136,17 +138,51 @@ async fn a_bound_key_finds_ids_in_its_campaign_alone() {
     let mine = things(&keyed, &keyed.ground.world).await;
     let theirs = things(&keyed, &others).await;
     let key = keyed.bound(&["read"], &[&mine.campaign]).await;
-    for (noun, own, other) in [
-        ("campaign", &mine.campaign, &theirs.campaign),
-        ("task", &mine.task, &theirs.task),
-        ("session", &mine.session, &theirs.session),
-        ("flow", &mine.flow, &theirs.flow),
-    ] {
-        let find =
-            async |text: &str| keyed.get(&key, &format!("/v1/ids?noun={noun}&text={text}")).await;
-        assert_eq!(find(&own[24..]).await.expect(200)["id"], json!(own));
-        find(&other[24..]).await.problem(404, "unknown_id");
+    let add = async |path: &str, body: Value| id(&keyed.admin("POST", path, &body).await.json());
+    let post = json!({ "text": "Hello.", "audience": ["operator"] });
+    let record =
+        json!({ "kind": "record", "name": "tides", "title": "Tides", "body": "Twice a day." });
+    let (mut posts, mut records) = (Vec::new(), Vec::new());
+    for campaign in [&mine.campaign, &theirs.campaign] {
+        posts.push(add(&format!("/v1/campaigns/{campaign}/posts"), post.clone()).await);
+        records.push(add(&format!("/v1/campaigns/{campaign}/memory"), record.clone()).await);
     }
+    // Those of no campaign, even where they are about this one.
+    let hook = json!({ "url": "https://example.com/", "campaign_id": mine.campaign });
+    let hook = add("/v1/webhooks", hook).await;
+    let delivery = add(&format!("/v1/webhooks/{hook}/test"), json!({})).await;
+    let cancel = json!({ "action": "cancel", "filter": { "campaign_id": mine.campaign } });
+    let cancel = add("/v1/bulk-actions", cancel).await;
+    let fact = json!({ "attribute": "City", "text": "Lives in Porto." });
+    let fact = add("/v1/users/ann@example.org/facts", fact).await;
+    let mut nouns = BTreeSet::new();
+    for (noun, own, other) in [
+        (Noun::Campaign, Some(&mine.campaign), &theirs.campaign),
+        (Noun::Task, Some(&mine.task), &theirs.task),
+        (Noun::Session, Some(&mine.session), &theirs.session),
+        (Noun::Flow, Some(&mine.flow), &theirs.flow),
+        (Noun::Post, Some(&posts[0]), &posts[1]),
+        (Noun::MemoryItem, Some(&records[0]), &records[1]),
+        (Noun::Webhook, None, &hook),
+        (Noun::WebhookDelivery, None, &delivery),
+        (Noun::BulkAction, None, &cancel),
+        (Noun::Fact, None, &fact),
+    ] {
+        let noun = json!(noun).as_str().unwrap().to_owned();
+        let path = |id: &str| format!("/v1/ids?noun={noun}&text={}", &id[24..]);
+        if let Some(own) = own {
+            assert_eq!(keyed.get(&key, &path(own)).await.expect(200)["id"], json!(own));
+        }
+        keyed.get(&key, &path(other)).await.problem(404, "unknown_id");
+        let found = keyed.admin("GET", &path(other), &Value::Null).await;
+        assert_eq!(found.expect(200)["id"], json!(other), "{noun}");
+        nouns.insert(noun);
+    }
+    let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
+    let parameters = document["paths"]["/v1/ids"]["get"]["parameters"].as_array().unwrap();
+    let noun = parameters.iter().find(|parameter| parameter["name"] == "noun").unwrap();
+    let all = noun["schema"]["enum"].as_array().unwrap().iter();
+    assert_eq!(nouns, all.map(|noun| noun.as_str().unwrap().to_owned()).collect());
     let named = keyed.get(&key, "/v1/ids?noun=campaign&text=Harbour").await.expect(200);
     assert_eq!(named["id"], json!(mine.campaign), "both have the name");
 }
