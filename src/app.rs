@@ -8,7 +8,10 @@ use tokio::sync::Semaphore;
 
 use crate::{
     clock::Clock,
-    domain::{agents::Library, facts, flows, memory, mentions, sessions, tasks, webhooks},
+    domain::{
+        agents::{self, Library},
+        facts, flows, memory, mentions, sessions, tasks, webhooks,
+    },
     shutdown::Shutdown,
     tools,
     traces::Traces,
@@ -41,6 +44,8 @@ impl App {
 /// The configuration sections that requests need.
 #[derive(Debug)]
 pub struct Sections {
+    /// The provider of agents that name none.
+    pub provider: agents::Provider,
     pub tasks: tasks::Config,
     pub mentions: mentions::Config,
     pub memory: memory::Config,

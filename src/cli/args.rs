@@ -3,34 +3,82 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, ValueEnum};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Context, Exit, Failure, server::Server, words::given};
-use crate::domain::{
-    agents::MAIN,
-    agents::SessionMode as Mode,
-    ids::{Given, GivenCampaign},
+use super::{
+    Context, Exit, Failure,
+    server::Server,
+    words::{given, period},
+};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    domain::{
+        agents::MAIN,
+        agents::SessionMode as Mode,
+        ids::{Given, GivenCampaign},
+        labels, timestamp,
+    },
 };
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
-    /// The id, or a unique beginning or end of it.
+    /// The id, or a unique beginning or end of it. An end has at least 8 digits.
     pub(super) id: Given,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CampaignId {
-    /// The campaign: its name, its id, or a unique beginning or end of the id.
+    /// The campaign: its name, its id, or a unique beginning or end (8 digits or more) of the id.
     #[arg(value_name = "CAMPAIGN")]
     pub(super) id: GivenCampaign,
+}
+
+/// The time until which something holds.
+#[derive(Debug, Args)]
+pub(super) struct Expiry {
+    /// Holds for this long: 90d, 24h.
+    #[arg(long, value_name = "DURATION", value_parser = period)]
+    expires_in: Option<TimeDelta>,
+    /// Holds until this time: 2026-11-20T12:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = timestamp::parse, conflicts_with = "expires_in")]
+    expires_at: Option<DateTime<Utc>>,
+}
+
+impl Expiry {
+    pub(super) fn at(&self, context: &Context) -> Result<Option<DateTime<Utc>>, Failure> {
+        let Some(period) = self.expires_in else { return Ok(self.expires_at) };
+        let at = SystemClock.now() + period;
+        context.refuse_relative("--expires-in", "--expires-at", at)?;
+        Ok(Some(at))
+    }
+}
+
+/// The campaign that a command shows: as argument, option or variable.
+#[derive(Debug, Args)]
+pub(super) struct ShownCampaign {
+    /// The campaign: its name, its id, or a unique beginning or end (8 digits or more) of the id.
+    #[arg(value_name = "CAMPAIGN", conflicts_with = "campaign")]
+    id: Option<GivenCampaign>,
+    #[command(flatten)]
+    named: InCampaign,
+}
+
+impl ShownCampaign {
+    pub(super) async fn id(&self, context: &Context, server: &Server) -> Result<Uuid, Failure> {
+        match &self.id {
+            Some(given) => server.campaign(given).await,
+            None => self.named.id(context, server).await,
+        }
+    }
 }
 
 /// The campaign that a command works in.
 #[derive(Debug, Args)]
 pub(super) struct InCampaign {
-    /// The campaign: its name, its id, or a unique beginning or end of the id.
+    /// The campaign: its name, its id, or a unique beginning or end (8 digits or more) of the id.
     ///
     /// DALSEGNO_CAMPAIGN sets it, too.
     #[arg(long, value_name = "CAMPAIGN")]
@@ -129,7 +177,7 @@ pub(super) struct LabelFlags {
 #[derive(Debug, Args)]
 pub(super) struct LabelFilter {
     /// Only those with this tag; may be repeated.
-    #[arg(long = "tag", value_name = "TAG")]
+    #[arg(long = "tag", value_name = "TAG", value_parser = labels::tag)]
     tags: Vec<String>,
     /// Only those with this metadata value; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]

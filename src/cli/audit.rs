@@ -32,7 +32,10 @@ pub(super) struct List {
     subject: Option<String>,
     /// Only changes since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = moment)]
-    since: Option<DateTime<Utc>>,
+    since: Option<Moment>,
+    /// Only changes before then: 2026-11-23T08:00:00Z, or 24h for a day ago.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    until: Option<Moment>,
     /// Continues behind this line: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
@@ -54,7 +57,8 @@ async fn on(
         actor: list.actor.clone(),
         action: list.action.clone(),
         subject: list.subject.clone(),
-        since: list.since,
+        created_after: list.since.map(|since| since.at),
+        created_before: list.until.map(|until| until.at),
         cursor: cursor.map_or(list.after, |cursor| cursor.parse().ok()),
         limit: Some(limit),
     };

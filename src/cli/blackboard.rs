@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     Context, Exit, Failure,
-    args::CampaignId,
+    args::{CampaignId, ShownCampaign},
     output::table,
     server::{Server, with_server},
     words::{given, time},
@@ -35,9 +35,8 @@ pub(super) enum BlackboardCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// The campaign.
     #[command(flatten)]
-    campaign: CampaignId,
+    campaign: ShownCampaign,
     /// An earlier version.
     #[arg(long)]
     version: Option<i64>,
@@ -78,7 +77,7 @@ struct JsonText {
 #[derive(Debug, Args)]
 pub(super) struct History {
     #[command(flatten)]
-    campaign: CampaignId,
+    campaign: ShownCampaign,
     /// Only versions before this one.
     #[arg(long, value_name = "VERSION")]
     before: Option<i64>,
@@ -99,7 +98,7 @@ async fn on(
     let output = context.output;
     match command {
         BlackboardCommand::Show(Show { campaign, version }) => {
-            let id = server.campaign(&campaign.id).await?;
+            let id = campaign.id(context, server).await?;
             let shown = server.call(ShowBlackboard { id, version: *version }).await?;
             output.data(&shown, || format!("{:#}", shown.document));
         }
@@ -116,7 +115,7 @@ async fn on(
             output.data(&written, || words(&written));
         }
         BlackboardCommand::History(History { campaign, before, limit }) => {
-            let id = server.campaign(&campaign.id).await?;
+            let id = campaign.id(context, server).await?;
             let page = |cursor: Option<String>, limit| ListBlackboardChanges {
                 id,
                 cursor: cursor.map_or(*before, |cursor| cursor.parse().ok()),

@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::{
     Context, Exit, Failure,
-    args::Id,
+    args::{Id, Paging},
     output::{fields, table},
     server::{Server, with_server},
     words::{time, time_or_dash},
@@ -17,16 +17,9 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub(super) enum BulkCommand {
     /// Lists bulk actions, the newest first.
-    Ls(List),
+    Ls(Paging),
     /// Shows the progress of a bulk action.
     Show(Id),
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct List {
-    /// Maximum number of bulk actions, up to 1000.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
-    limit: i64,
 }
 
 pub(super) async fn run(command: &BulkCommand, context: &Context) -> Result<Exit, Failure> {
@@ -35,12 +28,9 @@ pub(super) async fn run(command: &BulkCommand, context: &Context) -> Result<Exit
 
 async fn on(command: &BulkCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
     match command {
-        BulkCommand::Ls(List { limit }) => {
-            let page = |cursor: Option<String>, limit| ListBulkActions {
-                cursor: cursor.and_then(|cursor| cursor.parse().ok()),
-                limit: Some(limit),
-            };
-            let actions = server.items(*limit, page).await?;
+        BulkCommand::Ls(paging) => {
+            let page = |cursor, limit| ListBulkActions { cursor, limit };
+            let actions = server.list(Noun::BulkAction, paging, page).await?;
             context.output.data(&actions, || lines(&actions));
         }
         BulkCommand::Show(Id { id }) => {

@@ -1,7 +1,10 @@
 //! The surroundings of a command: environment, flags, output.
 
+use anyhow::anyhow;
+use chrono::{DateTime, Utc};
+
 use super::{
-    exit::Failure,
+    exit::{Exit, Failure},
     output::Output,
     remote::{RemoteFlags, Target},
 };
@@ -26,6 +29,24 @@ pub(super) struct Context {
 }
 
 impl Context {
+    /// Refuses a time that counts from now beside an idempotency key: the same command would mean another time when it is repeated.
+    pub(super) fn refuse_relative(
+        &self,
+        flag: &str,
+        absolute_flag: &str,
+        at: DateTime<Utc>,
+    ) -> Result<(), Failure> {
+        if self.idempotency_key.is_none() {
+            return Ok(());
+        }
+        let words = format!(
+            "{flag} counts from now: the same command means another time when it is repeated with its --idempotency-key; write the time \
+             itself, {absolute_flag} {}",
+            at.format("%FT%TZ")
+        );
+        Err(Failure::new(Exit::Usage, anyhow!(words)))
+    }
+
     pub(super) fn load(&self) -> Result<Config, Failure> {
         Ok(Config::load(&self.environment, &self.flags)?)
     }

@@ -16,7 +16,9 @@ pub(super) async fn with_database(
     work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     let config = context.load()?;
-    telemetry::init(&config.log)?;
+    // Warnings about slow statements are for logs of services.
+    let filter = format!("sqlx::query=off,{}", config.log.filter);
+    telemetry::init(&telemetry::Config { filter, ..config.log })?;
     let shutdown = Shutdown::new();
     let worked = Box::pin(on_database(&config.database, purpose, &shutdown.soft, work));
     under_signals(&shutdown, config.shutdown.drain_timeout(), worked).await

@@ -136,6 +136,7 @@ impl RemoteStream<'_> {
             let opened = self.remote.open(&self.spec, self.fields.clone(), last_id).await?;
             let Some(response) = opened else { return Ok(None) };
             self.connection = Some(Connection { response, buffer: Vec::new() });
+            self.away = Absence::default();
         }
         let Some(connection) = &mut self.connection else { return Ok(None) };
         loop {
@@ -200,7 +201,39 @@ pub(super) fn lost(failure: Failure, id: Uuid) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
     use super::*;
+    use crate::{cli::remote::Target, operations::FollowFeed};
+
+    #[tokio::test]
+    async fn a_server_that_opens_the_stream_again_has_not_been_away() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let remote = Remote::new(&Target::new(None, url, None), None).unwrap();
+        tokio::spawn(async move {
+            for events in ["", "id: 1\nevent: task.queued\ndata: {}\n\n"] {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut asked = [0; 4096];
+                assert!(stream.read(&mut asked).await.unwrap() > 0);
+                let answer = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{events}");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        // It broke off, and was not to be reached until now.
+        let mut stream = RemoteStream {
+            remote: &remote,
+            spec: FollowFeed::SPEC,
+            fields: serde_json::json!({}),
+            last_id: None,
+            connection: None,
+            away: Absence(Instant::now().checked_sub(PATIENCE)),
+        };
+        assert_eq!(stream.next().await.unwrap().unwrap().id, "1");
+    }
 
     #[test]
     fn an_event_has_its_fields_in_any_order_and_a_comment_is_none() {

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
+    args::Paging,
     output::{Output, table},
     server::{Server, with_server},
     words::{period, secs, time, time_or_dash},
@@ -13,7 +14,7 @@ use super::{
 use crate::{
     clock::{Clock as _, SystemClock},
     domain::{
-        ids::{GivenCampaign, short},
+        ids::{Given, GivenCampaign, short},
         keys::{self, Key, Scope},
     },
     operations::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
@@ -24,7 +25,7 @@ pub(super) enum KeyCommand {
     /// Creates a key and prints it once.
     Create(Create),
     /// Lists keys with their scopes and last use, the newest first.
-    Ls(List),
+    Ls(Paging),
     /// Creates a successor with the same name and scopes; the old key stays valid for some time.
     Rotate(Rotate),
     /// Revokes a key, within 5 seconds everywhere; a name revokes all keys of that name.
@@ -44,13 +45,6 @@ pub(super) struct Create {
     /// Lifetime: 24h, 90d. Default: until it is revoked.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct List {
-    /// Maximum number of keys, up to 1000.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=1000))]
-    limit: i64,
 }
 
 #[derive(Debug, Args)]
@@ -77,10 +71,17 @@ async fn on(command: &KeyCommand, context: &Context, server: &Server) -> Result<
     let output = context.output;
     match command {
         KeyCommand::Create(create) => show(&self::create(create, server).await?, output),
-        KeyCommand::Ls(List { limit }) => {
+        KeyCommand::Ls(Paging { after, limit }) => {
+            let after = match after {
+                Some(given) if given.whole().is_none() => {
+                    let found = Which { key: given.text().to_owned() }.find(server).await?;
+                    found.first().map(|key| key.id)
+                }
+                given => given.as_ref().and_then(Given::whole),
+            };
             let page = |cursor: Option<String>, limit| ListKeys {
                 named: None,
-                cursor: cursor.and_then(|cursor| cursor.parse().ok()),
+                cursor: cursor.map_or(after, |cursor| cursor.parse().ok()),
                 limit: Some(limit),
             };
             let keys = server.items(*limit, page).await?;
@@ -90,7 +91,7 @@ async fn on(command: &KeyCommand, context: &Context, server: &Server) -> Result<
         KeyCommand::Revoke(which) => {
             let mut revoked = Vec::new();
             for key in which.find(server).await? {
-                revoked.push(server.call(RevokeKey { id: key.id }).await?);
+                revoked.push(server.call_part(key.id, RevokeKey { id: key.id }).await?);
             }
             output.data(&revoked, || {
                 let words = |key: &Key| format!("key {} (`{}`) is revoked\n", key.id, key.name);

@@ -10,7 +10,7 @@ use crate::http;
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {
-    /// The shell to print completions for.
+    /// The shell.
     shell: clap_complete::Shell,
 }
 

@@ -43,13 +43,14 @@ mod words;
 mod worker;
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
 };
 
 use anyhow::anyhow;
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 
 pub use self::exit::{Exit, Failure};
 use self::{
@@ -108,7 +109,8 @@ struct Global {
     json: bool,
     /// Makes a change only once.
     ///
-    /// The same command with the same key prints the result of the first; another command with that key is refused.
+    /// The same command with the same key prints the result of the first; other input under the key is refused. Each kind of command
+    /// has keys of its own: `campaign resume` is not compared with `campaign pause`.
     #[arg(long, global = true, value_name = "KEY", value_parser = idempotency_key)]
     idempotency_key: Option<String>,
 }
@@ -303,7 +305,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn parse<P: Parser>() -> Result<P, ExitCode> {
-    let matches = with_conventions(P::command()).try_get_matches();
+    let matches = with_conventions(P::command()).try_get_matches().and_then(check_metadata);
     matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
         // Help and version arrive here too, with exit code 0.
         if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
@@ -316,6 +318,23 @@ fn parse<P: Parser>() -> Result<P, ExitCode> {
         }
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
     })
+}
+
+/// Refuses two values for one key of --metadata.
+fn check_metadata(matches: ArgMatches) -> Result<ArgMatches, clap::Error> {
+    let mut deepest = &matches;
+    while let Some((_, below)) = deepest.subcommand() {
+        deepest = below;
+    }
+    let mut keys = HashSet::new();
+    let pairs = deepest.try_get_many::<(String, String)>("metadata").ok().flatten();
+    match pairs.into_iter().flatten().find(|pair| !keys.insert(&pair.0)) {
+        Some((key, _)) => {
+            let words = format!("--metadata names the key `{key}` twice: give it one value\n");
+            Err(clap::Error::raw(ErrorKind::ValueValidation, words))
+        }
+        None => Ok(matches),
+    }
 }
 
 fn finish(

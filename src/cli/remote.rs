@@ -83,7 +83,6 @@ pub(super) struct Remote {
     name: Option<String>,
     url: Url,
     key: Option<SecretString>,
-    idempotency_key: Option<String>,
     client: Client,
 }
 
@@ -183,12 +182,12 @@ pub(super) fn key_of_file(file: &Path) -> Result<String, Failure> {
 }
 
 impl Remote {
-    pub(super) fn new(target: &Target, idempotency_key: Option<String>) -> Result<Self, Failure> {
+    pub(super) fn new(target: &Target) -> Result<Self, Failure> {
         let client = outbound::client(Some(&target.url));
         let client = client.connect_timeout(CONNECT_TIMEOUT).timeout(TIMEOUT).build();
         let client = client.map_err(|error| Failure::failed(error.into()))?;
         let Target { name, url, key } = target.clone();
-        Ok(Self { name, url, key, idempotency_key, client })
+        Ok(Self { name, url, key, client })
     }
 
     /// Calls an operation. Returns true with the output if it is replayed from an earlier call with the same
@@ -196,11 +195,12 @@ impl Remote {
     pub(super) async fn call<O: Operation>(
         &self,
         operation: &O,
+        idempotency_key: Option<&str>,
     ) -> Result<(O::Output, bool), Failure> {
         let fields =
             serde_json::to_value(operation).map_err(|error| Failure::failed(error.into()))?;
         let request = self.request(&O::SPEC, fields)?;
-        let request = match self.idempotency_key.as_deref().filter(|_| O::SPEC.reads_key()) {
+        let request = match idempotency_key.filter(|_| O::SPEC.reads_key()) {
             Some(key) => request.header("Idempotency-Key", key),
             None => request,
         };

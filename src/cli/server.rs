@@ -1,6 +1,9 @@
 //! The server of a command: a database that the command opens itself, or a Dalsegno server.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    fmt::Display,
+    sync::{Arc, OnceLock},
+};
 
 use uuid::Uuid;
 
@@ -25,10 +28,14 @@ use crate::{
 /// Note for a repeated idempotency key.
 const REPLAYED: &str = "this idempotency key was used before: showing the result of the first call";
 
+/// Consecutive pages without an item after which a list ends, because a search for text bounds the reads of each page.
+const MAX_EMPTY_PAGES: usize = 5;
+
 /// Access to the operations for one command.
 pub(super) struct Server {
     pub(super) way: Way,
     output: Output,
+    idempotency_key: Option<String>,
 }
 
 pub(super) enum Way {
@@ -42,15 +49,16 @@ pub(super) async fn with_server(
     context: &Context,
     work: impl AsyncFnOnce(&Server) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let output = context.output;
+    let (output, idempotency_key) = (context.output, context.idempotency_key.clone());
     match &context.target {
         Some(target) => {
-            let remote = Remote::new(target, context.idempotency_key.clone())?;
-            work(&Server { way: Way::Remote(remote), output }).await
+            let way = Way::Remote(Remote::new(target)?);
+            work(&Server { way, output, idempotency_key }).await
         }
         None => {
             with_database(context, Use::Look, async |database| {
-                work(&Server { way: Way::Local(call(context, database)?), output }).await
+                let way = Way::Local(call(context, database)?);
+                work(&Server { way, output, idempotency_key }).await
             })
             .await
         }
@@ -82,7 +90,7 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         waits: None,
         admission: Admission::default(),
         intake: Intake::default(),
-        idempotency_key: context.idempotency_key.clone(),
+        idempotency_key: None,
         traces: Traces::default(),
         trace: None,
     })
@@ -99,13 +107,31 @@ fn without_causes(refusal: Refusal) -> Refusal {
 
 impl Server {
     pub(super) async fn call<O: Operation>(&self, operation: O) -> Result<O::Output, Failure> {
+        self.call_with(self.idempotency_key.clone(), operation).await
+    }
+
+    /// Makes one of several changes of a command. `part` tells it from the others: it is the end of its idempotency key.
+    pub(super) async fn call_part<O: Operation>(
+        &self,
+        part: impl Display,
+        operation: O,
+    ) -> Result<O::Output, Failure> {
+        let key = self.idempotency_key.as_ref().map(|key| format!("{key}/{part}"));
+        self.call_with(key, operation).await
+    }
+
+    async fn call_with<O: Operation>(
+        &self,
+        idempotency_key: Option<String>,
+        operation: O,
+    ) -> Result<O::Output, Failure> {
         let (output, is_replay) = match &self.way {
             Way::Local(call) => {
-                let call = Call { now: SystemClock.now(), ..call.clone() };
+                let call = Call { now: SystemClock.now(), idempotency_key, ..call.clone() };
                 let done = operation.perform(&call).await.map_err(without_causes)?;
                 (done.output, done.is_replay)
             }
-            Way::Remote(remote) => remote.call(&operation).await?,
+            Way::Remote(remote) => remote.call(&operation, idempotency_key.as_deref()).await?,
         };
         // Some outputs contain this note already.
         if is_replay && !O::is_replay(&output) {
@@ -137,12 +163,19 @@ impl Server {
         n: i64,
         page: impl Fn(Option<String>, i64) -> O,
     ) -> Result<Vec<T>, Failure> {
-        let (mut items, mut cursor) = (Vec::new(), None);
+        let (mut items, mut cursor, mut n_empty) = (Vec::new(), None, 0);
         loop {
             let left = n - i64::try_from(items.len()).unwrap_or(n);
             let listing = self.call(page(cursor, left.min(MAX_LIMIT))).await?;
+            n_empty = if listing.items.is_empty() { n_empty + 1 } else { 0 };
             items.extend(listing.items);
             cursor = listing.next;
+            if let Some(cursor) = cursor.as_ref().filter(|_| n_empty == MAX_EMPTY_PAGES) {
+                self.output.note(&format!(
+                    "stopped at {cursor}: a long part of the list has nothing that matches; `--after {cursor}` goes on there"
+                ));
+                return Ok(items);
+            }
             if cursor.is_none() || i64::try_from(items.len()).is_ok_and(|so_far| so_far >= n) {
                 return Ok(items);
             }

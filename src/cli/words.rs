@@ -87,16 +87,27 @@ pub(super) fn secs(period: TimeDelta) -> u32 {
     u32::try_from(period.num_seconds()).unwrap_or(u32::MAX)
 }
 
+/// A time in an argument.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) at: DateTime<Utc>,
+    /// True if it counts from now.
+    pub(super) is_relative: bool,
+}
+
 /// Parses a time: `2026-11-20T12:00:00Z`, or `1d` for a day ago.
-pub(super) fn moment(text: &str) -> Result<DateTime<Utc>, String> {
+pub(super) fn moment(text: &str) -> Result<Moment, String> {
     match period(text) {
-        Ok(period) => Ok(SystemClock.now() - period),
-        Err(_) => timestamp::parse(text).map_err(|error| match error {
-            timestamp::Error::Unreadable => format!(
+        Ok(period) => Ok(Moment { at: SystemClock.now() - period, is_relative: true }),
+        Err(_) => match timestamp::parse(text) {
+            Ok(at) => Ok(Moment { at, is_relative: false }),
+            Err(timestamp::Error::Unreadable) => Err(format!(
                 "invalid time `{text}`: use for example `2026-11-23T08:00:00Z`, or `2h` for two hours ago"
-            ),
-            timestamp::Error::OutOfRange => format!("invalid time `{text}`: {error}"),
-        }),
+            )),
+            Err(error @ timestamp::Error::OutOfRange) => {
+                Err(format!("invalid time `{text}`: {error}"))
+            }
+        },
     }
 }
 
@@ -219,11 +230,11 @@ mod tests {
     #[test]
     fn a_moment_is_a_timestamp_or_a_length_of_time_ago() {
         assert_eq!(
-            moment("2026-11-20T12:00:00Z").unwrap().to_rfc3339(),
+            moment("2026-11-20T12:00:00Z").unwrap().at.to_rfc3339(),
             "2026-11-20T12:00:00+00:00"
         );
         let before = SystemClock.now();
-        let a_day_later = moment("1d").unwrap() + TimeDelta::days(1);
+        let a_day_later = moment("1d").unwrap().at + TimeDelta::days(1);
         assert!((before..=SystemClock.now()).contains(&a_day_later));
         assert!(moment("yesterday").unwrap_err().contains("invalid time"));
     }

@@ -25,8 +25,8 @@ pub(super) enum WorkerCommand {
     Upkeep(Flags),
     /// Lists worker processes, the latest first; ended ones stay for some days.
     Ls {
-        /// Maximum number of processes, up to 200.
-        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=200))]
+        /// Lists at most this many.
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
         limit: i64,
     },
 }
@@ -77,7 +77,11 @@ async fn run_until(pool: Pool, context: &Context, shutdown: &Shutdown) -> Result
 
 async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
     with_server(context, async |server| {
-        let workers = server.call(ListWorkers { limit: Some(limit) }).await?.items;
+        let page = |cursor: Option<String>, limit| ListWorkers {
+            cursor: cursor.and_then(|cursor| cursor.parse().ok()),
+            limit: Some(limit),
+        };
+        let workers = server.items(limit, page).await?;
         context.output.data(&workers, || lines(&workers));
         Ok(Exit::Ok)
     })

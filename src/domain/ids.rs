@@ -43,9 +43,9 @@ pub struct NoId(String);
 /// Errors of finding a row by a given id.
 #[derive(Debug, thiserror::Error)]
 pub enum NotFound {
-    #[error("there is no {what} {given}: `dalsegno {list}` lists them")]
+    #[error("there is no {what} {given}: `dalsegno {list}` lists them{}", rule_of_ends(.given))]
     None { what: &'static str, list: &'static str, given: String },
-    #[error("more than one {what} matches {given}; write more of the id, or its last digits:{}", lines(.matches))]
+    #[error("more than one {what} matches `{given}`; write more of the id, or its last digits{}", lines(.matches))]
     Several { what: &'static str, given: String, matches: Vec<Match> },
     #[error(transparent)]
     Database(#[from] super::Failed),
@@ -54,6 +54,14 @@ pub enum NotFound {
 impl NotFound {
     pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_id");
     pub const AMBIGUOUS: Class = Class::of(Kind::Invalid, "ambiguous_id");
+
+    /// For callers that may not list what there is.
+    pub fn without_matches(self) -> Self {
+        match self {
+            Self::Several { what, given, .. } => Self::Several { what, given, matches: Vec::new() },
+            other => other,
+        }
+    }
 }
 
 impl Classify for NotFound {
@@ -133,14 +141,28 @@ pub(super) fn one(
     }
 }
 
+/// The rule that a short end of an id has missed.
+fn rule_of_ends(given: &str) -> String {
+    let n_digits = given.chars().filter(char::is_ascii_hexdigit).count();
+    let is_part = given.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    match is_part && n_digits < LEAST_END {
+        true => format!("; the end of an id needs at least {LEAST_END} digits"),
+        false => String::new(),
+    }
+}
+
 fn lines(matches: &[Match]) -> String {
+    if matches.is_empty() {
+        return String::new();
+    }
     let shown = matches.len().min(MATCHES.unsigned_abs() as usize - 1);
     let line = |found: &Match| {
         let label: String =
             found.label.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         format!("\n  {}  {}", found.id, label.trim_end())
     };
-    let mut text: String = matches[..shown].iter().map(line).collect();
+    let mut text: String = ":".to_owned();
+    text.extend(matches[..shown].iter().map(line));
     if shown < matches.len() {
         text.push_str("\n  and more");
     }

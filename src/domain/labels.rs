@@ -85,6 +85,14 @@ pub fn tags_of(text: &str) -> Vec<String> {
     tags.map(str::to_owned).collect()
 }
 
+/// One tag.
+pub fn tag(text: &str) -> Result<String, Error> {
+    match is_tag(text) {
+        true => Ok(text.to_owned()),
+        false => Err(Error::Tag(text.to_owned())),
+    }
+}
+
 /// Parses the metadata of a filter, which is a JSON object.
 pub fn metadata_of(text: &str) -> Result<Map<String, Value>, Error> {
     serde_json::from_str(text).map_err(|_| Error::NotAnObject)

@@ -111,7 +111,7 @@ pub async fn remove_old(
     .map_err(Failed::to("remove old idempotency keys"))
 }
 
-/// Removes the keys of changes to these subjects.
+/// Removes the keys of changes of these subjects: ids and lanes. A name can be that of another thing, too.
 pub async fn remove_of_subjects(
     executor: impl PgExecutor<'_>,
     subjects: &[String],
@@ -123,13 +123,15 @@ pub async fn remove_of_subjects(
         .map_err(Failed::to("remove the idempotency keys of what is erased"))
 }
 
-/// Removes the keys whose subject or output names a campaign.
+/// Removes the keys of changes of a campaign: it is their subject, or the `campaign_id` of something in their output.
 pub async fn remove_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
 ) -> Result<(), Failed> {
+    // As `operation_keys_by_campaign` has it.
     sqlx::query!(
-        "delete from dalsegno.operation_keys where position($1::text in subject) > 0 or position($1::text in output::text) > 0",
+        "delete from dalsegno.operation_keys
+          where subject = $1 or jsonb_path_query_array(output, 'strict $.**.campaign_id') ? $1",
         campaign_id.to_string(),
     )
     .execute(executor)
@@ -138,14 +140,20 @@ pub async fn remove_of_campaign(
     .map_err(Failed::to("remove the idempotency keys of a campaign"))
 }
 
-/// Removes the keys of changes to the facts about a user.
+/// Removes the keys of changes of what is known about a user: their outputs name it.
 pub async fn remove_of_user(executor: impl PgExecutor<'_>, user: &str) -> Result<(), Failed> {
-    sqlx::query!(
-        "delete from dalsegno.operation_keys where subject = $1 or output ->> 'user' = $1",
-        user,
-    )
-    .execute(executor)
-    .await
-    .map(drop)
-    .map_err(Failed::to("remove the idempotency keys of a user"))
+    sqlx::query!("delete from dalsegno.operation_keys where output ->> 'user' = $1", user)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("remove the idempotency keys of a user"))
+}
+
+/// Removes the keys of the API keys of a name, which is given to another one.
+pub async fn remove_of_caller(executor: impl PgExecutor<'_>, name: &str) -> Result<(), Failed> {
+    sqlx::query!("delete from dalsegno.operation_keys where caller = $1", name)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("remove the idempotency keys of a caller"))
 }

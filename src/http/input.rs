@@ -1,7 +1,7 @@
 //! Parsing of bodies and ids. Invalid input becomes a problem document that names the invalid part.
 
 use axum::{
-    body::Bytes,
+    body::{Bytes, to_bytes},
     extract::{FromRequest as _, FromRequestParts, Path, Request},
     http::{StatusCode, header::CONTENT_TYPE, request::Parts},
 };
@@ -11,15 +11,15 @@ use super::{
     Front, Problem,
     limits::{check_declared_length, too_long},
 };
-use crate::operations::{self, ItemsText};
+use crate::operations::{self, ItemsText, MAX_BULK_BYTES};
 
 /// The id in the path.
 pub(super) struct Id(pub Uuid);
 
 /// Reads the text of a JSON body. An empty body is an object without fields.
-pub(super) async fn json(request: Request, front: &Front) -> Result<Bytes, Problem> {
+pub(super) async fn json(request: Request, front: &Front, limit: &str) -> Result<Bytes, Problem> {
     let is_json = media_type(&request).eq_ignore_ascii_case("application/json");
-    let bytes = bytes(request, front, "http.max_body_bytes").await?;
+    let bytes = bytes(request, front, limit).await?;
     match bytes.is_empty() {
         true => Ok(Bytes::from_static(b"{}")),
         // A page of another site can send other content types without a preflight request.
@@ -38,14 +38,23 @@ pub(super) async fn items(request: Request, front: &Front) -> Result<ItemsText, 
         "application/json" => false,
         _ => {
             // The length is checked first, as for each body.
-            bytes(request, front, "http.max_bulk_bytes").await?;
+            bytes(request, front, MAX_BULK_BYTES).await?;
             let detail = "send the items as a JSON array with `Content-Type: application/json`, or one per line with \
                           `application/x-ndjson`";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
         }
     };
-    let text = bytes(request, front, "http.max_bulk_bytes").await?.into();
+    let text = bytes(request, front, MAX_BULK_BYTES).await?.into();
     Ok(ItemsText { text, are_lines })
+}
+
+/// Refuses a body where none is read: its sender believes that it says something.
+pub(super) async fn no_body(request: Request) -> Result<(), Problem> {
+    let read = to_bytes(request.into_body(), 0).await;
+    read.map(drop).map_err(|_| {
+        let detail = "this operation takes no body: send its fields as query parameters";
+        Problem::new(StatusCode::BAD_REQUEST, "bad_body", detail)
+    })
 }
 
 impl FromRequestParts<Front> for Id {

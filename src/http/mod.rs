@@ -3,7 +3,6 @@
 //! `run` takes its listener and its shutdown from the caller, so that tests own sockets and signals. Each error is
 //! answered as problem+json (RFC 9457).
 
-mod agents;
 mod auth;
 mod config;
 mod front;
@@ -95,7 +94,6 @@ pub fn router(config: &Config, front: Front) -> Router {
     let timeout = Duration::from_secs(config.request_timeout_secs);
     probes()
         .merge(operations::routes(config))
-        .merge(agents::routes())
         .merge(mcp::routes(config))
         .merge(openapi::routes())
         .fallback(problem::not_found)

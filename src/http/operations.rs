@@ -15,12 +15,13 @@ use axum::{
     routing::{MethodFilter, MethodRouter, on},
 };
 use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
 
 use super::{
     Config, Front, Problem,
     auth::{Pass, past_the_door},
     idempotency::{self, REPLAYED},
-    input::{items, json},
+    input::{items, json, no_body},
     limits::BodyLimit,
     streams,
     waiters::Waiters,
@@ -34,6 +35,8 @@ use crate::{
     traces,
 };
 
+/// How many requests read whole tables at once.
+const MAX_SCANS: usize = 2;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// State that the calls of all requests share.
@@ -42,6 +45,7 @@ struct Shared {
     admission: Admission,
     intake: Intake,
     waiters: Waiters,
+    scans: Arc<Semaphore>,
 }
 
 pub(super) fn routes(config: &Config) -> Router<Front> {
@@ -49,7 +53,7 @@ pub(super) fn routes(config: &Config) -> Router<Front> {
         let answer =
             move |State(front): State<Front>, request: Request| answer(entry, front, request);
         let mut route: MethodRouter<Front> = on(filter(entry.spec.method), answer);
-        if entry.spec.items.is_some() {
+        if entry.spec.has_long_body() {
             let limit = config.max_bulk_bytes;
             let limits = (DefaultBodyLimit::max(limit), Extension(BodyLimit(limit)));
             route = route.layer::<_, Infallible>(limits);
@@ -57,7 +61,8 @@ pub(super) fn routes(config: &Config) -> Router<Front> {
         router.route(entry.spec.path, route)
     });
     let (admission, intake) = (Admission::default(), Intake::default());
-    routes.layer(Extension(Shared { admission, intake, waiters: Waiters::new(config) }))
+    let (waiters, scans) = (Waiters::new(config), Arc::new(Semaphore::new(MAX_SCANS)));
+    routes.layer(Extension(Shared { admission, intake, waiters, scans }))
 }
 
 async fn answer(
@@ -74,10 +79,13 @@ async fn answer(
             Fields { path, items: Some(items(request, &front).await?), ..Fields::default() }
         }
         (None, true) => {
-            let json = json(request, &front).await?;
+            let json = json(request, &front, entry.spec.body_limit()).await?;
             Fields { path, json: Some(json.into()), ..Fields::default() }
         }
-        (None, false) => Fields { path, query: query_fields(&parts.uri)?, ..Fields::default() },
+        (None, false) => {
+            no_body(request).await?;
+            Fields { path, query: query_fields(&parts.uri)?, ..Fields::default() }
+        }
     };
     let shared = extension::<Shared>(&parts)?;
     let call = call(&entry.spec, &app, &parts, &shared)?;
@@ -108,7 +116,7 @@ fn call(spec: &Spec, app: &App, parts: &Parts, shared: &Shared) -> Result<Call, 
         config: app.config.clone(),
         actor: extension(parts)?,
         reach: extension(parts)?,
-        limits: Some(limits(app)),
+        limits: Some(limits(app, shared)),
         waits: Some(Arc::new(waits)),
         admission: shared.admission.clone(),
         intake: shared.intake.clone(),
@@ -143,9 +151,9 @@ fn written(spec: &Spec, Written { json, is_replay }: Written) -> Response {
     response
 }
 
-fn limits(app: &App) -> Limits {
+fn limits(app: &App, shared: &Shared) -> Limits {
     let longest = Duration::from_secs(app.config.request_timeout_secs);
-    Limits { places: app.places.clone(), longest }
+    Limits { places: app.places.clone(), scans: shared.scans.clone(), longest }
 }
 
 /// Fills the fields of an output into a path.

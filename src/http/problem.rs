@@ -66,6 +66,11 @@ impl Problem {
         }
     }
 
+    /// Names the request that is being answered.
+    pub(super) fn of_this_request(self) -> Self {
+        Self { request_id: request_id::current().map(Into::into), ..self }
+    }
+
     pub fn unavailable(code: &'static str, detail: impl Into<String>) -> Self {
         Self { retryable: true, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail) }
     }
@@ -99,7 +104,7 @@ impl From<Refusal> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after_secs) = (self.status, self.retry_after_secs);
-        let problem = Self { request_id: request_id::current().map(Into::into), ..self };
+        let problem = self.of_this_request();
         let body = serde_json::to_string(&problem).unwrap_or_default();
         let retry_after = retry_after_secs.map(|secs| [(RETRY_AFTER, secs.to_string())]);
         let kind = [(CONTENT_TYPE, "application/problem+json")];

@@ -6,7 +6,8 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use tracing::Instrument as _;
+use futures_util::{Stream, StreamExt as _, stream::poll_fn};
+use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -33,6 +34,14 @@ pub(super) async fn assign(request: Request, next: Next) -> Response {
 /// Returns the id of the current request.
 pub(super) fn current() -> Option<String> {
     CURRENT.try_with(Clone::clone).ok()
+}
+
+/// Polls a stream, which outlives the head of the answer, as a part of the request that is being answered.
+pub(super) fn within<S: Stream + Unpin>(mut stream: S) -> impl Stream<Item = S::Item> {
+    let (id, span) = (current().unwrap_or_default(), Span::current());
+    poll_fn(move |context| {
+        span.in_scope(|| CURRENT.sync_scope(id.clone(), || stream.poll_next_unpin(context)))
+    })
 }
 
 fn from_caller(headers: &HeaderMap) -> Option<String> {

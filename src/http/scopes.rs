@@ -28,7 +28,6 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/readyz", NOTHING),
     ("GET", "/metrics", READ),
     ("POST", OF_OPERATORS, MCP),
-    ("GET", "/v1/agents", READ),
     ("GET", "/v1/openapi.json", READ),
 ];
 

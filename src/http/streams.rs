@@ -14,7 +14,7 @@ use axum::{
 };
 use futures_util::StreamExt as _;
 
-use super::{Problem, auth::Pass, waiters::Place};
+use super::{Problem, auth::Pass, request_id, waiters::Place};
 use crate::{
     app::App,
     operations::{Events, Refusal, StreamEvent},
@@ -30,9 +30,10 @@ pub(super) fn answer(
     over: impl Future<Output = ()> + Send + 'static,
 ) -> Response {
     let Some(events) = events else { return StatusCode::NO_CONTENT.into_response() };
+    let events = request_id::within(events.map(|event| event.map_or_else(failed, sent)));
     let events = events.take_until(over).map(move |event| {
         let _held = &place;
-        Ok::<_, Infallible>(event.map_or_else(failed, sent))
+        Ok::<_, Infallible>(event)
     });
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }
@@ -54,6 +55,7 @@ fn sent(StreamEvent { id, name, data }: StreamEvent) -> sse::Event {
 
 /// Builds the last event of a failed stream.
 fn failed(refusal: Refusal) -> sse::Event {
-    let problem = serde_json::to_string(&Problem::from(refusal)).unwrap_or_default();
+    let problem = Problem::from(refusal).of_this_request();
+    let problem = serde_json::to_string(&problem).unwrap_or_default();
     sse::Event::default().event("error").data(problem)
 }

@@ -1,6 +1,6 @@
 //! Adds many tasks in one transaction, all or none. A refusal points at each invalid task.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -9,14 +9,19 @@ use serde::{
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::{Call, Fields, Operation, Refusal, Spec, Success, Wrong, add_task::NAMES_ITS_CALLER};
+use super::{
+    BAD_KEY, Call, Fields, Operation, Refusal, Spec, Success, Wrong, add_task::NAMES_ITS_CALLER,
+    once,
+};
 use crate::domain::{
     amount, campaigns,
-    class::{BAD_ARGUMENT, BAD_VALUE, Class, Classify as _, Kind, QUEUE_FULL},
+    class::{BAD_ARGUMENT, BAD_VALUE, Class, Classify, Kind, QUEUE_FULL},
     keys::Scope,
-    tasks::{self, BAD_ITEMS, BulkError, Error, Line, MAX_TASKS, New, Placed},
+    tasks::{self, BAD_ITEMS, BadLine, BulkError, Error, Line, MAX_TASKS, New, Placed},
 };
 
+/// Longest key of a request: [`once::MAX_KEY_CHARS`] less `/10000`, which its items add.
+const MAX_PREFIX_CHARS: u8 = 189;
 /// Most invalid tasks that a refusal lists.
 const MAX_WRONG: usize = 100;
 const NO_TASKS: Class = Class::of(Kind::Invalid, "no_tasks");
@@ -24,14 +29,19 @@ const TOO_MANY_TASKS: Class = Class::of(Kind::TooLarge, "too_many_tasks");
 
 /// Asks agents to do many things: at most 10,000, in one transaction, all or none.
 ///
-/// The body is a JSON array, or one object per line (NDJSON). Each task may have an idempotency_key of its own, so that the same
-/// request can be sent again. Where tasks are refused, `errors` points at each of them, up to a hundred.
+/// The body is a JSON array, or one object per line (NDJSON). With an Idempotency-Key the same request can be sent again: a task
+/// without an idempotency_key of its own gets that key and its number in the body, such as `import/1` for the first. Where tasks are
+/// refused, `errors` points at each of them, up to a hundred. Idempotency keys and predecessors are looked up when everything else is
+/// right.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddManyTasks {
     /// The campaign
     pub id: Uuid,
     pub tasks: Vec<Line>,
+    /// Tasks of the body that are not among `tasks`, by their places.
+    #[serde(skip)]
+    pub unreadable: BTreeMap<usize, Wrong>,
 }
 
 /// In the order of the request.
@@ -49,6 +59,7 @@ impl Operation for AddManyTasks {
         .needs(&[Scope::Enqueue])
         .answers(Success::Created)
         .takes_items("tasks")
+        .keyed(MAX_PREFIX_CHARS)
         .unaudited(NAMES_ITS_CALLER)
         .refuses(&[
             campaigns::Error::UNKNOWN,
@@ -57,6 +68,7 @@ impl Operation for AddManyTasks {
             Error::KEY_TAKEN,
             TOO_MANY_TASKS,
             BAD_ITEMS,
+            BAD_KEY,
             NO_TASKS,
             BAD_ARGUMENT,
             BAD_VALUE,
@@ -64,19 +76,37 @@ impl Operation for AddManyTasks {
         ]);
     type Output = ManyAddedTasks;
 
-    async fn run(self, call: &Call) -> Result<ManyAddedTasks, Refusal> {
+    async fn run(mut self, call: &Call) -> Result<ManyAddedTasks, Refusal> {
+        if let Some(prefix) = &call.idempotency_key {
+            once::check(prefix, MAX_PREFIX_CHARS)?;
+            for (number, line) in (1..).zip(&mut self.tasks) {
+                line.idempotency_key.get_or_insert_with(|| format!("{prefix}/{number}"));
+            }
+        }
         let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
         let only_of = call.reach.only_of();
-        let lines = self.tasks.iter();
-        let news = lines.map(|line| line.asked_of(self.id, &catalogue, &added_by, only_of));
-        let news: Vec<New<'_>> = all(news, |error| Wrong {
-            code: Some(error.class().code.into()),
-            pointer: format!("/{}", error.noun().as_str()),
-            detail: error.to_string(),
-        })?;
+        let (config, mut wrong) = (&call.config.tasks, self.unreadable);
+        let n_tasks = self.tasks.len() + wrong.len();
+        let places: Vec<usize> = (0..n_tasks).filter(|at| !wrong.contains_key(at)).collect();
+        let mut news: Vec<New<'_>> = Vec::with_capacity(self.tasks.len());
+        for (place, line) in places.into_iter().zip(&self.tasks) {
+            let new = line
+                .asked_of(self.id, &catalogue, &added_by, only_of)
+                .map_err(|error| of_item(&error, format!("/{place}/{}", error.noun().as_str())))
+                .and_then(|new| match tasks::check_new(config, &new) {
+                    Ok(()) => Ok(new),
+                    Err(error) => Err(of_item(&error, format!("/{place}"))),
+                });
+            match new {
+                Ok(new) => news.push(new),
+                Err(error) => _ = wrong.insert(place, error),
+            }
+        }
+        if !wrong.is_empty() {
+            return Err(bad_items(wrong.into_values().collect()));
+        }
         let room = call.admit(news.len() as u64).await?;
         let mut transaction = call.begin().await?;
-        let config = &call.config.tasks;
         let items = tasks::add_many(&mut transaction, config, self.id, &news, call.now).await;
         let items = items.map_err(|error| refused(error, |place| format!("/{place}")))?;
         transaction.commit().await?;
@@ -86,7 +116,7 @@ impl Operation for AddManyTasks {
     }
 
     fn read(fields: &Fields) -> Result<Self, Refusal> {
-        let tasks = match &fields.items {
+        let (tasks, unreadable) = match &fields.items {
             Some(items) if items.are_lines => read_all(lines_of(&items.text)?.into_iter()),
             Some(items) => {
                 let Items(items) = serde_json::from_slice(&items.text).map_err(|error| {
@@ -95,9 +125,9 @@ impl Operation for AddManyTasks {
                 })?;
                 read_all(items.into_iter().map(RawValue::get))
             }
-            None => Ok(Vec::new()),
+            None => Ok(Default::default()),
         }?;
-        Ok(Self { id: fields.id()?, tasks })
+        Ok(Self { id: fields.id()?, tasks, unreadable })
     }
 
     fn is_replay(added: &ManyAddedTasks) -> bool {
@@ -110,11 +140,7 @@ pub(super) fn refused(error: BulkError, pointer: impl Fn(usize) -> String) -> Re
     match error {
         BulkError::All(error) => error.into(),
         BulkError::Items(wrong) => {
-            let wrong = wrong.into_iter().map(|(place, error)| Wrong {
-                code: Some(error.class().code.into()),
-                pointer: pointer(place),
-                detail: error.to_string(),
-            });
+            let wrong = wrong.into_iter().map(|(place, error)| of_item(&error, pointer(place)));
             bad_items(wrong.collect())
         }
     }
@@ -160,42 +186,38 @@ fn lines_of(body: &[u8]) -> Result<Vec<&str>, Refusal> {
     Ok(text.lines().filter(|line| !line.trim().is_empty()).take(MAX_TASKS + 1).collect())
 }
 
-fn read_all<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Result<Vec<Line>, Refusal> {
+/// Parses the tasks. The second part has the unreadable ones by their position.
+fn read_all<'a>(
+    texts: impl ExactSizeIterator<Item = &'a str>,
+) -> Result<(Vec<Line>, BTreeMap<usize, Wrong>), Refusal> {
     match texts.len() {
         0 => {
             let detail = "the body has no tasks: send at least one";
-            Err(Refusal::new(NO_TASKS.kind, NO_TASKS.code, detail))
+            return Err(Refusal::new(NO_TASKS.kind, NO_TASKS.code, detail));
         }
         n_tasks if n_tasks > MAX_TASKS => {
             let detail = format!(
                 "more than {MAX_TASKS} tasks are too many for one request: send so many at a time"
             );
-            Err(Refusal::new(TOO_MANY_TASKS.kind, TOO_MANY_TASKS.code, detail))
+            return Err(Refusal::new(TOO_MANY_TASKS.kind, TOO_MANY_TASKS.code, detail));
         }
-        _ => all(texts.map(Line::read), |bad| Wrong {
-            code: Some("bad_field".into()),
-            pointer: bad.pointer,
-            detail: bad.detail,
-        }),
+        _ => {}
     }
-}
-
-/// Returns all items, or a refusal that points at each invalid one. `word` points within an item.
-fn all<T, E>(
-    read: impl Iterator<Item = Result<T, E>>,
-    word: impl Fn(E) -> Wrong,
-) -> Result<Vec<T>, Refusal> {
-    let (mut items, mut wrong) = (Vec::new(), Vec::new());
-    for (place, read) in read.enumerate() {
-        match read {
-            Ok(item) => items.push(item),
-            Err(error) => {
-                let found = word(error);
-                wrong.push(Wrong { pointer: format!("/{place}{}", found.pointer), ..found });
+    let (mut tasks, mut unreadable) = (Vec::with_capacity(texts.len()), BTreeMap::new());
+    for (place, text) in texts.enumerate() {
+        match Line::read(text) {
+            Ok(task) => tasks.push(task),
+            Err(BadLine { pointer, detail }) => {
+                let (code, pointer) = (Some("bad_field".into()), format!("/{place}{pointer}"));
+                unreadable.insert(place, Wrong { code, pointer, detail });
             }
         }
     }
-    if wrong.is_empty() { Ok(items) } else { Err(bad_items(wrong)) }
+    Ok((tasks, unreadable))
+}
+
+fn of_item(error: &impl Classify, pointer: String) -> Wrong {
+    Wrong { code: Some(error.class().code.into()), pointer, detail: error.to_string() }
 }
 
 fn bad_items(mut wrong: Vec<Wrong>) -> Refusal {

@@ -15,7 +15,7 @@ use crate::domain::{
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT, QUEUE_FULL},
     keys::Scope,
     labels, objects,
-    tasks::{After, Error, Line, OnFailure, Task},
+    tasks::{self, Added, After, Error, Line, OnFailure, Task},
     text, timestamp,
 };
 
@@ -71,6 +71,11 @@ pub struct AddTask {
 pub struct AddedTask {
     #[serde(flatten)]
     pub task: Task,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub metadata: Map<String, Value>,
     /// False: an earlier call with the same idempotency key made it.
     pub created: bool,
 }
@@ -115,6 +120,7 @@ impl Operation for AddTask {
         let (agent, instance, node) =
             (Arc::clone(agent), instance.to_owned(), node.map(Arc::clone));
         let (campaign_id, producer) = (self.id, Producer::begin(call));
+        let (tags, metadata) = (self.tags.clone(), self.metadata.clone());
         let question = Question {
             campaign_id,
             agent,
@@ -129,7 +135,13 @@ impl Operation for AddTask {
         let added = call.intake.add(call, question).await?;
         room.used(added.created.into());
         producer.end(&added.task);
-        Ok(AddedTask { task: added.task, created: added.created })
+        let Added { task, created } = added;
+        if created {
+            return Ok(AddedTask { task, tags, metadata, created });
+        }
+        let mut transaction = call.begin_read().await?;
+        let tasks::Detail { tags, metadata, .. } = tasks::detail(&mut transaction, task.id).await?;
+        Ok(AddedTask { task, tags, metadata, created })
     }
 
     fn is_replay(added: &AddedTask) -> bool {

@@ -1,14 +1,14 @@
 //! Control of agents while they work: statuses, pauses, resets and interruptions.
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Call, Change, ChangeResult, Changed, Operation, Refusal, Spec, by_request};
 use crate::domain::{
     agent_pauses::{self, Pause, Paused, Place, Resumed},
-    agents::LookupError,
+    agents::{Agent, Catalogue, LookupError, Node, Problem, Provider, Skill},
     audit::Action,
     campaigns,
     class::{BAD_ARGUMENT, Class, NUL_IN_TEXT},
@@ -20,7 +20,25 @@ use crate::domain::{
 
 const TAG: &str = "agents";
 
-/// Lists the agents that are paused in all campaigns.
+/// Lists all agents, skills and nodes, and the problems of their files.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListAgents {}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Agents {
+    // Values, because an agent cannot be read back: of its tool servers only the names are written.
+    #[schema(value_type = Vec<Agent>)]
+    pub items: Vec<Value>,
+    pub skills: Vec<Skill>,
+    pub nodes: Vec<Node>,
+    /// The provider of agents that name none.
+    pub default_provider: Provider,
+    /// Problems of files. The agents of these files are refused.
+    pub problems: Vec<Problem>,
+}
+
+/// Lists the pauses of agents: in one campaign, or in all of them.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListAgentPauses {}
@@ -123,13 +141,38 @@ pub struct ResumeAgentEverywhere {
 
 const UNKNOWN: &[Class] = &[LookupError::UNKNOWN_AGENT, campaigns::Error::UNKNOWN];
 
+impl Agents {
+    pub fn of(
+        catalogue: &Catalogue,
+        default_provider: Provider,
+    ) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            default_provider,
+            items: catalogue.agents().map(serde_json::to_value).collect::<Result<_, _>>()?,
+            skills: catalogue.skills().map(|skill| Skill::clone(skill)).collect(),
+            nodes: catalogue.nodes().map(|node| Node::clone(node)).collect(),
+            problems: catalogue.problems().0,
+        })
+    }
+}
+
+impl Operation for ListAgents {
+    const SPEC: Spec = Spec::read("list_agents", "/v1/agents", "agent ls").tag(TAG);
+    type Output = Agents;
+
+    async fn run(self, call: &Call) -> Result<Agents, Refusal> {
+        let agents = Agents::of(&*call.catalogue()?, call.config.provider);
+        agents.map_err(|error| Refusal::fault(Self::SPEC.id, &error))
+    }
+}
+
 impl Operation for ListAgentPauses {
     const SPEC: Spec =
         Spec::read("list_agent_pauses", "/v1/agents/pauses", "agent status").tag(TAG);
     type Output = AgentPauses;
 
     async fn run(self, call: &Call) -> Result<AgentPauses, Refusal> {
-        Ok(AgentPauses { items: agent_pauses::list_open(&call.pool, None).await? })
+        Ok(AgentPauses { items: agent_pauses::list_all(&call.pool).await? })
     }
 }
 
@@ -205,7 +248,7 @@ impl Change for InterruptAgent {
         let items = tasks::interrupt_agent(conn, (id, &name), how, &reason, call.now).await?;
         let task_ids: Vec<Uuid> = items.iter().map(|one| one.task_id).collect();
         let data = json!({ "agent": name, "how": how, "reason": reason, "task_ids": task_ids });
-        Ok(Changed { output: InterruptedTasks { items }, subject: id.to_string(), data })
+        Ok(Changed::of(id, InterruptedTasks { items }, data))
     }
 }
 
@@ -285,13 +328,13 @@ async fn pause(
     call.catalogue()?.check_name(place.agent)?;
     let output = agent_pauses::pause(conn, place, reason, &call.actor.label(), call.now).await?;
     if !output.changed {
-        return Ok(Changed::nothing(output));
+        return Ok(Changed::nothing(place.subject(), output));
     }
     let data = json!({ "agent": place.agent, "reason": reason });
-    Ok(Changed { output, subject: place.subject(), data })
+    Ok(Changed::of(place.subject(), output, data))
 }
 
 async fn resume(place: Place<'_>, conn: &mut PgConnection, call: &Call) -> ChangeResult<Resumed> {
     let output = agent_pauses::resume(conn, place, &call.actor.label(), call.now).await?;
-    Ok(Changed { output, subject: place.subject(), data: json!({ "agent": place.agent }) })
+    Ok(Changed::of(place.subject(), output, json!({ "agent": place.agent })))
 }

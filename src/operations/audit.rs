@@ -19,8 +19,12 @@ pub struct ListAudit {
     /// `task.cancel`, or `task` for everything that was done to tasks.
     pub action: Option<String>,
     pub subject: Option<String>,
+    /// Only lines that were written at this moment or later.
     #[serde(default, deserialize_with = "timestamp::optional")]
-    pub since: Option<DateTime<Utc>>,
+    pub created_after: Option<DateTime<Utc>>,
+    /// Only lines that were written earlier.
+    #[serde(default, deserialize_with = "timestamp::optional")]
+    pub created_before: Option<DateTime<Utc>>,
     pub cursor: Option<i64>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
@@ -37,7 +41,8 @@ impl Operation for ListAudit {
             actor: self.actor.as_deref(),
             action: self.action.as_deref(),
             subject: self.subject.as_deref(),
-            since: self.since,
+            created_after: self.created_after,
+            created_before: self.created_before,
             before: self.cursor,
             limit: limit + 1,
         };

@@ -145,8 +145,8 @@ async fn write(
     let by = By::Operator { label: &call.actor.label() };
     let output = blackboard::change(conn, id, change, &by, call.now).await?;
     if !output.changed {
-        return Ok(Changed::nothing(output));
+        return Ok(Changed::nothing(id, output));
     }
     let data = json!({ "version": output.blackboard.version });
-    Ok(Changed { output, subject: id.to_string(), data })
+    Ok(Changed::of(id, output, data))
 }

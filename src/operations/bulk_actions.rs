@@ -12,10 +12,11 @@ use super::{
 use crate::domain::{
     Page, audit,
     bulk_actions::{self, Action, BulkAction, Error, Preview},
-    class::NUL_IN_TEXT,
+    campaigns,
+    class::{Kind, NUL_IN_TEXT},
     keys::Scope,
     objects,
-    tasks::Matching,
+    tasks::{self, TaskFilter},
     text,
 };
 
@@ -30,7 +31,7 @@ const TAG: &str = "tasks";
 pub struct CreateBulkAction {
     pub action: Action,
     #[serde(deserialize_with = "objects::object")]
-    pub filter: Matching,
+    pub filter: TaskFilter,
     /// Shown with the tasks that it cancels.
     #[serde(default = "by_request")]
     pub reason: String,
@@ -45,7 +46,7 @@ pub struct CreateBulkAction {
 pub struct PreviewBulkAction {
     pub action: Action,
     #[serde(deserialize_with = "objects::object")]
-    pub filter: Matching,
+    pub filter: TaskFilter,
 }
 
 /// Lists bulk actions, the newest first.
@@ -67,19 +68,28 @@ pub struct ShowBulkAction {
 impl Change for CreateBulkAction {
     const SPEC: Spec = Spec::change("create_bulk_action", "/v1/bulk-actions", "task cancel")
         .tag(TAG)
+        .for_bound_keys()
         .answers(Success::Accepted)
         .located("/v1/bulk-actions/{id}")
-        .refuses(&[Error::COUNT_DIFFERS, text::Error::TOO_LONG, Error::EMPTY_FILTER, NUL_IN_TEXT]);
+        .refuses(&[
+            campaigns::Error::UNKNOWN,
+            Error::COUNT_DIFFERS,
+            text::Error::TOO_LONG,
+            Error::EMPTY_FILTER,
+            tasks::Error::BAD_FILTER,
+            NUL_IN_TEXT,
+        ]);
     const ACTION: audit::Action = audit::Action::BulkActionCreate;
     type Output = BulkAction;
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<BulkAction> {
+        check_reach(&self.filter, call)?;
         let Self { action, filter, reason, expected_count } = &self;
         let (action, expected_count) = (*action, *expected_count);
         let new = bulk_actions::New { action, filter, reason, expected_count };
         let output = bulk_actions::request(conn, &new, call.now).await?;
         let data = json!({ "action": action, "filter": filter, "matched": output.matched, "reason": reason });
-        Ok(Changed { subject: output.id.to_string(), output, data })
+        Ok(Changed::of(output.id, output, data))
     }
 }
 
@@ -87,25 +97,34 @@ impl Operation for PreviewBulkAction {
     const SPEC: Spec =
         Spec::change("preview_bulk_action", "/v1/bulk-actions/preview", "task retry")
             .tag(TAG)
+            .for_bound_keys()
             .needs(&[Scope::Read])
             .unaudited("it changes nothing")
-            .refuses(&[text::Error::TOO_LONG, NUL_IN_TEXT]);
+            .refuses(&[
+                campaigns::Error::UNKNOWN,
+                text::Error::TOO_LONG,
+                Error::EMPTY_FILTER,
+                tasks::Error::BAD_FILTER,
+                NUL_IN_TEXT,
+            ]);
     type Output = Preview;
 
     async fn run(self, call: &Call) -> Result<Preview, Refusal> {
+        check_reach(&self.filter, call)?;
         let mut transaction = call.begin_read().await?;
         Ok(bulk_actions::preview(&mut transaction, self.action, &self.filter, call.now).await?)
     }
 }
 
 impl Operation for ListBulkActions {
-    const SPEC: Spec = Spec::read("list_bulk_actions", "/v1/bulk-actions", "bulk ls").tag(TAG);
+    const SPEC: Spec =
+        Spec::read("list_bulk_actions", "/v1/bulk-actions", "bulk ls").tag(TAG).for_bound_keys();
     type Output = Listing<BulkAction>;
 
     async fn run(self, call: &Call) -> Result<Listing<BulkAction>, Refusal> {
         let limit = page_limit(self.limit)?;
         let page = Page { after: self.cursor, limit: limit + 1 };
-        let actions = bulk_actions::list(&call.pool, page).await?;
+        let actions = bulk_actions::list(&call.pool, call.reach.campaigns(), page).await?;
         Ok(Listing::of(actions, limit, |action| action.id))
     }
 }
@@ -113,10 +132,29 @@ impl Operation for ListBulkActions {
 impl Operation for ShowBulkAction {
     const SPEC: Spec = Spec::read("show_bulk_action", "/v1/bulk-actions/{id}", "bulk show")
         .tag(TAG)
+        .for_bound_keys()
         .refuses(&[Error::UNKNOWN]);
     type Output = BulkAction;
 
     async fn run(self, call: &Call) -> Result<BulkAction, Refusal> {
-        Ok(bulk_actions::get(&call.pool, self.id).await?)
+        let action = bulk_actions::get(&call.pool, self.id).await?;
+        match check_reach(&action.filter, call) {
+            Ok(()) => Ok(action),
+            Err(_) => Err(Error::Unknown(self.id).into()),
+        }
+    }
+}
+
+/// A key that is bound to campaigns has to name one of them.
+fn check_reach(filter: &TaskFilter, call: &Call) -> Result<(), Refusal> {
+    let Some(reached) = call.reach.campaigns() else { return Ok(()) };
+    match filter.campaign_id {
+        Some(id) if reached.contains(&id) => Ok(()),
+        Some(id) => Err(campaigns::Error::Unknown(id).into()),
+        None => {
+            let detail =
+                "the key is bound to campaigns: name one of them in the filter, as `campaign_id`";
+            Err(Refusal::new(Kind::Forbidden, "key_is_bound", detail))
+        }
     }
 }

@@ -61,9 +61,10 @@ impl Call {
         begin_several(&self.pool, self.limits.as_ref()).await
     }
 
-    /// Begins a transaction for the idempotency key, beside those of the call. It takes no place of its own.
-    pub async fn begin_beside(&self) -> Result<Transaction<'static, Postgres>, Failed> {
-        begin_beside(&self.pool, self.limits.as_ref()).await
+    /// For an idempotency key beside several transactions, which are those of the call that this gives.
+    pub async fn begin_beside(&self) -> Result<(OpenTransaction, Self), Refusal> {
+        let (beside, limits) = begin_beside(&self.pool, self.limits.as_ref()).await?;
+        Ok((beside, Self { limits, ..self.clone() }))
     }
 
     /// Begins a transaction for a read without locks.

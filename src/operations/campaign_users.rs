@@ -70,6 +70,6 @@ impl Change for PutCampaignUser {
             }
         };
         let data = json!({ "has_user": user.is_some() });
-        Ok(Changed { output: UserOfCampaign(user), subject: id.to_string(), data })
+        Ok(Changed::of(id, UserOfCampaign(user), data))
     }
 }

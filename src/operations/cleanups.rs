@@ -72,6 +72,6 @@ impl Change for RunCleanup {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<CleanupJob> {
         let job = cleanups::request(conn).await?;
         let output = CleanupJob { job_id: job.job_id, state: job.state };
-        Ok(Changed { output, subject: job.job_id.to_string(), data: json!({}) })
+        Ok(Changed::of(job.job_id, output, json!({})))
     }
 }

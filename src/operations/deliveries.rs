@@ -60,7 +60,7 @@ impl Change for TestWebhook {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Delivery> {
         let output = webhooks::send_test(conn, self.id, call.now).await?;
         let data = json!({ "delivery_id": output.id });
-        Ok(Changed { output, subject: self.id.to_string(), data })
+        Ok(Changed::of(self.id, output, data))
     }
 }
 
@@ -103,6 +103,6 @@ impl Change for ReplayDelivery {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Delivery> {
         let output = webhooks::replay(conn, self.id, call.now).await?;
         let data = json!({ "delivery_id": self.id });
-        Ok(Changed { subject: output.webhook_id.to_string(), output, data })
+        Ok(Changed::of(output.webhook_id, output, data))
     }
 }

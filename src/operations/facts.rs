@@ -248,7 +248,7 @@ impl Change for ForgetUser {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Forgotten> {
         let output = facts::forget(conn, &self.name, call.now).await?;
         let data = json!({ "facts": output.facts });
-        Ok(Changed { output, subject: self.name, data })
+        Ok(Changed::of(self.name, output, data))
     }
 }
 
@@ -260,5 +260,5 @@ fn settings(call: &Call) -> (&facts::Config, &str) {
 /// Builds the audit line. `id` is the id of the fact that the caller named, or else of the new one.
 fn changed(id: Uuid, output: Fact) -> Changed<Fact> {
     let data = output.for_audit();
-    Changed { output, subject: id.to_string(), data }
+    Changed::of(id, output, data)
 }

@@ -194,7 +194,7 @@ impl Change for StartFlow {
         };
         let output = flows::start(conn, &call.config.tasks, &catalogue, &new, call.now).await?;
         let data = json!({ "template": output.template, "campaign_id": self.id });
-        Ok(Changed { subject: output.id.to_string(), output, data })
+        Ok(Changed::of(output.id, output, data))
     }
 }
 
@@ -207,7 +207,7 @@ impl Change for PauseFlow {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
         let output = flows::pause(conn, self.id, call.now).await?;
-        Ok(Changed { output, subject: self.id.to_string(), data: json!({}) })
+        Ok(Changed::of(self.id, output, json!({})))
     }
 }
 
@@ -220,7 +220,7 @@ impl Change for ResumeFlow {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
         let output = flows::resume(conn, self.id, call.now).await?;
-        Ok(Changed { output, subject: self.id.to_string(), data: json!({}) })
+        Ok(Changed::of(self.id, output, json!({})))
     }
 }
 
@@ -250,7 +250,7 @@ impl Change for RetryFlow {
         let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
         let (config, by) = (&call.config.tasks, Some(added_by.as_str()));
         let output = flows::retry(conn, config, &catalogue, (id, &from), by, call.now).await?;
-        Ok(Changed { output, subject: id.to_string(), data: json!({ "from": from }) })
+        Ok(Changed::of(id, output, json!({ "from": from })))
     }
 }
 
@@ -264,7 +264,7 @@ impl Change for CancelFlow {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<CancelledFlow> {
         let output = flows::cancel(conn, self.id, &self.reason, call.now).await?;
         let data = json!({ "reason": self.reason });
-        Ok(Changed { output, subject: self.id.to_string(), data })
+        Ok(Changed::of(self.id, output, data))
     }
 }
 

@@ -58,6 +58,7 @@ impl Operation for HandOut {
         .needs(&[Scope::Enqueue])
         .answers(Success::Created)
         .keyed(190)
+        .takes_many()
         .unaudited(NAMES_ITS_CALLER)
         .refuses(&[
             Error::UNKNOWN,

@@ -1,20 +1,26 @@
 //! Lookup of ids by a part of them.
 
-use std::str::FromStr;
+use std::{str::FromStr, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Call, Operation, Refusal, Spec};
+use super::{Call, Limits, Operation, Refusal, Spec, begin_read};
 use crate::domain::{
     bulk_actions, campaigns,
-    class::Kind,
+    class::{Classify as _, Kind},
     facts, flows,
     ids::{NoId, NotFound},
+    keys::Scope,
     memory, posts, sessions, tasks, webhooks,
 };
 
-/// Finds the one id that begins or ends as a person says; that of a campaign also by its name.
+/// Time limit of a lookup. No index has the ends of ids, so a lookup reads the whole table.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Finds the id with a beginning or end; that of a campaign also by its name.
+///
+/// A key with the scope `enqueue` finds campaigns only.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FindId {
@@ -48,6 +54,7 @@ impl Operation for FindId {
     const SPEC: Spec = Spec::read("find_id", "/v1/ids", "")
         .tag("campaigns")
         .for_bound_keys()
+        .needs(&[Scope::Read, Scope::Enqueue])
         .refuses(&[NotFound::UNKNOWN, NotFound::AMBIGUOUS])
         .without_command("each command that takes an id calls it");
     type Output = FoundId;
@@ -55,7 +62,22 @@ impl Operation for FindId {
     async fn run(self, call: &Call) -> Result<FoundId, Refusal> {
         let Self { noun, text } = self;
         let within = call.reach.campaigns();
-        let mut transaction = call.begin_read().await?;
+        let only_adds = call.reach.only_of().is_some();
+        if only_adds && noun != Noun::Campaign {
+            let detail = "this needs a key with the scope `read`, which the key that was shown has not; give the whole id";
+            return Err(Refusal::new(Kind::Forbidden, "missing_scope", detail));
+        }
+        let scan = |limits: &Limits| Limits {
+            places: Arc::clone(&limits.scans),
+            longest: LONGEST,
+            ..limits.clone()
+        };
+        let limits = call.limits.as_ref().map(scan);
+        let _place = match &limits {
+            Some(limits) => Some(limits.enter(1).await?),
+            None => None,
+        };
+        let mut transaction = begin_read(&call.pool, limits.as_ref()).await?;
         let conn = &mut *transaction;
         let id = match noun {
             Noun::BulkAction => bulk_actions::find(conn, &given(&text)?, within).await,
@@ -69,7 +91,21 @@ impl Operation for FindId {
             Noun::Webhook => webhooks::find(conn, &given(&text)?, within).await,
             Noun::WebhookDelivery => webhooks::find_delivery(conn, &given(&text)?, within).await,
         };
-        Ok(FoundId { id: id? })
+        let id = id.map_err(|error| if only_adds { error.without_matches() } else { error });
+        Ok(FoundId { id: id.map_err(|error| refusal(error, &text))? })
+    }
+}
+
+fn refusal(error: NotFound, text: &str) -> Refusal {
+    match error {
+        NotFound::Database(failed) if failed.class().code == "database_busy" => {
+            let detail = format!(
+                "no id that begins or ends with `{text}` was found in {} seconds: give the whole id, or try again in a moment",
+                LONGEST.as_secs()
+            );
+            Refusal::new(Kind::Unavailable, "database_busy", detail)
+        }
+        error => error.into(),
     }
 }
 

@@ -21,6 +21,7 @@ use std::{
 
 use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
+use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
 use super::{Call, Refusal};
@@ -65,6 +66,8 @@ struct State {
 #[derive(Debug)]
 struct Waiting {
     question: Question,
+    /// Of its request. What is logged of several is logged with the first.
+    span: Span,
     answer: oneshot::Sender<Result<Added, Refusal>>,
 }
 
@@ -75,7 +78,7 @@ impl Intake {
             return add_alone(call, &question).await;
         }
         let (answer, answered) = oneshot::channel();
-        if self.is_writer_wanted(Waiting { question, answer }) {
+        if self.is_writer_wanted(Waiting { question, span: Span::current(), answer }) {
             tokio::spawn(self.clone().write(call.clone()));
         }
         answered.await.unwrap_or_else(|_| {
@@ -95,10 +98,13 @@ impl Intake {
 
     async fn write(self, call: Call) {
         while let Some(together) = self.next() {
+            let span = span_of(&together);
             // A panic ends neither the writer nor the count of writers. The callers are answered when their senders are
             // dropped.
-            if AssertUnwindSafe(write_together(&call, together)).catch_unwind().await.is_err() {
-                tracing::error!("a panic has ended the addition of tasks");
+            let written =
+                AssertUnwindSafe(write_together(&call, together).instrument(span.clone()));
+            if written.catch_unwind().await.is_err() {
+                tracing::error!(parent: &span, "a panic has ended the addition of tasks");
             }
         }
     }
@@ -168,14 +174,20 @@ async fn write_together(call: &Call, mut together: Vec<Waiting>) {
     let is_one = conversations.len() == 1;
     // Spawned, because one of the groups may have to wait for a transaction of another system.
     for together in conversations {
-        let call = call.clone();
-        tokio::spawn(async move {
+        let (call, span) = (call.clone(), span_of(&together));
+        let smaller = async move {
             let left = if is_one { together } else { try_together(&call, together).await };
             for waiting in left {
-                tokio::spawn(write_alone(call.clone(), waiting));
+                let span = waiting.span.clone();
+                tokio::spawn(write_alone(call.clone(), waiting).instrument(span));
             }
-        });
+        };
+        tokio::spawn(smaller.instrument(span));
     }
+}
+
+fn span_of(together: &[Waiting]) -> Span {
+    together.first().map_or_else(Span::none, |first| first.span.clone())
 }
 
 /// Writes a group. Returns the tasks that have to be written in smaller groups.

@@ -163,7 +163,7 @@ impl Change for RetryJob {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<RetriedJob> {
         let output = tasks::retry_job(conn, self.id, call.now).await?;
         let data = json!({ "task_id": output.task_id });
-        Ok(Changed { output, subject: self.id.to_string(), data })
+        Ok(Changed::of(self.id, output, data))
     }
 }
 
@@ -177,7 +177,7 @@ impl Change for CancelJob {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<CancelledJob> {
         let output = tasks::cancel_job(conn, self.id, &self.reason, call.now).await?;
         let data = json!({ "reason": self.reason });
-        Ok(Changed { output, subject: self.id.to_string(), data })
+        Ok(Changed::of(self.id, output, data))
     }
 }
 
@@ -191,11 +191,7 @@ impl Change for HoldJob {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<ChangedJob> {
         let state = admin::hold_job(conn, self.id, &self.reason).await?;
         let data = json!({ "reason": self.reason });
-        Ok(Changed {
-            output: ChangedJob { id: self.id, state },
-            subject: self.id.to_string(),
-            data,
-        })
+        Ok(Changed::of(self.id, ChangedJob { id: self.id, state }, data))
     }
 }
 
@@ -209,7 +205,7 @@ impl Change for ReleaseJob {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<ChangedJob> {
         let state = admin::release_job(conn, self.id).await?;
         let output = ChangedJob { id: self.id, state };
-        Ok(Changed { output, subject: self.id.to_string(), data: json!({}) })
+        Ok(Changed::of(self.id, output, json!({})))
     }
 }
 

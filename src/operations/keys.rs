@@ -120,7 +120,7 @@ impl Change for CreateKey {
         let made = keys::create(conn, &new, call.now).await?;
         let Key { id, name, scopes, campaigns, .. } = &made.key;
         let data = json!({ "name": name, "scopes": scopes, "campaigns": campaigns });
-        Ok(Changed { subject: id.to_string(), output: made.into(), data })
+        Ok(Changed::of(*id, made.into(), data))
     }
 }
 
@@ -140,7 +140,7 @@ impl Change for RotateKey {
         let made = keys::rotate(conn, id, overlap, &call.actor.label(), call.now).await?;
         let Key { name, id: successor, .. } = &made.key;
         let data = json!({ "name": name, "successor": successor, "overlap_secs": overlap_secs });
-        Ok(Changed { output: made.into(), subject: id.to_string(), data })
+        Ok(Changed::of(id, made.into(), data))
     }
 }
 
@@ -155,10 +155,10 @@ impl Change for RevokeKey {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Key> {
         let (key, is_news) = keys::revoke(conn, self.id, call.now).await?;
         if !is_news {
-            return Ok(Changed::nothing(key));
+            return Ok(Changed::nothing(self.id, key));
         }
         let data = json!({ "name": key.name });
-        Ok(Changed { output: key, subject: self.id.to_string(), data })
+        Ok(Changed::of(self.id, key, data))
     }
 }
 

@@ -101,7 +101,7 @@ impl Change for HoldLane {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<HeldLane> {
         admin::hold_lane(conn, &self.name, &self.reason).await?;
         let output = HeldLane { held: self.name.clone() };
-        Ok(Changed { output, subject: self.name, data: json!({ "reason": self.reason }) })
+        Ok(Changed::of(self.name, output, json!({ "reason": self.reason })))
     }
 }
 
@@ -115,6 +115,6 @@ impl Change for ReleaseLane {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<ReleasedLane> {
         admin::release_lane(conn, &self.name).await?;
         let output = ReleasedLane { released: self.name.clone() };
-        Ok(Changed { output, subject: self.name, data: json!({}) })
+        Ok(Changed::of(self.name, output, json!({})))
     }
 }

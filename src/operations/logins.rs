@@ -64,6 +64,6 @@ impl Change for ResumeLogin {
         let (provider, woken_tasks) = logins::resume(conn, login, call.now).await?;
         let data = json!({ "provider": provider, "woken_tasks": woken_tasks });
         let output = ResumedLogin { login: self.name.clone(), woken_tasks };
-        Ok(Changed { output, subject: self.name, data })
+        Ok(Changed::of(self.name, output, data))
     }
 }

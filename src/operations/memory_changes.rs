@@ -108,10 +108,10 @@ impl Change for PublishMemory {
         let config = &call.config.memory;
         let output = memory::publish(conn, self.id, &new, &by, config, call.now).await?;
         if !output.changed {
-            return Ok(Changed::nothing(output));
+            return Ok(Changed::nothing(self.id, output));
         }
         let data = output.item.for_audit();
-        Ok(Changed { output, subject: self.id.to_string(), data })
+        Ok(Changed::of(self.id, output, data))
     }
 }
 
@@ -119,6 +119,7 @@ impl Change for ImportMemory {
     const SPEC: Spec =
         Spec::change("import_memory", "/v1/campaigns/{id}/memory/import", "memory import")
             .tag(TAG)
+            .takes_many()
             .refuses(&[campaigns::Error::UNKNOWN, campaigns::Error::CLOSED, Error::BAD_ITEMS]);
     const ACTION: Action = Action::MemoryImport;
     type Output = Imported;
@@ -131,10 +132,10 @@ impl Change for ImportMemory {
         let (by, config) = (Who::Operator { label: &call.actor.label() }, &call.config.memory);
         let output = memory::import(conn, id, &entries, replace, &by, config, call.now).await?;
         if output.created + output.replaced == 0 {
-            return Ok(Changed::nothing(output));
+            return Ok(Changed::nothing(id, output));
         }
         let data = json!({ "created": output.created, "replaced": output.replaced });
-        Ok(Changed { output, subject: id.to_string(), data })
+        Ok(Changed::of(id, output, data))
     }
 }
 
@@ -157,7 +158,7 @@ impl Change for RevokeMemory {
         let named = (item.kind, item.owner.as_deref(), item.name.as_str());
         let output = memory::revoke(conn, self.id, named, &by, call.now).await?;
         let data = output.for_audit();
-        Ok(Changed { output, subject: self.id.to_string(), data })
+        Ok(Changed::of(self.id, output, data))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The definition of an operation, and its entry in the list.
 
+use std::fmt::Display;
+
 use futures_util::future::BoxFuture;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -10,10 +12,7 @@ use utoipa::{
 };
 
 use super::{Call, Done, EventStream, Events, Fields, Refusal, Room, Spec, once::CallKey};
-use crate::domain::{
-    audit::{self, Action},
-    transaction::commit,
-};
+use crate::domain::audit::{self, Action};
 
 /// An action of people or programs. `Self` is the input: path, query and body in one flat struct.
 ///
@@ -35,14 +34,14 @@ pub trait Operation: Serialize + DeserializeOwned + ToSchema + Send + 'static {
                 let output = self.run(call).await?;
                 return Ok(Done { is_replay: Self::is_replay(&output), output });
             };
-            let mut beside = call.begin_beside().await?;
-            if let Some(output) = key.claim(&mut beside, call).await? {
+            let (mut beside, call) = call.begin_beside().await?;
+            if let Some(output) = key.claim(&mut beside, &call).await? {
                 return Ok(Done { output, is_replay: true });
             }
-            let output = self.run(call).await?;
+            let output = self.run(&call).await?;
             let json = key.json(&output)?;
             key.store(&mut beside, "", &json).await?;
-            commit(beside).await?;
+            beside.commit().await?;
             Ok(Done { output, is_replay: false })
         }
     }
@@ -87,10 +86,10 @@ pub type ChangeResult<T> = Result<Changed<T>, Refusal>;
 /// The result of a change, and the data of its audit line.
 #[derive(Debug)]
 pub struct Changed<T> {
-    pub output: T,
-    pub subject: String,
-    /// An object without prompts, answers and secrets. Null: nothing has changed, and no audit line is written.
-    pub data: Value,
+    output: T,
+    subject: String,
+    /// The data of its line in the audit log; `None`: nothing has changed, and there is no line.
+    line: Option<Value>,
 }
 
 /// An operation in the list, without its types.
@@ -133,9 +132,14 @@ pub struct Described {
 }
 
 impl<T> Changed<T> {
-    /// Returns the result of a call that had nothing to change: no audit line is written.
-    pub fn nothing(output: T) -> Self {
-        Self { output, subject: String::new(), data: Value::Null }
+    /// `data` is an object, without prompts, answers and secrets.
+    pub fn of(subject: impl Display, output: T, data: Value) -> Self {
+        Self { output, subject: subject.to_string(), line: Some(data) }
+    }
+
+    /// A call that has found everything as it should be: the audit log gets no line.
+    pub fn nothing(subject: impl Display, output: T) -> Self {
+        Self { output, subject: subject.to_string(), line: None }
     }
 }
 
@@ -158,12 +162,12 @@ impl<C: Change> Operation for C {
             }
             room = self.room(call).await?;
         }
-        let Changed { output, subject, data } = self.change(&mut transaction, call).await?;
+        let Changed { output, subject, line } = self.change(&mut transaction, call).await?;
         if let Some(key) = &key {
             let json = key.json(&output)?;
             key.store(&mut transaction, &subject, &json).await?;
         }
-        if !data.is_null() {
+        if let Some(data) = line {
             audit::write(&mut *transaction, &call.actor, C::ACTION, subject, data, call.now)
                 .await?;
         }

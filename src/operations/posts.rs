@@ -124,11 +124,11 @@ impl Change for AddPost {
         let limits = (&call.config.mentions, &call.config.tasks);
         let output = mentions::post(conn, &catalogue, limits, &new, call.now).await?;
         if !output.created {
-            return Ok(Changed::nothing(output));
+            return Ok(Changed::nothing(self.id, output));
         }
         let post = &output.post;
         let data = json!({ "post_id": post.id, "seq": post.seq, "audience": post.audience });
-        Ok(Changed { output, subject: self.id.to_string(), data })
+        Ok(Changed::of(self.id, output, data))
     }
 
     fn is_replay(output: &Posted) -> bool {

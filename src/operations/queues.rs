@@ -14,6 +14,8 @@ use crate::{
 };
 
 const TAG: &str = "queue";
+/// The queues of this service, which can be paused before the first worker starts.
+const OWN_QUEUES: [&str; 2] = ["turns", "upkeep"];
 const BAD_PAUSE: &[Class] = &[BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT];
 
 /// Lists the queues with their counters.
@@ -35,6 +37,8 @@ pub struct ShowQueue {
 }
 
 /// Pauses a queue: workers claim none of its jobs until it is resumed. Running jobs continue.
+///
+/// The queue has had a job, has a worker, or is one of the service's own.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseQueue {
@@ -104,11 +108,14 @@ impl Operation for ShowQueue {
 impl Change for PauseQueue {
     const SPEC: Spec = Spec::change("pause_queue", "/v1/queues/{name}/pause", "queue pause")
         .tag(TAG)
-        .refuses(BAD_PAUSE);
+        .refuses(&[UNKNOWN_QUEUE, BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT]);
     const ACTION: Action = Action::QueuePause;
     type Output = PauseOutcome;
 
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<PauseOutcome> {
+        if !OWN_QUEUES.contains(&self.name.as_str()) {
+            admin::find_queue(&mut *conn, &self.name).await?;
+        }
         pause(conn, PauseScope::Queue, self.name, &self.reason).await
     }
 }
@@ -157,7 +164,7 @@ async fn pause(
 ) -> ChangeResult<PauseOutcome> {
     admin::pause(conn, scope, &name, reason).await?;
     let output = PauseOutcome { paused: name.clone() };
-    Ok(Changed { output, subject: name, data: json!({ "reason": reason }) })
+    Ok(Changed::of(name, output, json!({ "reason": reason })))
 }
 
 async fn resume(
@@ -167,5 +174,5 @@ async fn resume(
 ) -> ChangeResult<ResumeOutcome> {
     let was_paused = admin::resume(conn, scope, &name).await?;
     let output = ResumeOutcome { resumed: name.clone(), was_paused };
-    Ok(Changed { output, subject: name, data: json!({ "was_paused": was_paused }) })
+    Ok(Changed::of(name, output, json!({ "was_paused": was_paused })))
 }

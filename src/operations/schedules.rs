@@ -154,7 +154,7 @@ impl Change for PutSchedule {
             schedules::put_task(conn, config, &name, when, (&task, agent), call.now).await?;
         let data = json!({ "cron": cron, "time_zone": time_zone, "agent": task.agent,
                            "campaign_id": task.campaign_id });
-        Ok(Changed { output, subject: name, data })
+        Ok(Changed::of(name, output, data))
     }
 }
 
@@ -169,7 +169,7 @@ impl Change for RemoveSchedule {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<()> {
         schedules::remove(conn, &self.name, call.now).await?;
-        Ok(Changed { output: (), subject: self.name, data: json!({}) })
+        Ok(Changed::of(self.name, (), json!({})))
     }
 }
 
@@ -186,7 +186,7 @@ impl Change for RunSchedule {
         let data = json!({ "job_id": job.job_id });
         let output =
             ScheduleRun { schedule: self.name.clone(), job_id: job.job_id, state: job.state };
-        Ok(Changed { output, subject: self.name, data })
+        Ok(Changed::of(self.name, output, data))
     }
 }
 
@@ -200,7 +200,7 @@ impl Change for PauseSchedule {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Schedule> {
         let output = schedules::pause(conn, &self.name, &self.reason, call.now).await?;
-        Ok(Changed { output, subject: self.name, data: json!({ "reason": self.reason }) })
+        Ok(Changed::of(self.name, output, json!({ "reason": self.reason })))
     }
 }
 
@@ -214,7 +214,7 @@ impl Change for ResumeSchedule {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Schedule> {
         let output = schedules::resume(conn, &self.name, call.now).await?;
-        Ok(Changed { output, subject: self.name, data: json!({}) })
+        Ok(Changed::of(self.name, output, json!({})))
     }
 }
 

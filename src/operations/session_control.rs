@@ -91,7 +91,7 @@ impl Change for ResetSession {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Session> {
         let output = sessions::reset(conn, self.id, self.fresh, call.now).await?;
         let data = json!({ "fresh": self.fresh });
-        Ok(Changed { output, subject: self.id.to_string(), data })
+        Ok(Changed::of(self.id, output, data))
     }
 }
 
@@ -109,7 +109,7 @@ impl Change for CompactSession {
         let generation = sessions::get(&mut *conn, session_id).await?.generation;
         let job_id = compactions::request(conn, session_id, Cause::Manual).await?.job_id;
         let output = AcceptedCompaction { session_id, job_id, generation };
-        Ok(Changed { output, subject: session_id.to_string(), data: json!({ "job_id": job_id }) })
+        Ok(Changed::of(session_id, output, json!({ "job_id": job_id })))
     }
 }
 
@@ -144,7 +144,7 @@ impl Change for UncompactSession {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Session> {
         let output = conversations::uncompact(conn, self.id, call.now).await?;
         let data = json!({ "generation": output.generation });
-        Ok(Changed { output, subject: self.id.to_string(), data })
+        Ok(Changed::of(self.id, output, data))
     }
 }
 
@@ -169,6 +169,6 @@ impl Change for InterruptSession {
         let Self { id, reason, how } = self;
         let output = tasks::interrupt(conn, id, how, &reason, call.now).await?;
         let data = json!({ "task_id": output.task_id, "how": how, "reason": reason });
-        Ok(Changed { output, subject: id.to_string(), data })
+        Ok(Changed::of(id, output, data))
     }
 }

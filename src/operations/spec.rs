@@ -3,6 +3,9 @@
 use super::once::MAX_KEY_CHARS;
 use crate::domain::{audit::Action, class::Class, keys::Scope};
 
+/// Setting that limits bodies with lists.
+pub const MAX_BULK_BYTES: &str = "http.max_bulk_bytes";
+
 /// Properties of an operation that all adapters share.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
@@ -24,6 +27,8 @@ pub struct Spec {
     pub replays: bool,
     /// Field of the input that is the whole body: a JSON array, or one item per line.
     pub items: Option<&'static str>,
+    /// True if its body can be as long as that of a list.
+    pub takes_many: bool,
     /// Path for the header `Location`. Names in braces are fields of the output.
     pub location: Option<&'static str>,
     /// True if the output has a secret in it: the answer must not be cached.
@@ -78,6 +83,7 @@ impl Spec {
             key_chars: None,
             replays: false,
             items: None,
+            takes_many: false,
             location: None,
             has_secret: false,
             refusals: &[],
@@ -135,10 +141,14 @@ impl Spec {
         Self { key_chars: Some(max_chars), replays: true, ..self }
     }
 
-    /// Declares that the whole body is a list, which becomes this field of the input. Items can have idempotency keys
-    /// of their own.
+    /// Its whole body is a list, which is this field of the input.
     pub const fn takes_items(self, field: &'static str) -> Self {
-        Self { items: Some(field), replays: true, ..self }
+        Self { items: Some(field), ..self }
+    }
+
+    /// Declares that its body contains a list and can be as long as one that is a list.
+    pub const fn takes_many(self) -> Self {
+        Self { takes_many: true, ..self }
     }
 
     /// Declares that the output has a secret in it.
@@ -153,6 +163,16 @@ impl Spec {
 
     pub const fn refuses(self, refusals: &'static [Class]) -> Self {
         Self { refusals, ..self }
+    }
+
+    /// Returns true if a body can be as long as that of a list.
+    pub const fn has_long_body(&self) -> bool {
+        self.takes_many || self.items.is_some()
+    }
+
+    /// Returns the setting that limits its body.
+    pub const fn body_limit(&self) -> &'static str {
+        if self.has_long_body() { MAX_BULK_BYTES } else { "http.max_body_bytes" }
     }
 
     /// Returns the longest idempotency key of a call. `None`: a call takes no key.

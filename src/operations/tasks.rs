@@ -17,12 +17,11 @@ use crate::domain::{
     explanations::{self, Explanation},
     keys::Scope,
     labels,
-    tasks::{self, CancelledTask, Detail, Error, ListedTask, Matching, State, Task},
+    tasks::{self, CancelledTask, Detail, Error, ListedTask, State, Task, TaskFilter},
     timestamp,
 };
 
 const TAG: &str = "tasks";
-const MAX_TEXT_CHARS: usize = 200;
 /// Scopes for reading tasks. A key without `read` sees only the tasks that keys of its name have added.
 pub(super) const READ_OR_ENQUEUE: &[Scope] = &[Scope::Read, Scope::Enqueue];
 
@@ -113,13 +112,8 @@ impl Operation for ListTasks {
 }
 
 impl ListTasks {
-    fn filter(self) -> Result<Matching, Refusal> {
-        let n_chars = self.text.as_ref().map_or(1, |text| text.chars().count());
-        if !(1..=MAX_TEXT_CHARS).contains(&n_chars) {
-            let detail = format!("`text` has {n_chars} characters: give 1 to {MAX_TEXT_CHARS}");
-            return Err(Refusal::new(Kind::Malformed, "bad_query", detail));
-        }
-        Ok(Matching {
+    fn filter(self) -> Result<TaskFilter, Refusal> {
+        let filter = TaskFilter {
             campaign_id: self.campaign_id,
             agent: self.agent,
             instance: self.instance,
@@ -132,7 +126,10 @@ impl ListTasks {
                 Some(metadata) => labels::metadata_of(&metadata)?,
                 None => Map::new(),
             },
-        })
+        };
+        let wrong = |error: Error| Refusal::new(Kind::Malformed, "bad_query", error.to_string());
+        filter.check().map_err(wrong)?;
+        Ok(filter)
     }
 }
 
@@ -163,7 +160,7 @@ impl Change for CancelTask {
         let Self { id: task_id, reason } = self;
         let cancellation = tasks::cancel(conn, task_id, &reason, call.now).await?;
         let output = CancelledTask { task_id, cancellation };
-        Ok(Changed { output, subject: task_id.to_string(), data: json!({ "reason": reason }) })
+        Ok(Changed::of(task_id, output, json!({ "reason": reason })))
     }
 }
 
@@ -176,7 +173,7 @@ impl Change for RetryTask {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Task> {
         let output = tasks::retry(conn, self.id, call.now).await?;
-        Ok(Changed { output, subject: self.id.to_string(), data: json!({}) })
+        Ok(Changed::of(self.id, output, json!({})))
     }
 }
 

@@ -31,6 +31,8 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub struct Limits {
     pub places: Arc<Semaphore>,
+    /// Places of reads that scan whole tables.
+    pub scans: Arc<Semaphore>,
     /// Longest statement.
     pub longest: Duration,
 }
@@ -48,10 +50,10 @@ pub struct SeveralTransactions {
 }
 
 impl Limits {
-    /// Waits for a place, for at most half of the request's time. This absorbs bursts, and leaves the other half for
-    /// the work.
-    pub async fn enter(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        let place = timeout(self.longest / 2, Arc::clone(&self.places).acquire_owned()).await;
+    /// Waits for places, for at most half of the request's time. This absorbs bursts, and leaves the other half for the work.
+    pub async fn enter(&self, n_places: u32) -> Result<OwnedSemaphorePermit, Refusal> {
+        let place = Arc::clone(&self.places).acquire_many_owned(n_places);
+        let place = timeout(self.longest / 2, place).await;
         if let Ok(Ok(place)) = place {
             return Ok(place);
         }
@@ -63,7 +65,7 @@ impl Limits {
 pub async fn begin(pool: &PgPool, limits: Option<&Limits>) -> Result<OpenTransaction, Refusal> {
     let (transaction, place) = match limits {
         Some(limits) => {
-            let place = limits.enter().await?;
+            let place = limits.enter(1).await?;
             (begin_waiting(pool, limits.longest, PATIENCE).await?, Some(place))
         }
         None => (transaction::begin(pool).await?, None),
@@ -71,15 +73,19 @@ pub async fn begin(pool: &PgPool, limits: Option<&Limits>) -> Result<OpenTransac
     Ok(OpenTransaction { transaction, _place: place })
 }
 
-/// Begins a transaction beside those of a call, without a place of its own.
+/// Begins a transaction beside several others, with their limits. It takes the places of both before it holds a connection:
+/// transactions that wait for a second connection could hold all of them.
 pub async fn begin_beside(
     pool: &PgPool,
     limits: Option<&Limits>,
-) -> Result<Transaction<'static, Postgres>, Failed> {
-    match limits {
-        Some(limits) => begin_waiting(pool, limits.longest, PATIENCE).await,
-        None => transaction::begin(pool).await,
-    }
+) -> Result<(OpenTransaction, Option<Limits>), Refusal> {
+    let Some(limits) = limits else { return Ok((begin(pool, None).await?, None)) };
+    // A small pool has one place.
+    let n_places = (pool.options().get_max_connections() / 2).clamp(1, 2);
+    let places = limits.enter(n_places).await?;
+    let transaction = begin_waiting(pool, limits.longest, PATIENCE).await?;
+    let others = Limits { places: Arc::new(Semaphore::new(1)), longest: limits.longest };
+    Ok((OpenTransaction { transaction, _place: Some(places) }, Some(others)))
 }
 
 /// Begins a transaction for a read without locks.
@@ -99,7 +105,7 @@ pub async fn begin_several(
     limits: Option<&Limits>,
 ) -> Result<SeveralTransactions, Refusal> {
     let limits = match limits {
-        Some(limits) => Some((limits.longest, limits.enter().await?)),
+        Some(limits) => Some((limits.longest, limits.enter(1).await?)),
         None => None,
     };
     Ok(SeveralTransactions { pool: pool.clone(), limits })
@@ -142,11 +148,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_waits_for_a_place_during_half_of_its_time() {
-        let limits =
-            Limits { places: Arc::new(Semaphore::new(1)), longest: Duration::from_secs(30) };
-        let first = limits.enter().await.unwrap();
+        let limits = Limits {
+            places: Arc::new(Semaphore::new(1)),
+            scans: Arc::new(Semaphore::new(1)),
+            longest: Duration::from_secs(30),
+        };
+        let first = limits.enter(1).await.unwrap();
         let begin = Instant::now();
-        let (second, ()) = tokio::join!(limits.enter(), async move {
+        let (second, ()) = tokio::join!(limits.enter(1), async move {
             tokio::time::sleep(Duration::from_secs(10)).await;
             drop(first);
         });
@@ -154,7 +163,7 @@ mod tests {
 
         let _second = second.unwrap();
         let begin = Instant::now();
-        let Err(refusal) = limits.enter().await else { panic!("there was one place") };
+        let Err(refusal) = limits.enter(1).await else { panic!("there was one place") };
         assert_eq!((refusal.code, begin.elapsed().as_secs()), ("database_busy", 15));
     }
 }

@@ -1,29 +1,27 @@
 //! Worker processes.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use super::{Call, Operation, Refusal, Spec, page_limit};
+use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
 use crate::queue::admin::{self, WorkerView};
 
-/// Lists worker processes, the latest first.
+/// Lists worker processes, the latest first. Those that are gone stay for some days.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListWorkers {
+    pub cursor: Option<Uuid>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
 }
 
-/// The latest worker processes. Those that are gone stay for some days.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Workers {
-    pub items: Vec<WorkerView>,
-}
-
 impl Operation for ListWorkers {
     const SPEC: Spec = Spec::read("list_workers", "/v1/workers", "worker ls").tag("queue");
-    type Output = Workers;
+    type Output = Listing<WorkerView>;
 
-    async fn run(self, call: &Call) -> Result<Workers, Refusal> {
-        Ok(Workers { items: admin::list_workers(&call.pool, page_limit(self.limit)?).await? })
+    async fn run(self, call: &Call) -> Result<Listing<WorkerView>, Refusal> {
+        let limit = page_limit(self.limit)?;
+        let workers = admin::list_workers(&call.pool, self.cursor, limit + 1).await?;
+        Ok(Listing::of(workers, limit, |worker| worker.id))
     }
 }

@@ -20,7 +20,7 @@ use crate::domain::{
     Page,
     agents::{Addressed, Catalogue, MAIN},
     amount::Limit,
-    tasks::{self, BulkError, Children, Filter, Links, Placed, State, Task},
+    tasks::{self, BulkError, Children, Links, Placed, State, Task, TaskFilter},
     transaction,
 };
 
@@ -268,8 +268,8 @@ async fn list(call: Call<'_>) -> Result<Said, Refusal> {
             tasks::of_conversation(&mut *tx, own, state, page).await?
         }
         Caller::Turn(_) | Caller::Operator(_) => {
-            let filter = Filter { campaign_id, agent: agent.as_deref(), state, within: None };
-            tasks::list(&mut *tx, filter, page).await?
+            let filter = TaskFilter { campaign_id, agent, state, ..TaskFilter::default() };
+            tasks::list(&mut tx, &filter, page).await?
         }
     };
     transaction::commit(tx).await?;

@@ -13,7 +13,7 @@ use dalsegno::domain::{
     agents::SessionMode as Mode,
     bulk_actions::{self, Action},
     erasures::{self, OpenTasks},
-    tasks::{self, Batch, Matching},
+    tasks::{self, Batch, TaskFilter},
     transaction::{begin, commit},
 };
 use serde_json::{Value, json};
@@ -317,7 +317,7 @@ async fn many_open_tasks_are_cancelled_in_batches() {
 async fn bulk_rate(pool: &PgPool, campaign_id: Uuid, with_webhooks: bool) -> f64 {
     add_many(pool, campaign_id, N_TASKS).await;
     sqlx::query("analyze").execute(pool).await.unwrap();
-    let filter = Matching { campaign_id: Some(campaign_id), ..Matching::default() };
+    let filter = TaskFilter { campaign_id: Some(campaign_id), ..TaskFilter::default() };
     let new = bulk_actions::New {
         action: Action::Cancel,
         filter: &filter,

@@ -12,7 +12,10 @@ use crate::{
         session::interrupted_words,
         words::{first_line, time},
     },
-    domain::{agent_pauses::Pause as Paused, agents::Catalogue, statuses::Standing, tasks::How},
+    domain::{
+        agent_pauses::Pause as Paused, agents::Catalogue, ids::short, statuses::Standing,
+        tasks::How,
+    },
     operations::{
         InterruptAgent, ListAgentPauses, ListAgentStatuses, PauseAgent, PauseAgentEverywhere,
         ResetAgent, ResetAgents, ResumeAgent, ResumeAgentEverywhere,
@@ -21,7 +24,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Control {
-    /// Shows what each agent of a campaign does; without a campaign, agents that are paused everywhere.
+    /// Shows the activity and pauses of the agents of a campaign; without a campaign, all pauses.
     Status(Status),
     /// Begins a new session with the next task of each conversation; running turns go on.
     Reset(Reset),
@@ -200,10 +203,11 @@ fn pause_lines(pauses: &[Paused]) -> String {
     let row = |pause: &Paused| {
         [
             pause.agent.clone(),
+            pause.campaign_id.map_or_else(|| "all".to_owned(), short),
             time(pause.paused_at),
             pause.paused_by.clone(),
             first_line(&pause.reason, 60),
         ]
     };
-    table(&["AGENT", "SINCE", "BY", "BECAUSE"], pauses.iter().map(row))
+    table(&["AGENT", "CAMPAIGN", "SINCE", "BY", "BECAUSE"], pauses.iter().map(row))
 }

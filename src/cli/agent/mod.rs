@@ -1,4 +1,4 @@
-//! `dalsegno agent`: the files that define agents, which need no database, and control of agents while they work.
+//! `dalsegno agent`: the agents, their files, and control of agents while they work.
 
 mod control;
 
@@ -6,12 +6,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use serde_json::Value;
 
 use self::control::Control;
-use super::{Context, Exit, Failure, output::table, server::with_server, words::first_line};
+use super::{
+    Context, Exit, Failure,
+    output::table,
+    server::{Server, with_server},
+    words::first_line,
+};
 use crate::{
     domain::agents::{self, Agent, Catalogue, Node},
     jobs,
+    operations::{Agents, ListAgents},
     providers::claude,
 };
 
@@ -34,9 +41,9 @@ pub(super) struct Check {
 }
 
 impl AgentCommand {
-    /// Returns true for commands that run as operations; the others read files only.
+    /// Returns true for commands that run as operations; the other one reads files.
     pub(super) fn is_remote(&self) -> bool {
-        matches!(self, Self::Control(_))
+        !matches!(self, Self::Check(_))
     }
 }
 
@@ -46,17 +53,16 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
             with_server(context, async |server| control::run(control, context, server).await).await
         }
         AgentCommand::Ls => {
-            let config = context.load()?.agents;
-            let catalogue = context.agents(&config)?;
-            let agents: Vec<&Agent> = catalogue.agents().map(AsRef::as_ref).collect();
-            context.output.data(&agents, || lines(&agents, config.provider));
-            Ok(Exit::Ok)
+            on_all(context, |agents| {
+                context.output.data(&agents.items, || lines(&agents));
+            })
+            .await
         }
         AgentCommand::Nodes => {
-            let catalogue = context.agents(&context.load()?.agents)?;
-            let nodes: Vec<&Node> = catalogue.nodes().map(AsRef::as_ref).collect();
-            context.output.data(&nodes, || node_lines(&nodes));
-            Ok(Exit::Ok)
+            on_all(context, |agents| {
+                context.output.data(&agents.nodes, || node_lines(&agents.nodes));
+            })
+            .await
         }
         AgentCommand::Check(Check { folder }) => {
             let all = context.load()?;
@@ -69,6 +75,21 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
             Ok(check(&config, &all.claude, refuses_bypass, context))
         }
     }
+}
+
+/// Loads the agents of the chosen server, or of the local files, which need no database.
+async fn on_all(context: &Context, show: impl FnOnce(Agents)) -> Result<Exit, Failure> {
+    if context.target.is_some() {
+        let listed = async |server: &Server| {
+            show(server.call(ListAgents {}).await?);
+            Ok(Exit::Ok)
+        };
+        return with_server(context, listed).await;
+    }
+    let config = context.load()?.agents;
+    let agents = Agents::of(&context.agents(&config)?, config.provider);
+    show(agents.map_err(|error| Failure::failed(error.into()))?);
+    Ok(Exit::Ok)
 }
 
 /// Checks the files and prints the problems to stdout, because they are this command's data.
@@ -130,23 +151,26 @@ fn below(folder: &Path, mut config: agents::Config) -> Result<agents::Config, Fa
     Ok(config)
 }
 
-fn node_lines(nodes: &[&Node]) -> String {
-    let row = |node: &&Node| {
+fn node_lines(nodes: &[Node]) -> String {
+    let row = |node: &Node| {
         [node.name.clone(), node.readings.join(", "), first_line(&node.description, 80)]
     };
     table(&["NODE", "READINGS", "FOR"], nodes.iter().map(row))
 }
 
-/// Formats the agents as a table. `default`: the provider of agents whose files name none.
-fn lines(agents: &[&Agent], default: agents::Provider) -> String {
-    let row = |agent: &&Agent| {
+/// Formats the agents as a table.
+fn lines(agents: &Agents) -> String {
+    let default = agents.default_provider.as_str();
+    let row = |agent: &Value| {
+        let text = |key: &str, default: &str| agent[key].as_str().unwrap_or(default).to_owned();
+        let skills = agent["skills"].as_array().into_iter().flatten();
         [
-            agent.name.clone(),
-            agent.provider.unwrap_or(default).as_str().to_owned(),
-            agent.model.clone().unwrap_or_else(|| "(default)".to_owned()),
-            agent.skills.join(", "),
-            first_line(&agent.description, 80),
+            text("name", ""),
+            text("provider", default),
+            text("model", "(default)"),
+            skills.filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+            first_line(&text("description", ""), 80),
         ]
     };
-    table(&["AGENT", "PROVIDER", "MODEL", "SKILLS", "FOR"], agents.iter().map(row))
+    table(&["AGENT", "PROVIDER", "MODEL", "SKILLS", "FOR"], agents.items.iter().map(row))
 }

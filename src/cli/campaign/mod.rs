@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    args::{CampaignId, LabelFilter, LabelFlags, Paging},
+    args::{CampaignId, LabelFilter, LabelFlags, Paging, ShownCampaign},
     output::Output,
     server::{Server, with_server},
     words::{BudgetFlags, given},
@@ -33,7 +33,7 @@ pub(super) enum CampaignCommand {
     /// Lists campaigns, the newest first.
     Ls(List),
     /// Shows a campaign with its budget, its open sessions and its costs.
-    Show(CampaignId),
+    Show(ShownCampaign),
     /// Starts no turns of a campaign until it is resumed; running turns go on, new tasks wait.
     Pause(Pause),
     /// Ends a pause.
@@ -143,8 +143,9 @@ async fn on(
             let campaigns = server.list(Noun::Campaign, &list.paging, page).await?;
             output.data(&campaigns, || show::lines(&campaigns));
         }
-        CampaignCommand::Show(CampaignId { id }) => {
-            let overview = server.call(ShowCampaign { id: server.campaign(id).await? }).await?;
+        CampaignCommand::Show(campaign) => {
+            let id = campaign.id(context, server).await?;
+            let overview = server.call(ShowCampaign { id }).await?;
             output.data(&overview, || show::words(&overview, &context.catalogue()));
         }
         CampaignCommand::Budget(budget) => {

@@ -106,7 +106,8 @@ pub(super) fn receipt(erasure: &Erasure) -> String {
             erasure.campaign_id
         ),
     };
-    let removed = erasure.removed.iter().map(|(what, n)| format!("\n  {what:<18}{n}"));
+    let width = erasure.removed.keys().map(String::len).max().unwrap_or(0);
+    let removed = erasure.removed.iter().map(|(what, n)| format!("\n  {what:<width$}  {n}"));
     let hosts = match erasure.hosts.as_slice() {
         [] => "none yet".to_owned(),
         hosts => hosts.join(", "),
@@ -125,5 +126,38 @@ fn progress(erasure: &Erasure) -> String {
         None => format!("it has not begun, {} tasks are open", erasure.open_tasks),
         Some("cancel") => format!("{} tasks are to be cancelled, or to end", erasure.open_tasks),
         Some(step) => format!("{step} are removed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use chrono::{DateTime, Utc};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_counts_of_a_receipt_stand_apart_from_their_names() {
+        let removed = [("posts", 2), ("webhook_deliveries", 5)];
+        let erasure = Erasure {
+            id: Uuid::nil(),
+            campaign_id: Uuid::nil(),
+            reason: "by request".to_owned(),
+            asked_at: DateTime::<Utc>::UNIX_EPOCH,
+            ended_at: None,
+            step: None,
+            open_tasks: 0,
+            removed: BTreeMap::from(removed.map(|(what, n)| (what.to_owned(), n))),
+            contents: None,
+            vacuumed_at: None,
+            rewritten_at: None,
+            signed: None,
+            hosts: Vec::new(),
+        };
+        let text = receipt(&erasure);
+        let counts = "\n  posts               2\n  webhook_deliveries  5\n";
+        assert!(text.contains(counts), "{text}");
     }
 }

@@ -20,7 +20,7 @@ use crate::{
         messages::{self, Span, Stored},
         posts::{self, Along, Post, Viewer},
         sessions::{self, Session},
-        tasks::{self, RunTurn, Task},
+        tasks::{self, RunTurn, Task, TaskFilter},
         turns::{self, Turn},
         usage::{self, Total},
     },
@@ -69,9 +69,9 @@ impl Evidence {
         let mut conn = pool.acquire().await.map_err(|error| Failure::failed(error.into()))?;
         let campaign_id = Some(played.campaign.id);
         let page = Page { after: None, limit: ALL };
-        let filter = tasks::Filter { campaign_id, ..tasks::Filter::default() };
+        let filter = TaskFilter { campaign_id, ..TaskFilter::default() };
         let mut work = Vec::new();
-        for task in in_order(tasks::list(&mut *conn, filter, page).await?) {
+        for task in in_order(tasks::list(&mut conn, &filter, page).await?) {
             let turns = turns::of_task(&mut *conn, task.id).await?;
             work.push(Work { task, turns });
         }
@@ -89,7 +89,7 @@ impl Evidence {
             ledger: usage::totals(&mut *conn, played.campaign.id).await?,
             kill: played.kill.clone(),
             runs,
-            workers: admin::list_workers(&mut *conn, ALL).await?,
+            workers: admin::list_workers(&mut *conn, None, ALL).await?,
             n_jobs_left: jobs_left(&mut conn).await?,
             expired: played.expired,
         })

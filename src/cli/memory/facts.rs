@@ -1,7 +1,6 @@
 //! `dalsegno memory facts`: facts about the users for whom campaigns work.
 
 use anyhow::anyhow;
-use chrono::TimeDelta;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
@@ -9,12 +8,11 @@ use super::show::written_out;
 use crate::{
     cli::{
         Context, Exit, Failure,
-        args::{InCampaign, Paging},
+        args::{Expiry, InCampaign, Paging},
         output::{fields, table},
         server::Server,
-        words::{period, time, time_or_dash},
+        words::{time, time_or_dash},
     },
-    clock::{Clock as _, SystemClock},
     domain::{
         facts::{CampaignUser, Ended, Extraction, Fact, Source},
         ids::{Given, short},
@@ -98,9 +96,8 @@ pub(in crate::cli) struct State {
     attribute: String,
     /// Text of the fact, in one line.
     text: String,
-    /// Lifetime: 24h, 90d.
-    #[arg(long, value_name = "DURATION", value_parser = period)]
-    expires_in: Option<TimeDelta>,
+    #[command(flatten)]
+    expiry: Expiry,
 }
 
 #[derive(Debug, Args)]
@@ -152,12 +149,12 @@ pub(super) async fn run(
             let hits = server.call(SearchFacts { name, q, limit: Some(*limit) }).await?.items;
             context.output.data(&hits, || fact_lines(hits.iter().map(|hit| &hit.fact)));
         }
-        FactsCommand::State(State { user, attribute, text, expires_in }) => {
+        FactsCommand::State(State { user, attribute, text, expiry }) => {
             let state = StateFact {
                 name: user.clone(),
                 attribute: attribute.clone(),
                 text: text.clone(),
-                expires_at: expires_in.map(|period| SystemClock.now() + period),
+                expires_at: expiry.at(context)?,
             };
             let fact = server.call(state).await?;
             context.output.data(&fact, || fact_words(&fact));

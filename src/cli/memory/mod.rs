@@ -9,17 +9,15 @@ mod show;
 
 use std::path::PathBuf;
 
-use chrono::TimeDelta;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::{
     Context, Exit, Failure,
-    args::{InCampaign, Paging},
+    args::{Expiry, InCampaign, Paging},
     server::{Server, with_server},
-    words::{given, period},
+    words::given,
 };
 use crate::{
-    clock::{Clock as _, SystemClock},
     domain::memory::{Document, Entry, Item, Kind},
     operations::{
         ExportMemory, FindMemory, ImportMemory, ImportedItem, ListMemory, ListMemoryVersions, Noun,
@@ -131,9 +129,8 @@ pub(super) struct Publish {
     /// Title, in one line.
     #[arg(long)]
     title: String,
-    /// Lifetime: 24h, 90d.
-    #[arg(long, value_name = "DURATION", value_parser = period)]
-    expires_in: Option<TimeDelta>,
+    #[command(flatten)]
+    expiry: Expiry,
     /// The version to replace; 0 for an item that does not exist yet.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<i32>,
@@ -264,7 +261,7 @@ async fn write(publish: &Publish, context: &Context, server: &Server) -> Result<
         name: Some(name.clone()),
         title: publish.title.clone(),
         body,
-        expires_at: publish.expires_in.map(|period| SystemClock.now() + period),
+        expires_at: publish.expiry.at(context)?,
         expected_version: publish.expected_version,
     };
     let written = server.call(publish).await?;

@@ -84,7 +84,7 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     let added = server.call(new).await?;
     if !add.wait && !add.follow {
         context.output.data(&added, || {
-            let AddedTask { task, created } = &added;
+            let AddedTask { task, created, .. } = &added;
             match created {
                 true => format!("task {} is {}", task.id, task.state.as_str()),
                 false => {
@@ -159,7 +159,7 @@ async fn follow(
 }
 
 /// Maps the state of the task to an exit code.
-fn end(task: &Task) -> Result<Exit, Failure> {
+pub(super) fn end(task: &Task) -> Result<Exit, Failure> {
     let id = task.id;
     let (exit, words) = match task.state {
         State::Done => return Ok(Exit::Ok),

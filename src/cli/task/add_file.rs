@@ -4,6 +4,7 @@
 //! missing tasks.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader, IsTerminal as _},
     path::Path,
 };
@@ -55,7 +56,8 @@ pub(super) async fn run(
         if lines.is_empty() {
             break;
         }
-        let many = server.call(AddManyTasks { id, tasks: lines }).await;
+        let many =
+            server.call(AddManyTasks { id, tasks: lines, unreadable: BTreeMap::new() }).await;
         let many = many.map_err(|failure| with_lines(failure, &numbers));
         let many = many.map_err(|failure| progress.end_with(failure, &added))?;
         added.tasks += many.items.len();

@@ -1,6 +1,5 @@
 //! Options that select tasks.
 
-use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
 use uuid::Uuid;
 
@@ -9,9 +8,9 @@ use crate::{
         Context, Failure,
         args::{InCampaign, LabelFilter},
         server::Server,
-        words::moment,
+        words::{Moment, moment},
     },
-    domain::tasks::{Matching, State},
+    domain::tasks::{State, TaskFilter},
     operations::ListTasks,
 };
 
@@ -30,10 +29,10 @@ pub(super) struct FilterFlags {
     state: Option<StateName>,
     /// Only tasks that were added since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = moment)]
-    since: Option<DateTime<Utc>>,
+    since: Option<Moment>,
     /// Only tasks that were added before then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = moment)]
-    until: Option<DateTime<Utc>>,
+    until: Option<Moment>,
     /// Only tasks whose prompt contains this text; upper and lower case are equal.
     #[arg(long)]
     text: Option<String>,
@@ -67,16 +66,26 @@ impl FilterFlags {
         !is_given && !is_narrowed && labels.is_empty()
     }
 
+    /// Refuses times that would mean other tasks when the command is repeated.
+    pub(super) fn check_times(&self, context: &Context) -> Result<(), Failure> {
+        for (flag, moment) in [("--since", self.since), ("--until", self.until)] {
+            if let Some(Moment { at, is_relative: true }) = moment {
+                context.refuse_relative(flag, flag, at)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the filter of an action on many tasks.
-    pub(super) fn matching(&self, campaign_id: Option<Uuid>) -> Matching {
+    pub(super) fn matching(&self, campaign_id: Option<Uuid>) -> TaskFilter {
         let (tags, metadata) = self.labels.all();
-        Matching {
+        TaskFilter {
             campaign_id,
             agent: self.agent.clone(),
             instance: self.instance.clone(),
             state: self.state.map(State::from),
-            created_before: self.until,
-            created_after: self.since,
+            created_before: self.until.map(|until| until.at),
+            created_after: self.since.map(|since| since.at),
             text: self.text.clone(),
             tags,
             metadata,
@@ -94,8 +103,8 @@ impl FilterFlags {
             agent: self.agent.clone(),
             instance: self.instance.clone(),
             state: self.state.map(State::from),
-            created_after: self.since,
-            created_before: self.until,
+            created_after: self.since.map(|since| since.at),
+            created_before: self.until.map(|until| until.at),
             text: self.text.clone(),
             tags: self.labels.tags(),
             metadata: self.labels.metadata(),

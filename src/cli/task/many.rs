@@ -51,6 +51,7 @@ pub(super) async fn run(
     context: &Context,
     server: &Server,
 ) -> Result<Exit, Failure> {
+    target.filter.check_times(context)?;
     let campaign_id = target.filter.campaign_id(context, server).await?;
     let filter = target.filter.matching(campaign_id);
     let output = context.output;

@@ -59,6 +59,8 @@ pub(super) struct Show {
     #[command(flatten)]
     id: Id,
     /// Waits for the end first, at most this time: 30s, 10m, 2h.
+    ///
+    /// The exit code is then 0 for done, 1 for failed, 9 for cancelled, 6 if the time ran out.
     #[arg(long, value_name = "DURATION", value_parser = period)]
     wait: Option<TimeDelta>,
 }
@@ -89,11 +91,15 @@ async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result
         }
         TaskCommand::Show(Show { id: Id { id }, wait }) => {
             let id = server.id(Noun::Task, id).await?;
-            let detail = match wait.and_then(|wait| wait.to_std().ok()) {
+            let limit = wait.and_then(|wait| wait.to_std().ok());
+            let detail = match limit {
                 Some(limit) => server.wait_for(id, limit).await.map_err(|it| lost(it, id))?,
                 None => server.call(ShowTask { id, wait: None }).await?,
             };
             output.data(&detail, || show::words(&detail, &context.catalogue()));
+            if limit.is_some() {
+                return add::end(&detail.task);
+            }
         }
         TaskCommand::Cancel(cancel) => {
             let Cancel { target, reason } = &**cancel;

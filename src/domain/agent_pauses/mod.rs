@@ -172,10 +172,22 @@ pub async fn hold(
     .map_err(Failed::to("look for the pause of an agent"))
 }
 
-/// Lists the open pauses that hold in a campaign. Without a campaign: only those that hold in all campaigns.
+/// Lists all open pauses: in one campaign, or in all of them.
+pub async fn list_all(executor: impl PgExecutor<'_>) -> Result<Vec<Pause>, Failed> {
+    sqlx::query_as!(
+        Pause,
+        "select id, campaign_id, agent, reason, paused_at, paused_by, resumed_at, resumed_by from dalsegno.agent_pauses
+          where resumed_at is null order by agent, campaign_id nulls first",
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the pauses of agents"))
+}
+
+/// Lists the open pauses that hold in a campaign.
 pub async fn list_open(
     executor: impl PgExecutor<'_>,
-    campaign_id: Option<Uuid>,
+    campaign_id: Uuid,
 ) -> Result<Vec<Pause>, Failed> {
     sqlx::query_as!(
         Pause,

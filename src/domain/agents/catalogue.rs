@@ -140,6 +140,11 @@ impl Catalogue {
         Ok(catalogue)
     }
 
+    /// Returns a copy with other problems: those of a folder that cannot be used now.
+    pub(super) fn unusable_because(&self, problems: Problems) -> Self {
+        Self { problems: problems.0, ..self.clone() }
+    }
+
     /// Lists the problems of all refused files.
     pub fn problems(&self) -> Problems {
         Problems(self.problems.clone())

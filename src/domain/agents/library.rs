@@ -23,7 +23,7 @@ pub struct Library {
     config: Config,
     /// Locked by the caller that checks and reads the files.
     files: Mutex<Files>,
-    known: Mutex<Known>,
+    known: Mutex<Arc<Catalogue>>,
 }
 
 /// The state of the files at the last check.
@@ -33,13 +33,6 @@ struct Files {
     looked_at: Instant,
     /// Further paths that the files named at the last reading.
     named: Vec<PathBuf>,
-}
-
-#[derive(Debug, Clone)]
-struct Known {
-    catalogue: Arc<Catalogue>,
-    /// Problems of a folder that cannot be used now. `catalogue` is then the last usable one.
-    unusable: Option<Problems>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -64,21 +57,15 @@ impl Library {
         Ok(Self {
             config: config.clone(),
             files: Mutex::new(Files { stamps, looked_at: Instant::now(), named }),
-            known: Mutex::new(Known { catalogue, unusable: None }),
+            known: Mutex::new(catalogue),
         })
     }
 
-    /// Returns the catalogue of the files as they are now, or the last usable one if a folder cannot be used.
+    /// Returns the catalogue of the files as they are now. If a folder cannot be used, this is the last usable one, with the problems of the
+    /// folder.
     pub fn current(&self) -> Arc<Catalogue> {
         self.look_if_due();
-        Arc::clone(&self.known().catalogue)
-    }
-
-    /// Lists the problems of the files as they are now.
-    pub fn problems(&self) -> Problems {
-        self.look_if_due();
-        let known = self.known();
-        known.unusable.clone().unwrap_or_else(|| known.catalogue.problems())
+        Arc::clone(&self.known())
     }
 
     fn look_if_due(&self) {
@@ -111,18 +98,18 @@ impl Library {
                 tracing::info!(
                     "the files of agents, skills and nodes have changed and were read again"
                 );
-                catalogue.remember(&known.catalogue);
+                catalogue.remember(&known);
                 warn_of(&catalogue);
-                *known = Known { catalogue: Arc::new(catalogue), unusable: None };
+                *known = Arc::new(catalogue);
             }
             Err(problems) => {
                 tracing::warn!(%problems, "the changed files of agents, skills and nodes are not used");
-                known.unusable = Some(problems);
+                *known = Arc::new(known.unusable_because(problems));
             }
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Arc<Catalogue>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

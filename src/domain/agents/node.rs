@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::servers::Surroundings;
 use crate::domain::{
@@ -15,7 +15,7 @@ use crate::domain::{
 /// Maximum size of instructions and readings together: all of it enters the conversation at each entry.
 const ENTRY_MAX_BYTES: usize = 256 * 1024;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Node {
     pub name: String,
     pub description: String,

@@ -1,13 +1,13 @@
 //! A skill: text that an agent is given on every call.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::domain::files::{File, Problem};
 
 /// The longest skill, in bytes.
 const TEXT_MAX_BYTES: usize = 128 * 1024;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Skill {
     pub name: String,
     pub description: String,

@@ -57,7 +57,8 @@ pub struct Filter<'a> {
     /// `task.cancel`, or `task` for all actions on tasks.
     pub action: Option<&'a str>,
     pub subject: Option<&'a str>,
-    pub since: Option<DateTime<Utc>>,
+    pub created_after: Option<DateTime<Utc>>,
+    pub created_before: Option<DateTime<Utc>>,
     /// Only lines with a smaller id.
     pub before: Option<i64>,
     pub limit: i64,
@@ -179,13 +180,15 @@ pub async fn list(executor: impl PgExecutor<'_>, filter: Filter<'_>) -> Result<V
             and ($3::text is null or subject = $3)
             and ($4::timestamptz is null or at >= $4)
             and id < coalesce($5, 9223372036854775807)
+            and ($7::timestamptz is null or at < $7)
           order by id desc limit $6",
         filter.actor,
         filter.action,
         filter.subject,
-        filter.since,
+        filter.created_after,
         filter.before,
         filter.limit,
+        filter.created_before,
     )
     .fetch_all(executor)
     .await

@@ -25,15 +25,15 @@ pub use self::{
 use super::{
     Failed, Page,
     ids::{self, Given, NotFound},
-    tasks::{self, Matching},
+    tasks::{self, TaskFilter},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BulkAction {
     pub id: Uuid,
     pub action: Action,
-    #[schema(value_type = Matching)]
-    pub filter: Json<Matching>,
+    #[schema(value_type = TaskFilter)]
+    pub filter: Json<TaskFilter>,
     pub reason: String,
     pub state: State,
     /// Tasks that matched at the request.
@@ -122,21 +122,27 @@ pub async fn find(
         within,
         ("bulk action", "bulk ls"),
         "dalsegno.bulk_actions",
-        "null::uuid",
+        "(filter ->> 'campaign_id')::uuid",
         "t.action || ', ' || t.state"
     )
 }
 
-/// The newest first.
-pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<BulkAction>, Failed> {
+/// The newest first. `within`: only those whose filters name one of these campaigns.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    within: Option<&[Uuid]>,
+    page: Page,
+) -> Result<Vec<BulkAction>, Failed> {
     sqlx::query_as!(
         BulkAction,
-        r#"select id, action as "action: Action", filter as "filter: Json<Matching>", reason, state as "state: State", matched, done,
+        r#"select id, action as "action: Action", filter as "filter: Json<TaskFilter>", reason, state as "state: State", matched, done,
                   skipped, error, job_id, cursor, created_at, started_at, ended_at
              from dalsegno.bulk_actions where id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+              and ($3::uuid[] is null or (filter ->> 'campaign_id')::uuid = any ($3))
             order by id desc limit $2"#,
         page.after,
         page.limit,
+        within,
     )
     .fetch_all(executor)
     .await
@@ -146,7 +152,7 @@ pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<BulkA
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<BulkAction, Error> {
     sqlx::query_as!(
         BulkAction,
-        r#"select id, action as "action: Action", filter as "filter: Json<Matching>", reason, state as "state: State", matched, done,
+        r#"select id, action as "action: Action", filter as "filter: Json<TaskFilter>", reason, state as "state: State", matched, done,
                   skipped, error, job_id, cursor, created_at, started_at, ended_at
              from dalsegno.bulk_actions where id = $1"#,
         id,

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
-use super::{Action, Error, request::check};
-use crate::domain::tasks::{self, ListedTask, Matching};
+use super::{Action, Error};
+use crate::domain::tasks::{self, ListedTask, TaskFilter};
 
 /// Maximum number of tasks that a preview shows.
 const SHOWN: i64 = 20;
@@ -22,10 +22,13 @@ pub struct Preview {
 pub async fn preview(
     conn: &mut PgConnection,
     action: Action,
-    filter: &Matching,
+    filter: &TaskFilter,
     now: DateTime<Utc>,
 ) -> Result<Preview, Error> {
-    check(filter)?;
+    filter.check()?;
+    if filter.is_empty() {
+        return Err(Error::EmptyFilter);
+    }
     let states = action.states();
     let matched = tasks::count_matching(&mut *conn, filter, states, now).await?;
     let ids = tasks::matching(&mut *conn, filter, states, now, None, SHOWN).await?;

@@ -9,7 +9,7 @@ use super::{Action, BulkAction, Error, get};
 use crate::{
     domain::{
         Failed, ids,
-        tasks::{self, Matching},
+        tasks::{self, TaskFilter},
         text,
     },
     queue::{self, Job, Options, Policy},
@@ -21,7 +21,7 @@ const REASON_MAX_BYTES: usize = 4_096;
 #[derive(Debug, Clone, Copy)]
 pub struct New<'a> {
     pub action: Action,
-    pub filter: &'a Matching,
+    pub filter: &'a TaskFilter,
     pub reason: &'a str,
     /// The request is refused unless exactly this number of tasks match.
     pub expected_count: Option<i64>,
@@ -48,8 +48,8 @@ pub async fn request(
     now: DateTime<Utc>,
 ) -> Result<BulkAction, Error> {
     text::check_optional("reason", new.reason, REASON_MAX_BYTES)?;
-    check(new.filter)?;
-    if *new.filter == Matching::default() && new.expected_count.is_none() {
+    new.filter.check()?;
+    if new.filter.is_empty() && new.expected_count.is_none() {
         return Err(Error::EmptyFilter);
     }
     let states = new.action.states();
@@ -74,12 +74,4 @@ pub async fn request(
     .await
     .map_err(Failed::to("write a bulk action down"))?;
     get(conn, id).await
-}
-
-pub(super) fn check(filter: &Matching) -> Result<(), Error> {
-    let Matching { agent, instance, text, tags, .. } = filter;
-    for words in [agent, instance, text].into_iter().flatten().chain(tags) {
-        text::check_optional("text in the filter", words, REASON_MAX_BYTES)?;
-    }
-    Ok(())
 }

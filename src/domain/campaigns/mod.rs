@@ -112,8 +112,8 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Er
     .ok_or(Error::Unknown(id))
 }
 
-/// Finds the campaign that a person refers to: by its name, else by the beginning of its id, else by the end of its id. `within`: only
-/// these.
+/// Finds the campaign that a person refers to: by its name, else by the beginning of its id, else by the end of its id. Of several
+/// campaigns with the name, the only one that is not closed is meant. `within`: only these.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &GivenCampaign,
@@ -125,8 +125,8 @@ pub async fn find(
     let id = given.id.as_ref();
     let found = sqlx::query_as!(
         ids::Match,
-        r#"with named as (select id from dalsegno.campaigns
-                            where name = $1 and ($6::uuid[] is null or id = any($6)) order by id limit $5),
+        r#"with named as (select id, status <> 'closed' as is_open from dalsegno.campaigns
+                            where name = $1 and ($6::uuid[] is null or id = any($6)) order by status = 'closed', id limit $5),
                 begins as (select id from dalsegno.campaigns
                             where not exists (select from named) and id between $2 and $3
                               and ($6::uuid[] is null or id = any($6)) order by id limit $5),
@@ -134,8 +134,9 @@ pub async fn find(
                           where $4::text is not null and not exists (select from named) and not exists (select from begins)
                             and right(replace(id::text, '-', ''), length($4)) = $4
                             and ($6::uuid[] is null or id = any($6)) limit $5),
-                all_of as (select id from named union all select id from begins union all select id from ends)
-           select c.id as "id!", c.status || ': ' || c.name as "label!"
+                all_of as (select id from named where is_open or (select count(*) from named where is_open) <> 1
+                           union all select id from begins union all select id from ends)
+           select c.id as "id!", c.status || ', created ' || to_char(c.created_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI') || ': ' || c.name as "label!"
              from all_of join dalsegno.campaigns as c on c.id = all_of.id order by c.id"#,
         given.name,
         id.map(|id| id.least),

@@ -137,7 +137,8 @@ pub async fn request(
 async fn remove_schedules(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
     let mut names = schedules::names_of_campaign(&mut *conn, campaign_id).await?;
     names.extend(audit::schedules_of(&mut *conn, campaign_id).await?);
-    steps::erase_words(&mut *conn, campaign_id, &names).await?;
+    // Not their idempotency keys: a queue may have the same name, and the outputs with words in them name the campaign.
+    audit::erase_words(&mut *conn, campaign_id, &names).await?;
     schedules::remove_of_campaign(conn, campaign_id).await
 }
 

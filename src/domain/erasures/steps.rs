@@ -304,8 +304,8 @@ pub async fn finish(
     Ok(())
 }
 
-/// Empties the audit lines about these subjects, and removes the outputs of their changes, which are stored under idempotency keys.
-pub(super) async fn erase_words(
+/// Empties the lines of the audit log about these ids and lanes, and removes the outputs of changes of them, which are stored under idempotency keys.
+async fn erase_words(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     subjects: &[String],

@@ -114,7 +114,7 @@ async fn session(conn: &mut PgConnection, task: &Task) -> Result<Option<Session>
 }
 
 async fn pause(conn: &mut PgConnection, task: &Task) -> Result<Option<Pause>, Error> {
-    let open = agent_pauses::list_open(conn, Some(task.campaign_id)).await?;
+    let open = agent_pauses::list_open(conn, task.campaign_id).await?;
     Ok(open.into_iter().find(|pause| pause.agent == task.agent))
 }
 

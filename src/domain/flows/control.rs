@@ -98,17 +98,11 @@ pub(super) async fn cancel_task(
     }
 }
 
-/// Locks a flow against other changes. The lock of its end comes first, because transactions that report the end lock the row afterwards.
-pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<(), Failed> {
-    sqlx::query!(
-        "select pg_advisory_xact_lock(hashtextextended('dalsegno flow ' || $1::uuid, 0))",
-        id
-    )
-    .fetch_one(&mut *conn)
-    .await
-    .map_err(Failed::to("lock the end of a flow"))?;
+/// Locks a flow against other changes. A change then locks its tasks, each with its job, and the lock of the flow's end only at the
+/// commit. This is the order of every transaction that ends a task.
+pub(super) async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
     sqlx::query!("select id from dalsegno.flows where id = $1 for no key update", id)
-        .fetch_optional(conn)
+        .fetch_optional(executor)
         .await
         .map(drop)
         .map_err(Failed::to("lock a flow"))

@@ -30,13 +30,13 @@ pub async fn retry(
     if is_paused(&mut *conn, id).await? {
         return Err(Error::Paused(id));
     }
-    tasks::hold_of_flow(&mut *conn, id).await?;
     let tasks = tasks::of_flow(&mut *conn, id).await?;
     let again = affected(&tasks, step)?;
     let why = format!("its flow {id} goes on again from the step `{step}`");
     for task in again.iter().rev() {
         control::cancel_task(&mut *conn, task.id, &why, now).await?;
     }
+    tasks::hold_of_flow(&mut *conn, id).await?;
     let replaced: Vec<Uuid> = again.iter().map(|task| task.id).collect();
     tasks::forget_dead_letters(&mut *conn, &replaced).await?;
     let items: HashMap<Uuid, usize> =
@@ -71,7 +71,11 @@ pub async fn retry(
         .map_err(|error| refused(error, |place| again.get(place).map(|task| task.step.clone())))?;
     let flow = get(&mut *conn, id).await?;
     let data = json!({ "from": step, "tasks": again.len() });
-    feed::append(conn, &[flow.event(feed::Kind::FlowRetried, data)], now).await?;
+    feed::append(&mut *conn, &[flow.event(feed::Kind::FlowRetried, data)], now).await?;
+    // Steps that ended during this transaction found the flow locked, and released no task.
+    for task in tasks.iter().filter(|task| !replaced.contains(&task.id) && !task.after.is_empty()) {
+        tasks::end_wait(&mut *conn, task.id).await?;
+    }
     Ok(flow)
 }
 

@@ -26,7 +26,7 @@ pub use self::{
     scope::{Scope, UnknownScope},
     secret::{Digest, PREFIX, digest, handle, is_same},
 };
-use super::{Failed, campaigns, ids};
+use super::{Failed, campaigns, ids, operation_keys};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ApiKey)]
@@ -77,7 +77,8 @@ impl Key {
     }
 }
 
-/// Makes a key. Its name must not be that of another key that is neither revoked nor replaced.
+/// Makes a key. Its name must not be that of another key that is neither revoked nor replaced. Idempotency keys of earlier holders of the
+/// name are free again.
 pub async fn create(
     conn: &mut PgConnection,
     new: &New<'_>,
@@ -89,7 +90,9 @@ pub async fn create(
     for campaign in new.campaigns.unwrap_or_default() {
         campaigns::get(&mut *conn, *campaign).await?;
     }
-    insert(conn, ids::at(now), new, now).await
+    let made = insert(&mut *conn, ids::at(now), new, now).await?;
+    operation_keys::remove_of_caller(conn, new.name).await?;
+    Ok(made)
 }
 
 /// Revokes a key; true if it was not revoked before. Processes that have just looked it up accept it for some seconds.

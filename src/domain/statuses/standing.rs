@@ -28,7 +28,7 @@ pub async fn standings(
     catalogue: &Catalogue,
     now: DateTime<Utc>,
 ) -> Result<Vec<Standing>, Failed> {
-    let pauses = agent_pauses::list_open(&mut *conn, Some(campaign_id)).await?;
+    let pauses = agent_pauses::list_open(&mut *conn, campaign_id).await?;
     let statuses = of_campaign(conn, campaign_id, catalogue, now).await?;
     let with_pause = |status: Status| {
         let pause = pauses.iter().find(|pause| pause.agent == status.agent).cloned();

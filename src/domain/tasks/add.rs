@@ -117,7 +117,7 @@ pub(super) fn event(new: &New<'_>, id: Uuid) -> feed::New {
 }
 
 /// Checks all that needs no database.
-pub(super) fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
+pub fn check_new(config: &Config, new: &New<'_>) -> Result<(), Error> {
     text::check("prompt", new.prompt, config.max_prompt_bytes)?;
     if !agents::is_name(new.instance) {
         return Err(Error::Instance(new.instance.to_owned()));

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     Added, After, Config, Error, New, RunJoinedTurn, RunTurn,
-    add::{check, event, job},
+    add::{check_new, event, job},
     get,
     insert::{InsertRow, insert},
     keys::KeySpace,
@@ -194,7 +194,7 @@ fn drafts<'a>(
     let (mut drafts, mut wrong) = (Vec::with_capacity(news.len()), Vec::new());
     let mut asked_under: HashMap<&str, String> = HashMap::new();
     for (place, new) in news.iter().enumerate() {
-        if let Err(error) = check(config, new) {
+        if let Err(error) = check_new(config, new) {
             wrong.push((place, error));
             continue;
         }

@@ -4,6 +4,7 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use uuid::Uuid;
 
 use super::{
+    filter::MAX_TEXT_CHARS,
     links::{MAX_CHILDREN, MAX_PREDECESSORS},
     task::State,
 };
@@ -75,6 +76,10 @@ pub enum Error {
     Priority(i32),
     #[error("a budget of {0} allows nothing: leave it out, or give more than 0")]
     EmptyBudget(i64),
+    #[error(
+        "the filter looks for a text of {0} characters: give 1 to {MAX_TEXT_CHARS}, or leave the text out"
+    )]
+    FilterText(usize),
     #[error(transparent)]
     Text(#[from] text::Error),
     #[error(transparent)]
@@ -122,6 +127,7 @@ impl Error {
     pub const BAD_KEY: Class = Class::of(Kind::Invalid, "bad_idempotency_key");
     pub const KEY_TAKEN: Class = Class::of(Kind::Conflict, "idempotency_conflict");
     pub const EMPTY_BUDGET: Class = Class::of(Kind::Invalid, "empty_budget");
+    pub const BAD_FILTER: Class = Class::of(Kind::Invalid, "bad_filter");
     pub const NO_PARENT: Class = Class::of(Kind::Conflict, "no_parent");
     pub const NO_PREDECESSOR: Class = Class::of(Kind::NotFound, "unknown_predecessor");
     pub const TOO_MANY_PREDECESSORS: Class = Class::of(Kind::Invalid, "too_many_predecessors");
@@ -145,6 +151,7 @@ impl Classify for Error {
             Self::Key { .. } => Self::BAD_KEY,
             Self::Priority(_) => Class::of(Kind::Invalid, "bad_argument"),
             Self::EmptyBudget(_) => Self::EMPTY_BUDGET,
+            Self::FilterText(_) => Self::BAD_FILTER,
             Self::Text(error) => error.class(),
             Self::Labels(error) => error.class(),
             Self::Campaign(error) => error.class(),

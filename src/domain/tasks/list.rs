@@ -10,16 +10,6 @@ use crate::domain::{
     ids::{self, Given},
 };
 
-/// A filter for lists of tasks. Unset fields match everything.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Filter<'a> {
-    pub campaign_id: Option<Uuid>,
-    pub agent: Option<&'a str>,
-    pub state: Option<State>,
-    /// Limits the list to these campaigns.
-    pub within: Option<&'a [Uuid]>,
-}
-
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Task, Error> {
     sqlx::query_as!(
         Task,
@@ -78,34 +68,6 @@ pub async fn find(
         "campaign_id",
         "t.agent || '/' || t.instance || ', ' || t.state || ': ' || left(t.prompt, 60)"
     )
-}
-
-/// Lists tasks, the newest first.
-pub async fn list(
-    executor: impl PgExecutor<'_>,
-    filter: Filter<'_>,
-    page: Page,
-) -> Result<Vec<Task>, Failed> {
-    sqlx::query_as!(
-        Task,
-        r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
-                  error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
-                  started_at, ended_at
-             from dalsegno.tasks
-            where ($1::uuid is null or campaign_id = $1) and ($2::text is null or agent = $2) and ($3::text is null or state = $3)
-              and id < coalesce($4, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-              and ($6::uuid[] is null or campaign_id = any($6))
-            order by id desc limit $5"#,
-        filter.campaign_id,
-        filter.agent,
-        filter.state as Option<State>,
-        page.after,
-        page.limit,
-        filter.within,
-    )
-    .fetch_all(executor)
-    .await
-    .map_err(Failed::to("list the tasks"))
 }
 
 /// Returns the tasks with these ids, the newest first.

@@ -15,6 +15,7 @@ mod digest;
 mod erase;
 mod error;
 mod fan_out;
+mod filter;
 mod flow;
 mod follow;
 mod insert;
@@ -25,7 +26,6 @@ mod line;
 mod links;
 mod list;
 mod lost;
-mod matching;
 mod node;
 mod posted;
 mod recurring;
@@ -39,7 +39,7 @@ mod waits;
 
 use self::state::end_without_turn;
 pub use self::{
-    add::{Added, Config, New, lane, lanes_of},
+    add::{Added, Config, New, check_new, lane, lanes_of},
     asked::{Request, added_by_agents, asked_by_people},
     bulk::{BAD_ITEMS, BulkError, MAX_TASKS, Placed, add_many},
     cancel_batch::{BATCH, Batch, cancel_batch},
@@ -51,6 +51,7 @@ pub use self::{
     fan_out::{
         Children, FannedOut, child_key, count_of_family, depth, fan_out, handed_out_by, hold_parent,
     },
+    filter::{TaskFilter, count_matching, matching},
     flow::{FlowTask, flow_id_of, hold_of_flow, of_flow},
     follow::{Follow, News, wait},
     interrupt::{How, Interrupted, interrupt, interrupt_agent, is_asked_to_stop},
@@ -58,15 +59,14 @@ pub use self::{
     line::{BadLine, Line},
     links::{After, FlowStep, Links, MAX_CHILDREN, MAX_PREDECESSORS, OnFailure},
     list::{
-        Addressee, Filter, Owner, addressee, by_job, find, get, has_ended, in_campaign, list,
-        of_conversation, owner,
+        Addressee, Owner, addressee, by_job, find, get, has_ended, in_campaign, of_conversation,
+        owner,
     },
     lost::{end_lost, gone, live_jobs},
-    matching::{Matching, count_matching, matching},
     posted::{Tree, count_of_tree, set_post},
     recurring::AddTask,
     results::{Outcome, outcomes, wait_for_all},
-    search::{Found, ListedTask, MAX_PROMPTS, listed, search},
+    search::{Found, ListedTask, MAX_PROMPTS, list, listed, search},
     state::{
         Cancelled, End, admit, cancel, cancel_job, cancel_silently, charge, end,
         longest_busy_since, no_longer_waits, retry, wait_for_provider, wait_longer,

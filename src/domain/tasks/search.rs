@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
-use super::{Matching, State, Task, list::of_ids};
-use crate::domain::{Failed, Page, ids, labels::Labels};
+use super::{Task, TaskFilter, filter::select_tasks, list::of_ids};
+use crate::domain::{Failed, Page, labels::Labels};
 
 /// Maximum number of prompts that one page of a text search reads.
 pub const MAX_PROMPTS: i64 = 2_000;
@@ -51,22 +51,51 @@ struct Hit {
 /// Lists matching tasks, the newest first. `within` limits the search to these campaigns.
 pub async fn search(
     conn: &mut PgConnection,
-    filter: &Matching,
+    filter: &TaskFilter,
     within: Option<&[Uuid]>,
     page: Page,
 ) -> Result<Found, Failed> {
+    let (ids, looked_up_to) = ids(&mut *conn, filter, within, page).await?;
+    Ok(Found { tasks: listed(conn, &ids).await?, looked_up_to })
+}
+
+/// As [`search`], without tags and metadata. The filter has no text.
+pub async fn list(
+    conn: &mut PgConnection,
+    filter: &TaskFilter,
+    page: Page,
+) -> Result<Vec<Task>, Failed> {
+    let (ids, _) = ids(&mut *conn, filter, None, page).await?;
+    of_ids(conn, &ids).await
+}
+
+/// The ids of a page, and the last task that was looked at, if the search ended there for its bound.
+async fn ids(
+    conn: &mut PgConnection,
+    filter: &TaskFilter,
+    within: Option<&[Uuid]>,
+    page: Page,
+) -> Result<(Vec<Uuid>, Option<Uuid>), Failed> {
     let n_rows = if filter.text.is_some() { MAX_PROMPTS } else { page.limit };
-    let rows = match filter.tags.is_empty() && filter.metadata.is_empty() {
-        true => by_task(&mut *conn, filter, within, page.after, n_rows).await?,
-        false => by_label(&mut *conn, filter, within, page.after, n_rows).await?,
-    };
+    let rows = select_tasks!(
+        filter,
+        query_as<Hit>,
+        fetch_all(conn),
+        r#"t.id, ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) as "is_hit!""#,
+        "and ($12::uuid[] is null or t.campaign_id = any($12))
+         and t.id < coalesce($13, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) order by t.id desc limit $14",
+        within,
+        page.after,
+        n_rows,
+    )
+    .map_err(Failed::to("search for tasks"))?;
     let is_full = i64::try_from(rows.len()).is_ok_and(|n| n >= n_rows);
     let last = rows.last().map(|row| row.id);
     let n_wanted = usize::try_from(page.limit).unwrap_or(usize::MAX);
     let hits = rows.iter().filter(|row| row.is_hit).take(n_wanted);
     let ids: Vec<Uuid> = hits.map(|row| row.id).collect();
     let looked_up_to = last.filter(|_| filter.text.is_some() && is_full && ids.len() < n_wanted);
-    Ok(Found { tasks: listed(conn, &ids).await?, looked_up_to })
+    Ok((ids, looked_up_to))
 }
 
 /// Returns the tasks with these ids, the newest first.
@@ -78,77 +107,6 @@ pub async fn listed(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<ListedT
         ListedTask { task, tags, metadata }
     };
     Ok(tasks.into_iter().map(listed).collect())
-}
-
-async fn by_task(
-    executor: impl PgExecutor<'_>,
-    filter: &Matching,
-    within: Option<&[Uuid]>,
-    after: Option<Uuid>,
-    n_rows: i64,
-) -> Result<Vec<Hit>, Failed> {
-    sqlx::query_as!(
-        Hit,
-        r#"select id, ($10::text is null or strpos(lower(prompt), lower($10)) > 0) as "is_hit!" from dalsegno.tasks
-            where ($1::uuid is null or campaign_id = $1) and ($2::text is null or agent = $2)
-              and ($3::text is null or instance = $3) and ($4::text is null or state = $4)
-              and ($5::timestamptz is null or created_at < $5) and ($6::timestamptz is null or created_at >= $6)
-              and ($7::uuid is null or id >= $7) and ($8::uuid[] is null or campaign_id = any($8))
-              and id < coalesce($9, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-            order by id desc limit $11"#,
-        filter.campaign_id,
-        filter.agent,
-        filter.instance,
-        filter.state as Option<State>,
-        filter.created_before,
-        filter.created_after,
-        filter.created_after.map(ids::least_at),
-        within,
-        after,
-        filter.text,
-        n_rows,
-    )
-    .fetch_all(executor)
-    .await
-    .map_err(Failed::to("search for tasks"))
-}
-
-/// Searches over the index of tags and metadata, which few tasks may have.
-async fn by_label(
-    executor: impl PgExecutor<'_>,
-    filter: &Matching,
-    within: Option<&[Uuid]>,
-    after: Option<Uuid>,
-    n_rows: i64,
-) -> Result<Vec<Hit>, Failed> {
-    sqlx::query_as!(
-        Hit,
-        r#"select t.id, ($10::text is null or strpos(lower(t.prompt), lower($10)) > 0) as "is_hit!"
-             from dalsegno.task_labels as l join dalsegno.tasks as t on t.id = l.task_id
-            where l.tags @> $12 and l.metadata @> $13
-              and ($1::uuid is null or t.campaign_id = $1) and ($2::text is null or t.agent = $2)
-              and ($3::text is null or t.instance = $3) and ($4::text is null or t.state = $4)
-              and ($5::timestamptz is null or t.created_at < $5) and ($6::timestamptz is null or t.created_at >= $6)
-              and ($7::uuid is null or t.id >= $7) and ($8::uuid[] is null or t.campaign_id = any($8))
-              and t.id < coalesce($9, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-            order by t.id desc limit $11"#,
-        filter.campaign_id,
-        filter.agent,
-        filter.instance,
-        filter.state as Option<State>,
-        filter.created_before,
-        filter.created_after,
-        filter.created_after.map(ids::least_at),
-        within,
-        after,
-        filter.text,
-        n_rows,
-        &filter.tags,
-        Json(&filter.metadata) as _,
-    )
-    .fetch_all(executor)
-    .await
-    .map_err(Failed::to("search for tasks by their labels"))
 }
 
 /// Reads the tags and metadata of those of these tasks that have any.

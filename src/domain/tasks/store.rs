@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     Added, Config, Error, New, RunTurn, State, Task,
-    add::{check, job, mode_of, priority_of},
+    add::{check_new, job, mode_of, priority_of},
     bulk, get,
 };
 use crate::{
@@ -31,7 +31,7 @@ pub async fn add(
     if !new.links.is_none() || new.node.is_some() {
         return bulk::add_linked(conn, config, new, now).await;
     }
-    check(config, new)?;
+    check_new(config, new)?;
     let row = Row::of(new, now);
     let stored = sqlx::query_as!(
         Stored,
@@ -78,7 +78,7 @@ pub async fn add_together(
     now: DateTime<Utc>,
 ) -> Result<Vec<Result<Added, Error>>, Error> {
     for new in news {
-        check(config, new)?;
+        check_new(config, new)?;
     }
     let rows: Vec<Row<'_>> = news.iter().map(|new| Row::of(new, now)).collect();
     let stored = sqlx::query_as!(

@@ -2,7 +2,7 @@
 //!
 //! On a loopback address, no key is required unless `http.require_key` is set; with `http.allow_unauthenticated`, no
 //! key is required on any address. A key that is sent anyway counts: its scopes apply, and the audit log has its name.
-//! Where no key is required, a bearer token of another kind is ignored, because it may be meant for a proxy in front.
+//! Any other `Authorization` is refused, except with `http.allow_unauthenticated`, where it may be meant for a proxy in front.
 
 mod forwarded;
 mod keyring;
@@ -51,6 +51,8 @@ pub(super) struct Gate(Arc<Shared>);
 struct Shared {
     front: Front,
     asks: bool,
+    /// An `Authorization` that is not for this service is passed over.
+    has_proxy: bool,
     keyring: Keyring,
     proxies: TrustedProxies,
     requests: Buckets<Holder>,
@@ -78,6 +80,7 @@ struct Asked {
     method: Method,
     path: Option<MatchedPath>,
     bearer: Option<String>,
+    has_authorization: bool,
     peer: Peer,
 }
 
@@ -127,6 +130,7 @@ impl Gate {
         Self(Arc::new(Shared {
             front,
             asks: config.asks_for_keys(),
+            has_proxy: config.allow_unauthenticated,
             keyring: Keyring::new(config.admin_key.as_ref()),
             proxies: TrustedProxies::new(config.trusted_networks()),
             requests: Buckets::new(config.requests_per_minute),
@@ -152,6 +156,7 @@ impl Shared {
             method: request.method().clone(),
             path: request.extensions().get().cloned(),
             bearer: bearer(request.headers()).map(str::to_owned),
+            has_authorization: request.headers().contains_key(AUTHORIZATION),
             peer: Peer::of(self.proxies.client(peer, request.headers())?),
         })
     }
@@ -206,8 +211,9 @@ impl Shared {
             Some(text) if self.keyring.is_admin(text) => return Ok(Caller::AdminKey),
             // The token of a turn is valid at its own worker only.
             Some(text) if text.starts_with(turn_tokens::PREFIX) => return Err(bad_key()),
-            Some(text) if self.asks || text.starts_with(keys::PREFIX) => text,
+            Some(text) if !self.has_proxy || text.starts_with(keys::PREFIX) => text,
             _ if self.asks => return Err(unauthenticated()),
+            None if asked.has_authorization && !self.has_proxy => return Err(bad_key()),
             _ => return Ok(Caller::Anybody),
         };
         let app = self.front.app()?;

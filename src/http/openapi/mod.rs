@@ -17,7 +17,7 @@ use axum::{
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
-use super::{Front, Problem, agents, health, mcp};
+use super::{Front, Problem, health, mcp};
 
 pub(super) fn routes() -> Router<Front> {
     Router::new().route("/v1/openapi.json", get(openapi))
@@ -73,9 +73,7 @@ async fn openapi() -> Response {
 
 fn generate() -> String {
     let mut api = Described::openapi();
-    for part in
-        [agents::Described::openapi(), mcp::Described::openapi(), health::Described::openapi()]
-    {
+    for part in [mcp::Described::openapi(), health::Described::openapi()] {
         api.merge(part);
     }
     // Values sort their keys, independent of the order of the parts.

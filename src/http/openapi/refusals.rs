@@ -16,7 +16,8 @@ const BEFORE_ALL: [(u16, &[&str]); 3] = [
     (431, &["headers_too_large"]),
 ];
 /// Refusals of all operations except probes, from outside of their handlers.
-const ALWAYS: [(u16, &[&str]); 4] = [
+const ALWAYS: [(u16, &[&str]); 5] = [
+    (400, &["bad_body"]),
     (403, &["unknown_host", "foreign_origin"]),
     (500, &["internal"]),
     (
@@ -33,12 +34,8 @@ const ALWAYS: [(u16, &[&str]); 4] = [
     (504, &["timeout"]),
 ];
 /// Refusals of operations with a body.
-const OF_BODIES: [(u16, &[&str]); 4] = [
-    (400, &["bad_json", "bad_body"]),
-    (413, &["body_too_large"]),
-    (415, &["not_json"]),
-    (422, &["bad_field"]),
-];
+const OF_BODIES: [(u16, &[&str]); 4] =
+    [(400, &["bad_json"]), (413, &["body_too_large"]), (415, &["not_json"]), (422, &["bad_field"])];
 
 /// Adds the shared refusals to an operation, and gives each refusal its schema.
 pub(super) fn complete(operation: &mut Value) {

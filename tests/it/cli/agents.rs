@@ -125,3 +125,30 @@ async fn a_folder_that_is_not_there_is_no_folder_in_order() {
     let said = ground.run(&["agent", "check", "no/where"]).await;
     assert_eq!((said.code, said.has("there is no folder no/where")), (3, true), "{said:?}");
 }
+
+#[tokio::test]
+async fn the_pauses_of_all_campaigns_are_shown_without_one() {
+    let ground = Ground::new().await;
+    ground.json(&["agent", "pause", "planner", "--campaign", "Harbour"]).await;
+    ground.json(&["agent", "pause", "reviewer", "--everywhere"]).await;
+    let pauses = ground.json(&["agent", "status"]).await;
+    assert_eq!(
+        (&pauses[0]["agent"], &pauses[0]["campaign_id"]),
+        (&json!("planner"), &json!(ground.campaign()))
+    );
+    assert_eq!(
+        (&pauses[1]["agent"], &pauses[1]["campaign_id"]),
+        (&json!("reviewer"), &json!(null))
+    );
+    let said = ground.run(&["agent", "status"]).await;
+    assert!(said.has(&ground.campaign()[24..]) && said.has("all"), "{said:?}");
+    let statuses = ground.json(&["agent", "status", "--campaign", "Harbour"]).await;
+    let paused = |name: &str| {
+        statuses
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|one| one["agent"] == name && one["pause"].is_object())
+    };
+    assert!(paused("planner") && paused("reviewer") && !paused("copywriter"), "{statuses}");
+}

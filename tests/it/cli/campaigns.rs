@@ -121,13 +121,19 @@ async fn a_campaign_may_be_given_by_its_name() {
     let other = ground.json(&["campaign", "create", "Spring series"]).await;
     let said = ground.run(&["campaign", "close", "Spring series"]).await;
     assert_eq!(
-        (said.code, said.has("more than one campaign matches Spring series")),
+        (said.code, said.has("more than one campaign matches `Spring series`")),
         (2, true),
         "{said:?}"
     );
     for id in [text(&spring["id"]), text(&other["id"])] {
-        assert!(said.stderr.contains(&format!("{id}  active: Spring series")), "{said:?}");
+        assert!(said.stderr.contains(&format!("{id}  active, created 20")), "{said:?}");
     }
+    ground.json(&["campaign", "close", text(&other["id"])]).await;
+    let shown = ground.json(&["campaign", "show", "Spring series"]).await;
+    assert_eq!(shown["id"], spring["id"], "the other one is closed");
+    ground.json(&["campaign", "close", "Spring series"]).await;
+    let said = ground.run(&["campaign", "show", "Spring series"]).await;
+    assert!(said.code == 2 && said.has("closed, created 20"), "{said:?}");
     let said = ground.run(&["campaign", "show", "Sprnig"]).await;
     assert_eq!((said.code, said.has("there is no campaign Sprnig")), (3, true), "{said:?}");
 }

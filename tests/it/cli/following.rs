@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, process::Stdio};
 
-use dalsegno::domain::{amount::Limit, tasks};
+use dalsegno::domain::amount::Limit;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -64,8 +64,7 @@ async fn a_task_on_a_server_is_waited_for_and_followed_to_its_end() {
         let ask = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Go.", stay];
         let command = spawn(&folder, app.address, &ask);
         let task = eventually("the task is there", async || {
-            let all = tasks::list(&world.pool, Default::default(), Default::default()).await;
-            all.unwrap().into_iter().find(|task| task.ended_at.is_none())
+            world.tasks().await.into_iter().find(|task| task.ended_at.is_none())
         })
         .await;
         let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;

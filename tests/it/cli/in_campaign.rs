@@ -67,3 +67,19 @@ async fn a_command_without_its_campaign_says_how_to_name_one() {
     let neither = ground.run(&pause).await;
     assert!(neither.code == 2 && neither.has("--campaign or DALSEGNO_CAMPAIGN"), "{neither:?}");
 }
+
+#[tokio::test]
+async fn what_is_shown_of_a_campaign_takes_it_in_its_place_as_an_option_and_from_the_environment() {
+    let ground = Ground::new().await;
+    for show in [&["campaign", "show"][..], &["blackboard", "show"], &["blackboard", "history"]] {
+        let in_place = ground.json(&[show, &["Harbour"]].concat()).await;
+        assert_eq!(ground.json(&[show, &["--campaign", "Harbour"]].concat()).await, in_place);
+        let said = ground.run_in("Harbour", &[show, &["--json"]].concat()).await;
+        assert_eq!(said.json(), in_place, "{said:?}");
+        assert_eq!(said.stderr, "campaign: Harbour (DALSEGNO_CAMPAIGN)\n");
+        let both = ground.run(&[show, &["Harbour", "--campaign", "Harbour"]].concat()).await;
+        assert!(both.code == 2 && both.has("cannot be used with"), "{both:?}");
+        let neither = ground.run(show).await;
+        assert!(neither.code == 2 && neither.has("DALSEGNO_CAMPAIGN"), "{neither:?}");
+    }
+}

@@ -53,6 +53,11 @@ async fn a_key_is_made_listed_rotated_and_revoked() {
     let keys = ground.json(&["key", "ls"]).await;
     assert_eq!((&keys[0]["id"], &keys[1]["replaced_by"]), (&successor["id"], &successor["id"]));
     assert_ne!(text(&successor["secret"]), secret);
+    let short = text(&keys[0]["id"]).rsplit('-').next().unwrap();
+    for after in [short, text(&keys[0]["id"])] {
+        let rest = ground.json(&["key", "ls", "--after", after]).await;
+        assert_eq!((&rest[0]["id"], rest.as_array().unwrap().len()), (&keys[1]["id"], 1));
+    }
     let listed = ground.run(&["key", "ls"]).await;
     assert!(listed.has("replaced"), "{listed:?}");
     // The name selects the latest key.
@@ -66,6 +71,21 @@ async fn a_key_is_made_listed_rotated_and_revoked() {
     assert!(keys.as_array().unwrap().iter().all(|key| !key["revoked_at"].is_null()), "{keys}");
     let gone = ground.run(&["key", "revoke", "ci"]).await;
     assert_eq!((gone.code, gone.has("key ls")), (3, true), "{gone:?}");
+}
+
+#[tokio::test]
+async fn all_keys_of_a_name_are_revoked_under_one_idempotency_key() {
+    let ground = Ground::new().await;
+    ground.json(&["key", "create", "ci", "--scope", "read"]).await;
+    ground.json(&["key", "rotate", "ci"]).await;
+    let revoked = ground.json(&["key", "revoke", "ci", "--idempotency-key", "leak"]).await;
+    assert_eq!(revoked.as_array().unwrap().len(), 2, "{revoked}");
+    let keys = ground.json(&["key", "ls"]).await;
+    assert!(keys.as_array().unwrap().iter().all(|key| !key["revoked_at"].is_null()), "{keys}");
+    // The same change again is known.
+    let id = text(&revoked[0]["id"]);
+    let again = ground.run(&["key", "revoke", id, "--idempotency-key", "leak"]).await;
+    assert!(again.code == 0 && again.has("done before"), "{again:?}");
 }
 
 #[tokio::test]

@@ -117,6 +117,23 @@ fn every_command_that_is_named_somewhere_exists() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The arguments without a description, of a command and of those below it.
+fn undescribed(command: &clap::Command, path: &str) -> Vec<String> {
+    let path = format!("{path} {}", command.get_name());
+    let bare = command.get_arguments().filter(|argument| argument.get_help().is_none());
+    let mut found: Vec<String> = bare.map(|it| format!("{path} {}", it.get_id())).collect();
+    found.extend(command.get_subcommands().flat_map(|below| undescribed(below, &path)));
+    found
+}
+
+#[test]
+fn every_argument_of_every_command_is_described() {
+    assert_eq!(undescribed(&dalsegno::cli::command(), ""), [""; 0]);
+    let bare = clap::Command::new("ls").arg(clap::Arg::new("limit"));
+    let above = clap::Command::new("task").subcommand(bare);
+    assert_eq!(undescribed(&above, ""), [" task ls limit"]);
+}
+
 /// A later `dalsegno serve` in that terminal would wait for the named server instead of starting its own.
 #[test]
 fn no_document_exports_a_variable_that_names_a_server() {

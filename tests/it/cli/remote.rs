@@ -159,6 +159,28 @@ fn words_of(command: &[String]) -> Vec<&str> {
 }
 
 #[tokio::test]
+async fn the_agents_of_a_server_are_those_of_its_files() {
+    let files = scratch_folder();
+    let (agents, nodes) = (files.path().join("agents"), files.path().join("nodes"));
+    for (folder, name) in [(&agents, "editor"), (&nodes, "proof")] {
+        std::fs::create_dir_all(folder).unwrap();
+        let file = format!("---\nname: {name}\ndescription: Reads proofs\n---\nRead.\n");
+        std::fs::write(folder.join(format!("{name}.md")), file).unwrap();
+    }
+    let folders = [agents.to_str().unwrap(), nodes.to_str().unwrap()];
+    let set = [("agents.folder", folders[0]), ("agents.nodes_folder", folders[1])];
+    let served = Served::with(&set).await;
+    for (list, name) in [("ls", "editor"), ("nodes", "proof")] {
+        let listed = served.run(&["agent", list, "--json"]).await.json();
+        assert_eq!((&listed[0]["name"], &listed[1]), (&json!(name), &json!(null)), "{listed}");
+        let said = served.run(&["agent", list]).await;
+        assert!(said.code == 0 && said.has("Reads proofs"), "{said:?}");
+    }
+    let said = served.run(&["agent", "check"]).await;
+    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
+}
+
+#[tokio::test]
 async fn a_list_of_several_pages_is_one_list() {
     let served = Served::with(&[]).await;
     for _ in 0..205 {

@@ -138,6 +138,22 @@ async fn an_id_may_be_given_by_its_beginning_or_its_end() {
     }
     let said = ground.run(&["task", "show", "ffff"]).await;
     assert_eq!((said.code, said.has("there is no task ffff")), (3, true), "{said:?}");
+    assert!(said.has("the end of an id needs at least 8 digits"), "{said:?}");
+}
+
+#[tokio::test]
+async fn metadata_has_one_value_for_each_key() {
+    let ground = Ground::new().await;
+    let twice = ["--metadata", "order=17", "--metadata", "customer=acme", "--metadata", "order=18"];
+    let add = ["task", "add", "--campaign", "Harbour", "--agent", "copywriter", "Part one."];
+    for command in
+        [&add[..], &["task", "ls"], &["campaign", "create", "Spring"], &["campaign", "ls"]]
+    {
+        let said = ground.run(&[command, &twice].concat()).await;
+        assert_eq!((said.code, said.has("names the key `order` twice")), (2, true), "{said:?}");
+        let once = ground.run(&[command, &twice[..4]].concat()).await;
+        assert_eq!(once.code, 0, "{once:?}");
+    }
 }
 
 #[tokio::test]
@@ -154,6 +170,22 @@ async fn tasks_are_listed_page_by_page() {
     let first = ids(&ground.json(&["task", "ls", "--limit", "2"]).await);
     let second = ids(&ground.json(&["task", "ls", "--limit", "2", "--after", &first[1]]).await);
     assert_eq!([first, second].concat(), added);
+}
+
+#[tokio::test]
+async fn a_search_of_prompts_ends_after_some_pages_without_a_task_and_says_where_to_go_on() {
+    let ground = Ground::new().await;
+    ground.add("The tide comes in.", &[]).await;
+    let many = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
+                select ('ffff' || substr(gen_random_uuid()::text, 5))::uuid, $1, -n, 'copywriter', 'Wait.'
+                  from generate_series(1, 10500) as n";
+    sqlx::query(many).bind(ground.world.campaign.id).execute(&ground.world.pool).await.unwrap();
+    let said = ground.run(&["task", "ls", "--text", "tide", "--json"]).await;
+    assert_eq!((said.code, said.json()), (0, json!([])), "{said:?}");
+    let (_, place) = said.stderr.split_once("`--after ").unwrap();
+    let place = place.split('`').next().unwrap();
+    let rest = ground.json(&["task", "ls", "--text", "tide", "--after", place]).await;
+    assert_eq!(rest[0]["prompt"], "The tide comes in.");
 }
 
 #[tokio::test]
@@ -199,4 +231,39 @@ async fn many_tasks_are_previewed_and_then_cancelled_by_the_options_of_a_list() 
     );
     let both = ground.run(&["task", "retry", text(&task[0]["id"]), "--state", "failed"]).await;
     assert!(both.code == 2 && both.has("not both"), "{both:?}");
+    for command in ["ls", "cancel"] {
+        let two = ground.run(&["task", command, "--tag", "late,early"]).await;
+        assert!(two.code == 2 && two.has("invalid tag `late,early`"), "{two:?}");
+    }
+    let said = ground.run(&late).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    let after = ground.json(&["bulk", "ls", "--limit", "1"]).await;
+    let first = ground.json(&["bulk", "ls", "--after", text(&after[0]["id"])]).await;
+    assert_eq!((text(&first[0]["id"]), first.as_array().unwrap().len()), (id, 1));
+}
+
+#[tokio::test]
+async fn a_change_with_a_time_is_repeated_with_its_key_if_the_time_is_written_out() {
+    let ground = Ground::new().await;
+    ground.add("Part one.", &[]).await;
+    let cancel = ["task", "cancel", "--state", "queued", "--idempotency-key", "k"];
+    let state = ["memory", "facts", "state", "ann", "Diet", "No meat.", "--idempotency-key", "k"];
+    let cases = [
+        (&cancel[..], ["--since", "1d"], ["--since", "2026-01-01T00:00:00Z"]),
+        (&cancel, ["--until", "0s"], ["--until", "2100-01-01T00:00:00Z"]),
+        (&state, ["--expires-in", "90d"], ["--expires-at", "2100-01-01T00:00:00Z"]),
+    ];
+    for (n, (command, from_now, absolute)) in cases.into_iter().enumerate() {
+        let said = ground.run(&[command, &from_now].concat()).await;
+        let next = format!("write the time itself, {} 20", absolute[0]);
+        assert!(said.code == 2 && said.has(&next), "{from_now:?}: {said:?}");
+        // The two cancellations are different changes.
+        let (key, rest) = (format!("k-{n}"), &command[..command.len() - 1]);
+        let repeated = [rest, &[key.as_str()], &absolute].concat();
+        let first = ground.json(&repeated).await;
+        let again = ground.run(&[&repeated[..], &["--json"]].concat()).await;
+        assert!(again.stderr.contains("done before"), "{again:?}");
+        assert_eq!(again.json(), first);
+    }
+    assert_eq!(ground.json(&["bulk", "ls"]).await.as_array().unwrap().len(), 2);
 }

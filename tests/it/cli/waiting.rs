@@ -24,11 +24,7 @@ impl Ground {
 
     /// Returns the task that a command has added.
     async fn task(&self) -> Task {
-        eventually("the task is there", async || {
-            let tasks = tasks::list(&self.world.pool, Default::default(), Default::default()).await;
-            tasks.unwrap().pop()
-        })
-        .await
+        eventually("the task is there", async || self.world.tasks().await.pop()).await
     }
 
     async fn tell(&self, task: &Task, kind: Kind, data: Value) {
@@ -88,6 +84,11 @@ async fn the_exit_code_says_how_the_task_ended() {
     let said = ended(command).await;
     assert_eq!((said.code, &said.json()["state"]), (1, &json!("failed")), "{said:?}");
     assert!(said.stderr.contains("the model is unknown") && said.stderr.contains("task retry"));
+    let id = task.id.to_string();
+    let said = ground.run(&["task", "show", &id, "--wait", "1m", "--json"]).await;
+    assert_eq!((said.code, &said.json()["state"]), (1, &json!("failed")), "{said:?}");
+    assert!(said.stderr.contains("the model is unknown"), "{said:?}");
+    assert_eq!(ground.run(&["task", "show", &id]).await.code, 0, "without --wait");
 
     let ground = Ground::new().await;
     let command = ground.ask(&["--wait"]);
@@ -96,9 +97,14 @@ async fn the_exit_code_says_how_the_task_ended() {
     tasks::cancel(&mut conn, task.id, "not needed", noon()).await.unwrap();
     let said = ended(command).await;
     assert_eq!((said.code, said.has("was cancelled")), (9, true), "{said:?}");
+    let id = task.id.to_string();
+    assert_eq!(ground.run(&["task", "show", &id, "--wait", "1m"]).await.code, 9);
 
     let ground = Ground::new().await;
     let said = ended(ground.ask(&["--wait", "--timeout", "1s"])).await;
+    assert_eq!((said.code, said.has("is still queued, and goes on")), (6, true), "{said:?}");
+    let id = ground.task().await.id.to_string();
+    let said = ground.run(&["task", "show", &id, "--wait", "0s"]).await;
     assert_eq!((said.code, said.has("is still queued, and goes on")), (6, true), "{said:?}");
 }
 

@@ -133,6 +133,8 @@ fn agents() -> Vec<Step> {
         ("pause_agent", pause("copywritter")),
         ("pause_agent_everywhere", vec!["agent", "pause", "copywriter", "--everywhere"]),
         ("list_agent_pauses", vec!["agent", "status"]),
+        ("list_agents", vec!["agent", "ls"]),
+        ("list_agents", vec!["agent", "nodes"]),
         ("resume_agent", vec!["agent", "resume", "copywriter", "--campaign", "Harbour"]),
         ("resume_agent_everywhere", vec!["agent", "resume", "copywriter", "--everywhere"]),
         ("interrupt_agent", vec!["agent", "interrupt", "copywriter", "--campaign", "Harbour"]),

@@ -125,7 +125,13 @@ fn grants_are_read_in_the_shape_of_claude_codes_own_files() {
     assert_eq!(names(&library.current()), ["products"], "a change of what a file names is seen");
     folder.write("servers.json", "{");
     assert!(library.current().agent("curator").is_err());
-    assert!(library.problems().to_string().contains("servers.json is not valid JSON in line 1"));
+    assert!(
+        library
+            .current()
+            .problems()
+            .to_string()
+            .contains("servers.json is not valid JSON in line 1")
+    );
     folder.write("servers.json", r#"{"mcpServers":{"sums":{"command":"sums"}}}"#);
     assert_eq!(names(&library.current()), ["sums"], "and so is its mend");
 }
@@ -244,7 +250,7 @@ fn changed_files_are_read_again_and_a_broken_one_refuses_its_agent_alone() {
     folder.write("agents/second.md", &agent("").replace("curator", "second"));
     let library = Library::open(&folder.config()).unwrap();
     let (first, before) = (library.current(), "You keep things.");
-    assert!(library.problems().is_empty());
+    assert!(library.current().problems().is_empty());
     let lead = |catalogue: &Catalogue| catalogue.prompt_hash(catalogue.lead().unwrap(), "main");
 
     folder.write("agents/second.md", &agent("modle: x\n").replace("curator", "second"));
@@ -254,7 +260,7 @@ fn changed_files_are_read_again_and_a_broken_one_refuses_its_agent_alone() {
         assert!(refused.contains(words), "{words}: {refused}");
     }
     assert_eq!(broken.agent("curator").unwrap().prompt, before);
-    assert_eq!(library.problems().0.len(), 1);
+    assert_eq!(library.current().problems().0.len(), 1);
     // A running turn keeps its agent, and a file saved in two steps rebuilds no session of the lead.
     assert_eq!(broken.agent_of_running_turn("second").unwrap().prompt, before);
     assert_eq!(lead(&broken), lead(&first));
@@ -264,7 +270,7 @@ fn changed_files_are_read_again_and_a_broken_one_refuses_its_agent_alone() {
         &agent("").replace("curator", "second").replace("keep", "keep all"),
     );
     assert!(library.current().agent("second").unwrap().prompt.contains("keep all"));
-    assert!(library.problems().is_empty());
+    assert!(library.current().problems().is_empty());
     folder.write("agents/third.md", &agent("").replace("curator", "third"));
     assert!(library.current().agent("third").is_ok());
 
@@ -273,7 +279,7 @@ fn changed_files_are_read_again_and_a_broken_one_refuses_its_agent_alone() {
         std::fs::remove_file(folder.0.path().join(format!("agents/{name}.md"))).unwrap();
     }
     assert_eq!(library.current().agents().count(), 3);
-    assert!(library.problems().to_string().contains("holds no agent"));
+    assert!(library.current().problems().to_string().contains("holds no agent"));
 }
 
 #[test]

@@ -1,11 +1,6 @@
 //! Invalid input: each mistake has its own message, and nothing is stored.
 
-use dalsegno::domain::{
-    Amount, Page,
-    amount::Limit,
-    campaign_control, campaigns,
-    tasks::{self, New},
-};
+use dalsegno::domain::{Amount, amount::Limit, campaign_control, campaigns, tasks::New};
 use uuid::Uuid;
 
 use super::{Now, World};
@@ -37,9 +32,7 @@ async fn each_mistake_in_a_task_is_named() {
         let said = refused(&world, new).await;
         assert!(said.contains(words), "{said}");
     }
-    assert!(
-        tasks::list(&world.pool, Default::default(), Page::default()).await.unwrap().is_empty()
-    );
+    assert!(world.tasks().await.is_empty());
 }
 
 #[tokio::test]

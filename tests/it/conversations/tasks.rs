@@ -7,7 +7,7 @@ use dalsegno::{
         campaign_control, campaigns,
         class::{Classify as _, Kind},
         explanations, sessions,
-        tasks::{self, Cancelled, New, State},
+        tasks::{self, Cancelled, New, State, TaskFilter},
     },
     queue::admin::{self, GoneJob},
 };
@@ -195,19 +195,20 @@ async fn lists_go_on_where_the_page_before_ended() {
     for part in 1..=5 {
         world.add(&format!("Part {part}.")).await;
     }
-    let filter = tasks::Filter { campaign_id: Some(world.campaign.id), ..Default::default() };
+    let filter = TaskFilter { campaign_id: Some(world.campaign.id), ..Default::default() };
+    let mut conn = world.pool.acquire().await.unwrap();
     let mut seen = Vec::new();
     let mut page = Page { after: None, limit: 2 };
     loop {
-        let tasks = tasks::list(&world.pool, filter, page).await.unwrap();
+        let tasks = tasks::list(&mut conn, &filter, page).await.unwrap();
         let Some(last) = tasks.last() else { break };
         page.after = Some(last.id);
         seen.extend(tasks.iter().map(|task| task.id));
     }
     assert_eq!(seen.len(), 5);
     assert!(seen.is_sorted_by(|a, b| a > b), "the newest first, each once");
-    let done = tasks::Filter { state: Some(State::Done), ..filter };
-    assert!(tasks::list(&world.pool, done, Page::default()).await.unwrap().is_empty());
+    let done = TaskFilter { state: Some(State::Done), ..filter };
+    assert!(tasks::list(&mut conn, &done, Page::default()).await.unwrap().is_empty());
 }
 
 #[tokio::test]

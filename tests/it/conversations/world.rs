@@ -10,13 +10,13 @@ use dalsegno::domain::agents::SessionMode as Mode;
 use dalsegno::{
     context,
     domain::{
-        Amount,
+        Amount, Page,
         agents::{Agent, Catalogue, Config, Provider},
         amount::Limit,
         campaigns::{self, Campaign},
         conversations::{Inheritance, Opening, Resolved, Wanted, resolve},
         messages, sessions,
-        tasks::{self, Task},
+        tasks::{self, Task, TaskFilter},
         turn_phases,
         turn_phases::{Begin, Begun, Done, Ending},
         usage,
@@ -212,6 +212,13 @@ impl World {
         let (resolved, begun) = self.begin(&task, self.lease(), now).await;
         self.commit(&begun, &format!("Answer to: {prompt}"), now).await.unwrap();
         resolved
+    }
+
+    /// All tasks, the newest first.
+    pub async fn tasks(&self) -> Vec<Task> {
+        let (filter, page) = (TaskFilter::default(), Page { after: None, limit: 10_000 });
+        let mut conn = self.pool.acquire().await.unwrap();
+        tasks::list(&mut conn, &filter, page).await.unwrap()
     }
 
     pub async fn task(&self, id: Uuid) -> Task {

@@ -20,6 +20,13 @@ async fn pause(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::Er
     Ok(flow)
 }
 
+async fn cancel(ground: &Ground, id: uuid::Uuid) -> Result<flows::CancelledFlow, flows::Error> {
+    let mut tx = begin(&ground.pool).await.unwrap();
+    let cancelled = flows::cancel(&mut tx, id, "too late", noon()).await?;
+    commit(tx).await.unwrap();
+    Ok(cancelled)
+}
+
 async fn resume(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::Error> {
     let mut tx = begin(&ground.pool).await.unwrap();
     let flow = flows::resume(&mut tx, id, noon()).await?;
@@ -92,6 +99,70 @@ async fn a_step_that_ends_and_a_flow_that_is_let_go_on_do_not_wait_for_each_othe
     resumed.unwrap();
     let waiting = "select count(*) from dalsegno.jobs where kind = 'run_joined_turn' and wait_reason = 'signal'";
     assert_eq!(ground.count(waiting).await, 2, "the part goes on");
+}
+
+#[tokio::test]
+async fn a_step_that_ends_and_a_change_of_its_flow_do_not_wait_for_each_other() {
+    for retries in [false, true] {
+        let ground = ground().await;
+        let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+        let plan = task(&ground, flow.id, 0).await;
+        let mut ending = ground.pool.begin().await.unwrap();
+        let done = tasks::End::Done { result: "A plan." };
+        let spent = dalsegno::domain::Amount::ZERO;
+        tasks::end(&mut ending, plan.id, done, spent, noon()).await.unwrap();
+        let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+        let commits = async {
+            eventually("the change waits for the end of the step", async || {
+                (ground.count(waits).await == 1).then_some(())
+            })
+            .await;
+            ending.commit().await
+        };
+        if retries {
+            let (retried, ended) = tokio::join!(retry(&ground, flow.id, "review"), commits);
+            ended.unwrap();
+            retried.unwrap();
+            let waiting = "select count(*) from dalsegno.jobs where kind = 'run_joined_turn' and wait_reason = 'signal'";
+            assert_eq!(ground.count(waiting).await, 2, "the part goes on at once");
+        } else {
+            let (cancelled, ended) = tokio::join!(cancel(&ground, flow.id), commits);
+            ended.unwrap();
+            let cancelled = cancelled.unwrap();
+            assert_eq!((cancelled.cancel.cancelled, cancelled.had_ended), (3, 1));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn many_ends_and_changes_of_flows_at_once_lead_to_no_deadlock() {
+    let ground = ground().await;
+    for _ in 0..20 {
+        let parts = ["a", "b", "c", "d"];
+        let flow = start(&ground, "series", &inputs("x", &parts)).await.unwrap();
+        let steps = show(&ground, flow.id).await.steps;
+        let end = async |task_id| {
+            let mut tx = ground.pool.begin().await.unwrap();
+            let done = tasks::End::Done { result: "A part." };
+            let spent = dalsegno::domain::Amount::ZERO;
+            match tasks::end(&mut tx, task_id, done, spent, noon()).await {
+                Err(error) => assert!(matches!(error, tasks::Error::Ended { .. }), "{error:?}"),
+                Ok(()) => tx.commit().await.unwrap(),
+            }
+        };
+        let ends = futures_util::future::join_all(steps.iter().map(|step| end(step.task_id)));
+        let ((), retried, cancelled) = tokio::join!(
+            async { drop(ends.await) },
+            retry(&ground, flow.id, "review"),
+            cancel(&ground, flow.id)
+        );
+        for error in retried.err().into_iter().chain(cancelled.err()) {
+            assert!(matches!(error, flows::Error::Ended(_)), "{error:?}");
+        }
+    }
+    let deadlocks =
+        "select pg_stat_get_db_deadlocks(oid) from pg_database where datname = current_database()";
+    assert_eq!(ground.count(deadlocks).await, 0);
 }
 
 #[tokio::test]

@@ -419,13 +419,15 @@ async fn the_log_is_filtered_and_read_in_pages() {
     assert_eq!(get("actor=anonymous").await.0, ["t"]);
     assert_eq!(get("action=task").await.0, ["t"]);
     assert_eq!(get("action=lane.hold&subject=lane-3").await.0, ["lane-3"]);
-    let since = "since=2026-11-20T11:00:00Z&action=lane";
-    assert_eq!(get(since).await.0, ["lane-1", "lane-0"]);
+    let after = "created_after=2026-11-20T11:00:00Z&action=lane";
+    assert_eq!(get(after).await.0, ["lane-1", "lane-0"]);
+    let before = "created_before=2026-11-20T09:00:00Z&action=lane";
+    assert_eq!(get(before).await.0, ["lane-4"]);
     let (first, next) = get("action=lane&limit=2").await;
     assert_eq!(first, ["lane-4", "lane-3"]);
     let rest = get(&format!("action=lane&limit=3&cursor={}", next.as_str().unwrap())).await;
     assert_eq!(rest, (vec!["lane-2".into(), "lane-1".into(), "lane-0".into()], Value::Null));
-    let wrong = keyed.admin("GET", "/v1/audit?since=yesterday", &Value::Null).await;
+    let wrong = keyed.admin("GET", "/v1/audit?created_after=yesterday", &Value::Null).await;
     wrong.problem(400, "bad_query");
 }
 

@@ -42,9 +42,20 @@ async fn on_loopback_nobody_is_asked_and_a_key_that_is_shown_counts() {
     get_with(&ground, &key).await.problem(403, "missing_scope");
     get_with(&ground, &format!("{key}0")).await.problem(401, "bad_key");
     get_with(&ground, &format!("Bearer {ADMIN_KEY}")).await.expect(200);
-    // Tokens for a proxy in front.
-    get_with(&ground, "Bearer eyJhbGciOi.x.y").await.expect(200);
-    get_with(&ground, "Basic dTpw").await.expect(200);
+    for wrong in
+        ["Bearer nope", "Bearer eyJhbGciOi.x.y", "Bearer ", "Bearer", "Basic dTpw", "nope", ""]
+    {
+        get_with(&ground, wrong).await.problem(401, "bad_key");
+    }
+}
+
+#[tokio::test]
+async fn behind_a_proxy_that_lets_people_in_what_is_meant_for_it_is_passed_over() {
+    let ground = Ground::with(&[("http.allow_unauthenticated", "true")]).await;
+    for proxys in ["Bearer eyJhbGciOi.x.y", "Basic dTpw"] {
+        get_with(&ground, proxys).await.expect(200);
+    }
+    get_with(&ground, "Bearer dals_nope").await.problem(401, "bad_key");
 }
 
 #[tokio::test]

@@ -180,7 +180,7 @@ async fn a_timestamp_out_of_range_is_refused_in_every_field_and_parameter() {
         many.problem(422, "bad_items");
         let wrong = &many.json()["errors"][0];
         assert_eq!((&wrong["pointer"], &wrong["code"]), (&json!("/0/run_at"), &json!("bad_field")));
-        let query = format!("/v1/audit?since={}", far.replace('+', "%2B"));
+        let query = format!("/v1/audit?created_after={}", far.replace('+', "%2B"));
         let detail = ground.get(&query).await.problem(400, "bad_query");
         assert!(detail.contains("from 0001 to 9999"), "{detail}");
     }
@@ -189,7 +189,7 @@ async fn a_timestamp_out_of_range_is_refused_in_every_field_and_parameter() {
         let ask = json!({ "agent": "copywriter", "prompt": "Part one.", "run_at": edge });
         ground.post(&ground.tasks(), &ask).await.expect(201);
         ground.post(&format!("{}/bulk", ground.tasks()), &json!([ask])).await.expect(201);
-        ground.get(&format!("/v1/audit?since={edge}")).await.expect(200);
+        ground.get(&format!("/v1/audit?created_after={edge}")).await.expect(200);
     }
 }
 

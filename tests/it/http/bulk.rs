@@ -95,6 +95,30 @@ async fn a_question_that_comes_twice_under_one_key_is_one_task() {
 }
 
 #[tokio::test]
+async fn a_key_of_the_request_is_one_for_each_task_without_a_key() {
+    let ground = Ground::new().await;
+    let send = async |key: &str, body: &Value| {
+        ground.post_with(&ground.bulk(), body, &[("Idempotency-Key", key)]).await
+    };
+    let plain = |prompt: &str| json!({ "agent": "copywriter", "prompt": prompt });
+    let body = json!([plain("One."), ask(7), plain("Three.")]);
+    let added = send("import", &body).await.expect(201);
+    assert_eq!(added["created"], 3);
+    let again = send("import", &body).await;
+    assert!(again.head.contains("idempotent-replayed: true"), "{}", again.head);
+    assert_eq!(again.expect(200)["created"], 0);
+    let key = [("Idempotency-Key", "import/3")];
+    let third = ground.post_with(&ground.tasks(), &plain("Three."), &key).await.expect(200);
+    assert_eq!(third["id"], added["items"][2]["id"]);
+    let other = send("import", &json!([plain("Two.")])).await;
+    other.problem(422, "bad_items");
+    assert_eq!(pointers(&other), [("/0".to_owned(), "idempotency_conflict".to_owned())]);
+    let words = send(&"x".repeat(190), &body).await.problem(422, "bad_idempotency_key");
+    assert!(words.contains("1 to 189"), "{words}");
+    assert_eq!(ground.n_tasks().await, 3);
+}
+
+#[tokio::test]
 async fn every_mistake_is_pointed_at_and_nothing_is_stored() {
     let ground = Ground::new().await;
     let with = |field: &str, value: Value| {
@@ -137,6 +161,20 @@ async fn every_mistake_is_pointed_at_and_nothing_is_stored() {
         ("/7", "empty_budget"),
     ]);
     refuse(&values, &expected).await;
+    let each_its_own = json!([
+        with("promt", json!("x")),
+        ask(0),
+        with("agent", json!("nobody")),
+        with("prompt", json!(" ")),
+        7,
+    ]);
+    let expected = [
+        ("/0/promt", "bad_field"),
+        ("/2/agent", "unknown_agent"),
+        ("/3", "empty_text"),
+        ("/4", "bad_field"),
+    ];
+    refuse(&each_its_own, &expected).await;
     // No task can have such a key.
     let unheard = json!([ask(0), with("depends_on", json!([{ "key": "a\0b" }]))]);
     refuse(&unheard, &[("/1", "unknown_predecessor")]).await;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use dalsegno::domain::{
     bulk_actions::{self, Action, Step},
-    tasks::{self, Matching, State},
+    tasks::{self, State, TaskFilter},
 };
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ async fn all_tasks_of_a_filter_are_cancelled_and_retried() {
         (&json!(100), &json!(100), &json!(0))
     );
     let count = async |state: State| {
-        let filter = Matching { state: Some(state), ..Matching::default() };
+        let filter = TaskFilter { state: Some(state), ..TaskFilter::default() };
         tasks::count_matching(
             &world.pool,
             &filter,
@@ -89,6 +89,11 @@ async fn what_is_not_as_expected_is_not_done() {
     let cancel = |filter: Value| json!({ "action": "cancel", "filter": filter });
     ground.post(PATH, &cancel(json!({}))).await.problem(422, "empty_filter");
     ground.post(PATH, &cancel(json!({ "agnet": "x" }))).await.problem(422, "bad_field");
+    for text in [String::new(), "x".repeat(201)] {
+        let detail = ground.post(PATH, &cancel(json!({ "text": text }))).await;
+        let detail = detail.problem(422, "bad_filter");
+        assert!(detail.contains("give 1 to 200"), "{detail}");
+    }
     ground.post(PATH, &cancel(json!({ "agent": "a\0" }))).await.problem(422, "nul_in_text");
     let mut ask = cancel(json!({ "agent": "copywriter" }));
     ask["expected_count"] = json!(2);
@@ -113,7 +118,7 @@ async fn a_run_that_was_overtaken_changes_nothing_and_a_changed_task_is_skipped(
     let pool = &ground.world.pool;
     let first = ground.world.add("Part one.").await.id;
     let second = ground.world.add("Part two.").await.id;
-    let filter = Matching { agent: Some("copywriter".to_owned()), ..Matching::default() };
+    let filter = TaskFilter { agent: Some("copywriter".to_owned()), ..TaskFilter::default() };
     let new = bulk_actions::New {
         action: Action::Cancel,
         filter: &filter,
@@ -161,7 +166,7 @@ async fn an_action_whose_job_is_gone_says_so_and_goes_on_when_it_is_tried_again(
     let ground = Ground::new().await;
     let pool = &ground.world.pool;
     ground.world.add("Part one.").await;
-    let filter = Matching { agent: Some("copywriter".to_owned()), ..Matching::default() };
+    let filter = TaskFilter { agent: Some("copywriter".to_owned()), ..TaskFilter::default() };
     let new = bulk_actions::New {
         action: Action::Cancel,
         filter: &filter,
@@ -227,6 +232,15 @@ async fn a_preview_says_which_tasks_an_action_is_about_and_changes_nothing() {
     assert_eq!((&made["matched"], &made["filter"]), (&json!(1), &filter));
     let listed = ground.get(PATH).await.expect(200);
     assert_eq!(listed["items"], json!([made]));
-    let long = json!({ "action": "retry", "filter": { "text": "x".repeat(5_000) } });
-    ground.post(&preview, &long).await.problem(413, "text_too_long");
+    let wrong = |filter: Value| json!({ "action": "cancel", "filter": filter });
+    ground
+        .post(&preview, &wrong(json!({ "agent": "x".repeat(5_000) })))
+        .await
+        .problem(413, "text_too_long");
+    ground.post(&preview, &wrong(json!({ "text": "" }))).await.problem(422, "bad_filter");
+    ground.post(&preview, &wrong(json!({}))).await.problem(422, "empty_filter");
+    assert_eq!(
+        ground.post(&preview, &wrong(json!({ "text": "n".repeat(200) }))).await.expect(200)["matched"],
+        0
+    );
 }

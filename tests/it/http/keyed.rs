@@ -28,7 +28,8 @@ impl Keyed {
     pub async fn ask(&self, key: Option<&str>, method: &str, path: &str, body: &Value) -> Reply {
         let header = key.map(|key| format!("Bearer {key}"));
         let headers: Vec<_> = header.iter().map(|text| ("Authorization", text.as_str())).collect();
-        let body = if method == "GET" { String::new() } else { body.to_string() };
+        let body =
+            if ["GET", "DELETE"].contains(&method) { String::new() } else { body.to_string() };
         send(self.ground.app.address, method, path, &headers, &body).await
     }
 

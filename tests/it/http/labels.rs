@@ -1,15 +1,16 @@
 //! Tags and metadata of tasks and campaigns, and filters by them, by time and by text of the prompt.
 
+use chrono::TimeDelta;
 use dalsegno::domain::{
     Page,
-    tasks::{self, Matching},
+    tasks::{self, State, TaskFilter},
 };
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::Ground;
-use crate::conversations::world::World;
+use crate::{app::noon, conversations::world::World};
 
 impl Ground {
     /// Returns the prompts of a list.
@@ -81,6 +82,9 @@ async fn labels_are_no_part_of_the_question_and_those_that_do_not_fit_are_refuse
     let again = ask(json!({ "tags": ["b"], "metadata": { "c": 1 } }));
     let again = ground.post_with(&ground.tasks(), &again, &key).await.expect(200);
     assert_eq!(first["id"], again["id"]);
+    for added in [&first, &again] {
+        assert_eq!((&added["tags"], &added["metadata"]), (&json!(["a"]), &json!({})), "{added}");
+    }
     assert_eq!(ground.prompts("tags=b").await, [""; 0]);
     let long = json!({ "metadata": { "a": "x".repeat(4_100) } });
     for (wrong, status, code) in [
@@ -192,17 +196,76 @@ async fn a_list_by_labels_that_few_tasks_have_reads_few_rows() {
     sqlx::query("vacuum analyze").execute(&world.pool).await.unwrap();
     let mut conn = PgConnection::connect(&world.url()).await.unwrap();
     sqlx::query("set plan_cache_mode = force_generic_plan").execute(&mut conn).await.unwrap();
-    let tagged = Matching { tags: vec!["rare".to_owned()], ..Matching::default() };
+    let tagged = TaskFilter { tags: vec!["rare".to_owned()], ..TaskFilter::default() };
     let metadata = json!({ "n": 77 }).as_object().cloned().unwrap();
-    let with_metadata = Matching { metadata, ..Matching::default() };
+    let with_metadata = TaskFilter { metadata, ..TaskFilter::default() };
     for (filter, n_found) in [(tagged, 20), (with_metadata, 1)] {
         let mut tx = conn.begin().await.unwrap();
         let page = Page { after: None, limit: 50 };
         let found = tasks::search(&mut tx, &filter, None, page).await.unwrap();
         assert_eq!(found.tasks.len(), n_found);
-        let read = "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint from pg_stat_xact_user_tables
-                     where relname in ('tasks', 'task_labels') and schemaname = 'dalsegno'";
-        let n_read: i64 = sqlx::query_scalar(read).fetch_one(&mut *tx).await.unwrap();
+        let n_read = rows_read(&mut tx).await;
         assert!(n_read <= 200, "{n_read} rows were read for {filter:?}");
+        let (states, until) = (&[State::Queued][..], noon() + TimeDelta::days(36_500));
+        let n = tasks::count_matching(&mut *tx, &filter, states, until).await.unwrap();
+        let ids = tasks::matching(&mut *tx, &filter, states, until, None, 50).await.unwrap();
+        assert_eq!((n, ids.len()), (n_found as i64, n_found));
+        let n_read = rows_read(&mut tx).await - n_read;
+        assert!(n_read <= 200, "{n_read} rows were read for an action on {filter:?}");
+    }
+}
+
+/// The rows of tasks and of their labels that a transaction has read.
+async fn rows_read(conn: &mut PgConnection) -> i64 {
+    let read = "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint from pg_stat_xact_user_tables
+                 where relname in ('tasks', 'task_labels') and schemaname = 'dalsegno'";
+    sqlx::query_scalar(read).fetch_one(conn).await.unwrap()
+}
+
+/// As a prepared statement has it after some calls: a plan for any arguments.
+#[tokio::test]
+async fn a_list_by_time_reads_little_more_than_the_tasks_of_that_time() {
+    let world = World::new().await;
+    // One task an hour.
+    let many = "insert into dalsegno.tasks (id, created_at, campaign_id, job_id, agent, prompt)
+                select dalsegno.time_ordered_uuid(t.at), t.at, $1, -t.n, 'copywriter', 'Wait.'
+                  from (select n, $2::timestamptz - n * interval '1 hour' as at from generate_series(20000, 1, -1) as n) as t";
+    sqlx::query(many).bind(world.campaign.id).bind(noon()).execute(&world.pool).await.unwrap();
+    // A process whose clock was set back gives an id of the later time.
+    let ahead = "insert into dalsegno.tasks (id, created_at, campaign_id, job_id, agent, prompt)
+                 select dalsegno.time_ordered_uuid($2::timestamptz + interval '20 hours'), $2, $1, -30000, 'copywriter', 'Ahead.'";
+    let (old, hour) = (noon() - TimeDelta::days(500), TimeDelta::hours(1));
+    sqlx::query(ahead)
+        .bind(world.campaign.id)
+        .bind(old - hour / 2)
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    sqlx::query("vacuum analyze").execute(&world.pool).await.unwrap();
+    let mut conn = PgConnection::connect(&world.url()).await.unwrap();
+    sqlx::query("set plan_cache_mode = force_generic_plan").execute(&mut conn).await.unwrap();
+    let between = |created_after, created_before| TaskFilter {
+        created_after,
+        created_before,
+        ..TaskFilter::default()
+    };
+    let states = &[State::Queued][..];
+    for (filter, n_found, is_bulk) in [
+        (TaskFilter::default(), 50, false),
+        (between(Some(noon() - hour * 10), None), 10, true),
+        (between(None, Some(old)), 50, false),
+        (between(Some(old - hour * 10), Some(old)), 11, true),
+    ] {
+        let mut tx = conn.begin().await.unwrap();
+        let page = Page { after: None, limit: 50 };
+        let found = tasks::search(&mut tx, &filter, None, page).await.unwrap();
+        assert_eq!(found.tasks.len(), n_found, "{filter:?}");
+        if is_bulk {
+            let n = tasks::count_matching(&mut *tx, &filter, states, noon()).await.unwrap();
+            let ids = tasks::matching(&mut *tx, &filter, states, noon(), None, 50).await.unwrap();
+            assert_eq!((n, ids.len()), (n_found as i64, n_found), "{filter:?}");
+        }
+        let n_read = rows_read(&mut tx).await;
+        assert!(n_read <= 300, "{n_read} rows were read for {filter:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! Limits of the service: length of headers, length of the queue.
 
+use futures_util::future::join_all;
 use serde_json::json;
 
 use super::Ground;
@@ -15,6 +16,56 @@ async fn a_head_that_is_too_long_is_a_problem() {
     assert!(detail.contains("http.max_header_bytes"), "{detail}");
     ground.get(&format!("/v1/tasks?agent={}", &long[..9_000])).await.problem(414, "uri_too_long");
     ground.get(&format!("/v1/tasks?agent={}", &long[..4_000])).await.expect(200);
+}
+
+/// Another transaction holds the table, as a long read of it would hold a connection.
+#[tokio::test]
+async fn a_look_for_an_id_has_few_places_and_little_time() {
+    let ground = Ground::new().await;
+    let mut open = ground.world.pool.begin().await.unwrap();
+    sqlx::query("lock table dalsegno.flows in access exclusive mode")
+        .execute(&mut *open)
+        .await
+        .unwrap();
+    let finds = join_all((0..12).map(|_| ground.get("/v1/ids?noun=flow&text=00000000dead")));
+    let others = async {
+        eventually("some wait for the table", async || {
+            let wait = "select count(*) from pg_locks where not granted and relation = 'dalsegno.flows'::regclass";
+            let n: i64 = sqlx::query_scalar(wait).fetch_one(&mut *open).await.unwrap();
+            (n >= 2).then_some(())
+        })
+        .await;
+        for _ in 0..12 {
+            ground.get("/v1/tasks").await.expect(200);
+        }
+    };
+    let (refused, ()) = tokio::join!(finds, others);
+    let details: Vec<String> =
+        refused.iter().map(|reply| reply.problem(503, "database_busy")).collect();
+    assert!(details.iter().any(|it| it.contains("write the whole id")), "{details:?}");
+    open.rollback().await.unwrap();
+    ground.get("/v1/ids?noun=flow&text=00000000dead").await.problem(404, "unknown_id");
+}
+
+#[tokio::test]
+async fn what_has_many_things_in_it_may_be_as_long_as_a_list() {
+    let ground = Ground::with(&[("http.max_body_bytes", "2000")]).await;
+    let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
+    let long = "x".repeat(3_000);
+    ground
+        .post(&ground.tasks(), &json!({ "agent": "copywriter", "prompt": long }))
+        .await
+        .problem(413, "body_too_large");
+    let item = json!({ "kind": "record", "name": "prices", "title": "t", "body": long });
+    let import = json!({ "items": [item] });
+    let imported = ground.post(&format!("{campaign}/memory/import"), &import).await.expect(200);
+    assert_eq!(imported["created"], 1);
+    let parent = ground.world.add("Plan.").await.id;
+    let done = "update dalsegno.tasks set state = 'done', result = 'x', started_at = now(), ended_at = now() where id = $1";
+    sqlx::query(done).bind(parent).execute(&ground.app.pool).await.unwrap();
+    let child = json!({ "agent": "copywriter", "prompt": long });
+    let handed = json!({ "children": [child], "continuation": { "prompt": "Go on." } });
+    ground.post(&format!("/v1/tasks/{parent}/children"), &handed).await.expect(201);
 }
 
 #[tokio::test]

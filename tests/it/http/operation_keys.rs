@@ -2,10 +2,11 @@
 
 use chrono::TimeDelta;
 use dalsegno::{
-    domain::cleanups,
+    domain::{cleanups, operation_keys},
     operations::{ALL, Entry, Method, Run},
 };
 use serde_json::{Value, json};
+use sqlx::PgConnection;
 
 use super::{
     Ground,
@@ -21,6 +22,11 @@ const KEY: (&str, &str) = ("Idempotency-Key", "spring-1");
 
 async fn count(ground: &Ground, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(&ground.app.pool).await.unwrap()
+}
+
+async fn keys(ground: &Ground) -> Vec<String> {
+    let keys = "select key from dalsegno.operation_keys order by key";
+    sqlx::query_scalar(keys).fetch_all(&ground.app.pool).await.unwrap()
 }
 
 async fn ask(ground: &Ground, method: &str, path: &str, body: &Value, key: &str) -> Reply {
@@ -143,9 +149,7 @@ async fn every_change_looks_at_the_key_and_no_read_does() {
     let ground = Ground::new().await;
     let nil = "00000000-0000-0000-0000-000000000000";
     let is_one_answer = |entry: &&Entry| matches!(entry.run, Run::Once(_));
-    // The items of a list have keys of their own.
-    let all = ALL.iter().filter(is_one_answer).filter(|entry| entry.spec.items.is_none());
-    for Entry { spec, .. } in all {
+    for Entry { spec, .. } in ALL.iter().filter(is_one_answer) {
         let path = spec
             .path_fields()
             .fold(spec.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), nil));
@@ -167,10 +171,93 @@ async fn forgetting_a_user_removes_the_keys_of_what_is_known_about_the_user() {
     let put = format!("/v1/campaigns/{}/user", ground.world.campaign.id);
     ask(&ground, "PUT", &put, &json!({ "user": "ann" }), "u").await.expect(200);
     ask(&ground, "POST", "/v1/campaigns", &json!({ "name": "Spring" }), "c").await.expect(201);
-    let keys = "select count(*) from dalsegno.operation_keys";
-    assert_eq!(count(&ground, keys).await, 3);
+    // A queue may have the same name.
+    ask(&ground, "POST", "/v1/queues/ann/pause", &json!({}), "q").await.expect(200);
+    assert_eq!(keys(&ground).await, ["c", "f", "q", "u"]);
     ground.post("/v1/users/ann/forget", &json!({})).await.expect(200);
-    assert_eq!(count(&ground, keys).await, 1);
+    assert_eq!(keys(&ground).await, ["c", "q"]);
+}
+
+#[tokio::test]
+async fn an_erasure_leaves_the_key_of_a_queue_that_is_called_as_a_schedule_of_the_campaign() {
+    let ground = Ground::new().await;
+    let campaign = ground.world.campaign.id;
+    let task = json!({ "campaign_id": campaign, "agent": "copywriter", "prompt": "x" });
+    let schedule = json!({ "cron": "0 0 8 * * *", "task": task });
+    ask(&ground, "PUT", "/v1/schedules/turns", &schedule, "s").await.expect(200);
+    ask(&ground, "POST", "/v1/queues/turns/pause", &json!({}), "q").await.expect(200);
+    let reset = format!("/v1/campaigns/{campaign}/agents/reset");
+    ask(&ground, "POST", &reset, &json!({}), "r").await.expect(200);
+    ground.post(&format!("/v1/campaigns/{campaign}/erasure"), &json!({})).await.expect(202);
+    let kept = keys(&ground).await;
+    assert!(kept.contains(&"q".to_owned()), "{kept:?}");
+    let mut tx = ground.app.pool.begin().await.unwrap();
+    operation_keys::remove_of_campaign(&mut *tx, campaign).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(keys(&ground).await, ["q"]);
+}
+
+/// How often this connection has read the whole table.
+async fn full_scans(conn: &mut PgConnection) -> i64 {
+    let scans = "select seq_scan from pg_stat_xact_user_tables where relid = 'dalsegno.operation_keys'::regclass";
+    sqlx::query_scalar(scans).fetch_one(conn).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_keys_of_a_campaign_and_of_a_user_are_found_by_indexes() {
+    let ground = Ground::new().await;
+    let mut tx = ground.app.pool.begin().await.unwrap();
+    sqlx::query("set local enable_seqscan = off").execute(&mut *tx).await.unwrap();
+    let before = full_scans(&mut tx).await;
+    operation_keys::remove_of_campaign(&mut *tx, ground.world.campaign.id).await.unwrap();
+    operation_keys::remove_of_user(&mut *tx, "ann").await.unwrap();
+    assert_eq!(full_scans(&mut tx).await, before);
+}
+
+#[tokio::test]
+async fn many_calls_of_several_transactions_leave_each_other_the_connections_they_need() {
+    // Long enough for a slow machine.
+    let ground = Ground::with(&[("http.request_timeout_secs", "300")]).await;
+    let reset = format!("/v1/campaigns/{}/agents/reset", ground.world.campaign.id);
+    let names: Vec<String> = (0..40).map(|n| format!("reset-{n}")).collect();
+    let body = json!({});
+    let asked = names.iter().map(|key| ask(&ground, "POST", &reset, &body, key));
+    for reply in futures_util::future::join_all(asked).await {
+        reply.expect(200);
+    }
+    assert_eq!(keys(&ground).await.len(), 40);
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_any_more_is_a_conflict_that_says_where_to_look() {
+    let ground = Ground::new().await;
+    let pause = "/v1/queues/turns/pause";
+    ask(&ground, "POST", pause, &json!({}), "p").await.expect(200);
+    sqlx::query("update dalsegno.operation_keys set output = '{}'")
+        .execute(&ground.app.pool)
+        .await
+        .unwrap();
+    let again = ask(&ground, "POST", pause, &json!({}), "p").await;
+    let words = again.problem(409, "idempotency_conflict");
+    assert!(words.contains("was made") && words.contains("dalsegno audit ls"), "{words}");
+}
+
+#[tokio::test]
+async fn a_name_that_is_given_to_another_key_has_no_idempotency_keys() {
+    let keyed = Keyed::new().await;
+    let make = async || {
+        let (key, secret) = keyed.make("shop", &["operate"]).await;
+        let bearer = format!("Bearer {secret}");
+        let headers = [("Authorization", bearer.as_str()), KEY];
+        let body = json!({ "name": "Spring" }).to_string();
+        let made = send(keyed.ground.app.address, "POST", "/v1/campaigns", &headers, &body).await;
+        (key, made)
+    };
+    let (key, made) = make().await;
+    made.expect(201);
+    let revoke = format!("/v1/keys/{}/revoke", key["id"].as_str().unwrap());
+    keyed.admin("POST", &revoke, &json!({})).await.expect(200);
+    make().await.1.expect(201);
 }
 
 #[tokio::test]

@@ -84,6 +84,7 @@ async fn what_is_not_there_is_said_by_name() {
         ("/v1/jobs/7/release", "unknown_job"),
         ("/v1/lanes/none/hold", "unknown_lane"),
         ("/v1/lanes/none/release", "unknown_lane"),
+        ("/v1/queues/none/pause", "unknown_queue"),
     ] {
         ground.post(path, &json!({})).await.problem(404, code);
     }
@@ -126,9 +127,24 @@ async fn a_queue_and_a_group_are_paused_and_go_on() {
     let resumed = ground.post("/v1/queues/turns/resume", &json!({})).await.expect(200);
     assert_eq!(resumed["was_paused"], false);
 
+    // Before its first job and its first worker.
+    ground.post("/v1/queues/upkeep/pause", &json!({})).await.expect(200);
+
     let group = format!("/v1/groups/{}", ground.world.campaign.id);
     ground.post(&format!("{group}/pause"), &json!({})).await.expect(200);
     let resumed = ground.post(&format!("{group}/resume"), &json!({})).await.expect(200);
     assert_eq!(resumed["was_paused"], true);
-    assert_eq!(ground.get("/v1/workers").await.expect(200), json!({ "items": [] }));
+    let workers = async |query: &str| ground.get(&format!("/v1/workers{query}")).await.expect(200);
+    assert_eq!(workers("").await, json!({ "items": [], "next": null }));
+    let three = "insert into dalsegno.workers (id, started_at, lease_until, slots, queues, host, pid, version, kinds)
+                 select gen_random_uuid(), '2026-11-20 12:00+00'::timestamptz + (n / 2) * interval '1 hour', now(), 1, '{}', 'h', n, 'v', '{}'
+                   from generate_series(1, 3) as n";
+    sqlx::query(three).execute(&ground.app.pool).await.unwrap();
+    let all = workers("").await["items"].clone();
+    let mut query = "?limit=1".to_owned();
+    for place in 0..3 {
+        let page = workers(&query).await;
+        assert_eq!((&page["items"][0], page["next"].is_null()), (&all[place], place == 2));
+        query = format!("?limit=1&cursor={}", page["next"].as_str().unwrap_or_default());
+    }
 }

@@ -1,11 +1,11 @@
 //! Request ids: in all answers, in problems, and in the log.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::client::send;
+use super::client::{Stream, send};
 use crate::{
-    app::{TestApp, TestDatabase},
+    app::{TestApp, TestDatabase, eventually},
     cluster::scratch_folder,
     service::Service,
 };
@@ -48,4 +48,56 @@ async fn the_log_names_the_request_that_failed() {
     let line = log.lines().find(|line| line.contains("a request failed"));
     let line: Value = serde_json::from_str(line.unwrap_or_else(|| panic!("{log}"))).unwrap();
     assert_eq!(line["span"]["request_id"], "mine-1", "{line}");
+}
+
+/// The first line of the log with these words.
+fn logged(service: &Service, words: &str) -> Option<Value> {
+    let log = service.log();
+    let line = log.lines().find(|line| line.contains(words));
+    line.and_then(|line| serde_json::from_str(line).ok())
+}
+
+#[tokio::test]
+async fn a_stream_that_fails_and_the_log_name_the_request_that_opened_it() {
+    let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
+    let variables = [
+        ("DATABASE_URL", &*database.url()),
+        ("DALSEGNO_LOG__FORMAT", "json"),
+        ("DALSEGNO_LOG__FILTER", "error"),
+    ];
+    let service = Service::start(folder.path(), &variables).await;
+    let headers = [("X-Request-Id", "mine-2")];
+    let stream = Stream::open_with(service.address, "/v1/feed", &headers).await;
+    let mut stream = stream.unwrap_or_else(|reply| panic!("{reply:?}"));
+    assert_eq!(stream.next().await.unwrap().event, "begin");
+    let break_it = "drop table dalsegno.feed cascade";
+    sqlx::query(break_it).execute(&database.pool().await).await.unwrap();
+    let last = stream.next().await.unwrap();
+    let problem: Value = serde_json::from_str(&last.data).unwrap();
+    assert_eq!((last.event.as_str(), &problem["request_id"]), ("error", &json!("mine-2")));
+    let line = logged(&service, "a request failed").unwrap_or_else(|| panic!("{}", service.log()));
+    assert_eq!(line["span"]["request_id"], "mine-2", "{line}");
+}
+
+/// Its writer is a task of its own, which several requests share.
+#[tokio::test]
+async fn what_is_logged_while_a_task_is_written_names_its_request() {
+    let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
+    let variables = [
+        ("DATABASE_URL", &*database.url()),
+        ("DALSEGNO_LOG__FORMAT", "json"),
+        ("DALSEGNO_LOG__FILTER", "error,sqlx::query=debug"),
+    ];
+    let service = Service::start(folder.path(), &variables).await;
+    let post = async |path: &str, id: &str, body: Value| {
+        let headers = [("X-Request-Id", id)];
+        send(service.address, "POST", path, &headers, &body.to_string()).await.expect(201)
+    };
+    let campaign = post("/v1/campaigns", "mine-3", json!({ "name": "Spring" })).await;
+    let path = format!("/v1/campaigns/{}/tasks", campaign["id"].as_str().unwrap());
+    post(&path, "mine-4", json!({ "agent": "copywriter", "prompt": "x" })).await;
+    let line =
+        eventually("the statement is logged", async || logged(&service, "dalsegno.store_task"))
+            .await;
+    assert_eq!(line["span"]["request_id"], "mine-4", "{line}");
 }

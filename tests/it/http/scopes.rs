@@ -17,7 +17,9 @@ fn who_may(method: &str, path: &str) -> &'static [&'static str] {
         _ if path.starts_with("/mcp/") => &["mcp", "admin"],
         // Addresses of receivers may contain tokens.
         "GET" if path.starts_with("/v1/webhooks") => &["operate", "admin"],
-        "GET" if path.starts_with("/v1/tasks/{id}") => &["read", "enqueue", "operate", "admin"],
+        "GET" if path == "/v1/ids" || path.starts_with("/v1/tasks/{id}") => {
+            &["read", "enqueue", "operate", "admin"]
+        }
         "GET" => &["read", "operate", "admin"],
         "POST" if path.ends_with("/preview") => &["read", "operate", "admin"],
         "POST"

@@ -38,7 +38,7 @@ async fn every_route_refuses_query_parameters_that_it_does_not_have() {
     let detail = ground.post(&path, &ask).await.problem(400, "bad_query");
     assert!(detail.contains("`dry_run`: this route has none"), "{detail}");
     let detail = ground.get("/v1/workers?stat=x").await.problem(400, "bad_query");
-    assert!(detail.contains("`stat`: this route has `limit`"), "{detail}");
+    assert!(detail.contains("`stat`: this route has `cursor`, `limit`"), "{detail}");
     assert_eq!(ground.get("/v1/tasks").await.expect(200)["items"], json!([]));
 }
 
@@ -104,4 +104,19 @@ async fn no_route_asks_for_a_body_that_is_too_long() {
     // The bulk route has a limit of its own.
     let bulk = format!("{}/bulk", ground.tasks());
     assert_eq!(expect_continue(&ground, "POST", &bulk, 60_000_000).await, "HTTP/1.1 100 Continue");
+}
+
+#[tokio::test]
+async fn a_body_is_refused_where_none_is_read() {
+    let ground = Ground::new().await;
+    let (ask, mut n_routes) = (json!({ "agent": "copywriter" }).to_string(), 0);
+    for entry in dalsegno::operations::ALL.iter().filter(|entry| !entry.spec.method.has_body()) {
+        let (method, path) = (entry.spec.method.as_str(), path_of(entry.spec.path));
+        n_routes += 1;
+        let reply = send(ground.app.address, method, &path, &[], &ask).await;
+        let detail = reply.problem(400, "bad_body");
+        assert!(detail.contains("takes no body"), "{method} {path}: {detail}");
+    }
+    assert!(n_routes > 20, "{n_routes}");
+    assert_eq!(ground.get("/v1/campaigns").await.expect(200)["items"].as_array().unwrap().len(), 1);
 }

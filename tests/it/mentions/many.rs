@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use dalsegno::domain::{
     Page,
     posts::Origin,
-    tasks::{Filter, State},
+    tasks::{State, TaskFilter},
 };
 use futures_util::future::join_all;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
@@ -111,9 +111,9 @@ async fn twenty_agents_and_many_posts_while_workers_are_killed() {
     drop(workers);
 
     let board = board(&ground).await;
-    let tasks = tasks::list(&ground.pool, Filter::default(), Page { after: None, limit: 10_000 })
-        .await
-        .unwrap();
+    let page = Page { after: None, limit: 10_000 };
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let tasks = tasks::list(&mut conn, &TaskFilter::default(), page).await.unwrap();
     println!("{} posts, {} tasks", board.len(), tasks.len());
     nothing_is_lost(&board, &tasks, &posted.concat());
     order_is_kept(&board);

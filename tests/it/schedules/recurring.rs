@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     campaign_control,
     schedules::{self, Error, Schedule, When, fire_due},
-    tasks::{self, AddTask, Filter},
+    tasks::{self, AddTask},
 };
 
 use crate::{
@@ -34,8 +34,7 @@ async fn put(world: &World, name: &str, when: When<'_>, task: &AddTask) -> Resul
 }
 
 async fn prompts(world: &World) -> Vec<String> {
-    let tasks = tasks::list(&world.pool, Filter::default(), Default::default()).await.unwrap();
-    tasks.into_iter().map(|task| task.prompt).collect()
+    world.tasks().await.into_iter().map(|task| task.prompt).collect()
 }
 
 #[tokio::test]

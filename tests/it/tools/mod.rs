@@ -18,7 +18,7 @@ use dalsegno::{
         amount::Limit,
         audit::Actor,
         posts::{self, Along, Post, Viewer},
-        tasks::{self, Task},
+        tasks::{self, Task, TaskFilter},
     },
     tools::{self, Answer, Caller, Operator, Settings, Tools, Turn},
 };
@@ -131,9 +131,10 @@ impl Stage {
 
     async fn tasks(&self) -> Vec<Task> {
         let campaign_id = Some(self.ground.campaign.id);
-        let filter = tasks::Filter { campaign_id, ..tasks::Filter::default() };
+        let filter = TaskFilter { campaign_id, ..TaskFilter::default() };
         let page = dalsegno::domain::Page { after: None, limit: 1000 };
-        tasks::list(self.pool(), filter, page).await.unwrap()
+        let mut conn = self.pool().acquire().await.unwrap();
+        tasks::list(&mut conn, &filter, page).await.unwrap()
     }
 
     /// Returns `action subject actor` lines, oldest first.

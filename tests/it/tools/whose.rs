@@ -294,9 +294,10 @@ impl Stage {
             let asked = json!({ "tasks": [{ "agent": agent, "text": "Count the buoys." }] });
             self.says(&foreign, "dispatch", asked).await;
         }
-        let filter = tasks::Filter { campaign_id: Some(campaign_id), ..tasks::Filter::default() };
+        let filter = tasks::TaskFilter { campaign_id: Some(campaign_id), ..Default::default() };
+        let mut conn = self.pool().acquire().await.unwrap();
         let page = Page { after: None, limit: 10 };
-        let tasks = tasks::list(self.pool(), filter, page).await.unwrap();
+        let tasks = tasks::list(&mut conn, &filter, page).await.unwrap();
         let task = tasks.iter().find(|task| task.id.to_string() == foreign_task).unwrap();
         let clerk = Caller::Turn(self.attempt(task).await);
         self.says(&clerk, "journals_write", item("buoy-note")).await;

@@ -27,15 +27,19 @@ pub struct WorkerView {
     pub gone_reason: Option<String>,
 }
 
-/// Lists workers, latest first. Those that are gone stay until their retention ends.
+/// Lists workers after the one of an id, the latest first; those that are gone stay for some days.
 pub async fn list_workers(
     executor: impl PgExecutor<'_>,
+    after: Option<Uuid>,
     limit: i64,
 ) -> Result<Vec<WorkerView>, Error> {
     sqlx::query_as!(
         WorkerView,
         "SELECT id, host, pid, queues, started_at, gone_at, gone_reason FROM dalsegno.workers
-          ORDER BY started_at DESC, id LIMIT $1",
+          WHERE $1::uuid IS NULL
+             OR (started_at, id) < (SELECT a.started_at, a.id FROM dalsegno.workers AS a WHERE a.id = $1)
+          ORDER BY started_at DESC, id DESC LIMIT $2",
+        after,
         limit
     )
     .fetch_all(executor)

@@ -88,7 +88,9 @@ async fn a_bound_key_reaches_its_campaign_and_nothing_else_on_every_route() {
         };
         let ask = async |id: &str| keyed.ask(Some(&key), method, &at(id), &json!({})).await;
         let place = format!("{method} {template}");
-        if need == Need::Nothing || ["/v1/feed", "/v1/ids"].contains(&template) {
+        let has_own_test =
+            ["/v1/feed", "/v1/ids"].contains(&template) || template.starts_with("/v1/bulk-actions");
+        if need == Need::Nothing || has_own_test {
             continue;
         }
         let Some(their) = theirs.of(template) else {
@@ -185,6 +187,76 @@ async fn a_bound_key_finds_ids_in_its_campaign_alone() {
     assert_eq!(nouns, all.map(|noun| noun.as_str().unwrap().to_owned()).collect());
     let named = keyed.get(&key, "/v1/ids?noun=campaign&text=Harbour").await.expect(200);
     assert_eq!(named["id"], json!(mine.campaign), "both have the name");
+}
+
+#[tokio::test]
+async fn an_enqueue_key_finds_campaigns_and_nothing_else() {
+    let keyed = Keyed::new().await;
+    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
+    let mine = things(&keyed, &keyed.ground.world).await;
+    let (_, key) = keyed.make("shop", &["enqueue"]).await;
+    let bound = keyed.bound(&["enqueue"], &[&mine.campaign]).await;
+    let find = async |key: &str, noun: &str, text: &str| {
+        keyed.get(key, &format!("/v1/ids?noun={noun}&text={text}")).await
+    };
+    let other = others.campaign.id.to_string();
+    for (key, text) in
+        [(&key, &mine.campaign[24..]), (&bound, &mine.campaign[24..]), (&bound, "Harbour")]
+    {
+        assert_eq!(find(key, "campaign", text).await.expect(200)["id"], json!(mine.campaign));
+    }
+    find(&bound, "campaign", &other[24..]).await.problem(404, "unknown_id");
+    // Both have this name, and begin so.
+    for text in ["Harbour", "0"] {
+        let several = find(&key, "campaign", text).await;
+        several.problem(422, "ambiguous_id");
+        assert!(
+            ![&mine.campaign, &other].iter().any(|id| several.body.contains(*id)),
+            "{several:?}"
+        );
+    }
+    for (noun, id) in [("task", &mine.task), ("session", &mine.session), ("flow", &mine.flow)] {
+        let detail = find(&key, noun, &id[24..]).await.problem(403, "missing_scope");
+        assert!(detail.contains("the whole id"), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn a_bound_key_acts_on_many_tasks_of_its_campaign_alone() {
+    let keyed = Keyed::new().await;
+    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
+    let mine = keyed.ground.world.campaign.id;
+    let key = keyed.bound(&["operate"], &[&mine.to_string()]).await;
+    keyed.ground.world.add("Part one.").await;
+    others.add("Part one.").await;
+    let of =
+        |campaign: uuid::Uuid| json!({ "action": "cancel", "filter": { "campaign_id": campaign } });
+    let anywhere = json!({ "action": "cancel", "filter": { "agent": "copywriter" } });
+    for path in ["/v1/bulk-actions/preview", "/v1/bulk-actions"] {
+        let ask = async |body: &Value| keyed.ask(Some(&key), "POST", path, body).await;
+        ask(&of(others.campaign.id)).await.problem(404, "unknown_campaign");
+        let detail = ask(&anywhere).await.problem(403, "key_is_bound");
+        assert!(detail.contains("campaign_id"), "{detail}");
+        let reply = ask(&of(mine)).await;
+        assert!([200, 202].contains(&reply.status), "{reply:?}");
+        assert_eq!(reply.json()["matched"], 1);
+    }
+    let foreign =
+        keyed.admin("POST", "/v1/bulk-actions", &of(others.campaign.id)).await.expect(202);
+    keyed.admin("POST", "/v1/bulk-actions", &anywhere).await.expect(202);
+    let listed = keyed.get(&key, "/v1/bulk-actions").await.expect(200);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
+    let own = id(&listed["items"][0]);
+    keyed.get(&key, &format!("/v1/bulk-actions/{own}")).await.expect(200);
+    let theirs = id(&foreign);
+    keyed
+        .get(&key, &format!("/v1/bulk-actions/{theirs}"))
+        .await
+        .problem(404, "unknown_bulk_action");
+    let find =
+        async |text: &str| keyed.get(&key, &format!("/v1/ids?noun=bulk_action&text={text}")).await;
+    assert_eq!(find(&own[24..]).await.expect(200)["id"], json!(own));
+    find(&theirs[24..]).await.problem(404, "unknown_id");
 }
 
 #[tokio::test]

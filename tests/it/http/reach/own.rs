@@ -12,6 +12,7 @@ const NAME_A_TASK: &[(&str, &str)] = &[
     ("add_many_tasks", "body [].depends_on[]"),
     ("add_many_tasks", "body [].depends_on[].key"),
     ("add_many_tasks", "body [].idempotency_key"),
+    ("add_many_tasks", "header Idempotency-Key"),
     ("add_task", "body depends_on[]"),
     ("add_task", "body depends_on[].key"),
     ("add_task", "header Idempotency-Key"),
@@ -45,6 +46,8 @@ const NAME_NO_TASK: &[(&str, &[&str])] = &[
     ("add_many_tasks", &["path id", "body "]),
     ("add_task", &["path id"]),
     ("explain_task", &[]),
+    // Of its texts only names of campaigns are looked up.
+    ("find_id", &["query noun", "query text"]),
     ("follow_task", &["header Last-Event-ID"]),
     ("hand_out", &["body continuation.prompt"]),
     ("show_task", &["query wait"]),
@@ -147,6 +150,10 @@ impl Probe<'_> {
             ("add_many_tasks", "body [].idempotency_key") => {
                 post(format!("{tasks}/bulk"), json!([child(json!({ "idempotency_key": name }))]))
                     .await
+            }
+            ("add_many_tasks", "header Idempotency-Key") => {
+                let path = format!("{tasks}/bulk");
+                self.keyed.add(self.key, &path, &json!([child(json!({}))]), name).await
             }
             ("hand_out", "body children[].depends_on[]") => {
                 post(hand_out, children(child(json!({ "depends_on": [task] })))).await

@@ -1,0 +1,187 @@
+//! Filters of tasks: for lists, and for what is done with many tasks.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::{Error, State};
+use crate::domain::{Failed, ids, text, timestamp};
+
+/// The longest text that is looked for in prompts.
+pub const MAX_TEXT_CHARS: usize = 200;
+/// The longest of the other words, in bytes.
+const MAX_WORD_BYTES: usize = 4_096;
+/// How far the id of a task may be ahead of its `created_at`: a process whose clock is set back gives ids of the later time.
+const ID_LEAD: TimeDelta = TimeDelta::days(1);
+
+/// Which tasks are meant. Absent keys match everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskFilter {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub campaign_id: Option<Uuid>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "timestamp::optional"
+    )]
+    pub created_before: Option<DateTime<Utc>>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "timestamp::optional"
+    )]
+    pub created_after: Option<DateTime<Utc>>,
+    /// In the prompt, whether in capitals or not.
+    #[schema(min_length = 1, max_length = 200)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// All of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// All of these keys with these values.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Map<String, Value>,
+}
+
+/// Selects from the tasks `t` that fulfil the conditions of a filter, all but its text, which is `$11`. The arguments begin at `$12`.
+///
+/// Few tasks may have the tags and metadata of a filter, and these have an index: a filter with some starts from there. Without any, ids
+/// bound the scan, as times have no index. Beside labels they would not help: Postgres takes a range of ids for a small one, and would
+/// start from there.
+macro_rules! select_tasks {
+    (
+        @from $from:literal, $filter:ident, $query:ident, [$($row:ident,)?], $fetch:ident($executor:expr),
+        $select:literal, $rest:literal, [$($argument:expr,)*]
+    ) => {
+        sqlx::$query!(
+            $($row,)?
+            "select " + $select + " from " + $from + "
+                and ($1::uuid is null or t.campaign_id = $1) and ($2::text is null or t.agent = $2)
+                and ($3::text is null or t.instance = $3) and ($4::text is null or t.state = $4)
+                and ($5::timestamptz is null or t.created_at < $5) and ($6::timestamptz is null or t.created_at >= $6) " + $rest,
+            $filter.campaign_id,
+            $filter.agent,
+            $filter.instance,
+            $filter.state as Option<crate::domain::tasks::State>,
+            $filter.created_before,
+            $filter.created_after,
+            $filter.least_id(),
+            $filter.most_id(),
+            &$filter.tags[..],
+            sqlx::types::Json(&$filter.metadata) as _,
+            $filter.text,
+            $($argument,)*
+        )
+        .$fetch($executor)
+        .await
+    };
+    (
+        $filter:expr, $query:ident $(<$row:ident>)?, $fetch:ident($executor:expr),
+        $select:literal, $rest:literal, $($argument:expr),* $(,)?
+    ) => {{
+        let filter: &crate::domain::tasks::TaskFilter = $filter;
+        match filter.has_labels() {
+            true => crate::domain::tasks::filter::select_tasks!(
+                @from "dalsegno.task_labels as l join dalsegno.tasks as t on t.id = l.task_id where l.tags @> $9 and l.metadata @> $10 and $7::uuid <= $8::uuid",
+                filter, $query, [$($row,)?], $fetch($executor), $select, $rest, [$($argument,)*]
+            ),
+            false => crate::domain::tasks::filter::select_tasks!(
+                @from "dalsegno.tasks as t where t.id between $7 and $8 and $9::text[] = '{}' and $10::jsonb = '{}'",
+                filter, $query, [$($row,)?], $fetch($executor), $select, $rest, [$($argument,)*]
+            ),
+        }
+    }};
+}
+pub(super) use select_tasks;
+
+/// How many there are in one of these states, of those that were added until `until`.
+pub async fn count_matching(
+    executor: impl PgExecutor<'_>,
+    filter: &TaskFilter,
+    states: &[State],
+    until: DateTime<Utc>,
+) -> Result<i64, Failed> {
+    select_tasks!(
+        filter,
+        query_scalar,
+        fetch_one(executor),
+        r#"count(*) as "count!""#,
+        "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($12) and t.created_at <= $13",
+        &names(states) as &[&str],
+        until,
+    )
+    .map_err(Failed::to("count tasks"))
+}
+
+/// Their ids in order, after `after`.
+pub async fn matching(
+    executor: impl PgExecutor<'_>,
+    filter: &TaskFilter,
+    states: &[State],
+    until: DateTime<Utc>,
+    after: Option<Uuid>,
+    limit: i64,
+) -> Result<Vec<Uuid>, Failed> {
+    select_tasks!(
+        filter,
+        query_scalar,
+        fetch_all(executor),
+        "t.id",
+        "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($12) and t.created_at <= $13
+         and t.id > coalesce($14, '00000000-0000-0000-0000-000000000000'::uuid) order by t.id limit $15",
+        &names(states) as &[&str],
+        until,
+        after,
+        limit,
+    )
+    .map_err(Failed::to("look for tasks"))
+}
+
+impl TaskFilter {
+    /// Refuses words that are too long or not storable, and an empty text, which every prompt contains.
+    pub fn check(&self) -> Result<(), Error> {
+        let Self { agent, instance, text, tags, .. } = self;
+        let n_chars = text.as_ref().map_or(1, |text| text.chars().count());
+        if !(1..=MAX_TEXT_CHARS).contains(&n_chars) {
+            return Err(Error::FilterText(n_chars));
+        }
+        for words in [agent, instance, text].into_iter().flatten().chain(tags) {
+            text::check_optional("text in the filter", words, MAX_WORD_BYTES)?;
+        }
+        Ok(())
+    }
+
+    /// True if it means every task.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn has_labels(&self) -> bool {
+        !self.tags.is_empty() || !self.metadata.is_empty()
+    }
+
+    /// No task that matches has a smaller id.
+    pub(super) fn least_id(&self) -> Uuid {
+        self.created_after.map_or(Uuid::nil(), ids::least_at)
+    }
+
+    /// No task that matches has a greater id.
+    pub(super) fn most_id(&self) -> Uuid {
+        let last = self.created_before.and_then(|before| before.checked_add_signed(ID_LEAD));
+        last.map_or(Uuid::max(), ids::least_at)
+    }
+}
+
+fn names(states: &[State]) -> Vec<&'static str> {
+    states.iter().map(|state| state.as_str()).collect()
+}
