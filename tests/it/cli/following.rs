@@ -125,7 +125,7 @@ async fn a_server_that_is_lost_while_a_task_runs_is_told_with_the_task_and_the_n
         drop(listener);
         let said = ended(command).await;
         assert_eq!(said.code, 7, "{said:?}");
-        let words = format!("the end of task {id} was not seen");
+        let words = format!("the connection was lost before the end of task {id}");
         assert!(said.has(&words) && said.has(&format!("task show {id} --wait")), "{said:?}");
         assert!(said.has(&format!("no server can be reached at http://{address}")), "{said:?}");
     }

@@ -17,6 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "causes",
             "clock",
             "config",
             "db",
