@@ -1,13 +1,12 @@
 //! `dalsegno audit`: who changed what.
 
-use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
     output::table,
     server::{Server, with_server},
-    words::{moment, time},
+    words::{Moment, moment, time},
 };
 use crate::{domain::audit::Entry, operations::ListAudit};
 

@@ -84,7 +84,7 @@ pub async fn begin_beside(
     let n_places = (pool.options().get_max_connections() / 2).clamp(1, 2);
     let places = limits.enter(n_places).await?;
     let transaction = begin_waiting(pool, limits.longest, PATIENCE).await?;
-    let others = Limits { places: Arc::new(Semaphore::new(1)), longest: limits.longest };
+    let others = Limits { places: Arc::new(Semaphore::new(1)), ..limits.clone() };
     Ok((OpenTransaction { transaction, _place: Some(places) }, Some(others)))
 }
 
