@@ -213,7 +213,7 @@ mod tests {
     async fn a_server_that_opens_the_stream_again_has_not_been_away() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        let remote = Remote::new(&Target::new(None, url, None), None).unwrap();
+        let remote = Remote::new(&Target::new(None, url, None)).unwrap();
         tokio::spawn(async move {
             for events in ["", "id: 1\nevent: task.queued\ndata: {}\n\n"] {
                 let (mut stream, _) = listener.accept().await.unwrap();
