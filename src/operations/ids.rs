@@ -64,7 +64,7 @@ impl Operation for FindId {
         let within = call.reach.campaigns();
         let only_adds = call.reach.only_of().is_some();
         if only_adds && noun != Noun::Campaign {
-            let detail = "this needs a key with the scope `read`, which the key that was shown has not; give the whole id";
+            let detail = "the key does not have the scope `read`: give the whole id, or create a key with that scope";
             return Err(Refusal::new(Kind::Forbidden, "missing_scope", detail));
         }
         let scan = |limits: &Limits| Limits {

@@ -102,10 +102,10 @@ async fn the_exit_code_says_how_the_task_ended() {
 
     let ground = Ground::new().await;
     let said = ended(ground.ask(&["--wait", "--timeout", "1s"])).await;
-    assert_eq!((said.code, said.has("is still queued, and goes on")), (6, true), "{said:?}");
+    assert_eq!((said.code, said.has("is still queued and continues")), (6, true), "{said:?}");
     let id = ground.task().await.id.to_string();
     let said = ground.run(&["task", "show", &id, "--wait", "0s"]).await;
-    assert_eq!((said.code, said.has("is still queued, and goes on")), (6, true), "{said:?}");
+    assert_eq!((said.code, said.has("is still queued and continues")), (6, true), "{said:?}");
 }
 
 #[tokio::test]

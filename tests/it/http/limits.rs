@@ -42,7 +42,7 @@ async fn a_look_for_an_id_has_few_places_and_little_time() {
     let (refused, ()) = tokio::join!(finds, others);
     let details: Vec<String> =
         refused.iter().map(|reply| reply.problem(503, "database_busy")).collect();
-    assert!(details.iter().any(|it| it.contains("write the whole id")), "{details:?}");
+    assert!(details.iter().any(|it| it.contains("give the whole id")), "{details:?}");
     open.rollback().await.unwrap();
     ground.get("/v1/ids?noun=flow&text=00000000dead").await.problem(404, "unknown_id");
 }
