@@ -4,7 +4,8 @@ use crate::app::TestDatabase;
 
 #[tokio::test]
 async fn every_word_of_the_schema_occurs_in_the_drawing() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/queue-states.md");
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/queue-states.md");
     let text = std::fs::read_to_string(path).unwrap();
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;

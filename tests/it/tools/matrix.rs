@@ -11,7 +11,11 @@ use super::Stage;
 fn the_committed_table_is_the_generated_one() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/mcp-tools.md");
     let committed = std::fs::read_to_string(path).unwrap();
-    assert_eq!(committed, tools::markdown(), "`dalsegno mcp tools > docs/reference/mcp-tools.md` writes it");
+    assert_eq!(
+        committed,
+        tools::markdown(),
+        "`dalsegno mcp tools > docs/reference/mcp-tools.md` writes it"
+    );
 }
 
 /// Returns the meaning of a table cell for an agent.
