@@ -219,7 +219,9 @@ mod tests {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let mut asked = [0; 4096];
                 assert!(stream.read(&mut asked).await.unwrap() > 0);
-                let answer = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{events}");
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n{events}"
+                );
                 stream.write_all(answer.as_bytes()).await.unwrap();
             }
         });

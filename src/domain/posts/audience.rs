@@ -107,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn every_name_that_is_nobodys_is_reported_and_nobody_is_not_everybody() {
+    fn unknown_names_are_reported_and_no_name_is_not_all() {
         let error = of(&["an", "ann", "", "ann/main", "bea/2", "system", "an"]).unwrap_err();
         assert!(error.contains("`an`, ``, `ann/main`, `bea/2`, `system`"), "{error}");
-        assert!(of(&[]).unwrap_err().contains("nobody"));
+        assert!(of(&[]).unwrap_err().contains("no readers"));
     }
 }
