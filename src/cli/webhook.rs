@@ -1,6 +1,6 @@
 //! `dalsegno webhook`: webhooks, which report ended tasks to other systems.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::json;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use super::{
     args::{Id, InCampaign, Paging},
     output::{Output, fields, table},
     server::{Server, with_server},
-    words::{moment, period, secs, time, time_or_dash},
+    words::{Moment, moment, period, secs, time, time_or_dash},
 };
 use crate::{
     domain::{
@@ -97,7 +97,7 @@ pub(super) struct Replay {
     delivery: Option<Given>,
     /// All deliveries since then that have failed: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", requires = "webhook", value_parser = moment)]
-    since: Option<DateTime<Utc>>,
+    since: Option<Moment>,
     /// Webhook whose deliveries are sent again.
     #[arg(long, value_name = "ID", conflicts_with = "delivery")]
     webhook: Option<Given>,
@@ -151,7 +151,7 @@ async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Res
             let test = TestWebhook { id: id(webhook, server).await? };
             show_sent(output, &server.call(test).await?);
         }
-        WebhookCommand::Replay(replay) => self::replay(replay, output, server).await?,
+        WebhookCommand::Replay(replay) => self::replay(replay, context, server).await?,
         WebhookCommand::Enable(webhook) => {
             let id = id(webhook, server).await?;
             let webhook = server.call(EnableWebhook { id }).await?;
@@ -182,13 +182,17 @@ async fn deliveries(filter: &Deliveries, server: &Server) -> Result<Vec<Delivery
     server.list(Noun::WebhookDelivery, &filter.paging, page).await
 }
 
-async fn replay(replay: &Replay, output: Output, server: &Server) -> Result<(), Failure> {
+async fn replay(replay: &Replay, context: &Context, server: &Server) -> Result<(), Failure> {
+    let output = context.output;
     match (&replay.delivery, &replay.webhook, replay.since) {
         (Some(given), _, _) => {
             let id = server.id(Noun::WebhookDelivery, given).await?;
             show_sent(output, &server.call(ReplayDelivery { id }).await?);
         }
-        (None, Some(given), Some(since)) => {
+        (None, Some(given), Some(Moment { at: since, is_relative })) => {
+            if is_relative {
+                context.refuse_relative("--since", "--since", since)?;
+            }
             let id = server.id(Noun::Webhook, given).await?;
             let done = server.call(ReplayWebhook { id, since }).await?;
             output.data(&done, || format!("{} deliveries are sent again", done.replayed));

@@ -76,7 +76,10 @@ async fn how_long_somebody_has_been_writing_is_told() {
     eventually("its age is seen", async || (age(&mut conn).await > 1.0).then_some(())).await;
     let findings = examine(&database, &ManualClock::at(noon())).await;
     let writers = findings.iter().find(|finding| finding.check == "writers").unwrap();
-    assert!(writers.status == Status::Ok && writers.why.contains("follows"), "{writers:?}");
+    assert!(
+        writers.status == Status::Ok && writers.why.contains("readers of the feed"),
+        "{writers:?}"
+    );
 }
 
 /// A host with an agent on Claude, for the doctor to check.

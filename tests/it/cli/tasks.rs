@@ -262,7 +262,7 @@ async fn a_change_with_a_time_is_repeated_with_its_key_if_the_time_is_written_ou
         let repeated = [rest, &[key.as_str()], &absolute].concat();
         let first = ground.json(&repeated).await;
         let again = ground.run(&[&repeated[..], &["--json"]].concat()).await;
-        assert!(again.stderr.contains("done before"), "{again:?}");
+        assert!(again.stderr.contains("used before"), "{again:?}");
         assert_eq!(again.json(), first);
     }
     assert_eq!(ground.json(&["bulk", "ls"]).await.as_array().unwrap().len(), 2);
