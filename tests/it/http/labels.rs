@@ -266,6 +266,7 @@ async fn a_list_by_time_reads_little_more_than_the_tasks_of_that_time() {
             assert_eq!((n, ids.len()), (n_found as i64, n_found), "{filter:?}");
         }
         let n_read = rows_read(&mut tx).await;
-        assert!(n_read <= 300, "{n_read} rows were read for {filter:?}");
+        // Three statements, each with up to a day of tasks beyond the filter.
+        assert!(n_read <= 600, "{n_read} of 20,000 rows were read for {filter:?}");
     }
 }

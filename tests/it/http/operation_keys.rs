@@ -165,16 +165,16 @@ async fn every_change_looks_at_the_key_and_no_read_does() {
 #[tokio::test]
 async fn forgetting_a_user_removes_the_keys_of_what_is_known_about_the_user() {
     let ground = Ground::new().await;
-    let facts = "/v1/users/ann/facts";
+    let facts = "/v1/users/turns/facts";
     let fact = json!({ "attribute": "City", "text": "Lives in Bergen." });
     ask(&ground, "POST", facts, &fact, "f").await.expect(200);
     let put = format!("/v1/campaigns/{}/user", ground.world.campaign.id);
-    ask(&ground, "PUT", &put, &json!({ "user": "ann" }), "u").await.expect(200);
+    ask(&ground, "PUT", &put, &json!({ "user": "turns" }), "u").await.expect(200);
     ask(&ground, "POST", "/v1/campaigns", &json!({ "name": "Spring" }), "c").await.expect(201);
     // A queue may have the same name.
-    ask(&ground, "POST", "/v1/queues/ann/pause", &json!({}), "q").await.expect(200);
+    ask(&ground, "POST", "/v1/queues/turns/pause", &json!({}), "q").await.expect(200);
     assert_eq!(keys(&ground).await, ["c", "f", "q", "u"]);
-    ground.post("/v1/users/ann/forget", &json!({})).await.expect(200);
+    ground.post("/v1/users/turns/forget", &json!({})).await.expect(200);
     assert_eq!(keys(&ground).await, ["c", "q"]);
 }
 

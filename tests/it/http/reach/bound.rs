@@ -144,8 +144,10 @@ async fn a_bound_key_finds_ids_in_its_campaign_alone() {
     let post = json!({ "text": "Hello.", "audience": ["operator"] });
     let record =
         json!({ "kind": "record", "name": "tides", "title": "Tides", "body": "Twice a day." });
-    let (mut posts, mut records) = (Vec::new(), Vec::new());
+    let (mut posts, mut records, mut cancels) = (Vec::new(), Vec::new(), Vec::new());
     for campaign in [&mine.campaign, &theirs.campaign] {
+        let cancel = json!({ "action": "cancel", "filter": { "campaign_id": campaign } });
+        cancels.push(add("/v1/bulk-actions", cancel).await);
         posts.push(add(&format!("/v1/campaigns/{campaign}/posts"), post.clone()).await);
         records.push(add(&format!("/v1/campaigns/{campaign}/memory"), record.clone()).await);
     }
@@ -153,8 +155,6 @@ async fn a_bound_key_finds_ids_in_its_campaign_alone() {
     let hook = json!({ "url": "https://example.com/", "campaign_id": mine.campaign });
     let hook = add("/v1/webhooks", hook).await;
     let delivery = add(&format!("/v1/webhooks/{hook}/test"), json!({})).await;
-    let cancel = json!({ "action": "cancel", "filter": { "campaign_id": mine.campaign } });
-    let cancel = add("/v1/bulk-actions", cancel).await;
     let fact = json!({ "attribute": "City", "text": "Lives in Porto." });
     let fact = add("/v1/users/ann@example.org/facts", fact).await;
     let mut nouns = BTreeSet::new();
@@ -167,7 +167,7 @@ async fn a_bound_key_finds_ids_in_its_campaign_alone() {
         (Noun::MemoryItem, Some(&records[0]), &records[1]),
         (Noun::Webhook, None, &hook),
         (Noun::WebhookDelivery, None, &delivery),
-        (Noun::BulkAction, None, &cancel),
+        (Noun::BulkAction, Some(&cancels[0]), &cancels[1]),
         (Noun::Fact, None, &fact),
     ] {
         let noun = json!(noun).as_str().unwrap().to_owned();
