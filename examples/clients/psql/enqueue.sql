@@ -15,7 +15,7 @@ select task_id from dalsegno.add_task(:'campaign', 'copywriter', :'prompt', idem
 update orders set task_id = :'task_id' where id = :'order_id';
 commit;
 
--- Whoever can be reached over HTTP is better told by a webhook.
+-- A system that can be reached over HTTP should use a webhook instead.
 select set_config('example.task_id', :'task_id', false) \g /dev/null
 do $wait$
 begin

@@ -72,7 +72,7 @@ fn rescue(kill: &Rescue) -> String {
         kill.part,
         kill.arrived_bytes,
         number(kill.interrupted_turn),
-        kill.interrupted_because.as_deref().unwrap_or("nobody knows why"),
+        kill.interrupted_because.as_deref().unwrap_or("unknown reason"),
         number(kill.continued_by_pid),
         number(kill.continued_in_turn),
         kill.lease_secs,

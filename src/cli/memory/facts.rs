@@ -55,7 +55,7 @@ pub(in crate::cli) struct User {
     user: Option<String>,
     /// Sets no user.
     #[arg(long, conflicts_with = "user")]
-    nobody: bool,
+    none: bool,
 }
 
 #[derive(Debug, Args)]
@@ -186,7 +186,7 @@ pub(super) async fn run(
 
 async fn show_user(user: &User, context: &Context, server: &Server) -> Result<(), Failure> {
     let id = user.campaign.id(context, server).await?;
-    let UserOfCampaign(set) = match (&user.user, user.nobody) {
+    let UserOfCampaign(set) = match (&user.user, user.none) {
         (None, false) => server.call(ShowCampaignUser { id }).await?,
         (name, _) => server.call(PutCampaignUser { id, user: name.clone() }).await?,
     };

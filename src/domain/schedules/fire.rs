@@ -44,7 +44,7 @@ struct Awake {
     last_slot: Option<DateTime<Utc>>,
 }
 
-/// Enqueues the jobs of all moments up to `now` that nobody has taken care of yet. Each schedule is one transaction; one
+/// Enqueues the jobs of all moments up to `now` that no process has fired yet. Each schedule is one transaction; one
 /// that fails does not keep the others from theirs. The error is that of each schedule that failed.
 pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, Vec<Error>> {
     let (mut all, mut failed) = (Vec::new(), Vec::new());

@@ -89,7 +89,7 @@ async fn every_command_that_changes_something_writes_its_line() {
             &campaign,
         ),
         (
-            vec!["memory", "facts", "user", "--campaign", &campaign, "--nobody"],
+            vec!["memory", "facts", "user", "--campaign", &campaign, "--none"],
             "campaign.user",
             &campaign,
         ),

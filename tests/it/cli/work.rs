@@ -95,7 +95,7 @@ fn campaigns() -> Vec<Step> {
         ("put_campaign_user", vec!["memory", "facts", "user", "--campaign", "Harbour", "ann"]),
         ("put_campaign_user", vec!["memory", "facts", "user", "--campaign", "Harbour", "?"]),
         ("show_campaign_user", vec!["memory", "facts", "user", "--campaign", "Harbour"]),
-        ("put_campaign_user", vec!["memory", "facts", "user", "--campaign", "Harbour", "--nobody"]),
+        ("put_campaign_user", vec!["memory", "facts", "user", "--campaign", "Harbour", "--none"]),
     ]
 }
 

@@ -70,7 +70,9 @@ impl Heard {
             Event::Garbage(line) => {
                 tracing::debug!(n_bytes = line.len(), "a line that is no event");
             }
-            Event::Other { kind, .. } => tracing::trace!(kind = &*kind, "an event nobody asks for"),
+            Event::Other { kind, .. } => {
+                tracing::trace!(kind = &*kind, "an unknown event was ignored")
+            }
             Event::Exchange(_) | Event::RateLimit(_) | Event::Retry(_) => {}
         }
     }
