@@ -510,22 +510,6 @@ fn every_dependency_has_its_reason() {
     }
 }
 
-/// ARCHITECTURE.md and GUARANTEES.md name the tests that check their statements, as `tests/it/file.rs::test`.
-#[test]
-fn promises_name_tests_that_exist() {
-    for document in ["ARCHITECTURE.md", "GUARANTEES.md"] {
-        let text = std::fs::read_to_string(root().join(document)).unwrap();
-        let tests = text.split('`').filter(|part| part.starts_with("tests/it/"));
-        let named: Vec<_> = tests.filter_map(|part| part.split_once("::")).collect();
-        assert!(named.len() > 5, "{document} names hardly any test");
-        for (file, test) in named {
-            let code = std::fs::read_to_string(root().join(file));
-            let code = code.unwrap_or_else(|_| panic!("{document} names {file}"));
-            assert!(code.contains(&format!("fn {test}(")), "{document} names {file}::{test}");
-        }
-    }
-}
-
 #[test]
 fn the_command_tree_is_consistent() {
     dalsegno::cli::command().debug_assert();
