@@ -178,7 +178,7 @@ impl Refusal {
                 "raise the limit with `dalsegno campaign budget {id} --money 10`, or remove it with --no-money"
             ),
             (Owner::Task, _) => {
-                "add the task again with a larger budget: a retry keeps the budget".to_owned()
+                "add a new task with a larger budget: a retry keeps the budget".to_owned()
             }
         };
         match self.may_pass_later() {
