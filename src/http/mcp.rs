@@ -50,7 +50,7 @@ pub(super) struct Described;
 
 /// Speaks the Model Context Protocol (2026-07-28 and 2025-11-25) about the tools that operators have in a campaign.
 ///
-/// What a tool says no to is an answer of the tool with `isError`. A caller without a key is an operator where no key is required.
+/// A call that a tool refuses is an answer of the tool with `isError`. A caller without a key is an operator where no key is required.
 #[utoipa::path(
     post,
     path = "/mcp/{id}",

@@ -89,7 +89,7 @@ pub(super) async fn wait_for_others(conn: &mut PgConnection, user: &str) -> Resu
         .map_err(Failed::to("wait for other writers of facts about a user"))
 }
 
-/// What has expired must not stand in the way of what says the same again. It is read as [`Ended::Expired`].
+/// Ends the expired facts with this text or attribute, so that the statement can be stored again. They are read as [`Ended::Expired`].
 async fn end_expired(
     conn: &mut PgConnection,
     stated: &Stated<'_>,

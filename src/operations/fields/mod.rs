@@ -86,7 +86,7 @@ impl Fields {
             match self.path.iter().find(|(name, _)| *name == field) {
                 Some((name, text)) => path_misfit(name, text, described),
                 None => {
-                    let words = query_words(&field, &why, described);
+                    let words = query_words(&field, &why);
                     Refusal::new(Kind::Malformed, "bad_query", words)
                 }
             }
@@ -136,14 +136,9 @@ fn path_misfit(name: &str, text: &str, described: &dyn Fn() -> Described) -> Ref
     path_refusal(name, detail, described)
 }
 
-fn query_words(field: &str, why: &str, described: &dyn Fn() -> Described) -> String {
+fn query_words(field: &str, why: &str) -> String {
     if let Some(name) = why.strip_prefix("duplicate field `").and_then(|it| it.split('`').next()) {
-        let schema = serde_json::to_value(described().schema).unwrap_or_default();
-        let about = schema["properties"][name]["description"].as_str().unwrap_or_default();
-        let several = if about.contains("commas") { ", with commas between values" } else { "" };
-        return format!(
-            "the query parameter `{name}` is given more than once: give it once{several}"
-        );
+        return format!("the query parameter `{name}` is given more than once: give it once");
     }
     match field {
         "" | "." => why.to_owned(),
