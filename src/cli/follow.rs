@@ -117,7 +117,6 @@ impl RemoteStream<'_> {
         loop {
             match self.read().await {
                 Ok(event) => {
-                    self.away = Absence::default();
                     self.last_id = event.as_ref().map(|event| event.id.clone());
                     return Ok(event);
                 }
