@@ -54,7 +54,7 @@ pub struct Sections {
     pub sessions: sessions::Config,
     pub webhooks: webhooks::Config,
     /// Provider and name of each credential.
-    pub logins: Vec<(String, String)>,
+    pub credentials: Vec<(String, String)>,
     /// Limit of waiting tasks over all campaigns. 0 disables it.
     pub max_waiting: u64,
     pub request_timeout_secs: u64,

@@ -22,7 +22,7 @@ use crate::{
         ids::{Given, short},
     },
     operations::{
-        AllTemplates, CancelFlow, ListFlows, ListWorkflows, Noun, PauseFlow, ResumeFlow, RetryFlow,
+        AllTemplates, CancelFlow, ListFlows, ListFlowTemplates, Noun, PauseFlow, ResumeFlow, RetryFlow,
         ShowFlow, StartFlow,
     },
 };
@@ -126,7 +126,7 @@ async fn on(command: &FlowCommand, context: &Context, server: &Server) -> Result
     let output = context.output;
     let flow = match command {
         FlowCommand::Templates => {
-            show_templates(&server.call(ListWorkflows {}).await?, output);
+            show_templates(&server.call(ListFlowTemplates {}).await?, output);
             return Ok(Exit::Ok);
         }
         FlowCommand::Ls(list) => {

@@ -22,7 +22,7 @@ mod health;
 mod job;
 mod key;
 mod lane;
-mod login;
+mod credential;
 mod manual;
 mod mcp;
 mod memory;
@@ -173,7 +173,7 @@ enum Command {
     Flow(flow::FlowCommand),
     /// Lists credentials of Claude, and resumes one that is paused.
     #[command(subcommand)]
-    Login(login::LoginCommand),
+    Credential(credential::CredentialCommand),
     /// Removes old conversations, and lists past cleanups.
     Cleanup(cleanup::Cleanup),
     /// Prints events as they happen, until Ctrl-C.
@@ -291,7 +291,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Lane(command) => block_on(lane::run(&command, context)),
         Command::Schedule(command) => block_on(schedule::run(&command, context)),
         Command::Flow(command) => block_on(flow::run(&command, context)),
-        Command::Login(command) => block_on(login::run(&command, context)),
+        Command::Credential(command) => block_on(credential::run(&command, context)),
         Command::Cleanup(cleanup) => block_on(cleanup::run(&cleanup, context)),
         Command::Feed(feed) => block_on(feed::run(&feed, context)),
         Command::Mcp(mcp) => block_on(mcp::run(&mcp, context)),

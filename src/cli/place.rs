@@ -72,7 +72,7 @@ impl Command {
             | Self::Job(_)
             | Self::Key(_)
             | Self::Lane(_)
-            | Self::Login(_)
+            | Self::Credential(_)
             | Self::Memory(_)
             | Self::Queue(_)
             | Self::Schedule(_)

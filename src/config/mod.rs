@@ -62,8 +62,8 @@ pub struct Service {
 
 impl Config {
     /// Lists provider and name of each credential.
-    pub fn logins(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.claude.credentials.iter().map(|login| ("claude", login.name.as_str()))
+    pub fn credentials(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.claude.credentials.iter().map(|credential| ("claude", credential.name.as_str()))
     }
 
     pub fn provider_sections(&self) -> providers::Sections {

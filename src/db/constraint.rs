@@ -329,7 +329,7 @@ pub const INTERNAL: &[&str] = &[
     "posts_pkey",
     "posts_sender_fits_origin",
     "posts_sender_length",
-    "resting_logins_pkey",
+    "paused_credentials_pkey",
     "run_outcome_known",
     "runs_pkey",
     "schedule_slots_pkey",

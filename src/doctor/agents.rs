@@ -15,7 +15,7 @@ const CHECK: &str = "agents";
 const WHY: &str = "an agent whose file has problems gets no new tasks, and those that it has wait";
 const REACH: &str = "keys";
 const WHY_REACH: &str = "who asks from this machine without a key may do everything, and commands of agents run on this machine";
-const FLOWS: &str = "workflows";
+const FLOWS: &str = "flows";
 const WHY_FLOWS: &str = "a template with problems cannot be started";
 
 pub(super) fn examine(config: &Config) -> Vec<Finding> {
@@ -31,7 +31,7 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
                 false => broken(&problems),
             }];
             findings.extend(reach(config, &catalogue));
-            findings.push(workflows(&config.flows, &catalogue));
+            findings.push(flow_templates(&config.flows, &catalogue));
             findings
         }
         Err(problems) => vec![
@@ -68,7 +68,7 @@ fn reach(config: &Config, catalogue: &Catalogue) -> Option<Finding> {
     })
 }
 
-fn workflows(config: &flows::Config, catalogue: &Catalogue) -> Finding {
+fn flow_templates(config: &flows::Config, catalogue: &Catalogue) -> Finding {
     match Templates::load(config, catalogue) {
         Ok(templates) if templates.broken().any(|broken| !broken.built_in) => {
             broken_flows(&templates.problems())

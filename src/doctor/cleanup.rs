@@ -35,7 +35,7 @@ pub(super) async fn examine(pool: &PgPool, now: DateTime<Utc>) -> Finding {
 fn judge(nightly: &Schedule, last: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Finding {
     if let Some(reason) = &nightly.pause_reason {
         let what = format!("it is paused: {reason}");
-        return Finding::warn(CHECK, what, WHY, "dalsegno schedule resume purge");
+        return Finding::warn(CHECK, what, WHY, "dalsegno schedule resume cleanup");
     }
     let what = match last {
         Some(last) => format!("it last went through at {} UTC", last.format("%F %T")),

@@ -80,7 +80,7 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
         findings.extend(queue::examine(database).await);
         findings.push(cleanup::examine(pool, clock.now()).await);
         findings.push(rights::examine(config, pool).await);
-        findings.extend(claude::resting(config, pool, clock.now()).await);
+        findings.extend(claude::paused(config, pool, clock.now()).await);
         findings.push(busy::examine(config, pool, clock.now()).await);
         findings.extend(claude::budgets(config, pool).await);
         findings.extend(webhooks::examine(pool).await);

@@ -34,7 +34,7 @@ pub mod installation;
 mod json_rows;
 pub mod keys;
 pub mod labels;
-pub mod logins;
+pub mod credentials;
 pub mod manifests;
 pub mod memory;
 pub mod mentions;

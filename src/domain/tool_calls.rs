@@ -102,7 +102,7 @@ pub async fn forget_cancelled(
 ) -> Result<(), Failed> {
     sqlx::query!(
         "delete from dalsegno.tool_calls as c
-          where c.task_id = $1 and c.tool in ('dispatch', 'workflows_start')
+          where c.task_id = $1 and c.tool in ('dispatch', 'flows_start')
             and exists (select from unnest($2::uuid[]) as cancelled (id) where position(cancelled.id::text in c.answer) > 0)",
         task_id,
         cancelled,

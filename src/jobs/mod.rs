@@ -6,7 +6,7 @@ pub mod deliver_webhook;
 pub mod erase_campaign;
 pub mod expired_session;
 pub mod pool;
-pub mod purge;
+pub mod cleanup;
 
 mod add_task;
 mod bulk_action;
@@ -47,7 +47,7 @@ use crate::queue::Registry;
 
 /// Registers every kind of job of this service.
 pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
-    purge::begin_counts();
+    cleanup::begin_counts();
     let registry = Registry::new(services)
         .with(ping::run)
         .with(run_turn::run)
@@ -55,7 +55,7 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(compact_session::job::run)
         .with(extract_facts::run)
         .with(make_embeddings::run)
-        .with(purge::run)
+        .with(cleanup::run)
         .with(erase_campaign::run)
         .with(add_task::run)
         .with(bulk_action::run)

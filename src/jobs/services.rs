@@ -103,7 +103,7 @@ pub enum Error {
     #[error("setting up the providers: {0}")]
     Providers(#[from] providers::Error),
     #[error("claude.credentials: {0}")]
-    Login(#[from] claude::CredentialError),
+    Credential(#[from] claude::CredentialError),
     #[error("service.data_dir: `{}` is not an absolute path; name another folder", folder.display())]
     Folder {
         folder: PathBuf,
@@ -288,9 +288,9 @@ impl Services {
 fn claude(config: &Sections, clock: &Arc<dyn Clock>, program: PathBuf) -> Result<Claude, Error> {
     let own = |name: &str| config.environment.get(name).map(str::to_owned);
     let named = config.agents.variables.iter().filter_map(|name| own(name));
-    let logins = config.providers.claude.credentials.iter().map(|login| login.resolve(own));
+    let credentials = config.providers.claude.credentials.iter().map(|credential| credential.resolve(own));
     let surroundings = Surroundings {
-        credentials: logins.collect::<Result<_, _>>()?,
+        credentials: credentials.collect::<Result<_, _>>()?,
         secrets: named.map(Into::into).collect(),
         sessions: absolute(config.data_dir.join("claude"))?,
         guard: program,

@@ -30,7 +30,7 @@ const TAG: &str = "flows";
 /// Lists the templates of flows with their inputs and steps.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ListWorkflows {}
+pub struct ListFlowTemplates {}
 
 /// All templates: there are a handful.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -115,8 +115,8 @@ impl AllTemplates {
     }
 }
 
-impl Operation for ListWorkflows {
-    const SPEC: Spec = Spec::read("list_workflows", "/v1/workflows", "flow templates")
+impl Operation for ListFlowTemplates {
+    const SPEC: Spec = Spec::read("list_flow_templates", "/v1/flow-templates", "flow templates")
         .tag(TAG)
         .for_bound_keys()
         .refuses(&[Error::BAD_TEMPLATES]);

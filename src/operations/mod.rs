@@ -36,7 +36,7 @@ mod jobs;
 mod keys;
 mod lanes;
 mod listing;
-mod logins;
+mod credentials;
 mod memory;
 mod memory_changes;
 mod once;
@@ -84,7 +84,7 @@ pub use self::{
     },
     fields::{Fields, ItemsText, parse_id},
     flows::{
-        AllTemplates, CancelFlow, ListFlows, ListWorkflows, PauseFlow, ResumeFlow, RetryFlow,
+        AllTemplates, CancelFlow, ListFlows, ListFlowTemplates, PauseFlow, ResumeFlow, RetryFlow,
         ShowFlow, StartFlow,
     },
     hand_out::{Continuation, HandOut, HandedOut},
@@ -94,7 +94,7 @@ pub use self::{
     keys::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
     lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
     listing::{Listing, MAX_LIMIT, page_limit},
-    logins::{ListLogins, ResumeLogin},
+    credentials::{ListCredentials, ResumeCredential},
     memory::{ExportMemory, FindMemory, ListMemory, ListMemoryVersions, SearchMemory, ShowMemory},
     memory_changes::{ImportMemory, ImportedItem, PublishMemory, RevokeMemory},
     once::{BAD_KEY, Done, KEY_TAKEN, NO_KEY},
@@ -165,8 +165,8 @@ pub const ALL: &[Entry] = &[
     entry::<HoldLane>(),
     entry::<ReleaseLane>(),
     entry::<ListWorkers>(),
-    entry::<ListLogins>(),
-    entry::<ResumeLogin>(),
+    entry::<ListCredentials>(),
+    entry::<ResumeCredential>(),
     entry::<ListAudit>(),
     entry::<ListCleanupRuns>(),
     entry::<PreviewCleanup>(),
@@ -251,7 +251,7 @@ pub const ALL: &[Entry] = &[
     entry::<EditFact>(),
     entry::<RevokeFact>(),
     entry::<ForgetUser>(),
-    entry::<ListWorkflows>(),
+    entry::<ListFlowTemplates>(),
     entry::<ListFlows>(),
     entry::<ShowFlow>(),
     entry::<StartFlow>(),

@@ -82,7 +82,7 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
     }
 
     /// Returns the names of its credentials, in order of preference.
-    fn logins(&self) -> Vec<&str> {
+    fn credentials(&self) -> Vec<&str> {
         Vec::new()
     }
 

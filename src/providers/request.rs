@@ -35,7 +35,7 @@ pub struct Request {
     /// answers in a conversation that it forgets at once.
     pub conversation: Option<Conversation>,
     /// Credential to use if the provider has several and the conversation names none. `None`: the first.
-    pub login: Option<String>,
+    pub credential: Option<String>,
 }
 
 /// Purpose of a call.

@@ -22,11 +22,11 @@ use crate::{
     causes::causes,
     clock::Clock,
     domain::{
-        cleanups::{self, Purge},
+        cleanups::{self, Cleanup},
         installation,
         schedules::{self, Config, Error, New, Source},
     },
-    jobs::{busy, purge},
+    jobs::{busy, cleanup},
     queue::{self, Notices},
 };
 
@@ -47,7 +47,7 @@ pub async fn run(
         return;
     }
     describe();
-    purge::describe();
+    cleanup::describe();
     let wake = Arc::default();
     let mut scheduler = Scheduler { config, pool, clock, notices, wake, alarms: None };
     let _: Option<()> = stop.run_until_cancelled(scheduler.watch()).await;
@@ -139,14 +139,14 @@ fn longest_wait(look: Duration, is_well: bool, is_woken: bool) -> Duration {
 
 /// Stores the built-in schedules as the configuration has them. Returns false after an error, to be retried.
 async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
-    let policy = <Purge as queue::Job>::policy();
+    let policy = <Cleanup as queue::Job>::policy();
     let nightly = New {
         name: schedules::NIGHTLY_CLEANUP,
         source: Source::BuiltIn,
-        cron: &config.purge,
+        cron: &config.cleanup,
         time_zone: &config.time_zone,
         catch_up_secs: config.catch_up_secs,
-        kind: <Purge as queue::Job>::KIND,
+        kind: <Cleanup as queue::Job>::KIND,
         queue: policy.queue,
         lane: Some(cleanups::LANE),
         payload: &json!({}),
@@ -186,7 +186,7 @@ async fn look(pool: &PgPool, clock: &dyn Clock) -> bool {
 /// it, too.
 async fn publish(pool: &PgPool) {
     match cleanups::last_success(pool).await {
-        Ok(at) => at.into_iter().for_each(purge::succeeded_at),
+        Ok(at) => at.into_iter().for_each(cleanup::succeeded_at),
         Err(error) => tracing::debug!(error = causes(&error), "the last cleanup could not be read"),
     }
 }
@@ -195,7 +195,7 @@ async fn publish(pool: &PgPool) {
 async fn publish_age(pool: &PgPool) -> bool {
     match installation::get(pool).await {
         Ok(installation) => {
-            purge::installed_at(installation.created_at);
+            cleanup::installed_at(installation.created_at);
             true
         }
         Err(error) => {

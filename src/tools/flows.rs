@@ -19,8 +19,8 @@ use crate::domain::flows::{self, Given, Inputs, Template, Templates};
 
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
-        name: "workflows_list",
-        description: "Lists the workflows that can be started, with the inputs that each needs.",
+        name: "flow_templates_list",
+        description: "Lists the flow templates that can be started, with the inputs of each.",
         who: Who::Everybody,
         in_pages: true,
         timeout: QUICKLY,
@@ -28,8 +28,8 @@ pub(super) const TOOLS: &[Tool] = &[
         run: |call| list(call).boxed(),
     },
     Tool {
-        name: "workflows_start",
-        description: "Starts a workflow: all its tasks are added at once, and each runs when those before it have ended.",
+        name: "flows_start",
+        description: "Starts a flow from a template: adds all its tasks at once. Each task runs when the tasks that it depends on have ended.",
         who: Who::LeadAndNamed,
         in_pages: false,
         timeout: QUICKLY,
@@ -41,9 +41,9 @@ pub(super) const TOOLS: &[Tool] = &[
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {
-    /// The workflow, as workflows_list names it.
-    workflow: String,
-    /// Each input by its name: a text, or a list of texts where workflows_list says so.
+    /// Name of the flow template; flow_templates_list lists them.
+    template: String,
+    /// Each input by its name: a text, or a list of texts where flow_templates_list says so.
     inputs: BTreeMap<String, TextOrList>,
 }
 
@@ -60,8 +60,8 @@ async fn list(call: Call<'_>) -> Result<Said, Refusal> {
     let lines: Vec<Value> = templates.all().map(line).collect();
     let broken: Vec<&str> = templates.broken().map(|broken| broken.name.as_str()).collect();
     match broken.is_empty() {
-        true => Said::json(&json!({ "workflows": lines })),
-        false => Said::json(&json!({ "workflows": lines, "cannot_be_started": broken })),
+        true => Said::json(&json!({ "flow_templates": lines })),
+        false => Said::json(&json!({ "flow_templates": lines, "cannot_be_started": broken })),
     }
 }
 
@@ -76,18 +76,18 @@ fn line(template: &Template) -> Value {
         .collect();
     let steps = template.steps.iter().map(|step| json!({ "step": step.name, "agent": step.agent }));
     json!({
-        "workflow": template.name, "about": template.description, "inputs": inputs, "steps": steps.collect::<Vec<_>>(),
+        "template": template.name, "about": template.description, "inputs": inputs, "steps": steps.collect::<Vec<_>>(),
     })
 }
 
 async fn start(call: Call<'_>) -> Result<Said, Refusal> {
     let asked: Start = call.read()?;
     let templates = load(&call).await?;
-    let template = templates.get(&asked.workflow).map_err(|error| match error {
+    let template = templates.get(&asked.template).map_err(|error| match error {
         flows::Error::NoTemplate { .. } => {
             let names: Vec<&str> = templates.all().map(|template| template.name.as_str()).collect();
-            let (shown, names) = (short(&asked.workflow), names.join(", "));
-            Refusal::said(format!("unknown workflow `{shown}`. Known workflows are {names}"))
+            let (shown, names) = (short(&asked.template), names.join(", "));
+            Refusal::said(format!("unknown flow template `{shown}`. Known flow templates: {names}"))
         }
         error => error.into(),
     })?;
@@ -110,7 +110,7 @@ async fn start(call: Call<'_>) -> Result<Said, Refusal> {
     let catalogue = settings.agents.current();
     let now = call.now();
     let flow = flows::start(change.conn(), &settings.tasks, &catalogue, &new, now).await?;
-    let told = json!({ "flow_id": flow.id, "workflow": flow.template, "tasks": flow.tasks });
+    let told = json!({ "flow_id": flow.id, "template": flow.template, "tasks": flow.tasks });
     change.commit(json!({ "flow_id": flow.id }), &told).await
 }
 

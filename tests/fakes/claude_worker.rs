@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         options: Options::default(),
         timeouts: Timeouts::default(),
         conversation: Some(Conversation { external_id: Uuid::new_v4(), ..Conversation::default() }),
-        login: None,
+        credential: None,
     };
     let claude = Claude::new(config, surroundings);
     claude.run(request, EventSink::discard(), CancellationToken::new()).await?;

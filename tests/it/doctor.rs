@@ -108,7 +108,7 @@ impl Machine {
     }
 
     /// Returns a credential whose secret is in a file with this mode.
-    fn login(&self, name: &str, mode: u32) -> String {
+    fn credential(&self, name: &str, mode: u32) -> String {
         let file = self.folder.path().join(name);
         std::fs::write(&file, SECRET).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -153,7 +153,7 @@ async fn a_machine_without_the_cli_is_told_what_to_install() {
     let expected = [
         ("claude", Status::Fail),
         ("claude version", Status::Skipped),
-        ("claude login", Status::Fail),
+        ("claude credential", Status::Fail),
         ("claude folder", Status::Ok),
         ("claude processes", Status::Ok),
     ];
@@ -169,33 +169,33 @@ async fn a_machine_without_the_cli_is_told_what_to_install() {
 }
 
 #[tokio::test]
-async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings() {
+async fn a_cli_of_another_version_and_credentials_that_others_can_read_are_warnings() {
     let machine = Machine::new().await;
     let program = machine.folder.path().join("claude");
     std::fs::write(&program, "#!/bin/sh\necho '3.0.1 (Claude Code)'\n").unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let unset = "{ name = \"unset\", kind = \"api_key\", variable = \"NO_SUCH_KEY\" }";
     let gone = "{ name = \"gone\", kind = \"api_key\", file = \"/no/such/file\" }";
-    let of = |name, mode| machine.login(name, mode);
+    let of = |name, mode| machine.credential(name, mode);
     let (open, grouped, closed) = (of("open", 0o644), of("grouped", 0o640), of("closed", 0o600));
-    let logins = format!("[{open}, {grouped}, {closed}, {unset}, {gone}]");
+    let credentials = format!("[{open}, {grouped}, {closed}, {unset}, {gone}]");
     let machine = machine
         .with("claude.program", &program.display().to_string())
-        .with("claude.credentials", &logins)
+        .with("claude.credentials", &credentials)
         .with("claude.cgroup", "/no/such/group");
     let findings = machine.findings().await;
     let expected = [
         ("claude", Status::Ok),
         ("claude version", Status::Warn),
-        ("claude login", Status::Warn),
-        ("claude login", Status::Warn),
-        ("claude login", Status::Ok),
-        ("claude login", Status::Warn),
-        ("claude login", Status::Fail),
+        ("claude credential", Status::Warn),
+        ("claude credential", Status::Warn),
+        ("claude credential", Status::Ok),
+        ("claude credential", Status::Warn),
+        ("claude credential", Status::Fail),
         ("claude folder", Status::Ok),
         ("claude limits", Status::Fail),
         ("claude processes", Status::Ok),
-        ("claude rest", Status::Ok),
+        ("claude pause", Status::Ok),
     ];
     assert_eq!(statuses(&findings), expected, "{findings:?}");
     for (at, words) in [
@@ -212,10 +212,10 @@ async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings()
 }
 
 #[tokio::test]
-async fn logins_that_rest_or_can_be_read_and_money_without_a_price_are_warnings() {
+async fn credentials_that_rest_or_can_be_read_and_money_without_a_price_are_warnings() {
     let machine = Machine::new().await;
-    let login = machine.login("main", 0o600).replace("api_key", "auth_token");
-    let machine = machine.with("claude.credentials", &format!("[{login}]"));
+    let credential = machine.credential("main", 0o600).replace("api_key", "auth_token");
+    let machine = machine.with("claude.credentials", &format!("[{credential}]"));
     let pool = machine.database.pool().await;
     let about = async |check: &str| {
         let found = machine.findings().await;
@@ -223,7 +223,7 @@ async fn logins_that_rest_or_can_be_read_and_money_without_a_price_are_warnings(
     };
     assert_eq!(about("claude exposed").await, None, "nothing runs that could look");
     assert_eq!(about("claude prices").await, None, "no budget is in money");
-    assert_eq!(about("claude rest").await.unwrap().0, Status::Ok);
+    assert_eq!(about("claude pause").await.unwrap().0, Status::Ok);
 
     let writer = machine.folder.path().join("agents/writer.md");
     let with_tools = std::fs::read_to_string(&writer)
@@ -237,13 +237,13 @@ async fn logins_that_rest_or_can_be_read_and_money_without_a_price_are_warnings(
     let limit = Limit { micros: Some(1), tokens: None };
     let new = campaigns::New { name: "Harbour", brief: "", client_context: None, limit };
     campaigns::create(&mut pool.acquire().await.unwrap(), &new, noon()).await.unwrap();
-    let rest = "insert into dalsegno.resting_logins (provider, login, until, why)
+    let rest = "insert into dalsegno.paused_credentials (provider, credential, until, why)
                 values ('claude', 'main', '2030-01-01', 'it is used up')";
     sqlx::query(rest).execute(&pool).await.unwrap();
     for (check, words) in [
         ("claude exposed", "the commands of writer can read"),
         ("claude prices", "1 campaigns have a budget in money, and models of writer no price"),
-        ("claude rest", "main until 2030-01-01 00:00:00 UTC, with 0 sessions"),
+        ("claude pause", "main until 2030-01-01 00:00:00 UTC, with 0 sessions"),
     ] {
         let (status, told) = about(check).await.unwrap();
         assert!(status == Status::Warn && told.contains(words), "{check}: {told}");
@@ -257,14 +257,14 @@ async fn logins_that_rest_or_can_be_read_and_money_without_a_price_are_warnings(
 }
 
 #[tokio::test]
-async fn a_call_is_made_on_each_login_where_somebody_asks_for_it() {
+async fn a_call_is_made_on_each_credential_where_somebody_asks_for_it() {
     let Some(cli) = Cli::real() else { return };
     let api = Api::start().await;
     let machine = Machine::new().await;
-    let logins = format!("[{}, {}]", machine.login("good", 0o600), machine.login("bad", 0o600));
+    let credentials = format!("[{}, {}]", machine.credential("good", 0o600), machine.credential("bad", 0o600));
     let machine = machine
         .with("claude.program", &cli.program().display().to_string())
-        .with("claude.credentials", &logins)
+        .with("claude.credentials", &credentials)
         .with("claude.base_url", &api.url())
         .with("claude.max_retries", "0");
     let findings = machine.findings().await;
@@ -284,7 +284,7 @@ async fn a_call_is_made_on_each_login_where_somebody_asks_for_it() {
     let findings = told(found);
     assert_eq!(statuses(&findings), [("claude call", Status::Ok), ("claude call", Status::Fail)]);
     assert!(findings[0].2.contains("good: claude-sonnet-5 said \"ready\""), "{findings:?}");
-    assert!(findings[1].2.contains("the login bad is not accepted"), "{findings:?}");
+    assert!(findings[1].2.contains("the credential bad is not accepted"), "{findings:?}");
     let left = std::fs::read_dir(machine.folder.path().join("data/claude")).unwrap().count();
     assert_eq!(left, 0, "nothing of the calls is kept");
 }
@@ -292,7 +292,7 @@ async fn a_call_is_made_on_each_login_where_somebody_asks_for_it() {
 #[tokio::test]
 async fn files_of_nodes_and_of_flows_that_do_not_fit_are_found() {
     let machine = Machine::new().await;
-    let folders = ["nodes", "workflows"].map(|name| machine.folder.path().join(name));
+    let folders = ["nodes", "flows"].map(|name| machine.folder.path().join(name));
     folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
     let [nodes, flows] = folders.each_ref().map(|folder| folder.display().to_string());
     let machine = machine.with("agents.nodes_folder", &nodes).with("flows.folder", &flows);
@@ -308,11 +308,11 @@ async fn files_of_nodes_and_of_flows_that_do_not_fit_are_found() {
     std::fs::write(folders[1].join("one.md"), flow).unwrap();
     let (status, words) = about("agents").await;
     assert!(status == Status::Ok && words.contains("1 nodes"), "{words}");
-    let (status, words) = about("workflows").await;
+    let (status, words) = about("flows").await;
     assert!(status == Status::Ok && words.contains(&format!("1 templates, in {flows}")), "{words}");
 
     std::fs::write(folders[1].join("one.md"), flow.replace("writer", "wrter")).unwrap();
-    let (status, words) = about("workflows").await;
+    let (status, words) = about("flows").await;
     assert!(status == Status::Fail && words.contains("wrter"), "{words}");
     assert!(words.contains("dalsegno flow templates"), "{words}");
     std::fs::write(folders[0].join("draft.md"), node.replace("name: draft", "name: other"))
@@ -320,7 +320,7 @@ async fn files_of_nodes_and_of_flows_that_do_not_fit_are_found() {
     let (status, words) = about("agents").await;
     assert!(status == Status::Fail && words.contains("draft.md"), "{words}");
     // The templates are checked anyway.
-    let (status, words) = about("workflows").await;
+    let (status, words) = about("flows").await;
     assert!(status == Status::Fail && words.contains("wrter"), "{words}");
 }
 

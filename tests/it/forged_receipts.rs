@@ -155,7 +155,7 @@ async fn an_erasure_empties_lines_of_its_own_schedules_and_jobs_only() {
         ("schedule", "news".to_owned(), json!({ "reason": "ours" }), true),
         ("schedule", "news".to_owned(), of_campaign(other_id), false),
         ("schedule", "news".to_owned(), json!({ "reason": "theirs again" }), false),
-        ("schedule", "purge".to_owned(), json!({ "reason": "of no campaign" }), false),
+        ("schedule", "cleanup".to_owned(), json!({ "reason": "of no campaign" }), false),
         ("schedule", "weekly".to_owned(), json!({ "reason": "ours, by the schedule" }), true),
         ("job", own.job_id.to_string(), json!({ "reason": "ours" }), true),
         ("job", others.job_id.to_string(), json!({ "reason": "theirs" }), false),

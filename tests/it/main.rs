@@ -40,7 +40,7 @@ mod needs;
 mod poolers;
 mod process;
 mod providers;
-mod purge;
+mod cleanup;
 mod queue;
 mod queue_runtime;
 mod queue_sql;

@@ -31,7 +31,7 @@ pub async fn forget_dead(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Resu
         r#"WITH dead AS (DELETE FROM dalsegno.dead_jobs WHERE id = ANY ($1) RETURNING queue, kind),
                 counted AS (
                     INSERT INTO dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n)
-                    SELECT d.queue, d.kind, 'purge', 'dead', 'purged', count(*) FROM dead AS d GROUP BY d.queue, d.kind)
+                    SELECT d.queue, d.kind, 'delete', 'dead', 'deleted', count(*) FROM dead AS d GROUP BY d.queue, d.kind)
            SELECT count(*) AS "n!" FROM dead"#,
         job_ids,
     )
@@ -122,7 +122,7 @@ pub async fn forget_group(
         r#"WITH dead AS (DELETE FROM dalsegno.dead_jobs WHERE group_key = $1 OR payload ->> 'campaign_id' = $1 RETURNING queue, kind),
                 counted AS (
                     INSERT INTO dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n)
-                    SELECT d.queue, d.kind, 'purge', 'dead', 'purged', count(*) FROM dead AS d GROUP BY d.queue, d.kind),
+                    SELECT d.queue, d.kind, 'delete', 'dead', 'deleted', count(*) FROM dead AS d GROUP BY d.queue, d.kind),
                 pause AS (UPDATE dalsegno.pauses SET reason = '' WHERE scope = 'group' AND name = $1),
                 words AS (UPDATE dalsegno.runs SET error = NULL WHERE group_key = $1 AND error IS NOT NULL RETURNING 1)
            SELECT (SELECT count(*) FROM dead) AS "dead_jobs!", (SELECT count(*) FROM words) AS "errors!""#,

@@ -104,7 +104,7 @@ impl Retention {
             0 => {
                 answer(
                     patience,
-                    sqlx::query_file_scalar!("src/sql/purge_runs.sql", age_secs, BATCH)
+                    sqlx::query_file_scalar!("src/sql/delete_old_runs.sql", age_secs, BATCH)
                         .fetch_one(conn),
                 )
                 .await
@@ -112,7 +112,7 @@ impl Retention {
             1 => {
                 answer(
                     patience,
-                    sqlx::query_file_scalar!("src/sql/purge_dead.sql", age_secs, BATCH)
+                    sqlx::query_file_scalar!("src/sql/delete_old_dead.sql", age_secs, BATCH)
                         .fetch_one(conn),
                 )
                 .await
@@ -120,7 +120,7 @@ impl Retention {
             2 => {
                 answer(
                     patience,
-                    sqlx::query_file_scalar!("src/sql/purge_keys.sql", age_secs, BATCH)
+                    sqlx::query_file_scalar!("src/sql/delete_old_keys.sql", age_secs, BATCH)
                         .fetch_one(conn),
                 )
                 .await
@@ -128,15 +128,15 @@ impl Retention {
             3 => {
                 answer(
                     patience,
-                    sqlx::query_file_scalar!("src/sql/purge_lanes.sql", age_secs, BATCH)
+                    sqlx::query_file_scalar!("src/sql/delete_old_lanes.sql", age_secs, BATCH)
                         .fetch_one(conn),
                 )
                 .await
             }
             _ => {
-                let purged =
-                    sqlx::query_file_scalar!("src/sql/purge_workers.sql", age_secs).fetch_one(conn);
-                answer(patience, purged).await
+                let deleted =
+                    sqlx::query_file_scalar!("src/sql/delete_old_workers.sql", age_secs).fetch_one(conn);
+                answer(patience, deleted).await
             }
         };
         link.settle(deleted)

@@ -159,7 +159,7 @@ impl<'a> Play<'a> {
         // Rounded to whole days: the expiry is stored a moment before the last use.
         let days = (open.expires_at - open.used_at + TimeDelta::hours(12)).num_days();
         self.display.line(&format!(
-            "{:<10}  the {agent} rests for long: its session would expire in {days} days, the demo moves that to a minute ago",
+            "{:<10}  the {agent} is idle: its session would expire in {days} days, the demo moves that to a minute ago",
             "demo"
         ));
         Ok(open.id)

@@ -3,7 +3,7 @@
 
 mod budgets;
 mod folder;
-mod resting;
+mod paused;
 mod smoke;
 
 use std::{
@@ -19,11 +19,11 @@ use crate::{
     providers::claude::{self, CredentialConfig, CredentialError, TESTED},
 };
 
-pub(super) use self::{budgets::budgets, resting::resting, smoke::smoke};
+pub(super) use self::{budgets::budgets, paused::paused, smoke::smoke};
 
 const WHY_PROGRAM: &str = "turns on Claude are run by the Claude Code CLI";
 const WHY_VERSION: &str = "what the service relies on was measured, and other versions may differ";
-const WHY_LOGIN: &str = "without a login that can be read, no turn on Claude begins";
+const WHY_CREDENTIAL: &str = "without a credential that can be read, no turn on Claude begins";
 const WHY_OPEN: &str = "who can read the file can call the provider at your expense";
 const WHY_GRANTS: &str = "what the CLI refuses, every turn fails with";
 const WHY_EXPOSED: &str = "a command that an agent runs can print the environment that it is in";
@@ -39,7 +39,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
         return Vec::new();
     }
     let mut findings = program(&config.claude).await;
-    findings.extend(logins(config));
+    findings.extend(credentials(config));
     findings.extend(folder::examine(config, &users));
     findings.extend(exposed(config, &users));
     findings.extend(grants(config, &users));
@@ -82,34 +82,34 @@ async fn program(config: &claude::Config) -> Vec<Finding> {
 }
 
 /// Reads each credential, and shows none.
-fn logins(config: &Config) -> Vec<Finding> {
-    const CHECK: &str = "claude login";
-    let logins = &config.claude.credentials;
-    if logins.is_empty() {
+fn credentials(config: &Config) -> Vec<Finding> {
+    const CHECK: &str = "claude credential";
+    let credentials = &config.claude.credentials;
+    if credentials.is_empty() {
         let mend = "add one to claude.credentials; `dalsegno config template` shows how";
-        return vec![Finding::fail(CHECK, "none is configured", WHY_LOGIN, mend)];
+        return vec![Finding::fail(CHECK, "none is configured", WHY_CREDENTIAL, mend)];
     }
     let own = |name: &str| config.environment.get(name).map(str::to_owned);
-    let finding = |login: &CredentialConfig| match login.resolve(own) {
+    let finding = |credential: &CredentialConfig| match credential.resolve(own) {
         Err(error) if is_of_this_shell(&error) => {
             let mend = "run `dalsegno doctor` as the user and in the environment of the service; if it fails there, too, do what the message says";
             let what = format!("{}; the service may be able to", causes(&error));
-            Finding::warn(CHECK, what, WHY_LOGIN, mend)
+            Finding::warn(CHECK, what, WHY_CREDENTIAL, mend)
         }
         Err(error) => {
-            let mend = "do what the message says, or remove the login";
-            Finding::fail(CHECK, causes(&error), WHY_LOGIN, mend)
+            let mend = "do what the message says, or remove the credential";
+            Finding::fail(CHECK, causes(&error), WHY_CREDENTIAL, mend)
         }
-        Ok(_) => match other_readers(login) {
+        Ok(_) => match other_readers(credential) {
             Some(readers) => {
-                let (name, file) = (&login.name, login.file.display());
+                let (name, file) = (&credential.name, credential.file.display());
                 let what = format!("{name} is in {file}, which {readers} can read");
                 Finding::warn(CHECK, what, WHY_OPEN, format!("chmod 600 {file}"))
             }
-            None => Finding::ok(CHECK, format!("{} can be read", login.name), WHY_LOGIN),
+            None => Finding::ok(CHECK, format!("{} can be read", credential.name), WHY_CREDENTIAL),
         },
     };
-    logins.iter().map(finding).collect()
+    credentials.iter().map(finding).collect()
 }
 
 /// Returns true if the cause may be this shell: the service may have the variable or the permission that is missing
@@ -123,8 +123,8 @@ fn is_of_this_shell(error: &CredentialError) -> bool {
 }
 
 /// Names other users who can read the file of a credential.
-fn other_readers(login: &CredentialConfig) -> Option<String> {
-    let metadata = std::fs::metadata(&login.file).ok().filter(|_| login.variable.is_empty())?;
+fn other_readers(credential: &CredentialConfig) -> Option<String> {
+    let metadata = std::fs::metadata(&credential.file).ok().filter(|_| credential.variable.is_empty())?;
     match metadata.permissions().mode() {
         mode if mode & 0o004 != 0 => Some("every user of this machine".to_owned()),
         mode if mode & 0o040 != 0 => Some(format!("the group {}", metadata.gid())),
@@ -135,7 +135,7 @@ fn other_readers(login: &CredentialConfig) -> Option<String> {
 /// Finds agents whose commands can read a gateway token. Measured: the CLI takes such a token from its environment
 /// only.
 fn exposed(config: &Config, users: &[&Agent]) -> Option<Finding> {
-    let is_token = |login: &CredentialConfig| login.kind == claude::Kind::AuthToken;
+    let is_token = |credential: &CredentialConfig| credential.kind == claude::Kind::AuthToken;
     let has_tools = |agent: &&&Agent| !agent.grants.built_in_tools().is_empty();
     if !config.claude.credentials.iter().any(is_token) {
         return None;
@@ -143,7 +143,7 @@ fn exposed(config: &Config, users: &[&Agent]) -> Option<Finding> {
     let names: Vec<&str> =
         users.iter().filter(has_tools).map(|agent| agent.name.as_str()).collect();
     let what =
-        format!("the commands of {} can read logins of the kind auth_token", names.join(", "));
+        format!("the commands of {} can read credentials of the kind auth_token", names.join(", "));
     let mend =
         "use an api_key or an oauth_token for them, or run them without tools of Claude Code";
     (!names.is_empty()).then(|| Finding::warn("claude exposed", what, WHY_EXPOSED, mend))

@@ -34,9 +34,9 @@ pub async fn smoke(
     let model = model(config);
     let folder = config.service.data_dir.join("claude");
     let mut findings = Vec::new();
-    for login in &config.claude.credentials {
-        // `logins` reports credentials that cannot be read.
-        let Ok(credential) = login.resolve(own) else { continue };
+    for credential in &config.claude.credentials {
+        // `credentials` reports credentials that cannot be read.
+        let Ok(credential) = credential.resolve(own) else { continue };
         let surroundings = Surroundings {
             credentials: vec![credential.clone()],
             secrets: Vec::new(),
@@ -50,7 +50,7 @@ pub async fn smoke(
         );
     }
     if findings.is_empty() {
-        findings.push(Finding::skipped(CHECK, "there is no login to call with", WHY));
+        findings.push(Finding::skipped(CHECK, "there is no credential to call with", WHY));
     }
     findings
 }
@@ -108,6 +108,6 @@ fn request(model: &str) -> Request {
         timeouts: Timeouts { total: Some(PATIENCE), ..Timeouts::default() },
         // Nothing of this call is kept.
         conversation: None,
-        login: None,
+        credential: None,
     }
 }

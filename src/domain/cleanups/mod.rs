@@ -29,7 +29,7 @@ pub use self::{
         last_success, list,
     },
     remove::{Batch, RemovedMemory, remove, remove_events, remove_memory, remove_summaries},
-    request::{LANE, Purge, request},
+    request::{LANE, Cleanup, request},
     walk::{Page, Walk},
 };
 use super::sessions::{Because, Due};

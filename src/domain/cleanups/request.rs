@@ -6,13 +6,13 @@ use sqlx::PgExecutor;
 use crate::queue::{self, Enqueued, Job, Options, Policy};
 
 /// The lane of cleanups: one run at a time in the whole service. A second one waits, and then finds nothing to do.
-pub const LANE: &str = "purge";
+pub const LANE: &str = "cleanup";
 /// The job that removes everything that is due.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Purge {}
+pub struct Cleanup {}
 
-impl Job for Purge {
-    const KIND: &'static str = "purge";
+impl Job for Cleanup {
+    const KIND: &'static str = "cleanup";
 
     fn policy() -> Policy {
         Policy { queue: "upkeep", ..Policy::default() }
@@ -22,5 +22,5 @@ impl Job for Purge {
 /// Enqueues a cleanup that runs now.
 pub async fn request(executor: impl PgExecutor<'_>) -> Result<Enqueued, queue::Error> {
     let options = Options { lane: Some(LANE.to_owned()), ..Options::default() };
-    queue::enqueue(executor, &Purge {}, &options).await
+    queue::enqueue(executor, &Cleanup {}, &options).await
 }

@@ -130,7 +130,7 @@ mod tests {
             head_seq: None,
             head_generation: None,
             meter: None,
-            login: None,
+            credential: None,
             rejected_turns: Vec::new(),
         }
     }

@@ -24,7 +24,7 @@ pub struct ExtractFacts {
     pub agent: String,
     pub provider: String,
     pub model: String,
-    pub login: Option<String>,
+    pub credential: Option<String>,
     /// The requests, in their order.
     pub asked: Vec<Asked>,
 }
@@ -87,7 +87,7 @@ pub async fn request_of_ended(conn: &mut PgConnection, ended: &[Due]) -> Result<
 
 async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), Failed> {
     let action = "ask for a session to be read for facts";
-    let (session, login) = match sessions::with_login(&mut *conn, session_id).await {
+    let (session, credential) = match sessions::with_credential(&mut *conn, session_id).await {
         Ok(found) => found,
         Err(sessions::Error::Database(failed)) => return Err(failed),
         // Cannot happen: the caller holds the session.
@@ -106,7 +106,7 @@ async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), Failed
         agent: session.agent,
         provider: session.provider,
         model: session.model,
-        login,
+        credential,
         asked,
     };
     let enqueued = again(conn, &job).await;

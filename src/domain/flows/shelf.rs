@@ -32,8 +32,8 @@ pub struct Problems(pub Vec<Problem>);
 
 /// Templates for an installation without a folder of its own.
 const SHIPPED: [(&str, &str); 2] = [
-    ("article-series", include_str!("../../../config/workflows/article-series.md")),
-    ("reviewed-text", include_str!("../../../config/workflows/reviewed-text.md")),
+    ("article-series", include_str!("../../../config/flows/article-series.md")),
+    ("reviewed-text", include_str!("../../../config/flows/reviewed-text.md")),
 ];
 
 impl Templates {

@@ -13,7 +13,7 @@ pub struct Config {
     /// True to run the scheduler in this process.
     pub enabled: bool,
     /// Cron expression of the nightly cleanup, with seconds.
-    pub purge: String,
+    pub cleanup: String,
     /// Time zone of the built-in schedules.
     pub time_zone: String,
     /// Age in seconds up to which missed runs of the built-in schedules are caught up.
@@ -32,10 +32,10 @@ impl Config {
     }
 
     pub fn check(&self, checks: &mut Checks<'_>) {
-        match Timetable::parse(&self.purge, &self.time_zone) {
+        match Timetable::parse(&self.cleanup, &self.time_zone) {
             Ok(_) => {}
             Err(error @ Invalid::Cron { .. }) => {
-                checks.fail("scheduler.purge", error.to_string(), "\"0 0 2 * * *\"");
+                checks.fail("scheduler.cleanup", error.to_string(), "\"0 0 2 * * *\"");
             }
             Err(error @ Invalid::Zone(_)) => {
                 checks.fail("scheduler.time_zone", error.to_string(), "\"UTC\"");

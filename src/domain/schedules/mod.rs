@@ -36,7 +36,7 @@ use crate::queue::{self, Enqueued, Named, Options};
 const MAX_ATTEMPTS: i16 = 5;
 
 /// The built-in schedule of the nightly cleanup.
-pub const NIGHTLY_CLEANUP: &str = "purge";
+pub const NIGHTLY_CLEANUP: &str = "cleanup";
 
 /// The origin of a schedule's timetable.
 #[derive(

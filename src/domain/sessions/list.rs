@@ -119,16 +119,16 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Session, Err
 }
 
 /// Reads a session and the credential that it runs on.
-pub async fn with_login(
+pub async fn with_credential(
     conn: &mut PgConnection,
     id: Uuid,
 ) -> Result<(Session, Option<String>), Error> {
     let session = get(&mut *conn, id).await?;
-    let login = sqlx::query_scalar!("select login from dalsegno.sessions where id = $1", id)
+    let credential = sqlx::query_scalar!("select credential from dalsegno.sessions where id = $1", id)
         .fetch_optional(conn)
         .await
-        .map_err(Failed::to("read the login of a session"))?;
-    Ok((session, login.flatten()))
+        .map_err(Failed::to("read the credential of a session"))?;
+    Ok((session, credential.flatten()))
 }
 
 /// Returns the open session of a conversation.

@@ -13,7 +13,7 @@ mod due;
 mod error;
 mod generations;
 mod list;
-mod logins;
+mod credentials;
 mod of_campaign;
 mod open;
 mod people;
@@ -36,9 +36,9 @@ pub use self::{
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
     list::{
         Filter, Session, find, get, history, lineage, list, of_conversation, rejected_turns,
-        with_login,
+        with_credential,
     },
-    logins::{OnLogin, by_login},
+    credentials::{CredentialUse, uses_by_credential},
     of_campaign::{is_any_running, lock_of_campaign, open_of_agents, running_of_agent},
     open::{Opening, ask_rebuild},
     people::{expire, reset, reset_some},
@@ -84,7 +84,7 @@ pub struct Live {
     pub head_seq: Option<i64>,
     pub head_generation: Option<i32>,
     pub meter: Option<Value>,
-    pub login: Option<String>,
+    pub credential: Option<String>,
     /// Turns whose messages are not sent again. The provider has rejected their prompt, or a later prompt before it had answered
     /// anything.
     pub rejected_turns: Vec<i32>,
@@ -157,7 +157,7 @@ macro_rules! select_live {
                       state as "state: State", ephemeral, opened_by_task, opened_because as "opened_because: Reason",
                       rebuild_because as "rebuild_because: Reason", expires_at, lease, turn_count, last_seq, generation,
                       context_tokens, token_count, board_cursor, fence_seed, calibration, checkpoint, compaction_breaker,
-                      head, head_seq, head_generation, meter, login, rejected_turns
+                      head, head_seq, head_generation, meter, credential, rejected_turns
                  from dalsegno.sessions where "#
                 + $condition,
             $($argument),+

@@ -10,7 +10,7 @@ use crate::domain::Failed;
 #[derive(Debug, Clone, Copy)]
 pub struct Minted<'a> {
     pub external_session_id: &'a str,
-    pub login: &'a str,
+    pub credential: &'a str,
 }
 
 /// Takes a session from a lost run, whose turn left `n_messages`. The caller holds its row and a larger lease. Returns an error if no

@@ -26,9 +26,9 @@ pub struct Config {
     /// Days that events of the feed are kept.
     pub keep_feed_days: u32,
     /// Sessions that the cleanup removes in one transaction.
-    pub purge_batch_sessions: u16,
+    pub cleanup_batch_sessions: u16,
     /// Pause of the cleanup after each batch, in milliseconds.
-    pub purge_pause_ms: u32,
+    pub cleanup_pause_ms: u32,
 }
 
 const MAX_BATCH: u16 = 1_000;
@@ -56,11 +56,11 @@ impl Config {
             let fix = format!("0, or at least {LEAST_ROTATE_TOKENS}");
             checks.fail("sessions.rotate_at_tokens", message, fix);
         }
-        let batch = self.purge_batch_sessions;
-        checks.at_least("sessions.purge_batch_sessions", batch.into(), 1);
+        let batch = self.cleanup_batch_sessions;
+        checks.at_least("sessions.cleanup_batch_sessions", batch.into(), 1);
         if batch > MAX_BATCH {
             let message = format!("is {batch}: others would wait for the end of such a batch");
-            checks.fail("sessions.purge_batch_sessions", message, format!("at most {MAX_BATCH}"));
+            checks.fail("sessions.cleanup_batch_sessions", message, format!("at most {MAX_BATCH}"));
         }
     }
 

@@ -136,7 +136,7 @@ struct BeginRow<'a> {
     /// Number of places in the transcript: those of the messages and the reserved one.
     n_places: i64,
     external_session_id: Option<&'a str>,
-    login: Option<&'a str>,
+    credential: Option<&'a str>,
 }
 
 impl<'a> Begin<'a> {
@@ -155,7 +155,7 @@ impl<'a> Begin<'a> {
             reserved_tokens: reserve.tokens,
             n_places: n_messages.saturating_add(self.kept_places()),
             external_session_id: minted.map(|minted| minted.external_session_id),
-            login: minted.map(|minted| minted.login),
+            credential: minted.map(|minted| minted.credential),
         }
     }
 
@@ -191,7 +191,7 @@ mod tests {
             reserved_tokens: 0,
             n_places: 1,
             external_session_id: None,
-            login: None,
+            credential: None,
         };
         let sql = include_str!("begin.sql");
         columns::assert_are_fields_of(&row, sql, "jsonb_to_record($1)");

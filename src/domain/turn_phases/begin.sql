@@ -9,12 +9,12 @@ with turn as (
         session_id uuid, number integer, lease bigint, task_id uuid, attempt smallint, job_id bigint, now timestamptz,
         reserved_micros bigint, reserved_tokens bigint, n_places bigint,
         -- Of a provider that keeps the conversation.
-        external_session_id text, login text)
+        external_session_id text, credential text)
 ), session as (
     update dalsegno.sessions as s
        set state = 'running', lease = turn.lease, turn_count = s.turn_count + 1, running_turn = s.turn_count + 1,
            last_seq = s.last_seq + turn.n_places, used_at = turn.now,
-           external_session_id = coalesce(turn.external_session_id, s.external_session_id), login = coalesce(turn.login, s.login)
+           external_session_id = coalesce(turn.external_session_id, s.external_session_id), credential = coalesce(turn.credential, s.credential)
       from turn
      -- Not `closed_at is null`: with it, Postgres reads all of the index of the open sessions while the table has no statistics.
      where s.id = turn.session_id and s.turn_count = turn.number - 1 and s.state <> 'closed' and s.running_turn is null

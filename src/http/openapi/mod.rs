@@ -45,7 +45,7 @@ pub(super) fn routes() -> Router<Front> {
         (name = "schedules", description = "What is done again and again"),
         (name = "cleanup", description = "What the nightly cleanup removes"),
         (name = "webhooks", description = "Subscribers to the ends of tasks"),
-        (name = "logins", description = "Logins of providers, and their rests"),
+        (name = "credentials", description = "Credentials of providers, and their pauses"),
         (name = "keys", description = "Who may do what, and who changed what"),
         (name = "mcp", description = "The tools of agents, for a person's own client"),
         (name = "openapi", description = "This document"),

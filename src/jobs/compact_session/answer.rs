@@ -90,7 +90,7 @@ impl<'a> Call<'a> {
             },
             timeouts: folder.timeouts,
             conversation: None,
-            login: self.session.login.clone(),
+            credential: self.session.credential.clone(),
         }
     }
 }

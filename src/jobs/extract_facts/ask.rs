@@ -182,7 +182,7 @@ impl Reader<'_> {
             },
             timeouts: Timeouts::default(),
             conversation: None,
-            login: self.job.login.clone(),
+            credential: self.job.credential.clone(),
         }
     }
 }

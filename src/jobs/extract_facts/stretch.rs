@@ -96,7 +96,7 @@ mod tests {
             agent: "writer".to_owned(),
             provider: "sim".to_owned(),
             model: "sim-1".to_owned(),
-            login: None,
+            credential: None,
             asked: asked.clone(),
         };
         (Stretch::of(5, asked, requests.collect()), job)

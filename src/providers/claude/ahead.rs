@@ -101,7 +101,7 @@ impl Fingerprint {
         arguments: &[OsString],
         variables: &[(OsString, OsString)],
         cwd: &Path,
-        login: &str,
+        credential: &str,
         files: [u8; 32],
     ) -> Self {
         let mut hash = Sha256::new();
@@ -115,7 +115,7 @@ impl Fingerprint {
             add(value.as_encoded_bytes());
         }
         add(cwd.as_os_str().as_encoded_bytes());
-        add(login.as_bytes());
+        add(credential.as_bytes());
         add(&files);
         Self(hash.finalize().into())
     }

@@ -15,7 +15,7 @@ pub enum Error {
     Cancelled,
     #[error("there is nothing to answer: no message has any text")]
     NothingToSend,
-    #[error("no login is configured for Claude; add one to claude.credentials")]
+    #[error("no credential is configured for Claude; add one to claude.credentials")]
     NoCredential,
     #[error("could not {doing} below {}; make room there, and make it writable", folder.display())]
     Folder {
@@ -89,16 +89,16 @@ pub enum Error {
     Overflow { message: String },
     #[error("the API refuses the call: {message}")]
     Invalid { message: String, has_history: bool },
-    #[error("the login {credential} is not accepted; renew it: {message}")]
-    Login { credential: String, message: String },
-    #[error("the account of the login {credential} cannot pay; add credit to it: {message}")]
+    #[error("the credential {credential} is not accepted; renew it: {message}")]
+    CredentialRejected { credential: String, message: String },
+    #[error("the account of the credential {credential} cannot pay; add credit to it: {message}")]
     Billing { credential: String, message: String },
-    #[error("the login {credential} has used up its limit: {message}")]
+    #[error("the credential {credential} has used up its limit: {message}")]
     RateLimited { credential: String, after: Duration, message: String },
     #[error("the API is overloaded: {message}")]
     Overloaded { message: String },
     #[error(
-        "the API does not have the model, or not for this login; correct the agent's model: {message}"
+        "the API does not have the model, or not for this credential; correct the agent's model: {message}"
     )]
     ModelMissing { message: String },
     #[error(
@@ -149,7 +149,7 @@ impl Error {
             Self::SessionLost { .. } => "claude.session_lost",
             Self::Overflow { .. } => "claude.overflow",
             Self::Invalid { .. } => "claude.invalid",
-            Self::Login { .. } => "claude.login",
+            Self::CredentialRejected { .. } => "claude.credential_rejected",
             Self::Billing { .. } => "claude.billing",
             Self::RateLimited { .. } => "claude.rate_limited",
             Self::Overloaded { .. } => "claude.overloaded",
@@ -189,7 +189,7 @@ impl Error {
             // The same turn would need as much again, and be paid for again.
             | Self::OutOfMemory
             | Self::FileTooLarge
-            | Self::Login { .. }
+            | Self::CredentialRejected { .. }
             | Self::Billing { .. }
             | Self::ModelMissing { .. }
             | Self::NoRoom { .. }

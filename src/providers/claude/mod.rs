@@ -93,8 +93,8 @@ impl Claude {
     pub fn new(config: Config, surroundings: Surroundings) -> Self {
         let windows = Windows::new(config.window_tokens);
         let ahead = Ahead::new(config.ahead_max, config.ahead_idle());
-        let logins = surroundings.credentials.iter().map(|credential| &credential.secret);
-        let secrets = Arc::new(Secrets::new(logins, &surroundings.secrets));
+        let credentials = surroundings.credentials.iter().map(|credential| &credential.secret);
+        let secrets = Arc::new(Secrets::new(credentials, &surroundings.secrets));
         Self { config, surroundings, secrets, windows, rates: Rates::default(), ahead }
     }
 
@@ -141,14 +141,14 @@ impl Provider for Claude {
         Some(self.config.rollover_percent.into())
     }
 
-    fn logins(&self) -> Vec<&str> {
+    fn credentials(&self) -> Vec<&str> {
         let credentials = self.surroundings.credentials.iter();
         credentials.map(|credential| credential.name.as_str()).collect()
     }
 
     fn hindrance(&self, wants_everything: bool, variables: &Variables<'_>) -> Option<&'static str> {
         if self.surroundings.credentials.is_empty() {
-            Some("it runs on Claude, and claude.credentials names no login")
+            Some("it runs on Claude, and claude.credentials names no credential")
         } else if wants_everything && self.config.refuses_bypass(variables) {
             Some(ROOT_REFUSED)
         } else {

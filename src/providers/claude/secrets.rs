@@ -30,17 +30,17 @@ pub(super) struct Veil<'s> {
 
 impl Secrets {
     pub(super) fn new<'a>(
-        logins: impl Iterator<Item = &'a SecretString>,
+        credentials: impl Iterator<Item = &'a SecretString>,
         variables: &[SecretString],
     ) -> Self {
-        let logins: Vec<SecretString> = logins.cloned().collect();
+        let credentials: Vec<SecretString> = credentials.cloned().collect();
         let escaped = |secret: &SecretString| {
             let json = Value::from(secret.expose_secret()).to_string();
             SecretString::from(&json[1..json.len() - 1])
         };
-        let in_json = logins.iter().map(escaped).collect();
+        let in_json = credentials.iter().map(escaped).collect();
         let long = variables.iter().filter(|value| value.expose_secret().len() >= MIN_BYTES);
-        let mut all: Vec<SecretString> = logins.iter().chain(long).cloned().collect();
+        let mut all: Vec<SecretString> = credentials.iter().chain(long).cloned().collect();
         all.retain(|secret| !secret.expose_secret().is_empty());
         all.sort_by_key(|secret| std::cmp::Reverse(secret.expose_secret().len()));
         Self { all, in_json }
@@ -144,8 +144,8 @@ mod tests {
     const KEY: &str = "sk-ant-0123456789";
 
     fn secrets() -> Secrets {
-        let logins = [SecretString::from(KEY), SecretString::from("with\"quote-and-more")];
-        Secrets::new(logins.iter(), &["board-token-ü".into(), "short".into()])
+        let credentials = [SecretString::from(KEY), SecretString::from("with\"quote-and-more")];
+        Secrets::new(credentials.iter(), &["board-token-ü".into(), "short".into()])
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_lose_logins_as_json_writes_them() {
+    fn lines_lose_credentials_as_json_writes_them() {
         let line = json!({ "text": format!("{KEY} with\"quote-and-more board-token-ü") });
         let cleaned = secrets().cleaned_lines(line.to_string().as_bytes()).into_owned();
         let cleaned: Value = serde_json::from_slice(&cleaned).unwrap();

@@ -59,8 +59,8 @@ impl<'a> Turn<'a> {
             external_id: Uuid::new_v4(),
             ..Conversation::default()
         });
-        let login = conversation.credential.as_ref().or(request.login.as_ref());
-        let credential = credential(&surroundings.credentials, login)?;
+        let credential = conversation.credential.as_ref().or(request.credential.as_ref());
+        let credential = credential(&surroundings.credentials, credential)?;
         let session = conversation.external_id;
         let is_kept = request.conversation.is_some() && !conversation.is_temporary;
         // Taken before the folders are touched.
@@ -203,7 +203,7 @@ impl<'a> Turn<'a> {
             limits: &config.limits(),
             lock: &ground.lock(),
         };
-        let started = Child::start(launch, self.login());
+        let started = Child::start(launch, self.credential());
         started.map_err(|error| Error::NotStarted {
             program: config.program.clone(),
             message: error.to_string(),
@@ -228,18 +228,18 @@ impl<'a> Turn<'a> {
 
     fn fingerprint(&self, start: Start) -> Fingerprint {
         let (arguments, variables) = (self.arguments(start), self.variables());
-        let (cwd, login) = (self.ground.cwd(), &self.credential.name);
-        Fingerprint::of(&arguments, &variables, cwd, login, self.ground.digest())
+        let (cwd, credential) = (self.ground.cwd(), &self.credential.name);
+        Fingerprint::of(&arguments, &variables, cwd, credential, self.ground.digest())
     }
 
     /// Returns the channel of the credential. The environment is used only if nothing runs that could read it.
-    fn login(&self) -> Handed<'_> {
+    fn credential(&self) -> Handed<'_> {
         self.credential.handed(launch::runs_others(self.grants()))
     }
 
     fn arguments(&self, start: Start) -> Vec<OsString> {
         let Self { credential, request, ground, .. } = self;
-        let is_hidden = matches!(self.login(), Handed::Pipe { .. });
+        let is_hidden = matches!(self.credential(), Handed::Pipe { .. });
         // Measured: the bare mode, which is faster, does not read a pipe.
         let is_bare = credential.works_bare() && !is_hidden && launch::fits_bare(self.grants());
         let (model, options, is_kept) = (&request.model, &request.options, self.is_kept());
@@ -249,7 +249,7 @@ impl<'a> Turn<'a> {
     fn variables(&self) -> Vec<(OsString, OsString)> {
         let Self { config, request, ground, .. } = self;
         let passed = &self.surroundings.passed;
-        launch::variables(config, self.login(), passed, ground, &request.options)
+        launch::variables(config, self.credential(), passed, ground, &request.options)
     }
 
     fn watch(&self) -> Watch {
@@ -448,8 +448,8 @@ fn prompt(request: &Request) -> Option<String> {
 }
 
 /// Returns the credential that the session began on. For a new session, and if that one is not configured any more, returns the first one.
-fn credential<'a>(all: &'a [Credential], login: Option<&String>) -> Result<&'a Credential, Error> {
-    let own = all.iter().find(|credential| Some(&credential.name) == login);
+fn credential<'a>(all: &'a [Credential], credential: Option<&String>) -> Result<&'a Credential, Error> {
+    let own = all.iter().find(|credential| Some(&credential.name) == credential);
     own.or(all.first()).ok_or(Error::NoCredential)
 }
 

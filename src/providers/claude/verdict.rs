@@ -114,7 +114,7 @@ impl Case<'_> {
         match (word, status) {
             ("billing_error", _) => Error::Billing { credential, message },
             ("authentication_failed", _) | (_, Some(401 | 403)) => {
-                Error::Login { credential, message }
+                Error::CredentialRejected { credential, message }
             }
             ("rate_limit", _) | (_, Some(429)) => {
                 Error::RateLimited { credential, after: self.pause(heard), message }

@@ -47,7 +47,7 @@ pub enum Error {
     #[error(
         "{host} asks for a login (status {status}), which calls to Ollama do not carry; let this service through"
     )]
-    LoginWanted { host: String, status: u16 },
+    AuthenticationRequired { host: String, status: u16 },
     #[error(
         "{host} sends calls elsewhere (status {status}), which is not followed; write the final address into ollama.base_url"
     )]
@@ -113,7 +113,7 @@ impl Error {
             Self::ModelMissing { .. } => "ollama.model_missing",
             Self::NoTools { .. } => "ollama.no_tools",
             Self::NotOllama { .. } => "ollama.not_ollama",
-            Self::LoginWanted { .. } => "ollama.login_wanted",
+            Self::AuthenticationRequired { .. } => "ollama.authentication_required",
             Self::Redirected { .. } => "ollama.redirected",
             Self::Overflow { .. } => "ollama.overflow",
             Self::Truncated { .. } => "ollama.truncated",
@@ -145,7 +145,7 @@ impl Error {
             | Self::ModelMissing { .. }
             | Self::NoTools { .. }
             | Self::NotOllama { .. }
-            | Self::LoginWanted { .. }
+            | Self::AuthenticationRequired { .. }
             | Self::Redirected { .. }
             | Self::NothingToSend
             | Self::Unwritable(_) => Class::Fail,

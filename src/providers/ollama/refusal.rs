@@ -49,7 +49,7 @@ pub(super) fn judge(refusal: &Refusal<'_>, call: Call<'_>) -> Error {
     }
     match status {
         300..=399 => Error::Redirected { host, status },
-        401 | 403 | 407 => Error::LoginWanted { host, status },
+        401 | 403 | 407 => Error::AuthenticationRequired { host, status },
         404 if is_json && message.contains("not found") => {
             Error::ModelMissing { host, model: model.to_owned() }
         }
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(code(503, ""), "ollama.busy");
         assert_eq!(code(429, "{}"), "ollama.busy");
         assert_eq!(code(302, ""), "ollama.redirected");
-        assert_eq!(code(401, ""), "ollama.login_wanted");
+        assert_eq!(code(401, ""), "ollama.authentication_required");
         assert_eq!(code(400, r#"{"error":"invalid message role"}"#), "ollama.refused");
         for status in [408, 499, 500, 502, 504] {
             assert_eq!(code(status, ""), "ollama.failed", "{status}");

@@ -262,7 +262,7 @@ mod tests {
             options: Options::default(),
             timeouts: Timeouts::default(),
             conversation: None,
-            login: None,
+            credential: None,
         };
         (request, pinned)
     }

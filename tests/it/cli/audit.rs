@@ -27,7 +27,7 @@ async fn every_command_that_changes_something_writes_its_line() {
     let job = world.add_new(&instance).await.unwrap().task.job_id.to_string();
     let (campaign, session, id) = (ground.campaign(), session.to_string(), task.id.to_string());
     let lane = format!("{campaign}/copywriter/third");
-    let rest = "insert into dalsegno.resting_logins (provider, login, until, why)
+    let rest = "insert into dalsegno.paused_credentials (provider, credential, until, why)
                 values ('claude', 'main', now() + interval '1000 years', 'it is used up')";
     sqlx::query(rest).execute(&world.pool).await.unwrap();
     let add = ["schedule", "add", "news", "--campaign", &campaign, "--agent", "copywriter"];
@@ -115,11 +115,11 @@ async fn every_command_that_changes_something_writes_its_line() {
         ),
         (add, "schedule.put", "news"),
         (vec!["schedule", "rm", "news"], "schedule.remove", "news"),
-        (vec!["schedule", "run", "purge"], "schedule.run", "purge"),
-        (vec!["schedule", "pause", "purge"], "schedule.pause", "purge"),
-        (vec!["schedule", "resume", "purge"], "schedule.resume", "purge"),
+        (vec!["schedule", "run", "cleanup"], "schedule.run", "cleanup"),
+        (vec!["schedule", "pause", "cleanup"], "schedule.pause", "cleanup"),
+        (vec!["schedule", "resume", "cleanup"], "schedule.resume", "cleanup"),
         (vec!["cleanup"], "cleanup.run", ""),
-        (vec!["login", "resume", "main"], "login.resume", "main"),
+        (vec!["credential", "resume", "main"], "credential.resume", "main"),
         (vec!["session", "interrupt", &session], "session.interrupt", &session),
         (vec!["session", "uncompact", &session], "session.uncompact", &session),
         (vec!["session", "compact", &session], "session.compact", &session),

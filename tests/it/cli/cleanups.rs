@@ -5,23 +5,23 @@ use dalsegno::domain::cleanups;
 use serde_json::json;
 
 use super::Ground;
-use crate::{app::noon, purge::fill, schedules::put_nightly};
+use crate::{app::noon, cleanup::fill, schedules::put_nightly};
 
 #[tokio::test]
 async fn schedules_are_listed_run_paused_and_resumed() {
     let ground = Ground::new().await;
-    let nothing = ground.run(&["schedule", "run", "purge"]).await;
+    let nothing = ground.run(&["schedule", "run", "cleanup"]).await;
     assert_eq!(nothing.code, 3, "{nothing:?}");
     assert!(nothing.stderr.contains("schedule ls"), "{nothing:?}");
     put_nightly(&ground.world.pool, noon()).await;
     let listed = ground.run(&["schedule", "ls"]).await;
     assert!(listed.stdout.contains("0 0 2 * * *"), "{listed:?}");
-    let run = ground.json(&["schedule", "run", "purge"]).await;
+    let run = ground.json(&["schedule", "run", "cleanup"]).await;
     assert_eq!(run["state"], "ready");
-    let paused = ground.json(&["schedule", "pause", "purge", "--reason", "moving"]).await;
+    let paused = ground.json(&["schedule", "pause", "cleanup", "--reason", "moving"]).await;
     assert_eq!((&paused["pause_reason"], &paused["next_slot"]), (&json!("moving"), &json!(null)));
     assert!(ground.run(&["schedule", "ls"]).await.stdout.contains("paused: moving"));
-    let resumed = ground.run(&["schedule", "resume", "purge"]).await;
+    let resumed = ground.run(&["schedule", "resume", "cleanup"]).await;
     assert!(resumed.stdout.contains("02:00:00 UTC"), "{resumed:?}");
 }
 

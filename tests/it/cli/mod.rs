@@ -13,7 +13,7 @@ mod flows;
 mod following;
 mod in_campaign;
 mod keys;
-mod logins;
+mod credentials;
 mod mcp;
 mod memory;
 mod named_commands;

@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use super::work::Step;
 use crate::app::noon;
 
-/// Returns each operation with its command, in an order in which each has an effect. `schedule run purge` has made a
+/// Returns each operation with its command, in an order in which each has an effect. `schedule run cleanup` has made a
 /// job before.
 pub fn steps() -> Vec<Step> {
     vec![
@@ -23,13 +23,13 @@ pub fn steps() -> Vec<Step> {
         ("list_lanes", vec!["lane", "ls"]),
         ("list_lanes", vec!["lane", "ls", "--held", "--after", "a", "--limit", "3"]),
         ("show_lane", vec!["lane", "show", "a/b c"]),
-        ("show_lane", vec!["lane", "show", "purge"]),
-        ("hold_lane", vec!["lane", "hold", "purge", "--reason", "moving"]),
-        ("hold_lane", vec!["lane", "hold", "purge", "--reason", ""]),
-        ("release_lane", vec!["lane", "release", "purge"]),
+        ("show_lane", vec!["lane", "show", "cleanup"]),
+        ("hold_lane", vec!["lane", "hold", "cleanup", "--reason", "moving"]),
+        ("hold_lane", vec!["lane", "hold", "cleanup", "--reason", ""]),
+        ("release_lane", vec!["lane", "release", "cleanup"]),
         ("release_lane", vec!["lane", "release", "none"]),
-        ("list_logins", vec!["login", "ls"]),
-        ("resume_login", vec!["login", "resume", "main"]),
+        ("list_credentials", vec!["credential", "ls"]),
+        ("resume_credential", vec!["credential", "resume", "main"]),
         (
             "list_audit",
             vec!["audit", "ls", "--actor", "ops@host", "--since", "2026-01-01T00:00:00Z"],
@@ -42,7 +42,7 @@ pub fn steps() -> Vec<Step> {
         ("list_cleanup_runs", vec!["cleanup", "runs", "--after", "7", "--limit", "3"]),
         ("list_jobs", vec!["job", "ls", "--queue", "upkeep"]),
         ("list_jobs", vec!["job", "ls", "--state", "ready", "--limit", "1"]),
-        ("list_jobs", vec!["job", "ls", "--after", "7", "--kind", "purge", "--lane", "purge"]),
+        ("list_jobs", vec!["job", "ls", "--after", "7", "--kind", "cleanup", "--lane", "cleanup"]),
         ("show_job", vec!["job", "show", "1"]),
         ("show_job", vec!["job", "show", "99"]),
         ("hold_job", vec!["job", "hold", "1", "--reason", "moving"]),

@@ -108,17 +108,17 @@ fn schedule_steps() -> Vec<Step> {
         ("put_schedule", add("news", "0 0 9 * * *", "copywriter")),
         ("put_schedule", add("news", "0 0 8", "copywriter")),
         ("put_schedule", add("news", "0 0 8 * * *", "copywritter")),
-        ("put_schedule", add("purge", "0 0 8 * * *", "copywriter")),
+        ("put_schedule", add("cleanup", "0 0 8 * * *", "copywriter")),
         ("list_schedules", vec!["schedule", "ls"]),
         ("show_schedule", vec!["schedule", "show", "news"]),
         ("show_schedule", vec!["schedule", "show", "a/b c"]),
-        ("run_schedule", vec!["schedule", "run", "purge"]),
+        ("run_schedule", vec!["schedule", "run", "cleanup"]),
         ("pause_schedule", vec!["schedule", "pause", "news", "--reason", "moving"]),
         ("pause_schedule", vec!["schedule", "pause", "news"]),
         ("list_schedules", vec!["schedule", "ls"]),
         ("resume_schedule", vec!["schedule", "resume", "news"]),
         ("remove_schedule", vec!["schedule", "rm", "news"]),
-        ("remove_schedule", vec!["schedule", "rm", "purge"]),
+        ("remove_schedule", vec!["schedule", "rm", "cleanup"]),
     ]
 }
 
@@ -213,14 +213,14 @@ async fn a_key_is_asked_for_and_its_scopes_count() {
     assert_eq!(served.run(&by_file).await.code, 0);
     let environment = [("DALSEGNO_URL", url.as_str()), ("DALSEGNO_KEY", key)];
     let said = run(&served.folder, &["schedule", "ls"], &environment).await;
-    assert!(said.code == 0 && said.has("purge"), "{said:?}");
-    let said = run(&served.folder, &["schedule", "pause", "purge"], &environment).await;
+    assert!(said.code == 0 && said.has("cleanup"), "{said:?}");
+    let said = run(&served.folder, &["schedule", "pause", "cleanup"], &environment).await;
     assert!(
         said.code == 4 && said.has("the key `reader` does not have the scope `operate`"),
         "{said:?}"
     );
     assert!(said.has("`dalsegno key create`"), "{said:?}");
-    let said = served.run(&["schedule", "pause", "purge", "--key", ADMIN_KEY]).await;
+    let said = served.run(&["schedule", "pause", "cleanup", "--key", ADMIN_KEY]).await;
     assert_eq!(said.code, 0, "{said:?}");
 }
 
@@ -326,10 +326,10 @@ async fn a_stored_server_takes_commands_until_the_database_is_chosen_again() {
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
 
     let said = here(&["schedule", "ls", "--remote", "prod"]).await;
-    assert!(said.code == 0 && said.stdout.contains("purge"), "{said:?}");
+    assert!(said.code == 0 && said.stdout.contains("cleanup"), "{said:?}");
     assert_eq!(here(&["remote", "use", "prod"]).await.code, 0);
     let said = here(&["schedule", "ls"]).await;
-    assert!(said.code == 0 && said.stdout.contains("purge"), "{said:?}");
+    assert!(said.code == 0 && said.stdout.contains("cleanup"), "{said:?}");
     assert!(said.stderr.contains(&format!("on prod, {url}")), "{said:?}");
     let listed = here(&["remote", "ls", "--json"]).await.json();
     let expected = json!([{ "name": "prod", "url": url, "has_key": true, "is_current": true }]);

@@ -352,7 +352,7 @@ fn flows() -> Vec<Step> {
         vec!["flow", "start", template, "--campaign", "Harbour", "--input", "task=Write."]
     };
     vec![
-        ("list_workflows", vec!["flow", "templates"]),
+        ("list_flow_templates", vec!["flow", "templates"]),
         ("start_flow", start("reviewed-text")),
         ("start_flow", start("reviewed-texts")),
         ("list_flows", vec!["flow", "ls", "--campaign", "Harbour", "--state", "running"]),

@@ -176,7 +176,7 @@ async fn outside(require_key: &str) -> Outside {
 
 fn settings() -> [(&'static str, String); 2] {
     let folder = |name| mcp_clients().join("config").join(name).display().to_string();
-    [("DALSEGNO_AGENTS__FOLDER", folder("agents")), ("DALSEGNO_FLOWS__FOLDER", folder("workflows"))]
+    [("DALSEGNO_AGENTS__FOLDER", folder("agents")), ("DALSEGNO_FLOWS__FOLDER", folder("flows"))]
 }
 
 async fn refused(client: Client, outside: &Outside) -> std::process::ExitStatus {

@@ -38,7 +38,7 @@ async fn after_ten_turns_an_estimate_is_within_ten_per_cent_of_ollamas_count() {
             options: Options::default(),
             timeouts: Timeouts::default(),
             conversation: None,
-            login: None,
+            credential: None,
         };
         let outcome = ollama.run(request, EventSink::discard(), CancellationToken::new()).await;
         let real_tokens = outcome.unwrap().usage.prompt().unwrap();

@@ -179,7 +179,7 @@ impl Series {
             options: Options::default(),
             timeouts: Timeouts::default(),
             conversation: None,
-            login: None,
+            credential: None,
         };
         let provider = &self.stage.provider;
         let outcome = provider.run(request, EventSink::discard(), CancellationToken::new()).await;

@@ -144,7 +144,7 @@ fn no_alert_needs_a_process_that_runs_for_hours() {
     }
 }
 
-const LAST_PURGE: &str = "dalsegno_purge_last_success_timestamp_seconds";
+const LAST_CLEANUP: &str = "dalsegno_cleanup_last_success_timestamp_seconds";
 const INSTALLED: &str = "dalsegno_installation_created_timestamp_seconds";
 
 /// Evaluates the two alerts on the cleanup: no cleanup for too long, and none ever. One process publishes both gauges.
@@ -154,7 +154,7 @@ fn cleanup_alerts(metrics: &str, now: i64) -> (bool, bool) {
         line.unwrap_or_else(|| panic!("{name} is missing")).parse::<f64>().unwrap()
     };
     let is_late = |since: f64| since > 0.0 && now as f64 - since > 26.0 * 3600.0;
-    (is_late(value(LAST_PURGE)), value(LAST_PURGE) == 0.0 && is_late(value(INSTALLED)))
+    (is_late(value(LAST_CLEANUP)), value(LAST_CLEANUP) == 0.0 && is_late(value(INSTALLED)))
 }
 
 #[tokio::test]
@@ -162,8 +162,8 @@ async fn a_missing_cleanup_is_an_alert_also_where_processes_restart_every_day() 
     let expressions: Vec<String> =
         rules().iter().map(|rule| rule["expr"].as_str().unwrap().to_owned()).collect();
     for expression in [
-        format!("time() - (max({LAST_PURGE}) > 0) > 26 * 3600"),
-        format!("max({LAST_PURGE}) == 0 and time() - (max({INSTALLED}) > 0) > 26 * 3600"),
+        format!("time() - (max({LAST_CLEANUP}) > 0) > 26 * 3600"),
+        format!("max({LAST_CLEANUP}) == 0 and time() - (max({INSTALLED}) > 0) > 26 * 3600"),
     ] {
         assert!(expressions.contains(&expression), "{expression} is not among {expressions:#?}");
     }
@@ -174,7 +174,7 @@ async fn a_missing_cleanup_is_an_alert_also_where_processes_restart_every_day() 
     let now: i64 = sqlx::query_scalar(now).fetch_one(&pool).await.unwrap();
     let url = database.url();
     // The process runs no cleanup of its own during the test.
-    let never = ("DALSEGNO_SCHEDULER__PURGE", "0 0 0 29 2 *");
+    let never = ("DALSEGNO_SCHEDULER__CLEANUP", "0 0 0 29 2 *");
     let environment = [("DATABASE_URL", url.as_str()), never];
     let starts = async |expected: (bool, bool)| {
         let service = Service::start(folder.path(), &environment).await;

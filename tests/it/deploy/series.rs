@@ -39,11 +39,11 @@ async fn every_counter_and_histogram_is_there_before_the_first_event() {
     }
     let (program, key) = (Cli::Fake.program(), folder.path().join("key"));
     std::fs::write(&key, "sk-ant-dummy-0123456789").unwrap();
-    let logins =
+    let credentials =
         format!("[{{ name = \"main\", kind = \"api_key\", file = \"{}\" }}]", key.display());
     let environment = [
         ("DALSEGNO_CLAUDE__PROGRAM", program.to_str().unwrap()),
-        ("DALSEGNO_CLAUDE__CREDENTIALS", &logins),
+        ("DALSEGNO_CLAUDE__CREDENTIALS", &credentials),
         ("DALSEGNO_CLAUDE__PASS_VARIABLES", "[\"FAKE_CLAUDE\"]"),
         ("FAKE_CLAUDE", "two models, and a NUL in their names"),
         ("DALSEGNO_SIM__LATENCY_MS", "0"),

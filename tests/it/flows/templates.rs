@@ -57,7 +57,7 @@ fn the_prompts_of_a_file_with_a_byte_order_mark_are_found() {
 
 #[test]
 fn the_templates_that_come_with_the_service_are_without_problems() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/workflows");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/flows");
     let names: Vec<_> = std::fs::read_dir(&here)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -70,9 +70,9 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let why = json!({ "reason": "moving" });
     let session = |verb: &str| format!("/v1/sessions/{session}/{verb}");
     let task = |verb: &str| format!("/v1/tasks/{waiting}/{verb}");
-    let schedule = |verb: &str| format!("/v1/schedules/purge/{verb}");
+    let schedule = |verb: &str| format!("/v1/schedules/cleanup/{verb}");
     let change = format!("/v1/campaigns/{campaign}");
-    let rest = "insert into dalsegno.resting_logins (provider, login, until, why)
+    let rest = "insert into dalsegno.paused_credentials (provider, credential, until, why)
                 values ('claude', 'main', now() + interval '1000 years', 'it is used up')";
     sqlx::query(rest).execute(&world.pool).await.unwrap();
     let third = dalsegno::domain::tasks::New { instance: "third", ..world.ask("Part five.") };
@@ -201,10 +201,10 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ),
         (
             "POST",
-            "/v1/logins/{name}/resume",
-            "/v1/logins/main/resume".into(),
+            "/v1/credentials/{name}/resume",
+            "/v1/credentials/main/resume".into(),
             json!({}),
-            "login.resume",
+            "credential.resume",
         ),
         ("POST", "/v1/cleanup/run", "/v1/cleanup/run".into(), json!({}), "cleanup.run"),
         ("POST", "/v1/sessions/{id}/compact", session("compact"), json!({}), "session.compact"),

@@ -1,4 +1,4 @@
-//! `/v1/workflows` and `/v1/flows`.
+//! `/v1/flow-templates` and `/v1/flows`.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::Ground;
 #[tokio::test]
 async fn a_flow_is_started_shown_paused_resumed_retried_and_cancelled() {
     let ground = Ground::new().await;
-    let templates = ground.get("/v1/workflows").await.expect(200);
+    let templates = ground.get("/v1/flow-templates").await.expect(200);
     let names: Vec<_> =
         templates["items"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, [&json!("article-series"), &json!("reviewed-text")]);
@@ -71,7 +71,7 @@ async fn what_does_not_fit_a_template_is_refused() {
 async fn a_broken_file_is_refused_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    for name in ["agents", "workflows"] {
+    for name in ["agents", "flows"] {
         std::fs::create_dir(path(name)).unwrap();
     }
     let write =
@@ -80,11 +80,11 @@ async fn a_broken_file_is_refused_alone() {
     write("agents/writer.md", writer);
     write("agents/editor.md", "---\nname: editor\n---\n");
     let one = "---\nname: one\ndescription: One step\nsteps:\n  - step: only\n    agent: writer\n---\n## only\n\nGo.\n";
-    write("workflows/one.md", one);
-    write("workflows/two.md", "---\nname: two\n---\n");
+    write("flows/one.md", one);
+    write("flows/two.md", "---\nname: two\n---\n");
     let settings = [
         ("agents.folder", path("agents")),
-        ("flows.folder", path("workflows")),
+        ("flows.folder", path("flows")),
         ("agents.look_every_ms", "0".to_owned()),
     ];
     let settings: Vec<(&str, &str)> =
@@ -100,7 +100,7 @@ async fn a_broken_file_is_refused_alone() {
     assert_eq!(agents["items"].as_array().unwrap().len(), 1);
     assert!(!agents["problems"].as_array().unwrap().is_empty());
     ground.post("/v1/agents/editor/pause", &json!({ "reason": "broken" })).await.expect(200);
-    let templates = ground.get("/v1/workflows").await.expect(200);
+    let templates = ground.get("/v1/flow-templates").await.expect(200);
     assert_eq!(templates["items"][0]["name"], "one");
     assert_eq!(templates["broken"][0]["name"], "two");
     let start = |name: &str| json!({ "template": name, "inputs": {} });

@@ -22,7 +22,7 @@ mod keyed;
 mod keys;
 mod labels;
 mod limits;
-mod logins;
+mod credentials;
 mod lossy;
 mod memory;
 mod openapi;

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     app::{eventually, noon},
-    purge::job::Worker,
+    cleanup::job::Worker,
 };
 
 const KEY: (&str, &str) = ("Idempotency-Key", "spring-1");

@@ -42,7 +42,7 @@ pub fn request(prompt: &str) -> Request {
         options: Options::default(),
         timeouts: Timeouts::default(),
         conversation: None,
-        login: None,
+        credential: None,
     }
 }
 

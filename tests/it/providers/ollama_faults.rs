@@ -185,7 +185,7 @@ async fn other_refusals_are_told_apart() {
     let invalid = r#"{"error":"invalid message role"}"#;
     check(Play::Status(400, "", invalid), "ollama.refused", Class::Reject).await;
     check(Play::Status(404, "", "not here"), "ollama.not_ollama", Class::Fail).await;
-    check(Play::Status(401, "", ""), "ollama.login_wanted", Class::Fail).await;
+    check(Play::Status(401, "", ""), "ollama.authentication_required", Class::Fail).await;
     check(Play::Status(500, "", r#"{"error":"llama runner died"}"#), "ollama.failed", RETRY).await;
     check(Play::Status(502, "", "<html>Bad gateway"), "ollama.failed", RETRY).await;
     check(Play::Status(413, "", ""), "ollama.overflow", OVERFLOW).await;

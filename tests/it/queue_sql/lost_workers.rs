@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
 
-use super::statements::{PURGE_WORKERS, RESCUE, WORKER_STOP, claim, register, worker_session};
+use super::statements::{DELETE_OLD_WORKERS, RESCUE, WORKER_STOP, claim, register, worker_session};
 use crate::app::TestDatabase;
 
 const WEEK_SECS: f64 = 7.0 * 86_400.0;
@@ -34,8 +34,8 @@ async fn rescue(conn: &mut PgConnection) -> Vec<i64> {
     rows.iter().map(|row| row.get("id!")).collect()
 }
 
-async fn purge(conn: &mut PgConnection) -> i64 {
-    sqlx::query_scalar(PURGE_WORKERS).bind(WEEK_SECS).fetch_one(conn).await.unwrap()
+async fn cleanup(conn: &mut PgConnection) -> i64 {
+    sqlx::query_scalar(DELETE_OLD_WORKERS).bind(WEEK_SECS).fetch_one(conn).await.unwrap()
 }
 
 #[tokio::test]
@@ -54,9 +54,9 @@ async fn a_worker_is_forgotten_only_once_its_jobs_are_taken_back() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     let (_, job) = gone(&mut conn, 30).await;
-    assert_eq!(purge(&mut conn).await, 0, "it runs something");
+    assert_eq!(cleanup(&mut conn).await, 0, "it runs something");
     assert_eq!(rescue(&mut conn).await, [job]);
-    assert_eq!(purge(&mut conn).await, 1);
+    assert_eq!(cleanup(&mut conn).await, 1);
 }
 
 #[tokio::test]
@@ -67,6 +67,6 @@ async fn a_job_of_an_unknown_worker_is_taken_back() {
     let forget = sqlx::query("delete from dalsegno.workers where id = $1").bind(worker);
     forget.execute(&mut conn).await.unwrap();
     assert_eq!(rescue(&mut conn).await, [0_i64; 0], "nobody knows whose it is");
-    purge(&mut conn).await;
+    cleanup(&mut conn).await;
     assert_eq!(rescue(&mut conn).await, [job]);
 }

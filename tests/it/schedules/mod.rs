@@ -41,14 +41,14 @@ async fn n_jobs(pool: &PgPool, kind: &str) -> i64 {
 /// Stores the built-in schedule, as the service does.
 pub async fn put_nightly(pool: &PgPool, since: DateTime<Utc>) {
     let new = New {
-        name: "purge",
+        name: "cleanup",
         source: Source::BuiltIn,
         cron: "0 0 2 * * *",
         time_zone: "UTC",
         catch_up_secs: 86_400,
-        kind: "purge",
+        kind: "cleanup",
         queue: "upkeep",
-        lane: Some("purge"),
+        lane: Some("cleanup"),
         payload: &Value::Object(serde_json::Map::new()),
     };
     schedules::put(pool, &new, since).await.unwrap();

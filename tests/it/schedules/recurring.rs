@@ -10,7 +10,7 @@ use dalsegno::domain::{
 use crate::{
     app::{eventually, noon},
     conversations::world::{World, limits},
-    purge::job::Worker,
+    cleanup::job::Worker,
 };
 
 const HOURLY: When<'static> = When { cron: "0 0 * * * *", time_zone: "UTC", catch_up_secs: 86_400 };

@@ -66,12 +66,12 @@ async fn the_built_in_schedule_is_there_and_fires_at_night() {
     let running = start(&pool, &clock, &stop);
     eventually("it is written down", async || {
         let sql =
-            "select cron from dalsegno.schedules where name = 'purge' and source = 'built_in'";
+            "select cron from dalsegno.schedules where name = 'cleanup' and source = 'built_in'";
         sqlx::query_scalar::<_, String>(sql).fetch_optional(&pool).await.unwrap()
     })
     .await;
     clock.advance(TimeDelta::hours(15));
-    eventually("its job is there", async || (n_jobs(&pool, "purge").await == 1).then_some(()))
+    eventually("its job is there", async || (n_jobs(&pool, "cleanup").await == 1).then_some(()))
         .await;
     stop.cancel();
     running.await.unwrap();

@@ -219,7 +219,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "campaign_control",
             "explanations",
             "flows",
-            "logins",
+            "credentials",
             "mentions",
             "schedules",
             "statuses",

@@ -346,13 +346,13 @@ async fn one_task_leads_to_no_more_than_so_many_others() {
     stage
         .says(&clerk, "dispatch", json!({ "tasks": [{ "agent": "helper/9", "text": "One." }] }))
         .await;
-    let pair = json!({ "workflow": "pair", "inputs": { "topic": "tides" } });
-    let words = stage.refuses(&boss, "workflows_start", pair.clone()).await;
+    let pair = json!({ "template": "pair", "inputs": { "topic": "tides" } });
+    let words = stage.refuses(&boss, "flows_start", pair.clone()).await;
     assert!(words.contains("led to 4 others"), "{words}");
     // The count of one task does not limit another task or an operator.
     let other = Caller::Turn(stage.turn("foreman", "main").await);
-    stage.says(&other, "workflows_start", pair.clone()).await;
-    stage.says(&stage.operator(), "workflows_start", pair).await;
+    stage.says(&other, "flows_start", pair.clone()).await;
+    stage.says(&stage.operator(), "flows_start", pair).await;
 }
 
 #[tokio::test]
@@ -360,13 +360,13 @@ async fn what_does_not_fit_into_the_queue_is_not_handed_out() {
     let stage = Stage::with(&[("queue.max_waiting", "4")]).await;
     let operator = stage.operator();
     let hand = json!({ "tasks": [{ "agent": "helper", "text": "One." }, { "agent": "clerk", "text": "Two." }] });
-    let pair = json!({ "workflow": "pair", "inputs": { "topic": "tides" } });
+    let pair = json!({ "template": "pair", "inputs": { "topic": "tides" } });
     stage.says(&operator, "dispatch", hand.clone()).await;
-    stage.says(&operator, "workflows_start", pair.clone()).await;
+    stage.says(&operator, "flows_start", pair.clone()).await;
     let boss = stage.caller("boss").await;
     let before = stage.state().await;
     for caller in [&boss, &operator] {
-        for (name, arguments) in [("dispatch", &hand), ("workflows_start", &pair)] {
+        for (name, arguments) in [("dispatch", &hand), ("flows_start", &pair)] {
             let words = stage.refuses(caller, name, arguments.clone()).await;
             assert!(words.contains("tasks wait") && words.contains("queue.max_waiting"), "{words}");
         }
@@ -423,14 +423,14 @@ async fn a_status_tells_who_does_what() {
     let own = agents.iter().find(|agent| agent["agent"] == "boss").unwrap();
     assert_eq!(own["state"], "working");
     assert_eq!(agents.len(), 5);
-    let listed = stage.says(&boss, "workflows_list", json!({})).await;
-    assert_eq!(listed["workflows"][0]["inputs"][0]["name"], "topic");
+    let listed = stage.says(&boss, "flow_templates_list", json!({})).await;
+    assert_eq!(listed["flow_templates"][0]["inputs"][0]["name"], "topic");
     assert!(listed["cannot_be_started"].is_null(), "{listed}");
     stage.ground.write_template("bad", "no front matter");
-    let listed = stage.says(&boss, "workflows_list", json!({})).await;
-    assert_eq!(listed["workflows"][0]["workflow"], "pair");
+    let listed = stage.says(&boss, "flow_templates_list", json!({})).await;
+    assert_eq!(listed["flow_templates"][0]["template"], "pair");
     assert_eq!(listed["cannot_be_started"], json!(["bad"]));
-    let start = json!({ "workflow": "bad", "inputs": {} });
-    let refused = stage.refuses(&boss, "workflows_start", start).await;
+    let start = json!({ "template": "bad", "inputs": {} });
+    let refused = stage.refuses(&boss, "flows_start", start).await;
     assert!(refused.contains("`bad` cannot be started"), "{refused}");
 }

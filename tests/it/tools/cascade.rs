@@ -18,7 +18,7 @@ fn handing_out() -> [(&'static str, Value); 3] {
     [
         ("dispatch", json!({ "tasks": tasks })),
         ("dispatch", json!({ "tasks": tasks, "then": "Put together." })),
-        ("workflows_start", json!({ "workflow": "pair", "inputs": { "topic": "tides" } })),
+        ("flows_start", json!({ "template": "pair", "inputs": { "topic": "tides" } })),
     ]
 }
 
@@ -159,21 +159,21 @@ async fn what_was_to_be_asked_afterwards_is_asked_when_its_task_is_tried_again()
 
 /// The agent of a step may start the same flow again.
 #[tokio::test]
-async fn workflows_that_start_workflows_come_to_an_end() {
+async fn flows_that_start_flows_come_to_an_end() {
     let stage = Stage::new().await;
     let mut turn = stage.turn("foreman", "main").await;
-    let start = json!({ "workflow": "series", "inputs": {} });
+    let start = json!({ "template": "series", "inputs": {} });
     for round in 0..5 {
         let series = format!(
             "---\nname: series\ndescription: Begins itself\nsteps:\n  - step: lead\n    agent: foreman\n    instance: n{round}\n---\n## lead\nGo on.\n"
         );
         stage.ground.write_template("series", &series);
         let caller = Caller::Turn(turn);
-        let answer = stage.call(&caller, "workflows_start", start.clone()).await;
+        let answer = stage.call(&caller, "flows_start", start.clone()).await;
         assert!(!answer.is_error, "{}", answer.text);
         let started = stage.tasks().await.into_iter().next().unwrap();
         turn = stage.attempt(&started).await;
     }
-    let words = stage.refuses(&Caller::Turn(turn), "workflows_start", start).await;
+    let words = stage.refuses(&Caller::Turn(turn), "flows_start", start).await;
     assert!(words.contains("mentions.max_depth"), "{words}");
 }

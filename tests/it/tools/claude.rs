@@ -64,10 +64,10 @@ fn calls() -> Vec<Vec<(&'static str, Value, &'static str)>> {
             ),
             ("mcp__dalsegno__tasks_list", json!({ "agent": "helper" }), "Part one."),
             ("mcp__dalsegno__wait_for_results", json!({ "task_ids": ["../x"] }), "no task"),
-            ("mcp__dalsegno__workflows_list", json!({}), r#""workflow":"pair""#),
+            ("mcp__dalsegno__flow_templates_list", json!({}), r#""template":"pair""#),
             (
-                "mcp__dalsegno__workflows_start",
-                json!({ "workflow": "pair", "inputs": { "topic": "tides" } }),
+                "mcp__dalsegno__flows_start",
+                json!({ "template": "pair", "inputs": { "topic": "tides" } }),
                 "flow_id",
             ),
         ],

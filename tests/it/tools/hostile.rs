@@ -49,7 +49,7 @@ async fn no_invented_name_leads_anywhere() {
                 stage.refuses(&boss, "board_post", json!({ "text": "x", "to": [name] })).await;
             assert!(words.contains("nothing was posted"), "{words}");
         }
-        stage.refuses(&boss, "workflows_start", json!({ "workflow": name, "inputs": {} })).await;
+        stage.refuses(&boss, "flows_start", json!({ "template": name, "inputs": {} })).await;
         stage.refuses(&boss, "wait_for_results", json!({ "task_ids": [name] })).await;
         let words = stage.refuses(&boss, name, json!({})).await;
         assert!(words.contains("you have no tool") && words.len() < 1_000, "{words}");
@@ -179,7 +179,7 @@ async fn what_cannot_be_stored_or_is_too_long_is_refused_in_words() {
         ("board_post", json!({ "text": "a\0b" })),
         ("dispatch", json!({ "tasks": [{ "agent": "helper", "text": "a\0b" }] })),
         ("blackboard_write", json!({ "patch": { "plan": { "a\0": 1 } } })),
-        ("workflows_start", json!({ "workflow": "pair", "inputs": { "topic": "\0" } })),
+        ("flows_start", json!({ "template": "pair", "inputs": { "topic": "\0" } })),
         ("search_transcript", json!({ "words": "\0" })),
         ("edicts_publish", json!({ "name": "a", "title": "\0", "text": "x" })),
         ("records_publish", json!({ "name": "a", "title": "x", "text": "\0" })),

@@ -35,7 +35,7 @@ const HELPER: &str =
     "---\nname: helper\ndescription: Helps\ntools: mcp__dalsegno__*\n---\nYou help.\n";
 const CLERK: &str = "---\nname: clerk\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__wait_for_results, mcp__dalsegno__board_post, mcp__dalsegno__trial_hang, mcp__dalsegno__trial_wait, mcp__dalsegno__trial_fail, mcp__dalsegno__trial_panic, mcp__dalsegno__trial_long, mcp__dalsegno__trial_slow_look, mcp__dalsegno__trial_slow_change\ndisallowedTools: mcp__dalsegno__board_post\n---\nYou hand out.\n";
 /// Not a lead, but it may add tasks.
-const FOREMAN: &str = "---\nname: foreman\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__workflows_start\n---\nYou hand out.\n";
+const FOREMAN: &str = "---\nname: foreman\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__flows_start\n---\nYou hand out.\n";
 const PAIR: &str = "---\nname: pair\ndescription: Two parts, one after the other\ninputs:\n  topic: What it is about\nsteps:\n  - step: draft\n    agent: helper\n  - step: polish\n    agent: helper\n    after: [draft]\n---\n## draft\nWrite about {{topic}}.\n\n## polish\nPolish it.\n";
 
 /// A campaign with a lead, three other agents and an operator. No worker runs: tests begin turns themselves.
@@ -166,7 +166,7 @@ fn changes() -> [(&'static str, Value); 8] {
     [
         ("board_post", json!({ "text": "Ahoy." })),
         ("dispatch", json!({ "tasks": [{ "agent": "helper", "text": "Part one." }] })),
-        ("workflows_start", json!({ "workflow": "pair", "inputs": { "topic": "tides" } })),
+        ("flows_start", json!({ "template": "pair", "inputs": { "topic": "tides" } })),
         ("blackboard_write", json!({ "patch": { "plan": { "parts": 10 } } })),
         ("edicts_publish", item("tone")),
         ("edicts_revoke", json!({ "name": "tone" })),

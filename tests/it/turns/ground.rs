@@ -103,7 +103,7 @@ impl Ground {
             ("agents.folder", path("agents")),
             ("agents.skills_folder", path("skills")),
             ("agents.nodes_folder", path("nodes")),
-            ("flows.folder", path("workflows")),
+            ("flows.folder", path("flows")),
             ("service.data_dir", path("data")),
         ];
         let own = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
@@ -157,7 +157,7 @@ impl Ground {
     }
 
     pub fn write_template(&self, name: &str, content: &str) {
-        let path = self.folder.path().join("workflows").join(format!("{name}.md"));
+        let path = self.folder.path().join("flows").join(format!("{name}.md"));
         std::fs::write(path, content).unwrap();
     }
 

@@ -20,7 +20,7 @@ use crate::app::{eventually, noon};
 
 /// Listed by name, so that a new tool takes no room of the small windows here; and the tools with faults.
 const TOOLS: &str = "tools: mcp__dalsegno__board_history, mcp__dalsegno__board_post, mcp__dalsegno__tasks_list, \
-                     mcp__dalsegno__workflows_list, mcp__dalsegno__search_transcript, mcp__dalsegno__status, \
+                     mcp__dalsegno__flow_templates_list, mcp__dalsegno__search_transcript, mcp__dalsegno__status, \
                      mcp__dalsegno__trial_hang, mcp__dalsegno__trial_fail, mcp__dalsegno__trial_panic, mcp__dalsegno__trial_long\n";
 
 pub fn writer(more: &str) -> String {

@@ -7,7 +7,7 @@
 -- Result: id, lease (lost), state (scheduled, dead, held), worker_id, lane_owed (call lane_sweep.sql next).
 --
 -- A claim may commit while its worker is being declared lost, and a worker that stops may leave jobs behind when no other
--- runs for days. So the jobs of all workers that are gone are looked at, not only of those found now: purge_workers.sql
+-- runs for days. So the jobs of all workers that are gone are looked at, not only of those found now: delete_old_workers.sql
 -- keeps the row of a worker until its jobs are taken back.
 WITH entitled AS MATERIALIZED (
     SELECT FROM dalsegno.workers AS me

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     domain::{
-        logins::{self, Resting},
+        credentials::{self, Resting},
         sessions::Live,
     },
     jobs::{
@@ -24,7 +24,7 @@ use crate::{
 /// The provider's id of a conversation, and its credential.
 pub struct Binding {
     pub external_id: Uuid,
-    pub login: String,
+    pub credential: String,
 }
 
 /// Last place of the transcript that the provider has, if it has the current view.
@@ -45,53 +45,53 @@ pub async fn bind(
         return Ok(None);
     }
     let now = services.clock.now();
-    let resting = logins::resting(conn, &route.provider_name, now).await?;
-    let configured = route.provider.logins();
-    let login = choose(&configured, session.login.as_deref(), &resting)
+    let paused = credentials::paused(conn, &route.provider_name, now).await?;
+    let configured = route.provider.credentials();
+    let credential = choose(&configured, session.credential.as_deref(), &paused)
         .map_err(|why| Error::Refused(why.into_refused(now)))?;
     let external_id = session.external_session_id.as_deref().and_then(|id| id.parse().ok());
     Ok(Some(Binding {
         external_id: external_id.unwrap_or_else(Uuid::new_v4),
-        login: login.to_owned(),
+        credential: credential.to_owned(),
     }))
 }
 
 /// The reason why a conversation has no credential.
 #[derive(Debug)]
-enum NoLogin<'a> {
+enum NoUsableCredential<'a> {
     NoneConfigured,
-    Rests(&'a Resting),
+    Paused(&'a Resting),
 }
 
 fn choose<'a>(
     configured: &[&'a str],
     own: Option<&str>,
-    resting: &'a [Resting],
-) -> Result<&'a str, NoLogin<'a>> {
-    let rests = |login: &str| resting.iter().find(|resting| resting.login == login);
-    let candidates: Vec<&str> = match configured.iter().find(|login| Some(**login) == own) {
+    paused: &'a [Resting],
+) -> Result<&'a str, NoUsableCredential<'a>> {
+    let paused = |credential: &str| paused.iter().find(|paused| paused.name == credential);
+    let candidates: Vec<&str> = match configured.iter().find(|credential| Some(**credential) == own) {
         Some(own) => vec![own],
         None => configured.to_vec(),
     };
-    match candidates.iter().find(|login| rests(login).is_none()) {
-        Some(login) => Ok(login),
+    match candidates.iter().find(|credential| paused(credential).is_none()) {
+        Some(credential) => Ok(credential),
         None => Err(candidates
             .iter()
-            .filter_map(|login| rests(login))
-            .min_by_key(|resting| resting.until)
-            .map_or(NoLogin::NoneConfigured, NoLogin::Rests)),
+            .filter_map(|credential| paused(credential))
+            .min_by_key(|paused| paused.until)
+            .map_or(NoUsableCredential::NoneConfigured, NoUsableCredential::Paused)),
     }
 }
 
-impl NoLogin<'_> {
+impl NoUsableCredential<'_> {
     fn into_refused(self, now: DateTime<Utc>) -> Refused {
         match self {
             Self::NoneConfigured => Refused::for_good(
-                "no login is configured for Claude: add one to claude.credentials, or name another provider in the agent's file",
+                "no credential is configured for Claude: add one to claude.credentials, or name another provider in the agent's file",
             ),
-            Self::Rests(Resting { login, until, why }) => {
+            Self::Paused(Resting { name, until, why }) => {
                 let until_when = until.format("%Y-%m-%d %H:%M:%S UTC");
-                let why = format!("the login {login} rests until {until_when}, because {why}");
+                let why = format!("credential {name} is paused until {until_when}: {why}");
                 let after = (*until - now).to_std().unwrap_or_default();
                 Refused::busy(why, after, 0)
             }
@@ -105,23 +105,23 @@ mod tests {
 
     use super::*;
 
-    fn resting(login: &str, minute: u32) -> Resting {
+    fn paused(name: &str, minute: u32) -> Resting {
         let until = Utc.with_ymd_and_hms(2026, 11, 20, 12, minute, 0).unwrap();
-        Resting { login: login.to_owned(), until, why: "used up".to_owned() }
+        Resting { name: name.to_owned(), until, why: "used up".to_owned() }
     }
 
     #[test]
-    fn a_session_stays_on_its_login_and_a_new_one_takes_the_first_that_does_not_rest() {
-        let (both, tired) = (["one", "two"], [resting("one", 30)]);
+    fn a_session_stays_on_its_credential_and_a_new_one_takes_the_first_that_does_not_rest() {
+        let (both, tired) = (["one", "two"], [paused("one", 30)]);
         assert_eq!(choose(&both, None, &[]).unwrap(), "one");
         assert_eq!(choose(&both, None, &tired).unwrap(), "two");
         assert_eq!(choose(&both, Some("two"), &[]).unwrap(), "two");
-        assert!(matches!(choose(&both, Some("one"), &tired), Err(NoLogin::Rests(_))));
+        assert!(matches!(choose(&both, Some("one"), &tired), Err(NoUsableCredential::Paused(_))));
         // Its own is not configured any more.
         assert_eq!(choose(&both, Some("gone"), &tired).unwrap(), "two");
-        assert!(matches!(choose(&[], None, &[]), Err(NoLogin::NoneConfigured)));
-        let all = [resting("one", 30), resting("two", 10)];
-        let Err(NoLogin::Rests(first)) = choose(&both, None, &all) else { panic!() };
-        assert_eq!(first.login, "two");
+        assert!(matches!(choose(&[], None, &[]), Err(NoUsableCredential::NoneConfigured)));
+        let all = [paused("one", 30), paused("two", 10)];
+        let Err(NoUsableCredential::Paused(first)) = choose(&both, None, &all) else { panic!() };
+        assert_eq!(first.name, "two");
     }
 }

@@ -61,6 +61,6 @@ pub fn request(
         options: route.options.clone(),
         timeouts: Timeouts::default(),
         conversation: None,
-        login: None,
+        credential: None,
     }
 }

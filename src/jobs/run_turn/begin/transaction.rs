@@ -112,7 +112,7 @@ async fn open(
     let minted = bound
         .as_ref()
         .zip(external_id.as_deref())
-        .map(|(bound, external_session_id)| Minted { external_session_id, login: &bound.login });
+        .map(|(bound, external_session_id)| Minted { external_session_id, credential: &bound.credential });
     let mut events = session_events(&resolved, assignment);
     let arrival = entries.arrival.as_ref();
     events.extend(arrival.map(|arrival| arrival.event(&resolved.session, assignment)));

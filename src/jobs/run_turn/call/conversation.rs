@@ -44,7 +44,7 @@ pub async fn conversation(
             .clone()
             .and_then(|m| serde_json::from_value(m).ok())
             .unwrap_or_default(),
-        credential: Some(bound.login.clone()),
+        credential: Some(bound.credential.clone()),
         grants: grants(
             run,
             services,

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
 use crate::{
-    domain::{logins::Resting, text, transcripts::Added},
+    domain::{credentials::Resting, text, transcripts::Added},
     jobs::run_turn::{begin::open_turn::OpenTurn, error::Error},
     providers::{self, Began, Class, Continued, Flag, Scope},
 };
@@ -30,16 +30,16 @@ pub fn meter(continued: &Continued) -> Result<Value, Error> {
 }
 
 /// Returns the credential of the call, if it hit its limit and has to be paused.
-pub fn rests(
+pub fn pause_credential(
     opened: &OpenTurn,
     error: &providers::Error,
     why: &str,
     now: DateTime<Utc>,
 ) -> Option<Resting> {
     let Class::Snooze { after, scope: Scope::Credential } = error.class else { return None };
-    let login = opened.bound.as_ref()?.login.clone();
+    let name = opened.bound.as_ref()?.credential.clone();
     let until = now + TimeDelta::from_std(after).unwrap_or(TimeDelta::MAX);
-    Some(Resting { login, until, why: why.to_owned() })
+    Some(Resting { name, until, why: why.to_owned() })
 }
 
 /// Names a flag of a turn.

@@ -12,7 +12,7 @@ use crate::{
     domain::{
         busy_models,
         compactions::{self, Cause},
-        logins::{self, Resting},
+        credentials::{self, Resting},
         manifests,
         mentions::{self, HandedOn, Spoken},
         messages,
@@ -120,8 +120,8 @@ impl Turn<'_> {
             manifest: is_made.then_some(&manifest),
             events: &[feed_event::event(self, fate)],
         };
-        if let Some(resting) = self.rests(fate, now) {
-            logins::rest(&mut *conn, &self.assignment.route.provider_name, &resting).await?;
+        if let Some(paused) = self.paused_credential(fate, now) {
+            credentials::pause(&mut *conn, &self.assignment.route.provider_name, &paused).await?;
         }
         let handed_on = self.hand_on(&mut *conn, fate, now).await?;
         failover::note(&mut *conn, self.assignment, fate, &self.called.result, now).await?;
@@ -322,10 +322,10 @@ impl Turn<'_> {
         Ok(turn_phases::commit(conn, ending, &done).await?)
     }
 
-    fn rests(&self, fate: &Fate, now: DateTime<Utc>) -> Option<Resting> {
+    fn paused_credential(&self, fate: &Fate, now: DateTime<Utc>) -> Option<Resting> {
         let (Fate::PutOff { .. }, Err(error)) = (fate, &self.called.result) else {
             return None;
         };
-        provider_session::rests(self.opened, error, &text::storable(error.to_string()), now)
+        provider_session::pause_credential(self.opened, error, &text::storable(error.to_string()), now)
     }
 }

@@ -69,9 +69,9 @@ impl Child {
     #[expect(clippy::disallowed_methods, reason = "the one place where guards are started")]
     pub(in crate::providers::claude) fn start(
         launch: Launch<'_>,
-        login: Handed<'_>,
+        credential: Handed<'_>,
     ) -> io::Result<Self> {
-        let (variable, input) = match login {
+        let (variable, input) = match credential {
             Handed::Variable { .. } => ("", None),
             Handed::Pipe { variable, secret } => (variable, Some(pipe::input_with(secret)?)),
         };

@@ -13,7 +13,7 @@ const THIS_MACHINE: &str = "127.0.0.1,localhost,::1";
 
 pub(in crate::providers::claude) fn variables(
     config: &Config,
-    login: Handed<'_>,
+    credential: Handed<'_>,
     passed: &[(OsString, OsString)],
     ground: &Ground,
     options: &Options,
@@ -54,7 +54,7 @@ pub(in crate::providers::claude) fn variables(
     if options.think == Some(Think::Off) {
         variables.push(text("MAX_THINKING_TOKENS", "0"));
     }
-    if let Handed::Variable { variable, secret } = login {
+    if let Handed::Variable { variable, secret } = credential {
         variables.push(text(variable, secret));
     }
     variables

@@ -62,7 +62,7 @@ impl Ground {
         if plan.call.is_none() {
             lock::oust(&folder.join(LOCK))?;
         }
-        let servers = json!({ "mcpServers": without_login(plan.grants.mcp_servers.clone()) });
+        let servers = json!({ "mcpServers": without_credential(plan.grants.mcp_servers.clone()) });
         let servers = servers.to_string();
         let ground = Self {
             cwd: folder.join("work"),
@@ -229,7 +229,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Hides credentials from tool servers, to which the CLI passes its whole environment. A server gets one only if its own `env` says so.
-fn without_login(mut servers: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+fn without_credential(mut servers: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let programs = servers.values_mut().filter(|server| server.get("command").is_some());
     for server in programs.filter_map(Value::as_object_mut) {
         let env = server.entry("env").or_insert_with(|| json!({}));

@@ -72,10 +72,10 @@ pub fn intercept(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCo
 fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<u8> {
     let limits = Limits::from_arguments(&mut arguments).ok_or(io::ErrorKind::InvalidInput)?;
     let lock = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
-    let login_variable = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
+    let credential_variable = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
     let program = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
     let arguments = arguments.collect();
-    let cli = Cli { program, arguments, lock: lock.into(), login_variable };
+    let cli = Cli { program, arguments, lock: lock.into(), credential_variable };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(watch(&cli, &limits))
 }
@@ -86,7 +86,7 @@ struct Cli {
     arguments: Vec<OsString>,
     lock: PathBuf,
     /// Variable for the number of the pipe with the credential. Empty if the CLI gets its credential in another way.
-    login_variable: OsString,
+    credential_variable: OsString,
 }
 
 async fn watch(cli: &Cli, limits: &Limits) -> io::Result<u8> {
@@ -152,10 +152,10 @@ fn released(pipe: OwnedFd) -> oneshot::Receiver<()> {
 /// Starts the CLI in the guard's group, and releases the guard's standard input and output, so that they end with the CLI.
 #[expect(clippy::disallowed_methods, reason = "the one place where the CLI is started")]
 fn start(cli: &Cli) -> io::Result<Pid> {
-    let login = (!cli.login_variable.is_empty()).then(pipe::pipe_of_input).transpose()?;
+    let credential = (!cli.credential_variable.is_empty()).then(pipe::pipe_of_input).transpose()?;
     let child = Command::new(&cli.program)
         .args(&cli.arguments)
-        .envs(login.iter().map(|(_, number)| (&cli.login_variable, number)))
+        .envs(credential.iter().map(|(_, number)| (&cli.credential_variable, number)))
         .stdin(Stdio::inherit())
         .stdout(Stdio::inherit())
         .stderr(Stdio::inherit())

@@ -247,7 +247,7 @@ impl Ground {
             ("queue", json!("turns")),
             ("groups", json!(self.world.campaign.id)),
             ("schedules", json!("weekly")),
-            ("schedules", json!("purge")),
+            ("schedules", json!("cleanup")),
             ("bulk-actions", bulk["id"].clone()),
             ("webhooks", webhook["id"].clone()),
             ("item", json!(item)),

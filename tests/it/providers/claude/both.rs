@@ -255,7 +255,7 @@ async fn an_answer_that_nobody_keeps_leaves_nothing(cli: Cli) {
     let mut request = Stored::new().request("One.", false);
     request.conversation = Some(gone);
     let outcome = host.ask(request).await.unwrap();
-    assert_eq!(outcome.message.text, "You said: One. [1 messages]", "it goes on on another login");
+    assert_eq!(outcome.message.text, "You said: One. [1 messages]", "it goes on on another credential");
 }
 
 async fn a_conversation_for_one_task_is_not_stored_and_leaves_nothing(cli: Cli) {

@@ -183,7 +183,7 @@ impl Stored {
             options: Options::default(),
             timeouts: Timeouts::default(),
             conversation: Some(conversation),
-            login: None,
+            credential: None,
         }
     }
 

@@ -39,8 +39,8 @@ async fn failures_of_the_api_are_sorted() {
         Class::Rebuild { reason: Rebuild::Poisoned },
     );
     let failures = [
-        (401, "", "authentication_error", "invalid x-api-key", "claude.login", Class::Fail),
-        (403, "", "permission_error", "not allowed", "claude.login", Class::Fail),
+        (401, "", "authentication_error", "invalid x-api-key", "claude.credential_rejected", Class::Fail),
+        (403, "", "permission_error", "not allowed", "claude.credential_rejected", Class::Fail),
         (
             429,
             "retry-after: 3600\r\n",
@@ -270,7 +270,7 @@ async fn what_a_killed_turn_used_has_the_price_of_those_before() {
 }
 
 #[tokio::test]
-async fn what_a_tool_runs_finds_the_login_nowhere() {
+async fn what_a_tool_runs_finds_the_credential_nowhere() {
     let Some((mut host, api)) = host().await else { return };
     // Looks at its own environment, that of the CLI and of the guard, the credential's pipe, and all files of the call.
     let look = "env; cd /proc/$PPID; tr '\\0' '\\n' < environ; cat cmdline; \

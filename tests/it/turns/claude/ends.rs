@@ -71,7 +71,7 @@ async fn no_secret_is_in_the_feed_the_transcript_or_an_error() {
     let task = ground.add("One.").await;
     let task = ground.ended(&task).await;
     assert_eq!(task.state, State::Failed);
-    assert!(task.error.as_deref().unwrap().contains("the login main is not accepted"), "{task:?}");
+    assert!(task.error.as_deref().unwrap().contains("the credential main is not accepted"), "{task:?}");
     stage.says("Two.").await;
     ground.settled().await;
     worker.stop().await;

@@ -66,17 +66,17 @@ async fn a_conversation_moves_to_ollama_and_back_with_all_that_was_said() {
 }
 
 #[tokio::test]
-async fn a_login_that_rests_for_long_is_no_reason_to_wait() {
+async fn a_credential_that_rests_for_long_is_no_reason_to_wait() {
     let fake = FakeOllama::start().await;
     let Some(stage) = stage(&fake).await else { return };
     let ground = &stage.ground;
     let worker = ground.work().await;
     stage.says("One.").await;
     let sql =
-        "insert into dalsegno.resting_logins values ('claude', $1, $2, 'its limit is used up')";
-    for login in ["main", "spare"] {
+        "insert into dalsegno.paused_credentials values ('claude', $1, $2, 'its limit is used up')";
+    for credential in ["main", "spare"] {
         let until = noon() + TimeDelta::hours(5);
-        sqlx::query(sql).bind(login).bind(until).execute(&ground.pool).await.unwrap();
+        sqlx::query(sql).bind(credential).bind(until).execute(&ground.pool).await.unwrap();
     }
     let task = ground.done(&ground.add("Two.").await).await;
     assert_eq!(ground.session(&task).await.provider, "ollama");

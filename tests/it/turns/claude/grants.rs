@@ -99,7 +99,7 @@ async fn a_workspace_is_made_for_the_campaign_and_what_is_outside_stays_closed()
 }
 
 #[tokio::test]
-async fn a_tool_server_gets_the_variables_that_the_file_may_name_and_not_the_login() {
+async fn a_tool_server_gets_the_variables_that_the_file_may_name_and_not_the_credential() {
     let Some(stage) = Stage::new(&[("agents.variables", "[\"BOARD_TOKEN\"]")]).await else {
         return;
     };
@@ -120,7 +120,7 @@ async fn a_tool_server_gets_the_variables_that_the_file_may_name_and_not_the_log
     assert_eq!(flags, ["tool_server_missing: board"], "it is no real server");
     let seen = std::fs::read_to_string(&seen).unwrap();
     assert!(seen.contains("TOKEN=planted-token"), "{seen}");
-    assert!(!seen.contains(super::SECRET), "the login is not for tools: {seen}");
+    assert!(!seen.contains(super::SECRET), "the credential is not for tools: {seen}");
 
     // Two calls of the model are allowed, and the second wants a third.
     let add = || Play::Calls("mcp__sums__add", json!({ "a": 2, "b": 3 }));

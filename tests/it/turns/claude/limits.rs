@@ -1,7 +1,7 @@
 //! Credentials whose limit is used up.
 
 use chrono::TimeDelta;
-use dalsegno::domain::{logins, tasks::State};
+use dalsegno::domain::{credentials, tasks::State};
 
 use super::Stage;
 use crate::{
@@ -12,15 +12,15 @@ use crate::{
 const LIMIT: &str = "retry-after: 90\r\n";
 
 #[tokio::test]
-async fn a_login_without_a_limit_left_rests_with_all_its_conversations_and_others_go_on() {
+async fn a_credential_without_a_limit_left_rests_with_all_its_conversations_and_others_go_on() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let worker = ground.work().await;
     stage.says("One.").await;
     stage.api.plays([Play::Fails(429, LIMIT, "rate_limit_error", "You have used up your limit.")]);
     let parked = ground.add("Two.").await;
-    eventually("the login rests", async || {
-        let rests = "select count(*) from dalsegno.resting_logins where login = 'main'";
+    eventually("the credential is paused", async || {
+        let rests = "select count(*) from dalsegno.paused_credentials where credential = 'main'";
         (ground.count(rests).await == 1).then_some(())
     })
     .await;
@@ -29,9 +29,9 @@ async fn a_login_without_a_limit_left_rests_with_all_its_conversations_and_other
     let other = ground.add_for("writer", "second", "Three.").await;
     ground.done(&other).await;
     assert_eq!(stage.api.requests().len(), n_calls + 1);
-    let login =
-        ground.json("select to_jsonb(login) from dalsegno.sessions where instance = 'second'");
-    assert_eq!(login.await, "spare");
+    let credential =
+        ground.json("select to_jsonb(credential) from dalsegno.sessions where instance = 'second'");
+    assert_eq!(credential.await, "spare");
     assert_eq!(ground.task(&parked).await.state, State::Queued);
     ground.advance(TimeDelta::seconds(400));
     sqlx::query("update dalsegno.jobs set run_at = now() where state = 'scheduled'")
@@ -47,7 +47,7 @@ async fn a_login_without_a_limit_left_rests_with_all_its_conversations_and_other
 }
 
 #[tokio::test]
-async fn a_login_that_an_operator_resumes_is_used_at_once_by_whoever_waits_for_it() {
+async fn a_credential_that_an_operator_resumes_is_used_at_once_by_whoever_waits_for_it() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let worker = ground.work().await;
@@ -61,16 +61,16 @@ async fn a_login_that_an_operator_resumes_is_used_at_once_by_whoever_waits_for_i
     .await;
     let configured = [("claude", "main"), ("claude", "spare")];
     let mut conn = ground.pool.acquire().await.unwrap();
-    let all = logins::list(&mut conn, &configured, noon()).await.unwrap();
-    let names: Vec<_> = all.iter().map(|login| (login.login.as_str(), login.sessions)).collect();
+    let all = credentials::list(&mut conn, &configured, noon()).await.unwrap();
+    let names: Vec<_> = all.iter().map(|credential| (credential.credential.as_str(), credential.sessions)).collect();
     assert_eq!(names, [("main", 1), ("spare", 0)]);
-    assert!(all[0].rests_until.is_some() && all[1].rests_until.is_none(), "{all:?}");
+    assert!(all[0].paused_until.is_some() && all[1].paused_until.is_none(), "{all:?}");
     let why = all[0].why.as_deref().unwrap();
     assert!(why.contains("has used up its limit") && !why.contains("can go on"), "{why}");
-    assert_eq!(logins::resume(&mut conn, (None, "main"), noon()).await.unwrap().1, 1);
+    assert_eq!(credentials::resume(&mut conn, (None, "main"), noon()).await.unwrap().1, 1);
     ground.done(&parked).await;
-    let again = logins::resume(&mut conn, (None, "main"), noon()).await.unwrap_err();
-    assert!(again.to_string().contains("login ls"), "{again}");
+    let again = credentials::resume(&mut conn, (None, "main"), noon()).await.unwrap_err();
+    assert!(again.to_string().contains("credential ls"), "{again}");
     ground.settled().await;
     worker.stop().await;
 }

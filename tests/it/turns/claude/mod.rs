@@ -51,14 +51,14 @@ impl Stage {
         std::fs::write(&file, SECRET).unwrap();
         // The folder stays as long as the test's process; its content is not secret.
         let file = secrets.keep().join("key");
-        let login = |name: &str| {
+        let credential = |name: &str| {
             format!("{{ name = \"{name}\", kind = \"api_key\", file = \"{}\" }}", file.display())
         };
-        let logins = format!("[{}, {}]", login("main"), login("spare"));
+        let credentials = format!("[{}, {}]", credential("main"), credential("spare"));
         let usual = [
             ("claude.program", program.as_str()),
             ("claude.base_url", url.as_str()),
-            ("claude.credentials", logins.as_str()),
+            ("claude.credentials", credentials.as_str()),
             ("claude.max_retries", "0"),
         ];
         let settings: Vec<_> = usual.into_iter().chain(settings.iter().copied()).collect();

@@ -7,6 +7,6 @@ WITH gone AS (
 ),
 counted AS (
     INSERT INTO dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n)
-    SELECT g.queue, g.kind, 'purge', 'dead', 'purged', count(*) FROM gone AS g GROUP BY g.queue, g.kind
+    SELECT g.queue, g.kind, 'delete', 'dead', 'deleted', count(*) FROM gone AS g GROUP BY g.queue, g.kind
 )
 SELECT count(*) AS "deleted!" FROM gone

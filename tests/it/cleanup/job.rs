@@ -37,8 +37,8 @@ impl Worker {
             ("queue.poll_idle_ms", "100".to_owned()),
             ("scheduler.enabled", "false".to_owned()),
             ("shutdown.drain_timeout_secs", "0".to_owned()),
-            ("sessions.purge_batch_sessions", "5".to_owned()),
-            ("sessions.purge_pause_ms", pause_ms.to_string()),
+            ("sessions.cleanup_batch_sessions", "5".to_owned()),
+            ("sessions.cleanup_pause_ms", pause_ms.to_string()),
         ];
         let set = set.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();

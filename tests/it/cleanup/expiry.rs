@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{at_later, config, later, memory_config, preview, purge, walk};
+use super::{at_later, config, later, memory_config, preview, cleanup, walk};
 use crate::{
     app::noon,
     conversations::world::{Now, World, inheritance, opening, wanted},
@@ -116,7 +116,7 @@ async fn a_successor_begins_with_the_same_summary_with_and_without_a_cleanup() {
         let first = turn(&world, &early, "Part four.", at_later()).await;
         assert_eq!(n_kept(&world.pool).await, 0, "the successor has taken it over");
         let seen = preview(&world.pool).await;
-        let done = purge(&world.pool, walk(), 10).await;
+        let done = cleanup(&world.pool, walk(), 10).await;
         assert_eq!((seen.sessions, seen.summaries_kept), (1, 1), "{name}");
         assert_eq!((done.sessions, done.summaries_kept), (1, 1), "{name}");
         assert!(sessions::get(&world.pool, gone).await.is_err());
@@ -165,7 +165,7 @@ async fn what_was_said_long_ago_is_handed_on_from_summary_to_summary() {
         let now = at(round * 8);
         if round % 2 == 0 {
             let walk = Walk::new(now.at, &config(), &memory_config());
-            assert_eq!(purge(&world.pool, walk, 10).await.summaries_kept, 1);
+            assert_eq!(cleanup(&world.pool, walk, 10).await.summaries_kept, 1);
         }
         let next = turn(&world, "main", &format!("Part {round}."), now).await;
         let (inherited, ..) = begins_with(&world, &next).await;
@@ -187,7 +187,7 @@ async fn what_a_provider_has_rejected_is_not_remembered() {
         .await
         .unwrap();
     assert_eq!(preview(&world.pool).await.summaries_kept, 1);
-    assert_eq!(purge(&world.pool, walk(), 10).await.summaries_kept, 1);
+    assert_eq!(cleanup(&world.pool, walk(), 10).await.summaries_kept, 1);
     let next = turn(&world, "both", "Part three.", at_later()).await;
     let summary = begins_with(&world, &next).await.0.summary.unwrap();
     assert!(summary.contains("Part two.") && !summary.contains("Rejected words."), "{summary}");
@@ -217,7 +217,7 @@ async fn where_expired_sessions_are_forgotten_nothing_is_kept() {
     let walk = || Walk::new(later(), &config, &memory_config());
     let mut conn = world.pool.acquire().await.unwrap();
     let seen = cleanups::preview(&mut conn, walk()).await.unwrap();
-    let done = purge(&world.pool, walk(), 10).await;
+    let done = cleanup(&world.pool, walk(), 10).await;
     assert_eq!((seen.sessions, seen.summaries_kept), (1, 0));
     assert_eq!((done.sessions, done.summaries_kept, n_kept(&world.pool).await), (1, 0, 0));
     for resolved in [first, begin("late").await] {
@@ -234,7 +234,7 @@ async fn a_summary_that_no_task_asks_for_goes_when_its_time_is_over() {
     for instance in ["early", "late", "never"] {
         conversation(&world, instance, false, false).await;
     }
-    assert_eq!(purge(&world.pool, walk(), 10).await.summaries_kept, 3);
+    assert_eq!(cleanup(&world.pool, walk(), 10).await.summaries_kept, 3);
     let expired = noon() + TimeDelta::days(7);
     let at = |days| expired + TimeDelta::days(days) + TimeDelta::hours(1);
     let first = turn(&world, "early", "Part four.", Now { at: at(179), ..Now::default() }).await;
@@ -267,7 +267,7 @@ async fn what_expired_too_long_ago_is_forgotten_with_and_without_a_cleanup() {
         (Decision::Rebuild(Reason::Expired), false)
     );
     let walk = Walk::new(at.at, &config(), &memory_config());
-    let done = purge(&world.pool, walk, 10).await;
+    let done = cleanup(&world.pool, walk, 10).await;
     assert_eq!((done.sessions, done.summaries_kept), (1, 0));
     let second = turn(&world, "late", "Part four.", at).await;
     assert!(!second.inherited_summary);
@@ -282,13 +282,13 @@ async fn nothing_is_kept_that_no_successor_could_ask_for() {
     let world = World::new().await;
     // A reset without memory also removes the kept summary.
     conversation(&world, "reset", false, false).await;
-    purge(&world.pool, walk(), 10).await;
+    cleanup(&world.pool, walk(), 10).await;
     let id = turn(&world, "reset", "Part four.", at_later()).await.session.id;
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::ask_rebuild(&mut conn, id, Reason::Fresh).await.unwrap();
     // A fresh session, one of a task alone, one of a closed campaign, and an empty one.
     conversation(&world, "fresh", false, false).await;
-    purge(&world.pool, walk(), 10).await;
+    cleanup(&world.pool, walk(), 10).await;
     assert_eq!(n_kept(&world.pool).await, 1);
     let new = tasks::New {
         instance: "fresh",
@@ -311,7 +311,7 @@ async fn nothing_is_kept_that_no_successor_could_ask_for() {
     let much_later = later() + TimeDelta::days(20);
     let walk = || Walk::new(much_later, &config(), &memory_config());
     let seen = cleanups::preview(&mut conn, walk()).await.unwrap();
-    let done = purge(&world.pool, walk(), 10).await;
+    let done = cleanup(&world.pool, walk(), 10).await;
     // Messages of the fresh session are summarised like others.
     assert_eq!((seen.summaries_kept, done.summaries_kept, n_kept(&world.pool).await), (1, 1, 1));
     let kept: String =
@@ -326,7 +326,7 @@ async fn nothing_is_kept_that_no_successor_could_ask_for() {
         .execute(&world.pool)
         .await
         .unwrap();
-    let done = purge(&world.pool, walk(), 10).await;
+    let done = cleanup(&world.pool, walk(), 10).await;
     assert_eq!((done.sessions, done.summaries_kept), (1, 0));
 }
 
@@ -339,7 +339,7 @@ async fn agents_that_are_reset_fresh_remember_nothing_of_expired_sessions_either
         n_kept(&world.pool).await
     };
     turn(&world, "main", "Part one.", Now::default()).await;
-    assert_eq!(purge(&world.pool, walk(), 10).await.summaries_kept, 1);
+    assert_eq!(cleanup(&world.pool, walk(), 10).await.summaries_kept, 1);
     assert_eq!(reset(Some("copywriter"), false).await, 1);
     assert_eq!(reset(Some("planner"), true).await, 1);
     assert_eq!(reset(Some("copywriter"), true).await, 0);
@@ -349,7 +349,7 @@ async fn agents_that_are_reset_fresh_remember_nothing_of_expired_sessions_either
 async fn an_erasure_takes_what_is_kept_of_expired_sessions() {
     let world = World::new().await;
     turn(&world, "main", &format!("Write of {PLANTED}."), Now::default()).await;
-    purge(&world.pool, walk(), 10).await;
+    cleanup(&world.pool, walk(), 10).await;
     let kept =
         |found: &[(String, i64)]| found.iter().any(|(table, _)| table == "session_summaries");
     assert!(kept(&found(&world.pool, PLANTED).await));

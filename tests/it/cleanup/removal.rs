@@ -10,7 +10,7 @@ use dalsegno::domain::{
     sessions, tasks, turn_phases, turns,
 };
 
-use super::{config, fill, kept, later, memory_config, preview, purge, rows, walk};
+use super::{config, fill, kept, later, memory_config, preview, cleanup, rows, walk};
 use crate::{
     app::noon,
     cli::compact,
@@ -42,10 +42,10 @@ async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays(
     let before = rows(&world.pool).await;
     let n_messages = before["messages"];
     assert!(before.values().all(|n| *n > 0), "{before:?}");
-    let early = purge(&world.pool, Walk::new(noon(), &config(), &memory_config()), 10).await;
+    let early = cleanup(&world.pool, Walk::new(noon(), &config(), &memory_config()), 10).await;
     assert_eq!((early.sessions, rows(&world.pool).await), (0, before.clone()));
 
-    let done = purge(&world.pool, walk(), 10).await;
+    let done = cleanup(&world.pool, walk(), 10).await;
     assert_eq!((done.sessions, done.messages), (1, n_messages));
     let after = rows(&world.pool).await;
     for table in ["usage", "tasks", "campaigns", "feed"] {
@@ -95,7 +95,7 @@ async fn what_runs_or_is_waited_for_is_kept() {
     world.add_new(&tasks::New { prompt: "Part three.", ..new }).await.unwrap();
 
     let seen = preview(&world.pool).await;
-    let done = purge(&world.pool, walk(), 2).await;
+    let done = cleanup(&world.pool, walk(), 2).await;
     assert_eq!((seen.sessions, done.sessions), (5, 5));
     assert_eq!(kept(&done.kept), [(Kept::Running, 1), (Kept::TaskWaiting, 1)]);
     assert_eq!(seen.kept, done.kept);
@@ -111,12 +111,12 @@ async fn a_session_made_for_one_task_waits_for_that_task_alone() {
     let (resolved, _) = world.begin(&task, world.lease(), Now::default()).await;
     let stop = "update dalsegno.sessions set state = 'interrupted', running_turn = null";
     sqlx::query(stop).execute(&world.pool).await.unwrap();
-    assert_eq!(kept(&purge(&world.pool, walk(), 10).await.kept), [(Kept::TaskWaiting, 1)]);
+    assert_eq!(kept(&cleanup(&world.pool, walk(), 10).await.kept), [(Kept::TaskWaiting, 1)]);
     let end =
         "update dalsegno.tasks set state = 'cancelled', ended_at = now() where ended_at is null";
     sqlx::query(end).execute(&world.pool).await.unwrap();
     world.add("Of the conversation that everybody shares.").await;
-    assert_eq!(purge(&world.pool, walk(), 10).await.sessions, 1);
+    assert_eq!(cleanup(&world.pool, walk(), 10).await.sessions, 1);
     assert!(sessions::get(&world.pool, resolved.session.id).await.is_err());
 }
 
@@ -134,9 +134,9 @@ async fn a_closed_session_is_kept_for_a_while_and_leaves_no_link_behind() {
     let keep_open = "update dalsegno.sessions set expires_at = now() + interval '900 days' where closed_at is null";
     sqlx::query(keep_open).execute(&world.pool).await.unwrap();
     let walk = |days| Walk::new(noon() + TimeDelta::days(days), &config(), &memory_config());
-    assert_eq!(purge(&world.pool, walk(29), 10).await.sessions, 0);
+    assert_eq!(cleanup(&world.pool, walk(29), 10).await.sessions, 0);
     let transcript = world.transcript(second).await;
-    let done = purge(&world.pool, walk(30), 10).await;
+    let done = cleanup(&world.pool, walk(30), 10).await;
     assert_eq!((done.sessions, done.removed.len()), (1, 1));
     let mut conn = world.pool.acquire().await.unwrap();
     let shown = conversations::detail(&mut conn, second).await.unwrap();
@@ -163,7 +163,7 @@ async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
     let mut tx = world.pool.begin().await.unwrap();
     turn_phases::cancel(&mut tx, &ending, "cancelled").await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(purge(&world.pool, walk(), 10).await.sessions, 1);
+    assert_eq!(cleanup(&world.pool, walk(), 10).await.sessions, 1);
 
     let mut conn = world.pool.acquire().await.unwrap();
     assert_eq!(tasks::detail(&mut conn, task.id).await.unwrap().turns, []);
@@ -201,7 +201,7 @@ async fn a_preview_says_what_then_goes() {
 
     let seen = preview(pool).await;
     let before = rows(pool).await;
-    let done = purge(pool, walk(), 3).await;
+    let done = cleanup(pool, walk(), 3).await;
     let after = rows(pool).await;
     assert_eq!((seen.sessions, seen.messages), (7 + 5 + 3 + 6, 15 * 6 + 6 * 2));
     assert_eq!(

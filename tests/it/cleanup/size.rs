@@ -13,7 +13,7 @@ use dalsegno::domain::tasks;
 use sqlx::PgPool;
 use tokio::task::JoinHandle;
 
-use super::{at_later, config, fill, later, paced_purge, walk};
+use super::{at_later, config, fill, later, paced_cleanup, walk};
 use crate::{
     app::{eventually, noon},
     conversations::world::World,
@@ -48,9 +48,9 @@ async fn a_large_cleanup_goes_through_beside_turns() {
     without.claims_reach(N_CLAIMS).await;
     let without = without.end().await;
     let with = Beside::begin(&world, "during");
-    let pause = Duration::from_millis(config().purge_pause_ms.into());
+    let pause = Duration::from_millis(config().cleanup_pause_ms.into());
     let begun = Instant::now();
-    let done = paced_purge(pool, walk(), config().purge_batch_sessions.into(), pause).await;
+    let done = paced_cleanup(pool, walk(), config().cleanup_batch_sessions.into(), pause).await;
     let took = begun.elapsed();
     let with = with.end().await;
 

@@ -48,11 +48,11 @@ fn walk() -> Walk {
 }
 
 /// Runs a cleanup without its record, in batches of this size and without pauses.
-async fn purge(pool: &PgPool, walk: Walk, n_sessions: i64) -> Progress {
-    paced_purge(pool, walk, n_sessions, Duration::ZERO).await
+async fn cleanup(pool: &PgPool, walk: Walk, n_sessions: i64) -> Progress {
+    paced_cleanup(pool, walk, n_sessions, Duration::ZERO).await
 }
 
-async fn paced_purge(pool: &PgPool, mut walk: Walk, n_sessions: i64, pause: Duration) -> Progress {
+async fn paced_cleanup(pool: &PgPool, mut walk: Walk, n_sessions: i64, pause: Duration) -> Progress {
     let mut progress = Progress::default();
     while let Some(Page { going, kept }) = next_page(pool, &mut walk, n_sessions).await {
         let reasons: Vec<_> = kept.iter().map(|(_, kept)| *kept).collect();

@@ -48,7 +48,7 @@ async fn the_doctor_warns_when_no_cleanup_went_through_for_26_hours() {
     assert_eq!(warned.status, Status::Warn);
     assert!(warned.mend.contains("cleanup runs"), "{warned:?}");
     let mut conn = pool.acquire().await.unwrap();
-    schedules::pause(&mut conn, "purge", "moving", noon()).await.unwrap();
+    schedules::pause(&mut conn, "cleanup", "moving", noon()).await.unwrap();
     assert!(examine(&database, &clock).await.mend.contains("schedule resume"));
 }
 
@@ -61,16 +61,16 @@ async fn schedules_are_listed_run_paused_and_resumed_over_http() {
         send(app.address, method, path, &json, body).await
     };
     let listed = ask("GET", "/v1/schedules", "").await.expect(200);
-    assert_eq!(listed["items"][0]["name"], "purge");
+    assert_eq!(listed["items"][0]["name"], "cleanup");
     assert_eq!(listed["items"][0]["next_slot"], "2026-11-21T02:00:00Z");
-    let paused = ask("POST", "/v1/schedules/purge/pause", r#"{"reason":"moving"}"#).await;
+    let paused = ask("POST", "/v1/schedules/cleanup/pause", r#"{"reason":"moving"}"#).await;
     let paused = paused.expect(200);
     assert_eq!((&paused["pause_reason"], &paused["next_slot"]), (&json!("moving"), &json!(null)));
-    let run = ask("POST", "/v1/schedules/purge/run", "").await.expect(202);
+    let run = ask("POST", "/v1/schedules/cleanup/run", "").await.expect(202);
     assert!(run["job_id"].is_i64() && run["state"] == "ready", "{run}");
-    let again = ask("POST", "/v1/schedules/purge/run", "").await.expect(202);
+    let again = ask("POST", "/v1/schedules/cleanup/run", "").await.expect(202);
     assert_eq!(again["state"], "blocked");
-    let resumed = ask("POST", "/v1/schedules/purge/resume", "").await.expect(200);
+    let resumed = ask("POST", "/v1/schedules/cleanup/resume", "").await.expect(200);
     assert_eq!(resumed["paused_at"], json!(null));
     for verb in ["run", "pause", "resume"] {
         let path = format!("/v1/schedules/nobody/{verb}");
@@ -104,7 +104,7 @@ async fn a_recurring_task_is_written_down_and_forgotten_over_http() {
     ask("PUT", path, &bad("cron", "daily")).await.problem(422, "bad_timetable");
     ask("PUT", path, &bad("time_zone", "Berlin")).await.problem(422, "bad_timetable");
     ask("PUT", "/v1/schedules/NEWS", &body.to_string()).await.problem(422, "bad_value");
-    ask("PUT", "/v1/schedules/purge", &body.to_string()).await.problem(409, "built_in_schedule");
+    ask("PUT", "/v1/schedules/cleanup", &body.to_string()).await.problem(409, "built_in_schedule");
     let gone = ask("DELETE", path, "").await;
     assert_eq!((gone.status, gone.body.as_str()), (204, ""));
     ask("DELETE", path, "").await.problem(404, "unknown_schedule");

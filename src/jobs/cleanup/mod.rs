@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::TimeDelta;
 
 use super::Services;
-pub use crate::domain::cleanups::Purge;
+pub use crate::domain::cleanups::Cleanup;
 use crate::{
     domain::{
         Failed, audit,
@@ -53,7 +53,7 @@ enum Error {
     End(#[from] CommitError),
 }
 
-pub(super) async fn run(_: Purge, run: Run, services: Arc<Services>) -> HandlerResult {
+pub(super) async fn run(_: Cleanup, run: Run, services: Arc<Services>) -> HandlerResult {
     let mut recorded = record(&run, &services).await?;
     let removed = async {
         remove_all(&run, &services, &mut recorded).await?;
@@ -92,7 +92,7 @@ async fn record(run: &Run, services: &Services) -> Result<Recorded, JobError> {
 async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> Result<(), Error> {
     let config = &services.sessions;
     let mut walk = Walk::new(services.clock.now(), config, &services.memory);
-    while let Some(Page { going, kept }) = page(run, &mut walk, config.purge_batch_sessions).await?
+    while let Some(Page { going, kept }) = page(run, &mut walk, config.cleanup_batch_sessions).await?
     {
         let reasons: Vec<_> = kept.iter().map(|(_, kept)| *kept).collect();
         recorded.progress.keep(&reasons);
@@ -119,7 +119,7 @@ async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> 
 
 /// Leaves the database to others between two batches.
 async fn pause(run: &Run, services: &Services) {
-    let pause = Duration::from_millis(services.sessions.purge_pause_ms.into());
+    let pause = Duration::from_millis(services.sessions.cleanup_pause_ms.into());
     run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
 }
 
@@ -182,7 +182,7 @@ async fn old_events(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<b
 /// Removes old webhook deliveries, in batches of their own.
 async fn remove_old_deliveries(run: &Run, services: &Services) -> Result<(), Error> {
     let before = services.clock.now() - services.webhooks.config().keep();
-    let batch = i64::from(services.sessions.purge_batch_sessions);
+    let batch = i64::from(services.sessions.cleanup_batch_sessions);
     while !run.cancel().is_cancelled() {
         let n_removed = webhooks::remove_old(run.pool(), before, batch).await?;
         metrics::removed_deliveries(n_removed);

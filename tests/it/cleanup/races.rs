@@ -10,7 +10,7 @@ use dalsegno::domain::{
 use rand::{RngExt as _, SeedableRng as _};
 use sqlx::PgPool;
 
-use super::{at_later, fill, kept, next_page, preview, purge, rows, walk};
+use super::{at_later, fill, kept, next_page, preview, cleanup, rows, walk};
 use crate::{
     app::{eventually, noon},
     conversations::world::{Now, World},
@@ -40,7 +40,7 @@ async fn a_session_that_a_turn_has_in_hand_is_passed_over() {
     let mut turn = world.pool.begin().await.unwrap();
     let lock = "select 1 from dalsegno.sessions for no key update";
     sqlx::query(lock).execute(&mut *turn).await.unwrap();
-    let done = tokio::time::timeout(crate::app::SOON, purge(&world.pool, walk(), 10)).await;
+    let done = tokio::time::timeout(crate::app::SOON, cleanup(&world.pool, walk(), 10)).await;
     assert_eq!(kept(&done.unwrap().kept), [(Kept::InUse, 1)]);
     turn.commit().await.unwrap();
     assert!(sessions::get(&world.pool, id).await.is_ok());
@@ -86,13 +86,13 @@ async fn beside_live_turns_no_live_row_goes() {
         used
     };
     let (used, first, second) =
-        tokio::join!(turns, purge(&world.pool, walk(), 3), purge(&world.pool, walk(), 5));
+        tokio::join!(turns, cleanup(&world.pool, walk(), 3), cleanup(&world.pool, walk(), 5));
     for (session, prompt) in &used {
         let transcript = world.transcript(*session).await;
         assert!(transcript.contains(&format!("User: {prompt}")), "{prompt}: {transcript:?}");
         assert_eq!(transcript.last().map(String::as_str), Some("Assistant: Done."));
     }
-    let rest = purge(&world.pool, walk(), 50).await;
+    let rest = cleanup(&world.pool, walk(), 50).await;
     let n_gone = first.sessions + second.sessions + rest.sessions;
     let by_hand = "select count(*) from dalsegno.sessions where agent_type = 'copywriter' and closed_at is null";
     let n_open: i64 = sqlx::query_scalar(by_hand).fetch_one(&world.pool).await.unwrap();
@@ -116,13 +116,13 @@ async fn cut_off_half_way_and_repeated_it_ends_the_same() {
         let own = "update dalsegno.sessions set agent_type = 'copywriter' where instance = 'i7' and agent_type = 'old'";
         sqlx::query(own).execute(&world.pool).await.unwrap();
     }
-    let whole = purge(&worlds[0].pool, walk(), 10).await;
+    let whole = cleanup(&worlds[0].pool, walk(), 10).await;
     assert_eq!(whole.sessions, 119);
     for nth in [2, 41, 90] {
         cut_off_at(&worlds[1].pool, nth).await;
     }
-    purge(&worlds[1].pool, walk(), 2).await;
-    let done = purge(&worlds[1].pool, walk(), 10).await;
+    cleanup(&worlds[1].pool, walk(), 2).await;
+    let done = cleanup(&worlds[1].pool, walk(), 10).await;
     assert_eq!((done.sessions, &done.kept), (0, &whole.kept));
     assert_eq!(rows(&worlds[0].pool).await, rows(&worlds[1].pool).await);
 }
@@ -143,7 +143,7 @@ async fn cut_off_at(pool: &PgPool, nth: u32) {
     sqlx::query("select pg_advisory_xact_lock(7)").execute(&mut *keeper).await.unwrap();
     let doomed = tokio::spawn({
         let pool = pool.clone();
-        async move { purge(&pool, walk(), 2).await }
+        async move { cleanup(&pool, walk(), 2).await }
     });
     eventually("the cleanup stands at the gate", async || {
         let sql = "select 1 from pg_locks where locktype = 'advisory' and not granted

@@ -5,9 +5,9 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 
 use crate::domain::cleanups::Batch;
 
-const LAST_SUCCESS: &str = "dalsegno_purge_last_success_timestamp_seconds";
+const LAST_SUCCESS: &str = "dalsegno_cleanup_last_success_timestamp_seconds";
 const INSTALLED: &str = "dalsegno_installation_created_timestamp_seconds";
-const ROWS: &str = "dalsegno_purge_rows_total";
+const ROWS: &str = "dalsegno_cleanup_rows_total";
 
 const TABLES: [&str; 7] = [
     "feed",

@@ -1,0 +1,24 @@
+//! Open sessions per credential.
+
+use sqlx::PgExecutor;
+
+use crate::domain::Failed;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialUse {
+    pub provider: String,
+    pub credential: String,
+    pub sessions: i64,
+}
+
+/// Counts the open sessions of each provider's credentials.
+pub async fn uses_by_credential(executor: impl PgExecutor<'_>) -> Result<Vec<CredentialUse>, Failed> {
+    sqlx::query_as!(
+        CredentialUse,
+        r#"select provider, credential as "credential!", count(*) as "sessions!" from dalsegno.sessions
+            where credential is not null and state <> 'closed' group by provider, credential order by provider, credential"#,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("count the sessions on each credential"))
+}

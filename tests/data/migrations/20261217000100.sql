@@ -1,0 +1,1 @@
+update dalsegno.paused_credentials set until = '2026-11-22' where credential = 'main';
