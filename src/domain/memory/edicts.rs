@@ -1,6 +1,6 @@
 //! Edicts as agents are shown them, in the system part of every call.
 //!
-//! A turn reads them together with its task (`domain/turn_phases/wanted.sql`), in the order of their first publication. A new version of
+//! A turn reads them together with its task (`domain/turn_phases/load.sql`), in the order of their first publication. A new version of
 //! one therefore does not move the others. The first ones that fit the limit together are shown in full, the others by name.
 
 use serde::Deserialize;

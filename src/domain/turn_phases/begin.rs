@@ -57,7 +57,7 @@ pub async fn session_before(
     if begun.turn <= 1 {
         return Ok(None);
     }
-    sqlx::query_file_scalar!("src/domain/turn_phases/before.sql", begun.session_id, begun.turn - 1)
+    sqlx::query_file_scalar!("src/domain/turn_phases/previous_session.sql", begun.session_id, begun.turn - 1)
         .fetch_optional(executor)
         .await
         .map_err(Failed::to("look for the turn before"))

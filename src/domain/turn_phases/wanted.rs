@@ -86,7 +86,7 @@ pub async fn wanted(
 ) -> Result<Wanted, tasks::Error> {
     let Beside { readers, edicts_max_bytes, told_facts, facts_max_bytes, now } = beside;
     let row = sqlx::query_file!(
-        "src/domain/turn_phases/wanted.sql",
+        "src/domain/turn_phases/load.sql",
         job_id,
         readers,
         now,

@@ -452,7 +452,7 @@ fn tables_are_named_in_their_own_module_only() {
             _ => path.clone(),
         };
         // A turn concerns several nouns at once, and so do its statements.
-        if ["before.sql", "begin.sql", "end.sql", "unseen.sql", "wanted.sql"]
+        if ["begin.sql", "end.sql", "load.sql", "previous_session.sql", "unseen.sql"]
             .iter()
             .any(|name| path.ends_with(format!("domain/turn_phases/{name}")))
         {
