@@ -1,26 +1,26 @@
 # syntax=docker/dockerfile:1
 #
 # Two images from one build:
-#   docker build --target service -t dalsegno .            API, scheduler, short jobs; nothing in it but the binary
-#   docker build --target worker -t dalsegno-worker .      runs turns; has the Claude Code CLI and what its tools need
+#   docker build --target service -t dalsegno .            API, scheduler, upkeep jobs; contains only the binary
+#   docker build --target worker -t dalsegno-worker .      runs turns; contains the Claude Code CLI and the programs that its tools need
 #
-# Postgres comes from elsewhere: DATABASE_URL, or DATABASE_URL's parts as libpq names them.
+# Postgres is not included: set DATABASE_URL, or the variables of libpq (PGHOST, PGUSER, ...).
 
 ARG RUST_VERSION=1.95
-# The version that docs/reference/claude-cli.md was measured on.
+# The version measured in docs/reference/claude-cli.md.
 ARG CLAUDE_VERSION=2.1.197
 
 FROM rust:${RUST_VERSION}-trixie AS build
 WORKDIR /build
 COPY . .
-# No Postgres is fetched by these images, so they need no code for it.
+# These images do not download Postgres, so the feature fetch-postgres is off.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
     SQLX_OFFLINE=true cargo build --profile dist --locked --no-default-features \
       --package dalsegno --bin dalsegno --bin worker-turns --bin worker-upkeep \
  && mkdir -p /out && cp target/dist/dalsegno target/dist/worker-turns target/dist/worker-upkeep /out/
 
-# The native program of the npm package; it needs no Node to run. npm checks it against the registry's digest.
+# The native program of the npm package, which runs without Node. npm verifies it with the digest of the registry.
 FROM node:24-trixie-slim AS claude
 ARG CLAUDE_VERSION
 RUN npm install --prefix /claude --no-audit --no-fund --ignore-scripts "@anthropic-ai/claude-code@${CLAUDE_VERSION}" \
@@ -31,9 +31,9 @@ RUN npm install --prefix /claude --no-audit --no-fund --ignore-scripts "@anthrop
 FROM gcr.io/distroless/cc-debian13:nonroot AS service
 COPY --from=build /out/dalsegno /usr/local/bin/dalsegno
 COPY --chown=10001:10001 config /etc/dalsegno
-# One folder is written: /var/lib/dalsegno. Mount a volume or a tmpfs there when the root is read-only.
+# The service writes to one folder, /var/lib/dalsegno. With a read-only root, mount a volume or a tmpfs there.
 WORKDIR /var/lib/dalsegno
-# Not in the folder that commands of agents write to: a dalsegno.toml there would be read.
+# The working directory is not the folder that agents write to: the service would read a dalsegno.toml from there.
 WORKDIR /
 ENV DALSEGNO_SERVICE__DATA_DIR=/var/lib/dalsegno \
     DALSEGNO_AGENTS__FOLDER=/etc/dalsegno/agents \
@@ -51,18 +51,18 @@ ENTRYPOINT ["dalsegno"]
 CMD ["serve"]
 
 FROM debian:trixie-slim AS worker
-# What the CLI's tools call, certificates for its calls, and an init: orphans of tools become children of process 1.
+# Programs that the CLI's tools call, certificates, and an init: orphaned processes of tools become children of process 1.
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates git ripgrep tini \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --uid 10001 --user-group --no-create-home --home-dir /var/lib/dalsegno --shell /usr/sbin/nologin dalsegno \
  && install -d -o 10001 -g 10001 -m 0700 /var/lib/dalsegno
-# A layer of its own before ours: a new build of Dalsegno moves a few megabytes, not the CLI's two hundred.
+# A separate layer before the binaries: a new build of Dalsegno then transfers a few megabytes, not the CLI's two hundred.
 COPY --from=claude /out/claude /usr/local/bin/claude
 COPY --from=build /out/dalsegno /out/worker-turns /out/worker-upkeep /usr/local/bin/
 COPY --chown=10001:10001 config /etc/dalsegno
 WORKDIR /var/lib/dalsegno
-# Not in the folder that commands of agents write to: a dalsegno.toml there would be read.
+# The working directory is not the folder that agents write to: the service would read a dalsegno.toml from there.
 WORKDIR /
 ENV DALSEGNO_SERVICE__DATA_DIR=/var/lib/dalsegno \
     DALSEGNO_AGENTS__FOLDER=/etc/dalsegno/agents \

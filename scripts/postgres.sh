@@ -1,15 +1,15 @@
-# For scripts that want a Postgres of their own, on a socket in a folder of theirs: they source this.
+# Functions for scripts that need a private Postgres on a socket in a folder of their own. Sourced, not run.
 #
-#   postgres_start FOLDER SETTINGS...   makes a cluster in FOLDER/data and starts it; sets `bin` to the folder of its programs
-#   postgres_stop FOLDER                ends it at once: nothing of it is kept
+#   postgres_start FOLDER SETTINGS...   creates a cluster in FOLDER/data and starts it; sets `bin` to the folder of its programs
+#   postgres_stop FOLDER                stops it immediately, because its data is not kept
 # shellcheck shell=bash
 
 postgres_start() {
   local work=$1; shift
-  # A link in PATH (Debian, Homebrew) is followed: psql and pg_ctl lie where the binaries really are.
+  # Links in PATH are followed (Debian, Homebrew): psql and pg_ctl are beside the real binaries.
   bin=$(dirname "$(readlink -f "$(command -v initdb || true)")")
   [ -x "$bin/initdb" ] || bin=$(pg_config --bindir 2>/dev/null || true)
-  # `ls` fails where one of the patterns matches nothing, which is no failure here.
+  # `ls` fails if one of the patterns matches nothing; that is expected.
   [ -x "$bin/initdb" ] || bin=$({ ls -d /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgresql@*/bin 2>/dev/null || true; } | sort -V | tail -1)
   [ -x "$bin/initdb" ] || { echo "no PostgreSQL server binaries found: install PostgreSQL 14 to 18" >&2; return 1; }
   as_server=()
@@ -28,5 +28,5 @@ postgres_stop() {
   [ ! -e "$1/data/postmaster.pid" ] || postgres_run "$1" "$bin/pg_ctl" -D "$1/data" -m immediate stop >/dev/null 2>&1 || true
 }
 
-# The server must not inherit the working directory: its user may not be allowed to enter it.
+# Runs a command in another folder: the user of the server may not be allowed to enter the present one.
 postgres_run() { (cd "$1" && shift && "${as_server[@]}" "$@"); }

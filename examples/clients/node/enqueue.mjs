@@ -1,11 +1,11 @@
-// Stores an order of one's own, asks an agent to work on it, and waits for the answer.
+// Stores an order, adds a task for an agent, and waits for the result.
 //
 //   npm install
 //   node enqueue.mjs sql "Write part one."     order and task in one transaction
-//   node enqueue.mjs http "Write part one."    order first, then the task over HTTP, under the order's key
+//   node enqueue.mjs http "Write part one."    order first, then the task over HTTP, with the order's id as key
 //
 // CAMPAIGN is the id of the campaign. DATABASE_URL or libpq's PGHOST ... name the database (for the SQL way, the service's own);
-// DALSEGNO_URL is the service, and DALSEGNO_API_KEY a key, if it wants one.
+// DALSEGNO_URL is the address of the service, and DALSEGNO_API_KEY an API key, if the service requires one.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
@@ -36,7 +36,7 @@ async function bySql(db, prompt) {
 }
 
 async function byHttp(db, prompt) {
-  // The order first: whatever breaks after this, its id is the key under which the same task is asked for again.
+  // Store the order first. After any failure, its id is the idempotency key with which the request can be repeated.
   const { rows: [order] } = await db.query('insert into orders (what) values ($1) returning id', [prompt]);
   let task = await request(`/v1/campaigns/${campaign}/tasks`, {
     method: 'POST',

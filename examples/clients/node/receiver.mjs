@@ -1,4 +1,4 @@
-// Is told when tasks end, and believes it only if the signature is right. Needs nothing but Node.
+// Receives webhooks when tasks end, and verifies their signatures. Requires only Node.
 //
 //   WEBHOOK_SECRET=whsec_... PORT=8000 node receiver.mjs
 import { createHmac, timingSafeEqual } from 'node:crypto';
@@ -7,7 +7,7 @@ import { createServer } from 'node:http';
 const keys = process.env.WEBHOOK_SECRET.split(' ').map((secret) => Buffer.from(secret.replace(/^whsec_/, ''), 'base64'));
 const toleranceSecs = 300;
 const maxBodyBytes = 1 << 20;
-// In a database where it matters: the same delivery can come twice.
+// A delivery can arrive twice. Use a database if that matters.
 const seen = new Set();
 
 function isGenuine(headers, body) {
@@ -30,7 +30,7 @@ createServer(async (request, response) => {
   }
   const body = Buffer.concat(pieces);
   if (!isGenuine(request.headers, body)) return response.writeHead(401).end();
-  // Quickly: what takes long comes after the answer.
+  // Answer quickly; do slow work afterwards.
   response.writeHead(204).end();
   const id = request.headers['webhook-id'];
   if (seen.has(id)) return;

@@ -1,4 +1,4 @@
--- Stores an order of one's own and asks an agent to work on it, in one transaction; then waits for the answer.
+-- Stores an order and adds a task for an agent, in one transaction; then waits for the result.
 --
 --   psql -v campaign=019aa2f1-... -v prompt='Write part one.' -f enqueue.sql
 \set ON_ERROR_STOP on
@@ -10,12 +10,12 @@ create table if not exists orders (id bigint generated always as identity primar
 
 begin;
 insert into orders (what) values (:'prompt') returning id as order_id \gset
--- The key makes it safe to run this again for the same order: it finds the task that is there.
+-- With the idempotency key, a second call for the same order returns the existing task.
 select task_id from dalsegno.add_task(:'campaign', 'copywriter', :'prompt', idempotency_key => 'psql-order-' || :'order_id') \gset
 update orders set task_id = :'task_id' where id = :'order_id';
 commit;
 
--- A system that can be reached over HTTP should use a webhook instead.
+-- Systems that HTTP requests can reach should use a webhook instead of polling.
 select set_config('example.task_id', :'task_id', false) \g /dev/null
 do $wait$
 begin

@@ -1,10 +1,10 @@
-"""Stores an order of one's own, asks an agent to work on it, and waits for the answer.
+"""Stores an order, adds a task for an agent, and waits for the result.
 
     python enqueue.py sql "Write part one."     order and task in one transaction (pip install -r requirements.txt)
-    python enqueue.py http "Write part one."    with the standard library alone; the order is in an SQLite file
+    python enqueue.py http "Write part one."    requires only the standard library; the order is in an SQLite file
 
 CAMPAIGN is the id of the campaign. For SQL, DATABASE_URL or libpq's PGHOST ... name the service's database; for HTTP,
-DALSEGNO_URL is the service, and DALSEGNO_API_KEY a key, if it wants one.
+DALSEGNO_URL is the address of the service, and DALSEGNO_API_KEY an API key, if the service requires one.
 """
 
 import json
@@ -26,7 +26,7 @@ def by_sql(prompt):
             "create table if not exists orders"
             " (id bigint generated always as identity primary key, what text not null, task_id uuid)"
         )
-        # All of it or nothing, whatever happens in between.
+        # One transaction: both rows exist after it, or neither does.
         with connection.transaction():
             insert = "insert into orders (what) values (%s) returning id"
             (order_id,) = connection.execute(insert, [prompt]).fetchone()
@@ -46,7 +46,7 @@ def by_sql(prompt):
 def by_http(prompt):
     orders = sqlite3.connect("orders.sqlite3")
     orders.execute("create table if not exists orders (id integer primary key, what text not null, task_id text)")
-    # The order first: whatever breaks after this, its id is the key under which the same task is asked for again.
+    # Store the order first. After any failure, its id is the idempotency key with which the request can be repeated.
     with orders:
         order_id = orders.execute("insert into orders (what) values (?)", [prompt]).lastrowid
     task = request(

@@ -1,4 +1,4 @@
-"""Is told when tasks end, and believes it only if the signature is right. Needs the standard library alone.
+"""Receives webhooks when tasks end, and verifies their signatures. Requires only the standard library.
 
     WEBHOOK_SECRET=whsec_... PORT=8000 python receiver.py
 """
@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 KEYS = [base64.b64decode(secret.removeprefix("whsec_")) for secret in os.environ["WEBHOOK_SECRET"].split()]
 TOLERANCE_SECS = 300
 MAX_BODY_BYTES = 1 << 20
-# In a database where it matters: the same delivery can come twice.
+# A delivery can arrive twice. Use a database if that matters.
 seen = set()
 
 
@@ -34,7 +34,7 @@ class Receiver(BaseHTTPRequestHandler):
         body = self.rfile.read(min(length, MAX_BODY_BYTES))
         if not is_genuine(self.headers, body):
             return self.answer(401)
-        # Quickly: what takes long comes after the answer.
+        # Answer quickly; do slow work afterwards.
         self.answer(204)
         message_id = self.headers["webhook-id"]
         if message_id not in seen:

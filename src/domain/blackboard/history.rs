@@ -58,7 +58,7 @@ pub async fn at_version(
     let rows = sqlx::query!(
         "select version, changed_at, patch, document from dalsegno.blackboard_changes
           where campaign_id = $1 and version <= $2
-            -- Before the first one that was kept whole they are patches of the empty document.
+            -- Versions before the first stored document are patches of the empty document.
             and version >= coalesce((select max(version) from dalsegno.blackboard_changes
                                       where campaign_id = $1 and version <= $2 and document is not null), 0)
           order by version",

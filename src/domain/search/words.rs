@@ -50,7 +50,7 @@ macro_rules! by_words {
                   where s.schemaname = 'dalsegno' and s.tablename = '"# + $name + r#"' and s.attname = 'search' and c.share > 0.02
                     and c.word in (select word from lexemes)
                ), rare as materialized (
-                 -- The longest ones: they are the rarest, as a rule.
+                 -- The longest words are usually the rarest.
                  select r.is_stem, string_agg(format('%L', r.word), case when $4 then ' & ' else ' | ' end) as words
                    from (select is_stem, word, row_number() over (partition by is_stem order by length(word) desc, word) as place
                            from lexemes where word not in (select word from common)) as r
@@ -60,7 +60,7 @@ macro_rules! by_words {
                         case when $5 then coalesce((select string_agg('(' || words || ')', ' | ') from rare), '')::tsquery
                              else w.words end as rare
                    from (select case when $4 then websearch_to_tsquery('simple', $2) || websearch_to_tsquery($3::text::regconfig, $2)
-                                     -- The plain form joins words by `&` and has no other operator.
+                                     -- plainto_tsquery joins words by `&` and has no other operator.
                                      else replace((plainto_tsquery('simple', $2)
                                                    || plainto_tsquery($3::text::regconfig, $2))::text, ' & ', ' | ')::tsquery
                                 end as words) as w

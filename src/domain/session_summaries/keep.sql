@@ -1,6 +1,6 @@
--- Stores what the summaries of these sessions are made of, and forgets what conversations remembered that have nothing to keep.
--- The caller has locked the sessions.
--- $1 uuid[] sessions, $2 uuid[] those of them that are worth it, $3 timestamptz now
+-- Stores the parts from which the summaries of these sessions are built. Deletes the stored summaries of their conversations that
+-- are not worth keeping. The caller holds locks on the sessions.
+-- $1 uuid[] sessions, $2 uuid[] sessions that are worth keeping, $3 timestamptz now
 with ended as materialized (
   select s.id, s.campaign_id, s.agent_type as agent, s.instance, s.expires_at, s.last_seq, s.board_cursor, s.context_tokens,
          s.turn_count, s.state = 'interrupted' as interrupted, s.generation, s.rejected_turns
@@ -16,7 +16,7 @@ select e.campaign_id, e.id, e.expires_at, $3, e.last_seq, e.board_cursor, e.cont
        a.rung, a.model, a.node, a.summary, coalesce(a.pins, '[]'), a.flow, a.prompts, x.excerpts
   from ended as e
   left join lateral (
-    -- The newest that was accepted: one that is prepared continues the one that is shown.
+    -- The newest accepted compaction: a prepared one continues the applied one.
     select c.to_seq, c.rung, c.model, c.node, c.summary, c.pins, c.flow, c.prompts from dalsegno.compactions as c
      where c.session_id = e.id
        and ((c.generation = e.generation and c.outcome = 'applied') or (c.parent = e.generation and c.outcome = 'prepared'))

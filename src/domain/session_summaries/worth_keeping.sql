@@ -1,6 +1,6 @@
--- Which of these sessions have a summary that a successor may ask for: open ones of conversations that can go on, unless a person
--- wants the memory gone.
--- $1 uuid[] sessions, $2 timestamptz what expired until then is not remembered any more
+-- Selects the sessions whose summary a successor may need: open sessions of conversations that can continue, unless a reset asked
+-- for an empty one.
+-- $1 uuid[] sessions, $2 timestamptz summaries of sessions that expired up to this moment are not kept
 select s.id
   from dalsegno.sessions as s join dalsegno.campaigns as c on c.id = s.campaign_id
  where s.id = any ($1) and s.closed_at is null and not s.ephemeral and s.expires_at > $2

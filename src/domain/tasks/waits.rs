@@ -216,7 +216,7 @@ pub async fn due_waits(
     let rows = sqlx::query!(
         r#"select w.task_id,
                   (own.ended_at is not null
-                   -- A step whose flow is paused needs no net: it is let go with its flow.
+                   -- A step of a paused flow needs no safety net: it is released when the flow resumes.
                    or (not exists (select from dalsegno.task_dependencies as d join dalsegno.tasks as t on t.id = d.on_task_id
                                     where d.task_id = w.task_id and t.ended_at is null)
                        and not dalsegno.is_flow_paused(own.flow_id))

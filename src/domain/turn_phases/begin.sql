@@ -1,14 +1,14 @@
--- Begins a turn: the session runs, the prompt is in the transcript, the task has started. One statement, because each costs
--- a round trip, and nothing of it is of use without the rest.
+-- Begins a turn: marks the session as running, appends the prompt to the transcript, starts the task. One statement saves round
+-- trips, and no part is useful without the others.
 -- $1 the turn (`BeginRow`) · $2 list of messages · $3 list of events
--- Result: no row if the session is not this lease's to enter; `started` is false if the task has ended.
+-- Result: no row if this lease may not enter the session; `started` is false if the task has ended.
 --
--- Every part reads `session`, so that the session's row is locked before any other.
+-- Every part reads `session`, so the session row is locked before any other.
 with turn as (
     select * from jsonb_to_record($1) as t (
         session_id uuid, number integer, lease bigint, task_id uuid, attempt smallint, job_id bigint, now timestamptz,
         reserved_micros bigint, reserved_tokens bigint, n_places bigint,
-        -- Of a provider that keeps the conversation.
+        -- Only for providers that store the conversation.
         external_session_id text, credential text)
 ), session as (
     update dalsegno.sessions as s
@@ -16,12 +16,12 @@ with turn as (
            last_seq = s.last_seq + turn.n_places, used_at = turn.now,
            external_session_id = coalesce(turn.external_session_id, s.external_session_id), credential = coalesce(turn.credential, s.credential)
       from turn
-     -- Not `closed_at is null`: with it, Postgres reads all of the index of the open sessions while the table has no statistics.
+     -- Not `closed_at is null`: without statistics, Postgres would then read the whole index of open sessions.
      where s.id = turn.session_id and s.turn_count = turn.number - 1 and s.state <> 'closed' and s.running_turn is null
        and (s.lease is null or s.lease <= turn.lease)
     returning s.last_seq - turn.n_places + 1 as first_seq
 ), new_messages as (
-    -- A prompt that an earlier attempt has written is left out, and its place stays empty.
+    -- A prompt that an earlier attempt wrote is skipped. Its `seq` stays unused.
     insert into dalsegno.messages
            (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name)
     select turn.session_id, session.first_seq + m.place, turn.number, turn.now, m.id, m.role, m.text, m.weight, m.digest, m.partial,
@@ -36,7 +36,7 @@ with turn as (
            turn.reserved_tokens, turn.now
       from turn, session
 ), late_output as (
-    -- Written late by a run that is over.
+    -- Rows that an ended run wrote late.
     delete from dalsegno.partial_outputs as o using turn, session where o.session_id = turn.session_id
 ), task as (
     update dalsegno.tasks as t

@@ -1,39 +1,39 @@
--- Ends a turn: session, transcript, ledger, turn, task, what the campaign has spent, manifest and feed. One statement, because
--- each costs a round trip, and nothing of it is of use without the rest.
+-- Ends a turn: session, transcript, ledger, turn, task, spending of the campaign, manifest and feed. One statement saves round
+-- trips, and no part is useful without the others.
 -- $1 the turn (`EndRow`) · lists: $2 messages · $3 the entry of the shown posts · $4 calls · $5 the manifest · $6 events
--- Result: whether the session, the turn and the task were this lease's to end, what has to be charged, and the post that the task
--- came from.
+-- Result: `held` and `task_ended` tell whether this lease ended the turn and the task; the amount to charge; the post that created
+-- the task.
 --
--- Each part takes rows from the one before, so that locks come in the order of `domain`. What may be charged twice is
--- what the ledger took.
+-- Each part reads rows of the previous one, so locks are taken in the order of `domain`. Amounts are summed over the rows that the
+-- ledger inserted, so a call is charged once.
 with turn as (
     select * from jsonb_to_record($1) as t (
         session_id uuid, number integer, lease bigint, task_id uuid, campaign_id uuid, now timestamptz,
         state text, error text, flags text[], is_prompt_rejected boolean,
-        -- The session. NULL leaves a column as it is.
+        -- Columns of the session. NULL keeps the old value.
         session_state text, n_messages bigint, tokens_used bigint, context_tokens bigint, board_cursor bigint, expires_at timestamptz,
         calibration jsonb, checkpoint jsonb, rebuild_because text,
-        -- Where a provider that keeps the conversation goes on: only if that has changed. No head: it has lost it.
+        -- The point at which a provider that stores the conversation continues, if it changed. NULL: the provider lost the conversation.
         moves_head boolean, head uuid, generation integer, meter jsonb,
         task_state text, task_result text, task_error text,
-        -- Nothing was set aside: charged here, and not in the budget's own row.
+        -- No amount was reserved: charged in `campaign_spending` instead of the row of the budget.
         is_unreserved boolean)
 ), session as (
     update dalsegno.sessions as s
        set state = turn.session_state, running_turn = null, last_seq = s.last_seq + turn.n_messages, used_at = turn.now,
            token_count = s.token_count + turn.tokens_used, context_tokens = coalesce(turn.context_tokens, s.context_tokens),
            board_cursor = greatest(s.board_cursor, turn.board_cursor), calibration = coalesce(turn.calibration, s.calibration),
-           -- The count of another view than the one that is shown now would anchor estimates at the wrong place.
+           -- A count of another generation of the context would distort estimates.
            checkpoint = case when turn.generation <> s.generation then null else coalesce(turn.checkpoint, s.checkpoint) end,
-           -- In steps of an hour: each move costs an entry in every index of the table.
+           -- In steps of an hour: each update adds an entry to every index of the table.
            expires_at = case when turn.expires_at > s.expires_at + interval '1 hour' then turn.expires_at else s.expires_at end,
            rebuild_because = coalesce(s.rebuild_because, turn.rebuild_because), meter = coalesce(turn.meter, s.meter),
            head = case when turn.moves_head then turn.head else s.head end,
            head_seq = case when not turn.moves_head then s.head_seq when turn.head is not null then s.last_seq + turn.n_messages end,
            head_generation = case when turn.moves_head then turn.generation else s.head_generation end,
-           -- All attempts of the task in this session, the one in which its prompt came over from another, and what has failed since the
-           -- last answer: the provider may never have accepted that. An answer takes the task's own back.
-           -- Not in CTEs: if the row has changed meanwhile, Postgres evaluates this again, and a CTE read here would yield its rows twice.
+           -- All attempts of the task in this session, the turn that carried its prompt over from another session, and the turns that
+           -- failed since the last answer: the provider may not have accepted them. An answer takes the turns of its task off the list.
+           -- Not in CTEs: after a concurrent update Postgres evaluates this expression again, and a CTE would return its rows twice.
            rejected_turns = case
              when turn.is_prompt_rejected
              then array(select unnest(s.rejected_turns)
@@ -61,12 +61,12 @@ with turn as (
              tool_call_id text, tool_name text)
         on conflict (session_id, id) where role = 'user' do nothing
 ), board_entry as (
-    -- In the place that the begin of the turn has kept for it.
+    -- At the `seq` that the begin of the turn reserved.
     insert into dalsegno.messages (session_id, seq, turn, created_at, id, role, text, weight, digest, posts)
     select turn.session_id, b.seq, turn.number, turn.now, b.id, 'notice', b.text, b.weight, b.digest, b.posts
       from turn, session, jsonb_to_recordset($3) as b (seq bigint, id uuid, text text, weight bigint, digest bytea, posts bigint[])
 ), node_entry as (
-    -- What a node asks for is said again if that went with the prompt.
+    -- Instructions of a node that were part of the rejected prompt are sent again.
     update dalsegno.session_nodes as n set entry_id = null
       from turn, session
      where turn.is_prompt_rejected and n.session_id = turn.session_id and n.left_at is null

@@ -1,9 +1,8 @@
--- What a turn has to know before it begins: its task, the campaign, and whether that has a limit and a board. Of the blackboard, what
--- only some agents are shown; of the edicts, the first ones that have room together, and of the others the names. One that alone has no
--- room takes none from the others.
--- Of the facts about whom the campaign works for, what only some agents are told: the newest that have room.
--- $1 bigint job · $2 text[] who is shown the blackboard · $3 timestamptz now · $4 integer the room of edicts in bytes
--- $5 text[] who is told facts · $6 integer their room
+-- Reads everything that a turn needs before it begins: the task, the campaign, its budget limit and board; the blackboard for agents
+-- with a grant; the first edicts that fit, and the names of the others. An edict that alone is too long takes no space from the others.
+-- For agents that are shown facts, also the newest facts about the user that fit.
+-- $1 bigint job · $2 text[] agents that see the blackboard · $3 timestamptz now · $4 integer space for edicts in bytes
+-- $5 text[] agents that are shown facts · $6 integer space for facts in bytes
 select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode: Mode", t.state as "state: TaskState", t.prompt, t.result,
        t.error, t.budget_micros, t.budget_tokens, t.spent_micros, t.spent_tokens, t.job_id, t.session_id, t.turn, t.created_at,
        t.started_at, t.ended_at, t.traceparent, t.node, t.post_id,

@@ -1,5 +1,6 @@
--- Which session ran the turn of this number: this one, or, if that turn came before it was opened, one that it goes on from. None of
--- these where the turn was removed. $1 uuid session, $2 integer number
+-- Finds the session that ran the turn with a given number: this session, or one of its predecessors for a turn before it was opened.
+-- $1 uuid session, $2 integer number
+-- Result: no row if the turn was removed.
 with recursive line as (
   select s.id, s.predecessor_id from dalsegno.sessions as s where s.id = $1
   union all

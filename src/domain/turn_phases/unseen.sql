@@ -1,13 +1,13 @@
--- What a turn shows of the board: the newest posts between two places that its agent may see, the newest first, and why some of
--- them are not shown. One row without a post where there is none.
--- $1 uuid campaign · $2 text reader, NULL for one who sees all · $3 uuid session · $4 text agent · $5 text instance
--- $6 bigint behind it · $7 bigint in front of it · $8 bigint how many · $9 boolean whether nothing was answered in the session yet
--- $10 bigint bytes that a text may have · $11 bigint how many older ones are counted · $12 uuid the task whose turn it is
--- $13 bigint bytes that all of the texts may have · $14 bigint the session's cursor: older ones are counted down to it
+-- Reads the posts that a turn shows: the newest ones between two places that the agent may see, newest first, and the reasons why
+-- others are not shown. One row without a post if there are none.
+-- $1 uuid campaign · $2 text reader, NULL for a reader who sees all · $3 uuid session · $4 text agent · $5 text instance
+-- $6 bigint after this place · $7 bigint before this place · $8 bigint posts at most · $9 boolean true if the session has no answer yet
+-- $10 bigint bytes per text at most · $11 bigint older posts to count at most · $12 uuid the task of the turn
+-- $13 bigint bytes of all texts at most · $14 bigint the cursor of the session: older posts are counted down to it
 --
--- While nothing was answered in it, a session may hold what it took over from another one; later, the cursor says that. An answer that
--- it took over may be posted later all the same. A successor of an expired session has a summary of what its conversation was asked and
--- said by then, and not the messages.
+-- Until its first answer, a session can contain posts that it took over from its predecessor; afterwards the cursor covers them. An
+-- answer that it took over may be posted later. The successor of an expired session has a summary of the conversation instead of its
+-- messages.
 with seen as materialized (
     select s.seq from dalsegno.visible_posts($1, $2, $6, $7, $8) as s (seq)
 ), held as materialized (

@@ -1,4 +1,4 @@
--- Writes a call into the ledger, unless its answer is already there.
+-- Writes a call into the ledger, unless its response is already recorded.
 insert into dalsegno.usage
        (called_at, campaign_id, task_id, session_id, turn, cost_micros, input_tokens, output_tokens, cache_read_tokens,
         cache_creation_tokens, first_byte_ms, total_ms, purpose, outcome, agent, provider, model, provider_message_id, price)

@@ -1,10 +1,10 @@
-// Lists the tools of Dalsegno and calls each of them with the command line of the inspector, and prints what was said.
+// Lists the tools of Dalsegno, calls each of them with the command line of the inspector, and prints the exchange.
 //
-//     session.mjs CALLS WAY VERSION URL             a service; MCP_KEY is shown to it
-//     session.mjs CALLS WAY VERSION COMMAND...      a server that speaks at its standard input and output
+//     session.mjs CALLS WAY VERSION URL             a service; MCP_KEY is its API key
+//     session.mjs CALLS WAY VERSION COMMAND...      a server on standard input and output
 //
 // MCP_INSPECTOR is the folder with its modules. MCP_ONLY names the tools that are called, instead of all.
-// Exits 1 if a tool has no call in CALLS, if a call is refused, or if an answer does not hold what it should.
+// Exits 1 if a tool has no call in CALLS, if a call is refused, or if an answer lacks the expected text.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,15 +15,15 @@ const [path, way, version, ...target] = process.argv.slice(2);
 const calls = JSON.parse(readFileSync(path, 'utf8'));
 const only = process.env.MCP_ONLY?.split(',');
 const program = join(process.env.MCP_INSPECTOR, '@modelcontextprotocol/inspector');
-// It has a folder of its own in the home of whoever runs it.
+// The inspector stores files in the home of its user.
 const home = mkdtempSync(join(tmpdir(), 'inspector-'));
 const era = { '2025-11-25': 'legacy', '2026-07-28': 'modern' }[version];
-// Node 18 has these two only if it is asked to; later ones have them anyway.
+// Node 18 needs flags for these two; later versions have them by default.
 const node = ['--experimental-global-customevent', '--experimental-global-webcrypto'];
 
 const isService = target[0].startsWith('http');
 const key = process.env.MCP_KEY ? ['--header', `Authorization: Bearer ${process.env.MCP_KEY}`] : [];
-// It gives a server nothing of its own environment.
+// The inspector passes no variables of its environment to a server.
 const ours = Object.entries(process.env).filter(([name]) => /^(DALSEGNO_|DATABASE_URL$)/.test(name));
 const server = isService
   ? ['--transport', 'http', '--server-url', target[0], ...key]

@@ -1,9 +1,9 @@
-"""Lists the tools of Dalsegno and calls each of them with the official Python SDK, and prints what was said.
+"""Lists the tools of Dalsegno, calls each of them with the official Python SDK, and prints the exchange.
 
-    session.py CALLS WAY VERSION URL             a service; MCP_KEY is shown to it
-    session.py CALLS WAY VERSION COMMAND...      a server that speaks at its standard input and output
+    session.py CALLS WAY VERSION URL             a service; MCP_KEY is its API key
+    session.py CALLS WAY VERSION COMMAND...      a server on standard input and output
 
-Exits 1 if a tool has no call in CALLS, if a call is refused, or if an answer does not hold what it should.
+Exits 1 if a tool has no call in CALLS, if a call is refused, or if an answer lacks the expected text.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from httpx2 import AsyncClient
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-# The SDK has no name for the version before the current one: it is what `initialize` agrees on.
+# The SDK has no name for the version before the current one: `initialize` negotiates it.
 MODES = {"2025-11-25": "legacy", "2026-07-28": "2026-07-28"}
 
 
@@ -32,7 +32,7 @@ def server_at(target):
 
 
 def filled(value, known):
-    """The same value with what is known in place of `$name`."""
+    """Replaces `$name` by known values."""
     text = json.dumps(value)
     for name, said in known.items():
         text = text.replace(f"${name}", said)

@@ -1,7 +1,7 @@
--- Cancels jobs that do not run. Waits for no lock: a job that runs, or that another transaction has locked, is passed over.
+-- Cancels jobs that do not run. Waits for no lock: jobs that run, or that another transaction has locked, are skipped.
 -- $1 bigint[]  jobs
--- $2 text      why, for people
--- Result: id of each that is cancelled; lane_id: its lane, if that has lost its head. Call dalsegno.promote_lanes next.
+-- $2 text      reason, for people
+-- Result: id of each cancelled job; lane_id: its lane, if the lane lost its head. Call dalsegno.promote_lanes next.
 WITH free AS MATERIALIZED (
     SELECT j.id FROM dalsegno.jobs AS j WHERE j.id = ANY ($1::bigint[]) AND j.state <> 'running' ORDER BY j.id FOR UPDATE SKIP LOCKED
 ),

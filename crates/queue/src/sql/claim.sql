@@ -1,21 +1,21 @@
--- Claims up to $1 ready jobs of the given queues for one worker and hands over all that a run needs.
+-- Claims up to $1 ready jobs of the given queues for one worker and returns everything that a run needs.
 -- $1 bigint       free slots, > 0
--- $2 text[]       queues; tried in this order, so rotate it from claim to claim
--- $3 uuid         worker; it must be registered, not draining, and its lease must not have ended, else nothing is claimed
--- $4 smallint     floor, with $5 and $6: plain (ungrouped) jobs of priority $4 that were ready before ($5, $6) are not looked
---                 at; more urgent ones are. (-1, '-infinity', 0) looks at all
+-- $2 text[]       queues, tried in this order; the caller rotates them from claim to claim
+-- $3 uuid         worker; nothing is claimed unless it is registered, not draining, and has a valid lease
+-- $4 smallint     floor, with $5 and $6: jobs without a group of priority $4 that were ready before ($5, $6) are skipped; more
+--                 urgent jobs are not. (-1, '-infinity', 0) skips none
 -- $5 timestamptz  floor: run_at
 -- $6 bigint       floor: id
--- $7 text         the group served last, '' at first: the groups after it, in alphabetical order and round again, come first
--- $8 text[]       kinds this worker has handlers for; jobs of other kinds are left alone
+-- $7 text         the group served last, '' at first: the groups after it in alphabetical order come first, then the others
+-- $8 text[]       kinds this worker has handlers for; jobs of other kinds are not claimed
 -- Result: one row per claimed job. Fewer rows than $1 but more than none: claim again at once.
 --
 -- Plans: every access goes through a LATERAL with a LIMIT or lock of its own, or through id = ANY (ARRAY(...)), so that
 -- the generic plan of a prepared statement cannot become a join over the whole table. The constant LIMIT 1000 inside a
--- LIMIT by parameter caps nothing that matters: it tells the planner, who would expect a tenth of the table and compile
--- the statement (JIT) each time, that few rows come.
+-- LIMIT by parameter limits no real claim. It tells the planner to expect few rows; otherwise the planner expects a tenth of the
+-- table and compiles the statement (JIT) each time.
 -- Without ready groups, jobs are locked as they are scanned. As soon as a group has ready jobs, candidates are taken in
--- turns: a share per group, for at most 32 groups per queue, most urgent first; then they are locked one by one.
+-- turns: a share per group, for at most 32 groups per queue, most urgent first. Then they are locked one by one.
 WITH RECURSIVE
 open_queues AS MATERIALIZED (
     SELECT q.name
@@ -60,7 +60,7 @@ turns AS MATERIALIZED (
     SELECT r.queue, r.group_key, r.visited AS pos FROM ring AS r WHERE NOT r.paused
 ),
 share AS MATERIALIZED (
-    -- Twice the even share, so that a claimer beside us who takes the same candidates does not leave us short.
+    -- Twice the even share, so that enough candidates are left when a concurrent claim takes the same ones.
     SELECT ceil(2.0 * $1::bigint / (count(*) + 1))::bigint AS jobs, count(*) > 0 AS by_turns FROM turns
 ),
 plain AS (

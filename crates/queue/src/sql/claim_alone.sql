@@ -1,9 +1,9 @@
--- Claims one job that has lost two workers. Only for a worker that runs nothing else, and that takes nothing else until
--- this one has ended: so it cannot take neighbours down, and if the worker is lost again, blame is certain.
+-- Claims one job that has lost two workers, for a worker that runs nothing else and claims nothing else until this job has ended.
+-- So the job cannot take other runs down, and if the worker is lost again, this job is the cause.
 -- $1 text[]  queues
 -- $2 uuid    worker
 -- $3 text[]  kinds this worker has handlers for
--- Result: as claim.sql, at most one row. The worker itself must run nothing (checked here as well).
+-- Result: as claim.sql, at most one row. Nothing is claimed for a worker that has a running job (checked here as well).
 WITH picked AS (
     SELECT j.id
       FROM unnest($1::text[]) AS q (name)

@@ -1,5 +1,5 @@
--- Adds what has been counted since the last roll-up to the totals. Every 5 s or so, by any process; one at a time is enough,
--- two do not double anything (the second waits for none of the rows the first deletes).
+-- Adds the deltas since the last roll-up to the totals. Any process runs it about every 5 s. One at a time is enough; two at a time
+-- count nothing twice (the second does not wait for the rows that the first deletes).
 -- $1 integer  rows at most
 -- Result: rolled.
 WITH taken AS (

@@ -1,4 +1,4 @@
--- Deletes old dead letters, one batch. $1 double precision retention in seconds, $2 integer rows at most. Result: deleted.
+-- Deletes one batch of old dead letters. $1 double precision retention in seconds, $2 integer rows at most. Result: deleted.
 WITH gone AS (
     DELETE FROM dalsegno.dead_jobs AS d
      WHERE d.id = ANY (ARRAY(SELECT o.id FROM dalsegno.dead_jobs AS o WHERE o.died_at < now() - make_interval(secs => $1::double precision)

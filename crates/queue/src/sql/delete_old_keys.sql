@@ -1,4 +1,4 @@
--- Deletes old idempotency keys whose job has ended, one batch. $1 double precision retention in seconds, $2 integer rows at most. Result: deleted.
+-- Deletes one batch of old idempotency keys of ended jobs. $1 double precision retention in seconds, $2 integer rows at most. Result: deleted.
 WITH gone AS (
     DELETE FROM dalsegno.idempotency_keys AS i
      WHERE i.key = ANY (ARRAY(

@@ -1,6 +1,6 @@
--- Deletes lanes that are empty, neither held nor with a policy of their own, and long unused, one batch.
+-- Deletes one batch of lanes that are empty, not held, without a policy of their own, and unused for a long time.
 -- $1 double precision unused for seconds (at least two hours), $2 integer rows at most. Result: deleted.
--- Safe against enqueues: they hold the row while they are open, and make used_at young, which the lock re-checks.
+-- Safe beside enqueues: they hold the row lock while they are open and update used_at, which the lock checks again.
 WITH gone AS (
     DELETE FROM dalsegno.lanes AS l
      WHERE l.id = ANY (ARRAY(

@@ -1,4 +1,4 @@
--- Deletes old runs, one batch. $1 double precision retention in seconds, $2 integer rows at most. Result: deleted. Repeat while deleted = $2.
+-- Deletes one batch of old runs. $1 double precision retention in seconds, $2 integer rows at most. Result: deleted. Repeat while deleted = $2.
 WITH gone AS (
     DELETE FROM dalsegno.runs AS r
      WHERE r.ctid = ANY (ARRAY(SELECT o.ctid FROM dalsegno.runs AS o WHERE o.ended_at < now() - make_interval(secs => $1::double precision)

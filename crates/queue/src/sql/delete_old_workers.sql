@@ -1,7 +1,7 @@
--- Forgets workers that have been gone for long and run nothing. $1 double precision seconds (at least a day: a claim may commit
--- after its worker is declared lost). Result: deleted.
+-- Deletes the rows of workers that left long ago and have no running job. $1 double precision seconds (at least a day: a claim may
+-- commit after its worker is declared lost). Result: deleted.
 --
--- A job whose worker is unknown gets a worker that is gone, so that rescue.sql takes the job back.
+-- A running job whose worker has no row gets the row of a lost worker, so that rescue.sql finds the job.
 WITH unknown AS (
     INSERT INTO dalsegno.workers (id, lease_until, gone_at, slots, queues, host, pid, version, kinds, gone_reason)
     SELECT DISTINCT ON (j.worker_id) j.worker_id, now(), now(), 1, ARRAY[j.queue], '', 0, '', ARRAY[j.kind], 'lost'

@@ -1,7 +1,7 @@
 -- Ends a run as cancelled, after its handler has stopped.
 -- $1 bigint  job
 -- $2 bigint  lease
--- $3 text    what happened, for people; NULL: the reason given with the request
+-- $3 text    reason, for people; NULL: the reason of the cancel request
 -- Result: id, lane_owed = call lane_sweep.sql next. No row: the lease is lost.
 WITH gone AS (
     DELETE FROM dalsegno.jobs AS j WHERE j.id = $1::bigint AND j.lease = $2::bigint AND j.state = 'running'

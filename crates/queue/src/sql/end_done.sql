@@ -1,12 +1,12 @@
--- Ends runs as done: jobs and payloads go, runs are written, the next job of each lane becomes ready. One statement.
+-- Ends runs as done: deletes jobs and payloads, records the runs, and makes the next job of each lane ready. One statement.
 -- $1 bigint[]  job ids
 -- $2 bigint[]  their leases
--- Result: one row per job that was really ended: id, and lane_owed = the lane's promotion could not be done now (call
--- lane_sweep.sql soon; the debt is stored in dalsegno.lane_sweeps). A job that is missing had lost its lease: stop quietly.
+-- Result: one row per ended job: id, and lane_owed = the promotion of the lane could not be done now (call lane_sweep.sql soon; the
+-- debt is stored in dalsegno.lane_sweeps). A missing job had lost its lease: the caller stops without an error.
 --
--- A lease belongs to exactly one job, so comparing both sets is comparing pairs.
+-- A lease belongs to exactly one job, so comparing both sets compares pairs.
 -- The row of the lane is locked without waiting: an application may hold it in an open transaction. Its next_seq tells
--- whether somebody added a member after this statement took its snapshot; that member is then owed a promotion.
+-- whether another transaction added a member after the snapshot of this statement; that member is then owed a promotion.
 WITH gone AS (
     DELETE FROM dalsegno.jobs AS j
      WHERE j.id = ANY ($1::bigint[]) AND j.lease = ANY ($2::bigint[]) AND j.state = 'running'
@@ -28,7 +28,7 @@ locked AS MATERIALIZED (
      CROSS JOIN LATERAL (SELECT l.next_seq, l.hold_reason FROM dalsegno.lanes AS l WHERE l.id = n.lane_id FOR NO KEY UPDATE SKIP LOCKED) AS l
 ),
 nexts AS MATERIALIZED (
-    -- The first in line and nobody else: if it is locked (somebody cancels it), the lane waits for what comes of that.
+    -- Only the first in line: if it is locked (for example by a cancellation), the lane waits for the outcome.
     SELECT k.lane_id, k.next_seq, f.id, f.id IS NOT NULL AND EXISTS (
                SELECT FROM (SELECT FROM dalsegno.jobs AS j WHERE j.id = f.id AND j.state = 'blocked' FOR UPDATE SKIP LOCKED) AS x) AS free
       FROM locked AS k

@@ -1,5 +1,5 @@
--- Ends a run as failed for good. The job becomes a dead letter and its lane goes on; or, if the policy is hold, it stays
--- at the head of its lane as held by failure, and everything behind it waits for a person.
+-- Ends a run as failed for good. The job becomes a dead letter and its lane continues. With the policy `hold` the job stays at the
+-- head of its lane, held by its failure, and the lane waits for a person.
 -- $1 bigint   job
 -- $2 bigint   lease
 -- $3 text     reason: failed, exhausted, bad_payload

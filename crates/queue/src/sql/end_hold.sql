@@ -1,5 +1,5 @@
--- Holds a running job for a person without burning its attempt: what it waits for is somebody's decision.
--- A head keeps its place: its lane waits with it.
+-- Holds a running job until a person decides. The attempt is given back.
+-- The head of a lane keeps its place, and the lane waits with it.
 -- $1 bigint  job
 -- $2 bigint  lease
 -- $3 text    reason, for people

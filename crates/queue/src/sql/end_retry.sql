@@ -1,12 +1,12 @@
--- Ends a run as failed with attempts left (the caller knows attempt < max_attempts; otherwise use end_fail.sql).
--- A head keeps its place: its lane waits until it has been tried again.
+-- Ends a run as failed, with attempts left (the caller checks attempt < max_attempts; otherwise use end_fail.sql).
+-- The head of a lane keeps its place, and the lane waits for its next attempt.
 -- $1 bigint            job
 -- $2 bigint            lease
 -- $3 text              error, for people
 -- $4 double precision  base of the backoff in seconds
 -- $5 double precision  cap of the backoff in seconds
 -- $6 double precision  delay that the handler asked for, in seconds; NULL: base * 2^(attempt - 1), at most the cap
--- The delay is stored in run_at, with jitter: backoff 75..125 %, asked for 100..110 %.
+-- The delay is stored in run_at, with jitter: 75 to 125 % of a backoff, 100 to 110 % of a delay that was asked for.
 -- Result: id, run_at. No row: the lease is lost.
 WITH back AS (
     UPDATE dalsegno.jobs AS j

@@ -1,9 +1,9 @@
--- Puts a running job off without burning its attempt (rate limit, quota, waiting for something).
--- A head keeps its place: its lane waits with it.
+-- Puts a running job off (rate limit, quota, a condition that is not met). The attempt is given back.
+-- The head of a lane keeps its place, and the lane waits with it.
 -- $1 bigint       job
 -- $2 bigint       lease
 -- $3 timestamptz  until; NULL: use $4
--- $4 double precision  seconds from now by the database's clock (when $3 is NULL)
+-- $4 double precision  seconds from now by the clock of the database (when $3 is NULL)
 -- $5 text         reason, for people
 -- Result: id, run_at. No row: the lease is lost.
 WITH back AS (

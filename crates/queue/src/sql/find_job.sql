@@ -1,4 +1,4 @@
--- A live job or a dead letter, with what it was given.
+-- Reads a live job or a dead letter, with its payload.
 SELECT j.queue AS "queue!", j.kind AS "kind!", j.state AS "state!", l.key AS "lane?", j.group_key AS "group_key?",
        j.priority AS "priority!", j.attempt AS "attempt!", j.max_attempts AS "max_attempts!", j.run_at AS "run_at!",
        j.enqueued_at AS "enqueued_at!", p.payload AS "payload!", p.headers AS "headers?"

@@ -1,9 +1,9 @@
--- Gives running jobs back unburned: a drain, or a claim that nobody can run now. Jobs without a lane are ready again at
--- once; members of a lane step back to the front of their line, and lane_sweep.sql (call it next) makes them ready.
+-- Gives running jobs back with their attempt: for a drain, or for a claim that no handler can run now. Jobs without a lane are ready
+-- at once. Members of a lane return to its front, and lane_sweep.sql (call it next) makes them ready.
 -- $1 bigint[]  job ids
 -- $2 bigint[]  their leases
 -- $3 text      reason, for people
--- Result: id, in_lane. A job that is missing had lost its lease.
+-- Result: id, in_lane. A missing job had lost its lease.
 WITH was AS MATERIALIZED (
     SELECT j.id, j.lease, j.worker_id, j.claimed_at, j.attempt
       FROM dalsegno.jobs AS j

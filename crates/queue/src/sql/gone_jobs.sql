@@ -1,4 +1,4 @@
--- Of these jobs, those that are over: neither waiting, held nor running. With how they ended, as far as anybody wrote it down.
+-- Selects from these jobs the ones that have ended (not waiting, held or running), with their outcome as far as it was recorded.
 -- $1 bigint[]  job ids
 SELECT asked.id AS "id!", coalesce(last.outcome = 'cancelled', dead.id IS NULL) AS "cancelled!",
        coalesce(dead.error, dead.reason, last.error) AS error

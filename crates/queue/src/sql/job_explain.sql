@@ -1,4 +1,4 @@
--- All that the words of `job explain` need, at one moment. One row, also for an unknown id: state is then unknown.
+-- Reads the facts behind `job explain` in one snapshot. Always one row; for an unknown id, state is unknown.
 -- $1 bigint  job
 SELECT $1::bigint AS "id!",
        coalesce(j.state, CASE WHEN d.id IS NOT NULL THEN 'dead' WHEN r.job_id IS NOT NULL THEN 'ended' ELSE 'unknown' END) AS "state!",
@@ -15,7 +15,7 @@ SELECT $1::bigint AS "id!",
        h.id AS "head_id?", h.state AS "head_state?", h.kind AS "head_kind?", h.wait_reason AS "head_wait_reason?", h.hold_reason AS "head_hold_reason?",
        extract(epoch FROM h.run_at - clock_timestamp())::double precision AS "head_run_in_secs?",
        extract(epoch FROM clock_timestamp() - h.claimed_at)::double precision AS "head_running_secs?",
-       -- Bounded, so that a lane of a million does not make this slow: 1000 means "1000 or more".
+       -- Bounded, so that a lane of a million jobs stays fast: 1000 means "1000 or more".
        CASE WHEN j.state = 'blocked' THEN (SELECT count(*) FROM (SELECT FROM dalsegno.jobs AS b
              WHERE b.lane_id = j.lane_id AND b.state = 'blocked' AND b.lane_seq < j.lane_seq LIMIT 1000) AS ahead) END AS "blocked_ahead?",
        CASE WHEN j.state = 'ready' AND j.crash_count < 2 AND j.group_key IS NULL THEN (SELECT count(*) FROM (SELECT FROM dalsegno.jobs AS b

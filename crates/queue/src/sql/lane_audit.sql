@@ -1,8 +1,8 @@
--- The net under the net, every minute or so: finds lanes that have blocked jobs but no head and are not held, whatever
--- the cause, and lists them for lane_sweep.sql. Steps from lane to lane, so its cost is that of the lanes it visits.
--- $1 bigint   lane to go on after; 0 to begin
+-- Finds lanes that have blocked jobs but no head and no hold, whatever the cause, and lists them for lane_sweep.sql. A safety net,
+-- run about once a minute. It steps from lane to lane, so its cost grows with the lanes that it visits.
+-- $1 bigint   lane to continue after; 0 to begin
 -- $2 integer  lanes to visit
--- Result: last_lane (NULL: the end was reached, begin again with 0), listed = how many were found.
+-- Result: last_lane (NULL: the end was reached, begin again with 0), listed = number of lanes found.
 WITH RECURSIVE visited (lane_id, n) AS (
     (SELECT j.lane_id, 1 FROM dalsegno.jobs AS j WHERE j.state = 'blocked' AND j.lane_id > $1::bigint ORDER BY j.lane_id LIMIT 1)
     UNION ALL

@@ -1,5 +1,5 @@
--- Pays owed promotions: lanes whose row was busy when their head ended, and lanes whose head stepped back into line.
--- After any statement that answers lane_owed (or in_lane), and every second as a net.
+-- Does owed promotions: for lanes whose row was locked when their head ended, and lanes whose head stepped back into line.
+-- Called after each statement that returns lane_owed (or in_lane), and every second as a safety net.
 -- $1 integer  lanes at most
 -- Result: promoted.
 SELECT dalsegno.sweep_lanes($1::integer) AS "promoted!"

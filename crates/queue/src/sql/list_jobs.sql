@@ -1,4 +1,4 @@
--- $1 queue, $2 kind, $3 state, $4 lane: NULL matches all. $5 after this id. $6 at most.
+-- Lists jobs. $1 queue, $2 kind, $3 state, $4 lane: NULL matches all. $5 after this id. $6 rows at most.
 (SELECT j.id AS "id!", j.queue AS "queue!", j.kind AS "kind!", j.state AS "state!", l.key AS "lane?", j.group_key AS "group_key?",
         j.priority AS "priority!", j.attempt AS "attempt!", j.max_attempts AS "max_attempts!", j.run_at AS "run_at!",
         j.enqueued_at AS "enqueued_at!"

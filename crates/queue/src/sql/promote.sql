@@ -1,13 +1,13 @@
--- Makes due jobs ready and pays owed promotions, in one round trip. Every second, and at next_run_in_secs if that is sooner.
--- $1 integer  jobs at most, and lanes at most; moved or promoted = $1 means call again
--- Result: moved, promoted, next_run_in_secs (NULL: nothing is scheduled for later than now).
+-- Makes due jobs ready and does owed promotions, in one round trip. Runs every second, and at next_run_in_secs if that is sooner.
+-- $1 integer  jobs at most, and lanes at most; moved or promoted = $1 means: call again
+-- Result: moved, promoted, next_run_in_secs (NULL: no job is scheduled for later).
 --
--- The last part sees the table as it was before the first: what was due then has either been moved, or somebody has locked
--- it, and asking again at once would be asking in a loop until that somebody commits.
+-- The last part sees the table as it was before the first part. It ignores jobs that were due then: they have been moved, or another
+-- transaction has locked them, and waiting 0 seconds would loop until that transaction commits.
 WITH due AS MATERIALIZED (
     SELECT dalsegno.promote_due($1::integer) AS moved
 ), swept AS MATERIALIZED (
-    -- After the due jobs: those that joined a busy lane are owed a promotion as well.
+    -- After the due jobs: jobs that joined a busy lane are owed a promotion, too.
     SELECT dalsegno.sweep_lanes($1::integer) AS promoted FROM due
 )
 SELECT d.moved AS "moved!", s.promoted AS "promoted!",

@@ -1,5 +1,5 @@
--- What a diagnosis wants to know about the queue, in one statement.
--- Result: one row. Names are lists with commas, at most five; NULL: none.
+-- Reads the figures that the doctor and the metrics need about the queue, in one statement.
+-- Result: one row. Names are comma-separated lists of at most five; NULL: none.
 select
   (select string_agg(q.queue, ', ') from (
      select distinct c.queue from dalsegno.job_counts as c
@@ -14,7 +14,7 @@ select
      select from dalsegno.lanes where hold_reason is not null limit 1000) as l) as "held_lanes!",
   (select coalesce(max(extract(epoch from now() - a.xact_start)), 0)::double precision from pg_stat_activity as a
     where a.datname = current_database() and a.pid <> pg_backend_pid()) as "oldest_transaction_secs!",
-  -- In all databases: they draw transaction numbers from one sequence, and snapshots hold those of all.
+  -- Of all databases of the server: they share one sequence of transaction ids, and snapshots contain the ids of all.
   (select coalesce(max(extract(epoch from now() - w.since)), 0)::double precision from (
      select a.xact_start from pg_stat_activity as a where a.backend_xid is not null and a.pid <> pg_backend_pid()
      union all select p.prepared from pg_prepared_xacts as p) as w (since)) as "oldest_writer_secs!"

@@ -1,4 +1,4 @@
--- One row per queue: how many jobs in which state (from the counters), age of the oldest ready job, pause, live workers.
+-- Lists the queues: jobs per state (from the counters), age of the oldest ready job, pause, live workers.
 WITH counted AS (
     SELECT c.queue, sum(c.jobs) FILTER (WHERE c.state = 'ready') AS ready, sum(c.jobs) FILTER (WHERE c.state = 'running') AS running,
            sum(c.jobs) FILTER (WHERE c.state = 'scheduled') AS scheduled, sum(c.jobs) FILTER (WHERE c.state = 'blocked') AS blocked,
@@ -18,7 +18,7 @@ SELECT n.queue AS "queue!", coalesce(c.ready, 0)::bigint AS "ready!", coalesce(c
   LEFT JOIN counted AS c ON c.queue = n.queue
   LEFT JOIN dalsegno.pauses AS p ON p.scope = 'queue' AND p.name = n.queue
  CROSS JOIN LATERAL (
-    -- The head of the claim order per priority and of the first groups: near enough for an alert, and never a scan of all.
+    -- The first hundred jobs of the claim order, with and without a group: exact enough for an alert, without a full scan.
     SELECT (SELECT min(s.run_at) FROM (SELECT j.run_at FROM dalsegno.jobs AS j WHERE j.state = 'ready' AND j.crash_count < 2 AND j.group_key IS NULL
                                           AND j.queue = n.queue ORDER BY j.priority, j.run_at, j.id LIMIT 100) AS s) AS plain,
            (SELECT min(s.run_at) FROM (SELECT j.run_at FROM dalsegno.jobs AS j WHERE j.state = 'ready' AND j.crash_count < 2 AND j.group_key > ''

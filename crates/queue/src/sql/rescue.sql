@@ -1,14 +1,14 @@
--- Takes the jobs of lost workers back. Any worker calls it every few seconds.
--- $1 uuid              caller; does nothing unless it has renewed without a gap for one whole lease, because after an
---                      outage of the database everybody looks dead
+-- Takes back the jobs of lost workers. Every worker calls it every few seconds.
+-- $1 uuid              caller; nothing happens unless it has renewed its lease without a gap for one whole lease: after an outage
+--                      of the database, every worker looks lost
 -- $2 double precision  lease in seconds
--- $3 double precision  backoff in seconds after the first crash (jitter 75..125 %); the second waits four times as long
+-- $3 double precision  backoff in seconds after the first crash (jitter 75 to 125 %); the second waits four times as long
 -- $4 integer           jobs at most
 -- Result: id, lease (lost), state (scheduled, dead, held), worker_id, lane_owed (call lane_sweep.sql next).
 --
--- A claim may commit while its worker is being declared lost, and a worker that stops may leave jobs behind when no other
--- runs for days. So the jobs of all workers that are gone are looked at, not only of those found now: delete_old_workers.sql
--- keeps the row of a worker until its jobs are taken back.
+-- A claim may commit while its worker is being declared lost, and a worker that stops may leave jobs behind when no other worker
+-- runs for days. So this statement checks the jobs of all workers that are gone, not only of those that it finds now.
+-- purge_workers.sql keeps the row of a worker until its jobs are taken back.
 WITH entitled AS MATERIALIZED (
     SELECT FROM dalsegno.workers AS me
      WHERE me.id = $1::uuid AND me.gone_at IS NULL AND me.lease_until > now()

@@ -1,8 +1,8 @@
--- A worker that fenced itself (it could not reach the database, and stopped its handlers in time) says on its return that
--- its runs were interrupted, not crashed: takes the crash marks back. Doing it twice changes nothing.
+-- Removes the crash marks of runs whose worker was declared lost and has returned. The worker stopped its handlers in time while it
+-- could not reach the database, so its runs were interrupted, not crashed. Idempotent.
 -- $1 bigint[]  job ids
 -- $2 bigint[]  the leases they had
--- Result: id of each job whose mark was taken back, revived = it was a dead letter because of that mark.
+-- Result: id of each job whose mark was removed; revived = the mark had made it a dead letter.
 WITH excused AS (
     UPDATE dalsegno.runs AS r SET outcome = 'interrupted'
      WHERE r.job_id = ANY ($1::bigint[]) AND r.lease = ANY ($2::bigint[]) AND r.outcome = 'lost'

@@ -1,10 +1,11 @@
--- The heartbeat, on a connection of its own, also during the drain: renews the lease and reads back what the worker must know.
+-- Sends the heartbeat of a worker: renews the lease and returns what the worker must know. Runs on a connection of its own, also
+-- during a drain.
 -- $1 uuid              worker
 -- $2 double precision  lease in seconds
--- $3 bigint[]          jobs it believes it runs
+-- $3 bigint[]          jobs that the worker believes it runs
 -- $4 bigint[]          their leases, in the same order
--- Result: one row, or none if the worker was declared lost (stop everything, register anew):
---   lease_until; lost = leases that are no longer its own; cancelled = leases somebody wants stopped;
+-- Result: one row, or none if the worker was declared lost (it stops everything and registers again):
+--   lease_until; lost = leases that the worker no longer holds; cancelled = leases with a cancel request;
 --   alone_secs = how long the oldest run-alone job of its queues has been ready (NULL: none), so that a busy worker can make room.
 WITH renewed AS (
     UPDATE dalsegno.workers AS w
