@@ -100,7 +100,7 @@ async fn a_full_volume_uses_up_no_attempt_and_the_work_goes_on_when_there_is_spa
 
 /// A real quota needs kernel support; Postgres reports only this text.
 #[tokio::test]
-async fn a_quota_that_is_used_up_is_a_full_volume() {
+async fn an_exhausted_quota_counts_as_a_full_volume() {
     let database = TestDatabase::migrated().await;
     let fake = "create schema fake; create function fake.generate_series(int, int) returns setof int language plpgsql as $body$
                 begin raise exception 'could not write to file \"base/pgsql_tmp/1\": Disk quota exceeded' using errcode = 'XX000'; end $body$";

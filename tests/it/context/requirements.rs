@@ -269,7 +269,7 @@ fn after(requirement: &str, later: &str) -> Conversation {
 }
 
 #[test]
-fn a_later_statement_takes_a_requirement_back() {
+fn a_later_statement_revokes_a_requirement() {
     for (requirement, revocation) in [
         ("You must always mention the red lamp.", "Forget the red lamp."),
         ("PIN: always mention the red lamp", "The red lamp is no longer needed."),

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn one_server_behind_two_names_counts_once() {
+    fn one_server_under_two_names_counts_once() {
         let machine = tempfile::tempdir().unwrap();
         lay(machine.path(), "a");
         std::os::unix::fs::symlink(machine.path().join("a"), machine.path().join("b")).unwrap();

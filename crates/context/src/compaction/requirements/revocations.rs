@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_statement_takes_a_requirement_back() {
+    fn a_later_statement_revokes_a_requirement() {
         for (later, requirement) in [
             ("Forget the red lamp.", "You must always mention the red lamp."),
             ("The red lamp is no longer needed.", "You must always mention the red lamp."),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn reminders_other_matters_and_longer_rules_stay() {
+    fn reminders_other_topics_and_longer_rules_revoke_nothing() {
         for (later, requirement) in [
             ("Don't forget the red lamp.", "You must always mention the red lamp."),
             ("Vergesst die rote Lampe nicht.", "Die rote Lampe muss in jedem Text vorkommen."),
