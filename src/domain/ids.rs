@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_campaign_may_be_given_by_its_name() {
+    fn a_campaign_may_be_named_instead_of_its_id() {
         let given: GivenCampaign = "Harbour series".parse().unwrap();
         assert_eq!((given.name.as_str(), given.whole()), ("Harbour series", None));
         assert!(

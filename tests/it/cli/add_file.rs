@@ -10,7 +10,7 @@ fn lines(range: std::ops::Range<usize>) -> String {
 }
 
 #[tokio::test]
-async fn the_tasks_of_a_file_are_added_and_the_same_file_again_adds_what_is_missing() {
+async fn the_tasks_of_a_file_are_added_and_a_second_run_adds_the_missing_ones() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let file = ground.path().join("tasks.ndjson");
@@ -30,7 +30,7 @@ async fn the_tasks_of_a_file_are_added_and_the_same_file_again_adds_what_is_miss
 }
 
 #[tokio::test]
-async fn a_mistake_names_its_line_and_what_came_before_it_stays() {
+async fn an_error_names_its_line_and_the_tasks_before_it_stay() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--file", "-"];

@@ -13,7 +13,7 @@ fn lay(ground: &Ground, content: &str) {
 }
 
 #[tokio::test]
-async fn the_agents_that_come_with_the_service_are_listed() {
+async fn the_built_in_agents_are_listed() {
     let ground = Ground::new().await;
     let agents = ground.json(&["agent", "ls"]).await;
     let names: Vec<_> = agents.as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
@@ -31,7 +31,7 @@ async fn the_agents_that_come_with_the_service_are_listed() {
 }
 
 #[tokio::test]
-async fn every_problem_of_a_file_is_listed_with_its_line_and_its_mend() {
+async fn every_problem_of_a_file_is_listed_with_line_and_fix() {
     let ground = Ground::new().await;
     lay(&ground, THREE_ERRORS);
     let said = ground.run(&["agent", "check"]).await;
@@ -93,7 +93,7 @@ async fn a_broken_file_refuses_the_tasks_of_its_agent_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_warm_agent_that_gains_nothing_by_it_is_named() {
+async fn a_warm_agent_without_a_benefit_is_reported() {
     let ground = Ground::new().await;
     let check = async |keys: &str| {
         let file =
@@ -120,14 +120,14 @@ async fn a_warm_agent_that_gains_nothing_by_it_is_named() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_is_no_folder_in_order() {
+async fn checking_a_missing_folder_fails() {
     let ground = Ground::new().await;
     let said = ground.run(&["agent", "check", "no/where"]).await;
     assert_eq!((said.code, said.has("there is no folder no/where")), (3, true), "{said:?}");
 }
 
 #[tokio::test]
-async fn the_pauses_of_all_campaigns_are_shown_without_one() {
+async fn without_a_campaign_the_pauses_of_all_campaigns_are_listed() {
     let ground = Ground::new().await;
     ground.json(&["agent", "pause", "planner", "--campaign", "Harbour"]).await;
     ground.json(&["agent", "pause", "reviewer", "--everywhere"]).await;

@@ -12,7 +12,7 @@ async fn newest(ground: &Ground) -> (i64, Value) {
 }
 
 #[tokio::test]
-async fn every_command_that_changes_something_writes_its_line() {
+async fn every_changing_command_writes_an_audit_line() {
     let ground = Ground::new().await;
     let world = &ground.world;
     put_nightly(&world.pool, noon()).await;
@@ -188,7 +188,7 @@ async fn every_command_that_changes_something_writes_its_line() {
 }
 
 #[tokio::test]
-async fn looking_writes_nothing_and_a_task_says_who_added_it() {
+async fn reading_writes_no_audit_line_and_a_task_names_its_author() {
     let ground = Ground::new().await;
     let task = ground.add("Part one.", &[]).await;
     let campaign = ground.campaign();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Ground;
 
 #[tokio::test]
-async fn each_mistake_in_a_task_has_its_code_and_its_words() {
+async fn each_error_in_a_task_has_its_exit_code_and_message() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let nil = "00000000-0000-0000-0000-000000000000";
@@ -54,7 +54,7 @@ async fn each_mistake_in_a_task_has_its_code_and_its_words() {
 }
 
 #[tokio::test]
-async fn a_timestamp_out_of_range_is_an_error_of_usage() {
+async fn a_timestamp_out_of_range_is_a_usage_error() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let nil = "00000000-0000-0000-0000-000000000000";
@@ -72,7 +72,7 @@ async fn a_timestamp_out_of_range_is_an_error_of_usage() {
 }
 
 #[tokio::test]
-async fn a_campaign_without_money_takes_no_task() {
+async fn a_campaign_without_budget_refuses_tasks() {
     let limit = Limit { micros: Some(1_000_000), tokens: None };
     let ground = Ground::with_limit(limit).await;
     let (pool, id) = (&ground.world.pool, ground.world.campaign.id);
@@ -92,7 +92,7 @@ async fn a_campaign_without_money_takes_no_task() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_with_where_to_look() {
+async fn an_unknown_id_is_reported_with_the_command_that_lists_ids() {
     let ground = Ground::new().await;
     let nil = "00000000-0000-0000-0000-000000000000";
     for (verbs, list) in [
@@ -119,7 +119,7 @@ async fn what_is_not_there_is_told_with_where_to_look() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_can_reach_needs_a_word() {
+async fn a_public_address_needs_an_api_key_or_an_explicit_setting() {
     let ground = Ground::new().await;
     let listen = ["serve", "--set", "http.listen=[::]:0"];
     let said = ground.run(&listen).await;
@@ -132,7 +132,7 @@ async fn an_address_that_others_can_reach_needs_a_word() {
 
 /// Errors can contain text of a caller or a model, too.
 #[tokio::test]
-async fn errors_tell_a_terminal_nothing() {
+async fn errors_contain_no_control_characters() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let name = "a\u{1b}]0;title\u{7}\u{202e}b";
@@ -143,7 +143,7 @@ async fn errors_tell_a_terminal_nothing() {
 }
 
 #[tokio::test]
-async fn a_database_that_takes_too_long_is_unavailable_and_told_with_what_to_do() {
+async fn a_slow_database_is_reported_as_unavailable_with_the_next_step() {
     let ground = Ground::new().await;
     let task = ground.world.add("Part one.").await;
     let mut holder = ground.world.pool.begin().await.unwrap();

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Ground;
 
 #[tokio::test]
-async fn a_blackboard_is_written_read_and_looked_back_through() {
+async fn a_blackboard_is_written_read_and_its_history_listed() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let run = async |arguments: &[&str]| {

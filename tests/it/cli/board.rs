@@ -7,7 +7,7 @@ use super::{Ground, text};
 use crate::app::SOON;
 
 #[tokio::test]
-async fn what_is_posted_is_printed_and_read_through_the_eyes_of_an_agent() {
+async fn a_post_is_printed_and_read_as_an_agent_sees_it() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let post = async |words: &str, more: &[&str]| {

@@ -46,7 +46,7 @@ async fn a_campaign_is_created_from_files_and_shown() {
 }
 
 #[tokio::test]
-async fn a_campaign_shows_what_it_has_cost_and_who_talks() {
+async fn a_campaign_shows_its_cost_and_sessions() {
     let ground = Ground::new().await;
     ground.world.turn("Part one.", Now::default()).await;
     let shown = ground.json(&["campaign", "show", &ground.campaign()]).await;
@@ -94,7 +94,7 @@ async fn limits_change_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_campaign_may_be_given_by_its_name() {
+async fn a_campaign_may_be_named_instead_of_its_id() {
     let ground = Ground::new().await;
     let spring = ground.json(&["campaign", "create", "Spring series"]).await;
     let shown = ground.json(&["campaign", "show", "Spring series"]).await;
@@ -140,7 +140,7 @@ async fn a_campaign_may_be_given_by_its_name() {
 
 /// The name is one of the first things that are erased.
 #[tokio::test]
-async fn an_erasure_that_goes_on_is_asked_for_by_its_id() {
+async fn a_running_erasure_is_queried_by_its_id() {
     let ground = Ground::new().await;
     let created = ground.json(&["campaign", "create", "Autumn"]).await;
     let id = text(&created["id"]);

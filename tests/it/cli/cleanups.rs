@@ -26,7 +26,7 @@ async fn schedules_are_listed_run_paused_and_resumed() {
 }
 
 #[tokio::test]
-async fn a_recurring_task_is_added_and_forgotten() {
+async fn a_recurring_task_is_added_and_removed() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let add = ["schedule", "add", "news", "--campaign", &campaign, "--agent", "copywriter"];
@@ -43,7 +43,7 @@ async fn a_recurring_task_is_added_and_forgotten() {
 }
 
 #[tokio::test]
-async fn a_dry_run_says_what_would_go_and_why_and_removes_nothing() {
+async fn a_dry_run_lists_rows_and_reasons_and_removes_nothing() {
     let ground = Ground::new().await;
     let empty = ground.run(&["cleanup", "--dry-run"]).await;
     assert_eq!((empty.code, empty.stdout.trim()), (0, "nothing would go"));

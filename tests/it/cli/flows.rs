@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Ground, text};
 
 #[tokio::test]
-async fn a_list_that_is_given_once_has_one_item() {
+async fn an_input_list_given_once_has_one_item() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let start = ["flow", "start", "article-series", "--campaign", &campaign];

@@ -55,7 +55,7 @@ async fn head_of(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn a_task_on_a_server_is_waited_for_and_followed_to_its_end() {
+async fn a_task_on_a_server_is_followed_to_its_end() {
     let app = TestApp::start_with(TestDatabase::migrated().await, &[]).await;
     let world = World::over(app.pool.clone(), Limit::default()).await;
     let folder = scratch_folder();
@@ -80,7 +80,7 @@ async fn a_task_on_a_server_is_waited_for_and_followed_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_opened_again_behind_its_last_event() {
+async fn a_broken_stream_is_resumed_after_its_last_event() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let folder = scratch_folder();
@@ -102,7 +102,7 @@ async fn a_stream_that_breaks_off_is_opened_again_behind_its_last_event() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_lost_while_a_task_runs_is_told_with_the_task_and_the_next_step() {
+async fn losing_the_server_reports_the_running_task_and_the_next_step() {
     let folder = scratch_folder();
     let (campaign, id) = (Uuid::now_v7().to_string(), Uuid::now_v7());
     let task = json!({

@@ -14,7 +14,7 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn the_environment_names_the_campaign_where_no_option_does() {
+async fn the_environment_names_the_campaign_when_no_option_does() {
     let ground = Ground::new().await;
     let spring = ground.json(&["campaign", "create", "Spring"]).await;
     let spring_id = text(&spring["id"]);
@@ -51,7 +51,7 @@ async fn the_environment_names_the_campaign_where_no_option_does() {
 }
 
 #[tokio::test]
-async fn a_command_without_its_campaign_says_how_to_name_one() {
+async fn a_command_without_a_campaign_explains_how_to_name_one() {
     let ground = Ground::new().await;
     let without = ground.run(&["task", "add", "--agent", "copywriter", "Part one."]).await;
     assert!(without.code == 2 && without.has("--campaign or DALSEGNO_CAMPAIGN"), "{without:?}");
@@ -69,7 +69,7 @@ async fn a_command_without_its_campaign_says_how_to_name_one() {
 }
 
 #[tokio::test]
-async fn what_is_shown_of_a_campaign_takes_it_in_its_place_as_an_option_and_from_the_environment() {
+async fn commands_take_the_campaign_as_argument_option_or_from_the_environment() {
     let ground = Ground::new().await;
     for show in [&["campaign", "show"][..], &["blackboard", "show"], &["blackboard", "history"]] {
         let in_place = ground.json(&[show, &["Harbour"]].concat()).await;

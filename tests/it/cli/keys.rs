@@ -33,7 +33,7 @@ fn lines(said: &Said) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_key_is_made_listed_rotated_and_revoked() {
+async fn a_key_is_created_listed_rotated_and_revoked() {
     let ground = Ground::new().await;
     let create = ["key", "create", "ci", "--scope", "read", "--scope", "enqueue"];
     let said = ground.run(&[&create[..], &["--expires-in", "90d"]].concat()).await;
@@ -74,7 +74,7 @@ async fn a_key_is_made_listed_rotated_and_revoked() {
 }
 
 #[tokio::test]
-async fn all_keys_of_a_name_are_revoked_under_one_idempotency_key() {
+async fn all_keys_with_a_name_are_revoked_under_one_idempotency_key() {
     let ground = Ground::new().await;
     ground.json(&["key", "create", "ci", "--scope", "read"]).await;
     ground.json(&["key", "rotate", "ci"]).await;
@@ -107,7 +107,7 @@ async fn a_key_is_bound_to_a_campaign() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told_with_what_to_write() {
+async fn invalid_key_options_are_refused_with_advice() {
     let ground = Ground::new().await;
     for (arguments, words) in [
         (&["key", "create", "ci"][..], "--scope"),
@@ -123,7 +123,7 @@ async fn mistakes_are_told_with_what_to_write() {
 }
 
 #[tokio::test]
-async fn a_service_that_others_can_reach_asks_for_a_key_and_does_not_start_without_one() {
+async fn a_public_service_requires_a_key_and_does_not_start_without_one() {
     let ground = Ground::new().await;
     let mut refused = ground.reachable(&[]);
     assert_eq!(refused.exit_code().await, 2, "{}", refused.log());
@@ -147,7 +147,7 @@ async fn a_service_that_others_can_reach_asks_for_a_key_and_does_not_start_witho
 }
 
 #[tokio::test]
-async fn no_secret_is_anywhere_but_where_it_was_asked_for() {
+async fn secrets_appear_only_in_the_output_that_created_them() {
     let ground = Ground::new().await;
     let file = ground.path().join("admin.key");
     std::fs::write(&file, format!("{ADMIN_KEY}\n")).unwrap();
@@ -181,7 +181,7 @@ async fn no_secret_is_anywhere_but_where_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn a_key_of_the_configuration_has_to_be_hard_to_guess() {
+async fn a_configured_key_must_be_hard_to_guess() {
     let ground = Ground::new().await;
     for bad in ["short-key-of-31-characters-only", "a key with spaces of forty characters ..."] {
         let set = format!("http.admin_key={bad}");
@@ -202,7 +202,7 @@ async fn a_key_of_the_configuration_has_to_be_hard_to_guess() {
 
 /// With `--json`, the output is one object for programs.
 #[tokio::test]
-async fn a_program_gets_the_key_with_its_text() {
+async fn with_json_the_key_is_printed_as_one_object() {
     let ground = Ground::new().await;
     let made: Value = ground.json(&["key", "create", "ci", "--scope", "operate"]).await;
     assert_eq!((&made["name"], &made["scopes"]), (&json!("ci"), &json!(["operate"])));

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Ground;
 
 #[tokio::test]
-async fn logins_that_rest_are_listed_and_resumed() {
+async fn paused_credentials_are_listed_and_resumed() {
     let ground = Ground::new().await;
     let none = ground.run(&["login", "resume", "main"]).await;
     assert_eq!(none.code, 3, "{none:?}");
@@ -22,7 +22,7 @@ async fn logins_that_rest_are_listed_and_resumed() {
 }
 
 #[tokio::test]
-async fn of_two_providers_with_one_name_of_a_login_one_is_resumed() {
+async fn the_provider_selects_between_credentials_of_the_same_name() {
     let ground = Ground::new().await;
     let rest = "insert into dalsegno.resting_logins (provider, login, until, why)
                 select unnest(array['claude', 'ollama']), 'main', now() + interval '1 hour', 'it is used up'";

@@ -11,7 +11,7 @@ fn initialize() -> String {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_is_no_failure_whenever_it_goes() {
+async fn a_client_may_disconnect_at_any_time_without_an_error() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     for input in ["", &initialize()] {
@@ -24,7 +24,7 @@ async fn a_client_that_goes_is_no_failure_whenever_it_goes() {
 }
 
 #[tokio::test]
-async fn a_campaign_that_is_not_there_is_said_where_a_client_shows_it() {
+async fn an_unknown_campaign_is_reported_where_a_client_shows_it() {
     let ground = Ground::new().await;
     let nobody = "00000000-0000-4000-8000-000000000000";
     let said = ground.run_with(&["mcp", "--campaign", nobody], &initialize()).await;

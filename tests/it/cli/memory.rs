@@ -71,7 +71,7 @@ async fn a_memory_is_written_read_searched_and_revoked() {
 }
 
 #[tokio::test]
-async fn an_export_is_taken_in_elsewhere_and_nothing_is_written_over_unasked() {
+async fn an_export_is_imported_elsewhere_and_overwrites_nothing_by_default() {
     let (ground, other) = (Ground::new().await, Ground::new().await);
     let (campaign, folder) = (ground.campaign(), ground.path().join("kept"));
     let folder_name = folder.to_str().unwrap();
@@ -125,7 +125,7 @@ async fn an_export_is_taken_in_elsewhere_and_nothing_is_written_over_unasked() {
 }
 
 #[tokio::test]
-async fn a_folder_that_leads_elsewhere_or_holds_something_wrong_is_refused_as_a_whole() {
+async fn an_import_with_an_invalid_file_or_link_is_refused_as_a_whole() {
     let ground = Ground::new().await;
     let (campaign, folder) = (ground.campaign(), ground.path().join("in"));
     fs::create_dir_all(folder.join("edicts")).unwrap();

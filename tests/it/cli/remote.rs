@@ -123,7 +123,7 @@ fn schedule_steps() -> Vec<Step> {
 }
 
 #[tokio::test]
-async fn every_operation_says_the_same_on_the_database_and_on_a_server() {
+async fn every_operation_prints_the_same_from_the_database_and_a_server() {
     let local = Ground::new().await;
     let served = Served::with(&[]).await;
     let there = World::over(served.app.pool.clone(), Limit::default()).await;
@@ -159,7 +159,7 @@ fn words_of(command: &[String]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_agents_of_a_server_are_those_of_its_files() {
+async fn the_agents_of_a_server_come_from_its_files() {
     let files = scratch_folder();
     let (agents, nodes) = (files.path().join("agents"), files.path().join("nodes"));
     for (folder, name) in [(&agents, "editor"), (&nodes, "proof")] {
@@ -181,7 +181,7 @@ async fn the_agents_of_a_server_are_those_of_its_files() {
 }
 
 #[tokio::test]
-async fn a_list_of_several_pages_is_one_list() {
+async fn a_paged_list_is_printed_as_one() {
     let served = Served::with(&[]).await;
     for _ in 0..205 {
         World::over(served.app.pool.clone(), Limit::default()).await;
@@ -195,7 +195,7 @@ async fn a_list_of_several_pages_is_one_list() {
 }
 
 #[tokio::test]
-async fn a_key_is_asked_for_and_its_scopes_count() {
+async fn a_server_requires_a_key_and_checks_its_scopes() {
     let served = Served::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
     put_nightly(&served.app.pool, noon()).await;
     let said = served.run(&["schedule", "ls"]).await;
@@ -253,7 +253,7 @@ async fn server(answer: &'static str) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_server_that_is_none_or_another_version_is_told_in_words() {
+async fn a_foreign_server_or_version_is_reported_with_the_reason() {
     let folder = scratch_folder();
     let page = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
     let json = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
@@ -293,7 +293,7 @@ async fn a_server_that_is_none_or_another_version_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn a_command_that_no_server_takes_refuses_a_url() {
+async fn a_command_without_a_remote_form_refuses_a_url() {
     let folder = scratch_folder();
     let there = [("DALSEGNO_URL", "http://127.0.0.1:7770")];
     let said = run(&folder, &["mcp", "--campaign", "Harbour"], &there).await;
@@ -314,7 +314,7 @@ async fn a_command_that_no_server_takes_refuses_a_url() {
 }
 
 #[tokio::test]
-async fn a_stored_server_takes_commands_until_the_database_is_chosen_again() {
+async fn a_stored_server_is_used_until_the_database_is_chosen_again() {
     let served = Served::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
     put_nightly(&served.app.pool, noon()).await;
     let (folder, url) = (scratch_folder(), served.url());
@@ -360,7 +360,7 @@ async fn head_of_request(listener: TcpListener) -> String {
 }
 
 #[tokio::test]
-async fn a_key_in_the_environment_goes_to_no_other_server() {
+async fn a_key_in_the_environment_is_sent_to_no_other_server() {
     let folder = scratch_folder();
     for (given, is_sent) in [("", true), ("http://dalsegno.example.com", false)] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

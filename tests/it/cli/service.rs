@@ -24,7 +24,7 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn a_task_is_answered_while_its_asker_waits() {
+async fn task_add_waits_for_the_answer() {
     let ground = Ground::new().await;
     let _service = ground.serve().await;
     let done = ground.add("Part one.", &["--wait"]).await;
@@ -65,7 +65,7 @@ async fn a_task_over_http_is_answered_and_streamed() {
 }
 
 #[tokio::test]
-async fn a_person_is_told_at_once_that_there_is_nothing_to_compact() {
+async fn a_request_with_nothing_to_compact_is_answered_at_once() {
     let ground = Ground::new().await;
     let _service = ground.serve().await;
     ground.add("Part one.", &["--wait"]).await;
@@ -80,7 +80,7 @@ async fn a_person_is_told_at_once_that_there_is_nothing_to_compact() {
 }
 
 #[tokio::test]
-async fn a_worker_compacts_a_session_that_a_person_wants_compacted() {
+async fn a_worker_compacts_a_session_on_request() {
     let ground = Ground::new().await;
     let _service = ground.serve().await;
     for part in 1..=7 {

@@ -54,7 +54,7 @@ pub async fn compact(pool: &sqlx::PgPool, session_id: Uuid) {
 }
 
 #[tokio::test]
-async fn a_session_is_listed_shown_and_read() {
+async fn a_session_is_listed_and_shown_with_its_transcript() {
     let (ground, id) = talked().await;
     let listed = ground.json(&["session", "ls", "--open", "--campaign", &ground.campaign()]).await;
     assert_eq!((listed.as_array().unwrap().len(), text(&listed[0]["id"])), (1, id.as_str()));
@@ -75,7 +75,7 @@ async fn a_session_is_listed_shown_and_read() {
 }
 
 #[tokio::test]
-async fn tool_calls_and_broken_answers_are_seen() {
+async fn tool_calls_and_interrupted_answers_are_shown() {
     let ground = Ground::new().await;
     let task = ground.world.add("Look it up.").await;
     let (_, begun) = ground.world.begin(&task, ground.world.lease(), Now::default()).await;
@@ -115,7 +115,7 @@ async fn tool_calls_and_broken_answers_are_seen() {
 }
 
 #[tokio::test]
-async fn the_view_is_the_summary_and_what_came_after_it() {
+async fn the_view_is_the_summary_and_the_later_messages() {
     let (ground, id) = talked().await;
     compact(&ground.world.pool, id.parse().unwrap()).await;
     let roles = async || {
@@ -162,7 +162,7 @@ async fn a_reset_session_has_a_successor_after_the_next_task() {
 }
 
 #[tokio::test]
-async fn interrupting_cancels_the_task_that_runs() {
+async fn interrupting_cancels_the_running_task() {
     let (ground, id) = talked().await;
     let idle = ground.run(&["session", "interrupt", &id]).await;
     assert_eq!((idle.code, idle.has("nothing runs in session")), (5, true), "{idle:?}");

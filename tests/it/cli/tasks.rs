@@ -33,7 +33,7 @@ async fn a_task_is_added_shown_cancelled_and_retried() {
 }
 
 #[tokio::test]
-async fn the_job_of_a_failed_task_is_retried_as_its_dead_letter_is_explained() {
+async fn retrying_the_job_of_a_failed_task_works_as_its_dead_letter_explains() {
     let ground = Ground::new().await;
     let task = ground.add("Part one.", &[]).await;
     let (id, job) = (text(&task["id"]), task["job_id"].to_string());
@@ -82,7 +82,7 @@ async fn a_done_task_shows_its_answer_and_its_attempts() {
 }
 
 #[tokio::test]
-async fn a_prompt_comes_from_a_file_or_from_the_standard_input() {
+async fn a_prompt_is_read_from_a_file_or_standard_input() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "--json"];
@@ -97,7 +97,7 @@ async fn a_prompt_comes_from_a_file_or_from_the_standard_input() {
 }
 
 #[tokio::test]
-async fn the_same_key_and_question_give_the_same_task() {
+async fn the_same_key_and_input_return_the_same_task() {
     let ground = Ground::new().await;
     let first = ground.add("Part one.", &["--idempotency-key", "k-1"]).await;
     let second = ground.add("Part one.", &["--idempotency-key", "k-1"]).await;
@@ -111,7 +111,7 @@ async fn the_same_key_and_question_give_the_same_task() {
 }
 
 #[tokio::test]
-async fn an_id_may_be_given_by_its_beginning_or_its_end() {
+async fn an_id_may_be_abbreviated_to_its_beginning_or_its_end() {
     let ground = Ground::new().await;
     let task = ground.add("Part one.", &[]).await;
     let id = text(&task["id"]);
@@ -173,7 +173,7 @@ async fn tasks_are_listed_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_search_of_prompts_ends_after_some_pages_without_a_task_and_says_where_to_go_on() {
+async fn a_prompt_search_stops_after_some_pages_without_a_match_and_names_the_next_page() {
     let ground = Ground::new().await;
     ground.add("The tide comes in.", &[]).await;
     let many = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
@@ -189,7 +189,7 @@ async fn a_search_of_prompts_ends_after_some_pages_without_a_task_and_says_where
 }
 
 #[tokio::test]
-async fn a_name_with_a_number_asks_that_copy_of_the_agent() {
+async fn a_name_with_a_number_addresses_that_instance() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--json", "Part one.", "--agent"];
@@ -205,7 +205,7 @@ async fn a_name_with_a_number_asks_that_copy_of_the_agent() {
 }
 
 #[tokio::test]
-async fn many_tasks_are_previewed_and_then_cancelled_by_the_options_of_a_list() {
+async fn many_tasks_are_previewed_and_then_cancelled_by_list_options() {
     let ground = Ground::new().await;
     for (prompt, tag) in [("Part one.", "late"), ("Part two.", "late"), ("Part three.", "early")] {
         ground.add(prompt, &["--tag", tag, "--metadata", "order=17"]).await;
@@ -243,7 +243,7 @@ async fn many_tasks_are_previewed_and_then_cancelled_by_the_options_of_a_list() 
 }
 
 #[tokio::test]
-async fn a_change_with_a_time_is_repeated_with_its_key_if_the_time_is_written_out() {
+async fn a_change_with_an_idempotency_key_needs_an_absolute_time() {
     let ground = Ground::new().await;
     ground.add("Part one.", &[]).await;
     let cancel = ["task", "cancel", "--state", "queued", "--idempotency-key", "k"];

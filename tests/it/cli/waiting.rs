@@ -67,7 +67,7 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn waiting_prints_the_result_and_nothing_else() {
+async fn waiting_prints_only_the_result() {
     let ground = Ground::new().await;
     let command = ground.ask(&["--wait"]);
     ground.answer(&ground.task().await, "The harbour at dawn.").await;
@@ -76,7 +76,7 @@ async fn waiting_prints_the_result_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_exit_code_says_how_the_task_ended() {
+async fn the_exit_code_tells_how_the_task_ended() {
     let ground = Ground::new().await;
     let command = ground.ask(&["--wait", "--json"]);
     let task = ground.task().await;
@@ -109,7 +109,7 @@ async fn the_exit_code_says_how_the_task_ended() {
 }
 
 #[tokio::test]
-async fn following_tells_what_happens_as_it_happens() {
+async fn following_prints_events_as_they_happen() {
     let ground = Ground::new().await;
     let mut command = ground.ask(&["--follow", "--json"]);
     let task = ground.task().await;
@@ -135,7 +135,7 @@ async fn following_tells_what_happens_as_it_happens() {
 }
 
 #[tokio::test]
-async fn following_keeps_the_result_apart_from_the_news() {
+async fn following_separates_the_result_from_the_events() {
     let ground = Ground::new().await;
     let command = ground.ask(&["--follow"]);
     ground.answer(&ground.task().await, "The harbour at dawn.").await;
@@ -145,7 +145,7 @@ async fn following_keeps_the_result_apart_from_the_news() {
 }
 
 #[tokio::test]
-async fn a_signal_ends_the_waiting_and_not_the_task() {
+async fn a_signal_ends_the_wait_and_not_the_task() {
     let ground = Ground::new().await;
     let command = ground.ask(&["--wait"]);
     let task = ground.task().await;
@@ -156,7 +156,7 @@ async fn a_signal_ends_the_waiting_and_not_the_task() {
 }
 
 #[tokio::test]
-async fn the_answer_is_shown_as_it_comes() {
+async fn the_answer_is_printed_as_it_streams() {
     let ground = Ground::new().await;
     let command = ground.ask(&["--follow"]);
     let task = ground.task().await;

@@ -3,7 +3,7 @@
 use super::{Ground, text};
 
 #[tokio::test]
-async fn webhooks_are_added_listed_rotated_tried_and_forgotten() {
+async fn webhooks_are_added_listed_rotated_tested_and_removed() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let add = [

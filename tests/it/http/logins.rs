@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Ground;
 
 #[tokio::test]
-async fn logins_that_rest_are_listed_and_resumed() {
+async fn paused_credentials_are_listed_and_resumed() {
     let logins = "[{ name = \"main\", kind = \"api_key\", variable = \"NOT_READ_HERE\" }]";
     let ground = Ground::with(&[("claude.credentials", logins)]).await;
     let rest = "insert into dalsegno.resting_logins (provider, login, until, why)

@@ -6,7 +6,7 @@ use super::Ground;
 use crate::{cli::compact, conversations::world::Now};
 
 #[tokio::test]
-async fn a_session_is_listed_shown_and_read() {
+async fn a_session_is_listed_and_shown_with_its_transcript() {
     let ground = Ground::new().await;
     ground.world.turn("Part one.", Now::default()).await;
     let id = ground.world.turn("Part two.", Now::default()).await.session.id;
@@ -52,7 +52,7 @@ async fn a_session_is_listed_shown_and_read() {
 }
 
 #[tokio::test]
-async fn interrupting_cancels_the_task_that_runs() {
+async fn interrupting_cancels_the_running_task() {
     let ground = Ground::new().await;
     let task = ground.world.add("Part one.").await;
     let (resolved, _) = ground.world.begin(&task, ground.world.lease(), Now::default()).await;

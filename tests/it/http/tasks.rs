@@ -36,7 +36,7 @@ async fn a_task_is_added_shown_cancelled_and_retried() {
 }
 
 #[tokio::test]
-async fn the_same_key_and_question_give_the_same_task() {
+async fn the_same_key_and_input_return_the_same_task() {
     let ground = Ground::new().await;
     let ask = json!({ "agent": "copywriter", "prompt": "Part one." });
     let key = [("Idempotency-Key", "order-4711")];
@@ -146,7 +146,7 @@ async fn a_service_that_stops_lets_nobody_wait() {
 }
 
 #[tokio::test]
-async fn a_name_with_a_number_asks_that_copy_of_the_agent() {
+async fn a_name_with_a_number_addresses_that_instance() {
     let ground = Ground::new().await;
     let asked = async |body: Value| ground.post(&ground.tasks(), &body).await;
     let task = asked(json!({ "agent": "copywriter_2", "prompt": "Part one." })).await.expect(201);
