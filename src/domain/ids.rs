@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_may_be_given_by_its_beginning() {
+    fn an_id_may_be_abbreviated_to_its_beginning() {
         let whole = "0190aaaa-bbbb-7ccc-8ddd-eeeeffff0000";
         assert_eq!(whole.parse::<Given>().unwrap().whole(), whole.parse().ok());
         let part: Given = "0190aa-aa-b".parse().unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_one_moment_sort_as_they_were_made() {
+    fn ids_of_the_same_millisecond_sort_in_creation_order() {
         let noon = Utc.with_ymd_and_hms(2026, 11, 20, 12, 0, 0).unwrap();
         let ids: Vec<Uuid> = (0..2000).map(|_| at(noon)).collect();
         assert!(ids.is_sorted_by(|a, b| a < b));

@@ -164,7 +164,7 @@ mod tests {
 
     /// A file on a lost network share, for example.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn a_file_that_hangs_holds_up_the_one_who_reads_it_and_no_other() {
+    async fn a_hanging_file_blocks_only_its_own_reader() {
         let nowhere = tempfile::tempdir().unwrap();
         let at = |name| nowhere.path().join(name);
         let config = Config {

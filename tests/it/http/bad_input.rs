@@ -45,7 +45,7 @@ async fn each_mistake_in_a_task_has_its_status_and_its_code() {
 }
 
 #[tokio::test]
-async fn the_part_that_does_not_fit_is_pointed_at() {
+async fn an_invalid_field_of_a_line_is_located() {
     let ground = Ground::new().await;
     let body = json!({ "agent": "copywriter", "prompt": "x", "budget": { "tokens": "many" } });
     let reply = ground.post(&ground.tasks(), &body).await;
