@@ -328,7 +328,7 @@ async fn lines(ground: &Ground) -> Vec<audit::Entry> {
 }
 
 #[tokio::test]
-async fn every_route_that_changes_something_writes_its_line() {
+async fn every_changing_route_writes_an_audit_line() {
     let keyed = Keyed::new().await;
     let ground = &keyed.ground;
     let (boss, text) = keyed.make("boss", &["admin"]).await;
@@ -371,7 +371,7 @@ async fn every_route_that_changes_something_writes_its_line() {
 }
 
 #[tokio::test]
-async fn a_change_that_is_refused_writes_no_line() {
+async fn a_refused_change_writes_no_audit_line() {
     let ground = Ground::new().await;
     let path = format!("/v1/campaigns/{}/budget", ground.world.campaign.id);
     let reply = ground.patch(&path, &json!({ "micros": 1, "tokens": 0 })).await;
@@ -383,7 +383,7 @@ async fn a_change_that_is_refused_writes_no_line() {
 }
 
 #[tokio::test]
-async fn a_task_says_who_added_it() {
+async fn a_task_names_its_author() {
     let keyed = Keyed::new().await;
     let (made, text) = keyed.make("ci", &["enqueue"]).await;
     let ask = json!({ "agent": "copywriter", "prompt": "Part one." });
@@ -397,7 +397,7 @@ async fn a_task_says_who_added_it() {
 }
 
 #[tokio::test]
-async fn the_log_is_filtered_and_read_in_pages() {
+async fn the_audit_log_is_filtered_and_paged() {
     let keyed = Keyed::new().await;
     let pool = &keyed.ground.app.pool;
     let cli = Actor::cli("ann", "host");
@@ -432,7 +432,7 @@ async fn the_log_is_filtered_and_read_in_pages() {
 }
 
 #[tokio::test]
-async fn the_log_cannot_be_changed_and_only_retention_removes_from_it() {
+async fn the_audit_log_is_immutable_and_only_retention_deletes_from_it() {
     let ground = Ground::new().await;
     let (pool, cli) = (&ground.app.pool, Actor::cli("ann", "host"));
     let reason = "long ".repeat(1_000);

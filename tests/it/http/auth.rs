@@ -32,7 +32,7 @@ fn header<'a>(reply: &'a Reply, name: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn on_loopback_nobody_is_asked_and_a_key_that_is_shown_counts() {
+async fn loopback_needs_no_key_and_a_given_key_is_checked() {
     let ground = Ground::with(&[("http.admin_key", ADMIN_KEY)]).await;
     ground.get("/v1/audit").await.expect(200);
     let wanted = json!({ "name": "ci", "scopes": ["read"] });
@@ -50,7 +50,7 @@ async fn on_loopback_nobody_is_asked_and_a_key_that_is_shown_counts() {
 }
 
 #[tokio::test]
-async fn behind_a_proxy_that_lets_people_in_what_is_meant_for_it_is_passed_over() {
+async fn with_unauthenticated_access_a_proxys_authorization_header_is_ignored() {
     let ground = Ground::with(&[("http.allow_unauthenticated", "true")]).await;
     for proxys in ["Bearer eyJhbGciOi.x.y", "Basic dTpw"] {
         get_with(&ground, proxys).await.expect(200);
@@ -59,7 +59,7 @@ async fn behind_a_proxy_that_lets_people_in_what_is_meant_for_it_is_passed_over(
 }
 
 #[tokio::test]
-async fn the_key_of_the_configuration_may_do_everything() {
+async fn the_configured_key_has_every_scope() {
     let keyed = Keyed::new().await;
     keyed.admin("GET", "/v1/keys", &Value::Null).await.expect(200);
     let new = json!({ "name": "Spring" });
@@ -76,7 +76,7 @@ async fn the_key_of_the_configuration_may_do_everything() {
 }
 
 #[tokio::test]
-async fn each_key_has_a_limit_of_its_own_and_is_told_of_it() {
+async fn each_key_has_its_own_rate_limit_and_gets_it_in_headers() {
     let keyed = Keyed::with(&[("http.requests_per_minute", "3")]).await;
     let (_, one) = keyed.make("one", &["read"]).await;
     let (_, other) = keyed.make("other", &["read"]).await;
@@ -107,7 +107,7 @@ async fn each_key_has_a_limit_of_its_own_and_is_told_of_it() {
 }
 
 #[tokio::test]
-async fn without_a_limit_nothing_is_said_of_one() {
+async fn without_a_rate_limit_no_limit_header_is_sent() {
     let ground = Ground::with(&[("http.requests_per_minute", "0")]).await;
     let reply = ground.get("/v1/tasks").await;
     reply.expect(200);
@@ -115,7 +115,7 @@ async fn without_a_limit_nothing_is_said_of_one() {
 }
 
 #[tokio::test]
-async fn bad_keys_are_answered_429_after_some_and_good_keys_never() {
+async fn repeated_bad_keys_are_answered_429_and_good_keys_never() {
     let keyed = Keyed::new().await;
     let (_, known) = keyed.make("known", &["read"]).await;
     let (_, new) = keyed.make("new", &["read"]).await;
@@ -170,7 +170,7 @@ async fn flood(address: SocketAddr, first: u64, n_bad: &AtomicU64, stop: &Atomic
 
 /// Known keys, and keys that the service has not cached yet, from the address of the flood.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_bad_keys_refuses_no_good_key() {
+async fn a_flood_of_bad_keys_blocks_no_good_key() {
     const SECS: u64 = 6;
     let keyed = Keyed::new().await;
     let (_, known) = keyed.make("known", &["read"]).await;

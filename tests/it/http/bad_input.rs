@@ -9,7 +9,7 @@ use crate::conversations::world::World;
 const NIL: &str = "00000000-0000-0000-0000-000000000000";
 
 #[tokio::test]
-async fn each_mistake_in_a_task_has_its_status_and_its_code() {
+async fn each_error_in_a_task_has_its_status_and_code() {
     let ground = Ground::new().await;
     let ask = |field: &str, value: Value| {
         let mut ask = json!({ "agent": "copywriter", "prompt": "Part one." });
@@ -54,7 +54,7 @@ async fn an_invalid_field_of_a_line_is_located() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_list_is_pointed_at_by_its_number() {
+async fn an_invalid_list_item_is_located_by_its_index() {
     let ground = Ground::new().await;
     let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
     let item = json!({ "kind": "record", "name": "a", "title": "t", "body": null });
@@ -71,7 +71,7 @@ async fn a_part_of_a_list_is_pointed_at_by_its_number() {
 }
 
 #[tokio::test]
-async fn no_refusal_of_a_body_names_a_type_of_the_program() {
+async fn no_refusal_of_a_body_names_a_rust_type() {
     let ground = Ground::new().await;
     let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
     let wrong = [json!(7), json!("x"), json!([7]), json!({ "x": 7 }), json!(null), json!(1.5)];
@@ -194,7 +194,7 @@ async fn a_timestamp_out_of_range_is_refused_in_every_field_and_parameter() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_or_too_long_is_refused() {
+async fn a_body_that_is_not_json_or_too_long_is_refused() {
     let ground = Ground::new().await;
     let address = ground.app.address;
     let post = async |headers: &[(&str, &str)], body: &str| {
@@ -210,7 +210,7 @@ async fn a_body_that_is_no_json_or_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn queries_and_ids_are_read_strictly() {
+async fn queries_and_ids_are_parsed_strictly() {
     let ground = Ground::new().await;
     for (path, code, words) in [
         ("/v1/tasks?stat=done", "bad_query", "unknown query parameter `stat`"),
@@ -227,7 +227,7 @@ async fn queries_and_ids_are_read_strictly() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn unknown_ids_are_not_found() {
     let ground = Ground::new().await;
     for (path, code) in [
         (format!("/v1/campaigns/{NIL}"), "unknown_campaign"),
@@ -255,7 +255,7 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_spent_budget_says_whether_waiting_helps() {
+async fn a_spent_budget_reports_whether_waiting_helps() {
     let ground = Ground::new().await;
     let world =
         World::over(ground.app.pool.clone(), Limit { micros: None, tokens: Some(100) }).await;
@@ -282,7 +282,7 @@ async fn a_page_of_another_origin_is_refused() {
 
 /// DNS rebinding: such a page has the same origin, and only its host name gives it away.
 #[tokio::test]
-async fn a_name_that_is_not_ours_is_refused() {
+async fn a_foreign_host_name_is_refused() {
     let ground =
         Ground::with(&[("http.allowed_hosts", "dalsegno.example, dalsegno.internal")]).await;
     let port = ground.app.address.port();
@@ -308,7 +308,7 @@ async fn a_name_that_is_not_ours_is_refused() {
 }
 
 #[tokio::test]
-async fn every_refusal_says_what_to_do_next() {
+async fn every_refusal_names_the_next_step() {
     let ground = Ground::new().await;
     let address = ground.app.address;
     let detail = ground.get("/v2/tasks").await.problem(404, "not_found");
@@ -342,7 +342,7 @@ async fn every_refusal_says_what_to_do_next() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_away_is_worth_another_try() {
+async fn an_unreachable_database_is_retryable() {
     let ground = Ground::new().await;
     ground.app.pool.close().await;
     let reply = ground.get("/v1/tasks").await;

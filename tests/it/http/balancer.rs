@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_balancer_that_accepts_and_closes_is_worth_another_try() {
+async fn a_balancer_that_accepts_and_closes_is_retryable() {
     let mut database = TestDatabase::migrated().await;
     let proxy = Proxy::start(&database.options).await;
     database.options = proxy.url_with_tls_preferred(&database.options).parse().unwrap();

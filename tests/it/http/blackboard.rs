@@ -15,7 +15,7 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn a_document_is_set_over_the_version_that_was_read_and_patched_over_any() {
+async fn a_document_is_replaced_at_a_known_version_and_patched_at_any() {
     let ground = Ground::new().await;
     let path = ground.blackboard();
     let empty = ground.get(&path).await.expect(200);
@@ -56,7 +56,7 @@ async fn a_document_is_set_over_the_version_that_was_read_and_patched_over_any()
 }
 
 #[tokio::test]
-async fn what_does_not_belong_on_a_blackboard_is_refused_and_nothing_is_changed() {
+async fn an_invalid_blackboard_patch_is_refused_and_changes_nothing() {
     let ground = Ground::new().await;
     let path = ground.blackboard();
     let deep = (0..40).fold(json!(1), |inner, _| json!({ "a": inner }));

@@ -41,7 +41,7 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn ten_thousand_tasks_go_in_at_once_and_a_second_time_change_nothing() {
+async fn ten_thousand_tasks_are_added_at_once_and_a_repetition_changes_nothing() {
     let ground = Ground::new().await;
     let body = asks(10_000);
     let added = ground.post(&ground.bulk(), &body).await.expect(201);
@@ -72,7 +72,7 @@ async fn ten_thousand_tasks_go_in_at_once_and_a_second_time_change_nothing() {
 }
 
 #[tokio::test]
-async fn lines_are_taken_as_an_array_is() {
+async fn json_lines_are_accepted_like_an_array() {
     let ground = Ground::new().await;
     let lines = format!("{}\n\n{}\n", ask(1), ask(2));
     let added = ground.post_lines(&lines).await.expect(201);
@@ -86,7 +86,7 @@ async fn lines_are_taken_as_an_array_is() {
 }
 
 #[tokio::test]
-async fn a_question_that_comes_twice_under_one_key_is_one_task() {
+async fn an_input_repeated_under_one_key_is_one_task() {
     let ground = Ground::new().await;
     let added = ground.post(&ground.bulk(), &json!([ask(1), ask(1)])).await.expect(201);
     assert_eq!(added["created"], 1);
@@ -95,7 +95,7 @@ async fn a_question_that_comes_twice_under_one_key_is_one_task() {
 }
 
 #[tokio::test]
-async fn a_key_of_the_request_is_one_for_each_task_without_a_key() {
+async fn a_key_of_the_request_becomes_a_key_for_each_task_without_one() {
     let ground = Ground::new().await;
     let send = async |key: &str, body: &Value| {
         ground.post_with(&ground.bulk(), body, &[("Idempotency-Key", key)]).await
@@ -119,7 +119,7 @@ async fn a_key_of_the_request_is_one_for_each_task_without_a_key() {
 }
 
 #[tokio::test]
-async fn every_mistake_is_pointed_at_and_nothing_is_stored() {
+async fn every_invalid_task_is_located_and_nothing_is_stored() {
     let ground = Ground::new().await;
     let with = |field: &str, value: Value| {
         let mut ask = ask(1);
@@ -192,7 +192,7 @@ async fn every_mistake_is_pointed_at_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_taken_says_why() {
+async fn an_unacceptable_body_is_refused_with_the_reason() {
     let ground = Ground::with(&[("http.max_bulk_bytes", "2000000")]).await;
     let path = ground.bulk();
     ground.post(&path, &json!([])).await.problem(422, "no_tasks");

@@ -83,7 +83,7 @@ async fn all_tasks_of_a_filter_are_cancelled_and_retried() {
 }
 
 #[tokio::test]
-async fn what_is_not_as_expected_is_not_done() {
+async fn an_invalid_bulk_action_changes_nothing() {
     let ground = Ground::new().await;
     ground.world.add("Part one.").await;
     let cancel = |filter: Value| json!({ "action": "cancel", "filter": filter });
@@ -113,7 +113,7 @@ async fn what_is_not_as_expected_is_not_done() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_overtaken_changes_nothing_and_a_changed_task_is_skipped() {
+async fn an_outdated_run_changes_nothing_and_a_changed_task_is_skipped() {
     let ground = Ground::new().await;
     let pool = &ground.world.pool;
     let first = ground.world.add("Part one.").await.id;
@@ -162,7 +162,7 @@ async fn a_run_that_was_overtaken_changes_nothing_and_a_changed_task_is_skipped(
 }
 
 #[tokio::test]
-async fn an_action_whose_job_is_gone_says_so_and_goes_on_when_it_is_tried_again() {
+async fn an_action_without_a_job_is_reported_and_continues_on_retry() {
     let ground = Ground::new().await;
     let pool = &ground.world.pool;
     ground.world.add("Part one.").await;
@@ -211,7 +211,7 @@ async fn an_action_whose_job_is_gone_says_so_and_goes_on_when_it_is_tried_again(
 }
 
 #[tokio::test]
-async fn a_preview_says_which_tasks_an_action_is_about_and_changes_nothing() {
+async fn a_preview_lists_the_tasks_of_an_action_and_changes_nothing() {
     let ground = Ground::new().await;
     for (prompt, tags) in
         [("Part one.", json!(["late"])), ("Part two.", json!([])), ("Notes.", json!(["late"]))]

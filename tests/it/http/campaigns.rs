@@ -36,7 +36,7 @@ async fn a_campaign_is_created_changed_and_closed() {
 }
 
 #[tokio::test]
-async fn a_campaign_shows_what_it_has_cost() {
+async fn a_campaign_shows_its_cost() {
     let ground = Ground::new().await;
     ground.world.turn("Part one.", Now::default()).await;
     let shown =

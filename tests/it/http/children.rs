@@ -18,7 +18,7 @@ async fn parent(ground: &Ground) -> String {
 }
 
 #[tokio::test]
-async fn a_task_says_what_it_waits_for() {
+async fn a_task_lists_its_predecessors() {
     let ground = Ground::new().await;
     let ask = |prompt: &str| json!({ "agent": "copywriter", "prompt": prompt });
     let one = ground.post(&ground.tasks(), &ask("One.")).await.expect(201);
@@ -45,7 +45,7 @@ async fn a_task_says_what_it_waits_for() {
 }
 
 #[tokio::test]
-async fn many_tasks_wait_for_each_other_by_place_and_by_key() {
+async fn many_tasks_depend_on_each_other_by_position_and_key() {
     let ground = Ground::new().await;
     let path = format!("{}/bulk", ground.tasks());
     let body = json!([
@@ -121,7 +121,7 @@ async fn children_and_their_continuation_are_added_in_one_request() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_handed_out_is_pointed_at() {
+async fn an_invalid_child_task_is_located() {
     let ground = Ground::new().await;
     let parent = parent(&ground).await;
     let path = format!("/v1/tasks/{parent}/children");

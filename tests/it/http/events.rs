@@ -42,7 +42,7 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn a_stream_tells_everything_and_then_the_end() {
+async fn a_stream_sends_all_events_and_then_the_end() {
     let ground = Ground::new().await;
     let task = ground.world.add("Part one.").await;
     let other = ground.world.add("Part two.").await;
@@ -72,7 +72,7 @@ async fn a_stream_tells_everything_and_then_the_end() {
 }
 
 #[tokio::test]
-async fn whoever_comes_back_misses_nothing_and_gets_nothing_twice() {
+async fn a_resumed_stream_repeats_no_event_and_misses_none() {
     let ground = Ground::new().await;
     let task = ground.world.add("Part one.").await;
     let mut seen = Vec::new();
@@ -107,7 +107,7 @@ async fn whoever_comes_back_misses_nothing_and_gets_nothing_twice() {
 }
 
 #[tokio::test]
-async fn a_task_that_runs_again_is_told_on() {
+async fn the_stream_of_a_retried_task_continues() {
     let ground = Ground::new().await;
     let task = ground.world.add("Part one.").await;
     let path = format!("/v1/tasks/{}", task.id);
@@ -128,7 +128,7 @@ async fn a_task_that_runs_again_is_told_on() {
 }
 
 #[tokio::test]
-async fn an_open_stream_does_not_hold_up_the_end_of_the_service() {
+async fn an_open_stream_does_not_delay_the_end_of_the_service() {
     let ground = Ground::new().await;
     let task = ground.world.add("Part one.").await;
     let mut stream = ground.stream(&task, None).await;
@@ -138,7 +138,7 @@ async fn an_open_stream_does_not_hold_up_the_end_of_the_service() {
 }
 
 #[tokio::test]
-async fn a_stream_of_nothing_is_a_problem() {
+async fn a_stream_of_an_unknown_task_is_a_problem_document() {
     let ground = Ground::new().await;
     let nil = "/v1/tasks/00000000-0000-0000-0000-000000000000/events";
     ground.get(nil).await.problem(404, "unknown_task");
@@ -149,7 +149,7 @@ async fn a_stream_of_nothing_is_a_problem() {
 }
 
 #[tokio::test]
-async fn only_so_many_wait_at_once() {
+async fn waiting_requests_are_limited() {
     let ground = Ground::with(&[("http.max_waiting", "2")]).await;
     let task = ground.world.add("Part one.").await;
     let path = format!("/v1/tasks/{}", task.id);
@@ -175,7 +175,7 @@ async fn only_so_many_wait_at_once() {
 }
 
 #[tokio::test]
-async fn a_client_that_waits_often_leaves_places_to_others() {
+async fn waiting_requests_are_limited_per_client() {
     let places = [("http.max_waiting", "4"), ("http.max_waiting_per_client", "2")];
     let ground = Ground::with(&places).await;
     let address = ground.app.address;

@@ -52,7 +52,7 @@ async fn facts_are_stated_read_searched_edited_revoked_and_forgotten() {
 }
 
 #[tokio::test]
-async fn a_campaign_says_for_whom_it_works() {
+async fn a_campaign_shows_its_user() {
     let ground = Ground::new().await;
     let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
     let path = format!("{campaign}/user");

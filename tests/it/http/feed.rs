@@ -33,7 +33,7 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn a_reader_gets_what_it_asks_for() {
+async fn a_feed_reader_gets_the_requested_events() {
     let ground = Ground::new().await;
     let campaign = ground.world.campaign.id;
     let events = [
@@ -66,7 +66,7 @@ async fn a_reader_gets_what_it_asks_for() {
 }
 
 #[tokio::test]
-async fn a_reader_without_a_place_is_told_where_the_stream_begins() {
+async fn a_new_feed_reader_gets_the_start_position() {
     let ground = Ground::new().await;
     tell(&ground.world.pool, 1).await;
     let mut slow = ground.world.pool.begin().await.unwrap();
@@ -86,7 +86,7 @@ async fn a_reader_without_a_place_is_told_where_the_stream_begins() {
 
 /// The situation after a restore, or after a failover that lost the last events.
 #[tokio::test]
-async fn a_reader_that_is_ahead_of_the_database_is_told_where_the_stream_begins() {
+async fn a_feed_reader_ahead_of_the_database_gets_the_start_position() {
     let ground = Ground::new().await;
     tell(&ground.world.pool, 1).await;
     let mut stream = ground.feed("", Some("1000000")).await;
@@ -97,7 +97,7 @@ async fn a_reader_that_is_ahead_of_the_database_is_told_where_the_stream_begins(
 }
 
 #[tokio::test]
-async fn a_place_that_is_none_is_a_problem() {
+async fn an_invalid_feed_position_is_refused() {
     let ground = Ground::new().await;
     let refused = async |query: &str, last: Option<&str>| {
         Stream::open(ground.app.address, &format!("/v1/feed{query}"), last).await.err().unwrap()
@@ -109,7 +109,7 @@ async fn a_place_that_is_none_is_a_problem() {
 
 /// Many readers in sequence, each continuing after the previous one, beside writers that commit out of order.
 #[tokio::test]
-async fn a_reader_that_reconnects_often_misses_nothing_and_gets_nothing_twice() {
+async fn a_reconnecting_feed_reader_repeats_no_event_and_misses_none() {
     const ROUNDS: usize = if cfg!(feature = "chaos") { 1_000 } else { 200 };
     let ground = Ground::new().await;
     let pool = ground.world.pool.clone();
@@ -149,7 +149,7 @@ async fn a_reader_that_reconnects_often_misses_nothing_and_gets_nothing_twice() 
 }
 
 #[tokio::test]
-async fn a_slow_reader_costs_little_and_gets_everything() {
+async fn a_slow_feed_reader_uses_little_memory_and_gets_everything() {
     const EVENTS: usize = 4_000;
     let ground = Ground::new().await;
     let long = "x".repeat(4_000);
@@ -173,7 +173,7 @@ async fn a_slow_reader_costs_little_and_gets_everything() {
 }
 
 #[tokio::test]
-async fn fifty_open_streams_do_not_hold_up_the_end_of_a_service() {
+async fn fifty_open_streams_do_not_delay_the_end_of_a_service() {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     let url = world.url();

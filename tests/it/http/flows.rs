@@ -49,7 +49,7 @@ async fn a_flow_is_started_shown_paused_resumed_retried_and_cancelled() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_a_template_is_refused() {
+async fn invalid_flow_inputs_are_refused() {
     let ground = Ground::new().await;
     let path = format!("/v1/campaigns/{}/flows", ground.world.campaign.id);
     let ask = |template: &str, inputs| json!({ "template": template, "inputs": inputs });
@@ -68,7 +68,7 @@ async fn what_does_not_fit_a_template_is_refused() {
 }
 
 #[tokio::test]
-async fn a_broken_file_is_refused_alone() {
+async fn a_broken_flow_template_is_refused_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     for name in ["agents", "workflows"] {

@@ -15,7 +15,7 @@ async fn get(ground: &Ground, headers: &[(&str, &str)]) -> Reply {
 }
 
 #[tokio::test]
-async fn behind_a_trusted_proxy_each_client_has_a_limit_of_its_own() {
+async fn behind_a_trusted_proxy_each_client_has_its_own_rate_limit() {
     let ground = Ground::with(&[LIMIT[0], PROXY]).await;
     for n in 0..3 {
         // Addresses claimed by the client are to the left of those that proxies add.
@@ -36,7 +36,7 @@ async fn behind_a_trusted_proxy_each_client_has_a_limit_of_its_own() {
 }
 
 #[tokio::test]
-async fn without_a_trusted_proxy_the_headers_are_ignored() {
+async fn without_a_trusted_proxy_forwarded_headers_are_ignored() {
     let ground = Ground::with(&LIMIT).await;
     for n in 0..3 {
         let spoofed = format!("203.0.113.{n}");
@@ -48,7 +48,7 @@ async fn without_a_trusted_proxy_the_headers_are_ignored() {
 }
 
 #[tokio::test]
-async fn the_audit_log_shows_the_client_and_not_what_it_claims() {
+async fn the_audit_log_shows_the_real_client_address() {
     for (set, expected) in [(&[PROXY][..], "203.0.113.9"), (&[], "127.0.0.1")] {
         let ground = Ground::with(set).await;
         let spoofed = [("X-Forwarded-For", "198.51.100.1, 203.0.113.9")];

@@ -8,7 +8,7 @@ use super::{Ground, client::send};
 use crate::{app::SOON, conversations::world::Now};
 
 #[tokio::test]
-async fn every_request_that_writes_gives_up_what_another_transaction_holds() {
+async fn every_writing_request_gives_up_on_a_lock_of_another_transaction() {
     let ground = Ground::new().await;
     let pool = &ground.world.pool;
     ground.world.turn("Part one.", Now::default()).await;

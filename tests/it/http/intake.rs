@@ -29,7 +29,7 @@ use crate::{
 const PATIENCE: (&str, &str) = ("http.request_timeout_secs", "600");
 
 #[tokio::test]
-async fn many_at_once_get_a_task_each_and_what_is_refused_spoils_nothing() {
+async fn concurrent_requests_get_a_task_each_and_a_refused_one_affects_no_other() {
     let ground = Ground::with(&[PATIENCE]).await;
     let mut conn = ground.world.pool.acquire().await.unwrap();
     let new =
@@ -71,7 +71,7 @@ async fn many_at_once_get_a_task_each_and_what_is_refused_spoils_nothing() {
 
 /// Another system adds a task in an open transaction, which locks the conversation.
 #[tokio::test]
-async fn a_conversation_that_another_transaction_holds_holds_up_nobody_else() {
+async fn a_locked_conversation_blocks_no_task_of_another() {
     let ground = Ground::new().await;
     let open = hold_a_conversation(&ground).await;
     let (address, path) = (ground.app.address, ground.tasks());
@@ -98,7 +98,7 @@ async fn a_conversation_that_another_transaction_holds_holds_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn requests_that_wait_for_another_transaction_leave_connections_for_others() {
+async fn requests_that_wait_for_a_lock_leave_connections_to_others() {
     let ground = Ground::new().await;
     let open = hold_a_conversation(&ground).await;
     let address = ground.app.address;
@@ -152,7 +152,7 @@ async fn n_waiting(ground: &Ground, at_least: i64) {
 
 /// A key that belongs to a job of no task: its caller gets the error after the others are written.
 #[tokio::test]
-async fn what_goes_wrong_behind_the_commit_is_one_answer_and_adds_nothing_twice() {
+async fn an_error_after_the_commit_fails_one_request_and_adds_no_task_twice() {
     let ground = Ground::with(&[PATIENCE]).await;
     let taken = "select count(*) from generate_series(1, 40) as n, lateral dalsegno.enqueue(kind => 'run_turn', queue => 'turns',
                         lane => $1 || '/copywriter/main', group_key => $1, max_attempts => 5, idempotency_key => dalsegno.task_key($1::uuid, '', 'taken-' || n),
@@ -218,7 +218,7 @@ impl Clock for BreakingClock {
 }
 
 #[tokio::test]
-async fn a_panic_while_tasks_are_written_costs_no_writer() {
+async fn a_panic_during_a_write_stops_no_writer() {
     let clock = Arc::new(BreakingClock::default());
     let app = TestApp::start_at(TestDatabase::migrated().await, &[PATIENCE], clock.clone()).await;
     let campaign = World::over(app.pool.clone(), Limit::default()).await.campaign.id;

@@ -10,7 +10,7 @@ use super::{client::Stream, keyed::Keyed};
 use crate::app::{eventually, noon};
 
 #[tokio::test]
-async fn a_key_is_made_shown_once_and_used() {
+async fn a_key_is_created_shown_once_and_used() {
     let keyed = Keyed::new().await;
     let wanted = json!({ "name": "ci", "scopes": ["read"], "expires_in_secs": 3600 });
     let reply = keyed.admin("POST", "/v1/keys", &wanted).await;
@@ -33,7 +33,7 @@ async fn a_key_is_made_shown_once_and_used() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_wrong_or_unknown_is_refused_in_the_same_words() {
+async fn a_wrong_key_and_an_unknown_key_get_the_same_refusal() {
     let keyed = Keyed::new().await;
     let (_, text) = keyed.make("ci", &["read"]).await;
     let wrong = format!("{}{}", &text[..81], if text.ends_with('0') { '1' } else { '0' });
@@ -52,7 +52,7 @@ async fn a_key_that_is_wrong_or_unknown_is_refused_in_the_same_words() {
 }
 
 #[tokio::test]
-async fn an_expired_key_is_refused_as_an_unknown_one() {
+async fn an_expired_key_is_refused_like_an_unknown_one() {
     let keyed = Keyed::new().await;
     let pool = &keyed.ground.app.pool;
     let made_with = async |name, expires_in| {
@@ -77,7 +77,7 @@ async fn an_expired_key_is_refused_as_an_unknown_one() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_is_refused_soon_also_where_it_was_just_used() {
+async fn a_revoked_key_is_refused_soon_even_after_recent_use() {
     let keyed = Keyed::new().await;
     let (made, text) = keyed.make("ci", &["read"]).await;
     keyed.get(&text, "/v1/campaigns").await.expect(200);
@@ -98,7 +98,7 @@ async fn a_revoked_key_is_refused_soon_also_where_it_was_just_used() {
 }
 
 #[tokio::test]
-async fn a_rotated_key_and_its_successor_both_hold_for_a_while() {
+async fn a_rotated_key_and_its_successor_are_both_valid_for_a_while() {
     let keyed = Keyed::new().await;
     let (old, old_text) = keyed.make("ci", &["read", "enqueue"]).await;
     let path = format!("/v1/keys/{}/rotate", old["id"].as_str().unwrap());
@@ -124,7 +124,7 @@ async fn a_rotated_key_and_its_successor_both_hold_for_a_while() {
 }
 
 #[tokio::test]
-async fn a_successor_lives_as_long_as_the_old_one_was_meant_to() {
+async fn a_successor_expires_when_the_old_key_would_have() {
     let keyed = Keyed::new().await;
     let wanted = json!({ "name": "ci", "scopes": ["read"], "expires_in_secs": 7200 });
     let old = keyed.admin("POST", "/v1/keys", &wanted).await.expect(201);
@@ -136,7 +136,7 @@ async fn a_successor_lives_as_long_as_the_old_one_was_meant_to() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_shown_again_and_again_is_not_looked_up_each_time() {
+async fn a_repeated_key_is_not_looked_up_each_time() {
     let keyed = Keyed::new().await;
     let (_, text) = keyed.make("ci", &["read"]).await;
     for _ in 0..200 {
@@ -160,7 +160,7 @@ async fn a_key_that_is_shown_again_and_again_is_not_looked_up_each_time() {
 }
 
 #[tokio::test]
-async fn mistakes_in_a_key_are_told() {
+async fn invalid_fields_of_a_key_are_refused_with_a_reason() {
     let keyed = Keyed::new().await;
     let post = async |body: Value| keyed.admin("POST", "/v1/keys", &body).await;
     post(json!({ "name": "a b", "scopes": ["read"] })).await.problem(422, "bad_value");
@@ -176,7 +176,7 @@ async fn mistakes_in_a_key_are_told() {
 }
 
 #[tokio::test]
-async fn a_key_is_rotated_once_however_many_ask_at_once() {
+async fn concurrent_rotations_rotate_a_key_once() {
     let keyed = Keyed::new().await;
     let (old, _) = keyed.make("ci", &["read"]).await;
     let path = format!("/v1/keys/{}/rotate", old["id"].as_str().unwrap());
@@ -189,7 +189,7 @@ async fn a_key_is_rotated_once_however_many_ask_at_once() {
 }
 
 #[tokio::test]
-async fn the_last_use_is_written_at_most_once_a_minute() {
+async fn the_last_use_is_stored_at_most_once_a_minute() {
     let keyed = Keyed::new().await;
     let (made, _) = keyed.make("ci", &["read"]).await;
     let id = made["id"].as_str().unwrap().parse().unwrap();

@@ -28,7 +28,7 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn a_task_is_found_by_any_of_its_tags_and_metadata_whichever_way_it_came_in() {
+async fn a_task_is_found_by_its_tags_and_metadata_however_it_was_added() {
     let ground = Ground::new().await;
     let acme =
         json!({ "tags": ["urgent", "series:a"], "metadata": { "customer": "acme", "order": 17 } });
@@ -69,7 +69,7 @@ async fn a_task_is_found_by_any_of_its_tags_and_metadata_whichever_way_it_came_i
 }
 
 #[tokio::test]
-async fn labels_are_no_part_of_the_question_and_those_that_do_not_fit_are_refused() {
+async fn labels_are_not_part_of_the_input_digest_and_invalid_ones_are_refused() {
     let ground = Ground::new().await;
     let key = [("Idempotency-Key", "part-1")];
     let ask = |more: Value| {
@@ -141,7 +141,7 @@ async fn campaigns_are_found_by_tags_and_metadata() {
 }
 
 #[tokio::test]
-async fn a_search_for_text_reads_a_bounded_number_of_prompts_for_each_page() {
+async fn a_text_search_reads_a_limited_number_of_prompts_per_page() {
     let ground = Ground::new().await;
     ground.ask("The Tide comes in.", json!({})).await;
     ground.ask("100% sure_thing", json!({})).await;
@@ -162,7 +162,7 @@ async fn a_search_for_text_reads_a_bounded_number_of_prompts_for_each_page() {
 }
 
 #[tokio::test]
-async fn tasks_are_listed_by_the_time_at_which_they_were_added() {
+async fn tasks_are_listed_by_their_creation_time() {
     let ground = Ground::new().await;
     ground.ask("Now.", json!({})).await;
     let earlier = "insert into dalsegno.tasks (id, created_at, campaign_id, job_id, agent, prompt)
@@ -184,7 +184,7 @@ async fn tasks_are_listed_by_the_time_at_which_they_were_added() {
 
 /// With the generic plan that a prepared statement gets after some calls.
 #[tokio::test]
-async fn a_list_by_labels_that_few_tasks_have_reads_few_rows() {
+async fn a_list_by_rare_labels_reads_few_rows() {
     let world = World::new().await;
     let many = "with added as (
                   insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
@@ -224,7 +224,7 @@ async fn rows_read(conn: &mut PgConnection) -> i64 {
 
 /// As a prepared statement has it after some calls: a plan for any arguments.
 #[tokio::test]
-async fn a_list_by_time_reads_little_more_than_the_tasks_of_that_time() {
+async fn a_list_by_time_reads_little_more_than_its_tasks() {
     let world = World::new().await;
     // One task an hour.
     let many = "insert into dalsegno.tasks (id, created_at, campaign_id, job_id, agent, prompt)

@@ -7,7 +7,7 @@ use super::Ground;
 use crate::{app::eventually, http::client::send};
 
 #[tokio::test]
-async fn a_head_that_is_too_long_is_a_problem() {
+async fn an_oversized_request_head_is_a_problem_document() {
     let ground = Ground::new().await;
     let long = "x".repeat(20_000);
     let header = [("X-Long", long.as_str())];
@@ -20,7 +20,7 @@ async fn a_head_that_is_too_long_is_a_problem() {
 
 /// Another transaction holds the table, as a long read of it would hold a connection.
 #[tokio::test]
-async fn a_look_for_an_id_has_few_places_and_little_time() {
+async fn id_lookups_have_few_connections_and_a_short_timeout() {
     let ground = Ground::new().await;
     let mut open = ground.world.pool.begin().await.unwrap();
     sqlx::query("lock table dalsegno.flows in access exclusive mode")
@@ -48,7 +48,7 @@ async fn a_look_for_an_id_has_few_places_and_little_time() {
 }
 
 #[tokio::test]
-async fn what_has_many_things_in_it_may_be_as_long_as_a_list() {
+async fn bodies_of_bulk_requests_may_be_as_long_as_a_list() {
     let ground = Ground::with(&[("http.max_body_bytes", "2000")]).await;
     let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
     let long = "x".repeat(3_000);
@@ -69,7 +69,7 @@ async fn what_has_many_things_in_it_may_be_as_long_as_a_list() {
 }
 
 #[tokio::test]
-async fn a_queue_that_is_full_takes_no_more_until_it_is_shorter() {
+async fn a_full_queue_refuses_tasks_until_it_is_shorter() {
     let ground = Ground::with(&[("queue.max_waiting", "4")]).await;
     let ask = json!({ "agent": "copywriter", "prompt": "x" });
     let bulk = format!("{}/bulk", ground.tasks());
@@ -104,7 +104,7 @@ async fn a_queue_that_is_full_takes_no_more_until_it_is_shorter() {
 }
 
 #[tokio::test]
-async fn flows_and_children_take_room_in_the_queue_too() {
+async fn flows_and_child_tasks_count_towards_the_queue_limit() {
     let ground = Ground::with(&[("queue.max_waiting", "5")]).await;
     let ask = json!({ "agent": "copywriter", "prompt": "x" });
     let task = ground.post(&ground.tasks(), &ask).await.expect(201);

@@ -72,7 +72,7 @@ async fn a_memory_is_written_read_searched_and_revoked() {
 }
 
 #[tokio::test]
-async fn what_one_campaign_exports_another_takes_in_whole_or_not_at_all() {
+async fn an_export_is_imported_into_another_campaign_whole_or_not_at_all() {
     let ground = Ground::new().await;
     let path = format!("/v1/campaigns/{}/memory", ground.world.campaign.id);
     for (kind, name) in [("edict", "tone"), ("record", "prices"), ("journal", "day-one")] {
@@ -114,7 +114,7 @@ async fn what_one_campaign_exports_another_takes_in_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_or_looked_at_is_refused_in_words() {
+async fn invalid_memory_requests_are_refused_with_a_reason() {
     let ground = Ground::new().await;
     let path = format!("/v1/campaigns/{}/memory", ground.world.campaign.id);
     let nobody = "00000000-0000-0000-0000-000000000000";

@@ -65,7 +65,7 @@ fn routes_of(code: &str) -> Operations {
 }
 
 #[test]
-fn the_committed_document_is_the_generated_one() {
+fn the_committed_openapi_document_is_current() {
     let committed = std::fs::read_to_string(root().join("docs/reference/openapi.json")).unwrap();
     assert!(
         committed == dalsegno::http::document(),
@@ -84,7 +84,7 @@ fn every_route_is_described_and_nothing_else() {
 }
 
 #[test]
-fn every_operation_says_what_it_is_about_and_how_it_refuses() {
+fn every_operation_documents_its_noun_and_refusals() {
     let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
     let mut ids = BTreeSet::new();
@@ -106,7 +106,7 @@ fn every_operation_says_what_it_is_about_and_how_it_refuses() {
 }
 
 #[tokio::test]
-async fn the_service_gives_its_own_document() {
+async fn the_service_serves_its_own_openapi_document() {
     let ground = Ground::new().await;
     let reply = ground.get("/v1/openapi.json").await;
     assert_eq!(reply.expect(200)["info"]["title"], "Dalsegno");

@@ -40,7 +40,7 @@ fn is_replay(reply: &Reply) -> bool {
 }
 
 #[tokio::test]
-async fn a_change_that_is_sent_again_is_answered_as_the_first_time_and_made_once() {
+async fn a_repeated_change_returns_the_first_answer_and_is_made_once() {
     let ground = Ground::new().await;
     let spring = json!({ "name": "Spring" });
     let first = ground.post_with("/v1/campaigns", &spring, &[KEY]).await;
@@ -87,7 +87,7 @@ async fn webhook(ground: &Ground) -> String {
 }
 
 #[tokio::test]
-async fn another_input_under_the_key_is_a_conflict_and_a_refused_call_leaves_the_key_free() {
+async fn another_input_under_the_key_is_a_conflict_and_a_refused_call_frees_the_key() {
     let ground = Ground::new().await;
     let post = async |name: &str| {
         ask(&ground, "POST", "/v1/campaigns", &json!({ "name": name }), "k").await
@@ -104,7 +104,7 @@ async fn another_input_under_the_key_is_a_conflict_and_a_refused_call_leaves_the
 }
 
 #[tokio::test]
-async fn a_key_belongs_to_the_name_of_an_api_key() {
+async fn an_idempotency_key_belongs_to_the_name_of_an_api_key() {
     let keyed = Keyed::new().await;
     let mut made = Vec::new();
     for caller in ["one", "two"] {
@@ -120,7 +120,7 @@ async fn a_key_belongs_to_the_name_of_an_api_key() {
 }
 
 #[tokio::test]
-async fn two_calls_with_one_key_at_once_make_one_change() {
+async fn concurrent_calls_with_one_key_make_one_change() {
     let ground = Ground::new().await;
     let spring = json!({ "name": "Spring" });
     let sent = (0..8).map(|_| ground.post_with("/v1/campaigns", &spring, &[KEY]));
@@ -134,7 +134,7 @@ async fn two_calls_with_one_key_at_once_make_one_change() {
 }
 
 #[tokio::test]
-async fn an_answer_with_a_secret_takes_no_key() {
+async fn an_operation_that_returns_a_secret_refuses_an_idempotency_key() {
     let ground = Ground::new().await;
     let new = json!({ "name": "ci", "scopes": ["read"] });
     let words =
@@ -145,7 +145,7 @@ async fn an_answer_with_a_secret_takes_no_key() {
 }
 
 #[tokio::test]
-async fn every_change_looks_at_the_key_and_no_read_does() {
+async fn every_change_checks_the_idempotency_key_and_no_read_does() {
     let ground = Ground::new().await;
     let nil = "00000000-0000-0000-0000-000000000000";
     let is_one_answer = |entry: &&Entry| matches!(entry.run, Run::Once(_));
@@ -163,7 +163,7 @@ async fn every_change_looks_at_the_key_and_no_read_does() {
 }
 
 #[tokio::test]
-async fn forgetting_a_user_removes_the_keys_of_what_is_known_about_the_user() {
+async fn forgetting_a_user_removes_the_idempotency_keys_of_its_facts() {
     let ground = Ground::new().await;
     let facts = "/v1/users/turns/facts";
     let fact = json!({ "attribute": "City", "text": "Lives in Bergen." });
@@ -179,7 +179,7 @@ async fn forgetting_a_user_removes_the_keys_of_what_is_known_about_the_user() {
 }
 
 #[tokio::test]
-async fn an_erasure_leaves_the_key_of_a_queue_that_is_called_as_a_schedule_of_the_campaign() {
+async fn an_erasure_keeps_the_key_of_a_queue_with_the_name_of_a_campaigns_schedule() {
     let ground = Ground::new().await;
     let campaign = ground.world.campaign.id;
     let task = json!({ "campaign_id": campaign, "agent": "copywriter", "prompt": "x" });
@@ -204,7 +204,7 @@ async fn full_scans(conn: &mut PgConnection) -> i64 {
 }
 
 #[tokio::test]
-async fn the_keys_of_a_campaign_and_of_a_user_are_found_by_indexes() {
+async fn idempotency_keys_of_a_campaign_and_a_user_are_found_by_index() {
     let ground = Ground::new().await;
     let mut tx = ground.app.pool.begin().await.unwrap();
     sqlx::query("set local enable_seqscan = off").execute(&mut *tx).await.unwrap();
@@ -215,7 +215,7 @@ async fn the_keys_of_a_campaign_and_of_a_user_are_found_by_indexes() {
 }
 
 #[tokio::test]
-async fn many_calls_of_several_transactions_leave_each_other_the_connections_they_need() {
+async fn concurrent_multi_transaction_calls_leave_each_other_enough_connections() {
     // Long enough for a slow machine.
     let ground = Ground::with(&[("http.request_timeout_secs", "300")]).await;
     let reset = format!("/v1/campaigns/{}/agents/reset", ground.world.campaign.id);
@@ -229,7 +229,7 @@ async fn many_calls_of_several_transactions_leave_each_other_the_connections_the
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_any_more_is_a_conflict_that_says_where_to_look() {
+async fn an_unreadable_stored_answer_is_a_conflict_with_the_next_step() {
     let ground = Ground::new().await;
     let pause = "/v1/queues/turns/pause";
     ask(&ground, "POST", pause, &json!({}), "p").await.expect(200);
@@ -243,7 +243,7 @@ async fn an_answer_that_cannot_be_read_any_more_is_a_conflict_that_says_where_to
 }
 
 #[tokio::test]
-async fn a_name_that_is_given_to_another_key_has_no_idempotency_keys() {
+async fn a_reused_key_name_starts_without_idempotency_keys() {
     let keyed = Keyed::new().await;
     let make = async || {
         let (key, secret) = keyed.make("shop", &["operate"]).await;
@@ -261,7 +261,7 @@ async fn a_name_that_is_given_to_another_key_has_no_idempotency_keys() {
 }
 
 #[tokio::test]
-async fn the_cleanup_removes_keys_that_are_older_than_their_retention() {
+async fn the_cleanup_removes_idempotency_keys_past_their_retention() {
     let ground = Ground::new().await;
     ask(&ground, "POST", "/v1/campaigns", &json!({ "name": "Spring" }), "c").await.expect(201);
     let keys = "select count(*) from dalsegno.operation_keys";

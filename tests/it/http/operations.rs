@@ -66,7 +66,7 @@ fn missing(spec: &Spec, routes: &BTreeSet<(&'static str, String)>) -> Vec<&'stat
 }
 
 #[tokio::test]
-async fn each_operation_has_a_route_a_scope_a_description_and_a_command_or_a_reason_for_none() {
+async fn each_operation_has_route_scope_description_and_a_command_or_a_reason_for_none() {
     let ground = Ground::new().await;
     let routes = registered(&ground.app.router);
     let mut ids = BTreeSet::new();
@@ -94,7 +94,7 @@ async fn each_operation_has_a_route_a_scope_a_description_and_a_command_or_a_rea
 }
 
 #[test]
-fn the_names_in_a_path_are_fields_of_the_input() {
+fn path_parameters_are_fields_of_the_input() {
     for entry in ALL {
         let schema = serde_json::to_value((entry.input)().schema).unwrap();
         for name in entry.spec.path_fields() {
@@ -106,7 +106,7 @@ fn the_names_in_a_path_are_fields_of_the_input() {
 }
 
 #[tokio::test]
-async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
+async fn an_invalid_part_of_an_input_is_located_at_any_depth() {
     let ground = Ground::new().await;
     let long = format!("/v1/schedules/{}", "a".repeat(201));
     for (path, code, words) in [
@@ -164,7 +164,7 @@ async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
 }
 
 #[tokio::test]
-async fn ids_are_found_by_both_ends_and_those_of_campaigns_by_name() {
+async fn ids_are_found_by_their_beginning_or_end_and_campaigns_by_name() {
     let ground = Ground::new().await;
     ground.post("/v1/campaigns", &json!({ "name": "Spring" })).await.expect(201);
     let campaign = ground.world.campaign.id.to_string();

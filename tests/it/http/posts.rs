@@ -9,7 +9,7 @@ fn texts(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_board_is_written_read_in_pages_and_looked_at_through_the_eyes_of_an_agent() {
+async fn the_board_is_written_paged_and_read_as_an_agent_sees_it() {
     let ground = Ground::new().await;
     let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
     let first = json!({ "audience": ["copywriter"], "text": "One." });
@@ -48,7 +48,7 @@ async fn the_board_is_written_read_in_pages_and_looked_at_through_the_eyes_of_an
 }
 
 #[tokio::test]
-async fn what_cannot_be_posted_or_looked_at_is_refused_in_words() {
+async fn invalid_posts_and_reads_are_refused_with_a_reason() {
     let ground = Ground::new().await;
     let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
     let nobody = "00000000-0000-0000-0000-000000000000";
@@ -77,7 +77,7 @@ async fn count(ground: &Ground, sql: &'static str) -> i64 {
 const KEY: (&str, &str) = ("Idempotency-Key", "question-1");
 
 #[tokio::test]
-async fn a_post_that_is_sent_again_is_the_same_post_and_asks_nobody_again() {
+async fn a_repeated_post_is_the_same_post_and_adds_no_task() {
     let ground = Ground::new().await;
     let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
     let question =
@@ -122,7 +122,7 @@ async fn a_post_that_is_sent_again_is_the_same_post_and_asks_nobody_again() {
 }
 
 #[tokio::test]
-async fn many_that_send_one_post_at_once_make_one() {
+async fn concurrent_repetitions_of_a_post_create_one() {
     let ground = Ground::new().await;
     let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
     let question = json!({ "text": "@copywriter @reviewer what is new?" });

@@ -67,7 +67,7 @@ async fn a_job_is_found_explained_held_released_cancelled_and_retried() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said_by_name() {
+async fn unknown_names_are_refused_by_name() {
     let ground = Ground::new().await;
     for (path, code) in [
         ("/v1/jobs/7", "unknown_job"),
@@ -94,7 +94,7 @@ async fn what_is_not_there_is_said_by_name() {
 }
 
 #[tokio::test]
-async fn a_lane_is_held_and_goes_on() {
+async fn a_lane_is_held_and_released() {
     let ground = Ground::new().await;
     let (first, lane) = job(&ground, "Part one.").await;
     let (second, _) = job(&ground, "Part two.").await;
@@ -114,7 +114,7 @@ async fn a_lane_is_held_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_queue_and_a_group_are_paused_and_go_on() {
+async fn a_queue_and_a_group_are_paused_and_resumed() {
     let ground = Ground::new().await;
     job(&ground, "Part one.").await;
     let turns = ground.get("/v1/queues/turns").await.expect(200);

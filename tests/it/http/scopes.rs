@@ -35,7 +35,7 @@ fn who_may(method: &str, path: &str) -> &'static [&'static str] {
 }
 
 #[tokio::test]
-async fn every_route_has_a_line_in_the_table_and_every_line_a_route() {
+async fn the_scope_table_lists_exactly_the_routes() {
     let ground = Ground::new().await;
     let routes = registered(&ground.app.router);
     for (method, path) in &routes {
@@ -51,7 +51,7 @@ async fn every_route_has_a_line_in_the_table_and_every_line_a_route() {
 }
 
 #[tokio::test]
-async fn every_route_lets_those_in_who_have_its_scope_and_nobody_else() {
+async fn every_route_admits_exactly_the_keys_with_its_scope() {
     let keyed = Keyed::new().await;
     let mut keys = Vec::new();
     for scope in SCOPES {
@@ -85,7 +85,7 @@ async fn every_route_lets_those_in_who_have_its_scope_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn what_is_no_route_tells_strangers_nothing() {
+async fn an_unknown_route_reveals_nothing_without_a_key() {
     let keyed = Keyed::new().await;
     keyed.ask(None, "GET", "/v1/nothing", &Value::Null).await.problem(401, "unauthenticated");
     let (_, mcp) = keyed.make("mcp", &["mcp"]).await;

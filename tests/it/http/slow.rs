@@ -12,7 +12,7 @@ use super::Ground;
 use crate::app::SOON;
 
 #[tokio::test]
-async fn whoever_sends_a_request_byte_by_byte_is_hung_up_on() {
+async fn a_client_that_sends_a_request_byte_by_byte_is_disconnected() {
     let ground = Ground::with(&[("http.header_timeout_secs", "1")]).await;
     let (mut read, mut write) = TcpStream::connect(ground.app.address).await.unwrap().into_split();
     let (began, mut pace) = (Instant::now(), interval(Duration::from_millis(100)));
@@ -41,7 +41,7 @@ async fn whoever_sends_a_request_byte_by_byte_is_hung_up_on() {
 
 /// The timeout is for the headers only.
 #[tokio::test]
-async fn an_answer_may_take_longer_than_the_headers() {
+async fn an_answer_may_take_longer_than_the_header_timeout() {
     let ground = Ground::with(&[("http.header_timeout_secs", "2")]).await;
     let task = ground.world.add("Part one.").await;
     let shown = ground.get(&format!("/v1/tasks/{}?wait=2500ms", task.id)).await.expect(200);

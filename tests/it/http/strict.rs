@@ -21,7 +21,7 @@ fn path_of(template: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_route_refuses_query_parameters_that_it_does_not_have() {
+async fn every_route_refuses_unknown_query_parameters() {
     let ground = Ground::new().await;
     for (method, template) in registered(&ground.app.router) {
         let path = path_of(&template);
@@ -43,7 +43,7 @@ async fn every_route_refuses_query_parameters_that_it_does_not_have() {
 }
 
 #[tokio::test]
-async fn every_route_refuses_a_second_value_for_a_header_that_decides() {
+async fn every_route_refuses_a_second_value_of_a_significant_header() {
     let ground = Ground::new().await;
     let host = ground.app.address.to_string();
     let origin = format!("http://{host}");
@@ -82,7 +82,7 @@ async fn expect_continue(ground: &Ground, method: &str, path: &str, n_bytes: usi
 }
 
 #[tokio::test]
-async fn no_route_asks_for_a_body_that_is_too_long() {
+async fn no_route_reads_an_oversized_body() {
     let ground = Ground::new().await;
     let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
     let mut n_routes = 0;
@@ -107,7 +107,7 @@ async fn no_route_asks_for_a_body_that_is_too_long() {
 }
 
 #[tokio::test]
-async fn a_body_is_refused_where_none_is_read() {
+async fn a_body_is_refused_where_none_is_expected() {
     let ground = Ground::new().await;
     let (ask, mut n_routes) = (json!({ "agent": "copywriter" }).to_string(), 0);
     for entry in dalsegno::operations::ALL.iter().filter(|entry| !entry.spec.method.has_body()) {

@@ -55,7 +55,7 @@ async fn the_same_key_and_input_return_the_same_task() {
 }
 
 #[tokio::test]
-async fn many_with_one_key_make_one_task() {
+async fn concurrent_requests_with_one_key_create_one_task() {
     let ground = Ground::new().await;
     let ask = json!({ "agent": "copywriter", "prompt": "Part one." });
     let path = ground.tasks();
@@ -68,7 +68,7 @@ async fn many_with_one_key_make_one_task() {
 }
 
 #[tokio::test]
-async fn a_list_is_read_page_by_page_without_a_gap() {
+async fn a_list_is_paged_without_a_gap() {
     let ground = Ground::new().await;
     let mut added = Vec::new();
     for n in 0..5 {
@@ -109,7 +109,7 @@ async fn tasks_are_filtered() {
 }
 
 #[tokio::test]
-async fn waiting_ends_with_the_task_or_with_the_time() {
+async fn waiting_ends_with_the_task_or_the_timeout() {
     let ground = Ground::new().await;
     let task = ground.world.add("Part one.").await;
     let path = format!("/v1/tasks/{}", task.id);
@@ -126,7 +126,7 @@ async fn waiting_ends_with_the_task_or_with_the_time() {
 }
 
 #[tokio::test]
-async fn a_service_that_stops_lets_nobody_wait() {
+async fn a_stopping_service_answers_waiting_requests() {
     let ground = Ground::new().await;
     let task = ground.world.add("Part one.").await;
     let path = format!("/v1/tasks/{}?wait=3600s", task.id);

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Ground, client};
 
 #[tokio::test]
-async fn a_webhook_is_added_rotated_disabled_and_forgotten() {
+async fn a_webhook_is_added_rotated_disabled_and_removed() {
     let ground = Ground::new().await;
     let added = ground.post("/v1/webhooks", &json!({ "url": "https://example.com/hooks" })).await;
     let added = added.expect(201);
@@ -55,7 +55,7 @@ async fn a_webhook_is_added_rotated_disabled_and_forgotten() {
 }
 
 #[tokio::test]
-async fn deliveries_are_listed_in_pages_the_newest_first() {
+async fn deliveries_are_paged_newest_first() {
     let ground = Ground::new().await;
     let added = ground.post("/v1/webhooks", &json!({ "url": "https://example.com/" })).await;
     let id = added.expect(201)["id"].as_str().unwrap().to_owned();
@@ -76,7 +76,7 @@ async fn deliveries_are_listed_in_pages_the_newest_first() {
 }
 
 #[tokio::test]
-async fn an_address_that_leads_inside_is_refused_in_words() {
+async fn a_private_webhook_address_is_refused_with_a_reason() {
     let ground = Ground::new().await;
     let add = async |url: &str| ground.post("/v1/webhooks", &json!({ "url": url })).await;
     for url in [

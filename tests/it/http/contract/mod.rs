@@ -266,7 +266,7 @@ fn seed() -> u64 {
 }
 
 #[tokio::test]
-async fn every_answer_is_one_that_the_document_promises() {
+async fn every_answer_matches_the_openapi_document() {
     let seed = seed();
     let mut rng = StdRng::seed_from_u64(seed);
     // Limits the waits of requests to the time of a test.
@@ -301,7 +301,7 @@ async fn every_answer_is_one_that_the_document_promises() {
 }
 
 #[tokio::test]
-async fn every_example_of_the_document_is_taken() {
+async fn every_example_of_the_openapi_document_is_accepted() {
     let ground = Ground::new().await;
     let document = document();
     let mut n_examples = 0;
@@ -338,7 +338,7 @@ async fn done(world: &World) -> Task {
 
 /// Shows that the test above can fail.
 #[tokio::test]
-async fn an_answer_that_is_not_promised_is_found() {
+async fn an_answer_outside_the_openapi_document_is_detected() {
     let ground = Ground::new().await;
     let ask = json!({ "agent": "copywriter", "prompt": " " });
     let refused = ground.post(&ground.tasks(), &ask).await;

@@ -74,7 +74,7 @@ fn is_for_bound_keys(method: &str, path: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_bound_key_reaches_its_campaign_and_nothing_else_on_every_route() {
+async fn a_bound_key_reaches_only_its_campaign_on_every_route() {
     let keyed = Keyed::new().await;
     let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
     let mine = things(&keyed, &keyed.ground.world).await;
@@ -134,7 +134,7 @@ async fn a_bound_key_reaches_its_campaign_and_nothing_else_on_every_route() {
 }
 
 #[tokio::test]
-async fn a_bound_key_finds_ids_in_its_campaign_alone() {
+async fn a_bound_key_finds_only_ids_of_its_campaign() {
     let keyed = Keyed::new().await;
     let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
     let mine = things(&keyed, &keyed.ground.world).await;
@@ -190,7 +190,7 @@ async fn a_bound_key_finds_ids_in_its_campaign_alone() {
 }
 
 #[tokio::test]
-async fn an_enqueue_key_finds_campaigns_and_nothing_else() {
+async fn an_enqueue_key_finds_only_ids_of_campaigns() {
     let keyed = Keyed::new().await;
     let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
     let mine = things(&keyed, &keyed.ground.world).await;
@@ -222,7 +222,7 @@ async fn an_enqueue_key_finds_campaigns_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_bound_key_acts_on_many_tasks_of_its_campaign_alone() {
+async fn a_bound_key_changes_only_tasks_of_its_campaign_in_bulk() {
     let keyed = Keyed::new().await;
     let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
     let mine = keyed.ground.world.campaign.id;
@@ -260,7 +260,7 @@ async fn a_bound_key_acts_on_many_tasks_of_its_campaign_alone() {
 }
 
 #[tokio::test]
-async fn the_feed_of_a_bound_key_has_its_campaign_alone() {
+async fn the_feed_of_a_bound_key_contains_only_its_campaign() {
     let keyed = Keyed::new().await;
     let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
     let mine = keyed.ground.world.campaign.id.to_string();
@@ -277,7 +277,7 @@ async fn the_feed_of_a_bound_key_has_its_campaign_alone() {
 }
 
 #[tokio::test]
-async fn a_bound_enqueue_key_adds_tasks_in_its_campaign_and_sees_its_own() {
+async fn a_bound_enqueue_key_adds_tasks_in_its_campaign_and_sees_only_its_own() {
     let keyed = Keyed::new().await;
     let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
     let mine = keyed.ground.world.campaign.id.to_string();
@@ -293,7 +293,7 @@ async fn a_bound_enqueue_key_adds_tasks_in_its_campaign_and_sees_its_own() {
 }
 
 #[tokio::test]
-async fn a_successor_is_bound_as_well_and_mistakes_are_told() {
+async fn a_successor_is_bound_too_and_invalid_bounds_are_refused() {
     let keyed = Keyed::new().await;
     let mine = keyed.ground.world.campaign.id.to_string();
     keyed.bound(&["read", "enqueue"], &[&mine]).await;

@@ -61,7 +61,7 @@ const TASKS_IN: &[(&str, &str)] =
     &[("add_many_tasks", "body []."), ("add_task", "body "), ("hand_out", "body children[].")];
 
 #[test]
-fn every_part_of_every_request_of_an_enqueue_key_has_a_case() {
+fn every_part_of_every_enqueue_request_has_a_case() {
     let mut known: BTreeSet<(String, String)> = BTreeSet::new();
     let mut know = |operation: &str, part: String| {
         assert!(known.insert((operation.to_owned(), part.clone())), "{operation}: {part} twice");
@@ -173,7 +173,7 @@ impl Probe<'_> {
 }
 
 #[tokio::test]
-async fn an_enqueue_key_finds_no_task_of_another_key_by_any_part_of_any_request() {
+async fn an_enqueue_key_finds_no_task_of_another_key_through_any_request() {
     let keyed = Keyed::new().await;
     let (_, shop) = keyed.make("shop", &["enqueue"]).await;
     let (_, stock) = keyed.make("stock", &["enqueue"]).await;
@@ -212,7 +212,7 @@ fn is_idempotency_key(part: &str) -> bool {
 }
 
 #[tokio::test]
-async fn an_idempotency_key_of_another_key_is_free() {
+async fn an_idempotency_key_of_another_key_is_available() {
     let keyed = Keyed::new().await;
     let (_, shop) = keyed.make("shop", &["enqueue"]).await;
     let (made, stock) = keyed.make("stock", &["enqueue"]).await;
@@ -254,7 +254,7 @@ fn task_of(answer: &Value) -> String {
 }
 
 #[tokio::test]
-async fn an_enqueue_key_is_told_only_how_many_jobs_of_others_are_before_its_own() {
+async fn an_enqueue_key_sees_only_the_number_of_earlier_jobs_of_others() {
     let keyed = Keyed::new().await;
     let (_, shop) = keyed.make("shop", &["enqueue"]).await;
     let (_, stock) = keyed.make("stock", &["enqueue"]).await;
