@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_fails_is_tried_later_and_later() {
+    async fn a_failing_task_is_retried_at_growing_intervals() {
         let mut backoffs = Backoffs::default();
         let waits: Vec<u64> = (0..9).map(|_| backoffs.fail(7).as_secs()).collect();
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 600, 600, 600]);

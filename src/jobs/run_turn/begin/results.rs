@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_has_become_of_them_is_said() {
+    fn every_state_of_a_predecessor_is_shown() {
         let all = [
             ended(State::Done, Some("One.")),
             ended(State::Failed, Some("the host is away")),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_gets_less() {
+    fn a_small_window_gets_shorter_results() {
         let all = vec![ended(State::Done, Some(&"x".repeat(3_000))); 3];
         let told = told(&all, 3_000);
         assert!(told.ends.iter().all(|end| end.text.len() == 1_000 && end.left_out_chars == 2_000));

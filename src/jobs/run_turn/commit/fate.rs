@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_whoever_asked_to_stop_but_not_without_the_lease() {
+    fn an_answer_counts_despite_every_stop_except_a_lost_lease() {
         for stop in [None, Some(Stop::Cancelled), Some(Stop::Drain), Some(Stop::Deadline)] {
             assert_eq!(decide(&answered(), Facts { stop, ..FACTS }), Fate::Done, "{stop:?}");
         }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_stopped_the_call_decides_what_follows() {
+    fn the_source_of_a_stop_decides_the_fate() {
         let stopped =
             |stop| decide(&fails_as(Class::Cancelled), Facts { stop: Some(stop), ..FACTS });
         assert_eq!(stopped(Stop::Cancelled), Fate::Cancelled);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rebuild_is_tried_only_while_there_is_something_to_leave_out() {
+    fn a_rebuild_is_tried_only_while_history_can_be_left_out() {
         let poisoned = fails_as(Class::Rebuild { reason: Rebuild::Poisoned });
         let Fate::Again { rebuild, after, .. } = decide(&poisoned, FACTS) else { panic!() };
         assert_eq!((rebuild, after), (Some(Reason::Poisoned), Some(Duration::ZERO)));
