@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_without_a_bill_costs_what_the_last_one_with_it_did() {
+    fn a_turn_without_a_bill_costs_as_much_as_the_last_billed_one() {
         let rates = Rates::default();
         let mut cut_off = [spent(30, None)];
         rates.fill_in(&mut cut_off, &Meter::default());
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_conversation_has_cost_so_far_tells_it_too() {
+    fn the_cost_of_the_conversation_so_far_gives_a_rate_too() {
         let reading = Reading { input: 100, cost_micros: Some(500), ..Reading::default() };
         let so_far = Meter(BTreeMap::from([("claude-sonnet-5".to_owned(), reading)]));
         let mut cut_off = [spent(10, None)];

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn opens_after_failures_in_a_row_only() {
+    fn the_breaker_opens_only_after_consecutive_failures() {
         let now = Instant::now();
         let breaker = Breaker::new(3, OPEN_FOR);
         for _ in 0..5 {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_without_a_verdict_is_made_again() {
+    fn a_probe_without_a_verdict_is_repeated() {
         let now = Instant::now();
         let breaker = opened(now);
         drop(breaker.admit(now + OPEN_FOR).unwrap());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_failure_does_not_prolong_it() {
+    fn a_late_failure_does_not_prolong_the_open_state() {
         let now = Instant::now();
         let breaker = Breaker::new(1, OPEN_FOR);
         let early = breaker.admit(now).unwrap();

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_file_is_like_it_becomes_what_is_held() {
+    fn a_local_file_in_any_state_is_restored_to_the_stored_one() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let path = folder.path().join(main_name(session));
         let with_bytes =
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_caller_does_not_know_goes() {
+    fn files_unknown_to_the_caller_are_removed() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let (main, sub) = (main_name(session), format!("{session}/subagents/agent-1.jsonl"));
         for name in [&main, &sub, &main_name(Uuid::from_u128(8))] {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_what_they_are_said_to_be_are_not_written() {
+    fn bytes_with_a_wrong_hash_or_path_are_not_written() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let wrong =
             TranscriptFile { bytes: Some(b"{}\n".to_vec()), ..held(&main_name(session), LINES) };
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_grew_is_given_back() {
+    fn only_grown_files_are_returned() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let (main, sub) = (main_name(session), format!("{session}/subagents/agent-1.jsonl"));
         let known = [held(&main, LINES), held(&sub, LINES)];
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_a_transcript_is_stored_up_to_its_bound_and_the_rest_is_said() {
+    fn side_files_are_stored_up_to_the_limit_and_the_rest_is_reported() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let sub = |n: u32| format!("{session}/subagents/agent-{n}.jsonl");
         for name in [main_name(session), sub(1), sub(2), sub(3)] {

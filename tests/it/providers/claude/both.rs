@@ -39,20 +39,20 @@ macro_rules! on_both {
 }
 
 on_both! {
-    turns_go_on_where_the_last_one_stopped
-    a_conversation_goes_on_from_another_host
-    a_damaged_transcript_is_put_right
-    what_a_failed_turn_left_is_cut_off
-    a_session_that_is_lost_everywhere_goes_on_from_its_messages
-    prompts_are_words_and_nothing_else
-    a_place_that_is_not_in_the_transcript_is_a_lost_session
-    an_answer_that_nobody_keeps_leaves_nothing
-    a_conversation_for_one_task_is_not_stored_and_leaves_nothing
-    a_call_that_takes_a_session_over_ends_the_one_before_and_is_not_disturbed
-    no_preview_and_no_file_shows_a_secret_that_the_model_was_told
+    turns_continue_after_the_previous_one
+    a_conversation_continues_on_another_host
+    a_damaged_transcript_is_repaired
+    messages_of_a_failed_turn_are_cut_off
+    a_lost_session_is_rebuilt_from_its_messages
+    prompts_are_never_run_as_commands
+    a_position_outside_the_transcript_is_a_lost_session
+    an_uncommitted_answer_leaves_nothing
+    a_one_task_conversation_is_not_stored_and_leaves_nothing
+    a_call_that_takes_over_a_session_ends_the_previous_call
+    no_preview_and_no_file_shows_a_secret_from_the_prompt
 }
 
-async fn turns_go_on_where_the_last_one_stopped(cli: Cli) {
+async fn turns_continue_after_the_previous_one(cli: Cli) {
     let api = Api::start().await;
     let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
     let first = stored.turn(&host, "One.").await;
@@ -93,7 +93,7 @@ async fn turns_go_on_where_the_last_one_stopped(cli: Cli) {
     host.is_quiet().await;
 }
 
-async fn a_conversation_goes_on_from_another_host(cli: Cli) {
+async fn a_conversation_continues_on_another_host(cli: Cli) {
     let api = Api::start().await;
     let (here, there) = (Host::new(&cli, &api), Host::new(&cli, &api));
     let mut stored = Stored::new();
@@ -116,7 +116,7 @@ async fn a_conversation_goes_on_from_another_host(cli: Cli) {
     assert_eq!(third.message.text, "You said: Three. [5 messages]");
 }
 
-async fn a_damaged_transcript_is_put_right(cli: Cli) {
+async fn a_damaged_transcript_is_repaired(cli: Cli) {
     let api = Api::start().await;
     let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
     stored.turn(&host, "One.").await;
@@ -139,7 +139,7 @@ async fn a_damaged_transcript_is_put_right(cli: Cli) {
     assert_eq!(third.conversation.unwrap().began, Began::Restored);
 }
 
-async fn what_a_failed_turn_left_is_cut_off(cli: Cli) {
+async fn messages_of_a_failed_turn_are_cut_off(cli: Cli) {
     let api = Api::start().await;
     let (mut host, mut stored) = (Host::new(&cli, &api), Stored::new());
     stored.turn(&host, "One.").await;
@@ -172,7 +172,7 @@ async fn what_a_failed_turn_left_is_cut_off(cli: Cli) {
     assert_eq!(next.conversation.unwrap().began, Began::Restored);
 }
 
-async fn a_session_that_is_lost_everywhere_goes_on_from_its_messages(cli: Cli) {
+async fn a_lost_session_is_rebuilt_from_its_messages(cli: Cli) {
     let api = Api::start().await;
     let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
     let call = ToolCall {
@@ -209,7 +209,7 @@ async fn a_session_that_is_lost_everywhere_goes_on_from_its_messages(cli: Cli) {
     assert_eq!(stored.turn(&host, "Later.").await.message.text, "You said: Later. [7 messages]");
 }
 
-async fn prompts_are_words_and_nothing_else(cli: Cli) {
+async fn prompts_are_never_run_as_commands(cli: Cli) {
     let api = Api::start().await;
     let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
     let planted = host.sessions.path().join("planted.txt");
@@ -227,7 +227,7 @@ async fn prompts_are_words_and_nothing_else(cli: Cli) {
     assert_eq!((nothing.code, nothing.class), ("claude.nothing_to_send", Class::Fail));
 }
 
-async fn a_place_that_is_not_in_the_transcript_is_a_lost_session(cli: Cli) {
+async fn a_position_outside_the_transcript_is_a_lost_session(cli: Cli) {
     let api = Api::start().await;
     let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
     stored.turn(&host, "One.").await;
@@ -239,7 +239,7 @@ async fn a_place_that_is_not_in_the_transcript_is_a_lost_session(cli: Cli) {
     );
 }
 
-async fn an_answer_that_nobody_keeps_leaves_nothing(cli: Cli) {
+async fn an_uncommitted_answer_leaves_nothing(cli: Cli) {
     let api = Api::start().await;
     let host = Host::new(&cli, &api);
     let mut request = Stored::new().request("Sum it up.", false);
@@ -258,7 +258,7 @@ async fn an_answer_that_nobody_keeps_leaves_nothing(cli: Cli) {
     assert_eq!(outcome.message.text, "You said: One. [1 messages]", "it goes on on another login");
 }
 
-async fn a_conversation_for_one_task_is_not_stored_and_leaves_nothing(cli: Cli) {
+async fn a_one_task_conversation_is_not_stored_and_leaves_nothing(cli: Cli) {
     let api = Api::start().await;
     let host = Host::new(&cli, &api);
     let mut stored = Stored::new();
@@ -269,7 +269,7 @@ async fn a_conversation_for_one_task_is_not_stored_and_leaves_nothing(cli: Cli) 
     eventually("nothing is left", async || host.is_empty().then_some(())).await;
 }
 
-async fn a_call_that_takes_a_session_over_ends_the_one_before_and_is_not_disturbed(cli: Cli) {
+async fn a_call_that_takes_over_a_session_ends_the_previous_call(cli: Cli) {
     let api = Api::start().await;
     let (mut host, mut stored) = (Host::new(&cli, &api), Stored::new());
     stored.turn(&host, "One.").await;
@@ -299,7 +299,7 @@ async fn a_call_that_takes_a_session_over_ends_the_one_before_and_is_not_disturb
     assert_eq!(next.conversation.unwrap().began, Began::Resumed, "nobody has changed the file");
 }
 
-async fn no_preview_and_no_file_shows_a_secret_that_the_model_was_told(cli: Cli) {
+async fn no_preview_and_no_file_shows_a_secret_from_the_prompt(cli: Cli) {
     let api = Api::start().await;
     let (mut host, mut stored) = (Host::new(&cli, &api), Stored::new());
     host.secrets.push("planted-variable".to_owned());

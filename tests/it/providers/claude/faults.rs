@@ -34,7 +34,7 @@ async fn answers(fault: &str) -> (Vec<Flag>, Option<u64>) {
 }
 
 #[tokio::test]
-async fn a_cli_that_hangs_is_given_up_at_each_place() {
+async fn a_hanging_cli_is_stopped_at_every_stage() {
     for fault in ["hangs at start", "hangs at start, deaf"] {
         let mut host = Host::with_fault(fault).await;
         host.config.first_line_timeout_secs = 1;
@@ -50,7 +50,7 @@ async fn a_cli_that_hangs_is_given_up_at_each_place() {
 }
 
 #[tokio::test]
-async fn a_turn_does_not_begin_without_a_server_that_it_needs() {
+async fn a_turn_does_not_begin_without_a_required_server() {
     // Before it gets the prompt, and between the prompt and the begin of the turn.
     for fault in ["does not reach its server, and hangs", "loses its server, and hangs"] {
         let host = Host::with_fault(fault).await;
@@ -65,7 +65,7 @@ async fn a_turn_does_not_begin_without_a_server_that_it_needs() {
 }
 
 #[tokio::test]
-async fn a_cli_that_does_not_say_which_servers_are_there_is_given_up() {
+async fn a_cli_that_does_not_report_its_servers_is_stopped() {
     for (fault, wanted) in [
         ("hangs at start, deaf", "claude.never_began"),
         ("says nothing and ends", "claude.no_result"),
@@ -84,7 +84,7 @@ async fn a_cli_that_does_not_say_which_servers_are_there_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_turn_whose_servers_are_there_is_begun() {
+async fn a_turn_with_its_required_servers_begins() {
     let host = Host::with_fault("none").await;
     let mut stored = Stored::new();
     stored.conversation.grants.required_servers = vec!["board".to_owned()];
@@ -93,7 +93,7 @@ async fn a_turn_whose_servers_are_there_is_begun() {
 }
 
 #[tokio::test]
-async fn a_turn_that_takes_too_long_in_all_is_given_up() {
+async fn a_turn_over_the_total_timeout_is_stopped() {
     let host = Host::with_fault("hangs in the turn").await;
     let mut request = Stored::new().request("Hello.", false);
     request.timeouts.total = Some(Duration::from_millis(700));
@@ -103,7 +103,7 @@ async fn a_turn_that_takes_too_long_in_all_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_answer_is_kept_whatever_comes_after_it() {
+async fn an_answer_is_kept_despite_later_failures() {
     assert_eq!(answers("hangs after its result").await, (vec![Flag::Hung], Some(250)));
     for fault in [
         "code 3 after its result",
@@ -118,7 +118,7 @@ async fn an_answer_is_kept_whatever_comes_after_it() {
 }
 
 #[tokio::test]
-async fn a_cost_that_is_no_number_is_unknown() {
+async fn an_invalid_cost_is_unknown() {
     for fault in ["a cost of NaN", "a cost of null"] {
         assert_eq!(answers(fault).await, (vec![Flag::CostUnknown], None), "{fault}");
     }
@@ -140,27 +140,27 @@ async fn a_cli_that_ends_without_a_result_gave_no_answer() {
 }
 
 #[tokio::test]
-async fn flags_that_are_refused_are_for_a_person() {
+async fn refused_flags_fail_the_task_without_a_retry() {
     let (code, class, message) = fails("refuses its flags").await;
     assert_eq!((code, class), ("claude.refused", Class::Fail));
     assert!(message.contains("unknown option '--nonsense'"), "{message}");
 }
 
 #[tokio::test]
-async fn an_answer_for_another_session_is_not_used() {
+async fn an_answer_for_another_session_is_discarded() {
     let (code, class, _) = fails("answers for another session").await;
     assert_eq!((code, class), ("claude.wrong_session", RETRY));
 }
 
 #[tokio::test]
-async fn an_answer_that_was_not_stored_does_not_count() {
+async fn an_answer_that_the_cli_did_not_store_is_retried() {
     let (code, class, message) = fails("stores nothing").await;
     assert_eq!((code, class), ("claude.not_persisted", RETRY));
     assert!(message.contains("disk"), "{message}");
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn a_missing_program_is_reported_by_name() {
     let mut host = Host::with_fault("").await;
     host.config.program = "/no/such/claude".into();
     let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
@@ -169,7 +169,7 @@ async fn a_program_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn output_without_an_end_is_cut_and_not_held() {
+async fn endless_output_is_cut_and_not_buffered() {
     let (code, class, _) = fails("one long line").await;
     assert_eq!((code, class), ("claude.too_much", RETRY));
     let before = peak_memory_mb();
@@ -184,7 +184,7 @@ async fn output_without_an_end_is_cut_and_not_held() {
 }
 
 #[tokio::test]
-async fn a_cancelled_turn_is_gone_with_all_that_it_started() {
+async fn a_cancelled_turn_ends_with_all_its_processes() {
     for fault in ["hangs at start, deaf", "hangs in the turn, deaf", "leaves children and hangs"] {
         let host = Host::with_fault(fault).await;
         let cancel = CancellationToken::new();
@@ -205,12 +205,12 @@ async fn a_cancelled_turn_is_gone_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn what_a_turn_started_ends_with_it() {
+async fn processes_of_a_turn_end_with_it() {
     assert_eq!(answers("leaves children").await.0, []);
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_leaves_no_process() {
+async fn a_dropped_call_leaves_no_process() {
     let host = Host::with_fault("leaves children and hangs").await;
     let call = host.ask(Stored::new().request("Hello.", false));
     let started =

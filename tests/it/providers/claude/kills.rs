@@ -69,7 +69,7 @@ fn pids_of(words: &str) -> Vec<i32> {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_turn_that_kills_its_guard_leaves_nothing() {
+async fn a_turn_that_kills_its_guard_leaves_no_process() {
     // Children of this process that belong to no turn: one of its own, and an adopted one.
     let mut own = Command::new("sleep").arg("606.1").spawn().unwrap();
     let mut host = Host::with_fault("kills its guard").await;

@@ -30,7 +30,7 @@ async fn runs(host: &Host, api: &Api, command: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_tool_that_wants_more_than_it_may_have_fails_and_the_turn_goes_on() {
+async fn a_tool_over_its_memory_limit_fails_and_the_turn_continues() {
     let Some(cli) = Cli::real() else { return };
     let api = Api::start().await;
     let mut host = Host::new(&cli, &api);
@@ -44,7 +44,7 @@ async fn a_tool_that_wants_more_than_it_may_have_fails_and_the_turn_goes_on() {
 }
 
 #[tokio::test]
-async fn a_cli_that_breaks_down_at_its_limit_says_which() {
+async fn a_cli_that_fails_at_its_limit_names_the_limit() {
     let Some(cli) = Cli::real() else { return };
     let api = Api::start().await;
     let mut host = Host::new(&cli, &api);
@@ -57,7 +57,7 @@ async fn a_cli_that_breaks_down_at_its_limit_says_which() {
 
 /// The folder replaces the kernel's file system: it records writes, and provides the files to read.
 #[tokio::test]
-async fn in_a_control_group_limits_are_set_and_its_kills_are_told() {
+async fn control_group_limits_are_set_and_out_of_memory_kills_are_reported() {
     let groups = tempfile::tempdir().unwrap();
     let file = |group: &Path, name: &str| fs::read_to_string(group.join(name)).unwrap();
     let mut host = Host::with_fault("").await;

@@ -26,7 +26,7 @@ async fn host() -> Option<(Host, Api)> {
 }
 
 #[tokio::test]
-async fn failures_of_the_api_are_sorted() {
+async fn api_failures_are_classified() {
     let Some((host, api)) = host().await else { return };
     let mut stored = Stored::new();
     stored.turn(&host, "One.").await;
@@ -89,7 +89,7 @@ async fn failures_of_the_api_are_sorted() {
 }
 
 #[tokio::test]
-async fn an_answer_comes_whole_in_spite_of_the_limit_of_its_output() {
+async fn an_answer_longer_than_the_output_limit_arrives_whole() {
     let Some((host, api)) = host().await else { return };
     let mut stored = Stored::new();
     let says = |text: &str, stop| Play::Says(vec![text.to_owned()], stop);
@@ -113,7 +113,7 @@ async fn an_answer_comes_whole_in_spite_of_the_limit_of_its_output() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_is_asked_for_again() {
+async fn a_broken_stream_is_retried() {
     let Some((host, api)) = host().await else { return };
     api.plays([Play::Breaks { within: true }]);
     let mut stored = Stored::new();
@@ -128,7 +128,7 @@ async fn a_stream_that_breaks_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_megabyte_of_answer_and_two_of_prompt_come_through() {
+async fn a_megabyte_of_answer_and_two_of_prompt_are_transferred() {
     let Some((host, api)) = host().await else { return };
     let long = "0123456789 ü".repeat(1 << 20 >> 3);
     let answer: String = long.chars().take(1 << 20).collect();
@@ -145,7 +145,7 @@ async fn a_megabyte_of_answer_and_two_of_prompt_come_through() {
 }
 
 #[tokio::test]
-async fn tools_are_used_over_mcp_as_far_as_they_are_allowed() {
+async fn allowed_mcp_tools_are_called_and_others_refused() {
     let Some((host, api)) = host().await else { return };
     let mut stored = Stored::new();
     let grants = &mut stored.conversation.grants;
@@ -182,7 +182,7 @@ async fn tools_are_used_over_mcp_as_far_as_they_are_allowed() {
 
 /// A turn without its tools costs nothing.
 #[tokio::test]
-async fn no_model_is_asked_where_a_server_is_missing_that_the_turn_needs() {
+async fn the_model_is_not_called_without_a_required_server() {
     let Some((host, api)) = host().await else { return };
     let gone = json!({ "type": "http", "url": "http://127.0.0.1:9/mcp" });
     for _ in 0..3 {
@@ -198,7 +198,7 @@ async fn no_model_is_asked_where_a_server_is_missing_that_the_turn_needs() {
 }
 
 #[tokio::test]
-async fn thoughts_are_shown_and_kept_apart() {
+async fn thinking_is_shown_and_kept_apart() {
     let Some((host, api)) = host().await else { return };
     api.plays([Play::Thinks("What did they play?")]);
     let call = host.ask_with(Stored::new().request("Hello.", false), CancellationToken::new());
@@ -212,7 +212,7 @@ async fn thoughts_are_shown_and_kept_apart() {
 }
 
 #[tokio::test]
-async fn secrets_are_in_no_argument_and_in_no_error() {
+async fn secrets_appear_in_no_argument_and_no_error() {
     let Some((host, api)) = host().await else { return };
     api.plays([Play::Hangs]);
     let mut stored = Stored::new();
@@ -244,7 +244,7 @@ async fn secrets_are_in_no_argument_and_in_no_error() {
 }
 
 #[tokio::test]
-async fn what_a_killed_turn_used_has_the_price_of_those_before() {
+async fn usage_of_a_killed_turn_has_the_price_of_earlier_ones() {
     let Some((host, api)) = host().await else { return };
     let mut stored = Stored::new();
     stored.turn(&host, "One.").await;
@@ -270,7 +270,7 @@ async fn what_a_killed_turn_used_has_the_price_of_those_before() {
 }
 
 #[tokio::test]
-async fn what_a_tool_runs_finds_the_login_nowhere() {
+async fn commands_of_tools_cannot_read_the_credential() {
     let Some((mut host, api)) = host().await else { return };
     // Looks at its own environment, that of the CLI and of the guard, the credential's pipe, and all files of the call.
     let look = "env; cd /proc/$PPID; tr '\\0' '\\n' < environ; cat cmdline; \
@@ -295,7 +295,7 @@ async fn what_a_tool_runs_finds_the_login_nowhere() {
 }
 
 #[tokio::test]
-async fn the_pinned_version_is_the_one_that_runs() {
+async fn the_installed_cli_has_the_pinned_version() {
     let Some(cli) = Cli::real() else { return };
     let output =
         tokio::process::Command::new(cli.program()).arg("--version").output().await.unwrap();
