@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_asks_to_wait_in_seconds_or_until_a_date_and_for_an_hour_at_most() {
+    fn retry_after_takes_seconds_or_a_date_and_is_capped_at_an_hour() {
         let now = Some("Sun, 22 Nov 2026 08:00:00 GMT");
         assert_eq!(wait("42", None), Some(42));
         assert_eq!(wait("99999999", None), Some(3600));

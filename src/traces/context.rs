@@ -81,7 +81,7 @@ mod tests {
     const WHOLE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
-    fn a_header_is_read_and_written_again() {
+    fn a_header_round_trips() {
         let context = Context::parse(WHOLE).unwrap();
         assert_eq!(context.to_string(), WHOLE);
         assert_eq!(context.sibling().trace, context.trace);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_none() {
+    fn an_invalid_header_is_ignored() {
         let broken = [
             String::new(),
             "00".to_owned(),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_has_the_same_ids_wherever_they_are_made() {
+    fn a_turn_gets_the_same_ids_in_every_process() {
         let session = Uuid::new_v4();
         assert_eq!(Context::of_turn(session, 7), Context::of_turn(session, 7));
         assert_ne!(Context::of_turn(session, 7).trace, Context::of_turn(session, 8).trace);
