@@ -268,7 +268,7 @@ async fn play(seed: u64, window: usize, counts: &mut Counts) {
 }
 
 #[tokio::test]
-async fn whatever_happens_nobody_gets_what_is_not_theirs_and_every_session_gets_everything_once() {
+async fn random_operations_show_every_post_to_its_audience_exactly_once() {
     let seed = std::env::var("BOARD_SEED")
         .map_or_else(|_| u64::from(rand::random::<u32>()), |seed| seed.parse().unwrap());
     let mut counts = Counts::default();

@@ -35,7 +35,7 @@ async fn said_of_posts(table: &Table, task: &Task) -> Vec<(bool, String, i64, i6
 }
 
 #[tokio::test]
-async fn each_turn_shows_what_is_new_and_later_calls_hold_it_where_it_was_shown() {
+async fn each_turn_shows_new_posts_and_later_calls_keep_them_in_place() {
     let table = Table::new(&["ann", "bea"], "").await;
     let worker = table.ground.work().await;
     table.post(&["ann"], "One.").await;
@@ -75,7 +75,7 @@ async fn each_turn_shows_what_is_new_and_later_calls_hold_it_where_it_was_shown(
 }
 
 #[tokio::test]
-async fn a_failed_turn_loses_nothing_and_repeats_nothing() {
+async fn a_failed_turn_skips_no_post_and_repeats_none() {
     let table = Table::new(&["ann"], "").await;
     table.fake.state.plays.lock().unwrap().extend([
         Play::Status(404, "", r#"{"error":"not found"}"#),
@@ -106,7 +106,7 @@ async fn a_failed_turn_loses_nothing_and_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn the_window_is_the_agents_and_says_what_it_leaves_out() {
+async fn the_window_comes_from_the_agent_file_and_reports_omitted_posts() {
     let table = Table::new(&["ann"], "history_window: 3\n").await;
     table.write("bea", "history_window: 0\n", "");
     for number in 1..=8 {
@@ -139,7 +139,7 @@ async fn a_note_behind_mentions(table: &Table, note: &str) -> Vec<Task> {
 }
 
 #[tokio::test]
-async fn what_is_behind_mentions_fills_the_window_of_a_session_that_begins() {
+async fn older_posts_fill_the_window_of_a_new_session() {
     let table = Table::new(&["ann"], "history_window: 3\n").await;
     let first = a_note_behind_mentions(&table, "The first note.").await;
     let worker = table.ground.work().await;
@@ -168,7 +168,7 @@ async fn what_is_behind_mentions_fills_the_window_of_a_session_that_begins() {
 }
 
 #[tokio::test]
-async fn a_session_that_goes_on_looks_behind_what_it_is_not_shown() {
+async fn a_continued_session_counts_the_posts_that_it_is_not_shown() {
     let table = Table::new(&["ann"], "history_window: 2\n").await;
     let worker = table.ground.work().await;
     table.ground.done(&table.ask("ann", "Begin.", None).await).await;
@@ -189,7 +189,7 @@ async fn a_session_that_goes_on_looks_behind_what_it_is_not_shown() {
 }
 
 #[tokio::test]
-async fn where_no_post_is_shown_it_is_said_how_many_there_are() {
+async fn a_turn_without_shown_posts_reports_their_number() {
     let table = Table::new(&["ann"], "").await;
     table.post(&["ann"], &"long ".repeat(100_000)).await;
     let worker = table.ground.work().await;
@@ -204,7 +204,7 @@ async fn where_no_post_is_shown_it_is_said_how_many_there_are() {
 }
 
 #[tokio::test]
-async fn a_rebuilt_session_gets_what_it_did_not_take_over_and_nothing_twice() {
+async fn a_rebuilt_session_gets_the_posts_that_it_did_not_inherit_and_none_twice() {
     let table = Table::new(&["ann"], "").await;
     let worker = table.ground.work().await;
     table.post(&["ann"], "One.").await;
@@ -256,7 +256,7 @@ const HOSTILE: [&str; 7] = [
 ];
 
 #[tokio::test]
-async fn what_a_post_says_comes_back_unchanged_and_its_sender_is_who_it_was() {
+async fn a_post_is_shown_unchanged_with_its_sender() {
     let table = Table::with_window(&["ann", "bea"], "", 8_000_000).await;
     let worker = table.ground.work().await;
     let hers = table.ground.done(&table.ask("bea", "Say something.", None).await).await;
@@ -298,7 +298,7 @@ async fn what_a_post_says_comes_back_unchanged_and_its_sender_is_who_it_was() {
 }
 
 #[tokio::test]
-async fn posts_that_are_too_long_for_the_model_are_left_out_and_do_not_hide_the_others() {
+async fn posts_too_long_for_the_model_are_omitted_and_hide_no_others() {
     let table = Table::new(&["ann"], "").await;
     table.post(&["ann"], "Before.").await;
     table.post(&["ann"], &"long ".repeat(100_000)).await;
@@ -354,7 +354,7 @@ async fn restart(ground: &Ground, table: &Table) -> Task {
 }
 
 #[tokio::test]
-async fn after_a_restart_without_transcripts_the_lead_goes_on_from_the_board() {
+async fn after_a_restart_without_transcripts_the_lead_continues_from_the_board() {
     let table = Table::new(&["colleague"], "").await;
     table.write("lead", "lead: true\n", "");
     let task = restart(&table.ground, &table).await;
@@ -370,7 +370,7 @@ async fn after_a_restart_without_transcripts_the_lead_goes_on_from_the_board() {
 }
 
 #[tokio::test]
-async fn the_simulation_gets_the_same_after_a_restart() {
+async fn the_simulation_gets_the_same_posts_after_a_restart() {
     let table = Table::new(&[], "").await;
     let agent = |name: &str, lead: &str| {
         table.ground.write_agent(
@@ -392,7 +392,7 @@ async fn the_simulation_gets_the_same_after_a_restart() {
 }
 
 #[tokio::test]
-async fn the_real_claude_cli_gets_the_same_after_a_restart() {
+async fn the_real_claude_cli_gets_the_same_posts_after_a_restart() {
     let Some(Stage { api, ground }) = Stage::new(&[]).await else { return };
     let agent = |name: &str, lead: &str| {
         let file = format!(

@@ -24,7 +24,7 @@ const READERS: [(&str, &str); 7] = [
 ];
 
 #[tokio::test]
-async fn nobody_sees_what_is_addressed_to_a_name_that_is_like_theirs() {
+async fn a_post_is_hidden_from_agents_whose_name_only_resembles_its_audience() {
     let world = World::new().await;
     let id = world.campaign.id;
     let seed = rand::random::<u64>();
@@ -151,7 +151,7 @@ async fn rows_of_a_page(conn: &mut PgConnection, world: &World, way: Along) -> i
 }
 
 #[tokio::test]
-async fn a_window_of_one_in_a_thousand_of_very_many_posts_is_filled_from_few_rows() {
+async fn a_small_window_over_very_many_posts_reads_few_rows() {
     let world = World::new().await;
     let begins = Live { context_tokens: 0, ..session(&world).await };
     fill(&world).await;

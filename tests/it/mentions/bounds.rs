@@ -26,7 +26,7 @@ fn said(board: &[Post]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_chain_of_answers_ends_where_it_is_as_long_as_allowed() {
+async fn a_chain_of_answers_ends_at_its_maximum_length() {
     let settings = [("mentions.max_depth", "4"), ("mentions.max_repeats", "1000")];
     let (_ground, board) = loop_of_two(&settings).await;
     assert_eq!(said(&board), ["ann", "bea", "ann", "bea", "ann"]);
@@ -40,14 +40,14 @@ async fn a_chain_of_answers_ends_where_it_is_as_long_as_allowed() {
 }
 
 #[tokio::test]
-async fn agents_call_nobody_where_no_chain_is_allowed() {
+async fn agents_add_no_tasks_by_mentions_when_no_chain_is_allowed() {
     let (_ground, board) = loop_of_two(&[("mentions.max_depth", "0")]).await;
     assert_eq!(said(&board), ["ann"]);
     assert!(board[2].text.contains("mentions.max_depth"), "{:#?}", lines(&board));
 }
 
 #[tokio::test]
-async fn who_repeats_itself_calls_nobody_again_until_time_has_passed() {
+async fn a_repeated_answer_adds_no_tasks_until_a_pause_has_passed() {
     let settings = [
         ("mentions.max_depth", "1000"),
         ("mentions.max_repeats", "2"),
@@ -66,7 +66,7 @@ async fn who_repeats_itself_calls_nobody_again_until_time_has_passed() {
 
 /// Each called agent calls all others, in a text of its own.
 #[tokio::test]
-async fn what_one_post_leads_to_is_bounded_however_it_branches() {
+async fn tasks_that_descend_from_one_post_are_limited_across_branches() {
     let settings = [
         ("mentions.max_tasks", "5"),
         ("mentions.max_depth", "100"),
@@ -93,7 +93,7 @@ async fn what_one_post_leads_to_is_bounded_however_it_branches() {
 }
 
 #[tokio::test]
-async fn a_post_calls_no_more_than_so_many_and_names_those_who_were_left_out() {
+async fn tasks_per_post_are_limited_and_the_omitted_names_are_reported() {
     let ground = ground(&["ann", "bea", "cid", "dan"], &[("mentions.max_fan_out", "2")]).await;
     let posted = post(&ground, "@dan @ann @cid @bea").await;
     assert_eq!(called(&posted), ["dan", "ann"]);

@@ -9,7 +9,7 @@ use dalsegno::domain::{
 use super::*;
 
 #[tokio::test]
-async fn a_mention_is_a_task_for_each_and_each_answer_a_post_that_answers() {
+async fn each_mention_becomes_a_task_and_each_answer_a_reply() {
     let ground = ground(&["ann", "bea"], &[]).await;
     let posted = post(&ground, "@ann, @bea: compare. [[sim: say I did.]]").await;
     assert_eq!(called(&posted), ["ann", "bea"]);
@@ -41,7 +41,7 @@ async fn a_mention_is_a_task_for_each_and_each_answer_a_post_that_answers() {
 }
 
 #[tokio::test]
-async fn who_is_meant_is_who_is_called() {
+async fn mentions_add_tasks_for_exactly_the_named_agents() {
     let ground = ground(&["ann", "anna", "ann_2", "bea"], &[]).await;
     let cases: &[(&str, &[&str], &[&str])] = &[
         ("What is the status?", &["planner"], &["planner"]),
@@ -69,7 +69,7 @@ async fn who_is_meant_is_who_is_called() {
 }
 
 #[tokio::test]
-async fn names_of_nobody_are_told_with_the_nearest_and_nothing_is_lost() {
+async fn unknown_names_are_reported_with_the_closest_match_and_the_post_stays() {
     let ground = ground(&["ann"], &[]).await;
     let posted = post(&ground, "@wriet and @Ann: @ann should know. @zzz!").await;
     assert_eq!(called(&posted), ["ann"]);
@@ -89,7 +89,7 @@ async fn names_of_nobody_are_told_with_the_nearest_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn one_that_fails_says_so_in_words_and_leaves_the_others_alone() {
+async fn a_failed_mention_is_answered_with_its_error_and_affects_no_other() {
     let ground = ground(&["ann", "bea", "cid"], &[]).await;
     ground.write_agent("bea", &agent("bea", "window_tokens: 1024\nreserve_tokens: 64\n"));
     let long = "The harbour has a mole. ".repeat(1000);
@@ -131,7 +131,7 @@ async fn one_that_fails_says_so_in_words_and_leaves_the_others_alone() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_not_posted_either() {
+async fn a_post_whose_tasks_are_refused_is_not_stored() {
     let ground = ground(&["ann"], &[("tasks.max_prompt_bytes", "1000")]).await;
     let error = try_post(&ground, &format!("@ann {}", "a".repeat(1000))).await.unwrap_err();
     assert!(matches!(error, mentions::Error::Task(tasks::Error::Text(_))), "{error:?}");
@@ -145,7 +145,7 @@ async fn what_cannot_be_asked_is_not_posted_either() {
 }
 
 #[tokio::test]
-async fn an_agent_whose_file_is_broken_is_not_asked_and_the_post_says_so() {
+async fn an_agent_with_a_broken_file_gets_no_task_and_the_post_reports_it() {
     let ground = ground(&["ann", "bea"], &[]).await;
     ground.write_agent("ann", "no front matter");
     let posted = post(&ground, "@ann, @bea: compare.").await;

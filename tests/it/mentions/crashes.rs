@@ -45,12 +45,12 @@ async fn die_at((key, point): (&'static str, &'static str)) -> Ground {
 }
 
 #[tokio::test]
-async fn an_answer_is_posted_once_wherever_the_worker_dies() {
+async fn an_answer_is_posted_once_despite_worker_crashes_at_any_point() {
     join_all(POINTS.map(die_at)).await;
 }
 
 #[tokio::test]
-async fn an_answer_whose_end_fails_half_way_is_posted_once() {
+async fn an_answer_whose_commit_fails_halfway_is_posted_once() {
     let ground = ground(&["ann"], &[]).await;
     let worker = ground.process(&[("worker.fail_turns_at", "before_job_end")]);
     let posted = post(&ground, "Plan. `[[sim: say @ann, please.]]`").await;

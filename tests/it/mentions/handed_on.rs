@@ -9,7 +9,7 @@ use crate::providers::fake_ollama::{FakeOllama, Play};
 const ON_OLLAMA: &str = "lead: true\nprovider: ollama\nmodel: qwen3:8b\n";
 
 #[tokio::test]
-async fn the_lead_hands_on_and_the_answers_come_back_to_it() {
+async fn the_lead_delegates_by_mentions_and_gets_the_answers() {
     let ground = ground(&["ann", "bea"], &[]).await;
     let worker = ground.work().await;
     let asked = "Plan it. `[[sim: say First @ann and @bea, not me, @planner. Nor @anm.]]`";
@@ -37,7 +37,7 @@ async fn the_lead_hands_on_and_the_answers_come_back_to_it() {
 }
 
 #[tokio::test]
-async fn an_agent_whose_file_does_not_let_it_calls_nobody() {
+async fn an_agent_without_permission_adds_no_tasks_by_mentions() {
     let ground = ground(&["ann", "bea"], &[]).await;
     ground.write_agent("bea", &agent("bea", "mentions: true\n"));
     ground.write_agent("planner", &agent("planner", "lead: true\nmentions: false\n"));
@@ -53,7 +53,7 @@ async fn an_agent_whose_file_does_not_let_it_calls_nobody() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_task_that_nobody_posted_is_no_post() {
+async fn the_answer_to_a_task_without_a_post_is_not_posted() {
     let ground = ground(&["ann"], &[]).await;
     let worker = ground.work().await;
     ground.done(&ground.add_for("planner", "main", "[[sim: say @ann do it.]]").await).await;
@@ -64,7 +64,7 @@ async fn an_answer_to_a_task_that_nobody_posted_is_no_post() {
 }
 
 #[tokio::test]
-async fn tasks_that_are_refused_are_told_to_whoever_called_and_its_answer_stands() {
+async fn refused_tasks_are_reported_to_the_mentioning_agent_and_its_answer_stays() {
     let fake = FakeOllama::playing([Play::gated("@ann", " go.")]).await;
     let url = format!("http://{}", fake.addr);
     let settings = [("tasks.max_prompt_bytes", "100"), ("ollama.base_url", url.as_str())];
@@ -107,7 +107,7 @@ async fn tasks_that_are_refused_are_told_to_whoever_called_and_its_answer_stands
 
 /// The answer counts, and creates no task.
 #[tokio::test]
-async fn an_answer_of_a_task_that_was_asked_to_stop_calls_nobody() {
+async fn the_answer_of_an_interrupted_task_adds_no_tasks() {
     let fake = FakeOllama::playing([Play::gated("First", " @ann.")]).await;
     let url = format!("http://{}", fake.addr);
     let ground = ground(&["ann"], &[("ollama.base_url", url.as_str())]).await;

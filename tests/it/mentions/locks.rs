@@ -77,21 +77,21 @@ async fn beside_a_turn_that_ends(way: Way) -> Vec<Post> {
 }
 
 #[tokio::test]
-async fn a_task_is_cancelled_with_what_hangs_on_it_and_no_turn_waits_in_a_circle() {
+async fn cancelling_a_task_with_its_dependents_causes_no_deadlock_with_turns() {
     let board = beside_a_turn_that_ends(Way::Cancel).await;
     assert_eq!(board.len(), 3, "{:#?}", lines(&board));
     assert_eq!(board[2].text, "No answer comes from `ann`: its task was cancelled.");
 }
 
 #[tokio::test]
-async fn an_erasure_ends_many_tasks_at_once_and_answers_nobody() {
+async fn an_erasure_ends_many_tasks_at_once_and_posts_no_answers() {
     let board = beside_a_turn_that_ends(Way::Erase).await;
     assert_eq!(lines(&board)[1..], ["system > all: Meanwhile."]);
 }
 
 /// A lost worker has left two of its turns; the second one ends by itself during the interruption.
 #[tokio::test]
-async fn turns_of_an_agent_are_stopped_beside_one_that_ends_and_none_waits_in_a_circle() {
+async fn stopping_turns_of_an_agent_causes_no_deadlock_with_an_ending_one() {
     let ground = ground(&["ann"], &[]).await;
     let mut victim = ground.process(&[]);
     let posted = post(&ground, "@ann @ann_2 Write. [[sim: slow 60000]]").await;

@@ -83,7 +83,7 @@ async fn kill_at_random(ground: &Ground, random: &mut StdRng) -> Vec<Process> {
 }
 
 #[tokio::test]
-async fn twenty_agents_and_many_posts_while_workers_are_killed() {
+async fn twenty_agents_answer_many_posts_while_workers_are_killed() {
     let max_depth = MAX_DEPTH.to_string();
     // Each agent that may call others calls these two, and so they call each other.
     let say = r#"["say @a00 and @a01: your turn."]"#;
