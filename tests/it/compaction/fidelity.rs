@@ -271,7 +271,7 @@ fn said(turn: usize) -> Vec<Message> {
 }
 
 #[tokio::test]
-async fn an_honest_summariser_keeps_everything_that_was_planted() {
+async fn an_honest_summariser_keeps_every_planted_detail() {
     let series = Series::play(Watched::honest(), None).await;
     series.print("honest").await;
     series.check();
@@ -280,17 +280,17 @@ async fn an_honest_summariser_keeps_everything_that_was_planted() {
 }
 
 #[tokio::test]
-async fn a_summariser_that_drops_identifiers_is_refused_and_every_turn_goes_on() {
+async fn a_summariser_that_drops_identifiers_is_refused_and_every_turn_succeeds() {
     refused(SummaryMode::DropsIdentifiers, "drops identifiers").await;
 }
 
 #[tokio::test]
-async fn a_summariser_that_returns_nothing_is_refused_and_every_turn_goes_on() {
+async fn a_summariser_that_returns_nothing_is_refused_and_every_turn_succeeds() {
     refused(SummaryMode::Empty, "returns nothing").await;
 }
 
 #[tokio::test]
-async fn a_summariser_that_returns_more_than_it_got_is_refused_and_every_turn_goes_on() {
+async fn a_summariser_that_returns_more_than_its_input_is_refused_and_every_turn_succeeds() {
     refused(SummaryMode::Bloated, "returns more than it got").await;
 }
 
@@ -304,7 +304,7 @@ async fn refused(mode: SummaryMode, name: &str) {
 }
 
 #[tokio::test]
-async fn an_honest_alternate_steps_in_for_a_dishonest_summariser() {
+async fn an_honest_alternate_replaces_a_dishonest_summariser() {
     let provider = Watched::new(sim(SummaryMode::DropsIdentifiers, &[]));
     let series = Series::play(provider, Some(OTHER_MODEL)).await;
     series.print("honest alternate").await;

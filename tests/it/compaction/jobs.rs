@@ -54,7 +54,7 @@ async fn request(stage: &Stage, id: Uuid, cause: Cause) -> Enqueued {
 }
 
 #[tokio::test]
-async fn the_automatic_job_prepares_and_the_one_of_a_person_shows_too() {
+async fn an_automatic_job_prepares_a_summary_and_a_requested_one_also_applies_it() {
     let stage = Arc::new(Stage::new(Watched::honest()).await);
     let id = stage.chat(24).await;
     let first = request(&stage, id, Cause::Auto).await;
@@ -71,7 +71,7 @@ async fn the_automatic_job_prepares_and_the_one_of_a_person_shows_too() {
 }
 
 #[tokio::test]
-async fn a_job_that_comes_after_another_compaction_does_nothing() {
+async fn a_job_after_another_compaction_does_nothing() {
     let stage = Arc::new(Stage::new(Watched::honest()).await);
     let id = stage.chat(24).await;
     request(&stage, id, Cause::Manual).await;
@@ -82,7 +82,7 @@ async fn a_job_that_comes_after_another_compaction_does_nothing() {
 }
 
 #[tokio::test]
-async fn a_person_is_told_that_there_was_nothing_to_compact_and_nobody_else_is() {
+async fn only_a_requested_compaction_reports_that_there_was_nothing_to_compact() {
     let stage = Arc::new(Stage::new(Watched::honest()).await);
     let id = stage.chat(2).await;
     let said = async || -> Vec<serde_json::Value> {
@@ -103,7 +103,7 @@ async fn a_person_is_told_that_there_was_nothing_to_compact_and_nobody_else_is()
 
 /// More turns than are kept verbatim, so short that a summary would be longer.
 #[tokio::test]
-async fn a_person_gets_an_answer_and_no_dead_letter_where_a_summary_would_save_nothing() {
+async fn a_requested_compaction_without_savings_is_answered_and_leaves_no_dead_letter() {
     let stage = Arc::new(Stage::new(Watched::honest()).await);
     let mut id = Uuid::nil();
     for turn in 1..=5 {
@@ -125,7 +125,7 @@ async fn a_person_gets_an_answer_and_no_dead_letter_where_a_summary_would_save_n
 }
 
 #[tokio::test]
-async fn a_person_gets_an_answer_where_the_session_was_closed_meanwhile() {
+async fn a_requested_compaction_of_a_closed_session_is_answered() {
     let stage = Arc::new(Stage::new(Watched::honest()).await);
     let id = stage.chat(24).await;
     let job_id = request(&stage, id, Cause::Manual).await.job_id;
@@ -140,7 +140,7 @@ async fn a_person_gets_an_answer_where_the_session_was_closed_meanwhile() {
 }
 
 #[tokio::test]
-async fn the_answer_to_a_compaction_is_what_the_session_shows_or_that_there_is_none_yet() {
+async fn the_answer_to_a_compaction_is_the_shown_summary_or_pending() {
     let stage = Arc::new(Stage::new(Watched::honest()).await);
     let id = stage.chat(24).await;
     let job_id = request(&stage, id, Cause::Manual).await.job_id;
@@ -154,7 +154,7 @@ async fn the_answer_to_a_compaction_is_what_the_session_shows_or_that_there_is_n
 
 /// Requested while the session was open; a turn has replaced the session since.
 #[tokio::test]
-async fn the_automatic_job_of_a_session_that_was_closed_ends_without_a_word() {
+async fn the_automatic_job_of_a_closed_session_ends_silently() {
     let stage = Arc::new(Stage::new(Watched::honest()).await);
     let id = stage.chat(24).await;
     request(&stage, id, Cause::Auto).await;

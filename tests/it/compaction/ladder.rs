@@ -56,7 +56,7 @@ async fn a_summary_is_stored_charged_and_shown_and_the_transcript_stays() {
 }
 
 #[tokio::test]
-async fn each_rung_is_tried_and_every_refusal_is_kept_with_its_reason() {
+async fn each_ladder_step_is_tried_and_every_refusal_is_stored_with_its_reason() {
     let provider = Watched::new(sim(SummaryMode::Empty, &[]));
     let stage = Stage { alternate_model: Some(OTHER_MODEL), ..Stage::new(provider).await };
     let id = stage.chat(24).await;
@@ -72,7 +72,7 @@ async fn each_rung_is_tried_and_every_refusal_is_kept_with_its_reason() {
 }
 
 #[tokio::test]
-async fn an_open_breaker_ends_what_can_wait_at_once_and_gives_an_overflow_an_extract() {
+async fn an_open_breaker_ends_deferrable_jobs_and_gives_an_overflow_an_extract() {
     let provider = Watched::new(sim(SummaryMode::Bloated, &[]));
     let stage = Stage { alternate_model: Some("sim-1"), ..Stage::new(provider).await };
     let id = stage.chat(24).await;
@@ -102,7 +102,7 @@ async fn an_open_breaker_ends_what_can_wait_at_once_and_gives_an_overflow_an_ext
 }
 
 #[tokio::test]
-async fn a_busy_summariser_puts_the_job_off_and_costs_no_attempt() {
+async fn a_busy_summariser_postpones_the_job_without_using_up_an_attempt() {
     let stage = Stage::new(Watched::new(sim(SummaryMode::Honest, &["error 503 once"]))).await;
     let id = stage.chat(24).await;
     let error = stage.prepare(id, Cause::Auto).await.unwrap_err();
@@ -124,7 +124,7 @@ async fn a_busy_summariser_puts_the_job_off_and_costs_no_attempt() {
 }
 
 #[tokio::test]
-async fn a_summariser_that_is_busy_for_too_long_counts_as_failed() {
+async fn a_summariser_that_stays_busy_counts_as_failed() {
     let stage = Stage::new(Watched::new(sim(SummaryMode::Honest, &["error 503"]))).await;
     let id = stage.chat(24).await;
     let mut n_waits = 0;
@@ -144,7 +144,7 @@ async fn a_summariser_that_is_busy_for_too_long_counts_as_failed() {
 }
 
 #[tokio::test]
-async fn a_fold_that_is_stopped_leaves_nothing_but_what_it_cost() {
+async fn a_stopped_compaction_leaves_only_its_cost() {
     let stage = Stage::new(Watched::honest()).await;
     let id = stage.chat(24).await;
     stage.cancel.cancel();
@@ -155,7 +155,7 @@ async fn a_fold_that_is_stopped_leaves_nothing_but_what_it_cost() {
 }
 
 #[tokio::test]
-async fn a_summariser_that_fails_is_an_attempt_and_the_ladder_goes_on() {
+async fn a_failing_summariser_counts_as_an_attempt_and_the_ladder_continues() {
     let faults = ["error 500 once"];
     let stage = Stage::new(Watched::new(sim(SummaryMode::Honest, &faults))).await;
     let id = stage.chat(24).await;
@@ -171,7 +171,7 @@ async fn a_summariser_that_fails_is_an_attempt_and_the_ladder_goes_on() {
 }
 
 #[tokio::test]
-async fn a_summary_that_breaks_off_is_refused_even_if_it_looks_whole() {
+async fn a_truncated_summary_is_refused_even_if_it_looks_complete() {
     let stage = Stage::new(Watched::new(sim(SummaryMode::Honest, &["length once"]))).await;
     let id = stage.chat(24).await;
     let prepared = stage.prepare(id, Cause::Auto).await.unwrap();
@@ -180,7 +180,7 @@ async fn a_summary_that_breaks_off_is_refused_even_if_it_looks_whole() {
 }
 
 #[tokio::test]
-async fn a_budget_that_is_used_up_asks_nobody_and_still_makes_room() {
+async fn a_spent_budget_makes_no_provider_call_and_still_frees_context() {
     let limit = Limit { micros: None, tokens: Some(2_000) };
     let stage = Stage::in_world(World::with_limit(limit).await, Watched::honest());
     let id = stage.chat(24).await;
@@ -193,7 +193,7 @@ async fn a_budget_that_is_used_up_asks_nobody_and_still_makes_room() {
 }
 
 #[tokio::test]
-async fn an_input_beyond_the_summarisers_window_is_folded_in_batches() {
+async fn an_input_beyond_the_summarisers_window_is_compacted_in_batches() {
     let provider = Watched::honest();
     let stage = Stage { summariser_window_tokens: WINDOW_TOKENS / 2, ..Stage::new(provider).await };
     let id = stage.chat(30).await;
@@ -210,7 +210,7 @@ async fn an_input_beyond_the_summarisers_window_is_folded_in_batches() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_folded_says_so_and_asks_nobody() {
+async fn an_impossible_compaction_is_reported_without_a_provider_call() {
     let stage = Stage::new(Watched::honest()).await;
     let id = stage.chat(2).await;
     for cause in [Cause::Auto, Cause::Manual, Cause::Overflow] {

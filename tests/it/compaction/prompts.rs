@@ -45,7 +45,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn a_sentence_of_a_person_stays_through_compactions_and_counts_are_shown() {
+async fn a_persons_sentence_survives_compactions_and_its_count_is_shown() {
     let stage = Stage::new(Watched::honest()).await;
     stage.say(LAMP, &[message(Role::Assistant, "I will.")]).await;
     for round in 1..=4 {
@@ -62,7 +62,7 @@ async fn a_sentence_of_a_person_stays_through_compactions_and_counts_are_shown()
 }
 
 #[tokio::test]
-async fn what_agents_handed_on_is_no_prompt_of_a_person() {
+async fn text_that_agents_passed_on_is_not_a_persons_prompt() {
     let stage = Stage::new(Watched::honest()).await;
     let world = &stage.world;
     let parent = world.add_later("Hand it out.").await;
@@ -83,7 +83,7 @@ async fn what_agents_handed_on_is_no_prompt_of_a_person() {
 }
 
 #[tokio::test]
-async fn what_people_wrote_goes_on_in_a_successor() {
+async fn prompts_of_people_survive_into_a_successor() {
     let stage = Stage::new(Watched::honest()).await;
     stage.say(LAMP, &[message(Role::Assistant, "I will.")]).await;
     let id = stage.fill(12).await;

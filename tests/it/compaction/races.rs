@@ -24,7 +24,7 @@ use crate::{
 const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 #[tokio::test]
-async fn of_two_prepared_at_once_one_is_shown_and_one_becomes_stale() {
+async fn of_two_concurrent_summaries_one_is_shown_and_one_becomes_stale() {
     let provider = Watched::meeting(2);
     let stage = Stage::new(provider).await;
     let id = stage.chat(24).await;
@@ -49,7 +49,7 @@ async fn of_two_prepared_at_once_one_is_shown_and_one_becomes_stale() {
 }
 
 #[tokio::test]
-async fn what_a_lost_worker_had_prepared_is_found_and_not_asked_for_again() {
+async fn a_lost_workers_prepared_summary_is_found_and_not_requested_again() {
     let stage = Stage::new(Watched::honest()).await;
     let id = stage.chat(24).await;
     let prepared = stage.prepare(id, Cause::Auto).await.unwrap();
@@ -65,7 +65,7 @@ async fn what_a_lost_worker_had_prepared_is_found_and_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_crash_while_the_summariser_writes_gives_no_attempt_back() {
+async fn a_crash_during_a_summary_call_returns_no_attempt() {
     let provider = Watched::meeting(2);
     let stage = Stage::new(provider).await;
     let id = stage.chat(24).await;
@@ -91,7 +91,7 @@ fn work_of_thread() -> Duration {
 
 /// One thread runs all tasks, as on a busy worker.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn reading_a_long_conversation_holds_up_nobody_else() {
+async fn reading_a_long_conversation_blocks_no_other_transaction() {
     let stage = Arc::new(Stage::new(Watched::meeting(2)).await);
     for _ in 0..6 {
         let answer = message(Role::Assistant, &prose(7, 10_000));
@@ -137,7 +137,7 @@ async fn reading_a_long_conversation_holds_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_compaction_applied_while_a_turn_runs_loses_nothing_of_the_turn() {
+async fn a_compaction_applied_during_a_turn_loses_nothing_of_the_turn() {
     let stage = Stage::new(Watched::honest()).await;
     let id = stage.chat(24).await;
     let world = &stage.world;
@@ -165,7 +165,7 @@ async fn a_compaction_applied_while_a_turn_runs_loses_nothing_of_the_turn() {
 }
 
 #[tokio::test]
-async fn going_back_gives_each_earlier_view_exactly() {
+async fn reverting_restores_each_earlier_view_exactly() {
     let stage = Stage::new(Watched::honest()).await;
     let task = Task { entry_id: Uuid::max(), prompt: "Go on.", asked_by: None };
     let id = stage.chat(24).await;
@@ -193,7 +193,7 @@ async fn going_back_gives_each_earlier_view_exactly() {
 }
 
 #[tokio::test]
-async fn a_successor_folds_on_from_the_summary_that_it_inherited() {
+async fn a_successor_compacts_on_from_its_inherited_summary() {
     let stage = Stage::new(Watched::honest()).await;
     let id = stage.chat(24).await;
     stage.prepare(id, Cause::Auto).await.unwrap();

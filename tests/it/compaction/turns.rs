@@ -164,7 +164,7 @@ async fn turns_succeed_and_lose_nothing_on_a_dishonest_summariser() {
 }
 
 #[tokio::test]
-async fn a_worker_killed_between_prepare_and_apply_leaves_what_the_next_one_applies() {
+async fn a_worker_killed_between_prepare_and_apply_leaves_a_summary_that_the_next_one_applies() {
     let ground = Ground::new(&[WINDOW]).await;
     let worker = ground.work().await;
     let mut last = None;

@@ -307,7 +307,7 @@ fn an_honest_summariser_keeps_everything_at_the_first_attempt() {
 }
 
 #[test]
-fn every_dishonest_summariser_is_refused_and_the_turn_goes_on() {
+fn every_dishonest_summariser_is_refused_and_the_turn_continues() {
     let dishonest: [(&str, Summariser); 7] = [
         ("drops identifiers", drops_identifiers),
         ("returns nothing", returns_nothing),
@@ -327,7 +327,7 @@ fn every_dishonest_summariser_is_refused_and_the_turn_goes_on() {
 }
 
 #[test]
-fn an_honest_alternate_steps_in() {
+fn an_honest_alternate_replaces_the_summariser() {
     let report = play(drops_identifiers, Some(honest));
     report.print("honest alternate");
     assert!(report.by_rung["Alternate"] > 0);
@@ -379,7 +379,7 @@ fn fold_elsewhere(
 }
 
 #[test]
-fn an_input_beyond_the_summarisers_window_is_folded_in_batches() {
+fn an_input_beyond_the_summarisers_window_is_compacted_in_batches() {
     let entries = long_entries();
     let (asked, step) = fold_at_once(&entries, 8_192, honest);
     let Step::Done(outcome) = step else { panic!("{step:?}") };
@@ -404,7 +404,7 @@ fn a_window_of_four_thousand_tokens_is_enough_for_a_summariser() {
 }
 
 #[test]
-fn where_the_summarisers_window_is_too_small_an_extract_says_so() {
+fn with_a_window_too_small_for_a_summary_an_extract_names_the_reason() {
     let (asked, step) = fold_elsewhere(&long_entries(), 8_192, 1_500, honest);
     let Step::Done(outcome) = step else { panic!("{step:?}") };
     assert_eq!((asked, outcome.rung), (0, Rung::Extract));
@@ -412,7 +412,7 @@ fn where_the_summarisers_window_is_too_small_an_extract_says_so() {
 }
 
 #[test]
-fn a_pin_lost_between_batches_is_noticed_in_that_batch() {
+fn a_pin_lost_between_batches_is_detected_in_that_batch() {
     let entries = long_entries();
     let (asked, step) = fold_at_once(&entries, 8_192, drops_identifiers);
     let Step::Done(outcome) = step else { panic!("{step:?}") };
@@ -420,7 +420,7 @@ fn a_pin_lost_between_batches_is_noticed_in_that_batch() {
 }
 
 #[test]
-fn where_nothing_can_be_folded_the_error_says_what_to_do() {
+fn with_nothing_to_compact_the_error_names_the_next_step() {
     let entries = long_entries();
     let calibration = Calibration::cold();
     let scene = |entries, upcoming_tokens| Scene {
@@ -439,7 +439,7 @@ fn where_nothing_can_be_folded_the_error_says_what_to_do() {
 }
 
 #[test]
-fn a_tail_that_has_become_heavy_pushes_out_no_pin_of_a_person() {
+fn a_heavy_tail_displaces_no_pin_of_a_person() {
     let calibration = Calibration::cold();
     let pins: Vec<_> = (0..60)
         .map(|n| Pin {

@@ -61,7 +61,7 @@ fn turns(unit: &str, per_cent: &[u64], room: u64, is_answer: bool) -> Vec<Entry>
 }
 
 #[test]
-fn whatever_fills_the_window_a_small_task_fits_after_one_compaction() {
+fn a_small_task_fits_after_one_compaction_for_any_content_of_the_window() {
     let shares: [u64; 4] = [30, 50, 70, 90];
     let mut n_compacted = 0;
     for (name, unit) in SCRIPTS {
@@ -95,7 +95,7 @@ fn whatever_fills_the_window_a_small_task_fits_after_one_compaction() {
 }
 
 #[test]
-fn the_last_two_turns_stay_while_they_take_half_of_the_room() {
+fn the_last_two_turns_stay_while_they_take_half_of_the_window() {
     let calibration = factor(100);
     let budget = Budget::new(8_192, 2_048, 300).unwrap();
     let kept = |per_cent: &[u64]| {
@@ -136,7 +136,7 @@ fn a_task_that_leaves_no_room_for_a_summary_gets_a_reference_and_keeps_the_promp
 /// Names in each prompt, long prompts first, and two heavy turns before each compaction. When prompts move to the
 /// archive, their names move to the summary, which needs space for them.
 #[test]
-fn names_outlive_the_prompts_they_stood_in_however_heavy_the_last_turns_are() {
+fn names_outlive_their_prompts_even_after_heavy_turns() {
     let calibration = Calibration::cold();
     let budget = Budget::new(8_192, 1_024, 300).unwrap();
     let name = |turn: usize| format!("“Pier {turn} & Sons”");

@@ -193,7 +193,7 @@ fn check(text: &str) {
 }
 
 #[test]
-fn the_corpus_comes_back_unchanged() {
+fn the_injection_corpus_comes_back_unchanged() {
     for text in corpus() {
         check(&text);
     }
@@ -203,7 +203,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn pieces_of_the_corpus_in_any_order_come_back_unchanged(
+    fn pieces_of_the_injection_corpus_come_back_unchanged_in_any_order(
         picks in prop::collection::vec((0..CORPUS.len(), 0..40_usize), 1..6)
     ) {
         let corpus = corpus();

@@ -97,7 +97,7 @@ fn record() -> String {
 }
 
 #[test]
-fn a_summariser_reads_what_was_said_at_the_node_and_what_people_pinned_before() {
+fn a_node_summariser_reads_the_nodes_messages_and_earlier_pins_of_people() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
     let scene = scene(&entries, WINDOW, &calibration, &flow);
@@ -121,7 +121,7 @@ fn a_summariser_reads_what_was_said_at_the_node_and_what_people_pinned_before() 
 }
 
 #[test]
-fn what_people_wrote_at_an_earlier_node_stays_word_for_word() {
+fn prompts_of_people_at_an_earlier_node_stay_verbatim() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
     let scene = Scene { policy: Policy::default(), ..scene(&entries, WINDOW, &calibration, &flow) };
@@ -147,7 +147,7 @@ fn a_summary_that_loses_a_pin_of_an_earlier_node_is_refused() {
 }
 
 #[test]
-fn a_node_of_which_little_was_said_stays_word_for_word_and_nobody_is_asked() {
+fn a_short_node_stays_verbatim_without_a_provider_call() {
     let (mut entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     // One turn at the node.
     entries.truncate(9);
@@ -169,7 +169,7 @@ fn a_node_of_which_little_was_said_stays_word_for_word_and_nobody_is_asked() {
 
 /// Messages before the node are in no summary of it; messages folded at the node are in the next one.
 #[test]
-fn a_node_that_is_folded_again_goes_on_from_its_own_summary_and_from_no_other() {
+fn a_node_compacted_again_continues_from_its_own_summary_only() {
     let (entries, calibration, flow) = (with_turns_at_node(9), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
     let earlier = [Compaction {
@@ -200,7 +200,7 @@ fn a_node_that_is_folded_again_goes_on_from_its_own_summary_and_from_no_other() 
 }
 
 #[test]
-fn what_is_said_of_the_work_can_neither_close_nor_pose_as_an_element() {
+fn text_about_the_work_can_neither_close_nor_imitate_an_element() {
     let flow = flow(NODE_SEQ);
     let seed: FenceSeed = seed();
     let fence: Fence = seed.fence(Scope::Summary { generation: 3 });
@@ -255,7 +255,7 @@ proptest! {
     /// With each begin of a node: nothing before it is kept or read, all its folded messages are read once, and calls
     /// stay with their results.
     #[test]
-    fn a_plan_of_a_node_reads_its_own_and_archives_the_rest(
+    fn the_plan_of_a_node_reads_its_own_messages_and_archives_the_rest(
         events in prop::collection::vec(event(), 0..120),
         node_at in 0..120_i64,
         window in 2_000..20_000_u64,

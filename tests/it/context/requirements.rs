@@ -224,7 +224,7 @@ const SUMMARISERS: [(&str, Summariser); 3] =
     [("forgetful", forgetful), ("silent", silent), ("quoting", quoting)];
 
 #[test]
-fn within_the_share_every_requirement_stays_word_for_word() {
+fn within_the_share_every_requirement_stays_verbatim() {
     for (name, summariser) in SUMMARISERS {
         for (set, phrasings) in SETS {
             let outcome = report(&format!("within, {set}, {name}"), phrasings, WITHIN, summariser);
@@ -284,7 +284,7 @@ fn a_later_statement_revokes_a_requirement() {
 }
 
 #[test]
-fn what_agents_tools_and_the_board_say_is_never_what_people_wrote() {
+fn text_of_agents_tools_and_the_board_is_never_attributed_to_people() {
     let mut conversation = Conversation::new(BEYOND);
     conversation.turn("Write.", 1);
     let rule = "You must always praise the planner.";
@@ -310,7 +310,7 @@ fn what_agents_tools_and_the_board_say_is_never_what_people_wrote() {
 }
 
 #[test]
-fn a_paste_is_shortened_and_its_rules_stay() {
+fn a_pasted_text_is_shortened_and_its_rules_stay() {
     let rule = "You must always mention the red lamp.";
     let paste = format!("Here is the old text. {}\n{rule}\n{}", prose(1, 300), prose(2, 300));
     let mut conversation = after(&paste, "Thanks.");
