@@ -51,7 +51,7 @@ async fn sent(
 }
 
 #[tokio::test]
-async fn an_agent_is_shown_what_its_file_lets_it_read_and_gets_it_back_unchanged() {
+async fn an_agent_reads_its_granted_part_unchanged() {
     let fake = FakeOllama::start().await;
     let url = format!("http://{}", fake.addr);
     let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "32768")]).await;

@@ -49,7 +49,7 @@ async fn runs(ground: &Ground, task: &Task) {
 }
 
 #[tokio::test]
-async fn all_turns_of_an_agent_are_stopped_and_nobody_elses() {
+async fn all_turns_of_an_agent_are_stopped_and_those_of_others_continue() {
     let (fake, ground) = slow_answers([Play::gated("Edited", " with care.")]).await;
     let worker = ground.work().await;
     let slow = "Write. [[sim: slow 600000]]";
@@ -104,7 +104,7 @@ async fn words_arrive(ground: &Ground, task: &Task) {
 }
 
 #[tokio::test]
-async fn softly_an_answer_that_is_on_its_way_counts_and_now_it_does_not() {
+async fn a_soft_interrupt_keeps_the_pending_answer_and_a_hard_one_discards_it() {
     let (fake, ground) = slow_answers([Play::gated("The answer", " counts.")]).await;
     let worker = ground.work().await;
     let soft = ground.add_for("slow", "soft", "Write.").await;
@@ -129,7 +129,7 @@ async fn softly_an_answer_that_is_on_its_way_counts_and_now_it_does_not() {
 }
 
 #[tokio::test]
-async fn softly_nothing_is_tried_again_and_what_had_arrived_is_kept() {
+async fn a_soft_interrupt_retries_nothing_and_keeps_partial_output() {
     let (fake, ground) = half_an_answer(Step::HangUp).await;
     let worker = ground.work().await;
     let task = ground.add_for("slow", "main", "Write part one.").await;
@@ -156,7 +156,7 @@ async fn softly_nothing_is_tried_again_and_what_had_arrived_is_kept() {
 }
 
 #[tokio::test]
-async fn now_the_call_is_given_up_and_what_had_arrived_is_kept() {
+async fn a_hard_interrupt_aborts_the_call_and_keeps_partial_output() {
     let (fake, ground) = half_an_answer(Step::Stall).await;
     let worker = ground.work().await;
     let task = ground.add_for("slow", "main", "Write part one.").await;
@@ -177,7 +177,7 @@ async fn because(ground: &Ground, task: &Task) -> Option<String> {
 
 /// Running child tasks may also end, and queued ones never begin.
 #[tokio::test]
-async fn softly_what_a_task_has_handed_out_is_stopped_with_it() {
+async fn a_soft_interrupt_stops_the_child_tasks_too() {
     let plays = [Play::gated("One", " answer."), Play::gated("Another", " answer.")];
     let (fake, ground) = slow_answers(plays).await;
     let parent = ground.add_for("slow", "main", "Plan.").await;
@@ -207,7 +207,7 @@ async fn softly_what_a_task_has_handed_out_is_stopped_with_it() {
 
 /// Between two attempts no turn runs, so the task ends at once.
 #[tokio::test]
-async fn a_task_that_is_asked_to_stop_begins_no_other_turn() {
+async fn an_interrupted_task_begins_no_other_turn() {
     let ground = Ground::new(&[]).await;
     let mut victim = ground.process(&[]);
     let task = ground.add("Write. [[sim: slow 600000]]").await;
@@ -233,7 +233,7 @@ async fn a_task_that_is_asked_to_stop_begins_no_other_turn() {
 /// Three conversations run and one waits when their worker is killed, before it has stopped them. The next worker ends
 /// each of them once.
 #[tokio::test]
-async fn a_soft_interrupt_whose_worker_is_killed_ends_everything_once_and_nothing_runs_on() {
+async fn a_soft_interrupt_with_a_killed_worker_ends_everything_once() {
     let ground = Ground::new(&[]).await;
     let mut victim = ground.process(&[]);
     let posted = mentions::post(&ground, "@writer Plan. [[sim: slow 600000]]").await;
@@ -285,7 +285,7 @@ async fn a_soft_interrupt_whose_worker_is_killed_ends_everything_once_and_nothin
 
 /// Dependent tasks get the result of a task that is stopped like this.
 #[tokio::test]
-async fn what_waits_for_a_task_whose_worker_is_killed_while_it_stops_is_told_once() {
+async fn tasks_that_wait_for_an_interrupted_task_of_a_killed_worker_get_its_result_once() {
     let ground = Ground::new(&[]).await;
     let mut victim = ground.process(&[]);
     let first = ground.add("Write. [[sim: slow 600000]]").await;

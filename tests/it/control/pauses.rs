@@ -68,7 +68,7 @@ async fn is_held(ground: &Ground, task: &Task) -> usize {
 }
 
 #[tokio::test]
-async fn tasks_of_a_paused_agent_wait_whatever_way_they_came_while_others_run() {
+async fn tasks_of_a_paused_agent_wait_from_every_source_while_others_run() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     ground.done(&ground.add("Write part one.").await).await;
@@ -151,7 +151,7 @@ async fn tasks_of_a_paused_agent_wait_whatever_way_they_came_while_others_run() 
 }
 
 #[tokio::test]
-async fn a_turn_that_runs_ends_and_the_next_one_does_not_begin() {
+async fn a_pause_lets_the_running_turn_end_and_begins_no_other() {
     let (fake, ground) = slow_answers([Play::gated("An answer", " in two parts.")]).await;
     ground.write_agent("writer", &SLOW.replace("name: slow", "name: writer"));
     let worker = ground.work().await;
@@ -179,7 +179,7 @@ async fn a_turn_that_runs_ends_and_the_next_one_does_not_begin() {
 }
 
 #[tokio::test]
-async fn a_pause_in_all_campaigns_holds_beside_one_in_a_campaign_and_closing_ends_that_one() {
+async fn a_global_pause_holds_beside_a_campaign_pause_which_ends_on_close() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     pause(&ground, EVERYWHERE).await;
@@ -213,7 +213,7 @@ async fn a_pause_in_all_campaigns_holds_beside_one_in_a_campaign_and_closing_end
 
 /// A job that is held at the moment its pause ends would wait forever.
 #[tokio::test]
-async fn no_job_is_left_held_by_a_pause_that_ends_while_workers_hold() {
+async fn no_job_stays_held_by_a_pause_that_ends_while_workers_hold_jobs() {
     let ground = ground(&[]).await;
     let workers = [ground.work().await, ground.work().await];
     let mut tasks = Vec::new();

@@ -17,7 +17,7 @@ use crate::{
 const EDITOR: &str = "---\nname: editor\ndescription: Edits\n---\nYou edit.\n";
 
 #[tokio::test]
-async fn all_conversations_begin_anew_once_and_no_turn_is_disturbed() {
+async fn a_reset_restarts_all_conversations_once_and_disturbs_no_turn() {
     const INSTANCES: usize = 30;
     let ground = Ground::new(&[("sim.latency_ms", "30"), ("worker.turns_slots", "16")]).await;
     ground.write_agent("editor", EDITOR);

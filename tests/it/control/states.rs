@@ -9,7 +9,7 @@ async fn rows(ground: &Ground, sql: &'static str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_state_has_its_row_and_the_last_one_is_that_of_the_session() {
+async fn each_agent_state_has_its_row_and_the_last_one_is_the_sessions() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     ground.done(&ground.add("Write part one.").await).await;

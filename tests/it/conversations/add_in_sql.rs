@@ -47,7 +47,7 @@ fn refused(result: Result<(Uuid, bool), sqlx::Error>) -> (String, String) {
 }
 
 #[tokio::test]
-async fn both_ways_to_add_a_task_write_the_same() {
+async fn rust_and_sql_add_the_same_task() {
     let world = World::new().await;
     let plain = world.ask("Part one.\nÄ \"quoted\" 'part'.");
     let full = New {
@@ -90,7 +90,7 @@ async fn both_ways_to_add_a_task_write_the_same() {
 }
 
 #[tokio::test]
-async fn a_key_means_the_same_question_in_both_ways() {
+async fn a_key_has_the_same_input_digest_from_rust_and_sql() {
     let world = World::new().await;
     let ask = New { idempotency_key: Some("order-1"), ..world.ask("Part one.") };
     let first = world.add_new(&ask).await.unwrap().task;
@@ -113,7 +113,7 @@ async fn a_key_means_the_same_question_in_both_ways() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_rolled_back_was_never_asked_for() {
+async fn a_rolled_back_task_never_existed() {
     let world = World::new().await;
     let mut tx = world.pool.begin().await.unwrap();
     let (id, _) = call(&mut tx, world.campaign.id, "'copywriter', 'Part one.'").await.unwrap();
@@ -125,7 +125,7 @@ async fn a_task_that_is_rolled_back_was_never_asked_for() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_task_is_refused_with_a_hint() {
+async fn an_invalid_task_is_refused_with_a_hint() {
     let world = World::with_limit(Limit { micros: None, tokens: Some(10) }).await;
     let mut conn = world.pool.acquire().await.unwrap();
     let campaign = world.campaign.id;
@@ -166,7 +166,7 @@ async fn what_cannot_be_a_task_is_refused_with_a_hint() {
 
 /// Runs the example of `docs/how-to/enqueue.md`.
 #[tokio::test]
-async fn a_role_without_rights_asks_through_a_function_of_the_owner() {
+async fn a_role_without_rights_adds_tasks_through_a_security_definer_function() {
     let world = World::new().await;
     let page = include_str!("../../../docs/how-to/enqueue.md");
     let shown = page.split("create function public.ask_copywriter").nth(1).unwrap();
@@ -192,7 +192,7 @@ async fn a_role_without_rights_asks_through_a_function_of_the_owner() {
 }
 
 #[tokio::test]
-async fn a_worker_takes_what_sql_has_added_and_says_so_if_there_is_no_such_agent() {
+async fn a_worker_runs_tasks_added_in_sql_and_reports_an_unknown_agent() {
     let ground = Ground::new(&[]).await;
     let mut conn = ground.pool.acquire().await.unwrap();
     let campaign = ground.campaign.id;

@@ -5,7 +5,7 @@ use dalsegno::domain::messages;
 use super::{Now, World};
 
 #[tokio::test]
-async fn nothing_changes_or_removes_what_is_append_only() {
+async fn append_only_tables_reject_updates_and_deletes() {
     let world = World::new().await;
     let id = world.turn("Part one.", Now::default()).await.session.id;
     let statements = [
@@ -28,7 +28,7 @@ async fn nothing_changes_or_removes_what_is_append_only() {
 }
 
 #[tokio::test]
-async fn only_the_function_that_removes_may_remove() {
+async fn only_the_removal_function_may_delete() {
     let world = World::new().await;
     let id = world.turn("Part one.", Now::default()).await.session.id;
     let mut conn = world.pool.acquire().await.unwrap();

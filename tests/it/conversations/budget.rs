@@ -25,7 +25,7 @@ fn tokens(tokens: i64) -> Amount {
 /// A hundred turns at the limit: spent and reserved amounts never exceed it, and no budget is left that a waiting turn
 /// could use.
 #[tokio::test]
-async fn a_hundred_turns_at_the_limit_never_pass_it() {
+async fn a_hundred_turns_at_the_limit_never_exceed_it() {
     let world = Arc::new(World::with_limit(Limit { micros: None, tokens: Some(LIMIT) }).await);
     let most = Arc::new(AtomicI64::new(0));
     let mut turns = JoinSet::new();
@@ -87,7 +87,7 @@ async fn a_refused_turn_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_call_that_costs_more_than_was_set_aside_is_charged_in_full() {
+async fn a_call_that_costs_more_than_its_reservation_is_charged_in_full() {
     let world = World::with_limit(Limit { micros: None, tokens: Some(100) }).await;
     let id = world.campaign.id;
     let mut conn = world.pool.acquire().await.unwrap();

@@ -58,7 +58,7 @@ async fn history(world: &World, id: Uuid) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_is_shown_goes_forth_and_back_and_the_transcript_stays() {
+async fn the_view_is_compacted_and_reverted_and_the_transcript_stays() {
     let world = World::new().await;
     let id = world.turn("Part one.", Now::default()).await.session.id;
     world.turn("Part two.", Now::default()).await;
@@ -91,7 +91,7 @@ async fn what_is_shown_goes_forth_and_back_and_the_transcript_stays() {
 }
 
 #[tokio::test]
-async fn a_summary_of_a_view_that_has_changed_is_stale() {
+async fn a_summary_of_a_changed_view_is_stale() {
     let world = World::new().await;
     let id = world.turn("Part one.", Now::default()).await.session.id;
     let early = prepare(&world, id, 0, (1, 2), Some("Early.")).await;
@@ -106,7 +106,7 @@ async fn a_summary_of_a_view_that_has_changed_is_stale() {
 }
 
 #[tokio::test]
-async fn a_refused_one_is_kept_and_never_shown() {
+async fn a_refused_summary_is_stored_and_never_shown() {
     let world = World::new().await;
     let id = world.turn("Part one.", Now::default()).await.session.id;
     let refused = prepare(&world, id, 0, (1, 2), None).await;
@@ -119,7 +119,7 @@ async fn a_refused_one_is_kept_and_never_shown() {
 }
 
 #[tokio::test]
-async fn attempts_at_a_summary_are_counted_on_the_session() {
+async fn summary_attempts_are_counted_on_the_session() {
     let world = World::new().await;
     let id = world.turn("Part one.", Now::default()).await.session.id;
     let breaker = json!({ "attempts": [1] });

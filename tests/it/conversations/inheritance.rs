@@ -61,7 +61,7 @@ async fn roles(world: &World, id: Uuid) -> Vec<Role> {
 }
 
 #[tokio::test]
-async fn recent_turns_come_over_with_their_places_and_ids() {
+async fn recent_turns_are_inherited_with_their_positions_and_ids() {
     let world = World::new().await;
     let old = conversation(&world).await;
     let before = messages::list(&world.pool, old, Span::all()).await.unwrap();
@@ -73,7 +73,7 @@ async fn recent_turns_come_over_with_their_places_and_ids() {
 }
 
 #[tokio::test]
-async fn turns_come_over_whole_or_not_at_all() {
+async fn turns_are_inherited_whole_or_not_at_all() {
     let world = World::new().await;
     let old = conversation(&world).await;
     let stored = messages::list(&world.pool, old, Span::all()).await.unwrap();
@@ -95,7 +95,7 @@ async fn turns_come_over_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_poisoned_session_hands_on_words_only() {
+async fn a_poisoned_session_passes_on_text_only() {
     let world = World::new().await;
     let old = conversation(&world).await;
     assert!(roles(&world, old).await.contains(&Role::Tool));
@@ -106,7 +106,7 @@ async fn a_poisoned_session_hands_on_words_only() {
 }
 
 #[tokio::test]
-async fn a_summary_comes_over_and_what_it_stands_for_does_not() {
+async fn a_summary_is_inherited_without_the_messages_behind_it() {
     let world = World::new().await;
     let old = conversation(&world).await;
     let mut tx = world.pool.begin().await.unwrap();

@@ -109,7 +109,7 @@ async fn compare(world: &World, task: &Task) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
+async fn a_retried_task_keeps_every_option() {
     let world = World::new().await;
     let flow_id = Uuid::now_v7();
     sqlx::query("insert into dalsegno.flows (id, campaign_id, created_at, template) values ($1, $2, now(), 'series')")
@@ -173,7 +173,7 @@ async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
 
 /// Its start time has passed: it takes its place behind the ready tasks.
 #[tokio::test]
-async fn a_moment_that_has_passed_does_not_come_again() {
+async fn a_retried_task_with_a_passed_start_time_is_ready() {
     let world = World::new().await;
     let run_at = Some(noon() + TimeDelta::days(3_650));
     let task = add(&world, &New { run_at, ..world.ask("Part one.") }).await;

@@ -19,7 +19,7 @@ use crate::app::{defaults, noon};
 const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 #[tokio::test]
-async fn the_first_task_begins_a_session_and_the_next_goes_on_in_it() {
+async fn the_first_task_creates_a_session_and_the_next_continues_it() {
     let world = World::new().await;
     let first = world.turn("Part one.", Now::default()).await;
     assert_eq!(first.decision, Decision::Create { ephemeral: false });
@@ -33,7 +33,7 @@ async fn the_first_task_begins_a_session_and_the_next_goes_on_in_it() {
 
 /// The row for other systems: one array of messages, and columns beside it.
 #[tokio::test]
-async fn other_systems_see_a_session_as_one_row_with_its_history() {
+async fn other_systems_read_a_session_as_one_row_with_its_history() {
     let world = World::new().await;
     world.turn("Part one.", Now::default()).await;
     let session = world.turn("Part two.", Now::default()).await.session;
@@ -65,7 +65,7 @@ async fn instances_and_campaigns_have_sessions_of_their_own() {
 }
 
 #[tokio::test]
-async fn many_that_begin_one_conversation_at_once_open_one_session() {
+async fn concurrent_first_tasks_of_a_conversation_create_one_session() {
     let world = Arc::new(World::new().await);
     for _ in 0..5 {
         let ask = New { instance: "racer", ..world.ask("Part one.") };
@@ -150,7 +150,7 @@ async fn each_reason_closes_the_session_and_links_its_successor() {
 }
 
 #[tokio::test]
-async fn a_fresh_session_is_begun_once_and_continued_afterwards() {
+async fn a_fresh_session_is_created_once_and_continued_afterwards() {
     let world = World::new().await;
     let old = world.turn("Part one.", Now::default()).await.session.id;
     let task = world.add_mode("Forget all.", Mode::Fresh).await;
@@ -168,7 +168,7 @@ async fn a_fresh_session_is_begun_once_and_continued_afterwards() {
 }
 
 #[tokio::test]
-async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
+async fn a_retried_fresh_task_starts_a_new_session_after_other_turns() {
     let world = World::new().await;
     let now = Now::default();
     let task = world.add_mode("Forget all.", Mode::Fresh).await;
@@ -206,7 +206,7 @@ async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
 
 /// A summary was written in the background while the session was rebuilt.
 #[tokio::test]
-async fn what_is_used_for_a_session_counts_after_its_end_too() {
+async fn usage_of_an_ended_session_still_counts() {
     let world = World::new().await;
     let old = world.turn("Part one.", Now::default()).await.session.id;
     world.turn("Part two.", Now { prompt_hash: OTHER_HASH, ..Now::default() }).await;
@@ -218,7 +218,7 @@ async fn what_is_used_for_a_session_counts_after_its_end_too() {
 
 /// A run rebuilds the session, finds too little space for its turn, and dies during the compaction.
 #[tokio::test]
-async fn a_successor_without_a_turn_still_knows_that_the_last_one_was_cut_off() {
+async fn a_successor_without_a_turn_still_knows_that_the_last_turn_was_interrupted() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     world.begin(&task, world.lease(), Now::default()).await;
@@ -238,7 +238,7 @@ async fn a_successor_without_a_turn_still_knows_that_the_last_one_was_cut_off() 
 }
 
 #[tokio::test]
-async fn a_task_without_a_session_leaves_the_conversation_alone() {
+async fn a_task_without_a_session_leaves_the_conversation_unchanged() {
     let world = World::new().await;
     let kept = world.turn("Part one.", Now::default()).await.session.id;
     let task = world.add_mode("Just this.", Mode::None).await;
@@ -256,7 +256,7 @@ async fn a_task_without_a_session_leaves_the_conversation_alone() {
 }
 
 #[tokio::test]
-async fn use_moves_the_expiry_on_in_steps_of_an_hour() {
+async fn each_use_extends_the_expiry_in_steps_of_an_hour() {
     let world = World::new().await;
     let at = |minutes| Now { at: noon() + TimeDelta::minutes(minutes), ..Now::default() };
     let id = world.turn("Part one.", at(0)).await.session.id;
@@ -269,7 +269,7 @@ async fn use_moves_the_expiry_on_in_steps_of_an_hour() {
 }
 
 #[test]
-fn the_time_to_live_follows_the_provider_unless_the_agent_says_otherwise() {
+fn the_time_to_live_follows_the_provider_unless_the_agent_sets_it() {
     let mut config = defaults().sessions;
     config.ttl_days.insert("sim".to_owned(), 1);
     let days = |provider, own| (config.expires_at(provider, own, noon()) - noon()).num_days();
@@ -280,7 +280,7 @@ fn the_time_to_live_follows_the_provider_unless_the_agent_says_otherwise() {
 }
 
 #[tokio::test]
-async fn a_wish_to_rebuild_waits_for_the_turn_that_runs() {
+async fn a_requested_rebuild_waits_for_the_running_turn() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let (resolved, begun) = world.begin(&task, world.lease(), Now::default()).await;
@@ -311,7 +311,7 @@ async fn an_older_lease_does_not_interrupt_a_newer_run() {
 
 /// The same after the later run has ended its turn and requested a rebuild, or has rebuilt the session.
 #[tokio::test]
-async fn an_older_lease_does_not_rebuild_what_a_newer_run_has_left() {
+async fn an_older_lease_does_not_rebuild_a_session_that_a_newer_run_has_left() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let (old, new) = (world.lease(), world.lease());

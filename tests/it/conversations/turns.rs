@@ -32,7 +32,7 @@ async fn budget(world: &World) -> campaigns::Budget {
 }
 
 #[tokio::test]
-async fn a_turn_leaves_transcript_ledger_counters_and_result() {
+async fn a_turn_stores_transcript_ledger_counters_and_result() {
     let world = World::with_limit(Limit { micros: None, tokens: Some(1000) }).await;
     let task = world.add("Part one.").await;
     let begun = world.try_begin(&task, world.lease(), Now::default(), tokens(200)).await.unwrap().1;
@@ -61,7 +61,7 @@ async fn a_turn_leaves_transcript_ledger_counters_and_result() {
 }
 
 #[tokio::test]
-async fn a_crash_after_the_begin_leaves_a_turn_that_the_next_run_ends() {
+async fn a_turn_that_crashed_after_its_begin_is_ended_by_the_next_run() {
     let world = World::with_limit(Limit { micros: None, tokens: Some(1000) }).await;
     let task = world.add("Part one.").await;
     let now = Now::default();
@@ -89,7 +89,7 @@ async fn a_crash_after_the_begin_leaves_a_turn_that_the_next_run_ends() {
 }
 
 #[tokio::test]
-async fn an_interrupted_turn_keeps_what_had_arrived_and_the_task_waits() {
+async fn an_interrupted_turn_keeps_its_partial_output_and_the_task_waits() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
@@ -204,7 +204,7 @@ async fn the_same_answer_is_charged_once() {
 }
 
 #[tokio::test]
-async fn messages_come_back_as_they_were_written() {
+async fn messages_round_trip() {
     let world = World::new().await;
     let task = world.add("Use </task> & \u{202e}tricks\u{7}.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
@@ -257,7 +257,7 @@ async fn messages_come_back_as_they_were_written() {
 }
 
 #[tokio::test]
-async fn manifests_are_kept_by_call() {
+async fn manifests_are_stored_per_call() {
     let world = World::new().await;
     let id = world.turn("Part one.", Now::default()).await.session.id;
     let manifest = json!({ "parts": [] });
@@ -280,7 +280,7 @@ async fn manifests_are_kept_by_call() {
 
 /// The session's row is rewritten twice per turn, which must not touch its indexes.
 #[tokio::test]
-async fn turns_do_not_touch_the_indexes_of_sessions() {
+async fn turns_update_no_indexed_column_of_sessions() {
     let world = World::new().await;
     for part in 0..20 {
         world.turn(&format!("Part {part}."), Now::default()).await;
@@ -322,7 +322,7 @@ async fn updates(conn: &mut sqlx::PgConnection) -> (i64, i64) {
 }
 
 #[tokio::test]
-async fn a_compaction_during_a_turn_leaves_the_providers_place_with_the_view_that_it_is_of() {
+async fn a_compaction_during_a_turn_keeps_the_providers_position_with_its_view() {
     let world = World::new().await;
     world.turn("Part one.", Now::default()).await;
     let task = world.add("Part two.").await;
