@@ -31,7 +31,7 @@ const CALLS: &str = "select count(*) from dalsegno.usage where purpose = 'facts'
 const VEGAN: &str = "The diet of the user: vegan.";
 
 #[tokio::test]
-async fn what_people_say_of_themselves_is_read_when_a_session_is_closed() {
+async fn statements_of_people_are_extracted_when_a_session_is_closed() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let task = ask_alone(&ground, "My diet is vegan. Write part one.").await;
@@ -53,7 +53,7 @@ async fn what_people_say_of_themselves_is_read_when_a_session_is_closed() {
 }
 
 #[tokio::test]
-async fn nothing_is_read_unless_file_configuration_and_campaign_want_it() {
+async fn nothing_is_extracted_unless_agent_configuration_and_campaign_allow_it() {
     let by_file = ground(&[]).await;
     by_file.write_agent("writer", WRITER);
     let by_configuration = ground(&[("facts.extract", "false")]).await;
@@ -71,7 +71,7 @@ async fn nothing_is_read_unless_file_configuration_and_campaign_want_it() {
 }
 
 #[tokio::test]
-async fn of_two_sessions_that_contradict_each_other_the_newer_wins_and_the_older_stays() {
+async fn of_two_contradicting_sessions_the_newer_wins_and_the_older_fact_stays() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let first = ask_alone(&ground, "My city is Bergen. Write.").await;
@@ -90,7 +90,7 @@ async fn of_two_sessions_that_contradict_each_other_the_newer_wins_and_the_older
 
 /// A session that is rebuilt and continued: each request is read once.
 #[tokio::test]
-async fn a_stretch_that_was_read_is_not_read_again() {
+async fn an_extracted_stretch_is_not_extracted_again() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let first = ground.done(&ground.add("My diet is vegan. Write.").await).await;
@@ -115,7 +115,7 @@ async fn a_stretch_that_was_read_is_not_read_again() {
 
 /// Folded messages leave the view, while the session continues.
 #[tokio::test]
-async fn what_a_compaction_folds_is_read_once() {
+async fn compacted_messages_are_extracted_once() {
     let ground = ground(&[("sim.window_tokens", "2500")]).await;
     let file = "---\nname: writer\ndescription: Writes\nlearns_facts: true\nreserve_tokens: 300\n---\nYou write.\n";
     ground.write_agent("writer", file);
@@ -151,7 +151,7 @@ async fn what_a_compaction_folds_is_read_once() {
 
 /// Its messages are deleted by then; the prompts of its tasks are kept.
 #[tokio::test]
-async fn a_session_that_expires_is_read_although_it_is_gone() {
+async fn an_expired_session_is_extracted_after_its_removal() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
@@ -171,7 +171,7 @@ async fn a_session_that_expires_is_read_although_it_is_gone() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_refused_with_its_reason_and_nothing_is_lost() {
+async fn an_invalid_answer_is_refused_with_its_reason_and_nothing_is_lost() {
     let ground = ground(&[]).await;
     let careless = ground.work_with(&[("sim.facts", "no_json")]).await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
@@ -196,7 +196,7 @@ async fn an_answer_that_is_none_is_refused_with_its_reason_and_nothing_is_lost()
 
 /// There are more prompts than one reading takes.
 #[tokio::test]
-async fn what_was_refused_is_read_before_what_stands_behind_it() {
+async fn a_refused_stretch_is_extracted_before_later_ones() {
     let ground = ground(&[("sim.window_tokens", "200000")]).await;
     let worker = ground.work().await;
     let first = ground.done(&ground.add("My diet is vegan. Write.").await).await;
@@ -223,7 +223,7 @@ async fn what_was_refused_is_read_before_what_stands_behind_it() {
 }
 
 #[tokio::test]
-async fn what_is_refused_every_time_is_given_up_and_is_there_for_the_next_reading() {
+async fn a_stretch_refused_every_time_is_abandoned_and_available_to_the_next_extraction() {
     let ground = ground(&[]).await;
     let careless = ground.work_with(&[("sim.facts", "no_json")]).await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
@@ -247,7 +247,7 @@ async fn what_is_refused_every_time_is_given_up_and_is_there_for_the_next_readin
 }
 
 #[tokio::test]
-async fn what_a_provider_cannot_do_just_now_is_left_to_the_next_attempt() {
+async fn a_temporary_provider_error_leaves_the_stretch_to_the_next_attempt() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
@@ -278,7 +278,7 @@ async fn given_up(ground: &Ground) -> i64 {
 
 /// An outage refuses nothing; a provider's refusal is in the list of readings.
 #[tokio::test]
-async fn what_no_provider_has_answered_is_a_dead_letter_and_read_when_a_person_says_so() {
+async fn a_stretch_without_an_answer_is_a_dead_letter_until_a_person_retries_it() {
     for (fault, refused) in [("error 500", 0), ("error 400", 1)] {
         let ground = ground(&[]).await;
         let worker = ground.work().await;
@@ -300,7 +300,7 @@ async fn what_no_provider_has_answered_is_a_dead_letter_and_read_when_a_person_s
 
 /// The refused prompt is not lost.
 #[tokio::test]
-async fn what_no_provider_will_answer_keeps_nothing_behind_it_from_being_read() {
+async fn a_stretch_that_every_provider_declines_blocks_no_later_one() {
     let settings = [("sim.window_tokens", "200000")];
     let ground = ground(&settings).await;
     let worker = ground.work().await;
@@ -327,7 +327,7 @@ async fn what_no_provider_will_answer_keeps_nothing_behind_it_from_being_read() 
 }
 
 #[tokio::test]
-async fn what_nobody_has_said_is_left_out() {
+async fn an_invented_statement_is_left_out() {
     let ground = ground(&[("sim.facts", "invents")]).await;
     let worker = ground.work().await;
     ask_alone(&ground, "My diet is vegan. Write.").await;
@@ -339,7 +339,7 @@ async fn what_nobody_has_said_is_left_out() {
 
 /// A prompt by an agent is the agent's own text, and may repeat facts that it was told.
 #[tokio::test]
-async fn what_agents_ask_of_each_other_is_not_read() {
+async fn requests_between_agents_are_not_extracted() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let parent = ask_alone(&ground, "Write.").await;
@@ -354,7 +354,7 @@ async fn what_agents_ask_of_each_other_is_not_read() {
 
 /// Facts are about the user for whom the campaign worked at that time.
 #[tokio::test]
-async fn what_was_asked_before_a_campaign_worked_for_somebody_is_not_read_for_them() {
+async fn requests_from_before_the_campaign_had_a_user_are_not_extracted() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
@@ -373,7 +373,7 @@ async fn what_was_asked_before_a_campaign_worked_for_somebody_is_not_read_for_th
 
 /// The job has read the user, and its model has answered; it waits before it writes.
 #[tokio::test]
-async fn who_is_forgotten_while_a_model_reads_stays_forgotten() {
+async fn a_user_forgotten_during_an_extraction_stays_forgotten() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
@@ -391,7 +391,7 @@ async fn who_is_forgotten_while_a_model_reads_stays_forgotten() {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_somebody_is_not_kept_when_the_campaign_works_for_nobody_meanwhile() {
+async fn facts_are_dropped_when_the_campaign_loses_its_user_during_the_extraction() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
@@ -422,8 +422,7 @@ async fn one_waits(ground: &Ground) {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_killed_while_a_model_reads_has_written_nothing_and_the_next_one_writes_once()
- {
+async fn a_worker_killed_during_an_extraction_has_written_nothing_and_the_next_writes_once() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
@@ -453,7 +452,7 @@ async fn a_worker_that_is_killed_while_a_model_reads_has_written_nothing_and_the
 }
 
 #[tokio::test]
-async fn nothing_that_was_said_or_written_by_a_tool_is_found_when_the_campaign_is_erased() {
+async fn no_fact_of_an_erased_campaign_is_found() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     let call = format!(
@@ -483,7 +482,7 @@ async fn nothing_that_was_said_or_written_by_a_tool_is_found_when_the_campaign_i
 }
 
 #[tokio::test]
-async fn an_erasure_takes_what_was_said_in_the_campaign_and_what_others_said_stays() {
+async fn an_erasure_removes_the_facts_of_its_campaign_and_keeps_the_others() {
     let ground = ground(&[]).await;
     let worker = ground.work().await;
     ask_alone(&ground, "My diet is vegan.").await;

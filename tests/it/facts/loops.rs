@@ -15,7 +15,7 @@ const SESSIONS: usize = if cfg!(feature = "chaos") { 200 } else { 60 };
 /// Agents are told the facts with each task, look them up and repeat them. People repeat them, too, in several
 /// spellings, and the extracting model adds one of its own each time.
 #[tokio::test]
-async fn sessions_that_repeat_what_they_recall_yield_no_new_fact() {
+async fn sessions_that_repeat_recalled_facts_yield_no_new_fact() {
     let ground = ground(&[("sim.facts", "invents")]).await;
     let worker = ground.work().await;
     ask_alone(&ground, "My diet is vegan. My city is Bergen. Write.").await;
@@ -53,7 +53,7 @@ async fn sessions_that_repeat_what_they_recall_yield_no_new_fact() {
 
 /// A model that rephrases texts and attributes can recognise known facts only by the list that it is shown.
 #[tokio::test]
-async fn sessions_whose_model_rephrases_what_they_repeat_yield_no_new_fact() {
+async fn sessions_that_rephrase_recalled_facts_yield_no_new_fact() {
     let ground = ground(&[("sim.facts", "rephrases")]).await;
     let worker = ground.work().await;
     ask_alone(&ground, "My diet is vegan. My city is Bergen. Write.").await;
@@ -79,7 +79,7 @@ async fn sessions_whose_model_rephrases_what_they_repeat_yield_no_new_fact() {
 
 /// Facts are in the system part with their sources, and not in the conversation.
 #[tokio::test]
-async fn an_agent_is_told_what_is_known_if_its_file_says_so() {
+async fn an_agent_gets_known_facts_if_its_file_allows_it() {
     let ground = ground(&[]).await;
     ground.write_agent("other", "---\nname: other\ndescription: Does\n---\nYou do.\n");
     super::state(&ground.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
@@ -103,7 +103,7 @@ async fn an_agent_is_told_what_is_known_if_its_file_says_so() {
 
 /// The successor continues the same transcript, whose texts are not news.
 #[tokio::test]
-async fn a_successor_counts_as_shown_what_its_predecessor_was_shown() {
+async fn facts_shown_to_a_predecessor_count_as_shown_to_its_successor() {
     let ground = ground(&[]).await;
     let fact = super::state(&ground.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
     let worker = ground.work().await;

@@ -39,7 +39,7 @@ fn prompt(chat: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn ollama_is_held_to_a_shape_and_told_what_was_wrong_with_its_answer() {
+async fn ollama_gets_a_schema_and_the_fault_of_its_answer() {
     let plays = [Play::Says(&["Part ", "one."]), Play::Says(&[BAD]), Play::Says(&[GOOD])];
     let fake = FakeOllama::playing(plays).await;
     let ground = on_ollama(&fake).await;
@@ -68,7 +68,7 @@ async fn ollama_is_held_to_a_shape_and_told_what_was_wrong_with_its_answer() {
 }
 
 #[tokio::test]
-async fn a_model_on_ollama_that_will_not_answer_is_asked_again_later() {
+async fn a_declining_ollama_model_is_retried_later() {
     let sorry = || Play::Says(&["I cannot help with that."]);
     let fake = FakeOllama::playing([Play::Says(&["Part one."]), sorry(), sorry()]).await;
     let ground = on_ollama(&fake).await;
@@ -106,7 +106,7 @@ fn says(words: &str, stop: &'static str) -> api::Play {
 }
 
 #[tokio::test]
-async fn claude_is_held_to_a_shape_and_told_what_was_wrong_with_its_answer() {
+async fn claude_gets_a_schema_and_the_fault_of_its_answer() {
     let Some(stage) = on_claude().await else { return };
     let ground = &stage.ground;
     // The schema allows several lines; the service does not.
@@ -139,7 +139,7 @@ async fn claude_is_held_to_a_shape_and_told_what_was_wrong_with_its_answer() {
 }
 
 #[tokio::test]
-async fn claude_that_declines_is_asked_again_later_and_its_words_are_told_to_no_model() {
+async fn a_declining_claude_is_retried_later_and_its_message_reaches_no_model() {
     let Some(stage) = on_claude().await else { return };
     let ground = &stage.ground;
     let declines = || says("I would rather not.", "refusal");

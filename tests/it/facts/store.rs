@@ -31,7 +31,7 @@ fn new(recorded: Recorded) -> Fact {
 }
 
 #[tokio::test]
-async fn the_newer_of_two_that_contradict_each_other_holds_and_the_older_stays_with_its_time() {
+async fn the_newer_of_two_contradicting_facts_holds_and_the_older_keeps_its_time() {
     let world = World::new().await;
     let old = new(read(&world, ("Diet", "Eats no meat."), hours(-5)).await);
     let newer = new(read(&world, ("diet", "Eats fish."), hours(-2)).await);
@@ -51,7 +51,7 @@ async fn the_newer_of_two_that_contradict_each_other_holds_and_the_older_stays_w
 
 /// A session that is read late must not overwrite facts that were stated after it.
 #[tokio::test]
-async fn what_comes_to_be_known_late_takes_its_place_in_time() {
+async fn a_late_fact_takes_its_place_in_time() {
     let world = World::new().await;
     new(read(&world, ("City", "Lives in Bergen."), hours(-9)).await);
     new(read(&world, ("City", "Lives in Porto."), hours(-1)).await);
@@ -80,7 +80,7 @@ async fn what_comes_to_be_known_late_takes_its_place_in_time() {
 }
 
 #[tokio::test]
-async fn what_says_the_same_is_written_down_once_whatever_it_looks_like() {
+async fn equal_facts_in_different_wording_are_stored_once() {
     let world = World::new().await;
     let first = new(read(&world, ("Diet", "Eats no meat."), hours(-5)).await);
     for (attribute, text) in [
@@ -99,7 +99,7 @@ async fn what_says_the_same_is_written_down_once_whatever_it_looks_like() {
 }
 
 #[tokio::test]
-async fn what_is_said_of_different_things_is_kept_of_each_and_marks_that_count_do() {
+async fn facts_of_different_attributes_are_stored_separately_and_significant_marks_count() {
     let world = World::new().await;
     for (attribute, text) in [
         ("City", "Porto."),
@@ -119,7 +119,7 @@ async fn what_is_said_of_different_things_is_kept_of_each_and_marks_that_count_d
 }
 
 #[tokio::test]
-async fn what_a_session_was_shown_is_no_news_when_it_says_it_even_if_it_holds_no_more() {
+async fn a_fact_shown_to_a_session_is_not_new_when_the_session_repeats_it() {
     let world = World::new().await;
     let old = new(read(&world, ("City", "Lives in Bergen."), hours(-9)).await);
     let shown = (SESSION, world.campaign.id);
@@ -138,7 +138,7 @@ async fn what_a_session_was_shown_is_no_news_when_it_says_it_even_if_it_holds_no
 }
 
 #[tokio::test]
-async fn who_changes_their_mind_twice_in_one_session_is_believed_both_times() {
+async fn two_changes_of_mind_in_one_session_are_both_recorded() {
     let world = World::new().await;
     let short = new(read(&world, ("Tone", "Wants it short."), hours(-9)).await);
     let shown = (SESSION, world.campaign.id);
@@ -150,7 +150,7 @@ async fn who_changes_their_mind_twice_in_one_session_is_believed_both_times() {
 }
 
 #[tokio::test]
-async fn people_state_edit_and_revoke_and_nothing_is_overwritten() {
+async fn people_state_edit_and_revoke_facts_and_nothing_is_overwritten() {
     let world = World::new().await;
     let stated = state(&world.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
     assert_eq!((stated.source, stated.trust), (Source::Stated, Trust::Operator));
@@ -181,7 +181,7 @@ async fn people_state_edit_and_revoke_and_nothing_is_overwritten() {
 }
 
 #[tokio::test]
-async fn a_user_has_no_more_facts_than_are_allowed_and_one_may_still_be_replaced() {
+async fn facts_per_user_are_limited_and_replacing_stays_possible() {
     let world = World::new().await;
     for n in 0..config().user_max {
         new(read(&world, (&format!("Thing {n}"), &format!("Likes thing {n}.")), hours(-5)).await);
@@ -193,7 +193,7 @@ async fn a_user_has_no_more_facts_than_are_allowed_and_one_may_still_be_replaced
 }
 
 #[tokio::test]
-async fn a_fact_that_has_expired_leaves_its_place_and_was_not_revoked() {
+async fn an_expired_fact_frees_its_place_and_is_not_revoked() {
     let world = World::new().await;
     for n in 0..config().user_max {
         new(read(&world, (&format!("Thing {n}"), &format!("Likes thing {n}.")), hours(-5)).await);
@@ -214,7 +214,7 @@ async fn a_fact_that_has_expired_leaves_its_place_and_was_not_revoked() {
 }
 
 #[tokio::test]
-async fn what_is_no_fact_is_refused_with_what_is_wrong() {
+async fn an_invalid_fact_is_refused_with_the_reason() {
     let world = World::new().await;
     let long = "a ".repeat(300);
     for (user, attribute, text) in [
@@ -235,7 +235,7 @@ async fn what_is_no_fact_is_refused_with_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_search_finds_what_holds_of_this_user_the_best_first() {
+async fn a_search_finds_current_facts_of_the_user_best_first() {
     let world = World::new().await;
     for fact in [
         ("Diet", "Eats no meat, because of the climate."),
@@ -266,7 +266,7 @@ async fn a_search_finds_what_holds_of_this_user_the_best_first() {
 }
 
 #[tokio::test]
-async fn two_who_write_about_one_user_at_once_leave_one_fact_of_an_attribute() {
+async fn concurrent_writers_leave_one_fact_per_attribute() {
     let world = World::new().await;
     let both = (0..20).map(|n| {
         let (pool, text) = (world.pool.clone(), format!("Lives in town {}.", n % 10));
@@ -284,7 +284,7 @@ async fn two_who_write_about_one_user_at_once_leave_one_fact_of_an_attribute() {
 }
 
 #[tokio::test]
-async fn whom_a_campaign_works_for_is_said_changed_and_unsaid() {
+async fn the_user_of_a_campaign_is_set_changed_and_removed() {
     let world = World::new().await;
     let mut conn = world.pool.acquire().await.unwrap();
     let id = world.campaign.id;
@@ -301,7 +301,7 @@ async fn whom_a_campaign_works_for_is_said_changed_and_unsaid() {
 }
 
 #[tokio::test]
-async fn who_is_forgotten_is_forgotten_with_all_that_was_known_once() {
+async fn forgetting_a_user_removes_all_facts_at_once() {
     let world = World::new().await;
     let mut conn = world.pool.acquire().await.unwrap();
     facts::set_user(&mut conn, world.campaign.id, ANN, hours(-9)).await.unwrap();
@@ -327,7 +327,7 @@ async fn who_is_forgotten_is_forgotten_with_all_that_was_known_once() {
 }
 
 #[tokio::test]
-async fn what_holds_no_more_goes_after_its_time_and_nothing_else() {
+async fn ended_facts_are_removed_after_their_retention_and_no_others() {
     let world = World::new().await;
     new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     new(read(&world, ("City", "Lives in Porto."), hours(-7)).await);
@@ -344,7 +344,7 @@ async fn what_holds_no_more_goes_after_its_time_and_nothing_else() {
 
 /// More records than one batch removes, in a database without ended facts.
 #[tokio::test]
-async fn old_records_of_what_was_shown_go_on_being_removed_until_none_is_left() {
+async fn old_records_of_shown_facts_are_removed_in_repeated_batches() {
     let world = World::new().await;
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     for n in 0..3 {
@@ -360,7 +360,7 @@ async fn old_records_of_what_was_shown_go_on_being_removed_until_none_is_left() 
 }
 
 #[tokio::test]
-async fn the_last_reading_of_a_session_stays_as_long_as_the_session() {
+async fn the_last_extraction_of_a_session_stays_as_long_as_the_session() {
     let world = World::new().await;
     let open = world.turn("Part one.", Now::default()).await.session.id;
     let gone = Uuid::from_u128(100);
@@ -389,7 +389,7 @@ async fn the_last_reading_of_a_session_stays_as_long_as_the_session() {
 
 /// The erasure of a campaign passes over all tables once.
 #[tokio::test]
-async fn what_was_said_in_a_campaign_is_edited_only_while_it_is_open() {
+async fn facts_of_a_campaign_are_editable_only_while_it_is_open() {
     let world = World::new().await;
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     let stated = state(&world.pool, ANN, ("Diet", "Eats no meat.")).await.unwrap();
@@ -405,7 +405,7 @@ async fn what_was_said_in_a_campaign_is_edited_only_while_it_is_open() {
 }
 
 #[tokio::test]
-async fn what_was_read_and_shown_in_a_campaign_goes_in_batches() {
+async fn extracted_and_shown_facts_of_a_campaign_are_removed_in_batches() {
     let world = World::new().await;
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     for n in 0..5 {

@@ -44,7 +44,7 @@ async fn n_read(conn: &mut PgConnection, table: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_journal_is_listed_without_a_look_at_the_rest_of_the_campaign() {
+async fn listing_a_journal_reads_no_other_memory_of_the_campaign() {
     let world = World::new().await;
     for name in ["one", "two", "three"] {
         publish(&world, &new(Kind::Journal, name, "Text."), &agent("writer")).await.unwrap();
@@ -61,7 +61,7 @@ async fn a_journal_is_listed_without_a_look_at_the_rest_of_the_campaign() {
 }
 
 #[tokio::test]
-async fn a_search_ranks_some_where_very_many_have_the_words() {
+async fn a_search_with_very_many_matches_ranks_a_part_of_them() {
     let world = World::new().await;
     fill(&world).await;
     let mut conn = conn(&world).await;

@@ -229,7 +229,7 @@ fn tools_of(config: &Config, pool: &PgPool) -> Tools {
 }
 
 #[tokio::test]
-async fn what_says_the_same_in_other_words_is_found_beside_what_has_the_words() {
+async fn semantic_matches_are_found_beside_full_text_matches() {
     let ground = Ground::new().await;
     ground.put("timetable", "The ship leaves at nine.").await;
     ground.put("fleet", "Five boats, and a ferry.").await;
@@ -260,7 +260,7 @@ async fn what_says_the_same_in_other_words_is_found_beside_what_has_the_words() 
 }
 
 #[tokio::test]
-async fn nobody_finds_by_meaning_what_they_may_not_read_or_what_holds_no_more() {
+async fn semantic_search_hides_unreadable_revoked_and_expired_items() {
     let ground = Ground::new().await;
     let other = World::over(ground.pool().clone(), Limit::default()).await;
     let journal = |name| new(Kind::Journal, name, "The ship is late.");
@@ -310,7 +310,7 @@ async fn nobody_finds_by_meaning_what_they_may_not_read_or_what_holds_no_more() 
 }
 
 #[tokio::test]
-async fn words_alone_answer_where_the_model_or_the_extension_is_missing() {
+async fn full_text_search_answers_without_the_model_or_the_extension() {
     let ground = Ground::without_extension().await;
     let metrics = telemetry::init(&ground.config.log).unwrap().metrics;
     let counted = |result: &str| {
@@ -353,7 +353,7 @@ async fn words_alone_answer_where_the_model_or_the_extension_is_missing() {
 }
 
 #[tokio::test]
-async fn what_was_there_before_gets_its_vector_and_vectors_go_with_what_they_are_of() {
+async fn older_items_get_their_embedding_and_removed_items_lose_it() {
     let ground = Ground::new().await;
     let without = configured(&[]).memory;
     for (name, text) in
@@ -405,7 +405,7 @@ async fn what_was_there_before_gets_its_vector_and_vectors_go_with_what_they_are
 }
 
 #[tokio::test]
-async fn texts_that_the_model_does_not_take_keep_no_other_from_its_vector() {
+async fn texts_refused_by_the_model_delay_no_other_embedding() {
     let ground = Ground::new().await;
     for name in ["cursed", "jinxed"] {
         ground.put(name, &format!("An {BREAKING} ship.")).await;
@@ -441,7 +441,7 @@ async fn texts_that_the_model_does_not_take_keep_no_other_from_its_vector() {
 }
 
 #[tokio::test]
-async fn a_server_that_breaks_at_every_text_costs_none_its_vector() {
+async fn a_server_that_fails_at_every_text_leaves_no_item_without_an_embedding() {
     let ground = Ground::new().await;
     for name in ["one", "two", "three"] {
         ground.put(name, "A ship.").await;
@@ -468,7 +468,7 @@ async fn a_server_that_breaks_at_every_text_costs_none_its_vector() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_slow_is_asked_for_less_at_once() {
+async fn a_slow_server_gets_smaller_batches() {
     let mut ground = Ground::new().await;
     ground.config.ollama.first_byte_timeout_secs = 2;
     for n in 0..60 {
@@ -486,7 +486,7 @@ async fn a_server_that_is_slow_is_asked_for_less_at_once() {
 }
 
 #[tokio::test]
-async fn a_model_that_takes_longer_to_load_than_a_question_waits_is_loaded_all_the_same() {
+async fn a_model_slower_to_load_than_the_query_timeout_is_loaded_in_the_background() {
     let ground = Ground::new().await;
     let hasty = configured(&[
         ("ollama.base_url", &format!("http://{}", ground.ollama.addr)),
@@ -506,7 +506,7 @@ async fn a_model_that_takes_longer_to_load_than_a_question_waits_is_loaded_all_t
 }
 
 #[tokio::test]
-async fn the_api_and_the_command_line_find_by_meaning_too() {
+async fn the_api_and_the_command_line_use_semantic_search_too() {
     let (ground, folder) = (Ground::new().await, scratch_folder());
     let (url, base_url) = (ground.url(), format!("http://{}", ground.ollama.addr));
     let environment = [

@@ -59,7 +59,7 @@ fn digest(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_edict_holds_from_the_next_call_on_and_rebuilds_no_session() {
+async fn an_edict_applies_from_the_next_call_and_rebuilds_no_session() {
     let table = Table::new(&["ann"], "").await;
     let worker = table.ground.work().await;
     let turn = async |words: &str| table.ground.done(&table.ask("ann", words, None).await).await;
@@ -94,7 +94,7 @@ async fn an_edict_holds_from_the_next_call_on_and_rebuilds_no_session() {
 
 /// A model must not be able to pass for the operator.
 #[tokio::test]
-async fn whose_order_an_edict_is_stands_beside_it() {
+async fn an_edict_is_shown_with_its_author_and_trust() {
     let table = Table::new(&["ann"], "").await;
     let worker = table.ground.work().await;
     publish(&table.ground, "ours", "Write short sentences.").await;
@@ -110,7 +110,7 @@ async fn whose_order_an_edict_is_stands_beside_it() {
 }
 
 #[tokio::test]
-async fn edicts_for_which_there_is_no_room_are_told_by_name() {
+async fn edicts_beyond_the_window_are_listed_by_name() {
     let table = Table::new(&["ann"], "").await;
     let worker = table.ground.work().await;
     publish(&table.ground, "first", &"Keep this. ".repeat(2_000)).await;
@@ -137,7 +137,7 @@ async fn edicts_for_which_there_is_no_room_are_told_by_name() {
 }
 
 #[tokio::test]
-async fn an_edict_that_alone_has_no_room_takes_none_from_the_others() {
+async fn an_oversized_edict_takes_no_room_from_the_others() {
     let table = Table::new(&["ann"], "").await;
     let worker = table.ground.work().await;
     publish(&table.ground, "first", &"Keep this. ".repeat(3_000)).await;
@@ -152,7 +152,7 @@ async fn an_edict_that_alone_has_no_room_takes_none_from_the_others() {
 
 /// A changed system part keeps the CLI's session, and a warm process with the old one is not used.
 #[tokio::test]
-async fn on_claude_the_conversation_goes_on_with_the_edicts_of_now() {
+async fn a_claude_conversation_continues_with_the_current_edicts() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let warm = "---\nname: writer\ndescription: Writes\nprovider: claude\nwarm: true\nmodel: claude-sonnet-5\n---\nYou write.\n";

@@ -86,7 +86,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn each_is_offered_what_is_theirs_and_an_agent_has_no_argument_for_another() {
+async fn each_agent_is_offered_its_tools_and_cannot_name_another_agent() {
     let stage = Stage::new().await;
     let (boss, helper) = (stage.turn("boss", "main").await, stage.turn("helper", "main").await);
     let mine = |caller: &Caller| -> Vec<String> {
@@ -142,7 +142,7 @@ async fn each_is_offered_what_is_theirs_and_an_agent_has_no_argument_for_another
 }
 
 #[tokio::test]
-async fn what_is_written_has_the_right_author_and_is_read_and_found_by_whom_it_is_for() {
+async fn memory_items_record_their_author_and_are_found_by_their_readers() {
     let stage = Stage::new().await;
     let (boss, helper) = (stage.turn("boss", "main").await, stage.turn("helper", "main").await);
     let second = stage.turn("helper", "2").await;
@@ -201,7 +201,7 @@ async fn what_is_written_has_the_right_author_and_is_read_and_found_by_whom_it_i
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_said_in_words_that_help() {
+async fn a_refused_memory_call_names_the_next_step() {
     let stage = Stage::new().await;
     let helper = stage.turn("helper", "main").await;
     let words = stage.refuses(&helper, "records_publish", item("../../etc/passwd", "Text.")).await;
@@ -231,7 +231,7 @@ async fn what_cannot_be_done_is_said_in_words_that_help() {
 }
 
 #[tokio::test]
-async fn recall_finds_what_is_known_of_whom_the_campaign_works_for_and_of_nobody_else() {
+async fn recall_finds_facts_of_the_campaigns_user_only() {
     let stage = Stage::new().await;
     let helper = stage.turn("helper", "main").await;
     let recall = json!({ "words": "sentences" });
