@@ -35,7 +35,7 @@ async fn resume(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::E
 }
 
 #[tokio::test]
-async fn nothing_of_a_paused_flow_begins_and_others_go_on() {
+async fn no_task_of_a_paused_flow_begins_and_others_continue() {
     let ground = ground().await;
     let flow = start(&ground, "series", &inputs("x", &["a", "b"])).await.unwrap();
     assert_eq!(pause(&ground, flow.id).await.unwrap().state, State::Paused);
@@ -59,7 +59,7 @@ async fn nothing_of_a_paused_flow_begins_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn what_runs_while_a_flow_is_paused_ends_and_wakes_nobody_up() {
+async fn a_running_step_of_a_paused_flow_ends_and_starts_no_other() {
     let ground = ground().await;
     let flow = start(&ground, "series", &inputs("x", &["a", "b"])).await.unwrap();
     let plan = task(&ground, flow.id, 0).await;
@@ -77,7 +77,7 @@ async fn what_runs_while_a_flow_is_paused_ends_and_wakes_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_step_that_ends_and_a_flow_that_is_let_go_on_do_not_wait_for_each_other() {
+async fn the_end_of_a_step_and_the_resumption_of_its_flow_do_not_block_each_other() {
     let ground = ground().await;
     let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
     pause(&ground, flow.id).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_step_that_ends_and_a_flow_that_is_let_go_on_do_not_wait_for_each_othe
 }
 
 #[tokio::test]
-async fn a_step_that_ends_and_a_change_of_its_flow_do_not_wait_for_each_other() {
+async fn the_end_of_a_step_and_a_change_of_its_flow_do_not_block_each_other() {
     for retries in [false, true] {
         let ground = ground().await;
         let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_step_that_ends_and_a_change_of_its_flow_do_not_wait_for_each_other() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn many_ends_and_changes_of_flows_at_once_lead_to_no_deadlock() {
+async fn many_concurrent_ends_and_changes_of_flows_cause_no_deadlock() {
     let ground = ground().await;
     for _ in 0..20 {
         let parts = ["a", "b", "c", "d"];
@@ -166,7 +166,7 @@ async fn many_ends_and_changes_of_flows_at_once_lead_to_no_deadlock() {
 }
 
 #[tokio::test]
-async fn nobody_writes_to_a_flow_that_is_paused() {
+async fn the_sweep_of_waits_does_not_write_to_a_paused_flow() {
     let ground = ground().await;
     let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
     pause(&ground, flow.id).await.unwrap();
@@ -179,7 +179,7 @@ async fn nobody_writes_to_a_flow_that_is_paused() {
 
 /// All ways in which the job of a step returns while the flow is paused.
 #[tokio::test]
-async fn what_comes_back_while_a_flow_is_paused_is_put_aside_when_its_turn_would_begin() {
+async fn a_job_that_returns_during_a_pause_is_held_when_its_turn_would_begin() {
     let ground = ground().await;
     let mut flows = Vec::new();
     let again = async |id: uuid::Uuid| {
@@ -256,7 +256,7 @@ async fn what_comes_back_while_a_flow_is_paused_is_put_aside_when_its_turn_would
 }
 
 #[tokio::test]
-async fn a_pause_does_not_change_what_a_failure_does() {
+async fn a_pause_does_not_change_the_handling_of_failures() {
     let ground = ground().await;
     let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
     for place in [0, 1] {
@@ -274,7 +274,7 @@ async fn a_pause_does_not_change_what_a_failure_does() {
 }
 
 #[tokio::test]
-async fn a_cancelled_flow_is_cancelled_as_a_whole_and_says_why() {
+async fn a_cancelled_flow_is_cancelled_as_a_whole_with_a_reason() {
     let ground = ground().await;
     let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
     let mut tx = begin(&ground.pool).await.unwrap();
@@ -295,7 +295,7 @@ async fn a_cancelled_flow_is_cancelled_as_a_whole_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_cancelled_flow_says_what_had_ended_what_runs_and_what_does_not() {
+async fn cancelling_a_flow_lists_ended_running_and_cancelled_tasks() {
     let ground = ground().await;
     ground.write_template("series", &super::SERIES.replace("{{item}}", "{{item}} [[sim: stall]]"));
     let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
@@ -314,7 +314,7 @@ async fn a_cancelled_flow_says_what_had_ended_what_runs_and_what_does_not() {
 }
 
 #[tokio::test]
-async fn a_step_that_is_asked_again_leaves_no_dead_letter() {
+async fn a_retried_step_leaves_no_dead_letter() {
     let ground = ground().await;
     let fails = super::SERIES.replace("{{item}}", "{{item}} [[sim: error 404]]");
     ground.write_template("series", &fails);
@@ -339,7 +339,7 @@ async fn told(ground: &Ground) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_feed_tells_what_is_done_to_a_flow_and_that_it_has_ended() {
+async fn the_feed_reports_changes_and_the_end_of_a_flow() {
     let ground = ground().await;
     let flow = start(&ground, "series", &inputs("x", &["a", "b"])).await.unwrap();
     pause(&ground, flow.id).await.unwrap();
@@ -366,7 +366,7 @@ async fn the_feed_tells_what_is_done_to_a_flow_and_that_it_has_ended() {
 
 /// Each of them sees the others as open until it ends.
 #[tokio::test]
-async fn however_many_tasks_end_at_once_the_end_of_their_flow_is_told_once() {
+async fn the_end_of_a_flow_is_reported_once_for_concurrent_ends() {
     let ground = ground().await;
     ground.write_template(
         "wide",
@@ -394,7 +394,7 @@ async fn however_many_tasks_end_at_once_the_end_of_their_flow_is_told_once() {
 }
 
 #[tokio::test]
-async fn an_erasure_takes_what_a_flow_was_started_with_and_why_tasks_were_cancelled() {
+async fn an_erasure_removes_inputs_and_reasons_of_flows() {
     let ground = ground().await;
     let flow = start(&ground, "series", &inputs("xylograph", &["xylograph"])).await.unwrap();
     let mut tx = begin(&ground.pool).await.unwrap();

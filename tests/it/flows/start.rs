@@ -8,7 +8,7 @@ use dalsegno::domain::{
 use super::{SERIES, ended, ground, inputs, retry, show, start, states};
 
 #[tokio::test]
-async fn a_flow_runs_its_steps_in_their_order_and_each_is_told_what_came_before() {
+async fn a_flow_runs_its_steps_in_order_and_each_gets_the_earlier_results() {
     let ground = ground().await;
     let given = inputs("a harbour", &["History [[sim: say old]]", "Boats [[sim: say wet]]"]);
     let flow = start(&ground, "series", &given).await.unwrap();
@@ -46,7 +46,7 @@ async fn a_flow_runs_its_steps_in_their_order_and_each_is_told_what_came_before(
 }
 
 #[tokio::test]
-async fn a_step_that_fails_cancels_what_asked_for_that_and_is_told_to_the_rest() {
+async fn a_failed_step_cancels_strict_dependents_and_is_reported_to_the_others() {
     let ground = ground().await;
     // The planner's prompt has no part with a directive for another step.
     ground
@@ -83,7 +83,7 @@ async fn a_step_that_fails_cancels_what_asked_for_that_and_is_told_to_the_rest()
 }
 
 #[tokio::test]
-async fn a_flow_that_cannot_be_started_leaves_nothing() {
+async fn an_invalid_start_of_a_flow_leaves_nothing() {
     let ground = ground().await;
     let long = "x".repeat(300_000);
     let error = start(&ground, "series", &inputs(&long, &["a"])).await.unwrap_err().to_string();

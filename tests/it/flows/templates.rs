@@ -34,7 +34,7 @@ fn load(files: &[(&str, &str)]) -> Result<Templates, String> {
 }
 
 #[test]
-fn a_template_says_its_inputs_and_steps() {
+fn a_flow_template_declares_inputs_and_steps() {
     let templates = load(&[("series.md", SERIES)]).unwrap();
     let series = templates.get("series").unwrap();
     let inputs: Vec<_> =
@@ -49,14 +49,14 @@ fn a_template_says_its_inputs_and_steps() {
 
 /// Editors on Windows write a byte order mark before UTF-8.
 #[test]
-fn the_prompts_of_a_file_with_a_byte_order_mark_are_found() {
+fn prompts_of_a_file_with_a_byte_order_mark_are_parsed() {
     let marked = format!("\u{feff}{SERIES}");
     let templates = load(&[("series.md", &marked)]).unwrap_or_else(|said| panic!("{said}"));
     assert_eq!(templates.get("series").unwrap().steps.len(), 4);
 }
 
 #[test]
-fn the_templates_that_come_with_the_service_are_without_problems() {
+fn the_built_in_flow_templates_are_valid() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/workflows");
     let names: Vec<_> = std::fs::read_dir(&here)
         .unwrap()
@@ -73,7 +73,7 @@ fn the_templates_that_come_with_the_service_are_without_problems() {
 }
 
 #[test]
-fn every_problem_of_every_file_is_told_at_once_with_its_line() {
+fn every_problem_of_every_file_is_reported_with_its_line() {
     let bad = "---
 name: other
 description: Bad
@@ -120,7 +120,7 @@ Nobody asks this.
 
 /// Without a folder of templates, the built-in ones are listed, with the problems that keep them from being started.
 #[tokio::test]
-async fn a_broken_template_is_refused_alone() {
+async fn a_broken_flow_template_disables_only_itself() {
     let ground = ground().await;
     ground.write_template("bad", "no front matter");
     let fine = start(&ground, "series", &inputs("Harbour", &["Moles"])).await.unwrap();
@@ -149,7 +149,7 @@ async fn a_broken_template_is_refused_alone() {
 
 /// A file is in the place of the folder.
 #[test]
-fn a_folder_that_cannot_be_read_is_a_problem_and_not_an_empty_one() {
+fn an_unreadable_folder_is_a_problem_and_not_an_empty_one() {
     let agents = Catalogue::default();
     let folder = tempfile::NamedTempFile::new().unwrap();
     let load = |folder: &Path| Templates::load(&Config { folder: folder.to_owned() }, &agents);
@@ -159,7 +159,7 @@ fn a_folder_that_cannot_be_read_is_a_problem_and_not_an_empty_one() {
 }
 
 #[tokio::test]
-async fn inputs_that_do_not_fit_are_told_at_once() {
+async fn all_invalid_inputs_are_reported_together() {
     let ground = ground().await;
     let mut wrong = inputs("Harbour", &[]);
     wrong.remove("topic");

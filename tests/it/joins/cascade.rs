@@ -100,7 +100,7 @@ fn below(cancel: Cancelled, cancelled: u64, stopping: u64) -> Cancellation {
 }
 
 #[tokio::test]
-async fn a_parent_takes_its_work_up_again_in_its_own_conversation() {
+async fn a_parent_resumes_its_work_in_its_own_conversation() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let parent = ground.done(&ground.add("Plan. [[sim: say two parts]]").await).await;
@@ -133,7 +133,7 @@ async fn a_parent_takes_its_work_up_again_in_its_own_conversation() {
 }
 
 #[tokio::test]
-async fn who_cancels_the_job_of_a_parent_cancels_the_same() {
+async fn cancelling_a_parents_job_equals_cancelling_the_parent() {
     let ground = Ground::new(&[]).await;
     let (parent, made) = family(&ground).await;
     let cancel = async |job_id| {
@@ -160,7 +160,7 @@ async fn who_cancels_the_job_of_a_parent_cancels_the_same() {
 }
 
 #[tokio::test]
-async fn who_cancels_a_parent_cancels_what_hangs_on_it_and_all_are_told_why() {
+async fn cancelling_a_parent_cancels_its_tree_and_reports_the_reason_to_all() {
     let ground = Ground::new(&[]).await;
     let (parent, made) = family(&ground).await;
     let worker = ground.work().await;
@@ -194,7 +194,7 @@ async fn who_cancels_a_parent_cancels_what_hangs_on_it_and_all_are_told_why() {
 }
 
 #[tokio::test]
-async fn who_cancels_what_waits_cancels_the_children_that_it_waits_for() {
+async fn cancelling_a_waiting_task_cancels_the_children_that_it_waits_for() {
     let ground = Ground::new(&[]).await;
     let (parent, made) = family(&ground).await;
     let apart = fan_out(&ground, &parent, &["Apart.".to_owned()], "Go on.", None).await.unwrap();
@@ -205,7 +205,7 @@ async fn who_cancels_what_waits_cancels_the_children_that_it_waits_for() {
 }
 
 #[tokio::test]
-async fn children_of_children_go_too_and_a_task_that_has_not_begun_hands_nothing_out() {
+async fn grandchildren_are_cancelled_too_and_a_queued_task_cannot_add_children() {
     let ground = Ground::new(&[]).await;
     let (parent, made) = family(&ground).await;
     let child = get(&ground, made.children[0].id).await;
@@ -225,7 +225,7 @@ async fn children_of_children_go_too_and_a_task_that_has_not_begun_hands_nothing
 }
 
 #[tokio::test]
-async fn what_is_handed_out_while_the_task_is_cancelled_is_cancelled_or_refused() {
+async fn a_child_added_during_the_cancellation_is_cancelled_or_refused() {
     let ground = Ground::new(&[]).await;
     let config = ground.config();
     let catalogue = Library::open(&config.agents).unwrap().current();

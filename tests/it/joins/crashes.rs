@@ -96,6 +96,6 @@ async fn survives(step: (&str, &str)) {
 }
 
 #[tokio::test]
-async fn a_parent_is_resumed_once_with_six_ends_wherever_workers_die() {
+async fn a_parent_is_resumed_once_with_six_results_despite_worker_crashes_at_any_point() {
     join_all(STEPS.map(survives)).await;
 }

@@ -15,7 +15,7 @@ async fn call(conn: &mut PgConnection, campaign: Uuid, sql: &str) -> Result<Uuid
 }
 
 #[tokio::test]
-async fn a_whole_plan_is_added_in_one_transaction_of_another_system() {
+async fn another_system_adds_a_whole_plan_in_one_transaction() {
     let ground = Ground::new(&[]).await;
     let campaign = ground.campaign.id;
     let mut tx = ground.pool.begin().await.unwrap();
@@ -46,7 +46,7 @@ async fn a_whole_plan_is_added_in_one_transaction_of_another_system() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_waited_for_is_refused_with_a_hint() {
+async fn an_invalid_dependency_is_refused_with_a_hint() {
     let ground = Ground::new(&[]).await;
     let one = ground.add("One.").await.id;
     let nil = Uuid::nil();

@@ -32,7 +32,7 @@ async fn n_signals(ground: &Ground) -> i64 {
 }
 
 #[tokio::test]
-async fn two_that_end_at_once_give_one_signal() {
+async fn two_concurrent_ends_send_one_signal() {
     let ground = Ground::new(&[]).await;
     for round in 0..40 {
         let one = ground.add_for("writer", "one", "One.").await;
@@ -52,7 +52,7 @@ async fn two_that_end_at_once_give_one_signal() {
 }
 
 #[tokio::test]
-async fn one_that_ends_while_the_waiting_one_is_added_is_not_missed() {
+async fn an_end_during_the_addition_of_its_dependent_is_not_missed() {
     let ground = Ground::new(&[]).await;
     for (round, end_first) in [true, false, true, false].into_iter().enumerate() {
         let one = ground.add_for("writer", "one", "One.").await;
@@ -73,7 +73,7 @@ async fn one_that_ends_while_the_waiting_one_is_added_is_not_missed() {
 }
 
 #[tokio::test]
-async fn a_signal_that_met_a_locked_job_is_given_by_the_sweep() {
+async fn a_signal_missed_because_of_a_lock_is_sent_by_the_sweep() {
     let ground = Ground::new(&[]).await;
     let one = ground.add_for("writer", "one", "One.").await;
     let waiting = ground.add_after("main", "Join. [[sim: say joined]]", &[&one]).await;
@@ -92,7 +92,7 @@ async fn a_signal_that_met_a_locked_job_is_given_by_the_sweep() {
 }
 
 #[tokio::test]
-async fn many_that_end_and_are_cancelled_at_once_leave_nothing_waiting() {
+async fn many_concurrent_ends_and_cancellations_leave_no_task_waiting() {
     let ground = Ground::new(&[]).await;
     let mut others = Vec::new();
     for n in 0..24 {

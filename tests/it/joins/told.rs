@@ -32,7 +32,7 @@ async fn lines(ground: &Ground, task: &Task) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn ends_are_told_in_order_escaped_and_stay_in_the_conversation() {
+async fn results_are_shown_in_order_escaped_and_stay_in_the_conversation() {
     let fake = FakeOllama::playing([Play::Says(&["Joined."]), Play::Says(&["Later."])]).await;
     let url = format!("http://{}", fake.addr);
     let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "32768")]).await;
@@ -94,7 +94,7 @@ async fn ends_are_told_in_order_escaped_and_stay_in_the_conversation() {
 }
 
 #[tokio::test]
-async fn a_second_attempt_tells_the_same_and_the_transcript_has_it_once() {
+async fn a_second_attempt_shows_the_same_results_and_the_transcript_has_them_once() {
     let ground = Ground::new(&[]).await;
     let first = ground.add_for("writer", "one", "One. [[sim: error 400]]").await;
     let worker = ground.work().await;
@@ -113,7 +113,7 @@ async fn a_second_attempt_tells_the_same_and_the_transcript_has_it_once() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_tried_again_is_told_what_the_others_came_to_by_then() {
+async fn a_retried_task_gets_the_current_results_of_its_predecessors() {
     let ground = Ground::new(&[]).await;
     // The simulation counts its calls for the lifetime of a process.
     let services = ground.services(&[]);
@@ -143,7 +143,7 @@ async fn a_task_that_is_tried_again_is_told_what_the_others_came_to_by_then() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_is_cut_and_says_so() {
+async fn long_results_are_cut_with_a_notice() {
     let ground = Ground::new(&[("sim.window_tokens", "20000")]).await;
     let long = "word ".repeat(5_000);
     let others: Vec<Task> = [

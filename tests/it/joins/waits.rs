@@ -37,7 +37,7 @@ async fn cancelled_because(ground: &Ground, task: &Task) -> String {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_blocks_no_lane_and_runs_when_the_last_of_the_others_has_ended() {
+async fn a_waiting_task_blocks_no_lane_and_runs_after_its_last_predecessor() {
     let ground = Ground::new(&[]).await;
     let first = ground.add_for("writer", "one", "One. [[sim: say first]]").await;
     let second = ground.add_for("writer", "two", "Two. [[sim: say second]]").await;
@@ -63,7 +63,7 @@ async fn a_task_that_waits_blocks_no_lane_and_runs_when_the_last_of_the_others_h
 }
 
 #[tokio::test]
-async fn what_has_ended_before_is_not_waited_for() {
+async fn predecessors_that_have_already_ended_are_not_waited_for() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let first = ground.done(&ground.add("One.").await).await;
@@ -76,7 +76,7 @@ async fn what_has_ended_before_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_or_cancels_as_was_asked_and_what_waits_for_that_in_turn() {
+async fn a_failure_is_shown_or_cancels_dependents_in_turn_as_requested() {
     let ground = Ground::new(&[]).await;
     let fails = ground.add_for("writer", "one", "One. [[sim: error 400]]").await;
     let stalls = ground.add_for("writer", "two", "Two.").await;
@@ -103,7 +103,7 @@ async fn a_failure_is_told_or_cancels_as_was_asked_and_what_waits_for_that_in_tu
 }
 
 #[tokio::test]
-async fn a_task_that_is_tried_again_is_waited_for_again() {
+async fn a_retried_predecessor_is_waited_for_again() {
     let ground = Ground::new(&[]).await;
     let fails =
         ground.add_for("writer", "one", "One. [[sim: error 400 once]] [[sim: say one]]").await;
@@ -130,7 +130,7 @@ async fn a_task_that_is_tried_again_is_waited_for_again() {
 }
 
 #[tokio::test]
-async fn a_task_that_was_cancelled_while_it_waited_waits_again_when_it_is_tried_again() {
+async fn a_task_cancelled_while_waiting_waits_again_after_a_retry() {
     let ground = Ground::new(&[]).await;
     let other = ground.add_for("writer", "one", "One.").await;
     let waiting = ground.add_after("main", "Join.", &[&other]).await;
@@ -148,7 +148,7 @@ async fn a_task_that_was_cancelled_while_it_waited_waits_again_when_it_is_tried_
 }
 
 #[tokio::test]
-async fn one_that_is_tried_again_forgives_what_had_failed_by_then_and_nothing_else() {
+async fn a_retry_ignores_only_the_failures_known_by_then() {
     let ground = Ground::new(&[]).await;
     let known = ground.add_for("writer", "one", "One. [[sim: error 400]]").await;
     let later = ground.add_for("writer", "two", "Two. [[sim: error 400]]").await;
@@ -177,7 +177,7 @@ async fn one_that_is_tried_again_forgives_what_had_failed_by_then_and_nothing_el
 }
 
 #[tokio::test]
-async fn a_moment_beside_the_others_counts_too() {
+async fn a_start_time_applies_in_addition_to_predecessors() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let first = ground.done(&ground.add("One.").await).await;
@@ -198,7 +198,7 @@ async fn a_moment_beside_the_others_counts_too() {
 }
 
 #[tokio::test]
-async fn only_tasks_of_the_campaign_that_are_there_can_be_waited_for() {
+async fn only_existing_tasks_of_the_campaign_can_be_predecessors() {
     let ground = Ground::new(&[]).await;
     let task = ground.add("One.").await;
     let mut conn = ground.pool.acquire().await.unwrap();
@@ -233,7 +233,7 @@ async fn only_tasks_of_the_campaign_that_are_there_can_be_waited_for() {
 
 /// Workers of an earlier version do not know the kind, and leave its jobs to newer ones.
 #[tokio::test]
-async fn the_job_is_of_a_kind_of_its_own_and_people_see_what_it_waits_for() {
+async fn the_waiting_job_has_its_own_kind_and_its_predecessors_are_shown() {
     let ground = Ground::new(&[]).await;
     let first = ground.add_for("writer", "one", "One.").await;
     let waiting = ground.add_after("main", "Join.", &[&first]).await;
