@@ -80,7 +80,7 @@ const LEFT: &str = "select jsonb_build_object(
     'feed', (select jsonb_agg(jsonb_build_array(kind, task_id is null, session_id is null, data, created_at) order by id) from dalsegno.feed))";
 
 #[tokio::test]
-async fn a_batch_leaves_the_same_behind_as_one_after_the_other() {
+async fn cancelling_a_batch_equals_cancelling_one_by_one() {
     let worlds = [World::new().await, World::new().await];
     for (world, at_once) in worlds.iter().zip([true, false]) {
         add_webhooks(&world.pool).await;
@@ -120,7 +120,7 @@ async fn a_batch_leaves_the_same_behind_as_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_batch_waits_for_no_lock_and_leaves_what_needs_more() {
+async fn a_batch_waits_for_no_lock_and_leaves_linked_and_running_tasks() {
     let world = World::new().await;
     let pool = &world.pool;
     let add = async |instance: &'static str| {
@@ -167,7 +167,7 @@ async fn a_batch_waits_for_no_lock_and_leaves_what_needs_more() {
 
 /// Dependent tasks are cancelled together with the others, and none of them becomes ready meanwhile.
 #[tokio::test]
-async fn an_erasure_lets_nothing_go_that_waits_for_what_it_cancels() {
+async fn an_erasure_releases_no_task_that_waits_for_a_cancelled_one() {
     let world = World::new().await;
     let pool = &world.pool;
     let first = add_many(pool, world.campaign.id, 700).await;
@@ -199,7 +199,7 @@ async fn an_erasure_lets_nothing_go_that_waits_for_what_it_cancels() {
 }
 
 #[tokio::test]
-async fn a_worker_erases_many_open_tasks_and_the_receipt_says_how_far_it_is() {
+async fn a_worker_erases_many_open_tasks_and_the_receipt_shows_its_progress() {
     let ground = Ground::new(&[]).await;
     add_webhooks(&ground.pool).await;
     add_many(&ground.pool, ground.campaign.id, 1_300).await;

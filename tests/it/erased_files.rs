@@ -93,7 +93,7 @@ fn resigned(receipt: &Value, key: &Path, kind: Option<&str>) -> Value {
 }
 
 #[tokio::test]
-async fn erased_words_leave_the_data_files_and_the_receipt_can_be_checked_without_the_service() {
+async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_the_service() {
     let stage = Stage::new().await;
     let mut campaigns = Vec::new();
     for word in [PLANTED, STAYING] {

@@ -186,7 +186,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn nothing_of_an_erased_campaign_is_found_anywhere() {
+async fn no_trace_of_an_erased_campaign_remains() {
     let stage = Stage::new().await;
     let (going, staying) = (stage.campaign(PLANTED).await, stage.campaign(STAYING).await);
     // The webhook is disabled, so its deliveries are held.
@@ -338,7 +338,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
 
 /// An older worker takes the job beside the newer one, and does not know the new column with the campaign's name.
 #[tokio::test]
-async fn an_erasure_that_an_older_worker_has_ended_is_done_again() {
+async fn an_erasure_ended_by_an_older_worker_is_repeated() {
     let ground = Ground::new(&[]).await;
     let id = ground.campaign.id;
     let mut tx = transaction::begin(&ground.pool).await.unwrap();
@@ -383,7 +383,7 @@ async fn an_erasure_that_an_older_worker_has_ended_is_done_again() {
 }
 
 #[tokio::test]
-async fn a_host_removes_its_copies_and_says_so() {
+async fn a_host_removes_its_copies_and_confirms_it() {
     let world = World::new().await;
     let session =
         world.turn("Part one.", crate::conversations::world::Now::default()).await.session;
@@ -427,7 +427,7 @@ async fn a_host_removes_its_copies_and_says_so() {
 
 /// A summary in progress, and a task that a schedule adds at this moment, could be written after the erasure.
 #[tokio::test]
-async fn an_erasure_ends_what_is_being_written_beside_turns_and_waits_for_it() {
+async fn an_erasure_stops_jobs_beside_turns_and_waits_for_them() {
     let world = World::new().await;
     let campaign = world.campaign.id;
     let session =
@@ -465,7 +465,7 @@ async fn an_erasure_ends_what_is_being_written_beside_turns_and_waits_for_it() {
 
 /// More running tasks than one transaction cancels: each is asked to stop once, and none is skipped.
 #[tokio::test]
-async fn everything_that_runs_is_asked_to_stop_however_much_it_is() {
+async fn all_running_tasks_are_asked_to_stop_regardless_of_their_number() {
     let world = World::new().await;
     let mut conn = world.pool.acquire().await.unwrap();
     let campaign = world.campaign.id;
@@ -509,7 +509,7 @@ async fn is_quiet_after(world: &World, writing: PgTransaction<'_>) -> bool {
 
 /// Another system adds a task in an open transaction, which is not visible yet.
 #[tokio::test]
-async fn an_erasure_waits_for_whoever_is_adding_a_task() {
+async fn an_erasure_waits_for_transactions_that_add_tasks() {
     let world = World::new().await;
     let mut adding = world.pool.begin().await.unwrap();
     let add = "select dalsegno.add_task($1, 'copywriter', 'x')";
@@ -518,7 +518,7 @@ async fn an_erasure_waits_for_whoever_is_adding_a_task() {
 }
 
 #[tokio::test]
-async fn an_erasure_waits_for_whoever_writes_into_the_memory() {
+async fn an_erasure_waits_for_transactions_that_write_memory() {
     let world = World::new().await;
     let mut writing = world.pool.begin().await.unwrap();
     let (id, new, config) = (world.campaign.id, new(Kind::Record, "late", PLANTED), config());

@@ -61,7 +61,7 @@ async fn statement(pool: &PgPool, campaign: Uuid) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_signed_is_what_the_owner_has_found_whatever_the_role_of_the_service_writes() {
+async fn a_receipt_signs_the_owners_findings_despite_forged_rows_of_the_service_role() {
     let database = TestDatabase::migrated().await;
     let (owner, role) = (database.pool().await, ServiceRole::of(&database.options).await);
     let pool = PgPool::connect_with(role.options.clone()).await.unwrap();
@@ -135,7 +135,7 @@ async fn what_is_signed_is_what_the_owner_has_found_whatever_the_role_of_the_ser
 
 /// The role names the lines that an erasure empties; the database checks that they are about the campaign.
 #[tokio::test]
-async fn an_erasure_empties_lines_of_its_own_schedules_and_jobs_only() {
+async fn an_erasure_clears_only_lines_of_its_own_schedules_and_jobs() {
     let database = TestDatabase::migrated().await;
     let (owner, role) = (database.pool().await, ServiceRole::of(&database.options).await);
     let pool = PgPool::connect_with(role.options.clone()).await.unwrap();

@@ -157,7 +157,7 @@ async fn a_successor_begins_with_the_same_summary_with_and_without_a_cleanup() {
 
 /// The conversation expires repeatedly.
 #[tokio::test]
-async fn what_was_said_long_ago_is_handed_on_from_summary_to_summary() {
+async fn old_messages_are_passed_on_from_summary_to_summary() {
     let world = World::new().await;
     let at = |days| Now { at: noon() + TimeDelta::days(days), ..Now::default() };
     turn(&world, "main", "Must: mention the red lamp.", Now::default()).await;
@@ -176,7 +176,7 @@ async fn what_was_said_long_ago_is_handed_on_from_summary_to_summary() {
 
 /// Its prompt would be rejected again, before each task.
 #[tokio::test]
-async fn what_a_provider_has_rejected_is_not_remembered() {
+async fn a_rejected_prompt_is_not_remembered() {
     let world = World::new().await;
     for instance in ["both", "alone"] {
         turn(&world, instance, "Rejected words.", Now::default()).await;
@@ -194,7 +194,7 @@ async fn what_a_provider_has_rejected_is_not_remembered() {
 }
 
 #[tokio::test]
-async fn where_expired_sessions_are_forgotten_nothing_is_kept() {
+async fn nothing_is_kept_of_expired_sessions_when_configured_so() {
     let world = World::new().await;
     let config = Config { expired: ExpiryRule::Fresh, ..config() };
     conversation(&world, "early", true, false).await;
@@ -229,7 +229,7 @@ async fn where_expired_sessions_are_forgotten_nothing_is_kept() {
 }
 
 #[tokio::test]
-async fn a_summary_that_no_task_asks_for_goes_when_its_time_is_over() {
+async fn an_unused_summary_is_removed_after_its_retention() {
     let world = World::new().await;
     for instance in ["early", "late", "never"] {
         conversation(&world, instance, false, false).await;
@@ -256,7 +256,7 @@ async fn a_summary_that_no_task_asks_for_goes_when_its_time_is_over() {
 
 /// The service was down for longer than summaries are kept.
 #[tokio::test]
-async fn what_expired_too_long_ago_is_forgotten_with_and_without_a_cleanup() {
+async fn sessions_expired_too_long_ago_are_forgotten_with_and_without_a_cleanup() {
     let world = World::new().await;
     let at = Now { at: noon() + TimeDelta::days(400), ..Now::default() };
     conversation(&world, "early", true, false).await;
@@ -278,7 +278,7 @@ async fn what_expired_too_long_ago_is_forgotten_with_and_without_a_cleanup() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_that_no_successor_could_ask_for() {
+async fn nothing_is_kept_that_no_successor_could_inherit() {
     let world = World::new().await;
     // A reset without memory also removes the kept summary.
     conversation(&world, "reset", false, false).await;
@@ -331,7 +331,7 @@ async fn nothing_is_kept_that_no_successor_could_ask_for() {
 }
 
 #[tokio::test]
-async fn agents_that_are_reset_fresh_remember_nothing_of_expired_sessions_either() {
+async fn agents_with_fresh_resets_remember_nothing_of_expired_sessions() {
     let world = World::new().await;
     let reset = async |agent, fresh| {
         let (who, whom) = (Actor::cli("ann", "host"), (world.campaign.id, agent));
@@ -346,7 +346,7 @@ async fn agents_that_are_reset_fresh_remember_nothing_of_expired_sessions_either
 }
 
 #[tokio::test]
-async fn an_erasure_takes_what_is_kept_of_expired_sessions() {
+async fn an_erasure_removes_the_kept_summaries_of_expired_sessions() {
     let world = World::new().await;
     turn(&world, "main", &format!("Write of {PLANTED}."), Now::default()).await;
     purge(&world.pool, walk(), 10).await;

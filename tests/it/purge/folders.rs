@@ -41,7 +41,7 @@ async fn session(pool: &PgPool, external_id: Uuid, closed_at: Option<DateTime<Ut
 }
 
 #[tokio::test]
-async fn folders_of_sessions_that_are_gone_go_and_no_others() {
+async fn only_folders_of_removed_sessions_are_removed() {
     let world = World::new().await;
     world.turn("Part one.", Now::default()).await;
     let root = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ async fn folders_of_sessions_that_are_gone_go_and_no_others() {
 }
 
 #[tokio::test]
-async fn workspaces_go_with_the_last_session_of_a_closed_campaign() {
+async fn workspaces_are_removed_with_the_last_session_of_a_closed_campaign() {
     let world = World::new().await;
     let root = tempfile::tempdir().unwrap();
     let now = Utc::now() + TimeDelta::days(10);

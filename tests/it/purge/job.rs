@@ -79,7 +79,7 @@ async fn begun(pool: &PgPool) -> CleanupRun {
 }
 
 #[tokio::test]
-async fn a_run_is_recorded_and_a_second_one_at_once_finds_nothing() {
+async fn a_run_is_recorded_and_a_concurrent_second_one_finds_nothing() {
     let world = World::new().await;
     fill(&world.pool, world.campaign.id, "old", "sim", 23, 4, noon()).await;
     for _ in 0..2 {
@@ -98,7 +98,7 @@ async fn a_run_is_recorded_and_a_second_one_at_once_finds_nothing() {
 }
 
 #[tokio::test]
-async fn a_worker_that_goes_down_gives_the_run_back_and_the_next_goes_on() {
+async fn a_stopping_worker_gives_the_run_back_and_the_next_continues_it() {
     let world = World::new().await;
     fill(&world.pool, world.campaign.id, "old", "sim", 60, 4, noon()).await;
     let job = cleanups::request(&world.pool).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_worker_that_goes_down_gives_the_run_back_and_the_next_goes_on() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_cancelled_stops_between_two_batches() {
+async fn a_cancelled_run_stops_between_two_batches() {
     let world = World::new().await;
     fill(&world.pool, world.campaign.id, "old", "sim", 60, 4, noon()).await;
     let job = cleanups::request(&world.pool).await.unwrap();
@@ -133,7 +133,7 @@ async fn a_run_that_is_cancelled_stops_between_two_batches() {
 
 /// A run that was declared lost continues in the middle of a batch.
 #[tokio::test]
-async fn a_run_without_its_lease_cannot_write_on() {
+async fn a_run_without_its_lease_cannot_continue() {
     let world = World::new().await;
     let mut conn = world.pool.acquire().await.unwrap();
     let old = cleanups::begin(&mut conn, 7, 1, noon()).await.unwrap().unwrap();
@@ -152,7 +152,7 @@ async fn a_run_without_its_lease_cannot_write_on() {
 }
 
 #[tokio::test]
-async fn old_lines_of_the_audit_log_go_with_the_cleanup() {
+async fn the_cleanup_removes_old_audit_lines() {
     let world = World::new().await;
     let old = Actor::cli("ann", "host");
     for (subject, days) in [("old", 366), ("new", 300)] {
@@ -173,7 +173,7 @@ async fn old_lines_of_the_audit_log_go_with_the_cleanup() {
 
 /// One more than one batch removes of the keys of operations, and of the lines of the audit log.
 #[tokio::test]
-async fn a_run_pauses_between_batches_of_keys_and_of_lines_of_the_audit_log() {
+async fn a_run_pauses_between_batches_of_idempotency_keys_and_audit_lines() {
     let keys = "insert into dalsegno.operation_keys (caller, operation, key, input_sha256, created_at)
                 select 'ann', 'hold_lane', n::text, sha256(''), $1 from generate_series(1, 2001) as n";
     let lines = "insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject)

@@ -33,7 +33,7 @@ async fn went_through(pool: &PgPool, job_id: i64, now: chrono::DateTime<chrono::
 }
 
 #[tokio::test]
-async fn the_doctor_warns_when_no_cleanup_went_through_for_26_hours() {
+async fn doctor_warns_when_no_cleanup_succeeded_for_26_hours() {
     let database = TestDatabase::migrated().await;
     let (pool, clock) = (database.pool().await, ManualClock::at(noon()));
     assert_eq!(examine(&database, &clock).await.status, Status::Skipped);
@@ -81,7 +81,7 @@ async fn schedules_are_listed_run_paused_and_resumed_over_http() {
 }
 
 #[tokio::test]
-async fn a_recurring_task_is_written_down_and_forgotten_over_http() {
+async fn a_recurring_task_is_added_and_removed_over_http() {
     let app = TestApp::start().await;
     let world = World::over(app.pool.clone(), Default::default()).await;
     let ask = async |method: &str, path: &str, body: &str| {

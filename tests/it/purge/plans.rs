@@ -11,7 +11,7 @@ use crate::{app::noon, conversations::world::World};
 const MAX_ROWS: i64 = 1_500;
 
 #[tokio::test]
-async fn no_statement_of_a_cleanup_looks_at_all_sessions() {
+async fn no_statement_of_a_cleanup_scans_all_sessions() {
     let world = World::new().await;
     let (pool, campaign) = (&world.pool, world.campaign.id);
     fill(pool, campaign, "old", "sim", 30, 6, noon()).await;

@@ -18,7 +18,7 @@ use crate::{
 
 /// The session is found, then used, then reached by the removal.
 #[tokio::test]
-async fn a_session_that_is_used_in_the_moment_of_its_removal_survives() {
+async fn a_session_used_at_the_moment_of_its_removal_survives() {
     let world = World::new().await;
     let id = world.turn("Part one.", Now::default()).await.session.id;
     let page = next_page(&world.pool, &mut walk(), 10).await.unwrap();
@@ -34,7 +34,7 @@ async fn a_session_that_is_used_in_the_moment_of_its_removal_survives() {
 
 /// A turn has locked the session and has not committed: neither waits for the other.
 #[tokio::test]
-async fn a_session_that_a_turn_has_in_hand_is_passed_over() {
+async fn a_session_locked_by_a_turn_is_skipped() {
     let world = World::new().await;
     let id = world.turn("Part one.", Now::default()).await.session.id;
     let mut turn = world.pool.begin().await.unwrap();
@@ -47,7 +47,7 @@ async fn a_session_that_a_turn_has_in_hand_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_session_that_a_task_comes_for_after_the_look_survives() {
+async fn a_session_that_gets_a_task_after_the_scan_survives() {
     let world = World::new().await;
     let id = world.turn("Part one.", Now::default()).await.session.id;
     let page = next_page(&world.pool, &mut walk(), 10).await.unwrap();
@@ -61,7 +61,7 @@ async fn a_session_that_a_task_comes_for_after_the_look_survives() {
 
 /// Tasks arrive for expired conversations, while two cleanups run.
 #[tokio::test]
-async fn beside_live_turns_no_live_row_goes() {
+async fn a_cleanup_beside_running_turns_removes_no_live_row() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let world = World::new().await;
@@ -106,7 +106,7 @@ async fn beside_live_turns_no_live_row_goes() {
 
 /// After any number of interruptions, the result is the same.
 #[tokio::test]
-async fn cut_off_half_way_and_repeated_it_ends_the_same() {
+async fn an_interrupted_and_repeated_cleanup_has_the_same_result() {
     let worlds = [World::new().await, World::new().await];
     for world in &worlds {
         fill(&world.pool, world.campaign.id, "old", "sim", 120, 6, noon()).await;

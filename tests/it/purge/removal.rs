@@ -22,7 +22,7 @@ const STAYS: &str = "insert into dalsegno.session_nodes (session_id, campaign_id
                      select id, campaign_id, gen_random_uuid(), now(), 1, 1, agent_type, instance, 'draft' from dalsegno.sessions";
 
 #[tokio::test]
-async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays() {
+async fn expired_sessions_are_removed_with_their_rows_and_the_ledger_stays() {
     let world = World::new().await;
     world.turn("Part one.", Now::default()).await;
     let id = world.turn("Part two.", Now::default()).await.session.id;
@@ -62,7 +62,7 @@ async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays(
 }
 
 #[tokio::test]
-async fn an_erasure_takes_sessions_that_stood_at_nodes() {
+async fn an_erasure_removes_sessions_at_nodes() {
     let world = World::new().await;
     world.turn("Part one.", Now::default()).await;
     sqlx::query(STAYS).execute(&world.pool).await.unwrap();
@@ -81,7 +81,7 @@ async fn an_erasure_takes_sessions_that_stood_at_nodes() {
 }
 
 #[tokio::test]
-async fn what_runs_or_is_waited_for_is_kept() {
+async fn sessions_that_run_or_have_waiting_tasks_are_kept() {
     let world = World::new().await;
     fill(&world.pool, world.campaign.id, "bulk", "sim", 5, 4, noon()).await;
     // Begun long ago, and never ended.
@@ -105,7 +105,7 @@ async fn what_runs_or_is_waited_for_is_kept() {
 }
 
 #[tokio::test]
-async fn a_session_made_for_one_task_waits_for_that_task_alone() {
+async fn a_one_task_session_is_kept_for_its_own_task_only() {
     let world = World::new().await;
     let task = world.add_mode("Alone.", Mode::None).await;
     let (resolved, _) = world.begin(&task, world.lease(), Now::default()).await;
@@ -122,7 +122,7 @@ async fn a_session_made_for_one_task_waits_for_that_task_alone() {
 
 /// A closed session is removed some time later, and its successor is shown without it.
 #[tokio::test]
-async fn a_closed_session_is_kept_for_a_while_and_leaves_no_link_behind() {
+async fn a_closed_session_is_removed_after_its_retention_and_leaves_no_link() {
     let world = World::new().await;
     let first = world.turn("Part one.", Now::default()).await.session.id;
     let other = Now {
@@ -148,7 +148,7 @@ async fn a_closed_session_is_kept_for_a_while_and_leaves_no_link_behind() {
 }
 
 #[tokio::test]
-async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
+async fn a_task_of_a_removed_session_is_shown_explained_and_retried() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
@@ -181,7 +181,7 @@ async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
 
 /// Many providers and reasons: the preview equals the removal.
 #[tokio::test]
-async fn a_preview_says_what_then_goes() {
+async fn a_preview_equals_the_removal() {
     let world = World::new().await;
     let (pool, campaign) = (&world.pool, world.campaign.id);
     for (agent, provider, n_sessions, days) in

@@ -28,7 +28,7 @@ const N_CLAIMS: usize = if cfg!(feature = "chaos") { 2_000 } else { 100 };
 
 /// Prints the figures. The limits are asserted in the long form only, on an idle machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_large_cleanup_goes_through_beside_turns() {
+async fn a_large_cleanup_succeeds_beside_turns() {
     let world = Arc::new(World::new().await);
     let (pool, campaign) = (&world.pool, world.campaign.id);
     let filling = Instant::now();
