@@ -255,7 +255,7 @@ mod forged {
     }
 
     #[test]
-    fn forged_journals_are_found_out() {
+    fn forged_journals_are_detected() {
         assert_found("overlap", |journal| journal.effects[1].started_at = at(12));
         assert_found("came after", |journal| journal.effects[1].lane_no = 0);
         assert_found("should be done and is []", |journal| drop(journal.runs.remove(0)));
@@ -271,7 +271,7 @@ mod forged {
     }
 
     #[test]
-    fn two_fates_and_unexpected_deaths_are_found_out() {
+    fn double_ends_and_unexpected_crashes_are_detected() {
         assert_found("\"done\", \"done\"", |journal| {
             let again = Run { lease: 12, ..journal.runs[0].clone() };
             journal.runs.push(again);

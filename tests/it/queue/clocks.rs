@@ -32,7 +32,7 @@ fn ahead(worker: &Worker, now: DateTime<Utc>) -> Duration {
 }
 
 #[tokio::test]
-async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
+async fn clocks_an_hour_apart_end_no_lease_and_delay_no_job() {
     let trial = Trial::new().await;
     let library = skewing_library(trial.folder()).await;
     let library = library.to_str().unwrap();

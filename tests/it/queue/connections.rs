@@ -62,6 +62,6 @@ async fn pick_up_by_notification(trial: &Trial, crew: &mut Crew<'_>) {
 }
 
 #[tokio::test]
-async fn ended_connections_come_back_and_cost_no_run() {
+async fn terminated_connections_are_reopened_and_end_no_run() {
     terminate_backends(2).await;
 }

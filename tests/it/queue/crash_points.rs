@@ -70,7 +70,7 @@ async fn die_at(point: &str, end: NoteEnd) -> Trial {
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_at_any_point_loses_and_doubles_nothing() {
+async fn a_worker_crash_at_any_point_loses_and_duplicates_nothing() {
     let own = POINTS.map(|point| (point, NoteEnd::Own));
     // Ends that the worker writes for its handlers pass the same points elsewhere.
     let ends = ["before_end", "after_end_write_before_commit", "after_commit"];

@@ -17,7 +17,7 @@ const STARTS: &str = "SELECT count(*) FROM trial.starts";
 const DRAIN_FOR_LONG: (&str, &str) = ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "3600");
 
 #[tokio::test]
-async fn short_jobs_end_in_a_drain_and_none_runs_again() {
+async fn short_jobs_end_during_a_drain_and_none_runs_again() {
     let trial = Trial::new().await;
     let mut worker = Worker::start(&trial, &[DRAIN_FOR_LONG]);
     let n_jobs = 3 * SLOTS;
@@ -73,7 +73,7 @@ async fn end_with_long_jobs(n_signals: usize, drain: (&str, &str)) -> Duration {
 }
 
 #[tokio::test]
-async fn long_jobs_are_given_back_unburned_when_the_drain_is_over() {
+async fn long_jobs_are_given_back_without_an_attempt_after_the_drain() {
     let drain = ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "1");
     let took = end_with_long_jobs(1, drain).await;
     assert!(took >= Duration::from_secs(1), "the drain time was not given: {took:?}");
@@ -85,7 +85,7 @@ async fn a_second_signal_gives_long_jobs_back_at_once() {
 }
 
 #[tokio::test]
-async fn a_drain_that_meets_a_lost_database_asks_for_it_now_and_then() {
+async fn a_drain_without_its_database_retries_the_connection() {
     let trial = Trial::new().await;
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;

@@ -122,7 +122,7 @@ fn follow(standby: &Place, primary: &LonelyServer) {
 }
 
 #[tokio::test]
-async fn a_synchronous_standby_that_takes_over_costs_no_job_and_no_run() {
+async fn a_synchronous_failover_loses_no_job_and_no_run() {
     let pair = Pair::start().await;
     pair.make_synchronous().await;
     let trial = Trial::on_own_server(pair.url()).await;
@@ -147,7 +147,7 @@ async fn a_synchronous_standby_that_takes_over_costs_no_job_and_no_run() {
 /// The tail that the standby had not received is gone, with its jobs and runs, whose ids are assigned again. A run of
 /// the tail that continues in a worker changes nothing.
 #[tokio::test]
-async fn an_asynchronous_standby_that_takes_over_loses_its_tail_and_nothing_else() {
+async fn an_asynchronous_failover_loses_only_its_unreplicated_tail() {
     let pair = Pair::start().await;
     let trial = Trial::on_own_server(pair.url()).await;
     let mut crew = Crew::start(&trial, 1, &[]);

@@ -63,6 +63,6 @@ pub async fn kill_at_random(faults: Duration) {
 }
 
 #[tokio::test]
-async fn random_kills_lose_and_double_nothing() {
+async fn random_kills_lose_and_duplicate_nothing() {
     kill_at_random(Duration::from_secs(8)).await;
 }

@@ -60,7 +60,7 @@ pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs:
 
 /// With leases that outlast the outage, like the default of 30 s.
 #[tokio::test]
-async fn a_killed_postgres_costs_no_worker_and_no_run() {
+async fn a_killed_postgres_ends_no_worker_and_no_run() {
     kill_postgres(Duration::from_secs(3), &[], 0).await;
 }
 
@@ -104,7 +104,7 @@ pub async fn stop_without_a_database(is_silent: bool) -> Duration {
 }
 
 #[tokio::test]
-async fn an_idle_service_whose_database_is_gone_ends_without_it() {
+async fn an_idle_service_stops_without_its_database() {
     tokio::join!(stop_without_a_database(true), stop_without_a_database(false));
 }
 
@@ -129,7 +129,7 @@ async fn break_off_behind_the_first_connection(arguments: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_database_that_breaks_off_while_a_process_starts_is_waited_for() {
+async fn a_start_waits_for_a_database_that_disconnects() {
     let waits_for_schema = [&SERVE[..], &["--set", "database.migrate_on_start=false"]].concat();
     tokio::join!(
         break_off_behind_the_first_connection(&SERVE),
@@ -139,7 +139,7 @@ async fn a_database_that_breaks_off_while_a_process_starts_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_database_that_stays_away_while_a_process_starts_ends_it() {
+async fn a_start_ends_when_the_database_stays_away() {
     let (folder, database) = (scratch_folder(), TestDatabase::migrated().await);
     let proxy = Proxy::start(&database.options).await;
     let url = proxy.url(&database.options);

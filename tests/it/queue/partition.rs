@@ -93,7 +93,7 @@ pub async fn cut_off(silent: Duration) {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_cut_off_stops_before_its_lease_ends_and_comes_back() {
+async fn a_partitioned_worker_stops_before_its_lease_ends_and_reconnects() {
     cut_off(Duration::ZERO).await;
 }
 
@@ -177,7 +177,7 @@ async fn freeze_heartbeat_and_claimer() -> Trial {
 }
 
 #[tokio::test]
-async fn half_open_connections_are_found_out_and_meanwhile_work_is_picked_up() {
+async fn half_open_connections_are_detected_and_other_workers_take_the_jobs() {
     tokio::join!(
         poll_beside_a_frozen_listener(),
         find_out_a_frozen_listener(),

@@ -62,7 +62,7 @@ async fn a_job_that_kills_its_worker_is_dead_after_three_and_its_neighbours_fini
 }
 
 #[tokio::test]
-async fn a_payload_that_nobody_can_read_is_one_dead_job() {
+async fn an_unreadable_payload_is_one_dead_job() {
     let trial = Trial::new().await;
     let mut crew = Crew::start(&trial, 1, &[]);
     let unreadable: i64 = sqlx::query_scalar(

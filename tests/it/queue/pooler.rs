@@ -11,7 +11,7 @@ use crate::poolers::bouncer::{Bouncer, DOCUMENTED, NEW};
 
 /// Two workers that share four connections of the server; one of them is killed three times.
 #[tokio::test]
-async fn workers_that_share_connections_lose_and_double_nothing() {
+async fn workers_with_shared_connections_lose_and_duplicate_nothing() {
     let trial = Trial::new().await;
     let options = trial.pool.connect_options();
     let Some(bouncer) = Bouncer::start(NEW, &options, DOCUMENTED).await else {

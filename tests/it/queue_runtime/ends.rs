@@ -91,7 +91,7 @@ fn registry(diary: &Diary) -> Registry<Diary> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_runs_and_is_gone() {
+async fn a_finished_job_is_removed() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let worker = ground.start(Ground::config(), registry(&diary));
     let job = ground.put(&Do::Nothing).await;
@@ -102,7 +102,7 @@ async fn a_job_runs_and_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_is_tried_again_after_a_backoff() {
+async fn a_failure_is_retried_after_a_backoff() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let worker = ground.start(Ground::config(), registry(&diary));
     let began = Instant::now();
@@ -129,7 +129,7 @@ async fn a_job_that_always_fails_is_dead_after_its_attempts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_snooze_burns_no_attempt() {
+async fn a_snooze_uses_up_no_attempt() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let worker = ground.start(Ground::config(), registry(&diary));
     let job = ground.put(&Do::SnoozeOnce).await;
@@ -140,7 +140,7 @@ async fn a_snooze_burns_no_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn giving_up_is_final_and_a_person_can_undo_it() {
+async fn a_final_failure_is_not_retried_until_a_person_does() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let worker = ground.start(Ground::config(), registry(&diary));
     let job = ground.put(&Do::GiveUp).await;
@@ -153,7 +153,7 @@ async fn giving_up_is_final_and_a_person_can_undo_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unreadable_payload_is_one_dead_job_and_nothing_else() {
+async fn an_unreadable_payload_is_one_dead_job_and_affects_no_other() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let bad: i64 =
         sqlx::query_scalar("SELECT job_id FROM dalsegno.enqueue('do', '{\"unheard\": [1]}')")
@@ -285,7 +285,7 @@ async fn a_handler_without_its_lease_commits_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drain_gives_back_what_does_not_finish_and_burns_nothing() {
+async fn a_drain_gives_back_unfinished_jobs_without_an_attempt() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let config = dalsegno::queue::Config { drain_timeout_secs: 1, ..Ground::config() };
     let worker = ground.start(config, registry(&diary));
@@ -307,7 +307,7 @@ async fn a_drain_gives_back_what_does_not_finish_and_burns_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kind_without_a_handler_is_left_alone() {
+async fn a_kind_without_a_handler_is_not_claimed() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let strange: i64 = sqlx::query_scalar("SELECT job_id FROM dalsegno.enqueue('strange')")
         .fetch_one(&ground.pool)

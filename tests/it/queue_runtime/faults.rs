@@ -17,7 +17,7 @@ use super::{
 use crate::{leases, queue::proxy::Proxy};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminated_listener_comes_back() {
+async fn a_terminated_listener_reconnects() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     // Without a notification it looks once a minute.
     let config = Config { poll_busy_ms: 3_600_000, ..Ground::deaf_to_time() };
@@ -40,7 +40,7 @@ async fn a_terminated_listener_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notification_that_is_not_about_jobs_reaches_the_other_parts_of_the_process() {
+async fn a_notification_that_is_not_about_jobs_reaches_other_parts_of_the_process() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let connections = Connections::from(ground.pool.clone());
     let (notices, shutdown) = (connections.notices.clone(), dalsegno::shutdown::Shutdown::new());
@@ -98,7 +98,7 @@ async fn polling_alone_is_enough() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_of_a_claim_whose_answer_was_lost_are_given_back() {
+async fn jobs_of_a_claim_with_a_lost_answer_are_given_back() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
     let first = ground.put(&Do::Nothing).await;
@@ -128,7 +128,7 @@ async fn jobs_of_a_claim_whose_answer_was_lost_are_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_is_declared_lost_stops_its_runs_and_registers_anew() {
+async fn a_worker_declared_lost_stops_its_runs_and_registers_anew() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
     let job = ground.put(&Do::WaitForCancel).await;
@@ -150,7 +150,7 @@ async fn a_worker_that_is_declared_lost_stops_its_runs_and_registers_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_of_a_lost_worker_is_taken_back_by_another() {
+async fn a_lost_workers_job_is_claimed_by_another() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     let job = ground.put(&Do::Nothing).await;
     // State of a killed worker: registered, with a claim, and silent since.
@@ -196,7 +196,7 @@ async fn a_worker_starts_before_its_database_and_stops_without_it() {
 
 /// A worker that lacks a part would look healthy.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_of_the_worker_that_panics_ends_the_worker_with_an_error() {
+async fn a_panicking_part_ends_the_worker_with_an_error() {
     let points = [
         (CrashPoint::AfterClaim, "claimer"),
         (CrashPoint::AfterCommit, "writer of ends"),
@@ -349,7 +349,7 @@ impl DatabaseError for NoCode {
 }
 
 #[test]
-fn an_answer_without_a_code_is_a_lost_database() {
+fn an_answer_without_a_code_counts_as_a_lost_database() {
     let error = sqlx::Error::Database(Box::new(NoCode));
     assert_eq!(fault_of(&error), Some(Fault::Away));
     assert!(is_unavailable(&error));

@@ -74,7 +74,7 @@ async fn two_workers_keep_the_order_of_every_lane() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lane_goes_on_after_each_kind_of_end() {
+async fn a_lane_continues_after_each_kind_of_end() {
     let (ground, diary) = (Ground::new().await, Diary::default());
     sqlx::query("CREATE TABLE effects (job_id bigint)")
         .execute(&ground.pool)

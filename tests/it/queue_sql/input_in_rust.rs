@@ -58,7 +58,7 @@ fn bad_argument(error: Error) -> String {
 }
 
 #[tokio::test]
-async fn bad_arguments_say_what_is_wrong_and_what_would_be_right() {
+async fn each_invalid_argument_names_the_problem_and_the_accepted_values() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let none = Options::default;
@@ -84,7 +84,7 @@ async fn bad_arguments_say_what_is_wrong_and_what_would_be_right() {
 }
 
 #[tokio::test]
-async fn large_payloads_and_other_payloads_have_errors_of_their_own() {
+async fn oversized_and_conflicting_payloads_have_their_own_errors() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let large = Letter { text: "x".repeat(1 << 20) };
@@ -116,7 +116,7 @@ async fn a_bulk_call_names_the_element_and_enqueues_none() {
 }
 
 #[tokio::test]
-async fn defined_effects_are_the_same_from_rust() {
+async fn defaults_are_the_same_from_rust() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let past = Options {

@@ -39,7 +39,7 @@ async fn purge(conn: &mut PgConnection) -> i64 {
 }
 
 #[tokio::test]
-async fn a_job_is_taken_back_however_long_its_worker_has_been_gone() {
+async fn a_lost_workers_job_is_taken_back_after_any_time() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     for days in [0, 2, 30] {
@@ -50,7 +50,7 @@ async fn a_job_is_taken_back_however_long_its_worker_has_been_gone() {
 }
 
 #[tokio::test]
-async fn a_worker_is_forgotten_only_once_its_jobs_are_taken_back() {
+async fn a_worker_is_forgotten_only_after_its_jobs_are_taken_back() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     let (_, job) = gone(&mut conn, 30).await;

@@ -32,7 +32,7 @@ struct Look {
 }
 
 #[tokio::test]
-async fn no_statement_looks_at_the_whole_queue() {
+async fn no_statement_scans_the_whole_queue() {
     let database = TestDatabase::migrated().await;
     let begun = Instant::now();
     plan_data::fill(&database).await;
