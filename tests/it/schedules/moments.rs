@@ -62,7 +62,7 @@ async fn fired(pool: &PgPool, name: &str, n_moments: usize) -> Vec<DateTime<Utc>
 }
 
 #[tokio::test]
-async fn a_moment_fires_when_it_comes_and_so_does_the_next() {
+async fn each_moment_fires_when_it_is_due() {
     let database = TestDatabase::migrated().await;
     let (pool, stop) = (database.pool().await, CancellationToken::new());
     put(&pool, "often", "*/4 * * * * *", "UTC", SystemClock.now()).await;
@@ -76,7 +76,7 @@ async fn a_moment_fires_when_it_comes_and_so_does_the_next() {
 }
 
 #[tokio::test]
-async fn two_processes_that_wait_for_the_same_moments_fire_each_once() {
+async fn two_waiting_processes_fire_each_moment_once() {
     let database = TestDatabase::migrated().await;
     let (pool, stop) = (database.pool().await, CancellationToken::new());
     put(&pool, "often", EACH_SECOND, "UTC", SystemClock.now()).await;
@@ -94,7 +94,7 @@ async fn two_processes_that_wait_for_the_same_moments_fire_each_once() {
 
 /// The clocks in Berlin go from 02:00 to 03:00 on 2027-03-28 and from 03:00 to 02:00 on 2026-10-25, both at 01:00 UTC.
 #[tokio::test]
-async fn a_moment_that_the_change_of_clocks_moves_fires_when_it_comes() {
+async fn a_moment_shifted_by_a_clock_change_fires_when_it_is_due() {
     for (now, moment, next) in [
         ("2027-03-28T00:59:56Z", "2027-03-28T01:00:00Z", "2027-03-29T00:30:00Z"),
         ("2026-10-25T00:29:56Z", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"),
@@ -116,7 +116,7 @@ async fn a_moment_that_the_change_of_clocks_moves_fires_when_it_comes() {
 
 /// Uses the listener of a worker, as a process does.
 #[tokio::test]
-async fn a_schedule_that_changes_fires_at_its_new_moment() {
+async fn a_changed_schedule_fires_at_its_new_moment() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     put(&pool, "news", YEARLY, "UTC", SystemClock.now()).await;
@@ -144,7 +144,7 @@ async fn a_schedule_that_changes_fires_at_its_new_moment() {
 }
 
 #[tokio::test]
-async fn each_change_of_a_schedule_notifies() {
+async fn each_change_of_a_schedule_sends_a_notification() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let mut conn = pool.acquire().await.unwrap();
@@ -177,7 +177,7 @@ async fn each_change_of_a_schedule_notifies() {
 
 /// A notification or a timer may be lost.
 #[tokio::test]
-async fn a_look_without_a_reason_finds_what_no_notification_told() {
+async fn a_periodic_scan_finds_moments_without_a_notification() {
     let database = TestDatabase::migrated().await;
     let (pool, stop) = (database.pool().await, CancellationToken::new());
     let clock = ManualClock::at(noon());
@@ -192,7 +192,7 @@ async fn a_look_without_a_reason_finds_what_no_notification_told() {
 }
 
 #[tokio::test]
-async fn the_next_moment_is_the_first_that_has_not_fired() {
+async fn the_next_moment_is_the_first_unfired_one() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let mut conn = pool.acquire().await.unwrap();
@@ -210,7 +210,7 @@ async fn the_next_moment_is_the_first_that_has_not_fired() {
 
 /// The tries are counted by a sequence, which a rollback does not reset.
 #[tokio::test]
-async fn a_schedule_that_cannot_fire_is_tried_again_with_pauses_and_holds_up_no_other() {
+async fn a_failing_schedule_is_retried_with_pauses_and_blocks_no_other() {
     let database = TestDatabase::migrated().await;
     let (pool, stop) = (database.pool().await, CancellationToken::new());
     for statement in [

@@ -61,7 +61,7 @@ async fn a_task_is_added_once_at_each_moment() {
 }
 
 #[tokio::test]
-async fn what_would_be_refused_at_its_moment_is_refused_now() {
+async fn an_invalid_recurring_task_is_refused_when_it_is_added() {
     let world = World::new().await;
     let fine = task(&world);
     let long = AddTask { prompt: "x".repeat(2_000), ..fine.clone() };

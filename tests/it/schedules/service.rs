@@ -38,7 +38,7 @@ pub fn start_with(
 }
 
 #[tokio::test]
-async fn the_scheduler_wakes_up_again_and_again_and_stops_when_told() {
+async fn the_scheduler_keeps_waking_up_and_stops_on_request() {
     let database = TestDatabase::migrated().await;
     let (pool, clock) = (database.pool().await, ManualClock::at(noon()));
     let stop = CancellationToken::new();
@@ -59,7 +59,7 @@ async fn the_scheduler_wakes_up_again_and_again_and_stops_when_told() {
 }
 
 #[tokio::test]
-async fn the_built_in_schedule_is_there_and_fires_at_night() {
+async fn the_built_in_schedule_exists_and_fires_at_night() {
     let database = TestDatabase::migrated().await;
     let (pool, clock) = (database.pool().await, ManualClock::at(noon()));
     let stop = CancellationToken::new();
@@ -79,7 +79,7 @@ async fn the_built_in_schedule_is_there_and_fires_at_night() {
 
 /// The tables are missing, as after a failed migration or on a standby; then they return.
 #[tokio::test]
-async fn the_scheduler_outlives_what_the_database_does() {
+async fn the_scheduler_survives_missing_tables_and_lost_connections() {
     let database = TestDatabase::migrated().await;
     let (pool, clock) = (database.pool().await, ManualClock::at(noon()));
     let stop = CancellationToken::new();

@@ -16,7 +16,7 @@ use super::{Post, add_new, deliveries};
 use crate::{app::eventually, turns::ground::WRITER};
 
 #[tokio::test]
-async fn every_way_to_end_is_delivered_once_and_signed() {
+async fn every_end_is_delivered_once_and_signed() {
     let post = Post::new().await;
     let ground = &post.ground;
     ground.write_agent("editor", &WRITER.replace("writer", "editor"));
@@ -83,7 +83,7 @@ async fn every_way_to_end_is_delivered_once_and_signed() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_told_of_its_kinds_and_its_campaign_only() {
+async fn a_webhook_gets_only_events_of_its_kinds_and_campaign() {
     let post = Post::new().await;
     let ground = &post.ground;
     let other = campaigns::New {
@@ -115,7 +115,7 @@ async fn a_webhook_is_told_of_its_kinds_and_its_campaign_only() {
 }
 
 #[tokio::test]
-async fn a_long_result_is_cut_and_says_so() {
+async fn a_long_result_is_cut_with_a_notice() {
     let post = Post::new().await;
     let ground = &post.ground;
     let task = ground.add("Write.").await;
@@ -136,7 +136,7 @@ async fn a_long_result_is_cut_and_says_so() {
 
 /// The removal has locked the webhook. The end waits for it, and then makes no delivery.
 #[tokio::test]
-async fn a_webhook_that_goes_while_a_task_ends_is_no_obstacle() {
+async fn a_webhook_removed_during_the_end_of_a_task_is_ignored() {
     let post = Post::new().await;
     let ground = &post.ground;
     let task = ground.add("Write.").await;

@@ -15,7 +15,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn a_receiver_that_is_down_for_a_while_is_told_under_the_same_id() {
+async fn a_receiver_that_was_down_gets_the_delivery_under_the_same_id() {
     let mut post = Post::new().await;
     let address = post.receiver.address;
     drop(post.receiver);
@@ -54,7 +54,7 @@ async fn a_receiver_that_is_down_for_a_while_is_told_under_the_same_id() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_asks_for_a_longer_wait_gets_it() {
+async fn a_receiver_can_ask_for_a_longer_wait() {
     let post = Post::new().await;
     post.receiver.answer(Answer::Busy(1800));
     let (_, delivery) = post.end_a_task().await;
@@ -68,7 +68,7 @@ async fn a_receiver_that_asks_for_a_longer_wait_gets_it() {
 }
 
 #[tokio::test]
-async fn who_answers_that_it_is_gone_is_told_nothing_more_until_it_is_enabled_and_replayed() {
+async fn a_receiver_that_answers_410_gets_nothing_until_it_is_enabled_and_replayed() {
     let post = Post::new().await;
     post.receiver.answer(Answer::Status(410));
     let upkeep = post.ground.upkeep().await;
@@ -154,7 +154,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_slow_receiver_is_not_waited_for_and_an_endless_answer_is_not_read() {
+async fn a_slow_receiver_times_out_and_an_endless_answer_is_not_read() {
     let post = Post::with(&[("webhooks.timeout_secs", "1")]).await;
     post.receiver.answer(Answer::Slow(Duration::from_secs(60)));
     let upkeep = post.ground.upkeep().await;
@@ -169,7 +169,7 @@ async fn a_slow_receiver_is_not_waited_for_and_an_endless_answer_is_not_read() {
 
 /// The start of a TLS handshake, before the certificate is checked, does not count as a delivery.
 #[tokio::test]
-async fn a_receiver_without_a_certificate_is_told_nothing() {
+async fn a_receiver_without_a_valid_certificate_gets_nothing() {
     let post = Post::new().await;
     let url = post.receiver.url().replace("http://", "https://");
     let (webhook, _) = super::add(&post.ground, &url).await;

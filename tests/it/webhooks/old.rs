@@ -7,7 +7,7 @@ use super::{Post, deliveries};
 use crate::app::eventually;
 
 #[tokio::test]
-async fn the_cleanup_removes_old_deliveries_and_none_that_is_still_to_be_sent() {
+async fn the_cleanup_removes_old_deliveries_and_keeps_pending_ones() {
     let post = Post::with(&[("webhooks.keep_days", "30")]).await;
     let (_, old) = post.end_a_task().await;
     let (_, replayed) = post.end_a_task().await;

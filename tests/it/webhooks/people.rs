@@ -11,7 +11,7 @@ use super::Post;
 use crate::app::eventually;
 
 #[tokio::test]
-async fn a_delivery_that_has_lost_its_job_is_found_by_a_replay() {
+async fn a_replay_finds_a_delivery_without_a_job() {
     let post = Post::new().await;
     let (_, lost) = post.end_a_task().await;
     let (_, waiting) = post.end_a_task().await;
@@ -29,7 +29,7 @@ async fn a_delivery_that_has_lost_its_job_is_found_by_a_replay() {
 }
 
 #[tokio::test]
-async fn a_test_is_sent_and_signed_like_everything_else() {
+async fn a_test_delivery_is_sent_and_signed_like_any_other() {
     let post = Post::new().await;
     let upkeep = post.ground.upkeep().await;
     let mut tx = post.ground.pool.begin().await.unwrap();
@@ -63,7 +63,7 @@ async fn n_of(pool: &PgPool, webhook_id: Uuid, condition: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn many_are_replayed_and_removed_in_short_transactions() {
+async fn many_deliveries_are_replayed_and_removed_in_short_transactions() {
     let post = Post::new().await;
     let (pool, id) = (&post.ground.pool, post.webhook.id);
     let who = Actor::anonymous(None);

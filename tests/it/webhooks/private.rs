@@ -7,7 +7,7 @@ use crate::turns::ground::Ground;
 
 /// For every way into the table, and for every configuration at that time.
 #[tokio::test]
-async fn a_name_and_an_address_of_this_machine_are_not_connected_to() {
+async fn names_and_addresses_of_this_machine_are_not_connected_to() {
     let ground = Ground::new(&[("scheduler.enabled", "false")]).await;
     let receiver = Receiver::start().await;
     let port = receiver.address.port();
@@ -46,7 +46,7 @@ async fn a_name_and_an_address_of_this_machine_are_not_connected_to() {
 
 /// The secret is in no log, output or response, and only in the table that needs it.
 #[tokio::test]
-async fn a_secret_is_shown_once_and_is_nowhere_else() {
+async fn a_secret_is_shown_once_and_appears_nowhere_else() {
     let post = Post::new().await;
     let worker = post.ground.upkeep_process(&[("log.filter", "trace")]);
     let (_, delivery) = post.end_a_task().await;
