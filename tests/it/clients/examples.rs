@@ -151,7 +151,7 @@ async fn node_adds_a_task_with_its_own_row_and_over_http() {
 
 /// Readers copy from the page, so its code has to be the code that was run.
 #[test]
-fn the_page_shows_what_the_receivers_do() {
+fn the_documentation_page_matches_the_receivers() {
     let page = include_str!("../../../docs/how-to/enqueue.md");
     for (language, example) in [("python", "python/receiver.py"), ("js", "node/receiver.mjs")] {
         let code = std::fs::read_to_string(examples().join(example)).unwrap();
@@ -183,7 +183,7 @@ impl Told {
 }
 
 #[tokio::test]
-async fn the_receivers_are_told_and_verify_the_signature() {
+async fn the_receivers_get_deliveries_and_verify_the_signature() {
     let programs = [(PSQL, "psql"), (PYTHON, "python3"), (NODE, "node")];
     if programs.iter().any(|(need, program)| need.program(program).is_none()) {
         return;

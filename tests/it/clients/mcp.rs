@@ -73,12 +73,12 @@ pub async fn spoken(mut program: Command) -> Spoken {
 const SOME: [&str; 2] = ["board_post", "status"];
 
 #[tokio::test]
-async fn the_python_sdk_lists_and_calls_every_tool_that_operators_have() {
+async fn the_python_sdk_lists_and_calls_every_operator_tool() {
     all_is_called_by(Client::Sdk).await;
 }
 
 #[tokio::test]
-async fn the_inspector_lists_and_calls_every_tool_that_operators_have() {
+async fn the_inspector_lists_and_calls_every_operator_tool() {
     all_is_called_by(Client::Inspector).await;
 }
 

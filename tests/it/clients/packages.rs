@@ -156,7 +156,7 @@ fn run(command: &mut Command) -> io::Result<()> {
 
 /// Also the single command that installs all of them.
 #[test]
-fn the_packages_of_the_tests_are_installed() {
+fn the_test_packages_are_installed() {
     for (package, folder) in [
         ("psycopg", python()),
         ("the SDK of MCP", mcp_sdk()),
@@ -170,7 +170,7 @@ fn the_packages_of_the_tests_are_installed() {
 
 /// Servers of root run under another account, which cannot enter a build folder below root's home.
 #[test]
-fn every_account_may_run_the_server_with_pgvector() {
+fn every_account_can_run_the_server_with_pgvector() {
     use std::os::unix::fs::PermissionsExt as _;
     let server = pgvector().join("postgres");
     let is_open = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o005 == 0o005;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Outside;
 
 #[tokio::test]
-async fn a_task_is_added_followed_waited_for_and_cancelled_over_http() {
+async fn a_task_is_added_followed_awaited_and_cancelled_over_http() {
     let outside = Outside::new().await;
     let client = Client::new(&outside.url()).unwrap();
     let new = NewTask {
@@ -43,7 +43,7 @@ async fn a_task_is_added_followed_waited_for_and_cancelled_over_http() {
 
 /// The client has its own types, so that it does not depend on the service.
 #[test]
-fn the_words_of_the_client_are_those_of_the_service() {
+fn types_of_the_client_match_the_service() {
     let known = |state| match state {
         tasks::State::Queued => State::Queued,
         tasks::State::Running => State::Running,
@@ -67,7 +67,7 @@ fn the_words_of_the_client_are_those_of_the_service() {
 }
 
 #[tokio::test]
-async fn a_key_that_may_add_tasks_adds_them_and_waits() {
+async fn an_enqueue_key_adds_tasks_and_waits_for_them() {
     let outside = Outside::with(&[("DALSEGNO_HTTP__REQUIRE_KEY", "true")]).await;
     let key = outside.operate(&["key", "create", "shop", "--scope", "enqueue"]).await;
     let client = Client::new(&outside.url()).unwrap();
@@ -83,7 +83,7 @@ async fn a_key_that_may_add_tasks_adds_them_and_waits() {
 }
 
 #[tokio::test]
-async fn what_the_service_refuses_is_told_in_its_words() {
+async fn errors_of_the_service_keep_their_message() {
     let outside = Outside::new().await;
     let client = Client::new(&outside.url()).unwrap();
     let unknown = client.add_task(Uuid::nil(), &NewTask::of("copywriter", "x")).await.unwrap_err();

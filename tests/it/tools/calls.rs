@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Stage, changes};
 
 #[tokio::test]
-async fn what_a_tool_changes_has_the_author_that_called() {
+async fn changes_by_a_tool_record_the_calling_agent() {
     let stage = Stage::new().await;
     let turn = stage.turn("boss", "main").await;
     let boss = Caller::Turn(turn.clone());
@@ -52,7 +52,7 @@ async fn what_a_tool_changes_has_the_author_that_called() {
 }
 
 #[tokio::test]
-async fn an_operator_posts_as_the_operator_and_asks_whom_a_post_mentions() {
+async fn a_post_by_an_operator_records_the_operator_and_adds_tasks_for_its_mentions() {
     let stage = Stage::new().await;
     let operator = stage.operator();
     let told = stage.says(&operator, "board_post", json!({ "text": "@helper look" })).await;
@@ -69,7 +69,7 @@ async fn an_operator_posts_as_the_operator_and_asks_whom_a_post_mentions() {
 }
 
 #[tokio::test]
-async fn a_board_is_read_as_its_reader_sees_it() {
+async fn a_board_is_read_as_its_viewer_sees_it() {
     let stage = Stage::new().await;
     let (boss, helper) = (stage.caller("boss").await, stage.caller("helper").await);
     let to = |names: &[&str]| json!({ "text": format!("for {names:?}"), "to": names });
@@ -89,7 +89,7 @@ async fn a_board_is_read_as_its_reader_sees_it() {
 }
 
 #[tokio::test]
-async fn a_long_answer_comes_in_pages_that_lose_nothing() {
+async fn a_long_answer_is_paged_without_loss() {
     let stage = Stage::new().await;
     let boss = stage.caller("boss").await;
     for number in 0..30 {
@@ -120,7 +120,7 @@ async fn a_long_answer_comes_in_pages_that_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_change_whose_answer_is_cut_is_not_asked_for_again() {
+async fn a_change_with_a_truncated_answer_is_not_repeated() {
     const PAGE_CHARS: usize = 60;
     let stage = Stage::new().await;
     let boss = stage.caller("boss").await;
@@ -147,7 +147,7 @@ async fn a_change_whose_answer_is_cut_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn all_that_recall_finds_can_be_read() {
+async fn everything_that_recall_finds_can_be_read() {
     let stage = Stage::new().await;
     let boss = stage.caller("boss").await;
     for number in 0..12 {
@@ -172,7 +172,7 @@ async fn all_that_recall_finds_can_be_read() {
 }
 
 #[tokio::test]
-async fn work_is_handed_out_and_its_results_are_seen_by_who_handed_it_out() {
+async fn dispatched_tasks_run_and_their_results_reach_the_dispatching_agent() {
     let stage = Stage::new().await;
     let (clerk, helper) = (stage.caller("clerk").await, stage.caller("helper").await);
     let handed =
@@ -214,7 +214,7 @@ async fn work_is_handed_out_and_its_results_are_seen_by_who_handed_it_out() {
 }
 
 #[tokio::test]
-async fn what_is_long_is_read_a_part_at_a_time_and_nothing_of_it_is_lost() {
+async fn a_long_text_is_read_in_parts_without_loss() {
     const EACH_BYTES: usize = 200_000;
     let stage = Stage::new().await;
     let boss = stage.caller("boss").await;
@@ -262,7 +262,7 @@ async fn what_is_long_is_read_a_part_at_a_time_and_nothing_of_it_is_lost() {
 }
 
 #[tokio::test]
-async fn who_reads_on_does_not_wait_again_and_no_page_is_of_another_answer() {
+async fn later_pages_do_not_wait_again_and_belong_to_the_same_answer() {
     let stage = Stage::new().await;
     let boss = stage.caller("boss").await;
     let one = json!({ "tasks": [{ "agent": "helper", "text": "One." }] });
@@ -289,7 +289,7 @@ async fn who_reads_on_does_not_wait_again_and_no_page_is_of_another_answer() {
 }
 
 #[tokio::test]
-async fn who_hands_out_with_a_then_is_asked_again_with_the_results() {
+async fn dispatch_with_then_adds_a_continuation_that_gets_the_results() {
     let stage = Stage::new().await;
     let turn = stage.turn("boss", "main").await;
     let handed =
@@ -310,7 +310,7 @@ async fn who_hands_out_with_a_then_is_asked_again_with_the_results() {
 }
 
 #[tokio::test]
-async fn agents_cannot_hand_each_other_work_for_ever() {
+async fn chains_of_dispatched_tasks_are_limited() {
     let stage = Stage::new().await;
     let most = stage.ground.config().mentions.max_depth;
     let hand =
@@ -326,7 +326,7 @@ async fn agents_cannot_hand_each_other_work_for_ever() {
 }
 
 #[tokio::test]
-async fn one_task_leads_to_no_more_than_so_many_others() {
+async fn tasks_that_descend_from_one_task_are_limited() {
     let stage = Stage::with(&[("mentions.max_tasks", "5")]).await;
     let boss = stage.caller("boss").await;
     let hand = |n: usize| {
@@ -356,7 +356,7 @@ async fn one_task_leads_to_no_more_than_so_many_others() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_into_the_queue_is_not_handed_out() {
+async fn a_full_queue_refuses_dispatched_tasks() {
     let stage = Stage::with(&[("queue.max_waiting", "4")]).await;
     let operator = stage.operator();
     let hand = json!({ "tasks": [{ "agent": "helper", "text": "One." }, { "agent": "clerk", "text": "Two." }] });
@@ -375,7 +375,7 @@ async fn what_does_not_fit_into_the_queue_is_not_handed_out() {
 }
 
 #[tokio::test]
-async fn a_search_finds_what_was_said_in_ones_own_conversation_and_nowhere_else() {
+async fn a_search_finds_only_messages_of_the_callers_own_conversation() {
     let stage = Stage::new().await;
     let own = stage.turn("helper", "main").await;
     stage.turn("boss", "main").await;
@@ -396,7 +396,7 @@ async fn a_search_finds_what_was_said_in_ones_own_conversation_and_nowhere_else(
 }
 
 #[tokio::test]
-async fn the_blackboard_is_what_the_file_grants() {
+async fn the_blackboard_shows_what_the_agent_file_grants() {
     let stage = Stage::new().await;
     let boss = stage.caller("boss").await;
     let secret = json!({ "patch": { "secret": 1 } });
@@ -414,7 +414,7 @@ async fn the_blackboard_is_what_the_file_grants() {
 }
 
 #[tokio::test]
-async fn a_status_tells_who_does_what() {
+async fn a_status_lists_what_each_agent_does() {
     let stage = Stage::new().await;
     let boss = stage.caller("boss").await;
     let told = stage.says(&boss, "status", json!({})).await;

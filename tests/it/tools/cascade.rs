@@ -32,7 +32,7 @@ async fn end(stage: &Stage, turn: &Turn, end: End<'_>) {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_stopped_hands_nothing_out() {
+async fn a_stopped_turn_cannot_dispatch_tasks() {
     let stage = Stage::new().await;
     for how in [How::Soft, How::Hard] {
         let turn = stage.turn("foreman", if how == How::Soft { "main" } else { "2" }).await;
@@ -49,7 +49,7 @@ async fn a_turn_that_is_stopped_hands_nothing_out() {
 }
 
 #[tokio::test]
-async fn what_a_turn_has_handed_out_is_cancelled_with_its_task() {
+async fn tasks_dispatched_by_a_turn_are_cancelled_with_its_task() {
     let stage = Stage::new().await;
     let turn = stage.turn("foreman", "main").await;
     let caller = Caller::Turn(turn.clone());
@@ -65,7 +65,7 @@ async fn what_a_turn_has_handed_out_is_cancelled_with_its_task() {
 }
 
 #[tokio::test]
-async fn what_was_cancelled_is_handed_out_again_when_its_task_is_tried_again() {
+async fn cancelled_tasks_are_dispatched_again_when_their_parent_is_retried() {
     let stage = Stage::new().await;
     let turn = stage.turn("boss", "main").await;
     let caller = Caller::Turn(turn.clone());
@@ -97,7 +97,7 @@ async fn what_was_cancelled_is_handed_out_again_when_its_task_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_is_done_is_not_handed_out_again_when_its_task_is_tried_again() {
+async fn finished_tasks_are_not_dispatched_again_when_their_parent_is_retried() {
     let stage = Stage::new().await;
     let turn = stage.turn("boss", "main").await;
     let caller = Caller::Turn(turn.clone());
@@ -132,7 +132,7 @@ async fn what_is_done_is_not_handed_out_again_when_its_task_is_tried_again() {
 
 /// Also where all tasks that it waits for are done.
 #[tokio::test]
-async fn what_was_to_be_asked_afterwards_is_asked_when_its_task_is_tried_again() {
+async fn a_continuation_runs_when_its_task_is_retried() {
     let stage = Stage::new().await;
     let turn = stage.turn("boss", "main").await;
     let caller = Caller::Turn(turn.clone());
@@ -159,7 +159,7 @@ async fn what_was_to_be_asked_afterwards_is_asked_when_its_task_is_tried_again()
 
 /// The agent of a step may start the same flow again.
 #[tokio::test]
-async fn workflows_that_start_workflows_come_to_an_end() {
+async fn flow_templates_that_start_flows_come_to_an_end() {
     let stage = Stage::new().await;
     let mut turn = stage.turn("foreman", "main").await;
     let start = json!({ "workflow": "series", "inputs": {} });

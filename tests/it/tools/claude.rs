@@ -75,7 +75,7 @@ fn calls() -> Vec<Vec<(&'static str, Value, &'static str)>> {
 }
 
 #[tokio::test]
-async fn the_real_cli_calls_each_tool_and_the_effects_have_the_right_author() {
+async fn the_real_cli_calls_each_tool_and_the_changes_record_the_right_author() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     stage.api.counts();
@@ -159,7 +159,7 @@ async fn nothing_has_the_token(stage: &Stage) {
 }
 
 #[tokio::test]
-async fn a_tool_that_goes_wrong_is_told_and_the_turn_goes_on() {
+async fn a_tool_error_is_reported_to_the_model_and_the_turn_continues() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     stage.api.counts();

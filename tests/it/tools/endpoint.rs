@@ -89,7 +89,7 @@ pub(super) fn call(name: &str, arguments: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_turn_lists_and_calls_its_tools_in_both_versions() {
+async fn a_turn_lists_and_calls_its_tools_in_both_protocol_versions() {
     let stage = Stage::new().await;
     let (endpoint, turn) = (stage.endpoint().await, stage.turn("helper", "main").await);
     let (at, token) = ((endpoint.address, "/mcp"), stage.token(&turn).await);
@@ -125,7 +125,7 @@ async fn a_turn_lists_and_calls_its_tools_in_both_versions() {
 }
 
 #[tokio::test]
-async fn a_token_is_good_for_its_own_turn_while_that_runs_and_nowhere_else() {
+async fn a_token_is_valid_only_for_its_own_running_turn() {
     let stage = Stage::new().await;
     let endpoint = stage.endpoint().await;
     let at = (endpoint.address, "/mcp");
@@ -177,7 +177,7 @@ async fn a_token_is_good_for_its_own_turn_while_that_runs_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_turn_that_was_overtaken_does_not_take_the_tools_of_the_later_one() {
+async fn an_older_turn_does_not_take_the_tools_of_a_newer_one() {
     let stage = Stage::new().await;
     let endpoint = stage.endpoint().await;
     let turn = stage.turn("helper", "main").await;
@@ -197,7 +197,7 @@ async fn a_turn_that_was_overtaken_does_not_take_the_tools_of_the_later_one() {
 }
 
 #[tokio::test]
-async fn the_service_serves_operators_and_no_turn() {
+async fn the_service_endpoint_serves_operators_and_no_turns() {
     let app = TestApp::start_with(
         crate::app::TestDatabase::migrated().await,
         &[("http.require_key", "true"), ("http.admin_key", &"k".repeat(40))],
@@ -240,7 +240,7 @@ async fn the_service_serves_operators_and_no_turn() {
 }
 
 #[tokio::test]
-async fn a_bound_key_recalls_nothing_that_other_campaigns_may_have_learned() {
+async fn recall_by_a_bound_key_hides_facts_of_other_campaigns() {
     let admin = "k".repeat(40);
     let set = [("http.require_key", "true"), ("http.admin_key", admin.as_str())];
     let app = TestApp::start_with(crate::app::TestDatabase::migrated().await, &set).await;
@@ -273,7 +273,7 @@ async fn a_bound_key_recalls_nothing_that_other_campaigns_may_have_learned() {
 }
 
 #[tokio::test]
-async fn another_version_and_what_is_no_message_are_refused_without_harm() {
+async fn unknown_protocol_versions_and_invalid_messages_are_refused() {
     let stage = Stage::new().await;
     let (endpoint, turn) = (stage.endpoint().await, stage.turn("helper", "main").await);
     let (at, token) = ((endpoint.address, "/mcp"), stage.token(&turn).await);

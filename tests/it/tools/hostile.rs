@@ -33,7 +33,7 @@ fn is_name(name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn no_invented_name_leads_anywhere() {
+async fn an_invented_name_reaches_nothing() {
     let stage = Stage::new().await;
     let boss = stage.caller("boss").await;
     let before = stage.state().await;
@@ -76,7 +76,7 @@ async fn no_invented_name_leads_anywhere() {
 }
 
 #[tokio::test]
-async fn no_argument_says_who_calls_or_where() {
+async fn no_argument_names_the_caller_or_the_campaign() {
     let stage = Stage::new().await;
     let callers = [stage.caller("boss").await, stage.caller("helper").await, stage.operator()];
     let other = stage.world.campaign.id;
@@ -113,7 +113,7 @@ async fn no_argument_says_who_calls_or_where() {
 }
 
 #[tokio::test]
-async fn whatever_a_text_holds_it_comes_back_as_a_string() {
+async fn any_text_comes_back_as_the_same_string() {
     let stage = Stage::new().await;
     let boss = stage.caller("boss").await;
     let texts = [
@@ -171,7 +171,7 @@ fn is_hidden(c: char) -> bool {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_or_is_too_long_is_refused_in_words() {
+async fn text_that_is_invalid_or_too_long_is_refused_with_a_reason() {
     let stage = Stage::new().await;
     let boss = stage.caller("boss").await;
     let before = stage.state().await;
@@ -237,7 +237,7 @@ async fn what_cannot_be_stored_or_is_too_long_is_refused_in_words() {
 }
 
 #[tokio::test]
-async fn a_tool_that_hangs_fails_or_says_ten_megabytes_gets_a_clear_answer() {
+async fn a_tool_that_hangs_fails_or_returns_ten_megabytes_gets_a_clear_answer() {
     let stage = Stage::new().await;
     let clerk = stage.caller("clerk").await;
     let words = stage.refuses(&clerk, "trial_hang", json!({})).await;
@@ -256,7 +256,7 @@ async fn a_tool_that_hangs_fails_or_says_ten_megabytes_gets_a_clear_answer() {
 }
 
 #[tokio::test]
-async fn what_a_tool_does_in_the_database_ends_soon_after_nobody_waits_for_it() {
+async fn an_abandoned_tool_call_ends_its_database_statement_soon() {
     let stage = Stage::new().await;
     let clerk = stage.caller("clerk").await;
     let run = "select count(*) from pg_stat_activity
@@ -274,7 +274,7 @@ async fn what_a_tool_does_in_the_database_ends_soon_after_nobody_waits_for_it() 
 }
 
 #[tokio::test]
-async fn no_more_than_four_calls_of_one_turn_run_at_once() {
+async fn at_most_four_calls_of_one_turn_run_at_once() {
     // A call waits for half a second: a quarter of two thirds of three.
     let stage =
         Stage::with(&[("http.request_timeout_secs", "3"), ("database.acquire_timeout_secs", "3")])
@@ -303,7 +303,7 @@ async fn no_more_than_four_calls_of_one_turn_run_at_once() {
 }
 
 #[tokio::test]
-async fn a_call_beyond_the_fourth_is_made_when_one_has_ended() {
+async fn a_call_beyond_the_fourth_runs_when_one_has_ended() {
     let stage = Stage::new().await;
     let clerk = stage.caller("clerk").await;
     let began = std::time::Instant::now();

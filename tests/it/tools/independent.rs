@@ -57,11 +57,11 @@ async fn all_is_called_by(client: Client, only: Option<&str>) {
 }
 
 #[tokio::test]
-async fn the_python_sdk_lists_and_calls_every_tool_that_the_lead_has() {
+async fn the_python_sdk_lists_and_calls_every_tool_of_the_lead() {
     all_is_called_by(Client::Sdk, None).await;
 }
 
 #[tokio::test]
-async fn the_inspector_lists_every_tool_that_the_lead_has_and_calls_what_operators_have_not() {
+async fn the_inspector_lists_every_tool_of_the_lead_and_calls_those_that_operators_lack() {
     all_is_called_by(Client::Inspector, Some("journals_write,search_transcript")).await;
 }

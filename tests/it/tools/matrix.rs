@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Stage;
 
 #[test]
-fn the_committed_table_is_the_generated_one() {
+fn the_committed_tool_table_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/mcp-tools.md");
     let committed = std::fs::read_to_string(path).unwrap();
     assert_eq!(
@@ -30,7 +30,7 @@ fn is_yes(cell: &str, is_named: bool, has_paths: bool) -> bool {
 }
 
 #[tokio::test]
-async fn who_may_use_what_is_what_the_table_says_and_what_is_denied_leaves_a_line_and_no_effect() {
+async fn tool_access_matches_the_table_and_a_denied_call_is_logged_without_effect() {
     let stage = Stage::new().await;
     let table = tools::table();
     let all: Vec<String> =

@@ -8,7 +8,7 @@ use super::{Stage, changes};
 use crate::conversations::world::Now;
 
 #[tokio::test]
-async fn what_a_killed_attempt_has_handed_out_is_not_handed_out_again() {
+async fn tasks_dispatched_by_a_killed_attempt_are_not_dispatched_again() {
     let stage = Stage::new().await;
     let first = stage.turn("boss", "main").await;
     let hand = |text: &str| json!({ "tasks": [{ "agent": "helper", "text": text }] });
@@ -36,7 +36,7 @@ async fn what_a_killed_attempt_has_handed_out_is_not_handed_out_again() {
 }
 
 #[tokio::test]
-async fn what_a_turn_that_did_not_fit_has_handed_out_the_next_one_does_not() {
+async fn tasks_dispatched_by_an_earlier_turn_of_the_run_are_not_dispatched_again() {
     let stage = Stage::new().await;
     let first = stage.turn("boss", "main").await;
     let hand = |text: &str| json!({ "tasks": [{ "agent": "helper", "text": text }] });
@@ -72,7 +72,7 @@ async fn next_of_the_run(stage: &Stage, turn: &Turn) -> Turn {
 }
 
 #[tokio::test]
-async fn a_run_that_has_lost_its_job_changes_nothing() {
+async fn a_run_without_its_job_changes_nothing() {
     let stage = Stage::new().await;
     let turn = stage.turn("boss", "main").await;
     let caller = Caller::Turn(turn.clone());
@@ -103,7 +103,7 @@ async fn a_run_that_has_lost_its_job_changes_nothing() {
 }
 
 #[tokio::test]
-async fn calls_of_one_turn_at_once_are_all_done_once() {
+async fn concurrent_calls_of_one_turn_are_each_made_once() {
     let stage = Stage::new().await;
     let first = stage.turn("boss", "main").await;
     let post = |caller| stage.says(caller, "board_post", json!({ "text": "Same." }));

@@ -158,7 +158,7 @@ operator has nothing of its own.
 ";
 
 #[tokio::test]
-async fn every_tool_reaches_what_the_committed_matrix_says_and_nothing_else() {
+async fn every_tool_reaches_exactly_what_the_committed_matrix_lists() {
     let stage = stage().await;
     let planted = stage.plant().await;
     let mut testers = Vec::new();
