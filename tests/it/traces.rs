@@ -93,7 +93,7 @@ async fn asked(service: &Service, campaign: &str, headers: &[(&str, &str)], prom
 }
 
 #[tokio::test]
-async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() {
+async fn a_turns_trace_links_to_its_caller_and_to_the_previous_turn() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::default());
     let endpoint = collector.start().await;
     let settings = [
@@ -173,8 +173,7 @@ async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() 
 
 /// The second session continues the first one; the third has no memory.
 #[tokio::test]
-async fn the_first_turn_of_a_session_is_linked_to_the_last_one_of_the_session_that_it_goes_on_from()
-{
+async fn the_first_turn_of_a_successor_links_to_the_last_turn_of_its_predecessor() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::default());
     let endpoint = collector.start().await;
     let settings =
@@ -211,7 +210,7 @@ async fn the_first_turn_of_a_session_is_linked_to_the_last_one_of_the_session_th
 }
 
 #[tokio::test]
-async fn each_call_of_a_tool_has_a_span_beside_those_of_the_model() {
+async fn each_tool_call_has_a_span_beside_those_of_the_model() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::default());
     let agents = folder.path().join("agents");
     std::fs::create_dir(&agents).unwrap();

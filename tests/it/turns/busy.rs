@@ -62,7 +62,7 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn a_busy_provider_is_asked_some_ten_times_in_ten_minutes_and_each_time_is_one_event() {
+async fn a_busy_provider_is_retried_about_ten_times_in_ten_minutes_with_one_event_each() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let task = ground.add("Write. [[sim: error 503]]").await;
@@ -89,7 +89,7 @@ async fn a_busy_provider_is_asked_some_ten_times_in_ten_minutes_and_each_time_is
 }
 
 #[tokio::test]
-async fn tasks_that_meet_the_same_busy_provider_wait_together() {
+async fn tasks_of_the_same_busy_provider_wait_together() {
     // Jobs wait by the clock of the database, the model by that of the test: so long that all forty wait at once, also on a slow machine.
     let waits = [("providers.busy_first_secs", "60"), ("providers.busy_max_wait_secs", "120")];
     let ground = Ground::new(&[waits[0], waits[1], ("sim.faults", "[\"error 503\"]")]).await;
@@ -120,7 +120,7 @@ async fn tasks_that_meet_the_same_busy_provider_wait_together() {
 }
 
 #[tokio::test]
-async fn whoever_asks_why_a_task_waits_is_told_since_when_how_often_until_when_and_why() {
+async fn explain_names_the_reason_start_count_and_end_of_a_wait() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let task = ground.add("Write. [[sim: error 503 3 times]]").await;
@@ -163,7 +163,7 @@ async fn whoever_asks_why_a_task_waits_is_told_since_when_how_often_until_when_a
 }
 
 #[tokio::test]
-async fn a_task_that_has_waited_for_a_day_fails_and_waits_as_long_when_it_is_tried_again() {
+async fn a_task_that_waited_for_a_day_fails_and_waits_as_long_after_a_retry() {
     let ground = Ground::new(&[("providers.busy_max_wait_secs", "7200")]).await;
     let worker = ground.work().await;
     let task = ground.add("Write. [[sim: error 429]]").await;
@@ -193,7 +193,7 @@ async fn a_task_that_has_waited_for_a_day_fails_and_waits_as_long_when_it_is_tri
 }
 
 #[tokio::test]
-async fn a_conversation_with_a_fallback_moves_where_others_have_found_its_provider_busy() {
+async fn a_conversation_with_a_fallback_moves_when_other_turns_found_its_provider_busy() {
     let busy = || Play::Status(503, "", r#"{"error":"server busy"}"#);
     let fake = FakeOllama::playing((0..20).map(|_| busy())).await;
     let url = format!("http://{}", fake.addr);

@@ -108,12 +108,12 @@ async fn a_worker_that_dies_before_or_after_its_turn_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_in_its_turn_leaves_a_notice_and_no_more() {
+async fn a_worker_that_dies_in_its_turn_leaves_only_a_notice() {
     join_all(IN_TURN.into_iter().map(|point| die_at(point, 1))).await;
 }
 
 #[tokio::test]
-async fn a_worker_that_is_killed_while_the_model_answers_is_followed_by_another() {
+async fn a_worker_killed_during_the_model_call_is_replaced_by_another() {
     let (ground, tasks) = conversation().await;
     let victim = ground.process(&[("sim.latency_ms", "600000")]);
     eventually("the call is under way", async || {
@@ -138,7 +138,7 @@ async fn fail_at(point: &'static str, n_cut_off: usize) -> Ground {
 }
 
 #[tokio::test]
-async fn a_step_that_fails_is_taken_again() {
+async fn a_failed_step_is_repeated() {
     // An answer that could not be written is offered again at once, because the call has been paid for.
     let points = [
         ("before_resolve", 0),
@@ -152,7 +152,7 @@ async fn a_step_that_fails_is_taken_again() {
 }
 
 #[tokio::test]
-async fn a_task_whose_job_ended_without_it_ends_too() {
+async fn a_task_whose_job_ended_alone_ends_too() {
     let ground = Ground::new(&[]).await;
     let unreadable = ground.add("One.").await;
     let forgotten = ground.add_for("writer", "other", "Two.").await;

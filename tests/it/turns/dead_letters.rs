@@ -97,7 +97,7 @@ async fn a_task_has_at_most_one_dead_letter_and_none_once_it_is_done() {
 }
 
 #[tokio::test]
-async fn a_letter_that_an_older_version_left_behind_runs_nothing_and_goes() {
+async fn a_dead_letter_of_an_older_version_runs_nothing_and_is_removed() {
     let ground = Ground::new(&[]).await;
     let (task, services) = ground.failed("Write. [[sim: error 404 once]]").await;
     ground.retry_as_before(&task).await;
@@ -113,7 +113,7 @@ async fn a_letter_that_an_older_version_left_behind_runs_nothing_and_goes() {
 }
 
 #[tokio::test]
-async fn a_letter_of_an_earlier_job_of_a_failed_task_retries_the_task() {
+async fn a_dead_letter_of_an_earlier_job_retries_its_failed_task() {
     let ground = Ground::new(&[]).await;
     let (task, services) = ground.failed("Write. [[sim: error 404 2 times]]").await;
     ground.retry_as_before(&task).await;
@@ -127,7 +127,7 @@ async fn a_letter_of_an_earlier_job_of_a_failed_task_retries_the_task() {
 
 /// A job retried in SQL, where the queue does not know tasks; or by an older version.
 #[tokio::test]
-async fn the_job_of_a_task_that_has_another_one_does_not_hold_up_its_conversation() {
+async fn a_superseded_job_of_a_task_does_not_block_its_conversation() {
     let ground = Ground::new(&[]).await;
     let (task, services) = ground.failed("Write. [[sim: error 404 once]]").await;
     ground.retry_as_before(&task).await;
@@ -144,7 +144,7 @@ async fn the_job_of_a_task_that_has_another_one_does_not_hold_up_its_conversatio
 
 /// Between the death of a job and the sweep that ends its task.
 #[tokio::test]
-async fn a_task_whose_job_has_just_died_is_retried_or_cancelled_without_a_letter() {
+async fn a_task_with_a_newly_dead_job_is_retried_or_cancelled_without_a_dead_letter() {
     let ground = Ground::new(&[]).await;
     let [retried, cancelled] = [
         ground.add_for("writer", "one", "Write.").await,
@@ -164,7 +164,7 @@ async fn a_task_whose_job_has_just_died_is_retried_or_cancelled_without_a_letter
 
 /// It has waited for another task, and waits again in the transaction that ends it.
 #[tokio::test]
-async fn a_task_that_has_waited_runs_again_after_its_job_has_just_died() {
+async fn a_waiting_task_runs_again_after_its_job_has_died() {
     let ground = Ground::new(&[]).await;
     let first = ground.add_for("writer", "one", "Write.").await;
     let task = ground.add_after("two", "Join.", &[&first]).await;

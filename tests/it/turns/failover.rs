@@ -46,7 +46,7 @@ async fn ground(fake: &FakeOllama, after: &str) -> Ground {
 }
 
 #[tokio::test]
-async fn failures_are_counted_over_tasks_and_workers_and_an_answer_between_them_ends_the_count() {
+async fn failures_are_counted_across_tasks_and_workers_and_an_answer_resets_the_count() {
     let plays = [BROKEN, BROKEN, Play::Says(&["One."]), BROKEN, BROKEN, BROKEN];
     let fake = FakeOllama::playing(plays).await;
     let ground = ground(&fake, "3").await;
@@ -85,7 +85,7 @@ async fn failures_are_counted_over_tasks_and_workers_and_an_answer_between_them_
 }
 
 #[tokio::test]
-async fn two_providers_that_both_fail_end_the_task_and_do_not_pass_it_on_for_ever() {
+async fn two_failing_providers_end_the_task_and_do_not_alternate_forever() {
     let fake = FakeOllama::playing((0..50).map(|_| BROKEN)).await;
     let ground = ground(&fake, "1").await;
     let worker = ground.work().await;
@@ -100,7 +100,7 @@ async fn two_providers_that_both_fail_end_the_task_and_do_not_pass_it_on_for_eve
 }
 
 #[tokio::test]
-async fn what_a_person_has_to_mend_is_no_reason_to_move() {
+async fn an_error_that_needs_a_person_does_not_move_the_conversation() {
     let missing = Play::Status(404, "", r#"{"error":"model 'qwen3:8b' not found"}"#);
     let fake = FakeOllama::playing([missing]).await;
     let ground = ground(&fake, "1").await;

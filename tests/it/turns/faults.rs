@@ -26,7 +26,7 @@ fn states(turns: &[turns::Turn]) -> Vec<turns::State> {
 }
 
 #[tokio::test]
-async fn a_failed_call_is_made_again_and_the_prompt_is_said_once() {
+async fn a_failed_call_is_retried_and_the_prompt_is_sent_once() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let task = ground.add("Write. [[sim: error 500 once]]").await;
@@ -63,7 +63,7 @@ async fn a_call_that_always_fails_fails_its_task_with_the_reason() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_after_other_turns_stands_behind_its_question() {
+async fn a_late_answer_is_placed_after_its_prompt() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let task = ground.add("Name the light. [[sim: error 404 once]]").await;
@@ -106,7 +106,7 @@ async fn refuse_ledger(ground: &Ground, n_times: u32, code: &str) {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_paid_for_waits_for_the_database() {
+async fn a_paid_answer_waits_for_the_database() {
     let ground = Ground::new(&[]).await;
     // Like a server that is shut down, for more than three seconds of tries.
     refuse_ledger(&ground, 5, "57P01").await;
@@ -119,7 +119,7 @@ async fn an_answer_that_was_paid_for_waits_for_the_database() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_written_is_not_offered_for_ever() {
+async fn an_unstorable_answer_is_not_retried_forever() {
     let ground = Ground::new(&[]).await;
     refuse_ledger(&ground, 3, "P0001").await;
     let worker = ground.work().await;
@@ -130,7 +130,7 @@ async fn an_answer_that_cannot_be_written_is_not_offered_for_ever() {
 }
 
 #[tokio::test]
-async fn a_busy_provider_burns_no_attempt() {
+async fn a_busy_provider_uses_up_no_attempt() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let task = ground.add("Write. [[sim: error 503 2 times]]").await;
@@ -146,7 +146,7 @@ async fn a_busy_provider_burns_no_attempt() {
 }
 
 #[tokio::test]
-async fn a_cancelled_task_ends_in_its_answer_and_keeps_what_had_arrived() {
+async fn a_task_cancelled_during_its_answer_ends_and_keeps_the_partial_output() {
     let ground = Ground::new(&[("sim.chunk_delay_ms", "20"), ("sim.chunk_chars", "4")]).await;
     let worker = ground.work().await;
     let task = ground.add("Write. [[sim: words 2000]]").await;
@@ -182,7 +182,7 @@ async fn a_cancelled_task_ends_in_its_answer_and_keeps_what_had_arrived() {
 }
 
 #[tokio::test]
-async fn a_drain_gives_the_turn_back_and_burns_no_attempt() {
+async fn a_drain_gives_the_turn_back_without_using_up_an_attempt() {
     let ground = Ground::new(&[("sim.latency_ms", "60000")]).await;
     let worker = ground.work().await;
     let task = ground.add("Write.").await;
@@ -211,7 +211,7 @@ async fn a_drain_gives_the_turn_back_and_burns_no_attempt() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_gone_fails_the_task_in_words() {
+async fn a_removed_agent_fails_the_task_with_a_reason() {
     let ground = Ground::new(&[]).await;
     ground.write_agent("editor", &super::ground::WRITER.replace("writer", "editor"));
     let task = ground.add_for("editor", "main", "Edit.").await;
@@ -233,7 +233,7 @@ async fn an_agent_that_is_gone_fails_the_task_in_words() {
 }
 
 #[tokio::test]
-async fn broken_files_of_agents_are_named_and_keep_no_worker_from_starting() {
+async fn broken_agent_files_are_reported_and_workers_start() {
     let ground = Ground::new(&[]).await;
     ground.write_agent("broken", "---\nname: other\nwindow_tokens: 3\ncolour: blue\n---\n");
     let mut worker = ground.process(&[]);
@@ -250,7 +250,7 @@ async fn broken_files_of_agents_are_named_and_keep_no_worker_from_starting() {
 }
 
 #[tokio::test]
-async fn a_budget_is_set_aside_settled_and_refuses_in_words() {
+async fn a_budget_is_reserved_settled_and_refused_with_a_reason() {
     let limit = dalsegno::domain::amount::Limit { micros: None, tokens: Some(3_000) };
     let settings = [("sim.window_tokens", "4000")];
     let ground = Ground::with_limit(&settings, limit).await;
@@ -307,7 +307,7 @@ async fn a_task_stays_within_its_own_budget_and_prices_are_frozen() {
 }
 
 #[tokio::test]
-async fn the_rules_of_rebuilding_hold_for_turns() {
+async fn changed_agent_files_and_settings_rebuild_the_session() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let turn = async |prompt: &str, mode| {

@@ -56,7 +56,7 @@ async fn a_conversation_moves_from_one_provider_to_another() {
 }
 
 #[tokio::test]
-async fn a_task_that_takes_three_workers_down_fails_and_leaves_its_session_usable() {
+async fn a_task_that_kills_three_workers_fails_and_leaves_its_session_usable() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let first = ground.done(&ground.add("One. [[sim: say first]]").await).await;
@@ -110,7 +110,7 @@ async fn hurried(ground: &Ground, prompt: &str, max_attempts: i16) -> Task {
 }
 
 #[tokio::test]
-async fn a_turn_that_passes_its_deadline_is_cut_off_and_taken_again_or_fails() {
+async fn a_turn_past_its_deadline_is_interrupted_and_retried_or_failed() {
     let ground = Ground::new(&[("sim.chunk_chars", "4")]).await;
     let slow = hurried(&ground, "One. [[sim: slow 600000 once]] [[sim: say first]]", 2).await;
     let worker = ground.work().await;
@@ -136,7 +136,7 @@ async fn a_turn_that_passes_its_deadline_is_cut_off_and_taken_again_or_fails() {
 
 /// The notice of a successor names exactly the part of the conversation that came along.
 #[tokio::test]
-async fn a_restored_conversation_is_told_what_came_along() {
+async fn the_notice_of_a_rebuilt_session_names_the_inherited_messages() {
     let fake = FakeOllama::playing([]).await;
     let url = format!("http://{}", fake.addr);
     let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "4096")]).await;

@@ -12,7 +12,7 @@ use super::Ground;
 use crate::app::eventually;
 
 #[tokio::test]
-async fn a_task_gets_its_answer_and_the_next_one_goes_on_from_there() {
+async fn a_task_gets_its_answer_and_the_next_one_continues_the_conversation() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let first = ground.add("Write part one.").await;
@@ -56,7 +56,7 @@ async fn a_task_gets_its_answer_and_the_next_one_goes_on_from_there() {
 
 /// The manifest has the digest of the sent messages, and the simulation returns the number of messages it received.
 #[tokio::test]
-async fn a_worker_that_remembers_a_conversation_sends_what_others_have_added() {
+async fn a_worker_with_cached_history_sends_messages_that_others_added() {
     let ground = Ground::new(&[]).await;
     let remembering = ground.services(&[]);
     let (mut session_id, mut expected) = (None, Vec::new());
@@ -86,7 +86,7 @@ async fn a_worker_that_remembers_a_conversation_sends_what_others_have_added() {
 }
 
 #[tokio::test]
-async fn a_worker_process_takes_turns_too() {
+async fn a_worker_process_runs_turns_too() {
     let ground = Ground::new(&[]).await;
     let mut worker = ground.process(&[]);
     let task = ground.add("Write part one.").await;
@@ -98,7 +98,7 @@ async fn a_worker_process_takes_turns_too() {
 }
 
 #[tokio::test]
-async fn two_workers_take_the_turns_of_one_session_one_after_the_other_in_order() {
+async fn two_workers_run_the_turns_of_one_session_in_order() {
     let ground = Ground::new(&[("sim.latency_ms", "20")]).await;
     let mut tasks = Vec::new();
     for number in 1..=20 {
@@ -128,7 +128,7 @@ async fn two_workers_take_the_turns_of_one_session_one_after_the_other_in_order(
 }
 
 #[tokio::test]
-async fn two_hundred_sessions_go_on_side_by_side() {
+async fn two_hundred_sessions_run_side_by_side() {
     let ground = Ground::new(&[("worker.turns_slots", "64"), ("sim.latency_ms", "200")]).await;
     let instances: Vec<String> = (0..200).map(|number| format!("writer-{number}")).collect();
     let tasks =
@@ -148,7 +148,7 @@ async fn two_hundred_sessions_go_on_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_worker_that_nobody_scrapes_merges_its_samples() {
+async fn a_worker_without_a_scraper_merges_its_samples() {
     let ground = Ground::new(&[]).await;
     let settings = [("log.filter", "info,dalsegno::telemetry=trace"), ("worker.listen", "")];
     for worker in [ground.process(&settings), ground.upkeep_process(&settings)] {

@@ -110,7 +110,7 @@ async fn on_claude_a_small_task_succeeds_after_heavy_turns() {
 
 /// The turns after which the shipped copywriter could not continue.
 #[tokio::test]
-async fn the_shipped_copywriter_gets_over_pastes_on_the_built_in_model() {
+async fn the_built_in_copywriter_copes_with_pasted_texts_on_the_default_model() {
     const COPYWRITER: &str = include_str!("../../../config/agents/copywriter.md");
     const STYLE: &str = include_str!("../../../config/skills/editorial-style/SKILL.md");
     let ground = Ground::new(&[("sim.window_tokens", "8192")]).await;
@@ -143,7 +143,7 @@ async fn a_small_task_succeeds_after_an_answer_that_fills_the_window() {
 
 /// A provider whose window is smaller than it reports is sent less, step by step, and the turn ends.
 #[tokio::test]
-async fn a_conversation_that_is_refused_again_is_offered_with_less_each_time() {
+async fn a_conversation_refused_again_is_sent_with_less_each_time() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     for number in 1..=6 {
@@ -164,7 +164,7 @@ async fn a_conversation_that_is_refused_again_is_offered_with_less_each_time() {
 
 /// A prompt that leaves no room for a summary drops the conversation before it. It returns with the next small task.
 #[tokio::test]
-async fn what_made_way_for_a_huge_prompt_is_summarised_afterwards() {
+async fn history_dropped_for_a_huge_prompt_is_summarised_afterwards() {
     let ground = Ground::new(&[("sim.window_tokens", "4096")]).await;
     ground.write_agent("writer", &writer(""));
     let worker = ground.work().await;

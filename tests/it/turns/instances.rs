@@ -12,7 +12,7 @@ async fn ask(ground: &Ground, written: &str, prompt: &str) -> dalsegno::domain::
 }
 
 #[tokio::test]
-async fn each_copy_of_an_agent_has_a_session_of_its_own() {
+async fn each_instance_of_an_agent_has_its_own_session() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let mut sessions = Vec::new();

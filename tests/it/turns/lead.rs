@@ -51,7 +51,7 @@ async fn stay_put_off(ground: &Ground, task: &Task) {
 }
 
 #[tokio::test]
-async fn whoever_is_refused_before_a_turn_begins_is_in_error_until_it_answers() {
+async fn an_agent_refused_before_its_turn_has_the_status_error_until_it_answers() {
     let ground = Ground::new(&[]).await;
     let of_writer = async |expected: &str| {
         let states = states(&ground).await;
@@ -78,7 +78,7 @@ async fn whoever_is_refused_before_a_turn_begins_is_in_error_until_it_answers() 
 }
 
 #[tokio::test]
-async fn the_lead_is_told_who_there_is_and_what_each_of_them_does() {
+async fn the_lead_gets_the_roster_with_every_agents_status() {
     let fake = FakeOllama::start().await;
     let url = format!("http://{}", fake.addr);
     let ground =
@@ -157,7 +157,7 @@ async fn the_lead_is_told_who_there_is_and_what_each_of_them_does() {
 }
 
 #[tokio::test]
-async fn another_instance_of_the_lead_is_one_of_the_others() {
+async fn another_instance_of_the_lead_is_listed_like_any_agent() {
     let ground = Ground::new(&[]).await;
     ground.write_agent("planner", LEAD);
     let worker = ground.work().await;
@@ -174,7 +174,7 @@ async fn another_instance_of_the_lead_is_one_of_the_others() {
 }
 
 #[tokio::test]
-async fn a_changed_roster_rebuilds_the_session_of_the_lead_and_of_nobody_else() {
+async fn a_changed_roster_rebuilds_only_the_session_of_the_lead() {
     let ground = Ground::new(&[]).await;
     ground.write_agent("planner", LEAD);
     let worker = ground.work().await;

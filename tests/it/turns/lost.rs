@@ -36,7 +36,7 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn two_lost_turns_do_not_refuse_each_other_for_ever() {
+async fn two_lost_turns_do_not_block_each_other_forever() {
     let limit = Limit { micros: None, tokens: Some(1_000_000) };
     let ground = Ground::with_limit(&[], limit).await;
     // The tokens that one of these turns reserves.
@@ -84,7 +84,7 @@ async fn refuse(ground: &Ground, table: &str, column: &str, id: Uuid) {
 }
 
 #[tokio::test]
-async fn a_task_that_cannot_be_ended_hides_none_behind_it_and_is_tried_again() {
+async fn a_lost_task_that_cannot_be_ended_hides_no_later_one_and_is_retried() {
     let ground = Ground::new(&[]).await;
     let stuck = ground.add_for("writer", "one", "Alone.").await;
     let behind = ground.add_for("writer", "two", "Alone.").await;
@@ -102,7 +102,7 @@ async fn a_task_that_cannot_be_ended_hides_none_behind_it_and_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_wait_that_cannot_be_ended_hides_none_behind_it() {
+async fn a_wait_that_cannot_be_ended_hides_no_later_one() {
     let ground = Ground::new(&[]).await;
     let first = ground.add_for("writer", "one", "Alone.").await;
     let mut waiting = Vec::new();
@@ -124,7 +124,7 @@ async fn a_wait_that_cannot_be_ended_hides_none_behind_it() {
 }
 
 #[tokio::test]
-async fn a_session_of_one_task_is_closed_with_it_however_the_task_ends() {
+async fn a_one_task_session_is_closed_with_its_task_for_every_end() {
     let ground = Ground::new(&[]).await;
     ground.write_agent("editor", &super::ground::WRITER.replace("writer", "editor"));
     let none = Some(Mode::None);
@@ -153,7 +153,7 @@ async fn a_session_of_one_task_is_closed_with_it_however_the_task_ends() {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_for_budget_says_so_once_and_looks_ever_more_rarely() {
+async fn a_task_that_waits_for_budget_reports_it_once_and_checks_ever_more_rarely() {
     let limit = Limit { micros: None, tokens: Some(10_000) };
     let ground = Ground::with_limit(&[], limit).await;
     // A turn of another task runs with all that is left.

@@ -31,7 +31,7 @@ fn messages(chat: &Value) -> &[Value] {
 }
 
 #[tokio::test]
-async fn each_call_is_sent_all_of_the_ones_before_and_the_results() {
+async fn each_call_contains_all_earlier_calls_and_results() {
     let both = Play::Calls(vec![
         ("status", json!({})),
         ("board_post", json!({ "text": "Tide.", "to": ["all"] })),
@@ -92,7 +92,7 @@ async fn each_call_is_sent_all_of_the_ones_before_and_the_results() {
 }
 
 #[tokio::test]
-async fn the_last_call_offers_nothing_and_says_so() {
+async fn the_last_call_offers_no_tools_and_announces_it() {
     let fake = FakeOllama::playing([status(), posting("One."), status()]).await;
     let ground = ground(&fake, &[("agents.max_rounds", "3")]).await;
     let worker = ground.work().await;
@@ -120,7 +120,7 @@ async fn the_last_call_offers_nothing_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_server_that_fails_in_the_middle_is_asked_again_and_nothing_is_done_twice() {
+async fn a_server_failure_in_the_middle_is_retried_and_no_tool_runs_twice() {
     let broken = Play::Status(500, "", r#"{"error":"boom"}"#);
     let fake = FakeOllama::playing([posting("Once."), broken, posting("Once.")]).await;
     let ground = ground(&fake, &[]).await;
@@ -165,7 +165,7 @@ async fn a_server_that_refuses_the_grown_prompt_is_sent_less_of_it() {
 }
 
 #[tokio::test]
-async fn a_model_without_tools_fails_the_task_in_words() {
+async fn a_model_without_tools_fails_the_task_with_a_reason() {
     let fake = FakeOllama::start().await;
     fake.state.shown.lock().unwrap()["capabilities"] = json!(["completion"]);
     let ground = ground(&fake, &[]).await;

@@ -74,7 +74,7 @@ async fn broken_off(ground: &Ground, task: &Task) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_killed_worker_had_is_stored_and_shown_to_the_next_attempt() {
+async fn partial_output_of_a_killed_worker_is_stored_and_shown_to_the_next_attempt() {
     let fake = FakeOllama::playing([Play::Says(&["One."]), trickle()]).await;
     let ground = ground(&fake).await;
     let victim = ground.process(&[]);
@@ -114,7 +114,7 @@ async fn what_a_killed_worker_had_is_stored_and_shown_to_the_next_attempt() {
 }
 
 #[tokio::test]
-async fn on_the_simulation_too() {
+async fn the_simulation_stores_partial_output_too() {
     let ground = Ground::new(&[("sim.chunk_delay_ms", "20"), ("sim.chunk_chars", "4")]).await;
     let victim = ground.process(&[]);
     let task = ground.add("Write. [[sim: words 2000]]").await;
@@ -132,7 +132,7 @@ async fn on_the_simulation_too() {
 
 /// One row for the turn, written at most once a second, and only if there is new output.
 #[tokio::test]
-async fn output_is_stored_once_a_second_and_only_if_there_is_more() {
+async fn partial_output_is_stored_once_a_second_and_only_when_it_has_grown() {
     let pieces = (1..=60).map(piece).collect();
     let stalls = vec![Step::Trickle { pieces, every: EVERY }, Step::Stall];
     let fake = FakeOllama::playing([Play::Stream(stalls)]).await;

@@ -13,7 +13,7 @@ fn writer() -> String {
 }
 
 #[tokio::test]
-async fn a_conversation_that_outgrows_its_window_is_folded_and_goes_on() {
+async fn a_conversation_that_outgrows_its_window_is_compacted_and_continues() {
     let ground = Ground::new(&SMALL).await;
     ground.write_agent("writer", &writer());
     let worker = ground.work().await;
@@ -41,7 +41,7 @@ async fn a_conversation_that_outgrows_its_window_is_folded_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_provider_that_says_overflow_is_asked_again_with_less() {
+async fn a_provider_overflow_is_retried_with_less_context() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     for number in 1..=10 {
@@ -78,7 +78,7 @@ async fn a_provider_that_says_overflow_is_asked_again_with_less() {
 /// A turn that exceeds its threshold and gets no summary continues. Its search for one must not use up the compaction
 /// steps that follow an overflow.
 #[tokio::test]
-async fn a_soft_lack_of_room_leaves_the_ladder_of_an_overflow() {
+async fn a_search_for_a_summary_under_soft_pressure_keeps_the_ladder_of_an_overflow() {
     let ground = Ground::new(&[]).await;
     let agent = |more: &str| {
         let more = format!("description: Writes\nwindow_tokens: 8000\n{more}");
@@ -109,7 +109,7 @@ async fn a_soft_lack_of_room_leaves_the_ladder_of_an_overflow() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_cancelled_while_room_is_made_ends_with_its_job() {
+async fn a_task_cancelled_during_a_compaction_ends_with_its_job() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     for number in 1..=10 {
@@ -137,7 +137,7 @@ async fn a_task_that_is_cancelled_while_room_is_made_ends_with_its_job() {
 }
 
 #[tokio::test]
-async fn a_successor_is_told_of_a_turn_that_was_too_long_to_come_along() {
+async fn a_successor_is_notified_of_a_turn_too_long_to_inherit() {
     let ground = Ground::new(&SMALL).await;
     ground.write_agent("writer", &writer());
     let worker = ground.work().await;
@@ -165,7 +165,7 @@ async fn a_successor_is_told_of_a_turn_that_was_too_long_to_come_along() {
 }
 
 #[tokio::test]
-async fn a_turn_that_cannot_be_made_to_fit_fails_in_words_and_is_not_tried_for_ever() {
+async fn a_turn_too_large_for_the_window_fails_with_a_reason_and_is_not_retried_forever() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let task = ground.add("Write. [[sim: overflow]]").await;

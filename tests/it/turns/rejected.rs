@@ -67,7 +67,7 @@ async fn retry(ground: &Ground, task: &Task) -> Task {
 }
 
 #[tokio::test]
-async fn a_rejected_prompt_fails_its_task_and_the_conversation_goes_on_without_it() {
+async fn a_rejected_prompt_fails_its_task_and_the_conversation_continues_without_it() {
     let good = || Play::Says(&["A good answer."]);
     let fake = FakeOllama::playing([good(), good(), good(), REJECTS]).await;
     let ground = ground(&fake).await;
@@ -107,7 +107,7 @@ async fn a_rejected_prompt_fails_its_task_and_the_conversation_goes_on_without_i
 }
 
 #[tokio::test]
-async fn on_the_simulation_too() {
+async fn the_simulation_handles_rejected_prompts_too() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let first = says(&ground, "Write part one.").await;
@@ -124,7 +124,7 @@ async fn on_the_simulation_too() {
 }
 
 #[tokio::test]
-async fn a_first_prompt_that_is_rejected_leaves_nothing_behind_but_itself() {
+async fn a_rejected_first_prompt_leaves_only_itself() {
     let fake = FakeOllama::playing([REJECTS, REJECTS]).await;
     let ground = ground(&fake).await;
     let worker = ground.work().await;
@@ -159,7 +159,7 @@ async fn no_successor_and_no_other_provider_gets_a_rejected_prompt() {
 
 /// There was no answer in between, so the prompt of an earlier failed task may be the reason as well.
 #[tokio::test]
-async fn a_rejection_takes_along_what_has_failed_since_the_last_answer() {
+async fn a_rejection_also_removes_failed_prompts_since_the_last_answer() {
     let missing = Play::Status(404, "", r#"{"error":"model 'qwen3:8b' not found"}"#);
     let fake = FakeOllama::playing([Play::Says(&["Yes."]), missing, REJECTS]).await;
     let ground = ground(&fake).await;
@@ -179,7 +179,7 @@ async fn a_rejection_takes_along_what_has_failed_since_the_last_answer() {
 
 /// A history that one provider has accepted may not suit another. It is rebuilt once, as text, and never deleted.
 #[tokio::test]
-async fn a_history_that_a_new_provider_rejects_is_sent_once_more_without_tools_and_kept() {
+async fn a_history_rejected_by_a_new_provider_is_sent_once_more_without_tools_and_kept() {
     let fake = FakeOllama::playing([REJECTS]).await;
     let ground = ground(&fake).await;
     ground.write_agent("writer", WRITER);
@@ -240,7 +240,7 @@ async fn no_summary_is_made_of_a_rejected_prompt() {
 }
 
 #[tokio::test]
-async fn what_a_node_asks_for_is_said_again_if_it_went_with_a_rejected_prompt() {
+async fn requirements_of_a_node_are_repeated_if_their_prompt_was_rejected() {
     let fake = FakeOllama::playing([REJECTS]).await;
     let ground = ground(&fake).await;
     let node = "---\nname: draft\ndescription: d\n---\nThe contract of the draft.\n";
@@ -261,7 +261,7 @@ async fn what_a_node_asks_for_is_said_again_if_it_went_with_a_rejected_prompt() 
 
 /// The effects of an interrupted turn stay known, also when the next prompt is rejected.
 #[tokio::test]
-async fn an_interruption_is_told_after_a_rejected_prompt() {
+async fn an_interruption_is_still_reported_after_a_rejected_prompt() {
     let fake = FakeOllama::playing([Play::NeverBegins, REJECTS]).await;
     let ground = ground(&fake).await;
     let worker = ground.work().await;

@@ -279,7 +279,7 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
 
 /// The messages that were folded first reach the second summary through the first.
 #[tokio::test]
-async fn a_node_that_is_compacted_twice_goes_on_from_its_own_summary() {
+async fn a_node_compacted_twice_continues_from_its_own_summary() {
     let plays = ["A1.", "A2.", "A3.", "A4."].map(long).into_iter().chain([record()]);
     let plays = plays.chain(["A5.", "A6."].map(long)).chain([record()]);
     let fake = FakeOllama::playing(plays).await;
@@ -338,7 +338,7 @@ async fn check_archives(ground: &Ground, id: Uuid, said: [&[&str]; 2], second: &
 
 /// The compaction belongs to the old node, because the waiting task is about to leave it.
 #[tokio::test]
-async fn room_that_is_made_on_arrival_says_nothing_of_the_node_that_is_entered() {
+async fn a_compaction_at_the_arrival_summarises_only_the_previous_node() {
     let plays = ["A1.", "A2.", "A3.", "A4.", "A5."].map(long).into_iter().chain([record()]);
     let fake = FakeOllama::playing(plays.chain([Play::Says(&["A6."])])).await;
     let ground = ground(&fake).await;
@@ -400,7 +400,7 @@ async fn check_archive(ground: &Ground, id: Uuid) {
 }
 
 #[tokio::test]
-async fn the_one_who_must_not_remember_begins_with_nothing_of_before() {
+async fn a_fresh_task_at_a_node_begins_without_history() {
     let fake = FakeOllama::playing(["A1.", "A2.", "A3."].map(long)).await;
     let ground = ground(&fake).await;
     let worker = ground.work().await;
@@ -422,7 +422,7 @@ async fn the_one_who_must_not_remember_begins_with_nothing_of_before() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_rebuilt_stays_where_it_stood_and_says_again_what_it_has_lost() {
+async fn a_rebuilt_session_stays_at_its_node_and_repeats_lost_requirements() {
     let fake = FakeOllama::playing(["A1.", "A2."].map(long)).await;
     let ground = ground(&fake).await;
     let worker = ground.work().await;
@@ -461,7 +461,7 @@ async fn a_session_that_is_rebuilt_stays_where_it_stood_and_says_again_what_it_h
 }
 
 #[tokio::test]
-async fn a_task_of_a_node_without_a_file_fails_in_words() {
+async fn a_task_of_a_node_without_a_file_fails_with_a_reason() {
     let fake = FakeOllama::start().await;
     let ground = ground(&fake).await;
     let task = ask(&ground, Some("draft"), "T1.").await;

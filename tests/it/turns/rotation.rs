@@ -17,7 +17,7 @@ async fn chat(ground: &Ground, n_turns: usize) {
 }
 
 #[tokio::test]
-async fn a_conversation_at_its_limit_goes_on_below_half_of_it_and_not_anew_with_each_turn() {
+async fn a_conversation_at_its_limit_continues_below_half_of_it_and_is_not_rebuilt_each_turn() {
     let fake = FakeOllama::start().await;
     let url = format!("http://{}", fake.addr);
     let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "32768")]).await;
@@ -48,7 +48,7 @@ async fn a_conversation_at_its_limit_goes_on_below_half_of_it_and_not_anew_with_
 }
 
 #[tokio::test]
-async fn the_limit_holds_for_every_agent_whose_file_does_not_turn_it_off() {
+async fn the_limit_applies_to_every_agent_whose_file_does_not_disable_it() {
     let ground = Ground::new(&[("sessions.rotate_at_tokens", "4000")]).await;
     let worker = ground.work().await;
     chat(&ground, 10).await;

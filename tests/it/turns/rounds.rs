@@ -76,7 +76,7 @@ async fn flags(ground: &Ground, task: &Task) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn tools_are_carried_out_and_the_turn_is_stored_whole() {
+async fn tools_are_executed_and_the_turn_is_stored_whole() {
     let ground = ground(&[], "").await;
     let worker = ground.work().await;
     let prompt = "Write. [[sim: call status]] [[sim: also board_post {\"text\": \"The tide.\"}]] \
@@ -164,7 +164,7 @@ async fn an_agent_without_the_rule_has_no_tools_and_pays_for_none() {
 }
 
 #[tokio::test]
-async fn a_model_that_goes_round_in_circles_is_told_and_then_has_to_answer() {
+async fn a_looping_model_is_warned_and_then_has_to_answer() {
     let ground = ground(&[], "").await;
     let worker = ground.work().await;
     let task = ground.done(&ground.add("Write. [[sim: call status {} 12 times]]").await).await;
@@ -180,7 +180,7 @@ async fn a_model_that_goes_round_in_circles_is_told_and_then_has_to_answer() {
 }
 
 #[tokio::test]
-async fn the_last_of_its_calls_has_to_be_an_answer() {
+async fn the_last_call_of_a_model_has_to_be_an_answer() {
     let ground = ground(&[], "maxTurns: 3\n").await;
     let worker = ground.work().await;
     let calls: String =
@@ -200,7 +200,7 @@ async fn the_last_of_its_calls_has_to_be_an_answer() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_with_a_tool_is_said_and_the_turn_goes_on() {
+async fn a_tool_error_is_reported_to_the_model_and_the_turn_continues() {
     let ground = ground(&[], "").await;
     let worker = ground.work().await;
     let calls = [
@@ -250,7 +250,7 @@ async fn what_goes_wrong_with_a_tool_is_said_and_the_turn_goes_on() {
 }
 
 #[tokio::test]
-async fn a_tool_that_does_not_end_by_itself_is_given_up() {
+async fn a_hanging_tool_is_stopped() {
     // The limit of a tool is a second. The limit of the turn counts only where it comes earlier.
     let ground = ground(&[("agents.tool_timeout_secs", "1")], "").await;
     let worker = ground.work().await;
@@ -291,7 +291,7 @@ async fn interrupt(ground: &Ground, task: &Task, how: How) {
 }
 
 #[tokio::test]
-async fn softly_a_turn_stops_between_two_calls_and_keeps_what_it_has_done() {
+async fn a_soft_interrupt_stops_a_turn_between_two_calls_and_keeps_its_results() {
     let ground = ground(&[PATIENCE], "").await;
     let worker = ground.work().await;
     let task = in_its_tool(&ground).await;
@@ -317,7 +317,7 @@ async fn softly_a_turn_stops_between_two_calls_and_keeps_what_it_has_done() {
 }
 
 #[tokio::test]
-async fn at_once_a_turn_stops_in_its_tool() {
+async fn a_hard_interrupt_stops_a_turn_inside_its_tool() {
     let ground = ground(&[PATIENCE], "").await;
     let worker = ground.work().await;
     let task = in_its_tool(&ground).await;
@@ -335,7 +335,7 @@ async fn at_once_a_turn_stops_in_its_tool() {
 }
 
 #[tokio::test]
-async fn a_turn_that_a_drain_stops_goes_on_elsewhere_with_what_it_has_done() {
+async fn a_turn_stopped_by_a_drain_continues_on_another_worker_with_its_results() {
     let ground = ground(&[], "").await;
     let prompt = "Write. [[sim: call board_post {\"text\": \"Once.\"}]] [[sim: stall every 2]]";
     let worker = ground.work().await;
@@ -360,7 +360,7 @@ async fn a_turn_that_a_drain_stops_goes_on_elsewhere_with_what_it_has_done() {
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_between_two_calls_leaves_a_notice_and_what_its_tools_did() {
+async fn a_worker_that_dies_between_two_calls_leaves_a_notice_and_its_tool_results() {
     let ground = ground(&[], "").await;
     let prompt = "Write. [[sim: call board_post {\"text\": \"Once.\"}]] [[sim: say Done.]]";
     let task = ground.add(prompt).await;
@@ -384,7 +384,7 @@ async fn a_worker_that_dies_between_two_calls_leaves_a_notice_and_what_its_tools
 }
 
 #[tokio::test]
-async fn a_turn_that_would_pass_a_budget_ends_between_two_calls() {
+async fn a_turn_that_would_exceed_a_budget_ends_between_two_calls() {
     let page = "[[sim: call trial_long]] [[sim: call trial_long {\"cursor\": \"1000\"}]]";
     for of_campaign in [true, false] {
         let limit = Limit { tokens: Some(9000), micros: None };
@@ -415,7 +415,7 @@ async fn a_turn_that_would_pass_a_budget_ends_between_two_calls() {
 }
 
 #[tokio::test]
-async fn two_turns_at_once_that_share_a_budget_never_pass_it() {
+async fn two_concurrent_turns_never_exceed_their_shared_budget() {
     let limit = Limit { tokens: Some(14_000), micros: None };
     let ground = Ground::with_limit(&[], limit).await;
     ground.write_agent("writer", &writer("reserve_tokens: 300\n"));
@@ -472,7 +472,7 @@ async fn a_turn_that_outgrows_its_window_shows_older_results_shortened() {
 }
 
 #[tokio::test]
-async fn older_history_is_folded_in_the_middle_of_a_turn() {
+async fn older_history_is_compacted_in_the_middle_of_a_turn() {
     const FILLER: &str = "The harbour has a mole, a light, two cranes and a customs house.";
     let ground = ground(&[("sim.window_tokens", "7000")], "reserve_tokens: 300\n").await;
     let worker = ground.work().await;
@@ -510,7 +510,7 @@ async fn older_history_is_folded_in_the_middle_of_a_turn() {
 }
 
 #[tokio::test]
-async fn a_turn_that_cannot_be_made_to_fit_ends_in_words() {
+async fn a_turn_too_large_for_the_window_ends_with_a_reason() {
     let ground = ground(&[("sim.window_tokens", "2600")], "reserve_tokens: 200\n").await;
     let worker = ground.work().await;
     let many: String = (0..12)

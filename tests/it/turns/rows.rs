@@ -21,7 +21,7 @@ use crate::{
 const ODD: &str = "\"a\" 'b' \\ \\\\ \\u0000 \\n $1 {\"x\":null} -- /* \t\r\n \u{1} \u{7f} \u{2028} é 港 🚢 𝄞 \u{fffd}";
 
 #[tokio::test]
-async fn odd_characters_of_prompts_and_answers_are_stored_as_they_are() {
+async fn unusual_characters_of_prompts_and_answers_are_stored_unchanged() {
     let fake = FakeOllama::playing([Play::Says(&[ODD, "\0."])]).await;
     let url = format!("http://{}", fake.addr);
     let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "8192")]).await;
@@ -38,7 +38,7 @@ async fn odd_characters_of_prompts_and_answers_are_stored_as_they_are() {
 }
 
 #[tokio::test]
-async fn large_numbers_long_texts_and_calls_of_tools_are_stored_as_they_are() {
+async fn large_numbers_long_texts_and_tool_calls_are_stored_unchanged() {
     let ground = Ground::new(&[]).await;
     let message = |role, text: &str, tool_calls| Message {
         role,
@@ -71,7 +71,7 @@ async fn large_numbers_long_texts_and_calls_of_tools_are_stored_as_they_are() {
 
 /// If a time were rounded in one place and truncated in another, an end would be before its start.
 #[tokio::test]
-async fn a_moment_is_the_same_microsecond_in_every_row() {
+async fn a_timestamp_has_the_same_microsecond_in_every_row() {
     // Practically without expiry.
     let ground = Ground::new(&[("sessions.ttl_days.sim", "36500000")]).await;
     let worker = ground.work().await;
@@ -99,7 +99,7 @@ async fn a_moment_is_the_same_microsecond_in_every_row() {
 /// The statement waits for the session's row, finds it changed and reads it again. Its other effects must not be
 /// repeated then.
 #[tokio::test]
-async fn a_session_that_changes_while_its_turn_ends_has_everything_once() {
+async fn a_session_changed_during_the_end_of_its_turn_has_every_message_once() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let first = ground.done(&ground.add("Write part one.").await).await;

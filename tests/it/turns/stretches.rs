@@ -93,7 +93,7 @@ async fn on_claude_a_stretch_is_summarised_once_when_tasks_follow_at_once() {
 
 /// The turn takes over from a worker that was killed while it prepared the summary.
 #[tokio::test]
-async fn a_killed_preparer_holds_up_no_turn_and_the_stretch_is_summarised_once() {
+async fn a_killed_preparation_blocks_no_turn_and_the_stretch_is_summarised_once() {
     let ground = Ground::new(&[("sim.window_tokens", "8192")]).await;
     let worker = ground.work().await;
     let mut last = None;

@@ -181,7 +181,7 @@ async fn two_turns_at_once_share_the_budget_of_their_campaign() {
 }
 
 #[tokio::test]
-async fn a_budget_in_money_ends_a_turn_with_the_same_words() {
+async fn a_money_budget_ends_a_turn_with_the_same_message() {
     let limit = money("0.05").unwrap();
     let Some(stage) = Stage::with_limit(Limit { micros: Some(limit), tokens: None }).await else {
         return;
@@ -208,7 +208,7 @@ async fn a_budget_in_money_ends_a_turn_with_the_same_words() {
 
 /// Each of its calls counts 10,100 tokens, and it reports no total when it is interrupted.
 #[tokio::test]
-async fn a_cli_that_says_no_total_is_stopped_and_charged_by_its_calls() {
+async fn a_cli_without_a_total_is_stopped_and_charged_by_its_calls() {
     let settings = [("claude.pass_variables", "[\"FAKE_CLAUDE\"]")];
     let stage = Stage::on(&Cli::Fake, &settings).await.unwrap();
     let ground = stage.ground.with_variable("FAKE_CLAUDE", "calls tools until it is interrupted");

@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_worker_that_is_killed_in_a_turn_leaves_no_process_and_a_conversation_to_go_on_with() {
+async fn a_worker_killed_in_a_turn_leaves_no_process_and_a_usable_conversation() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let mut first = ground.process(&[]);
@@ -37,7 +37,7 @@ async fn a_worker_that_is_killed_in_a_turn_leaves_no_process_and_a_conversation_
 }
 
 #[tokio::test]
-async fn a_cancelled_turn_tells_the_next_what_had_arrived() {
+async fn the_turn_after_a_cancelled_one_gets_its_partial_output() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let worker = ground.work().await;
@@ -112,7 +112,7 @@ async fn no_preview_of_a_turn_shows_a_secret_in_the_feed() {
 }
 
 #[tokio::test]
-async fn what_a_failed_attempt_has_done_with_tools_is_told_to_the_next() {
+async fn tool_effects_of_a_failed_attempt_are_reported_to_the_next() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     ground.write_agent("writer", &WRITER.replace("model:", "tools: [Bash]\nmodel:"));
@@ -130,7 +130,7 @@ async fn what_a_failed_attempt_has_done_with_tools_is_told_to_the_next() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_is_not_about_the_history_leaves_the_conversation_alone() {
+async fn a_refusal_unrelated_to_the_history_keeps_the_conversation() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let worker = ground.work().await;
@@ -151,7 +151,7 @@ async fn a_refusal_that_is_not_about_the_history_leaves_the_conversation_alone()
 /// The CLI has written the prompt into its own transcript. The conversation continues after the last answer that
 /// counts.
 #[tokio::test]
-async fn a_rejected_prompt_is_not_in_what_is_resumed() {
+async fn a_rejected_prompt_is_not_resumed() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let worker = ground.work().await;
@@ -191,7 +191,7 @@ async fn a_rejected_prompt_is_not_in_what_is_resumed() {
 }
 
 #[tokio::test]
-async fn an_answer_that_a_killed_worker_had_is_shown_to_the_next_attempt() {
+async fn partial_output_of_a_killed_worker_is_shown_to_the_next_attempt() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let mut first = ground.process(&[]);

@@ -23,7 +23,7 @@ async fn stage(fake: &FakeOllama) -> Option<Stage> {
 }
 
 #[tokio::test]
-async fn a_conversation_moves_to_ollama_and_back_with_all_that_was_said() {
+async fn a_conversation_moves_to_ollama_and_back_with_its_whole_history() {
     let fake = FakeOllama::playing([Reply::Says(&["Seals."]), Reply::Says(&["Gulls."])]).await;
     let Some(stage) = stage(&fake).await else { return };
     let ground = &stage.ground;
@@ -66,7 +66,7 @@ async fn a_conversation_moves_to_ollama_and_back_with_all_that_was_said() {
 }
 
 #[tokio::test]
-async fn a_login_that_rests_for_long_is_no_reason_to_wait() {
+async fn a_turn_does_not_wait_for_a_credential_with_a_long_pause() {
     let fake = FakeOllama::start().await;
     let Some(stage) = stage(&fake).await else { return };
     let ground = &stage.ground;

@@ -30,7 +30,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn tools_and_rules_are_those_of_the_file_as_it_is_now() {
+async fn tools_and_rules_follow_the_current_agent_file() {
     let Some(stage) = Stage::new(&[]).await else { return };
     stage.api.counts();
     let ground = &stage.ground;
@@ -65,7 +65,7 @@ async fn tools_and_rules_are_those_of_the_file_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn a_workspace_is_made_for_the_campaign_and_what_is_outside_stays_closed() {
+async fn a_granted_workspace_is_created_and_paths_outside_stay_closed() {
     let Some(stage) = Stage::new(&[]).await else { return };
     stage.api.counts();
     let ground = &stage.ground;
@@ -99,7 +99,7 @@ async fn a_workspace_is_made_for_the_campaign_and_what_is_outside_stays_closed()
 }
 
 #[tokio::test]
-async fn a_tool_server_gets_the_variables_that_the_file_may_name_and_not_the_login() {
+async fn a_tool_server_gets_its_declared_variables_and_not_the_credential() {
     let Some(stage) = Stage::new(&[("agents.variables", "[\"BOARD_TOKEN\"]")]).await else {
         return;
     };
@@ -133,7 +133,7 @@ async fn a_tool_server_gets_the_variables_that_the_file_may_name_and_not_the_log
 }
 
 #[tokio::test]
-async fn a_variable_that_is_not_set_and_leave_for_everything_as_root_fail_in_words() {
+async fn an_unset_variable_and_unrestricted_permissions_as_root_fail_with_a_reason() {
     let Some(stage) = Stage::new(&[("agents.variables", "[\"BOARD_TOKEN\"]")]).await else {
         return;
     };

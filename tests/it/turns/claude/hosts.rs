@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_conversation_goes_on_alternately_on_two_hosts() {
+async fn a_conversation_alternates_between_two_hosts() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     for turn in 0..6 {
@@ -43,7 +43,7 @@ async fn a_conversation_goes_on_alternately_on_two_hosts() {
 }
 
 #[tokio::test]
-async fn on_the_same_host_nothing_is_restored_and_only_what_grew_is_stored() {
+async fn on_the_same_host_nothing_is_restored_and_only_growth_is_stored() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let worker = ground.work().await;
@@ -64,7 +64,7 @@ async fn on_the_same_host_nothing_is_restored_and_only_what_grew_is_stored() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_lost_between_two_looks_is_fetched_from_where_it_is_stored() {
+async fn a_file_lost_after_the_check_is_restored_from_the_database() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let mut worker = ground.process(&[]);
@@ -89,7 +89,7 @@ async fn a_file_that_is_lost_between_two_looks_is_fetched_from_where_it_is_store
 }
 
 #[tokio::test]
-async fn a_transcript_that_is_lost_everywhere_is_written_anew_under_its_name() {
+async fn a_lost_transcript_is_rebuilt_from_the_stored_messages_under_its_name() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let worker = ground.work().await;
@@ -114,7 +114,7 @@ async fn a_transcript_that_is_lost_everywhere_is_written_anew_under_its_name() {
 
 /// The files of the host contain a turn that the restored database does not have.
 #[tokio::test]
-async fn what_a_host_has_beyond_a_restored_database_is_cut_off() {
+async fn local_messages_beyond_a_restored_database_are_cut_off() {
     let Some(mut stage) = Stage::new(&[]).await else { return };
     let worker = stage.ground.work().await;
     stage.says("The harbour is called Vik.").await;

@@ -18,7 +18,7 @@ fn is_below(folder: &Path, name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn softly_a_tool_that_runs_ends_and_the_model_is_not_asked_for_more() {
+async fn a_soft_interrupt_lets_the_running_tool_end_and_makes_no_further_call() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     ground.write_agent("writer", &WRITER.replace("model:", "tools: Bash\nmodel:"));

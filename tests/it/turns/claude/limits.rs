@@ -12,7 +12,8 @@ use crate::{
 const LIMIT: &str = "retry-after: 90\r\n";
 
 #[tokio::test]
-async fn a_login_without_a_limit_left_rests_with_all_its_conversations_and_others_go_on() {
+async fn a_credential_that_hit_its_limit_is_paused_with_all_its_conversations_and_others_continue()
+{
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let worker = ground.work().await;
@@ -47,7 +48,7 @@ async fn a_login_without_a_limit_left_rests_with_all_its_conversations_and_other
 }
 
 #[tokio::test]
-async fn a_login_that_an_operator_resumes_is_used_at_once_by_whoever_waits_for_it() {
+async fn a_resumed_credential_is_used_at_once_by_waiting_tasks() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let worker = ground.work().await;

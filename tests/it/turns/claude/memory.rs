@@ -8,7 +8,7 @@ use crate::providers::claude::api::Play;
 const LONG: usize = 6000;
 
 #[tokio::test]
-async fn an_answer_without_memory_is_not_taken_and_the_transcript_is_written_anew() {
+async fn an_answer_without_memory_is_discarded_and_the_transcript_rebuilt() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     stage.api.counts();
@@ -32,7 +32,7 @@ async fn an_answer_without_memory_is_not_taken_and_the_transcript_is_written_ane
 }
 
 #[tokio::test]
-async fn a_model_that_never_sees_its_history_is_flagged_and_not_asked_for_ever() {
+async fn a_model_that_never_sees_its_history_is_flagged_and_not_retried_forever() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     stage.api.counts();
@@ -48,7 +48,7 @@ async fn a_model_that_never_sees_its_history_is_flagged_and_not_asked_for_ever()
 }
 
 #[tokio::test]
-async fn a_full_conversation_goes_on_in_a_new_session_with_a_summary() {
+async fn a_full_conversation_continues_in_a_new_session_with_a_summary() {
     let Some(stage) =
         Stage::new(&[("claude.window_tokens", "16000"), ("claude.rollover_percent", "60")]).await
     else {
@@ -89,7 +89,7 @@ async fn a_full_conversation_goes_on_in_a_new_session_with_a_summary() {
 }
 
 #[tokio::test]
-async fn a_full_conversation_of_heavy_turns_goes_on_with_a_summary_of_them() {
+async fn a_full_conversation_of_heavy_turns_continues_with_their_summary() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     stage.api.counts();
@@ -111,7 +111,7 @@ async fn a_full_conversation_of_heavy_turns_goes_on_with_a_summary_of_them() {
 }
 
 #[tokio::test]
-async fn the_successor_of_an_expired_session_is_told_its_summary_and_knows_no_file_of_it() {
+async fn the_successor_of_an_expired_session_gets_its_summary_and_none_of_its_files() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let worker = ground.work().await;

@@ -8,7 +8,7 @@ use super::Stage;
 const ROLE: (&str, &str) = ("writer", "main");
 
 #[tokio::test]
-async fn what_a_node_asks_for_reaches_the_model_at_its_entry_and_again_when_it_is_entered_again() {
+async fn requirements_of_a_node_reach_the_model_at_every_entry() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     stage.api.counts();

@@ -29,7 +29,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn an_alias_has_the_price_that_is_configured_for_it() {
+async fn an_alias_has_its_configured_price() {
     let prices = format!("[{}]", price("sonnet", 7_000_000));
     let Some(stage) = Stage::new(&[("prices.models", &prices)]).await else { return };
     let ground = &stage.ground;
@@ -45,7 +45,7 @@ async fn an_alias_has_the_price_that_is_configured_for_it() {
 }
 
 #[tokio::test]
-async fn each_model_of_a_turn_has_its_own_price_and_names_can_always_be_stored() {
+async fn each_model_of_a_turn_has_its_own_price_and_odd_names_are_stored() {
     let prices =
         format!("[{}, {}]", price("claude-sonnet-5", 7_000_000), price("haiku", 1_000_000));
     let settings =
@@ -66,7 +66,7 @@ async fn each_model_of_a_turn_has_its_own_price_and_names_can_always_be_stored()
 }
 
 #[tokio::test]
-async fn a_model_whose_price_only_the_cli_knows_is_charged_and_set_aside_for() {
+async fn a_model_priced_only_by_the_cli_is_charged_and_reserved_for() {
     let limit = Limit { micros: Some(50_000_000), tokens: None };
     let Some(stage) = Stage::with_limit(limit).await else { return };
     let ground = &stage.ground;

@@ -29,7 +29,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn a_host_without_disk_space_asks_nobody_and_uses_up_no_attempt() {
+async fn a_host_without_disk_space_makes_no_call_and_uses_up_no_attempt() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let (mut worker, volume) = ground.process_on_volume(64);
@@ -48,7 +48,7 @@ async fn a_host_without_disk_space_asks_nobody_and_uses_up_no_attempt() {
 }
 
 #[tokio::test]
-async fn an_answer_that_found_no_disk_space_is_asked_for_again_when_there_is_some() {
+async fn an_answer_lost_to_a_full_disk_is_requested_again_with_free_space() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let (mut worker, volume) = ground.process_on_volume(64);

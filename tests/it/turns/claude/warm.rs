@@ -21,7 +21,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn a_turn_finds_the_process_that_the_one_before_has_started() {
+async fn a_turn_uses_the_process_that_the_previous_turn_started() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     ground.write_agent("writer", &warm(""));
@@ -41,7 +41,7 @@ async fn a_turn_finds_the_process_that_the_one_before_has_started() {
 }
 
 #[tokio::test]
-async fn a_process_that_was_started_otherwise_is_not_used() {
+async fn a_process_started_with_other_options_is_not_used() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     ground.write_agent("writer", &warm(""));
@@ -64,7 +64,7 @@ async fn a_process_that_was_started_otherwise_is_not_used() {
 }
 
 #[tokio::test]
-async fn only_so_many_wait_and_none_for_ever() {
+async fn warm_processes_are_limited_in_number_and_age() {
     let settings = [("claude.ahead_max", "1"), ("claude.ahead_idle_secs", "2")];
     let Some(stage) = Stage::new(&settings).await else { return };
     let ground = &stage.ground;

@@ -4,7 +4,7 @@ use super::{Stage, WRITER};
 use crate::{app::eventually, providers::claude::cli::Cli};
 
 #[tokio::test]
-async fn a_fallback_that_cannot_take_over_and_a_price_that_is_missing_are_said_at_the_start() {
+async fn an_unusable_fallback_and_a_missing_price_are_logged_at_the_start() {
     let stage = Stage::on(&Cli::Fake, &[]).await.unwrap();
     let ground = &stage.ground;
     ground.write_agent("writer", &WRITER.replace("model:", "fallback_provider: ollama\nmodel:"));
