@@ -70,7 +70,7 @@ async fn until_shown(child: &mut Child, words: &str) {
 }
 
 #[tokio::test]
-async fn the_demo_plays_over_the_board_through_a_kill_a_compaction_and_an_expiry() {
+async fn the_demo_survives_a_kill_a_compaction_and_an_expiry() {
     let folder = scratch_folder();
     let played = timeout(PLAYS, demo(folder.path(), &["--json"]).output()).await.unwrap().unwrap();
     let (stdout, stderr) =
@@ -143,7 +143,7 @@ fn the_board_tells_who_called_whom(report: &Value) {
 }
 
 #[tokio::test]
-async fn ctrl_c_in_the_middle_of_the_demo_leaves_nothing() {
+async fn ctrl_c_during_the_demo_leaves_nothing_behind() {
     let folder = scratch_folder();
     let mut demo = demo(folder.path(), &[]);
     let mut demo = demo.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -159,7 +159,7 @@ async fn ctrl_c_in_the_middle_of_the_demo_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn workers_do_not_outlive_a_demo_that_is_killed_and_the_next_one_clears_up() {
+async fn workers_do_not_outlive_a_killed_demo_and_the_next_one_cleans_up() {
     let folder = scratch_folder();
     let mut killed = demo(folder.path(), &[]);
     let mut killed = killed.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -31,7 +31,7 @@ async fn examine(database: &TestDatabase, clock: &ManualClock) -> Vec<Finding> {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_off_is_a_warning() {
+async fn a_wrong_clock_is_a_warning() {
     let database = TestDatabase::migrated().await;
     let findings = examine(&database, &ManualClock::at(noon())).await;
     let clock = findings.iter().find(|finding| finding.check == "clock").unwrap();
@@ -40,7 +40,7 @@ async fn a_clock_that_is_off_is_a_warning() {
 }
 
 #[tokio::test]
-async fn a_schema_from_the_future_is_a_warning() {
+async fn a_newer_schema_is_a_warning() {
     let database = TestDatabase::migrated().await;
     let newer =
         "insert into dalsegno.migrations (version, description, success, checksum, execution_time)
@@ -65,7 +65,7 @@ async fn a_queue_without_workers_is_a_warning() {
 }
 
 #[tokio::test]
-async fn how_long_somebody_has_been_writing_is_told() {
+async fn the_age_of_the_oldest_writing_transaction_is_reported() {
     let database = TestDatabase::migrated().await;
     let mut writer = database.pool().await.begin().await.unwrap();
     sqlx::query("select pg_current_xact_id()").execute(&mut *writer).await.unwrap();
@@ -147,7 +147,7 @@ fn statuses(findings: &[(&'static str, Status, String)]) -> Vec<(&'static str, S
 }
 
 #[tokio::test]
-async fn a_machine_without_the_cli_is_told_what_to_install() {
+async fn a_missing_cli_is_reported_with_the_install_command() {
     let machine = Machine::new().await.with("claude.program", "no-such-claude");
     let findings = machine.findings().await;
     let expected = [
@@ -169,7 +169,7 @@ async fn a_machine_without_the_cli_is_told_what_to_install() {
 }
 
 #[tokio::test]
-async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings() {
+async fn another_cli_version_and_world_readable_credentials_are_warnings() {
     let machine = Machine::new().await;
     let program = machine.folder.path().join("claude");
     std::fs::write(&program, "#!/bin/sh\necho '3.0.1 (Claude Code)'\n").unwrap();
@@ -212,7 +212,7 @@ async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings()
 }
 
 #[tokio::test]
-async fn logins_that_rest_or_can_be_read_and_money_without_a_price_are_warnings() {
+async fn paused_or_readable_credentials_and_missing_prices_are_warnings() {
     let machine = Machine::new().await;
     let login = machine.login("main", 0o600).replace("api_key", "auth_token");
     let machine = machine.with("claude.credentials", &format!("[{login}]"));
@@ -257,7 +257,7 @@ async fn logins_that_rest_or_can_be_read_and_money_without_a_price_are_warnings(
 }
 
 #[tokio::test]
-async fn a_call_is_made_on_each_login_where_somebody_asks_for_it() {
+async fn a_test_call_is_made_on_each_credential_only_on_request() {
     let Some(cli) = Cli::real() else { return };
     let api = Api::start().await;
     let machine = Machine::new().await;
@@ -290,7 +290,7 @@ async fn a_call_is_made_on_each_login_where_somebody_asks_for_it() {
 }
 
 #[tokio::test]
-async fn files_of_nodes_and_of_flows_that_do_not_fit_are_found() {
+async fn invalid_node_and_flow_template_files_are_reported() {
     let machine = Machine::new().await;
     let folders = ["nodes", "workflows"].map(|name| machine.folder.path().join(name));
     folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
@@ -325,7 +325,7 @@ async fn files_of_nodes_and_of_flows_that_do_not_fit_are_found() {
 }
 
 #[tokio::test]
-async fn agents_that_could_ask_this_machine_as_anybody_are_named() {
+async fn agents_that_can_call_this_machines_open_api_are_named() {
     let machine = Machine::new().await;
     let agents = machine.folder.path().join("agents");
     let found = async |machine: &Machine| {
@@ -353,7 +353,7 @@ async fn agents_that_could_ask_this_machine_as_anybody_are_named() {
 }
 
 #[tokio::test]
-async fn ollama_is_asked_for_its_models_their_windows_and_their_tools() {
+async fn ollama_is_checked_for_models_windows_and_tools() {
     let machine = Machine::new().await;
     let server = FakeOllama::start().await;
     let found = async |machine: &Machine| -> Vec<(Status, String)> {

@@ -92,7 +92,7 @@ fn overlays() -> impl Iterator<Item = (&'static str, Rendered)> {
 }
 
 #[test]
-fn selectors_find_their_pods_and_ports_their_containers() {
+fn selectors_match_their_pods_and_ports_their_containers() {
     for (overlay, rendered) in overlays() {
         let pods: Vec<&Value> = rendered.kind("Deployment").map(pod).collect();
         assert!(pods.len() >= 2, "{overlay}");
@@ -126,7 +126,7 @@ fn selectors_find_their_pods_and_ports_their_containers() {
 }
 
 #[test]
-fn what_pods_take_from_maps_secrets_and_accounts_is_there() {
+fn config_maps_secrets_and_service_accounts_of_pods_exist() {
     for (overlay, rendered) in overlays() {
         let accounts: Vec<&str> = rendered
             .kind("ServiceAccount")
@@ -160,7 +160,7 @@ fn what_pods_take_from_maps_secrets_and_accounts_is_there() {
 }
 
 #[test]
-fn pods_are_confined() {
+fn pods_run_with_restricted_permissions() {
     for (overlay, rendered) in overlays() {
         for name in ["dalsegno", "dalsegno-worker"] {
             let spec = &pod(rendered.deployment(name))["spec"];
@@ -184,7 +184,7 @@ fn pods_are_confined() {
 }
 
 #[test]
-fn where_services_do_not_migrate_a_job_does() {
+fn a_job_migrates_where_services_do_not() {
     for (overlay, rendered) in overlays() {
         let none = "DALSEGNO_DATABASE__MIGRATE_ON_START=false".to_owned();
         let jobs: Vec<&Value> = rendered.kind("Job").collect();
@@ -205,7 +205,7 @@ fn where_services_do_not_migrate_a_job_does() {
 }
 
 #[test]
-fn the_scaler_scales_what_is_there_by_a_view_that_is_there() {
+fn the_scaler_targets_an_existing_deployment_through_an_existing_view() {
     let (_, rendered) = overlays().last().unwrap();
     let scaler = rendered.kind("ScaledObject").next().unwrap();
     rendered.deployment(scaler["spec"]["scaleTargetRef"]["name"].as_str().unwrap());

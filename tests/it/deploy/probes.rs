@@ -66,7 +66,7 @@ async fn code(folder: &std::path::Path, arguments: &[&str]) -> i32 {
 }
 
 #[tokio::test]
-async fn a_service_that_waits_for_a_server_names_it_and_what_names_it() {
+async fn a_service_that_waits_for_a_server_names_it_and_its_setting() {
     let folder = tempfile::tempdir().unwrap();
     let patience = ("DALSEGNO_DATABASE__CONNECT_TIMEOUT_SECS", "1");
     for (name, value, place) in [

@@ -30,7 +30,7 @@ const SKETCHER: &str =
     "---\nname: sketcher\ndescription: Sketches\nprovider: sim\nmodel: sim-1\n---\nYou sketch.\n";
 
 #[tokio::test]
-async fn every_counter_and_histogram_is_there_before_the_first_event() {
+async fn every_counter_and_histogram_exists_before_the_first_event() {
     let folder = tempfile::tempdir().unwrap();
     let agents = folder.path().join("config/agents");
     std::fs::create_dir_all(&agents).unwrap();

@@ -131,7 +131,7 @@ async fn a_running_server_is_taken_over() {
 }
 
 #[tokio::test]
-async fn a_stale_record_that_names_a_foreign_process_is_removed() {
+async fn a_stale_pid_file_that_names_a_foreign_process_is_removed() {
     let place = Place::new();
     embedded::start(&place.config).await.unwrap().stop().await.unwrap();
     // The test's own process and its parent are alive, but not a Postgres.
@@ -192,7 +192,7 @@ async fn backends_that_outlive_service_and_server_are_waited_for_or_ended() {
 }
 
 #[tokio::test]
-async fn neither_lock_reaches_the_server_and_the_terminal_does_not_either() {
+async fn the_server_inherits_neither_lock_nor_terminal() {
     let place = Place::new();
     let postgres = embedded::start(&place.config).await.unwrap();
     let pid = postgres.describe().pid;

@@ -5,7 +5,7 @@ use dalsegno::db::embedded::{self, Error, Holder, Owner};
 use super::support::Place;
 
 #[tokio::test]
-async fn a_second_service_is_told_who_holds_the_folder() {
+async fn a_second_service_is_refused_with_the_owner_of_the_folder() {
     let place = Place::new();
     let postgres = embedded::start(&place.config).await.unwrap();
     let error = embedded::start(&place.config).await.unwrap_err();
@@ -31,7 +31,7 @@ async fn a_cluster_of_another_major_version_is_refused() {
 }
 
 #[tokio::test]
-async fn a_folder_with_something_else_is_left_alone() {
+async fn a_folder_with_other_content_is_left_unchanged() {
     let place = Place::new();
     fs::create_dir_all(place.home()).unwrap();
     fs::write(place.home().join("thesis.txt"), "years of work").unwrap();
@@ -50,7 +50,7 @@ async fn errors_carry_the_end_of_the_servers_log() {
 }
 
 #[tokio::test]
-async fn a_wrong_bin_dir_and_a_wrong_account_are_named() {
+async fn a_wrong_bin_dir_and_a_wrong_account_are_reported() {
     let mut place = Place::new();
     place.config.bin_dir = Some(place.folder.path().join("no-such-folder"));
     let error = embedded::start(&place.config).await.unwrap_err().to_string();
@@ -63,7 +63,7 @@ async fn a_wrong_bin_dir_and_a_wrong_account_are_named() {
 }
 
 #[test]
-fn options_for_another_server_are_refused_in_words() {
+fn options_of_an_external_server_are_refused_with_a_reason() {
     let place = Place::new();
     let mut command = place.command(std::path::Path::new(env!("CARGO_BIN_EXE_first-run-service")));
     let output = command.env("PGOPTIONS", "-c no.such=1").output().unwrap();

@@ -66,7 +66,7 @@ async fn the_server_is_durable_private_and_speaks_utf8() {
 }
 
 #[tokio::test]
-async fn loopback_when_asked_for_and_when_the_path_is_long() {
+async fn loopback_is_used_on_request_and_for_long_paths() {
     let mut place = Place::new();
     place.config.listen = Listen::Loopback;
     let postgres = embedded::start(&place.config).await.unwrap();
@@ -88,7 +88,7 @@ async fn loopback_when_asked_for_and_when_the_path_is_long() {
 }
 
 #[tokio::test]
-async fn other_processes_attach_without_owning() {
+async fn other_processes_attach_without_ownership() {
     let place = Place::new();
     assert!(embedded::attach(&place.config).await.unwrap().is_none());
     assert!(!place.config.data_dir.exists(), "attaching must not create anything");
@@ -103,7 +103,7 @@ async fn other_processes_attach_without_owning() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_under_a_living_service_comes_back() {
+async fn a_killed_server_of_a_running_service_restarts() {
     let place = Place::new();
     let postgres = embedded::start(&place.config).await.unwrap();
     let first = postgres.describe().pid;

@@ -14,7 +14,7 @@ fn is_root() -> bool {
 }
 
 #[tokio::test]
-async fn as_root_the_server_and_its_data_belong_to_somebody_else() {
+async fn as_root_server_and_data_belong_to_an_unprivileged_account() {
     if !is_root() {
         return;
     }
@@ -36,7 +36,7 @@ async fn as_root_the_server_and_its_data_belong_to_somebody_else() {
 }
 
 #[tokio::test]
-async fn below_a_closed_folder_the_cluster_is_linked_from_elsewhere() {
+async fn below_an_inaccessible_folder_the_cluster_is_linked_from_elsewhere() {
     if !is_root() {
         return;
     }
@@ -106,7 +106,7 @@ async fn as_root_links_in_the_data_folder_are_not_followed() {
 
 #[expect(clippy::disallowed_methods, reason = "tests start the programs that they look at")]
 #[test]
-fn an_ordinary_user_runs_it_alone() {
+fn an_ordinary_user_runs_the_server_under_its_own_account() {
     if !is_root() {
         return;
     }
@@ -134,7 +134,7 @@ fn an_ordinary_user_runs_it_alone() {
 }
 
 #[test]
-fn nothing_of_the_environment_gets_through() {
+fn the_server_inherits_no_environment_variables() {
     let place = Place::new();
     for _ in 0..2 {
         let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_first-run-service")));

@@ -57,7 +57,7 @@ async fn a_direct_address_of_a_transaction_pooler_is_refused() {
 }
 
 #[tokio::test]
-async fn errors_of_the_direct_address_name_it() {
+async fn errors_of_the_direct_address_contain_it() {
     let database = TestDatabase::migrated().await;
     let Some(bouncer) = Bouncer::start(NEW, &database.options, DOCUMENTED).await else { return };
     // Accepts connections in its backlog, and never answers.
@@ -77,7 +77,7 @@ async fn errors_of_the_direct_address_name_it() {
 }
 
 #[tokio::test]
-async fn doctor_says_which_of_both_addresses_cannot_be_reached() {
+async fn doctor_names_the_unreachable_one_of_both_addresses() {
     let database = TestDatabase::migrated().await;
     let Some(bouncer) = Bouncer::start(NEW, &database.options, DOCUMENTED).await else { return };
     let folder = scratch_folder();

@@ -60,7 +60,7 @@ async fn balance(sockets: Vec<PathBuf>) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_pooler_that_ignores_our_parameters_is_refused() {
+async fn a_pooler_that_ignores_startup_parameters_is_refused() {
     const TURNS: &str = "server_round_robin = 1\ndefault_pool_size = 20";
     let database = TestDatabase::migrated().await;
     for (version, settings, n_idle, n_busy) in [
@@ -90,7 +90,7 @@ async fn a_pooler_that_ignores_our_parameters_is_refused() {
 }
 
 #[tokio::test]
-async fn poolers_behind_one_address_are_refused() {
+async fn several_poolers_behind_one_address_are_refused() {
     let database = TestDatabase::migrated().await;
     let mut poolers = Vec::new();
     for _ in 0..3 {
@@ -105,7 +105,7 @@ async fn poolers_behind_one_address_are_refused() {
 }
 
 #[tokio::test]
-async fn a_pooler_in_session_mode_is_like_none() {
+async fn a_pooler_in_session_mode_works_like_a_direct_connection() {
     let database = TestDatabase::migrated().await;
     for (version, settings) in [
         (OLD, ""),
@@ -124,7 +124,7 @@ async fn a_pooler_in_session_mode_is_like_none() {
 }
 
 #[tokio::test]
-async fn a_balancer_that_only_passes_bytes_is_like_none() {
+async fn a_balancer_that_only_forwards_bytes_works_like_a_direct_connection() {
     let database = TestDatabase::migrated().await;
     let proxy = Proxy::start(&database.options).await;
     open_at(proxy.url(&database.options), "none").await.unwrap();
@@ -132,7 +132,7 @@ async fn a_balancer_that_only_passes_bytes_is_like_none() {
 
 /// For example, if the pooler was added while a process was running.
 #[tokio::test]
-async fn a_statement_that_a_pooler_has_lost_names_the_setting() {
+async fn a_statement_lost_by_a_pooler_names_the_setting() {
     let database = TestDatabase::migrated().await;
     let Some(bouncer) = silent(OLD, &database, "transaction", "default_pool_size = 1").await else {
         return;

@@ -31,7 +31,7 @@ pub async fn open_at(url: String, pooler: &str) -> Result<(), db::Error> {
 }
 
 #[tokio::test]
-async fn a_pooler_that_keeps_no_prepared_statements_is_refused() {
+async fn a_pooler_without_prepared_statements_is_refused() {
     let database = TestDatabase::migrated().await;
     let unlike = [
         (OLD, "pool_mode = transaction"),
@@ -60,7 +60,7 @@ async fn a_pooler_that_keeps_no_prepared_statements_is_refused() {
 }
 
 #[tokio::test]
-async fn a_pooler_where_none_is_configured_is_refused() {
+async fn an_unconfigured_pooler_is_refused() {
     let database = TestDatabase::migrated().await;
     let ignoring = format!("{DOCUMENTED}\nignore_startup_parameters = extra_float_digits");
     for (version, settings) in
@@ -76,7 +76,7 @@ async fn a_pooler_where_none_is_configured_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_without_the_pooler_that_is_configured_is_refused() {
+async fn a_configured_pooler_that_is_missing_is_refused() {
     let database = TestDatabase::migrated().await;
     let url = database.url();
     let set = [("database.url", url.as_str()), ("database.pooler", "transaction")];

@@ -51,7 +51,7 @@ fn assert_no_trouble(service: &Service, bouncer: &Bouncer) {
 }
 
 #[tokio::test]
-async fn a_service_without_a_session_of_its_own_polls_and_does_its_work() {
+async fn a_service_without_a_direct_connection_polls_and_runs_jobs() {
     let database = TestDatabase::migrated().await;
     let Some(bouncer) = Bouncer::start(NEW, &database.options, DOCUMENTED).await else { return };
     let folder = scratch_folder();
@@ -113,7 +113,7 @@ async fn with_a_direct_address_workers_listen_and_the_schema_is_migrated() {
 }
 
 #[tokio::test]
-async fn no_migration_runs_without_a_session_of_its_own() {
+async fn no_migration_runs_without_a_direct_connection() {
     let database = TestDatabase::empty().await;
     let Some(bouncer) = Bouncer::start(NEW, &database.options, DOCUMENTED).await else { return };
     let folder = scratch_folder();
