@@ -20,7 +20,7 @@ fn long_text() -> String {
 }
 
 #[tokio::test]
-async fn a_full_volume_uses_up_no_attempt_and_the_work_goes_on_when_there_is_space() {
+async fn a_full_volume_uses_up_no_attempt_and_work_resumes_with_free_space() {
     let (server, volume) = LonelyServer::with_volume(64).await;
     volume.make_folder("data", &server.place.cluster());
     let location = server.place.folder.path().join("small/data");

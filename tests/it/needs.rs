@@ -48,7 +48,7 @@ impl Need {
 }
 
 #[test]
-fn a_missing_package_is_one_line_with_the_command_that_gets_it() {
+fn a_missing_package_is_reported_in_one_line_with_its_install_command() {
     let pip = "\"pip\": WARNING: Retrying after connection broken\nERROR: No matching distribution found for psycopg\n";
     let need = Need { package: "psycopg (PyPI)", command: "cargo test --test it packages" };
     let expected = "psycopg (PyPI) is missing; run: cargo test --test it packages (ERROR: No matching distribution found for psycopg)";

@@ -111,7 +111,7 @@ fn told(received: &[Received]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
+async fn a_service_on_a_restored_dump_continues_from_the_dump() {
     let (source, target) = (TestDatabase::migrated().await, TestDatabase::empty().await);
     let role = ServiceRole::of(&source.options).await.options;
     let (folder, receiver) = (scratch_folder(), Receiver::start().await);

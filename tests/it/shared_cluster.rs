@@ -113,7 +113,7 @@ async fn a_test_gets_a_superuser() {
 }
 
 #[test]
-fn users_that_come_while_a_keeper_ends_are_all_served() {
+fn users_that_arrive_while_a_keeper_ends_are_all_served() {
     // The grace period is so short that nearly every wave meets a keeper that is about to end.
     let arena = Arena::new(20);
     let mut random = Random::seeded();

@@ -216,7 +216,7 @@ fn library() -> &'static str {
 }
 
 #[tokio::test]
-async fn processes_whose_clocks_are_hours_off_store_the_time_of_the_database() {
+async fn processes_with_clocks_hours_off_store_the_time_of_the_database() {
     let stage = Stage::new().await;
     let began = stage.now().await - chrono::TimeDelta::minutes(2);
     let campaign = stage.said(&["campaign", "create", "Harbour"]).await;
@@ -348,7 +348,7 @@ async fn processes_whose_clocks_are_hours_off_store_the_time_of_the_database() {
 }
 
 #[tokio::test]
-async fn a_service_without_workers_whose_clock_jumps_stores_the_time_of_the_database_again() {
+async fn a_service_without_workers_recovers_the_database_time_after_a_clock_jump() {
     let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
     // Uses another application name than the connections that are counted below.
     let named = database.options.clone().application_name("a test");

@@ -340,7 +340,7 @@ fn first_part(path: &str) -> String {
 }
 
 #[test]
-fn modules_name_only_what_they_may() {
+fn modules_import_only_their_allowed_edges() {
     let named = top_level_modules(&imports());
     let allowed: Graph = EDGES
         .iter()
@@ -358,7 +358,7 @@ fn modules_name_only_what_they_may() {
 }
 
 #[test]
-fn no_modules_import_each_other_in_a_circle() {
+fn no_modules_import_each_other_in_a_cycle() {
     let files = imports();
     for graph in [top_level_modules(&files), nouns(&files)] {
         assert!(
@@ -377,7 +377,7 @@ fn no_modules_import_each_other_in_a_circle() {
 }
 
 #[test]
-fn no_phase_of_a_turn_names_a_later_one() {
+fn no_phase_of_a_turn_imports_a_later_one() {
     let place = |path: &str| {
         let (folder, _) = path.strip_prefix("jobs/run_turn/")?.split_once('/')?;
         Some(TURN_PHASES.iter().position(|phase| *phase == folder).unwrap_or_else(|| {
@@ -399,7 +399,7 @@ fn no_phase_of_a_turn_names_a_later_one() {
 }
 
 #[test]
-fn nouns_name_only_their_own_layer_and_those_below() {
+fn nouns_import_only_their_own_layer_and_lower_ones() {
     let layer = |noun: &str| {
         let found = DOMAIN_LAYERS.iter().position(|(_, nouns)| nouns.contains(&noun));
         found.unwrap_or_else(|| panic!("domain::{noun} has no place in DOMAIN_LAYERS"))
@@ -419,7 +419,7 @@ fn nouns_name_only_their_own_layer_and_those_below() {
 
 /// A file below `tests/it` must be a module of the one beside or above it. Otherwise it never runs.
 #[test]
-fn no_test_file_is_forgotten() {
+fn every_test_file_is_part_of_the_binary() {
     let files: BTreeMap<PathBuf, String> = files("tests/it", "rs").into_iter().collect();
     for path in files.keys().filter(|path| !path.ends_with("main.rs")) {
         let (name, folder) = match path.ends_with("mod.rs") {
@@ -439,7 +439,7 @@ fn no_test_file_is_forgotten() {
 
 /// Only `domain::<noun>`, the crate of the queue and the migrations' own bookkeeping name a table.
 #[test]
-fn tables_are_named_in_their_own_module_only() {
+fn tables_are_named_only_in_their_own_module() {
     let sql = sources("rs").into_iter().chain(sources("sql"));
     let mut owner: BTreeMap<String, PathBuf> = BTreeMap::new();
     for (path, text) in sql {
@@ -477,7 +477,7 @@ fn tables_are_named_in_their_own_module_only() {
 
 /// The tables of the queue come first. Later migrations call the functions of the queue and read its views.
 #[test]
-fn only_migrations_of_the_queue_name_its_tables() {
+fn only_queue_migrations_name_queue_tables() {
     let is_queue = |path: &Path| path.display().to_string().contains("_queue_");
     let (queue, others): (Vec<_>, Vec<_>) =
         files("migrations", "sql").into_iter().partition(|(path, _)| is_queue(path));
@@ -494,7 +494,7 @@ fn only_migrations_of_the_queue_name_its_tables() {
 }
 
 #[test]
-fn every_dependency_has_its_reason() {
+fn every_dependency_has_a_documented_reason() {
     let reasons = std::fs::read_to_string(root().join("docs/DEPENDENCIES.md")).unwrap();
     let manifests = files("crates", "toml").into_iter().map(|(_, text)| text);
     let service = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
