@@ -23,7 +23,7 @@ use uuid::Uuid;
 use crate::{
     app::{eventually, noon},
     conversations::world::{Now, World},
-    turns::ground::Ground,
+    turns::fixture::Ground,
 };
 
 const WHY: &str = "not wanted";

@@ -7,7 +7,7 @@ use sqlx::{ConnectOptions as _, PgPool};
 use crate::{
     app::{TestDatabase, eventually, execute, get},
     cluster::scratch_folder,
-    embedded::lonely::LonelyServer,
+    embedded::orphaned_server::LonelyServer,
     http::client::send,
     service::Service,
 };

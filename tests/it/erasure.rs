@@ -24,7 +24,7 @@ use crate::{
     http::client,
     memory::{OPERATOR, config, new},
     service::{Service, dalsegno},
-    turns::ground::Ground,
+    turns::fixture::Ground,
 };
 
 /// Word in all texts of the erased campaign, and in none of the other.

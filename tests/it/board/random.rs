@@ -10,7 +10,7 @@ use dalsegno::domain::{
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use serde_json::Value;
 
-use super::table::{Read, Table, is_free_of_repetition, parts, read, sent};
+use super::setup::{Read, Table, is_free_of_repetition, parts, read, sent};
 use crate::providers::fake_ollama::Play;
 
 /// Names that are parts of each other. The last but one is another instance, the last one is the lead.

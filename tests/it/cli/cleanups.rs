@@ -5,7 +5,7 @@ use dalsegno::domain::cleanups;
 use serde_json::json;
 
 use super::Ground;
-use crate::{app::noon, purge::fill, schedules::put_nightly};
+use crate::{app::noon, cleanup::fill, schedules::put_nightly};
 
 #[tokio::test]
 async fn schedules_are_listed_run_paused_and_resumed() {

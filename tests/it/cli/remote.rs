@@ -14,8 +14,9 @@ use tokio::{
 };
 
 use super::{
-    Ground, Said, ended, operators, text,
-    work::{self, Step},
+    Ground, Said,
+    campaign_commands::{self, Step},
+    ended, operator_commands, text,
 };
 use crate::{
     app::{TestApp, TestDatabase, noon},
@@ -129,17 +130,22 @@ async fn every_operation_prints_the_same_from_the_database_and_a_server() {
     let there = World::over(served.app.pool.clone(), Limit::default()).await;
     for world in [&local.world, &there] {
         put_nightly(&world.pool, noon()).await;
-        work::fill(world).await;
-        operators::fill(&world.pool).await;
+        campaign_commands::fill(world).await;
+        operator_commands::fill(&world.pool).await;
     }
-    [local.path(), served.folder.path()].into_iter().for_each(work::write_files);
+    [local.path(), served.folder.path()].into_iter().for_each(campaign_commands::write_files);
     let mut walked = BTreeSet::new();
-    let steps = [work::steps(), schedule_steps(), operators::steps(), work::last_steps()];
+    let steps = [
+        campaign_commands::steps(),
+        schedule_steps(),
+        operator_commands::steps(),
+        campaign_commands::last_steps(),
+    ];
     for (operation, command) in steps.concat() {
         walked.insert(operation);
         for form in [&[][..], &["--json"]] {
             let command = [&command[..], form].concat();
-            let on = async |world: &World| work::named(&command, &world.pool).await;
+            let on = async |world: &World| campaign_commands::named(&command, &world.pool).await;
             let (here, remote) = (on(&local.world).await, on(&there).await);
             let (here, remote) = (words_of(&here), words_of(&remote));
             let (here, remote) = tokio::join!(local.run(&here), served.run(&remote));

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     app::{SOON, eventually, get},
-    needs::{NODE, PSQL, PYTHON},
+    required_packages::{NODE, PSQL, PYTHON},
     service::command,
 };
 

@@ -9,7 +9,7 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{cluster, needs::Need};
+use crate::{cluster, required_packages::Need};
 
 type Installed = OnceLock<Result<PathBuf, String>>;
 

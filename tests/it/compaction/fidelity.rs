@@ -21,13 +21,14 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Stage, Watched, sim,
-    stage::{OTHER_MODEL, WINDOW_TOKENS, assembled_on, calibration, text_of},
+    Stage, Watched,
+    setup::{OTHER_MODEL, WINDOW_TOKENS, assembled_on, calibration, text_of},
+    sim,
 };
 use crate::{
     app::noon,
     context::{
-        series::{
+        script::{
             has_tool_identifier, identifier, is_requirement, mention, planted, prompt, reply,
         },
         support::{calling, message, prose, result},

@@ -15,7 +15,7 @@ use super::{Stage, Watched};
 use crate::{
     app::{SOON, eventually},
     context::support,
-    queue_runtime::ground::Ground,
+    queue_runtime::fixture::Ground,
 };
 
 /// Runs queued jobs until none is left, and returns the error of the last dead job.

@@ -16,8 +16,9 @@ use dalsegno::{
 use serde_json::json;
 
 use super::{
-    Stage, Watched, sim,
-    stage::{OTHER_MODEL, WINDOW_TOKENS},
+    Stage, Watched,
+    setup::{OTHER_MODEL, WINDOW_TOKENS},
+    sim,
 };
 use crate::conversations::world::World;
 

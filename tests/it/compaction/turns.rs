@@ -19,12 +19,12 @@ use uuid::Uuid;
 use crate::{
     app::eventually,
     context::{
-        series::{
+        script::{
             has_identifier, has_requirement, has_tool_identifier, identifier, mention, requirement,
         },
         support::prose,
     },
-    turns::ground::Ground,
+    turns::fixture::Ground,
 };
 
 /// Fewest turns that cause several compactions.

@@ -20,7 +20,7 @@ use dalsegno::{
 };
 
 use super::{
-    series::{has_tool_identifier, identifier, is_requirement, mention, planted, prompt, reply},
+    script::{has_tool_identifier, identifier, is_requirement, mention, planted, prompt, reply},
     support::{Tokeniser, calling, entry, message, parts, prose, result, seed},
 };
 

@@ -9,7 +9,7 @@ use dalsegno::{
 };
 use serde_json::{Value, json};
 
-use crate::{app::noon, providers::fake_ollama::FakeOllama, turns::ground::Ground};
+use crate::{app::noon, providers::fake_ollama::FakeOllama, turns::fixture::Ground};
 
 fn writer(grants: &str) -> String {
     format!(

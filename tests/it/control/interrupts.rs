@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::{
     app::{eventually, noon},
-    joins::cascade,
+    dependencies::cascade,
     mentions,
     providers::fake_ollama::{FakeOllama, Play, Step, line},
-    turns::ground::Ground,
+    turns::fixture::Ground,
 };
 
 /// An agent on a server that answers when the test lets it.

@@ -17,7 +17,7 @@ use super::interrupts::{SLOW, slow_answers};
 use crate::{
     app::{eventually, noon},
     providers::fake_ollama::Play,
-    turns::ground::Ground,
+    turns::fixture::Ground,
 };
 
 const EDITOR: &str = "---\nname: editor\ndescription: Edits\n---\nYou edit.\n";

@@ -11,7 +11,7 @@ use dalsegno::domain::{
 
 use crate::{
     app::{eventually, noon},
-    turns::ground::Ground,
+    turns::fixture::Ground,
 };
 
 const EDITOR: &str = "---\nname: editor\ndescription: Edits\n---\nYou edit.\n";

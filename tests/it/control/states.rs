@@ -2,7 +2,7 @@
 
 use dalsegno::domain::agent_pauses::{self, Place};
 
-use crate::{app::noon, turns::ground::Ground};
+use crate::{app::noon, turns::fixture::Ground};
 
 async fn rows(ground: &Ground, sql: &'static str) -> Vec<String> {
     sqlx::query_scalar(sql).fetch_all(&ground.pool).await.unwrap()

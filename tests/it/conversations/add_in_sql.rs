@@ -11,7 +11,7 @@ use sqlx::{PgConnection, postgres::PgDatabaseError};
 use uuid::Uuid;
 
 use super::{World, limits};
-use crate::{app::noon, turns::ground::Ground};
+use crate::{app::noon, turns::fixture::Ground};
 
 /// Returns all rows of a task without ids and times.
 async fn written(conn: &mut PgConnection, task: Uuid) -> Value {

@@ -18,13 +18,13 @@ use rustix::process::Signal;
 
 use super::{
     ANN, all,
-    stage::{all_read, ask_alone, be_due, comes_again, ground, readings, request, set_user},
+    setup::{all_read, ask_alone, be_due, comes_again, ground, readings, request, set_user},
     texts,
 };
 use crate::{
     app::{eventually, noon},
     erasure::{PLANTED, found},
-    turns::ground::{Ground, WRITER},
+    turns::fixture::{Ground, WRITER},
 };
 
 const CALLS: &str = "select count(*) from dalsegno.usage where purpose = 'facts'";
@@ -58,7 +58,7 @@ async fn nothing_is_extracted_unless_agent_configuration_and_campaign_allow_it()
     by_file.write_agent("writer", WRITER);
     let by_configuration = ground(&[("facts.extract", "false")]).await;
     let by_campaign = Ground::new(&[("facts.extract", "true")]).await;
-    by_campaign.write_agent("writer", super::stage::AGENT);
+    by_campaign.write_agent("writer", super::setup::AGENT);
     for ground in [by_file, by_configuration, by_campaign] {
         let worker = ground.work().await;
         ask_alone(&ground, "My diet is vegan.").await;

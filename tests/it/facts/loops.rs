@@ -7,7 +7,7 @@ use dalsegno::domain::{facts, sessions};
 
 use super::{
     ANN, all,
-    stage::{all_read, ask_alone, ground, readings},
+    setup::{all_read, ask_alone, ground, readings},
 };
 
 const SESSIONS: usize = if cfg!(feature = "chaos") { 200 } else { 60 };

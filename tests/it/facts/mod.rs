@@ -3,7 +3,7 @@
 mod extraction;
 mod loops;
 mod providers;
-mod stage;
+mod setup;
 mod store;
 
 use chrono::{DateTime, Utc};

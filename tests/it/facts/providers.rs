@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     ANN, all,
-    stage::{all_read, ask_alone, be_due, comes_again, readings, set_user},
+    setup::{all_read, ask_alone, be_due, comes_again, readings, set_user},
     texts,
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         claude::api,
         fake_ollama::{FakeOllama, Play},
     },
-    turns::{claude, ground::Ground},
+    turns::{claude, fixture::Ground},
 };
 
 const ON_OLLAMA: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\nlearns_facts: true\n---\nYou write.\n";

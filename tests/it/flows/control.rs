@@ -10,7 +10,7 @@ use dalsegno::domain::{
 use super::{ended, ground, inputs, retry, show, start, states, task};
 use crate::{
     app::{eventually, noon},
-    turns::ground::Ground,
+    turns::fixture::Ground,
 };
 
 async fn pause(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::Error> {
@@ -173,7 +173,7 @@ async fn the_sweep_of_waits_does_not_write_to_a_paused_flow() {
     let rows = "select coalesce(sum(hashtext(w.ctid::text || w::text)), 0)::bigint from dalsegno.task_waits as w";
     let before = ground.count(rows).await;
     let mut conn = ground.pool.acquire().await.unwrap();
-    crate::joins::end_due_waits(&mut conn).await;
+    crate::dependencies::end_due_waits(&mut conn).await;
     assert_eq!(ground.count(rows).await, before);
 }
 

@@ -12,7 +12,7 @@ use dalsegno::domain::{
 };
 use uuid::Uuid;
 
-use crate::{app::noon, turns::ground::Ground};
+use crate::{app::noon, turns::fixture::Ground};
 
 /// Agents of the templates in these tests.
 pub const AGENTS: [&str; 3] = ["planner", "copywriter", "reviewer"];

@@ -10,7 +10,7 @@ use dalsegno::domain::{
 };
 use serde_json::{Value, json};
 
-use super::{Ground, keyed::Keyed, routes::registered};
+use super::{Ground, key_setup::Keyed, routes::registered};
 use crate::{
     app::noon,
     cli::compact,

@@ -18,7 +18,7 @@ use tokio::{
 use super::{
     Ground,
     client::{Reply, send},
-    keyed::{ADMIN_KEY, Keyed},
+    key_setup::{ADMIN_KEY, Keyed},
 };
 
 async fn get_with(ground: &Ground, authorization: &str) -> Reply {

@@ -6,7 +6,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 
-use super::{client::Stream, keyed::Keyed};
+use super::{client::Stream, key_setup::Keyed};
 use crate::app::{eventually, noon};
 
 #[tokio::test]

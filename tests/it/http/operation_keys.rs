@@ -11,11 +11,11 @@ use sqlx::PgConnection;
 use super::{
     Ground,
     client::{Reply, send},
-    keyed::{ADMIN_KEY, Keyed},
+    key_setup::{ADMIN_KEY, Keyed},
 };
 use crate::{
     app::{eventually, noon},
-    purge::job::Worker,
+    cleanup::job::Worker,
 };
 
 const KEY: (&str, &str) = ("Idempotency-Key", "spring-1");

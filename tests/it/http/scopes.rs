@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dalsegno::http::scopes;
 use serde_json::{Value, json};
 
-use super::{Ground, keyed::Keyed, routes::registered};
+use super::{Ground, key_setup::Keyed, routes::registered};
 
 const SCOPES: [&str; 5] = ["read", "enqueue", "operate", "admin", "mcp"];
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     conversations::world::{Now, World},
-    turns::ground::Ground,
+    turns::fixture::Ground,
 };
 
 const FILE: &str = "tools: mcp__dalsegno\n---\nYou work.\n";

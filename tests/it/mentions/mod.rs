@@ -1,11 +1,11 @@
 //! Mentions on real workers with the simulation: called agents, answers and limits.
 
-mod bounds;
-mod called;
 mod crashes;
-mod handed_on;
+mod from_agents;
+mod from_people;
+mod limits;
 mod locks;
-mod many;
+mod scale;
 
 use dalsegno::{
     clock::Clock as _,
@@ -20,7 +20,7 @@ use dalsegno::{
 use std::sync::Arc;
 use uuid::Uuid;
 
-use crate::{app::eventually, turns::ground::Ground};
+use crate::{app::eventually, turns::fixture::Ground};
 
 pub fn agent(name: &str, keys: &str) -> String {
     format!("---\nname: {name}\ndescription: Is {name}\n{keys}---\nYou are {name}.\n")

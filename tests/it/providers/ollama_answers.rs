@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    asking::{OVERFLOW, ask, fail, message, request, text_of, watch},
     fake_ollama::{FakeOllama, Play, Step, config, count_prompt, line},
+    requests::{OVERFLOW, ask, fail, message, request, text_of, watch},
 };
 
 /// Returns the final line of an answer, with changes.

@@ -7,9 +7,9 @@ use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 
 use super::{
-    asking::{OVERFLOW, RETRY, TRUNCATED, ask, fail, impatient, message, request, time_out},
     fake_ollama::{FakeOllama, Play, Step, line},
     ollama_answers::{done, says, stream},
+    requests::{OVERFLOW, RETRY, TRUNCATED, ask, fail, impatient, message, request, time_out},
 };
 
 const MIB: usize = 1 << 20;

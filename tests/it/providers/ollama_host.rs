@@ -7,9 +7,9 @@ use tokio::net::TcpSocket;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    asking::{RETRY, ask, fail, request},
     fake_ollama::{FakeOllama, Play, Step, config},
     ollama_answers::says,
+    requests::{RETRY, ask, fail, request},
 };
 
 /// `breaker_open_secs` of the tests' configuration.

@@ -11,7 +11,7 @@ use dalsegno::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::asking::{OVERFLOW, RETRY, TRUNCATED, ask, fail, message, request, text_of, watch};
+use super::requests::{OVERFLOW, RETRY, TRUNCATED, ask, fail, message, request, text_of, watch};
 
 fn config() -> Config {
     Config {

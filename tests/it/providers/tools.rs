@@ -12,8 +12,8 @@ use dalsegno::{
 use serde_json::{Value, json};
 
 use super::{
-    asking::{ask, fail, message, request},
     fake_ollama::{FakeOllama, Play},
+    requests::{ask, fail, message, request},
 };
 
 fn spec(name: &str) -> Arc<ToolSpec> {

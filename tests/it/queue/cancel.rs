@@ -2,7 +2,7 @@
 
 use dalsegno::jobs::trial::{Note, Sleep};
 
-use super::{checker::Expected, crew::Crew, trial::Trial};
+use super::{checker::Expected, supervisor::Crew, trial::Trial};
 
 /// Settings with which the next heartbeat comes after the test.
 const RARE_HEARTBEATS: [(&str, &str); 4] = [

@@ -8,9 +8,8 @@ use tokio::time::Instant;
 
 use super::{
     checker::Expected,
-    connections,
-    crew::Worker,
-    kills, outage, partition, stall,
+    connections, kills, outage, partition, stall,
+    supervisor::Worker,
     trial::{LEASE, SHORT_LEASES, Trial},
 };
 use crate::embedded::support::send;

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::{
     checker::Expected,
-    crew::{Crew, Worker},
+    supervisor::{Crew, Worker},
     trial::{Trial, open},
 };
 use crate::service::command;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dalsegno::jobs::trial::{Note, NoteEnd};
 
-use super::{checker::Expected, crew::Crew, trial::Trial};
+use super::{checker::Expected, supervisor::Crew, trial::Trial};
 use crate::app::SOON;
 
 const PARTS: [&str; 5] = [

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS, Worker},
+    supervisor::{Crew, SLOTS, Worker},
     trial::{Trial, open},
 };
 

@@ -7,8 +7,8 @@ use rustix::process::Signal;
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS, Worker},
     proxy::Proxy,
+    supervisor::{Crew, SLOTS, Worker},
     trial::{SHORT_LEASES, Trial},
 };
 

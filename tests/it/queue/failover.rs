@@ -10,14 +10,14 @@ use sqlx::{ConnectOptions as _, PgPool};
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS},
     proxy::Proxy,
+    supervisor::{Crew, SLOTS},
     trial::{Trial, open},
 };
 use crate::{
     app::{eventually, execute},
     embedded::{
-        lonely::LonelyServer,
+        orphaned_server::LonelyServer,
         support::{Place, count},
     },
 };

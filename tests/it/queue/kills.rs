@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS},
+    supervisor::{Crew, SLOTS},
     trial::Trial,
 };
 use crate::embedded::support::Random;

@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS},
     proxy::Proxy,
+    supervisor::{Crew, SLOTS},
     trial::Trial,
 };
 use crate::{
     app::{TestDatabase, eventually, get},
     cluster::scratch_folder,
-    embedded::lonely::LonelyServer,
+    embedded::orphaned_server::LonelyServer,
     service::{SERVE, Service},
 };
 

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::{
     checker::Expected,
-    crew::{Crew, Worker},
     proxy::Proxy,
+    supervisor::{Crew, Worker},
     trial::{Trial, open},
 };
 use crate::{

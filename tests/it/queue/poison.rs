@@ -6,7 +6,7 @@ use dalsegno::jobs::trial::{Abort, Note};
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS},
+    supervisor::{Crew, SLOTS},
     trial::Trial,
 };
 use crate::app::SOON;

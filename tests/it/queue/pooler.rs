@@ -4,10 +4,10 @@ use dalsegno::jobs::trial::{Note, NoteEnd};
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS},
+    supervisor::{Crew, SLOTS},
     trial::Trial,
 };
-use crate::poolers::bouncer::{Bouncer, DOCUMENTED, NEW};
+use crate::poolers::pgbouncer::{Bouncer, DOCUMENTED, NEW};
 
 /// Two workers that share four connections of the server; one of them is killed three times.
 #[tokio::test]

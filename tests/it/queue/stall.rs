@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use super::{
     checker::Expected,
-    crew::{Crew, Worker},
+    supervisor::{Crew, Worker},
     trial::{SHORT_LEASES, Trial, open},
 };
 use crate::{app::eventually, leases};

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use super::{
     checker::{Expected, violations},
-    crew::Crew,
     journal::Journal,
+    supervisor::Crew,
     watch::Watch,
 };
 use crate::{

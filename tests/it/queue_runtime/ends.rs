@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     faults::until_listening,
-    ground::{Diary, Ground},
+    fixture::{Diary, Ground},
 };
 
 /// A job that ends as it says.

@@ -4,7 +4,7 @@ use dalsegno::queue::{Registry, admin};
 
 use super::{
     ends::{Do, act},
-    ground::{Diary, Ground},
+    fixture::{Diary, Ground},
 };
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::{
     ends::{Do, act},
-    ground::{Diary, Ground, PATIENCE, Worker, until},
+    fixture::{Diary, Ground, PATIENCE, Worker, until},
 };
 use crate::{leases, queue::proxy::Proxy};
 

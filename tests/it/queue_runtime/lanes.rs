@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ends::{Do, act},
-    ground::{Diary, Ground, until},
+    fixture::{Diary, Ground, until},
 };
 
 const N_LANES: usize = 20;

@@ -9,8 +9,8 @@ use dalsegno::domain::{
 
 use crate::{
     app::{eventually, noon},
+    cleanup::job::Worker,
     conversations::world::{World, limits},
-    purge::job::Worker,
 };
 
 const HOURLY: When<'static> = When { cron: "0 0 * * * *", time_zone: "UTC", catch_up_secs: 86_400 };

@@ -3,12 +3,12 @@
 mod calls;
 mod cascade;
 mod claude;
+mod data_access;
 mod endpoint;
 mod hostile;
-mod independent;
+mod idempotency;
 mod matrix;
-mod once;
-mod whose;
+mod other_clients;
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use sqlx::PgPool;
 
 use crate::{
     conversations::world::{Now, World},
-    turns::ground::Ground,
+    turns::fixture::Ground,
 };
 
 const BOSS: &str = "---\nname: boss\ndescription: Leads\nlead: true\ntools: mcp__dalsegno\nblackboard: { read: [/], write: [/plan] }\n---\nYou lead.\n";

@@ -213,7 +213,7 @@ async fn a_drain_gives_the_turn_back_without_using_up_an_attempt() {
 #[tokio::test]
 async fn a_removed_agent_fails_the_task_with_a_reason() {
     let ground = Ground::new(&[]).await;
-    ground.write_agent("editor", &super::ground::WRITER.replace("writer", "editor"));
+    ground.write_agent("editor", &super::fixture::WRITER.replace("writer", "editor"));
     let task = ground.add_for("editor", "main", "Edit.").await;
     let stray =
         "---\nname: stray\ndescription: d\nprovider: claude\nmodel: opus\n---\nYou stray.\n";

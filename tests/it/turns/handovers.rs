@@ -9,7 +9,7 @@ use dalsegno::domain::{
 };
 use rustix::process::Signal;
 
-use super::{Ground, ground::WRITER};
+use super::{Ground, fixture::WRITER};
 use crate::providers::fake_ollama::{FakeOllama, Play};
 
 fn states(turns: &[turns::Turn]) -> Vec<turns::State> {

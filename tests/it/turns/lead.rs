@@ -16,7 +16,7 @@ use dalsegno::{
 use serde_json::json;
 use sqlx::PgPool;
 
-use super::{Ground, ground::WRITER};
+use super::{Ground, fixture::WRITER};
 use crate::{app::eventually, providers::fake_ollama::FakeOllama};
 
 const LEAD: &str = "---\nname: planner\ndescription: Plans & leads\nlead: true\n---\nYou lead.\n";

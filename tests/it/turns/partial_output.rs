@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{
     Ground,
-    ground::{Process, WRITER},
+    fixture::{Process, WRITER},
 };
 use crate::{
     app::{eventually, noon},

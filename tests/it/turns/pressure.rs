@@ -9,7 +9,8 @@ const SMALL: [(&str, &str); 1] = [("sim.window_tokens", "2500")];
 const FILLER: &str = "The harbour has a mole, a light, two cranes and a customs house that was rebuilt after the flood.";
 
 fn writer() -> String {
-    super::ground::WRITER.replace("description: Writes", "description: Writes\nreserve_tokens: 300")
+    super::fixture::WRITER
+        .replace("description: Writes", "description: Writes\nreserve_tokens: 300")
 }
 
 #[tokio::test]
@@ -82,7 +83,7 @@ async fn a_search_for_a_summary_under_soft_pressure_keeps_the_ladder_of_an_overf
     let ground = Ground::new(&[]).await;
     let agent = |more: &str| {
         let more = format!("description: Writes\nwindow_tokens: 8000\n{more}");
-        super::ground::WRITER.replace("description: Writes\n", &more)
+        super::fixture::WRITER.replace("description: Writes\n", &more)
     };
     ground.write_agent("writer", &agent(""));
     let worker = ground.work().await;

@@ -9,7 +9,7 @@ use dalsegno::domain::{
 };
 use serde_json::Value;
 
-use super::{Ground, ground::WRITER};
+use super::{Ground, fixture::WRITER};
 use crate::{
     app::eventually,
     providers::fake_ollama::{FakeOllama, Play},

@@ -13,7 +13,7 @@ use dalsegno::{
 use uuid::Uuid;
 
 use super::{Post, add_new, deliveries};
-use crate::{app::eventually, turns::ground::WRITER};
+use crate::{app::eventually, turns::fixture::WRITER};
 
 #[tokio::test]
 async fn every_end_is_delivered_once_and_signed() {

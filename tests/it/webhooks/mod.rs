@@ -2,11 +2,11 @@
 
 mod ends;
 mod faults;
-mod old;
-mod people;
-mod private;
+mod operators;
+mod private_addresses;
 pub mod receiver;
-mod rotation;
+mod retention;
+mod secret_rotation;
 
 use chrono::Utc;
 use dalsegno::domain::{
@@ -18,7 +18,7 @@ use uuid::Uuid;
 use self::receiver::Receiver;
 use crate::{
     app::{eventually, noon},
-    turns::ground::Ground,
+    turns::fixture::Ground,
 };
 
 /// A campaign whose ends are delivered to a receiver.

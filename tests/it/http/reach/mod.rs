@@ -1,12 +1,12 @@
 //! The reach of keys: with the scope `enqueue` alone, their own tasks; bound keys, their campaigns.
 
-mod bound;
-mod own;
-mod parts;
+mod bound_keys;
+mod enqueue_keys;
+mod request_parts;
 
 use serde_json::{Value, json};
 
-use super::{Ground, client::Reply, keyed::Keyed};
+use super::{Ground, client::Reply, key_setup::Keyed};
 
 fn id(value: &Value) -> String {
     value["id"].as_str().unwrap().to_owned()

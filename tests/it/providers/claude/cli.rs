@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::needs::Need;
+use crate::required_packages::Need;
 
 /// The pinned version, in its only place. `docs/reference/claude-cli.md` describes its behaviour.
 pub const VERSION: &str = "2.1.197";

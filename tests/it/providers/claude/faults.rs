@@ -6,7 +6,7 @@ use dalsegno::providers::{Class, Flag};
 use tokio_util::sync::CancellationToken;
 
 use super::host::{Host, Stored};
-use crate::providers::asking::RETRY;
+use crate::providers::requests::RETRY;
 
 /// Faults after which the CLI hangs until it is killed. Others end by themselves.
 const HANGS: [&str; 1] = ["hangs after its result"];

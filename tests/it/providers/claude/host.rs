@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::{api::Api, cli::Cli};
 use crate::{
     app::{eventually, noon},
-    providers::asking::message,
+    providers::requests::message,
 };
 
 /// Deadline of each call.

@@ -9,7 +9,7 @@ use super::{
     cli::Cli,
     host::{Host, Stored, processes_of},
 };
-use crate::{app::eventually, providers::asking::RETRY};
+use crate::{app::eventually, providers::requests::RETRY};
 
 fn worker(cli: &Cli, api: &Api, sessions: &str, fault: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_claude-worker"))

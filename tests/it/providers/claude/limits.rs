@@ -10,7 +10,7 @@ use super::{
     cli::Cli,
     host::{Host, Stored},
 };
-use crate::providers::asking::RETRY;
+use crate::providers::requests::RETRY;
 
 const GIB: u64 = 1 << 30;
 

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{
     model::Model,
-    picture,
+    snapshot,
     statements::{CANCEL_SWEEP, COUNTERS_ROLL_UP, LANE_SWEEP, PROMOTE, worker_session},
     steps::{N_PROCESSES, Pick, Step},
 };
@@ -58,7 +58,7 @@ impl Machine {
             self.finish_open(true).await;
         }
         self.make(step).await?;
-        picture::compare(&mut self.conn, &mut self.model).await
+        snapshot::compare(&mut self.conn, &mut self.model).await
     }
 
     async fn make(&mut self, step: &Step) -> Checked {

@@ -5,11 +5,11 @@
 //! workers in `rescue`, actions of people in `people`, the open transaction in `open`, and waits for signals in
 //! `signals`.
 
+mod admin;
 mod claims;
 mod ends;
 mod lanes;
-mod open;
-mod people;
+mod open_transaction;
 mod rescue;
 mod signals;
 
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 pub use self::{
     claims::{Claimed, payload_of},
-    open::Open,
+    open_transaction::Open,
 };
 
 /// Lanes, queues and groups of the test, named by their index here.

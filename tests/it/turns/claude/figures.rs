@@ -16,7 +16,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Stage, WRITER, warm::warm};
+use super::{Stage, WRITER, warm_processes::warm};
 use crate::{
     app::eventually,
     providers::claude::{

@@ -1,6 +1,7 @@
 //! Turns on the real Claude CLI, which calls an API of the tests.
 
 mod budgets;
+mod disk_space;
 mod ends;
 mod failover;
 mod figures;
@@ -11,8 +12,7 @@ mod limits;
 mod memory;
 mod nodes;
 mod prices;
-mod space;
-mod warm;
+mod warm_processes;
 mod warnings;
 
 use dalsegno::domain::{amount::Limit, tasks::Task};
