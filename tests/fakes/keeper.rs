@@ -92,7 +92,7 @@ fn make_own_folder(path: &Path) -> Result<()> {
     }
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(format!("{} belongs to somebody else; remove it", path.display()).into());
+        return Err(format!("{} belongs to another user; remove it", path.display()).into());
     }
     // Readable for all: as root, the server's account has to pass through.
     Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)

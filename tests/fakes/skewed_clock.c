@@ -1,5 +1,5 @@
 /* Preloaded into a worker: the wall clock is CLOCK_SKEW_SECS off. The monotonic clock is left alone, as it is when
-   somebody sets the clock of a machine. */
+   the clock of a machine is set. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

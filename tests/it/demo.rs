@@ -25,11 +25,11 @@ const OWN_FILE: &str = "dalsegno.toml";
 
 /// Runs a demo in `folder`. The configured database of the user does not exist, and must not be used.
 fn demo(folder: &Path, arguments: &[&str]) -> Command {
-    let own = "[database]\nurl = \"postgres://nobody@127.0.0.1:1/users_own\"\n";
+    let own = "[database]\nurl = \"postgres://tester@127.0.0.1:1/users_own\"\n";
     std::fs::write(folder.join(OWN_FILE), own).unwrap();
     let mut command = dalsegno(folder);
     command.arg("demo").args(arguments);
-    command.env("TMPDIR", folder).env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/users_own");
+    command.env("TMPDIR", folder).env("DATABASE_URL", "postgres://tester@127.0.0.1:1/users_own");
     command.kill_on_drop(true);
     command
 }

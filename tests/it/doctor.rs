@@ -165,7 +165,7 @@ async fn a_missing_cli_is_reported_with_the_install_command() {
 
     let unused = "---\nname: writer\ndescription: Writes\nprovider: sim\n---\nYou write.\n";
     std::fs::write(machine.folder.path().join("agents/writer.md"), unused).unwrap();
-    assert_eq!(machine.findings().await, [], "nobody asks for it");
+    assert_eq!(machine.findings().await, [], "no agent needs it");
 }
 
 #[tokio::test]
@@ -270,7 +270,7 @@ async fn a_test_call_is_made_on_each_credential_only_on_request() {
     let findings = machine.findings().await;
     assert!(findings.iter().all(|(_, status, _)| *status == Status::Ok), "{findings:?}");
     assert!(findings[1].2.starts_with("2.1.197; tested with 2.1.197"), "{findings:?}");
-    assert_eq!(api.requests().len(), 0, "a look calls nobody");
+    assert_eq!(api.requests().len(), 0, "a check without a request makes no call");
 
     let words = format!("invalid x-api-key {SECRET}");
     api.plays([

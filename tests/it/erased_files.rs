@@ -59,7 +59,7 @@ impl Stage {
         let file = self.folder.path().join("receipt.json");
         std::fs::write(&file, receipt.to_string()).unwrap();
         let verify = ["erasure", "verify", file.to_str().unwrap()];
-        self.run(&[&verify[..], more].concat(), "postgres://nobody@127.0.0.1:1/none").await
+        self.run(&[&verify[..], more].concat(), "postgres://tester@127.0.0.1:1/none").await
     }
 
     /// Lists files of the database that contain a word.

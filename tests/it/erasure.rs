@@ -356,7 +356,7 @@ async fn an_erasure_ended_by_an_older_worker_is_repeated() {
         let mut conn = ground.pool.acquire().await.unwrap();
         erasures::get(&mut conn, id).await.unwrap()
     };
-    assert_eq!(receipt().await.ended_at, None, "nobody knows what that worker left");
+    assert_eq!(receipt().await.ended_at, None, "what that worker left is unknown");
 
     let again = async |at| {
         let mut tx = transaction::begin(&ground.pool).await.unwrap();

@@ -84,7 +84,7 @@ async fn a_receipt_signs_the_owners_findings_despite_forged_rows_of_the_service_
     let early = "select dalsegno.remove_posts($1, 10)";
     assert!(
         refusal(&pool, id, early).await.contains("not measured"),
-        "removed, and counted by nobody"
+        "removed, and missing in the counts"
     );
     let in_use = "update dalsegno.sessions set expires_at = now() + interval '1 day'";
     sqlx::query(in_use).execute(&owner).await.unwrap();

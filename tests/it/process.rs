@@ -65,7 +65,7 @@ async fn lock_history(database: &TestDatabase) -> PgConnection {
 async fn wait_for_the_lock(pool: &PgPool) {
     let waiting = "select count(*) from pg_locks where not granted and database =
                    (select oid from pg_database where datname = current_database())";
-    eventually("somebody waits for the lock", async || {
+    eventually("a process waits for the lock", async || {
         let n_waiting: i64 = sqlx::query_scalar(waiting).fetch_one(pool).await.unwrap();
         (n_waiting > 0).then_some(())
     })
@@ -192,7 +192,7 @@ async fn read_commands_create_no_database() {
 #[tokio::test]
 async fn the_probes_answer_while_the_service_waits_for_its_database() {
     let folder = scratch_folder();
-    let nowhere = [("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")];
+    let nowhere = [("DATABASE_URL", "postgres://tester@127.0.0.1:1/none")];
     let mut service = Service::begin(folder.path(), &SERVE, &nowhere);
     service.listening().await;
     assert_eq!(get(service.address, "/livez").await.unwrap().status, 200);
@@ -549,7 +549,7 @@ async fn doctor_passes_before_the_first_run() {
 #[tokio::test]
 async fn doctor_reports_an_unreachable_database() {
     let folder = scratch_folder();
-    let url = [("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")];
+    let url = [("DATABASE_URL", "postgres://tester@127.0.0.1:1/none")];
     let output = run(folder.path(), &["doctor", "--json"], &url).await;
     assert_eq!(output.status.code(), Some(8));
     let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();

@@ -355,7 +355,7 @@ mod tests {
         let mut facts = facts(State::Cancelled, "ended");
         facts.task.ended_at = Some(at());
         assert!(facts.explain().because.ends_with("cancelled before it ran."));
-        facts.last_turn = Some(turn(turns::State::Interrupted, "somebody cancelled it"));
+        facts.last_turn = Some(turn(turns::State::Interrupted, "it was cancelled"));
         let told = facts.explain().because;
         assert!(told.ends_with("in its turn 4; what had arrived is kept."), "{told}");
         facts.task.ended_at = Some(at() + chrono::TimeDelta::seconds(1));

@@ -111,7 +111,7 @@ mod tests {
         let rates = Rates::default();
         let mut cut_off = [spent(30, None)];
         rates.fill_in(&mut cut_off, &Meter::default());
-        assert_eq!(cut_off[0].cost_micros, None, "nobody knows yet");
+        assert_eq!(cut_off[0].cost_micros, None, "no turn has been billed yet");
         assert_eq!(rates.ceiling_micros("sonnet", 1000, 10), None);
         // 3 dollars a million: 100 + 10 · 5 + 1000 · 0.1 + 40 · 1.25 = 300.
         rates.learn(&[spent(10, Some(900)), spent(10, None)]);

@@ -49,10 +49,10 @@ async fn an_invalid_post_is_refused_with_advice_and_takes_no_number() {
     let (id, all) = (world.campaign.id, to(&["all"]));
     let add = async |new: &New<'_>| posts::add(&world.pool, new, at()).await.unwrap_err();
     let new = by_operator(id, &all, "Hello.");
-    let nobodys = Uuid::new_v4();
-    let error = add(&New { reply_to: Some(nobodys), ..new }).await;
-    assert!(matches!(error, Error::UnknownPost(post) if post == nobodys), "{error:?}");
-    let error = add(&New { campaign_id: nobodys, ..new }).await;
+    let unknown = Uuid::new_v4();
+    let error = add(&New { reply_to: Some(unknown), ..new }).await;
+    assert!(matches!(error, Error::UnknownPost(post) if post == unknown), "{error:?}");
+    let error = add(&New { campaign_id: unknown, ..new }).await;
     assert!(matches!(error, Error::UnknownCampaign(_)), "{error:?}");
     for text in ["", " \n", "a\0b", &"x".repeat(TEXT_MAX_BYTES + 1)] {
         assert!(matches!(add(&New { text, ..new }).await, Error::Text(_)), "{}", text.len());

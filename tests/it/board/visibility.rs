@@ -65,9 +65,9 @@ async fn a_post_is_hidden_from_agents_whose_name_only_resembles_its_audience() {
         assert_eq!(&seen(Viewer::Reader(name)).await, expected, "{name}");
     }
     assert_eq!(seen(Viewer::All).await, everything);
-    for nobody in ["", "a", "ann/", "ann/main", "ANN", "operator", "%", "system"] {
-        let all = seen(Viewer::Reader(nobody)).await;
-        assert!(all.iter().all(|text| text.contains("\"all\"")), "{nobody}: {all:?}");
+    for outsider in ["", "a", "ann/", "ann/main", "ANN", "operator", "%", "system"] {
+        let all = seen(Viewer::Reader(outsider)).await;
+        assert!(all.iter().all(|text| text.contains("\"all\"")), "{outsider}: {all:?}");
     }
 }
 

@@ -73,10 +73,10 @@ async fn schedules_are_listed_run_paused_and_resumed_over_http() {
     let resumed = ask("POST", "/v1/schedules/purge/resume", "").await.expect(200);
     assert_eq!(resumed["paused_at"], json!(null));
     for verb in ["run", "pause", "resume"] {
-        let path = format!("/v1/schedules/nobody/{verb}");
+        let path = format!("/v1/schedules/unknown/{verb}");
         ask("POST", &path, "").await.problem(404, "unknown_schedule");
     }
-    ask("GET", "/v1/schedules/nobody", "").await.problem(404, "unknown_schedule");
+    ask("GET", "/v1/schedules/unknown", "").await.problem(404, "unknown_schedule");
     app.stop().await;
 }
 

@@ -55,7 +55,7 @@ async fn expired_sessions_are_removed_with_their_rows_and_the_ledger_stays() {
         .fetch_one(&world.pool)
         .await
         .unwrap();
-    assert_eq!(standings, 0, "nobody goes on with it");
+    assert_eq!(standings, 0, "no session inherits it");
     let n_left: i64 = after.values().sum();
     let stays = ["usage", "tasks", "campaigns", "feed"].map(|table| after[table]);
     assert_eq!(n_left, stays.iter().sum::<i64>(), "{after:?}");

@@ -46,11 +46,11 @@ async fn a_post_is_printed_and_read_as_an_agent_sees_it() {
     assert!(refused.code == 5 && refused.has("another post"), "{refused:?}");
 
     let unknown =
-        ground.run(&["board", "post", "--campaign", &campaign, "x", "--to", "nobody"]).await;
-    assert!(unknown.code == 2 && unknown.has("`nobody`"), "{unknown:?}");
+        ground.run(&["board", "post", "--campaign", &campaign, "x", "--to", "stranger"]).await;
+    assert!(unknown.code == 2 && unknown.has("`stranger`"), "{unknown:?}");
     let unknown =
-        ground.run(&["board", "history", "--campaign", &campaign, "--viewer", "nobody"]).await;
-    assert!(unknown.code == 2 && unknown.has("`nobody`"), "{unknown:?}");
+        ground.run(&["board", "history", "--campaign", &campaign, "--viewer", "stranger"]).await;
+    assert!(unknown.code == 2 && unknown.has("`stranger`"), "{unknown:?}");
 }
 
 #[tokio::test]

@@ -245,7 +245,13 @@ fn boards() -> Vec<Step> {
         ("list_blackboard_changes", vec!["blackboard", "history", "Harbour", "--before", "2"]),
         (
             "add_post",
-            vec!["board", "post", "--campaign", "Harbour", "@copywriter and @nobody: what is new?"],
+            vec![
+                "board",
+                "post",
+                "--campaign",
+                "Harbour",
+                "@copywriter and @stranger: what is new?",
+            ],
         ),
         (
             "add_post",

@@ -101,8 +101,8 @@ async fn a_key_is_bound_to_a_campaign() {
     assert!(listed.has("CAMPAIGNS") && listed.has(&campaign) && listed.has(" all "), "{listed:?}");
     let keys = ground.json(&["key", "ls"]).await;
     assert_eq!((&keys[1]["campaigns"], &keys[0]["campaigns"]), (&json!([campaign]), &Value::Null));
-    let nobody = "00000000-0000-0000-0000-000000000000";
-    let said = ground.run(&["key", "create", "x", "--scope", "read", "--campaign", nobody]).await;
+    let unknown = "00000000-0000-0000-0000-000000000000";
+    let said = ground.run(&["key", "create", "x", "--scope", "read", "--campaign", unknown]).await;
     assert_eq!((said.code, said.has("no campaign")), (3, true), "{said:?}");
 }
 

@@ -26,8 +26,8 @@ async fn a_client_may_disconnect_at_any_time_without_an_error() {
 #[tokio::test]
 async fn an_unknown_campaign_is_reported_where_a_client_shows_it() {
     let ground = Ground::new().await;
-    let nobody = "00000000-0000-4000-8000-000000000000";
-    let said = ground.run_with(&["mcp", "--campaign", nobody], &initialize()).await;
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    let said = ground.run_with(&["mcp", "--campaign", unknown], &initialize()).await;
     assert!(said.code != 0 && said.stdout.is_empty(), "{said:?}");
-    assert!(said.stderr.contains(nobody), "{said:?}");
+    assert!(said.stderr.contains(unknown), "{said:?}");
 }

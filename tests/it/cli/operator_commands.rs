@@ -35,7 +35,7 @@ pub fn steps() -> Vec<Step> {
             vec!["audit", "ls", "--actor", "ops@host", "--since", "2026-01-01T00:00:00Z"],
         ),
         ("list_audit", vec!["audit", "ls", "--until", "2026-01-01T00:00:00Z"]),
-        ("list_audit", vec!["audit", "ls", "--actor", "nobody", "--subject", "x"]),
+        ("list_audit", vec!["audit", "ls", "--actor", "stranger", "--subject", "x"]),
         ("preview_cleanup", vec!["cleanup", "--dry-run"]),
         ("run_cleanup", vec!["cleanup"]),
         ("list_cleanup_runs", vec!["cleanup", "runs"]),

@@ -90,7 +90,7 @@ async fn all_is_called_by(client: Client) {
     let made = keyed.operate(&["key", "create", "desk", "--scope", "mcp"]).await;
     let key = made["secret"].as_str().unwrap();
     let desk = format!("key:desk:{}", made["handle"].as_str().unwrap());
-    assert!(!refused(client, &keyed).await.success(), "nobody comes in without a key");
+    assert!(!refused(client, &keyed).await.success(), "a client without a key is refused");
     for method in ["GET", "DELETE"] {
         let path = format!("/mcp/{}", keyed.campaign_id);
         let bearer = [("Authorization", &*format!("Bearer {key}"))];
@@ -181,7 +181,7 @@ fn settings() -> [(&'static str, String); 2] {
 
 async fn refused(client: Client, outside: &Outside) -> std::process::ExitStatus {
     let mut program = client.program(outside.folder.path()).unwrap();
-    program.args(["nobody", VERSIONS[1]]).arg(outside.mcp_url());
+    program.args(["stranger", VERSIONS[1]]).arg(outside.mcp_url());
     program.output().await.unwrap().status
 }
 

@@ -99,7 +99,7 @@ async fn an_open_breaker_ends_deferrable_jobs_and_gives_an_overflow_an_extract()
     stage.chat(8).await;
     let extract = stage.prepare(id, Cause::Overflow).await.unwrap();
     assert_eq!(rungs(&extract), ["Extract"]);
-    assert_eq!(stage.provider.n_summaries(), n_asked_again, "nobody was asked");
+    assert_eq!(stage.provider.n_summaries(), n_asked_again, "no further call was made");
 }
 
 #[tokio::test]

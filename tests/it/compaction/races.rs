@@ -73,7 +73,7 @@ async fn a_crash_during_a_summary_call_returns_no_attempt() {
     let dies = async {
         let running = prepare(&folder, id, Cause::Auto);
         tokio::select! {
-            _ = running => panic!("nobody meets it, so it cannot end"),
+            _ = running => panic!("it waits for a second call, so it cannot end"),
             () = async { while stage.provider.n_summaries() == 0 { tokio::task::yield_now().await } } => {}
         }
     };

@@ -190,7 +190,7 @@ async fn a_worker_killed_between_prepare_and_apply_leaves_a_summary_that_the_nex
     let shown = eventually("the compaction is shown", async || shown(&ground, id).await).await;
     next.stop().await;
     assert_eq!(shown.summary, left[0].summary);
-    assert_eq!(summary_calls(&ground).await, n_calls, "nobody was asked again");
+    assert_eq!(summary_calls(&ground).await, n_calls, "no further call was made");
 }
 
 async fn shown(ground: &Ground, id: Uuid) -> Option<Compaction> {

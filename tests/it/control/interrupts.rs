@@ -76,7 +76,7 @@ async fn all_turns_of_an_agent_are_stopped_and_those_of_others_continue() {
     ground.done(&next).await;
     fake.open();
     ground.done(&other).await;
-    assert!(stop("writer").await.is_empty() && stop("nobody").await.is_empty());
+    assert!(stop("writer").await.is_empty() && stop("stranger").await.is_empty());
     let told = ground.feed().await.into_iter().filter(|event| event.kind == "task.interrupted");
     assert_eq!(told.count(), 2);
     worker.stop().await;

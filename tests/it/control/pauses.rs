@@ -126,7 +126,7 @@ async fn tasks_of_a_paused_agent_wait_from_every_source_while_others_run() {
     let worker = ground.work().await;
     ground.done(&ground.add_for("editor", "main", "Edit once more.").await).await;
     for task in heads {
-        assert_eq!(is_held(&ground, task).await, 1, "nobody has looked again");
+        assert_eq!(is_held(&ground, task).await, 1, "no worker has checked again");
     }
     assert_eq!(resume(&ground, here(&ground)).await, 4);
     for task in heads.into_iter().chain([&behind]) {

@@ -197,11 +197,11 @@ async fn a_worker_runs_tasks_added_in_sql_and_reports_an_unknown_agent() {
     let mut conn = ground.pool.acquire().await.unwrap();
     let campaign = ground.campaign.id;
     let (fine, _) = call(&mut conn, campaign, "'writer', 'Write.'").await.unwrap();
-    let (nobody, _) = call(&mut conn, campaign, "'nobody', 'Write.'").await.unwrap();
+    let (unknown, _) = call(&mut conn, campaign, "'stranger', 'Write.'").await.unwrap();
     let worker = ground.work().await;
     ground.done(&tasks::get(&mut *conn, fine).await.unwrap()).await;
-    let failed = ground.ended(&tasks::get(&mut *conn, nobody).await.unwrap()).await;
+    let failed = ground.ended(&tasks::get(&mut *conn, unknown).await.unwrap()).await;
     let words = failed.error.unwrap();
-    assert!(words.contains("nobody"), "{words}");
+    assert!(words.contains("stranger"), "{words}");
     worker.stop().await;
 }

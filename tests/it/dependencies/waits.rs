@@ -215,7 +215,7 @@ async fn only_existing_tasks_of_the_campaign_can_be_predecessors() {
         vec![After::Task(task.id)],
         vec![After::Task(uuid::Uuid::nil())],
         vec![After::Item { item: 0 }],
-        vec![After::Key { key: "nobody".to_owned() }],
+        vec![After::Key { key: "unknown".to_owned() }],
     ];
     for after in cases {
         let links = Links { depends_on: &after, ..Links::default() };

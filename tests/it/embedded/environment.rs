@@ -143,7 +143,7 @@ fn the_server_inherits_no_environment_variables() {
             ("PGHOST", "nowhere.invalid"),
             ("PGHOSTADDR", "192.0.2.1"),
             ("PGPORT", "1"),
-            ("PGUSER", "nobody-at-all"),
+            ("PGUSER", "no-such-user"),
             ("PGPASSWORD", "wrong"),
             ("PGDATABASE", "none"),
             ("PGSSLMODE", "verify-full"),

@@ -222,11 +222,11 @@ async fn a_job_that_returns_during_a_pause_is_held_when_its_turn_would_begin() {
                 pause(&ground, flow.id).await.unwrap();
             }
             _ => {
-                let mut somebody = ground.pool.begin().await.unwrap();
+                let mut other = ground.pool.begin().await.unwrap();
                 let lock = "select from dalsegno.jobs where id = $1 for update";
-                sqlx::query(lock).bind(plan.job_id).execute(&mut *somebody).await.unwrap();
+                sqlx::query(lock).bind(plan.job_id).execute(&mut *other).await.unwrap();
                 pause(&ground, flow.id).await.unwrap();
-                somebody.rollback().await.unwrap();
+                other.rollback().await.unwrap();
             }
         }
         flows.push((flow.id, how));

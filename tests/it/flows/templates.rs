@@ -97,7 +97,7 @@ Plan {{topik}}.
 
 ## forgotten
 
-Nobody asks this.
+No step has this heading.
 ";
     let words = load(&[("bad.md", bad), ("empty.md", "no front matter"), ("series.md", SERIES)]);
     let words = words.unwrap_err();

@@ -79,7 +79,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let job_id = world.add_new(&third).await.unwrap().task.job_id;
     let job = |verb: &str| format!("/v1/jobs/{job_id}/{verb}");
     let lane = |verb: &str| format!("/v1/lanes/{campaign}%2Fcopywriter%2Fthird/{verb}");
-    let bulk = json!({ "action": "cancel", "filter": { "agent": "nobody" } });
+    let bulk = json!({ "action": "cancel", "filter": { "agent": "stranger" } });
     let webhook = webhook(world).await;
     let hook = |verb: &str| format!("/v1/webhooks/{}/{verb}", webhook.0);
     let resend = format!("/v1/webhook-deliveries/{}/replay", webhook.1);
@@ -377,8 +377,8 @@ async fn a_refused_change_writes_no_audit_line() {
     let reply = ground.patch(&path, &json!({ "micros": 1, "tokens": 0 })).await;
     assert!((400..500).contains(&reply.status), "{reply:?}");
     ground.patch(&path, &json!({})).await.expect(200);
-    let nobody = "/v1/tasks/00000000-0000-0000-0000-000000000000/cancel";
-    ground.post(nobody, &json!({})).await.problem(404, "unknown_task");
+    let unknown = "/v1/tasks/00000000-0000-0000-0000-000000000000/cancel";
+    ground.post(unknown, &json!({})).await.problem(404, "unknown_task");
     assert_eq!(lines(&ground).await, []);
 }
 

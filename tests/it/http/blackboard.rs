@@ -80,7 +80,7 @@ async fn an_invalid_blackboard_patch_is_refused_and_changes_nothing() {
     let close = format!("/v1/campaigns/{}/close", ground.world.campaign.id);
     ground.post(&close, &json!({})).await.expect(200);
     ground.patch(&path, &json!({ "patch": { "a": 1 } })).await.problem(409, "campaign_closed");
-    let nobody = "/v1/campaigns/00000000-0000-7000-8000-000000000000/blackboard";
-    ground.get(nobody).await.problem(404, "unknown_campaign");
-    ground.patch(nobody, &json!({ "patch": {} })).await.problem(404, "unknown_campaign");
+    let unknown = "/v1/campaigns/00000000-0000-7000-8000-000000000000/blackboard";
+    ground.get(unknown).await.problem(404, "unknown_campaign");
+    ground.patch(unknown, &json!({ "patch": {} })).await.problem(404, "unknown_campaign");
 }

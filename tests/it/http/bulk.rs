@@ -140,7 +140,7 @@ async fn every_invalid_task_is_located_and_nothing_is_stored() {
         &[("/1/promt", "bad_field"), ("/2", "bad_field"), ("/3/budget/tokens", "bad_field")],
     )
     .await;
-    let names = json!([with("agent", json!("nobody")), ask(0)]);
+    let names = json!([with("agent", json!("stranger")), ask(0)]);
     refuse(&names, &[("/0/agent", "unknown_agent")]).await;
     let values = json!([
         with("prompt", json!(" ")),
@@ -164,7 +164,7 @@ async fn every_invalid_task_is_located_and_nothing_is_stored() {
     let each_its_own = json!([
         with("promt", json!("x")),
         ask(0),
-        with("agent", json!("nobody")),
+        with("agent", json!("stranger")),
         with("prompt", json!(" ")),
         7,
     ]);

@@ -40,8 +40,8 @@ async fn a_task_lists_its_predecessors() {
     assert_eq!((&shown["state"], &shown["waiting"]["waits"]), (&json!("cancelled"), &json!(false)));
     let why = shown["cancelled_because"].as_str().unwrap();
     assert!(why.contains(id(&one)) && why.ends_with("was cancelled"), "{why}");
-    let nobody = json!({ "agent": "planner", "prompt": "x", "depends_on": [uuid::Uuid::nil()] });
-    ground.post(&ground.tasks(), &nobody).await.problem(404, "unknown_predecessor");
+    let unknown = json!({ "agent": "planner", "prompt": "x", "depends_on": [uuid::Uuid::nil()] });
+    ground.post(&ground.tasks(), &unknown).await.problem(404, "unknown_predecessor");
 }
 
 #[tokio::test]
@@ -135,8 +135,8 @@ async fn an_invalid_child_task_is_located() {
     refused.problem(422, "bad_items");
     assert!(refused.body.contains("\"/continuation\""), "{}", refused.body);
     ground.post(&path, &with(json!([]), "Go on.")).await.problem(422, "bad_argument");
-    let nobody = json!([{ "agent": "nobody", "prompt": "x" }]);
-    ground.post(&path, &with(nobody, "Go on.")).await.problem(404, "unknown_agent");
+    let unknown = json!([{ "agent": "stranger", "prompt": "x" }]);
+    ground.post(&path, &with(unknown, "Go on.")).await.problem(404, "unknown_agent");
     let ask = json!({ "agent": "copywriter", "prompt": "Not yet." });
     let queued = ground.post(&ground.tasks(), &ask).await.expect(201);
     let path = format!("/v1/tasks/{}/children", id(&queued));

@@ -171,8 +171,8 @@ async fn invalid_fields_of_a_key_are_refused_with_a_reason() {
     keyed.make("ci", &["read"]).await;
     let taken = post(json!({ "name": "ci", "scopes": ["admin"] })).await;
     assert!(taken.problem(409, "key_name_taken").contains("key rotate ci"));
-    let nobody = "/v1/keys/00000000-0000-0000-0000-000000000000/rotate";
-    keyed.admin("POST", nobody, &json!({})).await.problem(404, "unknown_key");
+    let unknown = "/v1/keys/00000000-0000-0000-0000-000000000000/rotate";
+    keyed.admin("POST", unknown, &json!({})).await.problem(404, "unknown_key");
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ async fn an_export_is_imported_into_another_campaign_whole_or_not_at_all() {
 async fn invalid_memory_requests_are_refused_with_a_reason() {
     let ground = Ground::new().await;
     let path = format!("/v1/campaigns/{}/memory", ground.world.campaign.id);
-    let nobody = "00000000-0000-0000-0000-000000000000";
+    let unknown = "00000000-0000-0000-0000-000000000000";
     let item = |kind: &str, name: &str, body: &str| json!({ "kind": kind, "name": name, "title": "T", "body": body });
     let post = async |body: Value| ground.post(&path, &body).await;
     post(item("edict", "../x", "Text.")).await.problem(422, "bad_item_name");
@@ -133,10 +133,10 @@ async fn invalid_memory_requests_are_refused_with_a_reason() {
     let mut line = item("record", "x", "Text.");
     line["title"] = json!("a\nb");
     post(line).await.problem(422, "bad_title");
-    let elsewhere = format!("/v1/campaigns/{nobody}/memory");
+    let elsewhere = format!("/v1/campaigns/{unknown}/memory");
     ground.post(&elsewhere, &item("edict", "x", "Text.")).await.problem(404, "unknown_campaign");
     ground.get(&elsewhere).await.problem(404, "unknown_campaign");
-    ground.get(&format!("{path}/{nobody}")).await.problem(404, "unknown_item");
+    ground.get(&format!("{path}/{unknown}")).await.problem(404, "unknown_item");
     ground.get(&format!("{path}/nothing")).await.problem(400, "bad_id");
     ground.get(&format!("{path}/search?q=%21")).await.problem(422, "no_words");
     let close = format!("/v1/campaigns/{}/close", ground.world.campaign.id);

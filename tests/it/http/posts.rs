@@ -51,19 +51,19 @@ async fn the_board_is_written_paged_and_read_as_an_agent_sees_it() {
 async fn invalid_posts_and_reads_are_refused_with_a_reason() {
     let ground = Ground::new().await;
     let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
-    let nobody = "00000000-0000-0000-0000-000000000000";
+    let unknown = "00000000-0000-0000-0000-000000000000";
     let post = async |body: Value| ground.post(&path, &body).await;
     let to = |names: &[&str]| json!({ "audience": names, "text": "Hello." });
-    let words = post(to(&["copy", "planner", "nobody/2"])).await.problem(422, "unknown_names");
-    assert!(words.contains("`copy`, `nobody/2`"), "{words}");
+    let words = post(to(&["copy", "planner", "stranger/2"])).await.problem(422, "unknown_names");
+    assert!(words.contains("`copy`, `stranger/2`"), "{words}");
     post(to(&[])).await.problem(422, "no_audience");
-    post(json!({ "text": "Hello.", "reply_to": nobody })).await.problem(404, "unknown_post");
+    post(json!({ "text": "Hello.", "reply_to": unknown })).await.problem(404, "unknown_post");
     post(json!({ "text": " " })).await.problem(422, "empty_text");
     post(json!({ "text": "x".repeat(1024 * 1024 + 1) })).await.problem(413, "text_too_long");
-    let elsewhere = format!("/v1/campaigns/{nobody}/posts");
+    let elsewhere = format!("/v1/campaigns/{unknown}/posts");
     ground.post(&elsewhere, &to(&["all"])).await.problem(404, "unknown_campaign");
     ground.get(&elsewhere).await.problem(404, "unknown_campaign");
-    ground.get(&format!("{path}?viewer=nobody")).await.problem(422, "unknown_names");
+    ground.get(&format!("{path}?viewer=stranger")).await.problem(422, "unknown_names");
     let close = format!("/v1/campaigns/{}/close", ground.world.campaign.id);
     ground.post(&close, &json!({})).await.expect(200);
     post(to(&["all"])).await.problem(409, "campaign_closed");
@@ -81,14 +81,14 @@ async fn a_repeated_post_is_the_same_post_and_adds_no_task() {
     let ground = Ground::new().await;
     let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
     let question =
-        json!({ "text": "@copywriter and @nobody: what is new?", "audience": ["reviewer"] });
+        json!({ "text": "@copywriter and @stranger: what is new?", "audience": ["reviewer"] });
     let sent = ground.post_with(&path, &question, &[KEY]).await;
     assert!(!sent.head.contains("idempotent-replayed"));
     let mut first = sent.expect(201);
     assert_eq!(first["created"], true);
     first["created"] = json!(false);
     assert_eq!(first["tasks"].as_array().unwrap().len(), 1);
-    assert_eq!(first["unknown"][0]["name"], "nobody");
+    assert_eq!(first["unknown"][0]["name"], "stranger");
     let replayed = ground.post_with(&path, &question, &[KEY]).await;
     assert!(replayed.head.contains("idempotent-replayed: true"), "{replayed:?}");
     assert_eq!(replayed.expect(200), first);

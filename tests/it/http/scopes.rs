@@ -58,8 +58,8 @@ async fn every_route_admits_exactly_the_keys_with_its_scope() {
         keys.push((scope, keyed.make(scope, &[scope]).await.1));
     }
     for (method, template) in registered(&keyed.ground.app.router) {
-        let nobody = "00000000-0000-0000-0000-000000000000";
-        let path = template.replace("{id}", nobody).replace("{name}", "nobody");
+        let unknown = "00000000-0000-0000-0000-000000000000";
+        let path = template.replace("{id}", unknown).replace("{name}", "stranger");
         // The feed would not end otherwise.
         let path = if path == "/v1/feed" { format!("{path}?after=none") } else { path };
         let reply = keyed.ask(None, method, &path, &json!({})).await;

@@ -77,8 +77,8 @@ async fn a_caller_that_claims_another_owner_writes_nothing_and_learns_nothing() 
         assert!(publish(&world, &foreign, &writer).await.is_err(), "{owner:?}");
         assert!(read(&world, (Kind::Journal, Some(owner), "secret"), &writer).await.is_err());
         // A person may name any valid owner.
-        let is_somebody = owner == "curator";
-        assert_eq!(publish(&world, &foreign, &OPERATOR).await.is_ok(), is_somebody, "{owner:?}");
+        let is_known = owner == "curator";
+        assert_eq!(publish(&world, &foreign, &OPERATOR).await.is_ok(), is_known, "{owner:?}");
     }
     let missing = read(&world, (Kind::Journal, None, "secret"), &writer).await.unwrap_err();
     assert!(matches!(missing, Error::NoItem { .. }), "{missing}");

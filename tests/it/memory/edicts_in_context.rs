@@ -85,7 +85,7 @@ async fn an_edict_applies_from_the_next_call_and_rebuilds_no_session() {
     );
     assert!(system(&chats[2]).contains("Write long sentences."));
     assert!(!system(&chats[2]).contains("short"));
-    assert_eq!(system(&chats[3]), system(&chats[0]), "nobody pays for edicts that are not there");
+    assert_eq!(system(&chats[3]), system(&chats[0]), "without edicts the system part has none");
     assert_eq!(said(&table.ground, &first).await, []);
     let sent = |text: &str| vec![(true, "every_call".to_owned(), digest(text))];
     assert_eq!(said(&table.ground, &second).await, sent("Write <short> sentences."));

@@ -76,7 +76,7 @@ async fn unknown_names_are_reported_with_the_closest_match_and_the_post_stays() 
     let unknown: Vec<_> =
         posted.unknown.iter().map(|one| (one.name.as_str(), one.nearest.as_deref())).collect();
     assert_eq!(unknown, [("wriet", Some("writer")), ("Ann", Some("ann")), ("zzz", None)]);
-    let posted = post(&ground, "@nobody: go.").await;
+    let posted = post(&ground, "@stranger: go.").await;
     assert!(posted.tasks.is_empty() && posted.notes[0].contains("No task was added"), "{posted:?}");
     ground.remove_agent("planner");
     let posted = post(&ground, "Is anybody there?").await;

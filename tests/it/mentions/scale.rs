@@ -176,7 +176,7 @@ fn loops_are_cut(board: &[Post]) {
         }
         longest = longest.max(depth);
     }
-    assert_eq!(longest, MAX_DEPTH + 1, "the last of them calls nobody");
+    assert_eq!(longest, MAX_DEPTH + 1, "the last of them mentions no agent");
     let cut = board.iter().filter(|post| post.text.contains("mentions.max_depth")).count();
-    assert!(cut > 0, "nobody was told");
+    assert!(cut > 0, "no agent got a report");
 }

@@ -19,7 +19,7 @@ async fn check(play: Play, code: &str, class: Class) {
     let fake = FakeOllama::playing([play]).await;
     let error = fail(&fake.client(), request("Write.")).await;
     assert_eq!((error.code, error.class), (code, class), "{error}");
-    assert_eq!(fake.chats().len(), 1, "one attempt, whatever comes of it");
+    assert_eq!(fake.chats().len(), 1, "one attempt");
 }
 
 fn long_request(estimated: u32) -> dalsegno::providers::Request {

@@ -177,7 +177,7 @@ async fn a_worker_starts_before_its_database_and_stops_without_it() {
     let diary = Diary::default();
     let pool = PgPoolOptions::new()
         .acquire_timeout(Duration::from_secs(1))
-        .connect_lazy("postgres://nobody@127.0.0.1:9/none")
+        .connect_lazy("postgres://tester@127.0.0.1:9/none")
         .expect("is a URL");
     let shutdown = dalsegno::shutdown::Shutdown::new();
     let running = tokio::spawn(run_worker(

@@ -169,7 +169,7 @@ async fn a_run_at_in_the_far_past_means_now() {
         .fetch_all(&mut conn)
         .await
         .unwrap();
-    assert_eq!(order, [first, past, in_bulk], "nobody jumps the queue with an old date");
+    assert_eq!(order, [first, past, in_bulk], "an old date gives no precedence");
     assert_eq!(claim(&mut conn, worker, &["k"]).await.len(), 3);
 }
 

@@ -66,7 +66,7 @@ async fn a_job_of_an_unknown_worker_is_taken_back() {
     let (worker, job) = gone(&mut conn, 30).await;
     let forget = sqlx::query("delete from dalsegno.workers where id = $1").bind(worker);
     forget.execute(&mut conn).await.unwrap();
-    assert_eq!(rescue(&mut conn).await, [0_i64; 0], "nobody knows whose it is");
+    assert_eq!(rescue(&mut conn).await, [0_i64; 0], "its worker is unknown");
     purge(&mut conn).await;
     assert_eq!(rescue(&mut conn).await, [job]);
 }

@@ -17,7 +17,7 @@ const INVARIANTS: &str = "
     SELECT 'overtaken in its lane: ' || b.id FROM dalsegno.jobs AS h JOIN dalsegno.jobs AS b ON b.lane_id = h.lane_id
      WHERE h.lane_seq IS NOT NULL AND h.state <> 'blocked' AND b.state = 'blocked' AND b.lane_seq < h.lane_seq
     UNION ALL
-    SELECT 'a lane that nobody will promote: ' || j.lane_id FROM dalsegno.jobs AS j JOIN dalsegno.lanes AS l ON l.id = j.lane_id
+    SELECT 'a lane without a pending promotion: ' || j.lane_id FROM dalsegno.jobs AS j JOIN dalsegno.lanes AS l ON l.id = j.lane_id
      WHERE j.state = 'blocked' AND l.held_at IS NULL
        AND NOT EXISTS (SELECT FROM dalsegno.jobs AS h WHERE h.lane_id = j.lane_id AND h.lane_seq IS NOT NULL AND h.state <> 'blocked')
        AND NOT EXISTS (SELECT FROM dalsegno.lane_sweeps AS s WHERE s.lane_id = j.lane_id)

@@ -122,7 +122,7 @@ async fn any_text_comes_back_as_the_same_string() {
         "a\u{202e}b\u{2066}c\u{200f}",
         "\u{1}\u{7}\u{1b}[2J\r\n\t",
         "'; drop table dalsegno.posts; --",
-        "${HOME} {{topic}} %s @nobody",
+        "${HOME} {{topic}} %s @stranger",
     ];
     for text in texts {
         stage.says(&boss, "board_post", json!({ "text": text })).await;

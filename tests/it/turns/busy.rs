@@ -223,6 +223,6 @@ async fn a_conversation_with_a_fallback_moves_when_other_turns_found_its_provide
     assert_eq!(ground.ended(&edited).await.state, State::Done);
     assert_eq!(ground.session(&edited).await.provider, "sim");
     assert_eq!(ground.moves().await, ["fallback"]);
-    assert_eq!(fake.chats().len(), 3, "nobody asks for the second conversation");
+    assert_eq!(fake.chats().len(), 3, "no call is made for the second conversation");
     worker.stop().await;
 }

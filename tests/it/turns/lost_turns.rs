@@ -69,7 +69,7 @@ async fn two_lost_turns_do_not_block_each_other_forever() {
     worker.stop().await;
     assert_eq!(ground.budget().await.reserved, Amount::ZERO);
     let snoozed = ground.count("select count(*) from dalsegno.runs where outcome = 'snooze'").await;
-    assert!(snoozed > 0, "nobody was refused, so nothing was tried here");
+    assert!(snoozed > 0, "no turn was refused, so the test tested nothing");
 }
 
 /// Makes the database refuse every change of one row, with an error like one of its own.

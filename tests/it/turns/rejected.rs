@@ -167,7 +167,7 @@ async fn a_rejection_also_removes_failed_prompts_since_the_last_answer() {
     says(&ground, "Part one.").await;
     let failed = ground.ended(&ground.add("Of the palimpsest.").await).await;
     assert_eq!(failed.state, State::Failed);
-    assert!(ground.turns(&failed).await[0].flags.is_empty(), "nobody has rejected it");
+    assert!(ground.turns(&failed).await[0].flags.is_empty(), "no provider has rejected it");
     let bad = is_rejected(&ground, BAD).await;
     assert_eq!(marked(&ground, &bad).await, ["Of the palimpsest.", BAD]);
     says(&ground, "Part two.").await;

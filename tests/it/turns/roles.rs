@@ -457,7 +457,7 @@ async fn a_rebuilt_session_stays_at_its_node_and_repeats_lost_requirements() {
     let stays = nodes::of_session(&ground.pool, id).await.unwrap();
     assert_eq!((stays.len(), stays[0].first_seq), (1, 1));
     let handoffs = nodes::handoffs(&ground.pool, ground.campaign.id, 10).await.unwrap();
-    assert_eq!(handoffs.len(), 1, "one entry, whatever became of its session: {handoffs:?}");
+    assert_eq!(handoffs.len(), 1, "one entry for each session: {handoffs:?}");
 }
 
 #[tokio::test]

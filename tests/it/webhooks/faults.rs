@@ -20,7 +20,7 @@ async fn a_receiver_that_was_down_gets_the_delivery_under_the_same_id() {
     let address = post.receiver.address;
     drop(post.receiver);
     // Its port is free when its server has stopped.
-    crate::app::eventually("nobody listens", async || {
+    crate::app::eventually("the receiver stops listening", async || {
         tokio::net::TcpStream::connect(address).await.is_err().then_some(())
     })
     .await;

@@ -15,7 +15,7 @@ const [path, way, version, ...target] = process.argv.slice(2);
 const calls = JSON.parse(readFileSync(path, 'utf8'));
 const only = process.env.MCP_ONLY?.split(',');
 const program = join(process.env.MCP_INSPECTOR, '@modelcontextprotocol/inspector');
-// It has a folder of its own in the home of whoever runs it.
+// It has a folder of its own in the home of the user that runs it.
 const home = mkdtempSync(join(tmpdir(), 'inspector-'));
 const era = { '2025-11-25': 'legacy', '2026-07-28': 'modern' }[version];
 // Node 18 has these two only if it is asked to; later ones have them anyway.

@@ -148,7 +148,7 @@ impl Operation {
     fn faults(&self, document: &Value, reply: &Reply) -> Vec<String> {
         let promised = &self.about["responses"][reply.status.to_string()];
         if promised.is_null() {
-            return vec![format!("the status {} is promised by nobody", reply.status)];
+            return vec![format!("the status {} is not in the document", reply.status)];
         }
         let mut faults = Vec::new();
         if reply.status == 500 || reply.status == 504 {
@@ -159,12 +159,12 @@ impl Operation {
             return if reply.body.is_empty() {
                 faults
             } else {
-                vec!["a body that nobody promised".to_owned()]
+                vec!["a body that is not in the document".to_owned()]
             };
         };
         let said = said.unwrap_or_default().split(';').next().unwrap_or_default();
         let Some(content) = contents.get(said) else {
-            faults.push(format!("`{said}` is promised by nobody"));
+            faults.push(format!("`{said}` is not in the document"));
             return faults;
         };
         if said.ends_with("json") {
@@ -259,7 +259,7 @@ impl Ground {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever runs a seed again says which")]
+#[expect(clippy::disallowed_methods, reason = "the environment names the seed to repeat")]
 fn seed() -> u64 {
     let given = std::env::var("DALSEGNO_TEST_SEED").ok();
     given.map_or_else(|| rand::rng().random(), |seed| seed.parse().unwrap())

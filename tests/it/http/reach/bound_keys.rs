@@ -83,7 +83,7 @@ async fn a_bound_key_reaches_only_its_campaign_on_every_route() {
     let unknown = "019aa2f4-0000-7000-8000-00000000dead";
     for (method, template, need) in needs() {
         let at = |id: &str| {
-            let path = template.replace("{id}", id).replace("{name}", "nobody");
+            let path = template.replace("{id}", id).replace("{name}", "stranger");
             path.replace("{item}", id).replace("{fact}", id).replace("{number}", "1")
         };
         let ask = async |id: &str| keyed.ask(Some(&key), method, &at(id), &json!({})).await;

@@ -296,7 +296,7 @@ async fn a_call_that_takes_over_a_session_ends_the_previous_call(cli: Cli) {
     host.is_quiet().await;
     let next = stored.turn(&host, "Three.").await;
     assert_eq!(next.message.text, "You said: Three. [5 messages]");
-    assert_eq!(next.conversation.unwrap().began, Began::Resumed, "nobody has changed the file");
+    assert_eq!(next.conversation.unwrap().began, Began::Resumed, "the file is unchanged");
 }
 
 async fn no_preview_and_no_file_shows_a_secret_from_the_prompt(cli: Cli) {

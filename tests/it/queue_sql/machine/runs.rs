@@ -120,7 +120,7 @@ impl Machine {
         let Some((id, lease)) = self.fenced(pick, fence) else {
             return Ok(());
         };
-        let hold = sqlx::query(END_HOLD).bind(id).bind(lease).bind("somebody decides");
+        let hold = sqlx::query(END_HOLD).bind(id).bind(lease).bind("a person decides");
         let ended = hold.fetch_optional(&mut self.conn).await.unwrap().is_some();
         prop_assert_eq!(ended, self.model.end_hold(id, lease));
         Ok(())

@@ -37,7 +37,7 @@ async fn a_host_without_disk_space_makes_no_call_and_uses_up_no_attempt() {
     volume.fill();
     let task = ground.add("Two.").await;
     stage.put_off().await;
-    assert_eq!(stage.api.requests().len(), 1, "nobody was asked");
+    assert_eq!(stage.api.requests().len(), 1, "no further call was made");
     volume.make_space();
     stage.done_at_last(&task).await;
     assert_eq!(stage.api.requests().len(), 2);

@@ -200,9 +200,13 @@ mod tests {
 
     #[test]
     fn an_unknown_kind_is_distinguished_from_missing_workers() {
-        let nobody = Facts { live_workers: 0, able_workers: 0, ..facts("ready") }.explain();
+        let without_worker = Facts { live_workers: 0, able_workers: 0, ..facts("ready") }.explain();
         let unable = Facts { live_workers: 2, able_workers: 0, ..facts("ready") }.explain();
-        assert!(nobody.because.contains("no worker that is alive"), "{}", nobody.because);
+        assert!(
+            without_worker.because.contains("no worker that is alive"),
+            "{}",
+            without_worker.because
+        );
         assert!(
             unable.because.contains("has a handler for the kind `run_turn`"),
             "{}",
