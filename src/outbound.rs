@@ -71,8 +71,8 @@ mod tests {
         assert_eq!(wait("99999999", None), Some(3600));
         assert_eq!(wait("Sun, 22 Nov 2026 08:01:30 GMT", now), Some(90));
         assert_eq!(wait("Mon, 23 Nov 2026 08:01:30 GMT", now), Some(3600));
-        assert_eq!(wait("Sun, 22 Nov 2026 07:00:00 GMT", now), Some(0), "it is over");
-        assert_eq!(wait("Sun, 22 Nov 2026 08:01:30 GMT", None), None, "it is not known how long");
+        assert_eq!(wait("Sun, 22 Nov 2026 07:00:00 GMT", now), Some(0), "the wait has ended");
+        assert_eq!(wait("Sun, 22 Nov 2026 08:01:30 GMT", None), None, "the duration is unknown");
         assert_eq!(wait("soon", now), None);
         assert_eq!(retry_after(&HeaderMap::new()), None);
     }

@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(part.least.to_string(), "0190aaaa-b000-0000-0000-000000000000");
         assert_eq!(part.most.to_string(), "0190aaaa-bfff-ffff-ffff-ffffffffffff");
         assert_eq!(part.end.as_deref(), Some("0190aaaab"));
-        assert_eq!("FFF".parse::<Given>().unwrap().end, None, "many end so by chance");
+        assert_eq!("FFF".parse::<Given>().unwrap().end, None, "the end of an id is not unique");
         assert_eq!(short(whole.parse().unwrap()), "eeeeffff0000");
         for wrong in ["", "-", "xyz", "0190 ", &format!("{whole}0"), "{0190", "ü"] {
             assert!(wrong.parse::<Given>().is_err(), "{wrong}");
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!((given.name.as_str(), given.whole()), ("Harbour series", None));
         assert!(
             "cafe".parse::<GivenCampaign>().unwrap().id.is_some(),
-            "it may be part of an id, too"
+            "the text may be part of an id, too"
         );
         assert!(" ".parse::<GivenCampaign>().is_err());
     }

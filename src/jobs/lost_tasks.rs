@@ -189,6 +189,6 @@ mod tests {
         assert!(!backoffs.is_waiting(&7));
         tokio::time::advance(3 * LONGEST_BACKOFF).await;
         assert_eq!(backoffs.fail(8), Duration::from_secs(10));
-        assert_eq!(backoffs.0.len(), 1, "7 is forgotten");
+        assert_eq!(backoffs.0.len(), 1, "task 7 is forgotten");
     }
 }

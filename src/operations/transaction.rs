@@ -163,7 +163,7 @@ mod tests {
 
         let _second = second.unwrap();
         let begin = Instant::now();
-        let Err(refusal) = limits.enter(1).await else { panic!("there was one place") };
+        let Err(refusal) = limits.enter(1).await else { panic!("one connection was free") };
         assert_eq!((refusal.code, begin.elapsed().as_secs()), ("database_busy", 15));
     }
 }

@@ -216,7 +216,7 @@ mod tests {
             assert!(moment - starts <= TimeDelta::from_std(LEAD).unwrap(), "{starts}, {moment}");
         }
         alarms.set_all(&[("news", early)], &SystemClock).await;
-        assert_eq!(alarms.job("news"), news, "what has not changed stays");
+        assert_eq!(alarms.job("news"), news, "unchanged alarms stay");
         assert_eq!(alarms.starts(report).await, None);
         alarms.set_all(&[("news", late)], &SystemClock).await;
         assert_eq!(alarms.starts(news).await, None);

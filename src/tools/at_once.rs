@@ -72,6 +72,6 @@ mod tests {
         assert!(enter(1).await.is_err());
         drop(places);
         let _later = enter(3).await.unwrap();
-        assert_eq!(at_once.0.lock().unwrap().len(), 2, "turns that call nothing are forgotten");
+        assert_eq!(at_once.0.lock().unwrap().len(), 2, "idle turns are removed");
     }
 }

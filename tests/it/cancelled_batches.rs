@@ -213,7 +213,7 @@ async fn a_worker_erases_many_open_tasks_and_the_receipt_shows_its_progress() {
     let before = receipt().await;
     assert_eq!((before.step, before.open_tasks), (None, 1_300));
     let worker = ground.upkeep().await;
-    eventually("it is erased", async || receipt().await.ended_at).await;
+    eventually("the campaign is erased", async || receipt().await.ended_at).await;
     worker.stop().await;
     let after = receipt().await;
     assert_eq!((after.step, after.open_tasks), (None, 0));

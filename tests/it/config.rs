@@ -174,7 +174,7 @@ fn variables_of_an_orchestrator_and_empty_ones_are_not_settings() {
         ("DATABASE_URL", URL),
     ]);
     let config = Config::load(&environment, &Flags::default()).unwrap();
-    assert!(config.database.url.is_some(), "the empty variable won");
+    assert!(config.database.url.is_some(), "an empty variable overrode the value");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn secrets_are_never_printed() {
     let (addresses, hidden): (Vec<&str>, Vec<&str>) =
         hidden.into_iter().partition(|key| key.ends_with(".base_url"));
     assert!(addresses.contains(&"ollama.base_url"), "{addresses:?}");
-    assert_eq!(hidden, ["database.url"], "every other key of the template is no secret");
+    assert_eq!(hidden, ["database.url"], "every other key of the template is public");
     let wrong = Environment::from([("DATABASE_URL", "mysql://app:hunter2@db/app")]);
     let problems = Config::load(&wrong, &Flags::default()).unwrap_err();
     assert_eq!(problems.0[0].key, "database.url");

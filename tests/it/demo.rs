@@ -178,7 +178,7 @@ async fn workers_do_not_outlive_a_killed_demo_and_the_next_one_cleans_up() {
     let mut living = demo(folder.path(), &[]);
     let mut living = living.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     until_shown(&mut living, "left of killed demos: 1").await;
-    assert_eq!(left_in(folder.path()).len(), 2, "its own folder, and what is no demo's");
+    assert_eq!(left_in(folder.path()).len(), 2, "only its own folder is removed");
     assert!(foreign.exists() && !servers_below(folder.path()).contains(&servers[0]));
     // A running demo is not a leftover.
     let mut next = demo(folder.path(), &[]);

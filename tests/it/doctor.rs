@@ -73,7 +73,10 @@ async fn the_age_of_the_oldest_writing_transaction_is_reported() {
     let age = async |conn: &mut sqlx::PgConnection| {
         dalsegno::queue::admin::health(conn).await.unwrap().oldest_writer_secs
     };
-    eventually("its age is seen", async || (age(&mut conn).await > 1.0).then_some(())).await;
+    eventually("the age of the transaction is reported", async || {
+        (age(&mut conn).await > 1.0).then_some(())
+    })
+    .await;
     let findings = examine(&database, &ManualClock::at(noon())).await;
     let writers = findings.iter().find(|finding| finding.check == "writers").unwrap();
     assert!(
@@ -161,7 +164,7 @@ async fn a_missing_cli_is_reported_with_the_install_command() {
     assert!(findings[0].2.contains("no program no-such-claude in claude.path"), "{findings:?}");
     assert!(findings[0].2.contains("npm install"), "{findings:?}");
     assert!(findings[4].2.contains("not ended: a command that kills worker and guard at once"));
-    assert!(!machine.folder.path().join("data").exists(), "a look makes nothing");
+    assert!(!machine.folder.path().join("data").exists(), "a check creates nothing");
 
     let unused = "---\nname: writer\ndescription: Writes\nprovider: sim\n---\nYou write.\n";
     std::fs::write(machine.folder.path().join("agents/writer.md"), unused).unwrap();
@@ -221,7 +224,7 @@ async fn paused_or_readable_credentials_and_missing_prices_are_warnings() {
         let found = machine.findings().await;
         found.into_iter().find(|found| found.0 == check).map(|(_, status, words)| (status, words))
     };
-    assert_eq!(about("claude exposed").await, None, "nothing runs that could look");
+    assert_eq!(about("claude exposed").await, None, "no worker runs that could check");
     assert_eq!(about("claude prices").await, None, "no budget is in money");
     assert_eq!(about("claude rest").await.unwrap().0, Status::Ok);
 
@@ -286,7 +289,7 @@ async fn a_test_call_is_made_on_each_credential_only_on_request() {
     assert!(findings[0].2.contains("good: claude-sonnet-5 said \"ready\""), "{findings:?}");
     assert!(findings[1].2.contains("the login bad is not accepted"), "{findings:?}");
     let left = std::fs::read_dir(machine.folder.path().join("data/claude")).unwrap().count();
-    assert_eq!(left, 0, "nothing of the calls is kept");
+    assert_eq!(left, 0, "the calls leave no session");
 }
 
 #[tokio::test]

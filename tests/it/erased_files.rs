@@ -109,7 +109,7 @@ async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_t
         }
     }
     let done = "select count(*) from dalsegno.tasks where state = 'done'";
-    eventually("all are done", async || {
+    eventually("all tasks are done", async || {
         let n: i64 = sqlx::query_scalar(done).fetch_one(&stage.pool).await.unwrap();
         (n == 2 * TASKS as i64).then_some(())
     })
@@ -142,7 +142,7 @@ async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_t
     let said = stage.said(&["erasure", "vacuum", "--full"]).await;
     assert_eq!(said["campaigns"], json!([going]));
     assert_eq!(stage.files_with(PLANTED).await, Vec::<PathBuf>::new());
-    assert!(!stage.files_with(STAYING).await.is_empty(), "another campaign");
+    assert!(!stage.files_with(STAYING).await.is_empty(), "the other campaign is unchanged");
 
     let receipt = stage.said(&["campaign", "erase", going]).await;
     assert!(receipt["rewritten_at"].is_string(), "{receipt}");
@@ -157,7 +157,11 @@ async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_t
     assert!(other.0 == 1 && other.2.contains("not by AAAA"), "{other:?}");
     let nowhere = ["--set", "erasures.key_file=none.pem"];
     let (code, said, _) = stage.verify(&receipt, &nowhere).await;
-    assert_eq!((code, &said["valid"]), (1, &Value::Null), "signed by anybody");
+    assert_eq!(
+        (code, &said["valid"]),
+        (1, &Value::Null),
+        "a receipt with another key was accepted"
+    );
     assert_eq!(said["public_key"], key);
     let forged = resigned(&receipt, &stage.folder.path().join("forger.pem"), None);
     let (code, _, error) = stage.verify(&forged, &[]).await;
@@ -181,5 +185,5 @@ async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_t
     let file = stage.folder.path().join(".dalsegno/erasure-key.pem");
     let pem = std::fs::read_to_string(file).unwrap();
     let secret = pem.lines().nth(1).unwrap();
-    assert_eq!(found(&stage.pool, secret).await, [], "the private half is in no table");
+    assert_eq!(found(&stage.pool, secret).await, [], "a table contains the private key");
 }

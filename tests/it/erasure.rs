@@ -262,7 +262,8 @@ async fn no_trace_of_an_erased_campaign_remains() {
     let later = stage.ask(&going, later, "later").await;
     let running = json!({ "agent": "reviewer", "instance": "second", "prompt": format!("{PLANTED} [[sim: stall]]") });
     let running = stage.ask(&going, running, "running").await;
-    eventually("it runs", async || (stage.state(&running).await == "running").then_some(())).await;
+    eventually("the job runs", async || (stage.state(&running).await == "running").then_some(()))
+        .await;
     for (campaign, word) in [(&going, PLANTED), (&staying, STAYING)] {
         let pause = format!("/v1/groups/{campaign}/pause");
         stage.post(&pause, Some(word), json!({ "reason": word })).await;
@@ -296,19 +297,23 @@ async fn no_trace_of_an_erased_campaign_remains() {
     let ledger =
         sqlx::query_as::<_, (i64, i64)>(spent).bind(&going).fetch_one(&stage.pool).await.unwrap();
 
-    assert_eq!(stage.say(&["campaign", "erase", &going]).await.0, 2, "not without being told");
+    assert_eq!(
+        stage.say(&["campaign", "erase", &going]).await.0,
+        2,
+        "the erasure ended without a stop"
+    );
     assert_eq!(found(&stage.pool, PLANTED).await, before);
     let (code, receipt) =
         stage.say(&["campaign", "erase", &going, "--reason", "asked by the client", "--yes"]).await;
     assert_eq!((code, &receipt["ended_at"]), (0, &Value::Null));
-    let receipt = eventually("it is erased", async || {
+    let receipt = eventually("the campaign is erased", async || {
         let (_, receipt) = stage.say(&["campaign", "erase", &going]).await;
         receipt["ended_at"].is_string().then_some(receipt)
     })
     .await;
 
     assert_eq!(found(&stage.pool, PLANTED).await, []);
-    assert_eq!(found(&stage.pool, STAYING).await, untouched, "another campaign");
+    assert_eq!(found(&stage.pool, STAYING).await, untouched, "the other campaign is unchanged");
     let after =
         sqlx::query_as::<_, (i64, i64)>(spent).bind(&going).fetch_one(&stage.pool).await.unwrap();
     assert!(after.0 >= ledger.0 && after.1 >= ledger.1 && ledger.0 > 0, "{ledger:?} {after:?}");
@@ -333,7 +338,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
     assert_eq!((code, &again["id"]), (0, &receipt["id"]));
     assert_eq!(stage.say(&["task", "retry", &later]).await.0, 5);
     let files = files_with(stage.folder.path(), PLANTED);
-    assert!(files.is_empty(), "{files:?}, the log among them");
+    assert!(files.is_empty(), "the log is missing in {files:?}");
 }
 
 /// An older worker takes the job beside the newer one, and does not know the new column with the campaign's name.
@@ -366,10 +371,10 @@ async fn an_erasure_ended_by_an_older_worker_is_repeated() {
     };
     let later = noon() + chrono::TimeDelta::minutes(2);
     assert_eq!(again(noon()).await, [id]);
-    assert!(again(noon()).await.is_empty(), "another worker looks at the same moment");
-    assert_eq!(again(later).await, [id], "an older one may have got it again");
+    assert!(again(noon()).await.is_empty(), "another worker may check at the same moment");
+    assert_eq!(again(later).await, [id], "an older worker may have claimed it again");
     let worker = ground.upkeep().await;
-    eventually("it is erased", async || receipt().await.ended_at).await;
+    eventually("the campaign is erased", async || receipt().await.ended_at).await;
     worker.stop().await;
     assert_eq!(found(&ground.pool, PLANTED).await, []);
     assert!(again(later + chrono::TimeDelta::days(1)).await.is_empty());
@@ -456,7 +461,7 @@ async fn an_erasure_stops_jobs_beside_turns_and_waits_for_them() {
         assert!(!is_quiet().await, "{n_ended}");
         let asked = "select count(*) from dalsegno.cancel_requests where job_id = $1";
         let asked: i64 = sqlx::query_scalar(asked).bind(id).fetch_one(&mut *conn).await.unwrap();
-        assert_eq!(asked, 1, "its worker is told");
+        assert_eq!(asked, 1, "the worker is asked to stop");
         let ends = "delete from dalsegno.jobs where id = $1";
         sqlx::query(ends).bind(id).execute(&mut *conn).await.unwrap();
     }
@@ -498,7 +503,7 @@ async fn is_quiet_after(world: &World, writing: PgTransaction<'_>) -> bool {
     });
     let waits = "select count(*) from pg_locks where not granted and locktype = 'advisory'
                     and database = (select oid from pg_database where datname = current_database())";
-    eventually("it waits", async || {
+    eventually("the erasure waits", async || {
         let n: i64 = sqlx::query_scalar(waits).fetch_one(&world.pool).await.unwrap();
         (n == 1).then_some(())
     })
@@ -527,7 +532,7 @@ async fn an_erasure_waits_for_transactions_that_write_memory() {
     assert_eq!(
         found(&world.pool, PLANTED).await.len(),
         1,
-        "it is there for the step that removes it"
+        "the row exists for the step that removes it"
     );
     let mut late = world.pool.begin().await.unwrap();
     let refused = memory::publish(&mut late, id, &new, &OPERATOR, &config, noon()).await;

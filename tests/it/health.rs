@@ -42,7 +42,7 @@ async fn a_lost_database_is_not_ready_and_comes_back() {
     execute(&admin, &format!("{kill} '{name}'")).await;
     // A good answer is cached for a second.
     let is_lost = async || (app.get("/readyz").await.status == 503).then_some(());
-    eventually("the database is missed", is_lost).await;
+    eventually("the missing database is detected", is_lost).await;
     assert_eq!(app.get("/livez").await.status, 200);
     execute(&admin, &format!("alter database {name} allow_connections true")).await;
     assert_eq!(app.get("/readyz").await.status, 200);

@@ -60,12 +60,12 @@ fn a_released_migration_is_not_edited() {
         match landed.remove(name) {
             Some(known) => assert_eq!(
                 known, digest,
-                "{name} was edited: write a new migration; if it has not landed yet, take its line out of the list first"
+                "{name} was edited: write a new migration; if it is not merged yet, remove its line from the list first"
             ),
             None => new.push_str(&format!("{digest}  {name}\n")),
         }
     }
-    assert!(landed.is_empty(), "these have landed and are gone: {landed:?}");
+    assert!(landed.is_empty(), "merged migrations that are missing: {landed:?}");
     assert!(
         new.is_empty(),
         "add to tests/data/migrations/checksums, as scripts/sqlx-prepare does:\n{new}"
@@ -220,7 +220,7 @@ async fn a_migration_that_meets_a_lock_is_retried() {
     let applied = db::status(&pool).await.unwrap().iter().filter(|step| step.applied).count();
     assert!(
         applied < db::status(&pool).await.unwrap().len(),
-        "it was not the migration that gave way"
+        "Postgres did not abort the migration"
     );
     turn.commit().await.unwrap();
     migrating.await.unwrap().unwrap();
@@ -364,6 +364,9 @@ async fn every_constraint_has_a_message_or_is_internal() {
     }
     let listed = constraint::WORDS.iter().map(|mistake| mistake.constraint);
     for name in listed.chain(constraint::INTERNAL.iter().copied()) {
-        assert!(constraints.iter().any(|known| known == name), "{name} is no constraint any more");
+        assert!(
+            constraints.iter().any(|known| known == name),
+            "{name} is not a constraint any more"
+        );
     }
 }

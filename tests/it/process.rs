@@ -82,7 +82,7 @@ async fn ctrl_c_ends_the_service_and_its_postgres() {
     service.signal("INT");
     assert_eq!(service.exit_code().await, 0);
     assert_eq!(servers_below(folder.path()), Vec::<u32>::new());
-    assert!(service.log().contains("stopped"), "the last line of the log got lost");
+    assert!(service.log().contains("stopped"), "the last line of the log is missing");
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn a_third_signal_ends_a_start_that_waits_for_a_frozen_server() {
     for n_sent in 1..=3 {
         second.signal("INT");
         let seen = async || (second.log().matches("SIGINT").count() == n_sent).then_some(());
-        eventually("the signal is seen", seen).await;
+        eventually("the signal is logged", seen).await;
     }
     assert_eq!(second.exit_code().await, 130, "{}", second.log());
     send(server, Signal::CONT);
@@ -169,7 +169,7 @@ async fn a_service_waits_for_a_running_command_and_then_starts() {
     let mut service = Service::begin(folder.path(), &SERVE, &[]);
     let words = format!("another command (pid {})", command.pid());
     let waiting = async || service.log().contains(&words).then_some(());
-    eventually("the service waits and says for whom", waiting).await;
+    eventually("the service reports the process it waits for", waiting).await;
     command.signal("INT");
     assert_eq!(command.exit_code().await, 130);
     let started = async || service.log().contains("Postgres started").then_some(());
@@ -212,7 +212,7 @@ async fn a_service_that_does_not_migrate_becomes_ready_once_another_process_has(
         [("DATABASE_URL", url.as_str()), ("DALSEGNO_DATABASE__MIGRATE_ON_START", "false")];
     let mut service = Service::begin(folder.path(), &SERVE, &environment);
     let waiting = async || service.log().contains("waiting for the schema").then_some(());
-    eventually("the service says what it waits for", waiting).await;
+    eventually("the service reports what it waits for", waiting).await;
     service.listening().await;
     assert_eq!(get(service.address, "/readyz").await.unwrap().status, 503);
     assert!(!service.log().contains(r#""message":"ready""#), "{}", service.log());
@@ -348,7 +348,7 @@ async fn a_role_with_the_documented_rights_runs_a_service() {
     let left =
         "select (select count(*) from dalsegno.messages), (select count(*) from dalsegno.usage)";
     let left: (i64, i64) = sqlx::query_as(left).fetch_one(&owner).await.unwrap();
-    assert_eq!(left, (0, 1), "what was said goes, what it has cost stays");
+    assert_eq!(left, (0, 1), "messages are removed and costs stay");
     service.signal("TERM");
     assert_eq!(service.exit_code().await, 0, "{}", service.log());
     role.drop().await;
@@ -412,14 +412,14 @@ async fn removes_only_what_it_may(owner: &PgPool, role: &PgConnectOptions, campa
         sqlx::query_scalar::<_, i64>(call).fetch_one(conn).await.unwrap()
     };
     let all = "select dalsegno.remove_old_events('infinity', 1000000)";
-    assert_eq!(removed(&mut conn, all).await, 0, "events of today");
+    assert_eq!(removed(&mut conn, all).await, 0, "events of today stay");
     let all = "select dalsegno.remove_old_audit('infinity', 1000000)";
-    assert_eq!(removed(&mut conn, all).await, 1, "the line that is older than a year");
+    assert_eq!(removed(&mut conn, all).await, 1, "the line older than a year is removed");
     sqlx::query("update dalsegno.installation set audit_min_days = 5")
         .execute(owner)
         .await
         .unwrap();
-    assert_eq!(removed(&mut conn, all).await, 1, "the line of ten days ago");
+    assert_eq!(removed(&mut conn, all).await, 1, "the line of ten days ago stays");
     // Without the grants, the functions cannot be called.
     let stranger = format!("stranger_{}", uuid::Uuid::new_v4().simple());
     let create = format!(
@@ -543,7 +543,7 @@ async fn doctor_passes_before_the_first_run() {
     let folder = scratch_folder();
     let output = run(folder.path(), &["doctor"], &[]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
-    assert!(!folder.path().join(".dalsegno").exists(), "a diagnosis makes nothing");
+    assert!(!folder.path().join(".dalsegno").exists(), "doctor creates nothing");
 }
 
 #[tokio::test]
@@ -671,7 +671,7 @@ async fn a_worker_started_before_its_schema_waits_for_it() {
     let environment = [("DATABASE_URL", url.as_str())];
     let mut worker = Service::begin(folder.path(), &["worker", "turns"], &environment);
     let waiting = async || worker.log().contains("waiting for the schema").then_some(());
-    eventually("the worker says what it waits for", waiting).await;
+    eventually("the worker reports what it waits for", waiting).await;
     assert!(!worker.log().contains("worker ready"), "{}", worker.log());
     assert_eq!(run(folder.path(), &["migrate", "up"], &environment).await.status.code(), Some(0));
     let ready = async || worker.log().contains("worker ready").then_some(());

@@ -130,7 +130,7 @@ async fn a_service_on_a_restored_dump_continues_from_the_dump() {
         let all = get(&service, "/v1/webhook-deliveries").await.expect(200);
         (all["items"][0]["state"] == "delivered").then_some(())
     };
-    eventually("the delivery is written down", delivered).await;
+    eventually("the delivery is stored", delivered).await;
     stop(service).await;
 
     // A task in the middle of its turn, and one that waits behind it.
@@ -170,7 +170,7 @@ async fn a_service_on_a_restored_dump_continues_from_the_dump() {
     let role = role.database(&target.name);
     let service = serve(folder.path(), &role, &[]).await;
     let mut feed = Stream::open(service.address, "/v1/feed", Some(&newest.id)).await.ok().unwrap();
-    let begin = tokio::time::timeout(SOON, feed.next()).await.expect("it is told something");
+    let begin = tokio::time::timeout(SOON, feed.next()).await.expect("an event arrives");
     let begin = begin.unwrap();
     assert_eq!(begin.event, "begin", "the database has not reached {}", newest.id);
     for id in [&running, &waiting] {
@@ -183,12 +183,12 @@ async fn a_service_on_a_restored_dump_continues_from_the_dump() {
         .await;
     }
     assert!(feed.next().await.unwrap().id.parse::<i64>().unwrap() > begin.id.parse().unwrap());
-    assert_eq!(done(&service, &before["id"]).await, before, "it is not touched");
+    assert_eq!(done(&service, &before["id"]).await, before, "the running job is unchanged");
     let missing = format!("/v1/tasks/{}", after.as_str().unwrap());
     get(&service, &missing).await.problem(404, "unknown_task");
-    assert_eq!(add(&service, "before").await.json()["id"], before["id"], "its key is known");
+    assert_eq!(add(&service, "before").await.json()["id"], before["id"], "the key is known");
     let again = add(&service, "after").await.expect(201)["id"].clone();
-    assert_ne!(again, after, "its key is free");
+    assert_ne!(again, after, "the key is available");
     done(&service, &again).await;
     // Ends that came after the dump are delivered a second time; the one before it is not.
     let received = receiver.has_received(7).await;

@@ -157,7 +157,7 @@ fn the_next_run_takes_over_from_a_killed_keeper() {
     let server = postmasters(&arena.cluster());
     assert_eq!(server.len(), 1, "{}", arena.log());
     let joined = arena.shared().join().unwrap();
-    assert_eq!(postmasters(&arena.cluster()), server, "the same server goes on");
+    assert_eq!(postmasters(&arena.cluster()), server, "the server continues");
     drop(joined);
     arena.assert_nothing_left();
 }

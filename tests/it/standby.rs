@@ -44,7 +44,7 @@ async fn is_not_ready_until_promoted(settings: &[&str]) {
         assert_ne!(answer.status, 200, "{answer:?}");
         answer.body.contains("database_read_only").then_some(())
     };
-    eventually("the service says why it is not ready", read_only).await;
+    eventually("the service reports why it is not ready", read_only).await;
     let create = async || {
         let body = json!({ "name": "Spring" }).to_string();
         send(service.address, "POST", "/v1/campaigns", &[], &body).await
@@ -59,7 +59,7 @@ async fn is_not_ready_until_promoted(settings: &[&str]) {
     let ask = json!({ "agent": "copywriter", "prompt": "Part one." }).to_string();
     let task = send(service.address, "POST", &tasks, &[], &ask).await.expect(201);
     let task = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
-    eventually("its worker works", async || {
+    eventually("the worker runs jobs", async || {
         let shown = send(service.address, "GET", &task, &[], "").await.expect(200);
         (shown["state"] == "done").then_some(())
     })

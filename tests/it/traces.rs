@@ -85,7 +85,7 @@ async fn asked(service: &Service, campaign: &str, headers: &[(&str, &str)], prom
     let task =
         send(service, &path, headers, json!({ "agent": "copywriter", "prompt": prompt })).await;
     let shown = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
-    eventually("it is done", async || {
+    eventually("the task is done", async || {
         let task = client::send(service.address, "GET", &shown, &[], "").await.expect(200);
         (task["state"] == "done").then_some(task)
     })
@@ -164,7 +164,7 @@ async fn a_turns_trace_links_to_its_caller_and_to_the_previous_turn() {
     );
 
     let taken = collector.0.lock().unwrap();
-    assert_eq!(taken[0].1, taken[1].1, "what was refused for the moment is sent again");
+    assert_eq!(taken[0].1, taken[1].1, "a temporarily refused batch is sent again");
     assert!(taken.iter().all(|(headers, _)| headers["authorization"] == SECRET));
     let whole = taken.iter().map(|(_, body)| body.to_string()).collect::<String>();
     assert!(!whole.contains("planted"), "no text of a conversation is in a span");
@@ -234,7 +234,7 @@ async fn each_tool_call_has_a_span_beside_those_of_the_model() {
     let prompt = "Write. [[sim: call status]] [[sim: also drop_tables]] [[sim: say Done.]]";
     let task = send(&path, json!({ "agent": "writer", "prompt": prompt })).await;
     let shown = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
-    eventually("it is done", async || {
+    eventually("the task is done", async || {
         let task = client::send(service.address, "GET", &shown, &[], "").await.expect(200);
         (task["state"] == "done").then_some(())
     })

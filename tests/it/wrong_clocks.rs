@@ -275,7 +275,7 @@ async fn processes_with_clocks_hours_off_store_the_time_of_the_database() {
     let done = format!(
         "select count(*) from dalsegno.tasks where state = 'done' and instance like 'sql%' having count(*) = {TASKS}"
     );
-    eventually("all are done", async || {
+    eventually("all tasks are done", async || {
         let n = sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(&*done));
         n.fetch_optional(&stage.pool).await.unwrap()
     })
@@ -288,7 +288,7 @@ async fn processes_with_clocks_hours_off_store_the_time_of_the_database() {
     stage.said(&["cleanup"]).await;
     stage.until("select count(*) from dalsegno.cleanup_runs where outcome = 'done'", 1).await;
     let left = "select count(*) from dalsegno.sessions where instance in ('sql0', 'sql1')";
-    assert_eq!(stage.count(left).await, 1, "what expires in an hour has not expired");
+    assert_eq!(stage.count(left).await, 1, "a session that expires in an hour has not expired");
     let again = stage.add(campaign, "sql0", "Six. [[sim: say Again.]]", &[]).await;
     stage.ends_as(&again, "done").await;
     // An erasure, in another campaign.

@@ -199,7 +199,7 @@ mod tests {
         // On a thread of its own: a runtime that hangs has no timers.
         let hear = move || hear.recv_timeout(Duration::from_secs(10));
         let other = tokio::task::spawn_blocking(hear).await.unwrap();
-        assert!(other.is_ok_and(|n_agents| n_agents > 0), "it waits for the file");
+        assert!(other.is_ok_and(|n_agents| n_agents > 0), "the read waits for the file");
         assert!(!reader.is_finished());
         drop(release);
         assert!(reader.await.unwrap().is_err());

@@ -201,7 +201,7 @@ mod tests {
                     timetable.next_after(*last)
                 });
                 let nexts: Vec<_> = nexts.take_while(|next| *next <= at(to)).collect();
-                assert_eq!(nexts, whole, "{cron} one by one from {from}");
+                assert_eq!(nexts, whole, "{cron}: scanned one by one from {from}");
                 assert!(!whole.is_empty());
             }
         }

@@ -125,7 +125,7 @@ mod tests {
             let path = format!("/nowhere:{}", folder.path().display());
             Config { program: program.into(), path, ..Config::default() }.find_program()
         };
-        assert!(matches!(find("claude"), Err(NotFound::InPath(_))), "it may not be executed");
+        assert!(matches!(find("claude"), Err(NotFound::InPath(_))), "the file is not executable");
         let sh = Config { program: "sh".into(), ..Config::default() }.find_program().unwrap();
         assert!(sh.ends_with("sh") && sh.is_absolute());
         assert!(matches!(find("bin/claude"), Err(NotFound::Relative(_))));

@@ -181,7 +181,7 @@ mod tests {
                 shown.push_str(&veil.show(&piece.iter().collect::<String>()));
             }
             shown.push_str(&veil.rest());
-            assert_eq!(shown, whole, "pieces of {size}");
+            assert_eq!(shown, whole, "chunks of {size}");
         }
         let mut veil = Veil::new(&secrets);
         assert_eq!(veil.show(&KEY[..KEY.len() - 1]), "");

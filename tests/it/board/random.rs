@@ -219,7 +219,10 @@ fn check_request(chat: &Value, posts: &BTreeMap<String, &Post>, window: usize) -
     let sent = sent(chat);
     for (n_shown, n_left_out) in blocks(&sent) {
         assert!(n_shown <= window, "{sent}");
-        assert!(n_left_out == 0 || n_shown == window, "there was place for more: {sent}");
+        assert!(
+            n_left_out == 0 || n_shown == window,
+            "the window had space for more posts: {sent}"
+        );
     }
     let (reader, read) = (asked(&sent), read(&sent));
     assert!(is_free_of_repetition(&read), "{reader}: {sent}");
@@ -248,7 +251,7 @@ async fn play(seed: u64, window: usize, counts: &mut Counts) {
         for post in posts.iter().filter(|post| may_see(post, reader)) {
             let is_shown = shown.iter().any(|read| read.id == post.id.to_string());
             let is_held = case.is_held(post, task).await;
-            assert!(!(is_shown && is_held), "{reader} has it twice: {post:?}");
+            assert!(!(is_shown && is_held), "{reader} got the post twice: {post:?}");
             if !is_shown && !is_held && !case.has_failed(post, task).await {
                 missing.push(post);
             }
@@ -284,5 +287,5 @@ async fn random_operations_show_every_post_to_its_audience_exactly_once() {
     );
     // With many seeds, each case showed at least nine tenths of its posts.
     let is_wild = failed > 0 && held > 0 && left_out > 0 && shown * 2 > posts;
-    assert!(is_wild, "the cases are too tame");
+    assert!(is_wild, "the random cases have too few faults");
 }

@@ -114,7 +114,7 @@ async fn a_successor_begins_with_the_same_summary_with_and_without_a_cleanup() {
         let gone = conversation(&world, &late, is_applied, is_prepared).await;
 
         let first = turn(&world, &early, "Part four.", at_later()).await;
-        assert_eq!(n_kept(&world.pool).await, 0, "the successor has taken it over");
+        assert_eq!(n_kept(&world.pool).await, 0, "the successor has inherited the summary");
         let seen = preview(&world.pool).await;
         let done = purge(&world.pool, walk(), 10).await;
         assert_eq!((seen.sessions, seen.summaries_kept), (1, 1), "{name}");

@@ -98,11 +98,11 @@ async fn workspaces_are_removed_with_the_last_session_of_a_closed_campaign() {
     fs::write(workspace.join("notes.txt"), "Ahoy.").unwrap();
     session(&world.pool, Uuid::new_v4(), Some(now - TimeDelta::days(2))).await;
     let sweep = async || sweep_folders(&services, &world.pool, "here").await.unwrap();
-    assert_eq!(sweep().await, Swept::default(), "the campaign goes on");
+    assert_eq!(sweep().await, Swept::default(), "the campaign is still open");
     let close = "update dalsegno.campaigns set status = 'closed', closed_at = $1";
     let closed_at = now - TimeDelta::days(2);
     sqlx::query(close).bind(closed_at).execute(&world.pool).await.unwrap();
-    assert_eq!(sweep().await, Swept::default(), "a session of it is left");
+    assert_eq!(sweep().await, Swept::default(), "a session of the campaign is left");
     sqlx::query("delete from dalsegno.sessions").execute(&world.pool).await.unwrap();
     assert_eq!(sweep().await, Swept { folders: 1, bytes: 5 });
     assert!(!workspace.exists());

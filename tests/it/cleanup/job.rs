@@ -189,7 +189,7 @@ async fn a_run_pauses_between_batches_of_idempotency_keys_and_audit_lines() {
             async || sqlx::query_scalar::<_, i64>(count).fetch_one(&world.pool).await.unwrap();
         let worker = Worker::start(&world.pool, 3_600_000);
         cleanups::request(&world.pool).await.unwrap();
-        eventually("a batch is gone", async || (left().await < 2001).then_some(())).await;
+        eventually("a batch is removed", async || (left().await < 2001).then_some(())).await;
         worker.stop().await;
         assert_eq!((left().await, runs(&world.pool).await[0].ended_at), (1, None), "{count}");
         let worker = Worker::start(&world.pool, 0);

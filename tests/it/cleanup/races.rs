@@ -145,7 +145,7 @@ async fn cut_off_at(pool: &PgPool, nth: u32) {
         let pool = pool.clone();
         async move { purge(&pool, walk(), 2).await }
     });
-    eventually("the cleanup stands at the gate", async || {
+    eventually("the cleanup waits at the gate", async || {
         let sql = "select 1 from pg_locks where locktype = 'advisory' and not granted
                      and database = (select oid from pg_database where datname = current_database())";
         sqlx::query(sql).fetch_optional(pool).await.unwrap()

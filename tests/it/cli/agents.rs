@@ -18,7 +18,7 @@ async fn the_built_in_agents_are_listed() {
     let agents = ground.json(&["agent", "ls"]).await;
     let names: Vec<_> = agents.as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
     assert_eq!(names, ["copywriter", "planner", "reviewer"]);
-    assert!(agents[0]["prompt"].is_null(), "prompts are long: they stay in their files");
+    assert!(agents[0]["prompt"].is_null(), "prompts are not printed");
     let said = ground.run(&["agent", "ls"]).await;
     let line = said.stdout.lines().find(|line| line.starts_with("copywriter")).unwrap();
     assert_eq!(line.split_whitespace().nth(1), Some("sim"), "{said:?}");

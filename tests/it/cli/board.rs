@@ -33,7 +33,7 @@ async fn a_post_is_printed_and_read_as_an_agent_sees_it() {
     assert_eq!(seen.as_array().unwrap().len(), 2);
     let said = ground.run(&["board", "history", "--campaign", &campaign]).await;
     let heads: Vec<_> = said.stdout.lines().filter(|line| line.starts_with('#')).collect();
-    assert_eq!(heads.len(), 4, "no text looks like the head of a post: {said:?}");
+    assert_eq!(heads.len(), 4, "a text imitates the header of a post: {said:?}");
     assert!(heads[1].contains("operator to operator") && heads[1].contains("answers"), "{heads:?}");
 
     // Repeated with its key, the post exists already.

@@ -42,7 +42,7 @@ async fn facts_are_stated_listed_searched_edited_revoked_and_forgotten() {
     assert!(facts(&["readings", "--campaign", &campaign]).await.has("OUTCOME"));
     let asked = ground.run(&["memory", "facts", "forget", user]).await;
     assert_eq!(asked.code, 2, "{asked:?}");
-    assert!(facts(&["ls", user]).await.has("Lives in Porto."), "nothing was done");
+    assert!(facts(&["ls", user]).await.has("Lives in Porto."), "nothing was changed");
     let gone = facts(&["forget", user, "--yes"]).await;
     assert!(gone.has("4 facts about ann@example.org are gone"), "{gone:?}");
     assert_eq!(json_of(&["ls", user, "--ended"]).await, json!([]));

@@ -162,7 +162,7 @@ async fn secrets_appear_only_in_the_output_that_created_them() {
         get(&service, key, "/v1/keys").await.expect(200);
     }
     get(&service, &format!("{secret}0"), "/v1/keys").await.problem(401, "bad_key");
-    let used = eventually("its use is written down", async || {
+    let used = eventually("the last use is stored", async || {
         let keys = ground.json(&["key", "ls"]).await;
         (!keys[0]["last_used_at"].is_null()).then(|| keys.to_string())
     });
@@ -177,7 +177,7 @@ async fn secrets_appear_only_in_the_output_that_created_them() {
     for hidden in [&secret[18..], &ADMIN_KEY[11..]] {
         assert!(!seen.contains(hidden), "{hidden} is in {seen}");
     }
-    assert!(service.log().contains("sqlx"), "the log was too quiet to show anything");
+    assert!(service.log().contains("sqlx"), "the log has too few lines to prove anything");
 }
 
 #[tokio::test]

@@ -19,7 +19,11 @@ async fn a_client_may_disconnect_at_any_time_without_an_error() {
         assert_eq!(said.code, 0, "{said:?}");
         let lines: Vec<Value> =
             said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(lines.len(), usize::from(!input.is_empty()), "nothing but answers: {said:?}");
+        assert_eq!(
+            lines.len(),
+            usize::from(!input.is_empty()),
+            "standard output has other lines than answers: {said:?}"
+        );
     }
 }
 

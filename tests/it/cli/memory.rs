@@ -50,7 +50,7 @@ async fn a_memory_is_written_read_searched_and_revoked() {
 
     let said = run(&["show", "edict", "tone"]).await;
     assert!(said.code == 0 && said.has("    Be brief.\\u{202e}\\u{1b}[31m"), "{said:?}");
-    assert!(said.has("cli:"), "who wrote it: {said:?}");
+    assert!(said.has("cli:"), "the author is missing: {said:?}");
     let shown = ground
         .json(&["memory", "show", "--campaign", &campaign, "edict", "tone", "--version", "1"])
         .await;

@@ -149,7 +149,7 @@ fn no_document_exports_a_variable_that_names_a_server() {
             assert!(!names_server, "{}: {line}", place.display());
         }
     }
-    assert!(n_commands > 0, "the README sets it for one command");
+    assert!(n_commands > 0, "the README sets the variable for one command");
 }
 
 #[test]

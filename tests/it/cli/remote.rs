@@ -157,7 +157,7 @@ async fn every_operation_prints_the_same_from_the_database_and_a_server() {
         |entry: &&dalsegno::operations::Entry| matches!(entry.spec.command, Command::Named(_));
     let all: BTreeSet<_> = ALL.iter().filter(with_command).map(|entry| entry.spec.id).collect();
     let forgotten: Vec<_> = all.difference(&walked).collect();
-    assert!(forgotten.is_empty(), "these have no command here: {forgotten:?}");
+    assert!(forgotten.is_empty(), "operations without a command in this test: {forgotten:?}");
 }
 
 fn words_of(command: &[String]) -> Vec<&str> {

@@ -63,7 +63,7 @@ async fn a_task_on_a_server_is_followed_to_its_end() {
     for stay in ["--wait", "--follow"] {
         let ask = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Go.", stay];
         let command = spawn(&folder, app.address, &ask);
-        let task = eventually("the task is there", async || {
+        let task = eventually("the task exists", async || {
             world.tasks().await.into_iter().find(|task| task.ended_at.is_none())
         })
         .await;

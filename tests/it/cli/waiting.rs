@@ -24,7 +24,7 @@ impl Ground {
 
     /// Returns the task that a command has added.
     async fn task(&self) -> Task {
-        eventually("the task is there", async || self.world.tasks().await.pop()).await
+        eventually("the task exists", async || self.world.tasks().await.pop()).await
     }
 
     async fn tell(&self, task: &Task, kind: Kind, data: Value) {

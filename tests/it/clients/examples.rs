@@ -178,7 +178,7 @@ impl Told {
 
     async fn line(&mut self) -> String {
         let line = tokio::time::timeout(SOON, self.lines.next_line()).await;
-        line.unwrap().unwrap().expect("the receiver goes on")
+        line.unwrap().unwrap().expect("the receiver continues")
     }
 }
 
@@ -208,7 +208,7 @@ async fn the_receivers_get_deliveries_and_verify_the_signature() {
         let id = webhook["id"].as_str().unwrap();
         let deliveries = outside.operate(&["webhook", "deliveries", "--webhook", id]).await;
         assert_eq!(deliveries[0]["task_id"], task.to_string());
-        eventually("the delivery is written down", async || {
+        eventually("the delivery is stored", async || {
             let deliveries = outside.operate(&["webhook", "deliveries", "--webhook", id]).await;
             (deliveries[0]["state"] == "delivered").then_some(())
         })

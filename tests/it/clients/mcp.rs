@@ -166,7 +166,7 @@ async fn outside(require_key: &str) -> Outside {
     let prompt = format!("Note it. [[sim: call journals_write {note}]]");
     let added = sqlx::query(sql).bind(outside.campaign_id).bind(prompt);
     added.execute(&outside.pool).await.unwrap();
-    eventually("the entry is written", async || {
+    eventually("the entry is stored", async || {
         let sql = "select 1 from dalsegno.memory_items where kind = 'journal'";
         sqlx::query(sql).fetch_optional(&outside.pool).await.unwrap()
     })

@@ -105,7 +105,7 @@ impl Series {
                 return assembled;
             }
         }
-        panic!("three compactions made no room");
+        panic!("three compactions freed no space");
     }
 
     async fn pressure(&self, id: Uuid, assembled: &Assembled) -> Pressure {

@@ -59,7 +59,11 @@ async fn an_automatic_job_prepares_a_summary_and_a_requested_one_also_applies_it
     let id = stage.chat(24).await;
     let first = request(&stage, id, Cause::Auto).await;
     let again = request(&stage, id, Cause::Auto).await;
-    assert_eq!((again.job_id, again.created), (first.job_id, false), "one wish, one job");
+    assert_eq!(
+        (again.job_id, again.created),
+        (first.job_id, false),
+        "a repeated request returns the same job"
+    );
     assert_eq!(work(&stage).await, None);
     assert_eq!(stage.session(id).await.generation, 0);
     let n_asked = stage.provider.n_summaries();
@@ -67,7 +71,7 @@ async fn an_automatic_job_prepares_a_summary_and_a_requested_one_also_applies_it
     request(&stage, id, Cause::Manual).await;
     assert_eq!(work(&stage).await, None);
     assert_eq!(stage.session(id).await.generation, 1);
-    assert_eq!(stage.provider.n_summaries(), n_asked, "what was prepared is used");
+    assert_eq!(stage.provider.n_summaries(), n_asked, "the prepared summary is used");
 }
 
 #[tokio::test]
@@ -118,7 +122,7 @@ async fn a_requested_compaction_without_savings_is_answered_and_leaves_no_dead_l
     sqlx::query(others).bind(id).execute(&stage.world.pool).await.unwrap();
     let answer = compactions::answer(&stage.world.pool, (id, job_id, 0)).await;
     let Some(compactions::Answer::Nothing { because }) = answer.unwrap() else {
-        panic!("it was compacted, or is not over")
+        panic!("the compaction succeeded or has not ended")
     };
     assert!(because.contains("there is nothing to gain"), "{because}");
     assert_eq!(stage.provider.n_summaries(), 0);
@@ -134,7 +138,7 @@ async fn a_requested_compaction_of_a_closed_session_is_answered() {
     assert_eq!(work(&stage).await, None);
     let answer = compactions::answer(&stage.world.pool, (id, job_id, 0)).await;
     let Some(compactions::Answer::Nothing { because }) = answer.unwrap() else {
-        panic!("it was compacted, or is not over")
+        panic!("the compaction succeeded or has not ended")
     };
     assert!(because.contains("closed"), "{because}");
 }

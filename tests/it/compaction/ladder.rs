@@ -35,7 +35,7 @@ async fn a_summary_is_stored_charged_and_shown_and_the_transcript_stays() {
         (stage.world.transcript(id).await, stage.session(id).await.token_count);
     let prepared = stage.prepare(id, Cause::Manual).await.unwrap();
     assert_eq!(rungs(&prepared), ["First"]);
-    assert_eq!(stage.session(id).await.generation, 0, "prepared is not shown");
+    assert_eq!(stage.session(id).await.generation, 0, "a prepared summary is not shown");
     stage.apply(id).await;
 
     let stored = stage.compactions(id).await.remove(0);
@@ -121,7 +121,7 @@ async fn a_busy_summariser_postpones_the_job_without_using_up_an_attempt() {
     stage.clock.advance(TimeDelta::seconds(4));
     assert_eq!(rungs(&stage.prepare(id, Cause::Auto).await.unwrap()), ["First"]);
     let busy = busy_models::list(&stage.world.pool, stage.clock.now()).await.unwrap();
-    assert_eq!(busy, [], "it has answered");
+    assert_eq!(busy, [], "the summariser has answered");
 }
 
 #[tokio::test]

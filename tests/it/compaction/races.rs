@@ -128,7 +128,10 @@ async fn reading_a_long_conversation_blocks_no_other_transaction() {
         let stage = Arc::clone(&stage);
         async move { prepare(&stage.folder(), id, Cause::Auto).await.map(|_| ()) }
     });
-    eventually("it has been read", async || (stage.provider.n_summaries() > 0).then_some(())).await;
+    eventually("the conversation has been read", async || {
+        (stage.provider.n_summaries() > 0).then_some(())
+    })
+    .await;
     beside.abort();
     running.abort();
     let longest = *longest.lock().unwrap();
@@ -218,5 +221,5 @@ async fn a_successor_compacts_on_from_its_inherited_summary() {
     let numbers = (1..=24).chain(26..=45);
     assert!(numbers.clone().all(|turn| context.contains(&format!("INV-{turn:04}"))));
     assert_eq!(stage.undo(successor).await.unwrap(), 1);
-    assert!(stage.undo(successor).await.is_err(), "what came before is the predecessor's");
+    assert!(stage.undo(successor).await.is_err(), "earlier messages belong to the predecessor");
 }

@@ -71,7 +71,7 @@ async fn play(summary: &str, n_turns: usize) -> Vec<Compaction> {
         ground.done(task).await;
     }
     let sessions = ground.sessions().await;
-    assert_eq!(sessions.len(), 1, "no turn had to begin anew");
+    assert_eq!(sessions.len(), 1, "no turn was restarted");
     worker.stop().await;
     let id = sessions[0].id;
     let made = compactions::list(&ground.pool, id).await.unwrap();

@@ -197,7 +197,7 @@ impl Session {
                     let asked = TOKENISER.count(&request.system) + TOKENISER.count(&request.prompt);
                     assert!(
                         asked + request.reply_max_tokens <= WINDOW_TOKENS,
-                        "turn {turn}: {asked} of input"
+                        "turn {turn}: input of {asked} tokens"
                     );
                     let summariser =
                         if rung == Rung::Alternate { alternate.unwrap() } else { first };
@@ -371,7 +371,10 @@ fn fold_elsewhere(
     while let Step::Ask { request, .. } = &step {
         asked += 1;
         let tokens = TOKENISER.count(&request.system) + TOKENISER.count(&request.prompt);
-        assert!(tokens + request.reply_max_tokens <= summariser_window_tokens, "{tokens} of input");
+        assert!(
+            tokens + request.reply_max_tokens <= summariser_window_tokens,
+            "input of {tokens} tokens"
+        );
         let answer = summariser(request);
         step = folding.answered(answer.as_deref().map_err(Clone::clone));
     }

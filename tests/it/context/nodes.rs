@@ -107,7 +107,9 @@ fn a_node_summariser_reads_the_nodes_messages_and_earlier_pins_of_people() {
     assert!(request.prompt.contains("never name the client"));
     let plan = folding.plan().clone();
     assert_eq!((plan.from_seq, plan.read.start), (1, 6));
-    let Step::Done(outcome) = folding.answered(Ok(&record())) else { panic!("not accepted") };
+    let Step::Done(outcome) = folding.answered(Ok(&record())) else {
+        panic!("the summary is refused")
+    };
     let compaction = outcome.compaction;
     assert_eq!((compaction.from_seq, compaction.to_seq), (1, entries[plan.fold - 1].seq));
     assert_eq!(compaction.flow.as_deref(), Some(&flow));
@@ -126,7 +128,9 @@ fn prompts_of_people_at_an_earlier_node_stay_verbatim() {
     let seed = seed();
     let scene = Scene { policy: Policy::default(), ..scene(&entries, WINDOW, &calibration, &flow) };
     let (mut folding, _) = Folding::begin(scene, &seed, 1, Ladder::new(1, false)).unwrap();
-    let Step::Done(outcome) = folding.answered(Ok(&record())) else { panic!("not accepted") };
+    let Step::Done(outcome) = folding.answered(Ok(&record())) else {
+        panic!("the summary is refused")
+    };
     let kept = &outcome.compaction.prompts.kept;
     assert!(kept[0].text.contains("olden"), "{kept:?}");
     assert!(kept[0].text.contains("PIN: never name the client"), "{kept:?}");
@@ -139,7 +143,9 @@ fn a_summary_that_loses_a_pin_of_an_earlier_node_is_refused() {
     let scene = scene(&entries, WINDOW, &calibration, &flow);
     let (mut folding, _) = Folding::begin(scene, &seed, 1, Ladder::new(1, false)).unwrap();
     let forgetful = record().replace("never name the client", "");
-    let Step::Done(outcome) = folding.answered(Ok(&forgetful)) else { panic!("no extract") };
+    let Step::Done(outcome) = folding.answered(Ok(&forgetful)) else {
+        panic!("there is no extract")
+    };
     assert_eq!(outcome.rung, Rung::Extract);
     let summary = &outcome.compaction.summary;
     assert!(summary.contains("never name the client") && summary.contains("newer"));
@@ -192,7 +198,7 @@ fn a_node_compacted_again_continues_from_its_own_summary_only() {
         let Step::Ask { request, .. } = step else { panic!("{step:?}") };
         assert_eq!(request.prompt.contains("Summed up before."), is_continued, "{request:?}");
         let Step::Done(outcome) = folding.answered(Err("it is away".to_owned())) else {
-            panic!("no extract")
+            panic!("there is no extract")
         };
         // The folded entry comes from the earlier flow, and is kept.
         assert_eq!(outcome.compaction.flow.unwrap().entry, flow.entry);

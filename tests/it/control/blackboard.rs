@@ -214,7 +214,7 @@ fn an_agent_reads_and_writes_only_the_paths_granted_by_its_file() {
         n_refused.get(),
         versions.len()
     );
-    assert!(n_refused.get() > 20 && versions.len() > 40, "the cases say little");
+    assert!(n_refused.get() > 20 && versions.len() > 40, "too few cases changed anything");
     runtime.block_on(async {
         for (version, document) in versions.iter().enumerate() {
             assert_eq!(

@@ -44,8 +44,10 @@ async fn interrupt(ground: &Ground, task: &Task, how: How) -> Interrupted {
 }
 
 async fn runs(ground: &Ground, task: &Task) {
-    eventually("it runs", async || (ground.task(task).await.state == State::Running).then_some(()))
-        .await;
+    eventually("the task runs", async || {
+        (ground.task(task).await.state == State::Running).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -93,7 +95,7 @@ async fn half_an_answer(then: Step) -> (FakeOllama, Ground) {
 }
 
 async fn words_arrive(ground: &Ground, task: &Task) {
-    eventually("words arrive", async || {
+    eventually("partial output arrives", async || {
         let feed = ground.feed().await;
         let shown = |event: &&dalsegno::domain::feed::Event| {
             event.task_id == Some(task.id) && event.data["text"] == "Half an answer"

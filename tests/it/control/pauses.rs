@@ -60,7 +60,7 @@ async fn is_held(ground: &Ground, task: &Task) -> usize {
         let job = admin::find_job(&mut conn, task.job_id).await.ok()?;
         assert!(job.summary.state != "dead", "{job:?}");
         (job.summary.state == "held").then(|| {
-            assert_eq!(job.summary.attempt, 0, "no attempt is burned: {job:?}");
+            assert_eq!(job.summary.attempt, 0, "no attempt is used up: {job:?}");
             job.runs.len()
         })
     })
@@ -157,7 +157,7 @@ async fn a_pause_lets_the_running_turn_end_and_begins_no_other() {
     let worker = ground.work().await;
     let running = ground.add("Write slowly.").await;
     let next = ground.add("Write part two.").await;
-    eventually("it runs", async || {
+    eventually("the task runs", async || {
         (ground.task(&running).await.state == State::Running).then_some(())
     })
     .await;
@@ -186,8 +186,8 @@ async fn a_global_pause_holds_beside_a_campaign_pause_which_ends_on_close() {
     pause(&ground, here(&ground)).await;
     let task = ground.add("Write part one.").await;
     is_held(&ground, &task).await;
-    assert_eq!(resume(&ground, here(&ground)).await, 1, "it was held for the nearer one");
-    eventually("it is held for the other", async || {
+    assert_eq!(resume(&ground, here(&ground)).await, 1, "the campaign pause held the job");
+    eventually("the global pause holds the job", async || {
         let mut conn = ground.pool.acquire().await.unwrap();
         let job = admin::find_job(&mut conn, task.job_id).await.unwrap();
         (job.runs.len() == 2 && job.summary.state == "held").then_some(())

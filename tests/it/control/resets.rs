@@ -32,7 +32,7 @@ async fn a_reset_restarts_all_conversations_once_and_disturbs_no_turn() {
     }
     let worker = ground.work().await;
     // In the middle: each conversation has a session, and many of them run.
-    eventually("all have begun", async || {
+    eventually("all turns have begun", async || {
         (ground.count("select count(*) from dalsegno.sessions").await >= INSTANCES as i64)
             .then_some(())
     })
@@ -80,7 +80,7 @@ async fn a_reset_restarts_all_conversations_once_and_disturbs_no_turn() {
     let task = ground.done(&ground.add_for("editor", "i0", "Go on.").await).await;
     let session = ground.session(&task).await;
     assert_eq!(session.opened_because, Reason::Reset);
-    assert!(ground.transcript(session.id).await.len() > 2, "what was said came along");
+    assert!(ground.transcript(session.id).await.len() > 2, "the messages were inherited");
     let other = ground.done(&ground.add_for("writer", "i1", "Go on.").await).await;
     assert_eq!(ground.session(&other).await.opened_because, Reason::Fresh);
     worker.stop().await;

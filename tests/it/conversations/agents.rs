@@ -122,7 +122,11 @@ fn grants_are_parsed_in_claude_codes_own_format() {
     let library = Library::open(&folder.config()).unwrap();
     assert_eq!(names(&library.current()), ["sums"]);
     folder.write("servers.json", r#"{"mcpServers":{"products":{"command":"sums"}}}"#);
-    assert_eq!(names(&library.current()), ["products"], "a change of what a file names is seen");
+    assert_eq!(
+        names(&library.current()),
+        ["products"],
+        "a change of a referenced file is detected"
+    );
     folder.write("servers.json", "{");
     assert!(library.current().agent("curator").is_err());
     assert!(
@@ -133,7 +137,7 @@ fn grants_are_parsed_in_claude_codes_own_format() {
             .contains("servers.json is not valid JSON in line 1")
     );
     folder.write("servers.json", r#"{"mcpServers":{"sums":{"command":"sums"}}}"#);
-    assert_eq!(names(&library.current()), ["sums"], "and so is its mend");
+    assert_eq!(names(&library.current()), ["sums"], "its repair is detected, too");
 }
 
 #[test]
@@ -421,7 +425,7 @@ fn only_regular_files_up_to_a_megabyte_are_read() {
         tell.send((catalogue.problems().0, templates.problems().0, catalogue)).unwrap();
     });
     let read = hear.recv_timeout(crate::app::SOON);
-    let (mut problems, of_templates, catalogue) = read.expect("a file holds up its reader");
+    let (mut problems, of_templates, catalogue) = read.expect("a hanging file blocks its reader");
     problems.extend(of_templates);
     let message = |file: &str| {
         let path = at(file).display().to_string();

@@ -67,7 +67,7 @@ async fn the_view_is_compacted_and_reverted_and_the_transcript_stays() {
     assert_eq!(whole.len(), 6);
 
     let first = prepare(&world, id, 0, (1, 2), Some("One.")).await;
-    assert_eq!(history(&world, id).await, whole, "prepared is not shown");
+    assert_eq!(history(&world, id).await, whole, "a prepared summary is not shown");
     assert_eq!(apply(&world, id, first).await.unwrap(), Applied::Shown);
     let after_first = history(&world, id).await;
     assert_eq!(after_first.len(), 5);

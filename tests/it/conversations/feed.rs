@@ -104,7 +104,7 @@ async fn a_rolled_back_event_delays_readers_only_briefly() {
     assert!(read(&world, &mut horizon).await.is_empty());
     lost.rollback().await.unwrap();
     // Other tests write in the same cluster, and their transactions end at varying times.
-    let seen = eventually("the gap is given up", async || {
+    let seen = eventually("the gap is skipped", async || {
         let seen = read(&world, &mut horizon).await;
         (!seen.is_empty()).then_some(seen)
     });

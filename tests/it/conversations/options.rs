@@ -72,7 +72,7 @@ async fn columns(world: &World, id: Uuid) -> BTreeMap<String, Value> {
         sqlx::query_as(sql).bind(id).fetch_all(&world.pool).await.unwrap();
     let mut columns = BTreeMap::new();
     for (table, row) in rows {
-        let Value::Object(row) = row else { panic!("{row} is no row") };
+        let Value::Object(row) = row else { panic!("{row} is not a row") };
         columns.extend(row.into_iter().map(|(name, value)| (format!("{table}.{name}"), value)));
     }
     columns
@@ -165,7 +165,7 @@ async fn a_retried_task_keeps_every_option() {
     let unknown: Vec<_> = known.difference(&asked).filter(|name| !listed(name)).collect();
     assert!(unknown.is_empty(), "no task of this test has {unknown:?}");
     for listed in OF_THE_COURSE.iter().chain(NOT_ASKED_FOR) {
-        assert!(known.contains(*listed), "{listed} is no column any more");
+        assert!(known.contains(*listed), "{listed} is not a column any more");
     }
     assert_eq!(columns(&world, tasks[0].id).await["job.priority"], 3);
     assert_eq!(columns(&world, tasks[0].id).await["job.state"], "scheduled");

@@ -234,7 +234,7 @@ async fn a_successor_without_a_turn_still_knows_that_the_last_turn_was_interrupt
     let (resumed, begun) = world.begin(&task, world.lease(), then).await;
     assert_eq!((resumed.decision, resumed.interrupted()), (Decision::Resume, true));
     world.commit(&begun, "Once ...", then).await.unwrap();
-    assert!(!world.turn("Part two.", then).await.interrupted(), "it is said once");
+    assert!(!world.turn("Part two.", then).await.interrupted(), "the notice is shown once");
 }
 
 #[tokio::test]
@@ -333,14 +333,14 @@ async fn an_older_lease_does_not_rebuild_a_session_that_a_newer_run_has_left() {
         let late = world.try_begin(&task, old, Now::default(), Default::default()).await;
         matches!(late, Err(turn_phases::Error::Session(sessions::Error::Overtaken(_))))
     };
-    assert!(late().await, "it would have been rebuilt by a run that is over");
+    assert!(late().await, "an ended run rebuilt the session");
     assert_eq!(world.sessions().await.len(), 1);
 
     let mut tx = world.pool.begin().await.unwrap();
     let (opening, wanted) = (opening(&task, Now::default()), wanted(&task, Now::default()));
     resolve(&mut tx, &opening, &wanted, new, &inheritance(i64::MAX, noon())).await.unwrap();
     tx.commit().await.unwrap();
-    assert!(late().await, "it would have begun in the session of a newer run");
+    assert!(late().await, "an old run began in the session of a newer one");
     let (next, _) = world.begin(&task, new, Now::default()).await;
     assert_ne!(next.session.id, resolved.session.id);
 }

@@ -206,7 +206,7 @@ async fn lists_continue_after_the_previous_page() {
         seen.extend(tasks.iter().map(|task| task.id));
     }
     assert_eq!(seen.len(), 5);
-    assert!(seen.is_sorted_by(|a, b| a > b), "the newest first, each once");
+    assert!(seen.is_sorted_by(|a, b| a > b), "newest first, each once");
     let done = TaskFilter { state: Some(State::Done), ..filter };
     assert!(tasks::list(&mut conn, &done, Page::default()).await.unwrap().is_empty());
 }

@@ -68,7 +68,11 @@ async fn a_turn_that_crashed_after_its_begin_is_ended_by_the_next_run() {
     let lost = world.try_begin(&task, world.lease(), now, tokens(200)).await.unwrap().1;
     let (resolved, begun) = world.try_begin(&task, world.lease(), now, tokens(200)).await.unwrap();
     assert_eq!((resolved.decision, resolved.interrupted()), (Decision::Resume, true));
-    assert_eq!(budget(&world).await.reserved, tokens(200), "what the lost turn held is given back");
+    assert_eq!(
+        budget(&world).await.reserved,
+        tokens(200),
+        "the reservation of the lost turn is released"
+    );
     // The prompt is stored once; the notice follows it.
     let notice = "Notice: The last turn was cut off.";
     assert_eq!(world.transcript(begun.session_id).await, ["User: Part one.", notice]);
@@ -116,7 +120,7 @@ async fn an_interrupted_turn_keeps_its_partial_output_and_the_task_waits() {
     assert!(resolved.interrupted());
     world.commit(&begun, "Once upon a time.", Now::default()).await.unwrap();
     let next = world.turn("Part two.", Now::default()).await;
-    assert!(!next.interrupted(), "it is said once");
+    assert!(!next.interrupted(), "the message is stored once");
 }
 
 #[tokio::test]

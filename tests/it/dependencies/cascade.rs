@@ -201,7 +201,7 @@ async fn cancelling_a_waiting_task_cancels_the_children_that_it_waits_for() {
     let told = cancel(&ground, made.continuation.id).await.unwrap();
     assert_eq!(told, below(Cancelled::AtOnce, 2, 0));
     assert_eq!(states(&ground, &made).await, [State::Cancelled; 3]);
-    assert_eq!(states(&ground, &apart).await, [State::Queued; 2], "of another round");
+    assert_eq!(states(&ground, &apart).await, [State::Queued; 2], "a task of another round");
 }
 
 #[tokio::test]
@@ -259,7 +259,7 @@ async fn a_child_added_during_the_cancellation_is_cancelled_or_refused() {
     // A running task ends after its cancellation.
     let running = ground.add("More. [[sim: stall]]").await;
     let worker = ground.work().await;
-    crate::app::eventually("it runs", async || {
+    crate::app::eventually("the task runs", async || {
         (ground.task(&running).await.state == State::Running).then_some(())
     })
     .await;

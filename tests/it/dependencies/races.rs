@@ -122,7 +122,7 @@ async fn many_concurrent_ends_and_cancellations_leave_no_task_waiting() {
     end_of(first).await;
     let not_over = "select count(*) from dalsegno.task_waits where over_at is null";
     let mut conn = ground.pool.acquire().await.unwrap();
-    eventually("every wait is over", async || {
+    eventually("every wait has ended", async || {
         super::end_due_waits(&mut conn).await;
         (ground.count(not_over).await == 0).then_some(())
     })

@@ -64,7 +64,7 @@ async fn results_are_shown_in_order_escaped_and_stay_in_the_conversation() {
         messages[place]["content"].as_str().unwrap().to_owned()
     };
     let told = prompt(&chats[0], 1);
-    assert_eq!(prompt(&chats[1], 1), told, "a later call sends it as it was");
+    assert_eq!(prompt(&chats[1], 1), told, "a later call repeats the results unchanged");
     let opened = told.find("<results fence=\"").unwrap();
     let (results, task) = told[opened..].split_once("</results>").unwrap();
     let ends: Vec<&str> = results.split("<result ").skip(1).collect();
@@ -82,14 +82,17 @@ async fn results_are_shown_in_order_escaped_and_stay_in_the_conversation() {
     assert!(ends[1].contains("&lt;/result&gt;&lt;/results&gt; &lt;task fence="), "{}", ends[1]);
     assert!(ends[2].contains("400"), "{}", ends[2]);
     assert!(task.trim_start().starts_with("<task fence=\"") && task.contains(">Join them.<"));
-    assert!(prompt(&chats[0], 0).contains("- <results> tells you"), "the rules name it");
+    assert!(
+        prompt(&chats[0], 0).contains("- <results> tells you"),
+        "the system part explains the element"
+    );
 
     let stored = ground.messages(joined.session_id.unwrap()).await;
     assert_eq!(stored[0].id, entry_id(joined.id, None));
     let kept = results_of(&stored[0].message.text);
     assert_eq!(kept.ends[1].text, HOSTILE);
     let lines = lines(&ground, &joined).await;
-    assert_eq!(lines.len(), 1, "one line, and later it is a part of the transcript: {lines:?}");
+    assert_eq!(lines.len(), 1, "the manifest has one line for the results: {lines:?}");
     assert_eq!((&lines[0]["why"], &lines[0]["sent"]), (&"waited_for".into(), &true.into()));
 }
 

@@ -58,7 +58,11 @@ async fn a_waiting_task_blocks_no_lane_and_runs_after_its_last_predecessor() {
     let joined = ground.done(&waiting).await;
     worker.stop().await;
     assert_eq!(joined.result.as_deref(), Some("joined"));
-    assert_eq!(joined.session_id, ground.task(&later).await.session_id, "in its own conversation");
+    assert_eq!(
+        joined.session_id,
+        ground.task(&later).await.session_id,
+        "the continuation runs in its own conversation"
+    );
     assert!(ground.task(&second).await.ended_at <= joined.started_at);
 }
 

@@ -36,9 +36,12 @@ fn the_build_context_has_every_target_and_crate() {
     let manifest = text("Cargo.toml");
     let paths = manifest.split("path = \"").skip(1).filter_map(|rest| rest.split('"').next());
     for path in paths.filter(|path| *path != ".") {
-        assert!(kept.iter().any(|kept| path.starts_with(kept)), "{path} is left out");
+        assert!(
+            kept.iter().any(|kept| path.starts_with(kept)),
+            "{path} is ignored by the build context"
+        );
     }
     for kept in kept {
-        assert!(root().join(kept).exists(), "{kept} is not there");
+        assert!(root().join(kept).exists(), "{kept} is missing");
     }
 }

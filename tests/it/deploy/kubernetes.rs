@@ -36,7 +36,7 @@ impl Rendered {
         let mut named = BTreeSet::from([folder.join("kustomization.yaml")]);
         for resource in all("resources") {
             let path = folder.join(resource.as_str().unwrap());
-            assert!(path.exists(), "{} is not there", path.display());
+            assert!(path.exists(), "{} is missing", path.display());
             match path.is_dir() {
                 true => self.read(&path),
                 false => {
@@ -50,7 +50,7 @@ impl Rendered {
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.is_file())
             .collect();
-        assert_eq!(named, found, "a file that no kustomization names does nothing");
+        assert_eq!(named, found, "every file belongs to a kustomization");
         let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
         self.config_maps.extend(all("configMapGenerator").iter().map(name));
         for map in all("configMapGenerator") {
@@ -105,8 +105,9 @@ fn selectors_match_their_pods_and_ports_their_containers() {
         }
         let one_pod = |selector: &Value| {
             let mut found = pods.iter().filter(|pod| is_part(selector, &pod["metadata"]["labels"]));
-            let first = found.next().unwrap_or_else(|| panic!("{overlay}: nothing is {selector}"));
-            assert!(found.next().is_none(), "{overlay}: more than one is {selector}");
+            let first =
+                found.next().unwrap_or_else(|| panic!("{overlay}: no pod matches {selector}"));
+            assert!(found.next().is_none(), "{overlay}: several pods match {selector}");
             *first
         };
         for service in rendered.kind("Service") {
@@ -137,7 +138,7 @@ fn config_maps_secrets_and_service_accounts_of_pods_exist() {
             assert!(accounts.contains(&spec["serviceAccountName"].as_str().unwrap()), "{overlay}");
             let container = &spec["containers"][0];
             let map = container["envFrom"][0]["configMapRef"]["name"].as_str().unwrap();
-            assert!(rendered.config_maps.contains(map), "{overlay}: no map {map}");
+            assert!(rendered.config_maps.contains(map), "{overlay}: there is no config map {map}");
             let mounts: Vec<&Value> = container["volumeMounts"]
                 .as_array()
                 .unwrap()

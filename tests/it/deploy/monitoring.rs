@@ -178,7 +178,7 @@ async fn a_missing_cleanup_raises_an_alert_even_with_daily_restarts() {
     let environment = [("DATABASE_URL", url.as_str()), never];
     let starts = async |expected: (bool, bool)| {
         let service = Service::start(folder.path(), &environment).await;
-        eventually("the gauges say so", async || {
+        eventually("the gauges are reported", async || {
             let metrics = get(service.address, "/metrics").await.unwrap().body;
             let is_read = !metrics.contains(&format!("{INSTALLED} 0\n"));
             (is_read && cleanup_alerts(&metrics, now) == expected).then_some(())

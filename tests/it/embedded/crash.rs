@@ -78,7 +78,7 @@ async fn survive_kills(place: &Place, n_kills: usize, latest_ms: u64) {
         .flatten()
         .map(|entry| entry.file_name())
         .collect();
-    assert_eq!(left.len(), 2, "drafts are left: {left:?}");
+    assert_eq!(left.len(), 2, "temporary files are left: {left:?}");
 }
 
 #[tokio::test]

@@ -91,7 +91,7 @@ async fn loopback_is_used_on_request_and_for_long_paths() {
 async fn other_processes_attach_without_ownership() {
     let place = Place::new();
     assert!(embedded::attach(&place.config).await.unwrap().is_none());
-    assert!(!place.config.data_dir.exists(), "attaching must not create anything");
+    assert!(!place.config.data_dir.exists(), "attaching creates nothing");
     let postgres = embedded::start(&place.config).await.unwrap();
     let attached = embedded::attach(&place.config).await.unwrap().unwrap();
     assert_eq!(attached.pid(), postgres.describe().pid);

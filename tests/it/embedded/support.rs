@@ -87,7 +87,7 @@ impl Service {
             let line = self
                 .lines
                 .recv_timeout(left)
-                .unwrap_or_else(|_| panic!("no line with {beginning:?}"));
+                .unwrap_or_else(|_| panic!("there is no line that begins with {beginning:?}"));
             if line.starts_with(beginning) {
                 return line;
             }

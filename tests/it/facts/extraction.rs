@@ -128,7 +128,7 @@ async fn compacted_messages_are_extracted_once() {
     let mut n_asked = 1;
     while folded().await < 2 {
         n_asked += 1;
-        assert!(n_asked < 40, "nothing is folded");
+        assert!(n_asked < 40, "nothing is compacted");
         let prompt = format!("Write part {n_asked}. {filler} [[sim: words 60]]");
         last = ground.done(&ground.add(&prompt).await).await;
     }
@@ -137,7 +137,7 @@ async fn compacted_messages_are_extracted_once() {
     worker.stop().await;
     let session = ground.session(&last).await;
     assert!(session.generation > 1 && session.predecessor_id.is_none(), "{session:?}");
-    assert_eq!(ground.sessions().await.len(), 1, "it was never closed");
+    assert_eq!(ground.sessions().await.len(), 1, "the session was never closed");
     assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
     // Each request is in at most one stretch, and the one with the fact is in the first.
     let read = readings(&ground).await;
@@ -228,7 +228,7 @@ async fn a_stretch_refused_every_time_is_abandoned_and_available_to_the_next_ext
     let careless = ground.work_with(&[("sim.facts", "no_json")]).await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
     request(&ground, task.session_id.unwrap()).await;
-    eventually("it is given up", async || {
+    eventually("the stretch is abandoned", async || {
         be_due(&ground).await;
         let sql = "select count(*) from dalsegno.jobs where kind = 'extract_facts'";
         (ground.count(sql).await == 0).then_some(())
@@ -269,7 +269,7 @@ async fn a_temporary_provider_error_leaves_the_stretch_to_the_next_attempt() {
 /// Waits for the dead letter, after all attempts.
 async fn given_up(ground: &Ground) -> i64 {
     let find_dead = "select id from dalsegno.dead_jobs where kind = 'extract_facts'";
-    eventually("it is given up", async || {
+    eventually("the stretch is abandoned", async || {
         be_due(ground).await;
         sqlx::query_scalar(find_dead).fetch_optional(&ground.pool).await.unwrap()
     })
@@ -440,7 +440,7 @@ async fn a_worker_killed_during_an_extraction_has_written_nothing_and_the_next_w
     assert!(all(&ground.pool, ANN, true).await.is_empty());
     let worker = ground.work().await;
     // The lease of the killed run has to expire first.
-    eventually("another worker reads it", async || {
+    eventually("another worker extracts it", async || {
         let sql = "select count(*) from dalsegno.fact_extractions";
         (ground.count(sql).await > 0).then_some(())
     })
@@ -469,7 +469,7 @@ async fn no_fact_of_an_erased_campaign_is_found() {
     erasures::request(&mut tx, ground.campaign.id, "by request", noon()).await.unwrap();
     tx.commit().await.unwrap();
     let upkeep = ground.upkeep().await;
-    eventually("it is erased", async || {
+    eventually("the campaign is erased", async || {
         let mut conn = ground.pool.acquire().await.unwrap();
         erasures::get(&mut conn, ground.campaign.id).await.unwrap().ended_at
     })

@@ -48,7 +48,7 @@ pub async fn request(ground: &Ground, session_id: Uuid) {
 
 /// Waits until all is read.
 pub async fn all_read(ground: &Ground) {
-    eventually("all is read", async || {
+    eventually("all stretches are extracted", async || {
         let sql = "select count(*) from dalsegno.jobs where kind = 'extract_facts'";
         (ground.count(sql).await == 0).then_some(())
     })
@@ -64,7 +64,7 @@ pub async fn readings(ground: &Ground) -> Vec<Extraction> {
 
 /// Waits until an attempt has failed and another one is scheduled.
 pub async fn comes_again(ground: &Ground) {
-    eventually("the job comes again", async || {
+    eventually("the job is retried", async || {
         let later = "select count(*) from dalsegno.jobs where kind = 'extract_facts' and state = 'scheduled'";
         (ground.count(later).await == 1).then_some(())
     })

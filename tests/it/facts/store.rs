@@ -26,7 +26,7 @@ fn asked(words: &str) -> Question<'_> {
 fn new(recorded: Recorded) -> Fact {
     match recorded {
         Recorded::New(fact) => *fact,
-        other => panic!("it is not new: {other:?}"),
+        other => panic!("the fact is not new: {other:?}"),
     }
 }
 

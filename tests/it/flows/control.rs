@@ -73,7 +73,7 @@ async fn a_running_step_of_a_paused_flow_ends_and_starts_no_other() {
     let waiting = "select count(*) from dalsegno.jobs where kind = 'run_joined_turn' and wait_reason = 'signal'";
     assert_eq!(ground.count(waiting).await, 4);
     resume(&ground, flow.id).await.unwrap();
-    assert_eq!(ground.count(waiting).await, 2, "the two parts");
+    assert_eq!(ground.count(waiting).await, 2, "the two parts are missing");
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn the_end_of_a_step_and_the_resumption_of_its_flow_do_not_block_each_othe
     ended.unwrap();
     resumed.unwrap();
     let waiting = "select count(*) from dalsegno.jobs where kind = 'run_joined_turn' and wait_reason = 'signal'";
-    assert_eq!(ground.count(waiting).await, 2, "the part goes on");
+    assert_eq!(ground.count(waiting).await, 2, "the part continues");
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn the_end_of_a_step_and_a_change_of_its_flow_do_not_block_each_other() {
             ended.unwrap();
             retried.unwrap();
             let waiting = "select count(*) from dalsegno.jobs where kind = 'run_joined_turn' and wait_reason = 'signal'";
-            assert_eq!(ground.count(waiting).await, 2, "the part goes on at once");
+            assert_eq!(ground.count(waiting).await, 2, "the part continues at once");
         } else {
             let (cancelled, ended) = tokio::join!(cancel(&ground, flow.id), commits);
             ended.unwrap();

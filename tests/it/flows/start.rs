@@ -37,7 +37,10 @@ async fn a_flow_runs_its_steps_in_order_and_each_gets_the_earlier_results() {
     let (plan, draft, finish) = (get(0).await, get(2).await, get(4).await);
     assert_eq!(plan.prompt, "Plan a harbour: - History [[sim: say old]]\n- Boats [[sim: say wet]]");
     assert_eq!(draft.prompt, "Write 2: Boats [[sim: say wet]]");
-    assert_eq!(finish.session_id, plan.session_id, "in the planner's own conversation");
+    assert_eq!(
+        finish.session_id, plan.session_id,
+        "the step runs in the planner's own conversation"
+    );
     let told = tasks::predecessors(&ground.pool, finish.id, 100).await.unwrap();
     let told: Vec<_> = told.iter().map(|one| one.text.as_deref().unwrap()).collect();
     assert_eq!(told, ["old", "wet", "fine"]);
@@ -75,10 +78,10 @@ async fn a_failed_step_cancels_strict_dependents_and_is_reported_to_the_others()
         .map(|(before, after)| before.task_id == after.task_id)
         .collect();
     assert_eq!(same, [true, false, false, false, false]);
-    assert_eq!(states(&shown), states(&before), "it fails again");
+    assert_eq!(states(&shown), states(&before), "the step fails again");
     assert_eq!(shown.steps[4].after, [1, 2, 3].map(|place: usize| shown.steps[place].task_id));
     let old = tasks::get(&ground.pool, before.steps[2].task_id).await.unwrap();
-    assert_eq!(old.state, TaskState::Failed, "what was stays");
+    assert_eq!(old.state, TaskState::Failed, "finished steps stay");
     assert_eq!(shown.flow.tasks, 5);
 }
 

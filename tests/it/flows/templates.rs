@@ -134,7 +134,7 @@ async fn a_broken_flow_template_disables_only_itself() {
     ground.write_agent("reviewer", "no front matter");
     let catalogue = Catalogue::load(&ground.config().agents).unwrap();
     let templates = Templates::load(&ground.config().flows, &catalogue).unwrap();
-    assert_eq!(templates.all().count(), 0, "a step of it is for an agent that is refused");
+    assert_eq!(templates.all().count(), 0, "a step names an agent that cannot be used");
     let names: Vec<_> = templates.broken().map(|broken| broken.name.as_str()).collect();
     assert_eq!(names, ["bad", "series"]);
     let words = templates.problems().to_string();

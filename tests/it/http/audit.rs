@@ -365,7 +365,7 @@ async fn every_changing_route_writes_an_audit_line() {
     let changing: BTreeSet<_> =
         registered(&ground.app.router).into_iter().filter(is_checked).collect();
     let forgotten: Vec<_> = changing.difference(&walked).collect();
-    assert!(forgotten.is_empty(), "these have no step here, and perhaps no line: {forgotten:?}");
+    assert!(forgotten.is_empty(), "routes without a step in this test: {forgotten:?}");
     let log = format!("{:?}", lines(ground).await);
     assert!(!log.contains("SECRET PROMPT") && !log.contains(&text[18..]), "{log}");
 }

@@ -100,7 +100,7 @@ impl Stream {
         loop {
             let mut line = String::new();
             let read = tokio::time::timeout(SOON, self.lines.read_line(&mut line)).await;
-            if read.expect("the stream goes on or ends").unwrap() == 0 {
+            if read.expect("the stream continues or ends").unwrap() == 0 {
                 return None;
             }
             match line.trim_end().split_once(": ") {

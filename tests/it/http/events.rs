@@ -167,7 +167,7 @@ async fn waiting_requests_are_limited() {
     ground.get(&path).await.expect(200);
     // A disconnected client frees its place.
     drop(second);
-    eventually("a place is free", async || {
+    eventually("a waiting request may enter", async || {
         let waited = ground.get(&format!("{path}?wait=1s")).await;
         (waited.status == 200).then_some(())
     })
@@ -205,7 +205,7 @@ async fn waiting_requests_are_limited_per_client() {
     let _without = ground.stream(&task, None).await;
     open(&press, &wait).await.err().unwrap().problem(503, "too_many_waiting");
     drop(held);
-    eventually("the key has places again", async || {
+    eventually("the key may wait again", async || {
         (open(&shop, &wait).await.err().unwrap().status == 200).then_some(())
     })
     .await;

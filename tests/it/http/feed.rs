@@ -90,7 +90,7 @@ async fn a_feed_reader_ahead_of_the_database_gets_the_start_position() {
     let ground = Ground::new().await;
     tell(&ground.world.pool, 1).await;
     let mut stream = ground.feed("", Some("1000000")).await;
-    let begin = tokio::time::timeout(SOON, stream.next()).await.expect("it is told something");
+    let begin = tokio::time::timeout(SOON, stream.next()).await.expect("an event arrives");
     assert_eq!(begin.unwrap().event, "begin");
     tell(&ground.world.pool, 2).await;
     assert_eq!(n(&stream.next().await.unwrap()), 2);
@@ -159,8 +159,8 @@ async fn a_slow_feed_reader_uses_little_memory_and_gets_everything() {
     let mut watch = Watch::begin(&ground.world.pool, Watched::default(), Some(0)).await.unwrap();
     assert!(matches!(watch.next().await.unwrap(), Told::Event(_)));
     let held = format!("{watch:?}").len();
-    assert!(held > 8_000, "the test looks at the wrong thing: {held}");
-    assert!(held < 64 * 1024, "{held} bytes are held for a reader");
+    assert!(held > 8_000, "the test measures the wrong value: {held}");
+    assert!(held < 64 * 1024, "{held} bytes are buffered for a reader");
     // Sixteen megabytes exceed the buffers: the service waits for the slow reader, not the other way round.
     let mut slow = ground.feed("?after=0", None).await;
     let mut quick = ground.feed("?after=0", None).await;

@@ -143,7 +143,7 @@ async fn hold_a_conversation(ground: &Ground) -> Transaction<'static, Postgres> 
 /// Waits until at least this many requests wait for a lock; 0 waits until none does.
 async fn n_waiting(ground: &Ground, at_least: i64) {
     let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    eventually("requests wait for the conversation, or no longer", async || {
+    eventually("requests wait for the lock of the conversation", async || {
         let n: i64 = sqlx::query_scalar(waiting).fetch_one(&ground.world.pool).await.unwrap();
         (n >= at_least && (n == 0) == (at_least == 0)).then_some(())
     })
@@ -193,7 +193,7 @@ async fn tasks_whose_answer_was_lost_are_not_added_again() {
     });
     let replies = join_all(posts).await;
     let lost: Vec<_> = replies.iter().filter(|reply| reply.status != 201).collect();
-    assert!(!lost.is_empty(), "the one whose answer was lost");
+    assert!(!lost.is_empty(), "no request lost its answer");
     assert!(
         lost.iter().all(|reply| reply.status == 503 && reply.json()["retryable"] == true),
         "{lost:?}"
@@ -212,7 +212,7 @@ impl Clock for BreakingClock {
     fn now(&self) -> DateTime<Utc> {
         let less = |left: usize| left.checked_sub(1);
         let left = self.looks_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
-        assert!(left != Ok(1), "told to break");
+        assert!(left != Ok(1), "the clock fails as requested");
         noon()
     }
 }

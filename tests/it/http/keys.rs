@@ -26,7 +26,7 @@ async fn a_key_is_created_shown_once_and_used() {
     let listed = keyed.admin("GET", "/v1/keys", &Value::Null).await;
     listed.expect(200);
     assert!(!listed.body.contains(&text[18..]), "{listed:?}");
-    let shown = eventually("its use is written down", async || {
+    let shown = eventually("the last use is stored", async || {
         Some(keyed.listed(&made["id"]).await).filter(|key| !key["last_used_at"].is_null())
     });
     assert_eq!(shown.await["last_used_at"], "2026-11-20T12:00:00Z");
@@ -84,7 +84,7 @@ async fn a_revoked_key_is_refused_soon_even_after_recent_use() {
     let path = format!("/v1/keys/{}/revoke", made["id"].as_str().unwrap());
     let revoked = keyed.admin("POST", &path, &json!({})).await.expect(200);
     assert_eq!(revoked["revoked_at"], "2026-11-20T12:00:00Z");
-    eventually("it is refused", async || {
+    eventually("the key is refused", async || {
         let reply = keyed.get(&text, "/v1/campaigns").await;
         (reply.status == 401).then(|| reply.problem(401, "bad_key"))
     })
@@ -116,7 +116,7 @@ async fn a_rotated_key_and_its_successor_are_both_valid_for_a_while() {
     // Without an overlap, the old key is refused at once by processes that have not cached it.
     let path = format!("/v1/keys/{}/rotate", new["id"].as_str().unwrap());
     let last = keyed.admin("POST", &path, &json!({ "overlap_secs": 0 })).await.expect(201);
-    eventually("the one before is refused", async || {
+    eventually("the previous key is refused", async || {
         (keyed.get(new_text, "/v1/campaigns").await.status == 401).then_some(())
     })
     .await;
@@ -156,7 +156,7 @@ async fn a_repeated_key_is_not_looked_up_each_time() {
     })
     .await;
     own.close().await.unwrap();
-    assert!((1..100).contains(&n_reads), "200 requests looked {n_reads} times");
+    assert!((1..100).contains(&n_reads), "200 requests caused {n_reads} lookups");
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ async fn id_lookups_have_few_connections_and_a_short_timeout() {
         .unwrap();
     let finds = join_all((0..12).map(|_| ground.get("/v1/ids?noun=flow&text=00000000dead")));
     let others = async {
-        eventually("some wait for the table", async || {
+        eventually("some requests wait for the table", async || {
             let wait = "select count(*) from pg_locks where not granted and relation = 'dalsegno.flows'::regclass";
             let n: i64 = sqlx::query_scalar(wait).fetch_one(&mut *open).await.unwrap();
             (n >= 2).then_some(())
@@ -97,7 +97,7 @@ async fn a_full_queue_refuses_tasks_until_it_is_shorter() {
     assert_eq!(ground.get("/v1/tasks").await.expect(200)["items"].as_array().unwrap().len(), 4);
     let cancel = format!("/v1/tasks/{}/cancel", last["id"].as_str().unwrap());
     ground.post(&cancel, &json!({})).await.expect(200);
-    eventually("there is room again", async || {
+    eventually("the queue has space again", async || {
         (ground.post(&ground.tasks(), &ask).await.status == 201).then_some(())
     })
     .await;
@@ -125,7 +125,7 @@ async fn flows_and_child_tasks_count_towards_the_queue_limit() {
     let retry = (format!("{at}/retry"), json!({ "from": "write" }));
     ground.post(&retry.0, &retry.1).await.expect(200);
     ground.post(&format!("{at}/cancel"), &json!({ "reason": "no" })).await.expect(200);
-    eventually("there is room again", async || {
+    eventually("the queue has space again", async || {
         (ground.post(&ground.tasks(), &ask).await.status == 201).then_some(())
     })
     .await;

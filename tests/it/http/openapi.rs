@@ -69,18 +69,18 @@ fn the_committed_openapi_document_is_current() {
     let committed = std::fs::read_to_string(root().join("docs/reference/openapi.json")).unwrap();
     assert!(
         committed == dalsegno::http::document(),
-        "docs/reference/openapi.json is not what the handlers say: cargo run -- openapi > docs/reference/openapi.json"
+        "docs/reference/openapi.json is out of date: cargo run -- openapi > docs/reference/openapi.json"
     );
 }
 
 #[test]
 fn every_route_is_described_and_nothing_else() {
     let (routed, described) = (routed(), described());
-    assert!(routed.len() > 30, "the test looks for routes in the wrong words: {routed:?}");
+    assert!(routed.len() > 30, "the test does not recognise the routes: {routed:?}");
     let missing: Vec<_> = routed.difference(&described).collect();
-    assert!(missing.is_empty(), "without #[utoipa::path], or in no list of paths: {missing:?}");
+    assert!(missing.is_empty(), "routes without a description: {missing:?}");
     let gone: Vec<_> = described.difference(&routed).collect();
-    assert!(gone.is_empty(), "described, and not there: {gone:?}");
+    assert!(gone.is_empty(), "described routes that do not exist: {gone:?}");
 }
 
 #[test]
@@ -91,9 +91,9 @@ fn every_operation_documents_its_noun_and_refusals() {
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
             let words = operation["summary"].as_str().unwrap_or_default();
-            assert!(words.ends_with('.'), "{method} {path} has no sentence about it: {words}");
+            assert!(words.ends_with('.'), "{method} {path} has no description: {words}");
             let id = operation["operationId"].as_str().unwrap();
-            assert!(ids.insert(id.to_owned()), "{method} {path} is not the only `{id}`");
+            assert!(ids.insert(id.to_owned()), "{method} {path}: `{id}` is not unique");
             for (status, answer) in operation["responses"].as_object().unwrap() {
                 let is_refusal = status.parse::<u16>().unwrap() >= 400;
                 let codes = &answer["content"]["application/problem+json"]["schema"]["allOf"][1]["properties"]

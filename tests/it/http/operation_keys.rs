@@ -274,7 +274,8 @@ async fn the_cleanup_removes_idempotency_keys_past_their_retention() {
     }
     cleanups::request(&ground.app.pool).await.unwrap();
     let worker = Worker::start(&ground.app.pool, 0);
-    eventually("old ones are gone", async || (count(&ground, keys).await == 1).then_some(())).await;
+    eventually("old rows are removed", async || (count(&ground, keys).await == 1).then_some(()))
+        .await;
     worker.stop().await;
     let left: String = sqlx::query_scalar("select key from dalsegno.operation_keys")
         .fetch_one(&ground.app.pool)

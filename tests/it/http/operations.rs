@@ -71,8 +71,8 @@ async fn each_operation_has_route_scope_description_and_a_command_or_a_reason_fo
     let routes = registered(&ground.app.router);
     let mut ids = BTreeSet::new();
     for Entry { spec, .. } in ALL {
-        assert!(ids.insert(spec.id), "{} is not the only one of its name", spec.id);
-        assert_eq!(missing(spec, &routes), [""; 0], "{} lacks this", spec.id);
+        assert!(ids.insert(spec.id), "{}: the name is not unique", spec.id);
+        assert_eq!(missing(spec, &routes), [""; 0], "{} lacks a field", spec.id);
     }
     assert!(ids.len() >= 9, "{ids:?}");
     let good = operations::find("POST", "/v1/schedules/{name}/pause").unwrap().spec;

@@ -47,7 +47,7 @@ async fn the_scope_table_lists_exactly_the_routes() {
         assert!(lines.insert((method, path.to_owned())), "{method} {path} has two lines");
     }
     let gone: Vec<_> = lines.difference(&routes).collect();
-    assert!(gone.is_empty(), "these are no routes any more: {gone:?}");
+    assert!(gone.is_empty(), "lines of routes that do not exist: {gone:?}");
 }
 
 #[tokio::test]

@@ -129,7 +129,7 @@ async fn edicts_beyond_the_window_are_listed_by_name() {
         system.contains(
             "<edict name=\"third\" author=\"cli:ann@host\" trust=\"operator\" left_out=\"true\">"
         ),
-        "in their order: {system}"
+        "the edicts are out of order: {system}"
     );
     let said = said(&table.ground, &task).await;
     let why: Vec<_> = said.iter().map(|(sent, why, _)| (*sent, why.as_str())).collect();

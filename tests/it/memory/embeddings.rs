@@ -103,7 +103,7 @@ impl Ground {
 
     /// Waits until this many items and facts have vectors, and no job for them is left.
     async fn made(&self, items: i64, facts: i64) {
-        eventually("vectors are made", async || {
+        eventually("embeddings are created", async || {
             let made = [
                 self.count("select count(*) from dalsegno.memory_embeddings").await,
                 self.count("select count(*) from dalsegno.fact_embeddings").await,
@@ -137,7 +137,7 @@ impl Ground {
     /// Returns the names that a reader finds, with the embedding of the query.
     async fn names(&self, world: &World, words: &str, who: &Who<'_>) -> Vec<String> {
         let meaning = self.tools.settings.meanings.of_question(words).await;
-        assert!(meaning.is_some(), "the model says what it means");
+        assert!(meaning.is_some(), "the model answers with an embedding");
         let question = Question { words, limit: 10, meaning: meaning.as_ref() };
         let mut conn = self.pool().acquire().await.unwrap();
         let (id, config) = (world.campaign.id, &self.config.memory);
@@ -382,7 +382,7 @@ async fn older_items_get_their_embedding_and_removed_items_lose_it() {
     let ground = Ground { tools: asks_other, config: other, ..ground };
     assert_eq!(ground.found("vessel").await, Vec::<String>::new());
     let worker = ground.work();
-    eventually("they are made anew", async || {
+    eventually("embeddings are created again", async || {
         let old = "select count(*) from dalsegno.memory_embeddings where model <> 'bge-m3'";
         (ground.count(old).await == 0).then_some(())
     })
@@ -417,24 +417,24 @@ async fn texts_refused_by_the_model_delay_no_other_embedding() {
     state(ground.pool(), ANN, ("Owns", "A boat.")).await.unwrap();
     state(ground.pool(), ANN, ("Dreads", &format!("An {BREAKING} ferry."))).await.unwrap();
     let worker = ground.work();
-    eventually("it waits for the next try", async || {
+    eventually("the job waits for its next attempt", async || {
         let waits = "select count(*) from dalsegno.jobs where kind = 'make_embeddings' and state = 'scheduled'";
         (ground.count(waits).await == 1).then_some(())
     })
     .await;
     let mut found = ground.found("vessel").await;
     found.sort();
-    assert_eq!(found, ["one", "three", "two"], "at the first attempt");
+    assert_eq!(found, ["one", "three", "two"], "embedded at the first attempt");
     let n_made = "select (select count(*) from dalsegno.memory_embeddings) + (select count(*) from dalsegno.fact_embeddings)";
-    assert_eq!(ground.count(n_made).await, 5, "and the refused one is done with");
-    eventually("the others are given up", async || {
+    assert_eq!(ground.count(n_made).await, 5, "the refused item is finished");
+    eventually("the other items are abandoned", async || {
         ground.execute("update dalsegno.jobs set run_at = now() where state = 'scheduled'").await;
         (ground.count(n_made).await == 8).then_some(())
     })
     .await;
     ground.made(6, 2).await;
     worker.stop().await;
-    assert_eq!(ground.found(BREAKING).await.len(), 2, "by their words");
+    assert_eq!(ground.found(BREAKING).await.len(), 2, "found by full-text search");
     let empty = "select (select count(*) from dalsegno.memory_embeddings where vector = '{}')
                       + (select count(*) from dalsegno.fact_embeddings where vector = '{}')";
     assert_eq!(ground.count(empty).await, 4);
@@ -448,7 +448,7 @@ async fn a_server_that_fails_at_every_text_leaves_no_item_without_an_embedding()
     }
     *ground.ollama.state.embeds.lock().unwrap() = Embeds::Breaks;
     let worker = ground.work();
-    eventually("it waits for the next try", async || {
+    eventually("the job waits for its next attempt", async || {
         let waits = "select count(*) from dalsegno.jobs where kind = 'make_embeddings' and state = 'scheduled'";
         (ground.count(waits).await == 1).then_some(())
     })
@@ -502,7 +502,7 @@ async fn a_model_slower_to_load_than_the_query_timeout_is_loaded_in_the_backgrou
     ground.ollama.gone(3).await;
     assert_eq!(ground.ollama.n_requests("POST /api/embed"), 4);
     ground.ollama.state.load.notify_one();
-    eventually("it is loaded", async || meanings.meanings.of_question("vessel").await).await;
+    eventually("the model is loaded", async || meanings.meanings.of_question("vessel").await).await;
 }
 
 #[tokio::test]

@@ -103,7 +103,7 @@ async fn an_import_blocks_no_writer_of_other_items() {
         .await;
         let item = new(Kind::Record, "c", "C.");
         let writes = publish_with(&other, &item, &OPERATOR, &config);
-        tokio::time::timeout(SOON, writes).await.expect("it does not wait").unwrap();
+        tokio::time::timeout(SOON, writes).await.expect("the other writer does not wait").unwrap();
         holder.rollback().await.unwrap();
     };
     let (imported, ()) = tokio::join!(importing, writing);

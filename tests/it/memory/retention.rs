@@ -62,7 +62,7 @@ async fn an_item_published_during_its_removal_exists_afterwards() {
     assert_eq!(cleanups::remove_memory(&mut tx, &walk(100), 100).await.unwrap().items, 1);
     let record = new(Kind::Record, "late", "Again.");
     let (written, ()) = tokio::join!(publish(&world, &record, &OPERATOR), async {
-        crate::app::eventually("it waits", async || {
+        crate::app::eventually("the publication waits", async || {
             let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
             let n: i64 = sqlx::query_scalar(waits).fetch_one(&world.pool).await.unwrap();
             (n > 0).then_some(())

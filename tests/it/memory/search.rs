@@ -105,7 +105,7 @@ async fn changing_the_language_loses_no_words() {
     let question = Question { words: "Hafen offene", limit: 10, meaning: None };
     let place = (world.campaign.id, None);
     let found = memory::search(&mut conn, place, question, &OPERATOR, &german, noon()).await;
-    assert_eq!(found.unwrap().len(), 1, "by its stem");
+    assert_eq!(found.unwrap().len(), 1, "found by its stem");
 }
 
 /// The index condition names the campaign, so that frequent words of other campaigns cost nothing.

@@ -222,7 +222,7 @@ async fn a_refused_memory_call_names_the_next_step() {
         answer.text
     );
     let read: Value = serde_json::from_str(&answer.text).unwrap();
-    assert_eq!(read["text"], odd, "and it is the same text");
+    assert_eq!(read["text"], odd, "the text is unchanged");
     // A version that replaces an unread one.
     let mut late = item("odd", "Other.");
     late["expected_version"] = json!(0);

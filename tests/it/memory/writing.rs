@@ -82,7 +82,10 @@ async fn a_journal_entry_is_never_replaced_and_needs_no_name() {
     let writer = agent("writer");
     let entry = new(Kind::Journal, "day-one", "It rains.");
     publish(&world, &entry, &writer).await.unwrap();
-    assert!(!publish(&world, &entry, &writer).await.unwrap().changed, "a retry says it again");
+    assert!(
+        !publish(&world, &entry, &writer).await.unwrap().changed,
+        "a retry returns the same answer"
+    );
     let other = New { body: "It does not.", ..entry };
     assert!(matches!(publish(&world, &other, &writer).await, Err(Error::Written(_))));
     let unnamed = New { name: None, ..other };
@@ -126,7 +129,7 @@ async fn earlier_versions_and_ended_items_count_until_they_are_removed() {
     let mut tx = world.pool.begin().await.unwrap();
     let gone = memory::remove_ended(&mut tx, noon() + TimeDelta::minutes(1), 10).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(gone, 1, "the prices with their versions");
+    assert_eq!(gone, 1, "the feed shows the versions");
     assert_eq!(put("new", "x", None).await.unwrap().warning, None);
 }
 

@@ -73,7 +73,7 @@ async fn refused_tasks_are_reported_to_the_mentioning_agent_and_its_answer_stays
     let long = "a".repeat(60);
     let posted = post(&ground, &format!("@planner `[[sim: say @ann {long}]]`")).await;
     all_ended(&ground).await;
-    assert_eq!(board(&ground).await.len(), 3, "it fits");
+    assert_eq!(board(&ground).await.len(), 3, "the answer fits");
     sqlx::query("update dalsegno.campaign_budgets set limit_tokens = 100000")
         .execute(&ground.pool)
         .await
@@ -115,7 +115,7 @@ async fn the_answer_of_an_interrupted_task_adds_no_tasks() {
     let worker = ground.work().await;
     let posted = post(&ground, "Plan it.").await;
     let plan = task(&ground, &posted, 0).await;
-    let session_id = eventually("it runs", async || {
+    let session_id = eventually("the task runs", async || {
         let plan = ground.task(&plan).await;
         plan.session_id.filter(|_| plan.state == tasks::State::Running)
     })

@@ -16,7 +16,7 @@ async fn each_mention_becomes_a_task_and_each_answer_a_reply() {
     assert_eq!(posted.post.audience, ["ann", "bea"]);
     assert!(posted.unknown.is_empty() && posted.notes.is_empty(), "{posted:?}");
     let ready = "select count(*) from dalsegno.jobs where state = 'ready'";
-    assert_eq!(ground.count(ready).await, 2, "each has a lane of its own");
+    assert_eq!(ground.count(ready).await, 2, "each agent has its own lane");
     let worker = ground.work().await;
     all_ended(&ground).await;
     worker.stop().await;

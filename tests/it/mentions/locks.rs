@@ -55,7 +55,7 @@ async fn beside_a_turn_that_ends(way: Way) -> Vec<Post> {
         .await
         .unwrap();
     let ends = end_both(&ground, way, mentioned);
-    eventually("it waits for the task that is held", async || {
+    eventually("the transaction waits for the locked task", async || {
         let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
         (ground.count(waits).await == 1).then_some(())
     })
@@ -96,7 +96,7 @@ async fn stopping_turns_of_an_agent_causes_no_deadlock_with_an_ending_one() {
     let mut victim = ground.process(&[]);
     let posted = post(&ground, "@ann @ann_2 Write. [[sim: slow 60000]]").await;
     let running = "select count(*) from dalsegno.turns where state = 'running'";
-    eventually("both run", async || (ground.count(running).await == 2).then_some(())).await;
+    eventually("both jobs run", async || (ground.count(running).await == 2).then_some(())).await;
     let group = ground.campaign.id.to_string();
     sqlx::query("select dalsegno.pause('group', $1)")
         .bind(&group)
@@ -107,7 +107,8 @@ async fn stopping_turns_of_an_agent_causes_no_deadlock_with_an_ending_one() {
     victim.ended().await;
     let rescuer = ground.process(&[]);
     let back = "select count(*) from dalsegno.jobs where wait_reason = 'crash'";
-    eventually("both are taken back", async || (ground.count(back).await == 2).then_some(())).await;
+    eventually("both jobs are given back", async || (ground.count(back).await == 2).then_some(()))
+        .await;
     drop(rescuer);
     let last: Uuid = sqlx::query_scalar("select task_id from dalsegno.turns where state = 'running' order by session_id desc limit 1")
         .fetch_one(&ground.pool)
@@ -126,7 +127,7 @@ async fn stopping_turns_of_an_agent_causes_no_deadlock_with_an_ending_one() {
         tx.commit().await.unwrap();
         stopped
     });
-    eventually("it waits for the task that is held", async || {
+    eventually("the transaction waits for the locked task", async || {
         let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
         (ground.count(waits).await == 1).then_some(())
     })

@@ -70,7 +70,7 @@ async fn kill_at_random(ground: &Ground, random: &mut StdRng) -> Vec<Process> {
     let mut workers = vec![ground.process(&[]), ground.process(&[])];
     for kill in 1..=N_KILLS {
         let share = i64::try_from(kill).unwrap() * N_POSTS / i64::try_from(N_KILLS + 1).unwrap();
-        eventually("so many have been posted", async || {
+        eventually("the expected number of posts exists", async || {
             (ground.count("select count(*) from dalsegno.posts").await >= share).then_some(())
         })
         .await;
@@ -134,7 +134,7 @@ fn nothing_is_lost(board: &[Post], tasks: &[Task], posted: &[Posted]) {
     }
     for task in tasks {
         let [answer] = answers.remove(&task.id).unwrap_or_default()[..] else {
-            panic!("not one answer: {task:?}")
+            panic!("the task does not have one answer: {task:?}")
         };
         let by_whom = if task.state == State::Done { task.agent.as_str() } else { "system" };
         assert_eq!(answer.sender, by_whom, "{task:?}");
@@ -142,7 +142,7 @@ fn nothing_is_lost(board: &[Post], tasks: &[Task], posted: &[Posted]) {
         assert_eq!(answer.audience[0], asked.sender);
         assert_eq!(task.prompt, asked.text);
     }
-    assert!(answers.is_empty(), "answers to nothing: {answers:?}");
+    assert!(answers.is_empty(), "answers without a post: {answers:?}");
     let known: HashMap<Uuid, &Task> = tasks.iter().map(|task| (task.id, task)).collect();
     for called in posted.iter().flat_map(|posted| &posted.tasks) {
         assert_eq!(known[&called.task_id].agent, called.agent);
@@ -162,7 +162,7 @@ fn order_is_kept(board: &[Post]) {
     }
     assert_eq!(asked.len(), N_AGENTS);
     for (agent, asked) in asked {
-        assert!(asked.is_sorted_by(|a, b| a < b), "{agent} was asked in {asked:?}");
+        assert!(asked.is_sorted_by(|a, b| a < b), "{agent} got tasks in {asked:?}");
     }
 }
 

@@ -137,7 +137,7 @@ async fn a_line_of_64_mb_is_not_read_to_its_end() {
     assert_eq!((error.code, error.class), ("ollama.too_much", RETRY), "{error}");
     assert!(error.to_string().contains("a line of"), "{error}");
     let sent = fake.state.n_bytes_sent.load(Ordering::Relaxed);
-    assert!(sent < 32 * MIB, "{sent} bytes were taken");
+    assert!(sent < 32 * MIB, "{sent} bytes were read");
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ async fn an_unreachable_host_gets_no_calls_until_a_probe_succeeds() {
 
     let fake = FakeOllama::start_on(socket.listen(16).unwrap());
     let error = fail(&client, request("Write.")).await;
-    assert_eq!(error.code, "ollama.breaker_open", "it is not asked before its time");
+    assert_eq!(error.code, "ollama.breaker_open", "the host is not called before its time");
     tokio::time::pause();
     tokio::time::advance(OPEN_FOR).await;
     tokio::time::resume();

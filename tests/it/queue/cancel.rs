@@ -20,7 +20,7 @@ async fn cancel_a_runner(listens: bool) -> Trial {
     let trial = Trial::new().await;
     let listen = ("DALSEGNO_QUEUE__LISTEN", if listens { "true" } else { "false" });
     let mut crew = Crew::start(&trial, 1, &[&RARE_HEARTBEATS[..], &[listen]].concat());
-    trial.until("it listens", i64::from(listens), LISTENERS).await;
+    trial.until("the worker listens", i64::from(listens), LISTENERS).await;
     let job = trial.job(Some("a"), &Sleep {}).await;
     trial.note(Some("a"), Note::default()).await;
     trial.until("the job runs", 1, "SELECT count(*) FROM trial.starts").await;

@@ -65,7 +65,7 @@ async fn clocks_an_hour_apart_end_no_lease_and_delay_no_job() {
     // A dead worker is still detected.
     let gate = trial.gate("the victim is dead");
     trial.note(None, Note { gate: Some(gate.clone()), ..Note::default() }).await;
-    trial.until("it runs", 17, "SELECT count(DISTINCT job_id) FROM trial.starts").await;
+    trial.until("the job runs", 17, "SELECT count(DISTINCT job_id) FROM trial.starts").await;
     let by_fast =
         trial.count("SELECT worker FROM trial.starts ORDER BY started_at DESC LIMIT 1").await
             == i64::from(fast.pid());

@@ -53,12 +53,12 @@ async fn pick_up_by_notification(trial: &Trial, crew: &mut Crew<'_>) {
     let waiting = "SELECT count(*) FROM dalsegno.workers WHERE gone_at IS NULL AND waiting";
     let picked_up = async {
         for _ in 0..12 {
-            trial.until("both workers wait to be called", 2, waiting).await;
+            trial.until("both workers listen", 2, waiting).await;
             trial.note(None, Note::default()).await;
             trial.settle(crew, 0).await;
         }
     };
-    tokio::time::timeout(SOON, picked_up).await.expect("calls arrive");
+    tokio::time::timeout(SOON, picked_up).await.expect("notifications arrive");
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ async fn die_at(point: &str, end: NoteEnd) -> Trial {
         let gate = trial.gate("the victim is dead");
         trial.note(None, Note { gate: Some(gate.clone()), end, ..Note::default() }).await;
         let mut victim = Worker::start(&trial, &[]);
-        trial.until("the victim works", 1, "SELECT count(*) FROM trial.starts").await;
+        trial.until("the victim runs jobs", 1, "SELECT count(*) FROM trial.starts").await;
         victim.signal(Signal::KILL);
         victim.ended().await;
         open(&gate);

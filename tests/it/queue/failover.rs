@@ -100,7 +100,7 @@ impl Pair {
 
 /// Copies the cluster of a stopped server, with its password and settings.
 fn copy(from: &Place, to: &Place) {
-    assert!(!from.home().is_symlink(), "{:?} leads elsewhere", from.home());
+    assert!(!from.home().is_symlink(), "{:?} is not the new primary", from.home());
     fs::create_dir(&to.config.data_dir).unwrap();
     let copied = Command::new("cp").arg("-a").arg(from.home()).arg(to.home()).status();
     assert!(copied.unwrap().success());
@@ -134,7 +134,7 @@ async fn a_synchronous_failover_loses_no_job_and_no_run() {
         let note = Note { millis: 300, end, ..Note::default() };
         trial.note(lane.as_deref(), note).await;
     }
-    trial.until("work is under way", SLOTS as i64, "SELECT count(*) FROM trial.starts").await;
+    trial.until("jobs are running", SLOTS as i64, "SELECT count(*) FROM trial.starts").await;
     pair.fail_over().await;
     trial.settle(&mut crew, 0).await;
     assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
@@ -168,7 +168,7 @@ async fn an_asynchronous_failover_loses_only_its_unreplicated_tail() {
     let gate = trial.gate("the number is given out again");
     let deaf = Note { gate: Some(gate.clone()), deaf: true, ..Note::default() };
     let running = trial.note(None, deaf).await;
-    trial.until("it runs", begun + 1, "SELECT count(*) FROM trial.starts").await;
+    trial.until("the job runs", begun + 1, "SELECT count(*) FROM trial.starts").await;
     let lease = "SELECT max(lease) FROM trial.starts";
     let lease = trial.count(lease).await;
     pair.fail_over().await;
@@ -184,9 +184,11 @@ async fn an_asynchronous_failover_loses_only_its_unreplicated_tail() {
         trial.try_note(None, Note { millis: 500, ..Note::default() }).await.ok()
     })
     .await;
-    assert_eq!(again, running, "the number is given out again");
+    assert_eq!(again, running, "the id is assigned again");
     open(&gate);
-    trial.until("the run of the tail is refused", 1, "SELECT count(*) FROM trial.refusals").await;
+    trial
+        .until("the run of the lost tail is refused", 1, "SELECT count(*) FROM trial.refusals")
+        .await;
     trial.settle(&mut crew, 0).await;
     assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
     let journal = trial.check(&Expected::default()).await;

@@ -32,7 +32,7 @@ pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs:
         let note = Note { millis: 400, end, ..Note::default() };
         trial.note(lane.as_deref(), note).await;
     }
-    trial.until("work is under way", SLOTS as i64, "SELECT count(*) FROM trial.starts").await;
+    trial.until("jobs are running", SLOTS as i64, "SELECT count(*) FROM trial.starts").await;
     server.kill();
     let back_at = Instant::now() + away;
     let mut n_refused = 0;
@@ -47,7 +47,7 @@ pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs:
     let postgres = server.restart().await;
     let began = Instant::now();
     let before = trial.count("SELECT count(*) FROM trial.starts").await;
-    trial.until("work goes on", before + 1, "SELECT count(*) FROM trial.starts").await;
+    trial.until("jobs continue", before + 1, "SELECT count(*) FROM trial.starts").await;
     let went_on = began.elapsed();
     trial.settle(&mut crew, 0).await;
     println!("away for {away:?}: went on after {went_on:?}, settled after {:?}", began.elapsed());
@@ -92,7 +92,7 @@ pub async fn stop_without_a_database(is_silent: bool) -> Duration {
         let answer = get(service.address, "/readyz").await;
         answer.is_ok_and(|answer| answer.status == 503).then_some(())
     };
-    eventually("the service misses its database", missed).await;
+    eventually("the service detects the missing database", missed).await;
     let began = Instant::now();
     service.signal("TERM");
     let code = service.exit_code().await;

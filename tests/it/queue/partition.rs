@@ -77,11 +77,11 @@ pub async fn cut_off(silent: Duration) {
     })
     .await;
     let interrupted = "SELECT count(*) FROM dalsegno.runs WHERE outcome = 'interrupted'";
-    trial.until("its run did not crash, and it says so", 1, interrupted).await;
+    trial.until("the run is recorded as given back", 1, interrupted).await;
     crew.workers[0].signal(Signal::TERM);
     crew.workers[0].ended().await;
     trial.note(Some("a"), Note::default()).await;
-    eventually("the worker works again", async || {
+    eventually("the worker runs jobs again", async || {
         (trial.count("SELECT count(*) FROM dalsegno.jobs").await == 0).then_some(())
     })
     .await;
@@ -162,13 +162,13 @@ async fn freeze_heartbeat_and_claimer() -> Trial {
     trial.note(Some("a"), Note::default()).await;
     trial.settle(&mut crew, 1).await;
     println!("picked up {:?} after the claimer went silent", frozen.elapsed());
-    eventually("the heartbeat has found out, too", async || {
+    eventually("the heartbeat has detected the loss, too", async || {
         (proxy.n_made("dalsegno heartbeat") > 1).then_some(())
     })
     .await;
     let expected = Expected { live: [sleeper].into(), ..Expected::default() };
     let journal = trial.check(&expected).await;
-    assert_eq!(journal.starts.len(), 2, "the sleeper was disturbed");
+    assert_eq!(journal.starts.len(), 2, "the sleeping job was interrupted");
     drop(crew);
     proxy.end().await;
     trial.end().await;

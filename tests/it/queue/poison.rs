@@ -23,7 +23,7 @@ async fn skip_crash_backoff(trial: &Trial) {
 async fn wait_for_death(trial: &Trial, crew: &mut Crew<'_>, n: usize) {
     let deadline = tokio::time::Instant::now() + SOON;
     while crew.n_replaced < n {
-        assert!(tokio::time::Instant::now() < deadline, "no death {n}:\n{}", crew.logs());
+        assert!(tokio::time::Instant::now() < deadline, "worker {n} did not die:\n{}", crew.logs());
         skip_crash_backoff(trial).await;
         crew.replace_dead();
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -57,7 +57,7 @@ async fn a_job_that_kills_its_worker_is_dead_after_three_and_its_neighbours_fini
         let run = journal.runs.iter().find(|run| run.lease == start.lease).unwrap();
         start.worker == last.worker && run.ended_at > last.started_at
     });
-    assert_eq!(with_it.count(), 1, "it had company");
+    assert_eq!(with_it.count(), 1, "the job ran beside others");
     trial.end().await;
 }
 

@@ -29,7 +29,7 @@ async fn workers_with_shared_connections_lose_and_duplicate_nothing() {
             trial.note(lane.as_deref(), note).await;
         }
         let begun = (round * 40 + 10) as i64;
-        trial.until("work is under way", begun, "SELECT count(*) FROM trial.starts").await;
+        trial.until("jobs are running", begun, "SELECT count(*) FROM trial.starts").await;
         crew.kill(round % 2).await;
         crew.workers[round % 2].ready().await;
     }

@@ -46,7 +46,7 @@ pub async fn stop_and_continue(asleep: Option<Duration>) {
     crew.workers[0].signal(Signal::TERM);
     crew.workers[0].ended().await;
     trial.note(Some("a"), Note::default()).await;
-    eventually("the woken worker works", async || {
+    eventually("the resumed worker runs jobs", async || {
         (trial.count("SELECT count(*) FROM dalsegno.jobs").await == 0).then_some(())
     })
     .await;

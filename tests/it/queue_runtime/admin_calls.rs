@@ -17,7 +17,7 @@ async fn a_paused_queue_claims_nothing_until_it_is_resumed() {
     admin::pause(&ground.pool, PauseScope::Queue, "default", "deploy").await.expect("pauses");
     let job = ground.put(&Do::Nothing).await;
     let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
-    super::fixture::until("the worker to look in vain", async || {
+    super::fixture::until("the worker to find no job", async || {
         sqlx::query_scalar("SELECT count(*) = 1 FROM dalsegno.workers WHERE waiting")
             .fetch_one(&ground.pool)
             .await
@@ -45,9 +45,9 @@ async fn jobs_are_found_shown_and_cancelled() {
     assert_eq!(states, [(job.job_id, "ready"), (behind.job_id, "blocked")]);
 
     let mut conn = ground.pool.acquire().await.expect("connects");
-    let detail = admin::find_job(&mut conn, behind.job_id).await.expect("is there");
+    let detail = admin::find_job(&mut conn, behind.job_id).await.expect("exists");
     assert_eq!(detail.payload, "give_up");
-    assert_eq!(admin::find_lane(&mut conn, "lane").await.expect("is there").members.len(), 2);
+    assert_eq!(admin::find_lane(&mut conn, "lane").await.expect("exists").members.len(), 2);
     drop(conn);
 
     assert_eq!(

@@ -237,7 +237,7 @@ async fn a_deadline_ends_the_attempt() {
     diary.until(2).await;
     let runs = admin::find_job(&mut ground.pool.acquire().await.expect("connects"), job.job_id)
         .await
-        .expect("is there")
+        .expect("exists")
         .runs;
     assert_eq!(runs[0].outcome, "retry");
     assert_eq!(runs[0].error.as_deref(), Some("the attempt ran longer than its deadline of 1 s"));
@@ -301,7 +301,7 @@ async fn a_drain_gives_back_unfinished_jobs_without_an_attempt() {
             .bind(job.job_id)
             .fetch_one(&ground.pool)
             .await
-            .expect("is there");
+            .expect("exists");
         assert_eq!(attempt, 0);
     }
 }

@@ -60,7 +60,9 @@ async fn a_notification_that_is_not_about_jobs_reaches_other_parts_of_the_proces
         tokio::time::timeout(PATIENCE, notices.heard()).await.expect("rings");
     }
     ground.terminate("listener").await;
-    tokio::time::timeout(PATIENCE, notices.heard()).await.expect("rings when it is lost");
+    tokio::time::timeout(PATIENCE, notices.heard())
+        .await
+        .expect("notifies when the connection is lost");
     until("notifications arrive again", async || notices.is_hearing()).await;
     worker.stop().await;
 }
@@ -168,7 +170,7 @@ async fn a_lost_workers_job_is_claimed_by_another() {
     let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
     ground.until_state(job.job_id, "gone").await;
     assert_eq!(ground.outcomes(job.job_id).await, ["lost", "done"]);
-    assert_eq!(diary.lines(), ["Nothing 1"], "a crash burns no attempt");
+    assert_eq!(diary.lines(), ["Nothing 1"], "a crash uses up no attempt");
     worker.stop().await;
 }
 

@@ -181,7 +181,7 @@ impl Diary {
 pub async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
     let deadline = Instant::now() + PATIENCE;
     while !condition().await {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain for {what}");
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} for {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -56,7 +56,7 @@ async fn two_workers_keep_the_order_of_every_lane() {
         ground.start(config, Registry::new(watch.clone()).with(step)),
     ];
     let lines = watch.diary.until(N_LANES * N_EACH).await;
-    assert_eq!(lines.len(), N_LANES * N_EACH, "something ran twice");
+    assert_eq!(lines.len(), N_LANES * N_EACH, "a job ran twice");
     for lane in 0..N_LANES {
         let prefix = format!("{lane} ");
         let seen: Vec<usize> =
@@ -117,7 +117,7 @@ async fn a_held_lane_waits_for_its_release() {
     assert_eq!(ground.state(first.job_id).await, "blocked");
     admin::release_lane(&ground.pool, "lane").await.expect("releases");
     ground.until_state(first.job_id, "gone").await;
-    until("nothing to be left", async || {
+    until("no job to be left", async || {
         admin::counts(&ground.pool).await.expect("counts").is_empty()
     })
     .await;

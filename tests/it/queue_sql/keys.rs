@@ -144,7 +144,7 @@ async fn repeated_keys_within_one_bulk_call_return_the_same_job() {
         .fetch_one(&mut conn)
         .await
         .unwrap();
-    assert_eq!(n_keys, 2, "the key of a refused call is free again");
+    assert_eq!(n_keys, 2, "the key of a refused call is available again");
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ async fn a_worker_is_forgotten_only_after_its_jobs_are_taken_back() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     let (_, job) = gone(&mut conn, 30).await;
-    assert_eq!(purge(&mut conn).await, 0, "it runs something");
+    assert_eq!(purge(&mut conn).await, 0, "the worker runs a job");
     assert_eq!(rescue(&mut conn).await, [job]);
     assert_eq!(purge(&mut conn).await, 1);
 }

@@ -113,7 +113,7 @@ pub async fn compare(conn: &mut PgConnection, model: &mut Model) -> Result<(), T
     prop_assert_eq!(runs, expected);
     prop_assert_eq!(picture.lanes, lanes(model));
     let owed = model.owed.iter().map(|lane| LANES[*lane].to_owned()).collect();
-    prop_assert_eq!(picture.owed, owed, "lanes owed a promotion");
+    prop_assert_eq!(picture.owed, owed, "lanes with a pending promotion");
     prop_assert_eq!(&picture.requests, &model.requests, "requests to cancel");
     prop_assert_eq!(picture.workers, workers(model));
     nothing_is_lost(model)

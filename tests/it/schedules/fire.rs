@@ -73,7 +73,7 @@ async fn two_schedulers_of_which_one_is_killed_fire_each_moment_once() {
         let n_slots = slots(&pool, "often").await.len() + slots(&pool, "nightly").await.len();
         assert_eq!(n_slots, 7 * 180 + 1);
         assert_eq!(n_jobs(&pool, "ping").await, n_slots as i64);
-        assert!(n_killed > 10, "only {n_killed} looks were cut off");
+        assert!(n_killed > 10, "only {n_killed} schedulers were killed");
     }
 }
 

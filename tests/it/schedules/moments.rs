@@ -163,16 +163,16 @@ async fn each_change_of_a_schedule_sends_a_notification() {
         }
     };
     put(&pool, "news", YEARLY, "UTC", noon()).await;
-    assert_eq!(heard().await, 1, "a new one");
+    assert_eq!(heard().await, 1, "a new schedule notifies");
     put(&pool, "news", YEARLY, "UTC", noon()).await;
-    assert_eq!(heard().await, 0, "the same again");
+    assert_eq!(heard().await, 0, "an unchanged schedule notifies");
     put(&pool, "news", EACH_SECOND, "UTC", noon()).await;
-    assert_eq!(heard().await, 1, "a new timetable");
+    assert_eq!(heard().await, 1, "a new timetable notifies");
     schedules::pause(&mut conn, "news", "moving house", noon()).await.unwrap();
     schedules::resume(&mut conn, "news", noon()).await.unwrap();
-    assert_eq!(heard().await, 2, "a pause and its end");
+    assert_eq!(heard().await, 2, "a pause and its end notify");
     schedules::remove(&mut conn, "news", noon()).await.unwrap();
-    assert_eq!(heard().await, 1, "its removal");
+    assert_eq!(heard().await, 1, "a removal notifies");
 }
 
 /// A notification or a timer may be lost.

@@ -49,7 +49,7 @@ async fn a_task_is_added_once_at_each_moment() {
         let (one, other) = tokio::join!(fire_due(&world.pool, now), fire_due(&world.pool, now));
         assert_eq!(one.unwrap().len() + other.unwrap().len(), 1);
     }
-    eventually("the tasks are there", async || {
+    eventually("the tasks exist", async || {
         (prompts(&world).await == ["What is new?"; 3]).then_some(())
     })
     .await;

@@ -316,7 +316,7 @@ fn module_file(path: &Path) -> PathBuf {
         ["crates", name, "src", rest @ ..] => {
             Path::new(&name.replace('-', "_")).join(rest.iter().collect::<PathBuf>())
         }
-        _ => panic!("{} is in no crate", path.display()),
+        _ => panic!("{} belongs to no crate", path.display()),
     }
 }
 
@@ -363,16 +363,20 @@ fn no_modules_import_each_other_in_a_cycle() {
     for graph in [top_level_modules(&files), nouns(&files)] {
         assert!(
             graph.len() > 20,
-            "{} modules were found: the test looks in the wrong place",
+            "{} modules were found: the test searches the wrong folder",
             graph.len()
         );
         if let Some(cycle) = cycles(&graph).first() {
-            panic!("these import each other in a circle:\n{}", edges_within(&graph, cycle));
+            panic!("import cycle:\n{}", edges_within(&graph, cycle));
         }
     }
     for cycle in cycles(&files) {
         let edges = edges_within(&files, &cycle);
-        assert!(cycle.len() <= MAX_CYCLE_FILES, "a circle of {} files:\n{edges}", cycle.len());
+        assert!(
+            cycle.len() <= MAX_CYCLE_FILES,
+            "an import cycle of {} files:\n{edges}",
+            cycle.len()
+        );
     }
 }
 
@@ -381,7 +385,7 @@ fn no_phase_of_a_turn_imports_a_later_one() {
     let place = |path: &str| {
         let (folder, _) = path.strip_prefix("jobs/run_turn/")?.split_once('/')?;
         Some(TURN_PHASES.iter().position(|phase| *phase == folder).unwrap_or_else(|| {
-            panic!("{folder} has no place in TURN_PHASES");
+            panic!("{folder} is missing in TURN_PHASES");
         }))
     };
     let files = imports();
@@ -389,27 +393,30 @@ fn no_phase_of_a_turn_imports_a_later_one() {
     for (file, names) in &files {
         let Some(own) = place(file) else { continue };
         for named in names {
-            assert_ne!(named, "jobs/run_turn/mod.rs", "{file} names the picture of the turn");
+            assert_ne!(named, "jobs/run_turn/mod.rs", "{file} imports the overview of the turn");
             let other = place(named);
             n_names += usize::from(other.is_some());
-            assert!(other.is_none_or(|other| other <= own), "{file} names {named}, a later phase");
+            assert!(
+                other.is_none_or(|other| other <= own),
+                "{file} imports {named}, a later phase"
+            );
         }
     }
-    assert!(n_names > 50, "{n_names} names were found: the test looks in the wrong place");
+    assert!(n_names > 50, "{n_names} names were found: the test searches the wrong folder");
 }
 
 #[test]
 fn nouns_import_only_their_own_layer_and_lower_ones() {
     let layer = |noun: &str| {
         let found = DOMAIN_LAYERS.iter().position(|(_, nouns)| nouns.contains(&noun));
-        found.unwrap_or_else(|| panic!("domain::{noun} has no place in DOMAIN_LAYERS"))
+        found.unwrap_or_else(|| panic!("domain::{noun} is missing in DOMAIN_LAYERS"))
     };
     for (noun, names) in nouns(&imports()) {
         for named in names {
             let (from, to) = (layer(&noun), layer(&named));
             assert!(
                 to <= from,
-                "domain::{noun} ({}) names domain::{named}, which is in a layer above ({})",
+                "domain::{noun} ({}) imports domain::{named}, which is in a layer above ({})",
                 DOMAIN_LAYERS[from].0,
                 DOMAIN_LAYERS[to].0,
             );
@@ -433,7 +440,7 @@ fn every_test_file_is_part_of_the_binary() {
             parents.iter().chain([&beside]).filter_map(|parent| files.get(parent)).any(|text| {
                 text.lines().any(|line| line.trim_start_matches("pub ") == format!("mod {name};"))
             });
-        assert!(listed, "{} is no module of what is above it", path.display());
+        assert!(listed, "{} is not declared as a module", path.display());
     }
 }
 
@@ -472,7 +479,7 @@ fn tables_are_named_only_in_their_own_module() {
             }
         }
     }
-    assert!(!owner.is_empty(), "no table was found: the test looks for the wrong words");
+    assert!(!owner.is_empty(), "no table was found: the test searches for the wrong names");
 }
 
 /// The tables of the queue come first. Later migrations call the functions of the queue and read its views.

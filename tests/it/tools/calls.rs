@@ -207,7 +207,11 @@ async fn dispatched_tasks_run_and_their_results_reach_the_dispatching_agent() {
     let other = Caller::Turn(stage.turn("clerk", "2").await);
     assert!(stage.refuses(&other, "wait_for_results", wait).await.contains("no task"));
     let listed = stage.says(&helper, "tasks_list", json!({})).await;
-    assert_eq!(listed["tasks"].as_array().unwrap().len(), 1, "its own alone: {listed}");
+    assert_eq!(
+        listed["tasks"].as_array().unwrap().len(),
+        1,
+        "the list has tasks of others: {listed}"
+    );
     let listed =
         stage.says(&boss, "tasks_list", json!({ "agent": "helper", "state": "done" })).await;
     assert_eq!(listed["tasks"][0]["agent"], "helper_2");
@@ -252,7 +256,7 @@ async fn a_long_text_is_read_in_parts_without_loss() {
         }
         let counts = lists.iter().map(|text| {
             let parsed: serde_json::Value = serde_json::from_str(text).unwrap();
-            assert!(text.len() < 3 * EACH_BYTES, "{tool}: {} bytes at once", text.len());
+            assert!(text.len() < 3 * EACH_BYTES, "{tool}: {} bytes in one answer", text.len());
             parsed[list].as_array().unwrap().len()
         });
         assert_eq!(counts.sum::<usize>(), 5, "{tool}");
@@ -281,7 +285,7 @@ async fn later_pages_do_not_wait_again_and_belong_to_the_same_answer() {
             assert!(!page(Some(cursor), 20).await.is_error);
         }
     };
-    tokio::time::timeout(crate::app::SOON, read_on).await.expect("none waits");
+    tokio::time::timeout(crate::app::SOON, read_on).await.expect("no call waits");
     let failed = "update dalsegno.tasks set state = 'failed', error = 'lost', started_at = now(), ended_at = now() where id = $1::uuid";
     sqlx::query(failed).bind(id.as_str().unwrap()).execute(stage.pool()).await.unwrap();
     let changed = page(Some(cursor), 20).await;
@@ -392,7 +396,7 @@ async fn a_search_finds_only_messages_of_the_callers_own_conversation() {
         dalsegno::domain::messages::list(stage.pool(), own.session_id, Span::all()).await.unwrap();
     assert_eq!(stored.len(), 1);
     let none = stage.says(&Caller::Turn(own), "search_transcript", json!({ "words": "%" })).await;
-    assert_eq!(none["found"], json!([]), "a pattern is no pattern");
+    assert_eq!(none["found"], json!([]), "the text is not treated as a pattern");
 }
 
 #[tokio::test]

@@ -92,8 +92,8 @@ async fn cancelled_tasks_are_dispatched_again_when_their_parent_is_retried() {
     for (name, arguments) in handing_out() {
         stage.says(&again, name, arguments).await;
     }
-    assert_eq!(n_open().await, 6, "itself, and all that it handed out");
-    assert_eq!(stage.posts().await.len(), 1, "what was posted is there all the same");
+    assert_eq!(n_open().await, 6, "the task and its children");
+    assert_eq!(stage.posts().await.len(), 1, "the post stays");
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn finished_tasks_are_not_dispatched_again_when_their_parent_is_retried() 
     let first = stage.says(&caller, name, arguments.clone()).await;
     let second = stage.says(&caller, name, arguments.clone()).await;
     let id = |said: &Value| said["tasks"][0]["task_id"].as_str().unwrap().to_owned();
-    assert_ne!(id(&first), id(&second), "asked for twice");
+    assert_ne!(id(&first), id(&second), "the task was added twice");
     let cancel = async |id: Uuid| {
         let mut tx = stage.pool().begin().await.unwrap();
         tasks::cancel(&mut tx, id, "not wanted", noon()).await.unwrap();
@@ -121,9 +121,13 @@ async fn finished_tasks_are_not_dispatched_again_when_their_parent_is_retried() 
     let task = tasks::retry(&mut tx, turn.task_id, noon()).await.unwrap();
     tx.commit().await.unwrap();
     let again = Caller::Turn(stage.attempt(&task).await);
-    assert_eq!(stage.says(&again, name, arguments.clone()).await, second, "it is told of that");
+    assert_eq!(
+        stage.says(&again, name, arguments.clone()).await,
+        second,
+        "the task gets that result"
+    );
     let third = stage.says(&again, name, arguments).await;
-    assert!(![id(&first), id(&second)].contains(&id(&third)), "and the cancelled one is made anew");
+    assert!(![id(&first), id(&second)].contains(&id(&third)), "the cancelled child is added again");
     let states = stage.tasks().await.into_iter().filter(|task| task.id != turn.task_id);
     let mut states: Vec<State> = states.map(|task| task.state).collect();
     states.sort_by_key(|state| format!("{state:?}"));
@@ -150,7 +154,7 @@ async fn a_continuation_runs_when_its_task_is_retried() {
     tx.commit().await.unwrap();
     let again = Caller::Turn(stage.attempt(&task).await);
     let said_again = stage.says(&again, name, arguments).await;
-    assert_ne!(said_again, said, "it is handed out anew");
+    assert_ne!(said_again, said, "the child is added again");
     let waits = stage.tasks().await.into_iter().filter(|it| it.prompt.contains("Put together."));
     let mut states: Vec<State> = waits.map(|task| task.state).collect();
     states.sort_by_key(|state| format!("{state:?}"));

@@ -155,7 +155,7 @@ async fn nothing_has_the_token(stage: &Stage) {
         .arg(stage.ground.folder())
         .output();
     let found = String::from_utf8(found.unwrap().stdout).unwrap();
-    assert_eq!(found, "", "it goes with the call");
+    assert_eq!(found, "", "the tool server ends with the call");
 }
 
 #[tokio::test]

@@ -233,7 +233,7 @@ async fn every_tool_reaches_exactly_what_the_committed_matrix_lists() {
     let committed = std::fs::read_to_string(path).unwrap_or_default();
     let written = concat!(env!("CARGO_TARGET_TMPDIR"), "/mcp-matrix.md");
     std::fs::write(written, &matrix).unwrap();
-    assert!(committed == matrix, "docs/reference/mcp-matrix.md says something else than {written}");
+    assert!(committed == matrix, "docs/reference/mcp-matrix.md differs from {written}");
 }
 
 async fn stage() -> Stage {
@@ -316,7 +316,7 @@ impl Stage {
         let caller = self.begun(name, &format!("Do {own}.")).await;
         self.says(&caller, "journals_write", item(&own)).await;
         self.says(&self.operator(), "board_post", json!({ "text": own, "to": [name] })).await;
-        let Caller::Turn(turn) = &caller else { unreachable!("it was begun") };
+        let Caller::Turn(turn) = &caller else { unreachable!("the turn has begun") };
         let token = Some(self.token(turn).await);
         let may = tools::offered(&caller).iter().any(|spec| spec.name == "dispatch");
         let handed_out = match may {

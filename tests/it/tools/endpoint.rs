@@ -164,7 +164,7 @@ async fn a_token_is_valid_only_for_its_own_running_turn() {
     assert_eq!(stage.posts().await.len(), 3);
     let audit = stage.audit().await.split_off(before);
     let denied: Vec<_> = audit.iter().filter(|line| line.starts_with("tool.deny")).collect();
-    assert_eq!(denied, ["tool.deny token agent helper"; 2], "the one that is known to be over");
+    assert_eq!(denied, ["tool.deny token agent helper"; 2], "the turn that is known to have ended");
 
     let stored: i64 = sqlx::query_scalar(
         "select count(*) from dalsegno.turn_tokens as t where t::text like '%' || $1 || '%'",
@@ -173,7 +173,7 @@ async fn a_token_is_valid_only_for_its_own_running_turn() {
     .fetch_one(stage.pool())
     .await
     .unwrap();
-    assert_eq!(stored, 0, "only a hash of it is stored");
+    assert_eq!(stored, 0, "only the hash of the token is stored");
 }
 
 #[tokio::test]
@@ -279,7 +279,7 @@ async fn unknown_protocol_versions_and_invalid_messages_are_refused() {
     let (at, token) = ((endpoint.address, "/mcp"), stage.token(&turn).await);
     let params = json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let begun = speak(at, &token, "2024-11-05", "initialize", params).await.expect(200);
-    assert_eq!(begun["result"]["protocolVersion"], BEFORE, "it is offered the one that there is");
+    assert_eq!(begun["result"]["protocolVersion"], BEFORE, "the supported version is offered");
     let bearer = format!("Bearer {token}");
     let headers = [
         ("Authorization", bearer.as_str()),

@@ -71,7 +71,11 @@ async fn an_invented_name_reaches_nothing() {
     }
     assert_eq!(stage.state().await, before);
     let audit = stage.audit().await;
-    assert_eq!(audit.len(), NAMES.len() + 1, "each call of what is no tool, and nothing else");
+    assert_eq!(
+        audit.len(),
+        NAMES.len() + 1,
+        "every call of an unknown tool is logged, and no other"
+    );
     assert!(audit.iter().all(|line| line == "tool.deny unknown agent boss"), "{audit:?}");
 }
 
@@ -262,14 +266,18 @@ async fn an_abandoned_tool_call_ends_its_database_statement_soon() {
     let run = "select count(*) from pg_stat_activity
                 where datname = current_database() and state = 'active' and pid <> pg_backend_pid() and query like '%pg_sleep(600)%'";
     for name in ["trial_slow_look", "trial_slow_change"] {
-        let begun =
-            eventually("it runs", async || (stage.ground.count(run).await == 1).then_some(()));
+        let begun = eventually("the call runs", async || {
+            (stage.ground.count(run).await == 1).then_some(())
+        });
         let (words, ()) = tokio::join!(stage.refuses(&clerk, name, json!({})), begun);
         assert!(
             words.contains("no answer within 3 s") || words.contains("could not do this now"),
             "{words}"
         );
-        eventually("it is over", async || (stage.ground.count(run).await == 0).then_some(())).await;
+        eventually("the call has ended", async || {
+            (stage.ground.count(run).await == 0).then_some(())
+        })
+        .await;
     }
 }
 
@@ -293,7 +301,7 @@ async fn at_most_four_calls_of_one_turn_run_at_once() {
         refused
     };
     let both = futures_util::future::join(refused, of_other);
-    let (refused, of_other) = tokio::time::timeout(SOON, both).await.expect("one is refused");
+    let (refused, of_other) = tokio::time::timeout(SOON, both).await.expect("one call is refused");
     assert!(refused.text.contains("4 other calls of yours still run"), "{}", refused.text);
     assert!(!of_other.is_error, "{}", of_other.text);
     while let Some(made) = calls.next().await {

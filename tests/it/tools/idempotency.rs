@@ -23,7 +23,7 @@ async fn tasks_dispatched_by_a_killed_attempt_are_not_dispatched_again() {
     let again = Caller::Turn(stage.attempt(&task).await);
     assert_eq!(stage.says(&again, "dispatch", hand("Part.")).await, one);
     assert_eq!(stage.says(&again, "dispatch", hand("Part.")).await, two);
-    assert_eq!(stage.tasks().await.len(), n_tasks, "both were there");
+    assert_eq!(stage.tasks().await.len(), n_tasks, "both tasks existed");
     stage.says(&again, "dispatch", hand("Part.")).await;
     stage.says(&again, "dispatch", hand("Another.")).await;
     assert_eq!(stage.tasks().await.len(), n_tasks + 2);
@@ -46,7 +46,7 @@ async fn tasks_dispatched_by_an_earlier_turn_of_the_run_are_not_dispatched_again
     assert_eq!((second.lease, second.turn), (first.lease, first.turn + 1));
     let caller = Caller::Turn(second.clone());
     assert_eq!(stage.says(&caller, "dispatch", hand("Part.")).await, told);
-    assert_eq!(stage.tasks().await.len(), n_tasks, "it was there");
+    assert_eq!(stage.tasks().await.len(), n_tasks, "the task existed");
     // Called twice by one turn, it makes two.
     assert_ne!(stage.says(&caller, "dispatch", hand("Part.")).await, told);
     assert_eq!(stage.tasks().await.len(), n_tasks + 1);
@@ -87,7 +87,7 @@ async fn a_run_without_its_job_changes_nothing() {
         assert!(words.contains("nothing was done"), "{words}");
     }
     assert_eq!(stage.state().await, before);
-    assert_eq!(stage.audit().await.len(), 1, "the operator's");
+    assert_eq!(stage.audit().await.len(), 1, "the operator's post");
 
     // Also a turn that has ended, while its run continues with another.
     let back = sqlx::query("update dalsegno.jobs set lease = lease - 1000 where id = $1");
@@ -113,5 +113,5 @@ async fn concurrent_calls_of_one_turn_are_each_made_once() {
     let task = stage.world.task(first.task_id).await;
     let again = Caller::Turn(stage.attempt(&task).await);
     join_all((0..10).map(|_| post(&again))).await;
-    assert_eq!(stage.posts().await.len(), 10, "eight of the ten were there");
+    assert_eq!(stage.posts().await.len(), 10, "eight of the ten existed");
 }

@@ -14,7 +14,7 @@ fn the_committed_tool_table_is_current() {
     assert_eq!(
         committed,
         tools::markdown(),
-        "`dalsegno mcp tools > docs/reference/mcp-tools.md` writes it"
+        "out of date: run `dalsegno mcp tools > docs/reference/mcp-tools.md`"
     );
 }
 

@@ -42,7 +42,7 @@ impl Ground {
 
     /// Waits until this many refusals in a row are recorded.
     async fn refused(&self, times: i64) {
-        eventually("the refusal is noted", async || {
+        eventually("the refusal is stored", async || {
             let refusals = "select coalesce(max(refusals), 0)::bigint from dalsegno.busy_models";
             (self.count(refusals).await == times).then_some(())
         })
@@ -170,7 +170,7 @@ async fn a_task_that_waited_for_a_day_fails_and_waits_as_long_after_a_retry() {
     let mut elapsed = TimeDelta::zero();
     while ground.wait_out(&mut elapsed).await {
         let (of_task, _) = ground.explained(&task).await;
-        assert!(elapsed <= TimeDelta::hours(31), "it waits for ever: {elapsed}, {of_task}");
+        assert!(elapsed <= TimeDelta::hours(31), "the task waits forever: {elapsed}, {of_task}");
     }
     let failed = ground.task(&task).await;
     assert_eq!(failed.state, State::Failed);
@@ -186,7 +186,7 @@ async fn a_task_that_waited_for_a_day_fails_and_waits_as_long_after_a_retry() {
     tx.commit().await.unwrap();
     let mut elapsed = TimeDelta::zero();
     while elapsed <= TimeDelta::minutes(2 * MINUTES) {
-        assert!(ground.wait_out(&mut elapsed).await, "it waits anew");
+        assert!(ground.wait_out(&mut elapsed).await, "the task waits again");
     }
     assert!(ground.n_turns().await > n_turns);
     worker.stop().await;
@@ -216,8 +216,10 @@ async fn a_conversation_with_a_fallback_moves_when_other_turns_found_its_provide
     for _ in 0..2 {
         ground.wait_out(&mut elapsed).await;
     }
-    eventually("it was refused three times", async || (fake.chats().len() == 3).then_some(()))
-        .await;
+    eventually("the task was refused three times", async || {
+        (fake.chats().len() == 3).then_some(())
+    })
+    .await;
     ground.refused(3).await;
     let edited = ground.add_for("editor", "main", "Edit.").await;
     assert_eq!(ground.ended(&edited).await.state, State::Done);

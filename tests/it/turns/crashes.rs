@@ -116,7 +116,7 @@ async fn a_worker_that_dies_in_its_turn_leaves_only_a_notice() {
 async fn a_worker_killed_during_the_model_call_is_replaced_by_another() {
     let (ground, tasks) = conversation().await;
     let victim = ground.process(&[("sim.latency_ms", "600000")]);
-    eventually("the call is under way", async || {
+    eventually("the call is running", async || {
         let turns = ground.turns(&tasks[1]).await;
         turns.iter().any(|turn| turn.state == turns::State::Running).then_some(())
     })

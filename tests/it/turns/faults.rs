@@ -14,7 +14,7 @@ use super::Ground;
 use crate::app::eventually;
 
 async fn arrives(ground: &Ground, task: &Task) {
-    eventually("the call is under way", async || {
+    eventually("the call is running", async || {
         let turns = ground.turns(task).await;
         turns.iter().any(|turn| turn.state == turns::State::Running).then_some(())
     })
@@ -150,7 +150,7 @@ async fn a_task_cancelled_during_its_answer_ends_and_keeps_the_partial_output() 
     let ground = Ground::new(&[("sim.chunk_delay_ms", "20"), ("sim.chunk_chars", "4")]).await;
     let worker = ground.work().await;
     let task = ground.add("Write. [[sim: words 2000]]").await;
-    eventually("a part has arrived", async || {
+    eventually("a part of the answer has arrived", async || {
         let feed = ground.feed().await;
         let mut progress = feed.iter().filter(|event| event.kind == "turn.progress");
         progress.find(|event| event.data["bytes"].as_i64() > Some(0)).map(drop)
@@ -238,7 +238,7 @@ async fn broken_agent_files_are_reported_and_workers_start() {
     ground.write_agent("broken", "---\nname: other\nwindow_tokens: 3\ncolour: blue\n---\n");
     let mut worker = ground.process(&[]);
     let is_named = |word: &&str| worker.log().contains(*word);
-    eventually("the worker names what is wrong", async || {
+    eventually("the worker reports the problem", async || {
         let words = ["broken.md", "window_tokens", "colour", "description"];
         words.iter().all(is_named).then_some(())
     })

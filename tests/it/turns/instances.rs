@@ -47,7 +47,7 @@ async fn a_task_waits_until_the_file_of_its_agent_is_repaired() {
     let task = ground.add("Write.").await;
     ground.write_agent("writer", "---\nname: writer\n---\n");
     let worker = ground.work().await;
-    crate::app::eventually("the task is put off", async || {
+    crate::app::eventually("the task is postponed", async || {
         let waits = ground.kinds(&task).await.iter().any(|kind| kind == "task.waiting");
         waits.then_some(())
     })

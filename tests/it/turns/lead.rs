@@ -42,7 +42,7 @@ async fn hold(pool: &PgPool, task: &Task) {
 
 /// Moves the job of a task that a limit has postponed by a day, so that it stays postponed.
 async fn stay_put_off(ground: &Ground, task: &Task) {
-    eventually("the task is put off", async || {
+    eventually("the task is postponed", async || {
         let stays = "update dalsegno.jobs set run_at = now() + interval '1 day' where id = $1 and wait_reason = 'snooze'";
         let hit = sqlx::query(stays).bind(task.job_id).execute(&ground.pool).await.unwrap();
         (hit.rows_affected() == 1).then_some(())
@@ -62,7 +62,7 @@ async fn an_agent_refused_before_its_turn_has_the_status_error_until_it_answers(
         let limit = Limit { tokens: Some(1), micros: None };
         let task = ground.add_as("writer", "main", "Write.", None, limit).await;
         assert_eq!(ground.ended(&task).await.state, State::Failed);
-        assert!(ground.turns(&task).await.is_empty(), "its turn began");
+        assert!(ground.turns(&task).await.is_empty(), "the turn began");
     };
     let worker = ground.work().await;
     refused().await;
@@ -112,7 +112,7 @@ async fn the_lead_gets_the_roster_with_every_agents_status() {
         ("writer", "idle"),
     ];
     let mut expected = expected.map(|(name, state)| (name.to_owned(), state));
-    eventually("each does what it was given", async || {
+    eventually("each agent runs its task", async || {
         (states(&ground).await == expected).then_some(())
     })
     .await;

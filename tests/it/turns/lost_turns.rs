@@ -118,7 +118,7 @@ async fn a_wait_that_cannot_be_ended_hides_no_later_one() {
     refuse(&ground, "task_waits", "task_id", waiting[0].id).await;
     let worker = ground.work().await;
     let open = "select count(*) from dalsegno.task_waits where over_at is null";
-    eventually("the second wait is over", async || (ground.count(open).await == 1).then_some(()))
+    eventually("the second wait has ended", async || (ground.count(open).await == 1).then_some(()))
         .await;
     worker.stop().await;
 }
@@ -165,7 +165,7 @@ async fn a_task_that_waits_for_budget_reports_it_once_and_checks_ever_more_rarel
     let second = "select extract(epoch from j.run_at - (select max(ended_at) from dalsegno.runs))::float8
                     from dalsegno.jobs as j
                    where j.wait_reason = 'snooze' and (select count(*) from dalsegno.runs where outcome = 'snooze') = 2";
-    let pause_secs: f64 = eventually("it was put off twice", async || {
+    let pause_secs: f64 = eventually("the task was postponed twice", async || {
         sqlx::query_scalar(second).fetch_optional(&ground.pool).await.unwrap()
     })
     .await;

@@ -117,7 +117,7 @@ async fn an_answer_without_counts_still_fills_the_context() {
     let worker = ground.work().await;
     let short = ground.done(&ground.add("Write part one.").await).await;
     let context_tokens = ground.session(&short).await.context_tokens;
-    assert!(context_tokens > 0, "nothing was answered?");
+    assert!(context_tokens > 0, "the answer is empty");
     let long = ground.done(&ground.add(&"The harbour has a mole. ".repeat(700)).await).await;
     assert_eq!(long.session_id, short.session_id);
     assert!(ground.session(&long).await.context_tokens >= 5000);
@@ -168,7 +168,7 @@ async fn the_prompt_is_sent_as_it_was_given_for_any_text() {
     for ((sent, asked), task) in users.iter().zip(CORPUS).zip(&tasks) {
         let pieces = parse::parse(sent, &[seed.fence(Scope::Entry(task.id))]).unwrap();
         let [parse::Piece::Fenced(node)] = pieces.as_slice() else {
-            panic!("more than the task: {pieces:?}")
+            panic!("the message has more than the task: {pieces:?}")
         };
         assert_eq!((node.name.as_str(), node.text.as_str()), ("task", asked));
     }

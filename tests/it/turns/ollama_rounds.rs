@@ -161,7 +161,7 @@ async fn a_server_that_refuses_the_grown_prompt_is_sent_less_of_it() {
     };
     assert!(!result(2, 3).contains("are not shown any more"));
     assert!(result(3, 3).contains("are not shown any more"), "{}", result(3, 3));
-    assert_eq!(result(3, 5), result(2, 5), "the latest result is left whole");
+    assert_eq!(result(3, 5), result(2, 5), "the latest result stays whole");
 }
 
 #[tokio::test]

@@ -84,15 +84,15 @@ async fn partial_output_of_a_killed_worker_is_stored_and_shown_to_the_next_attem
     is_stored(&ground).await;
     // More is stored while the answer continues. Its end is a minute and a half away.
     let n_sent = *fake.state.n_trickled.borrow() + 7;
-    eventually("what came later is stored, too", async || {
+    eventually("later output is stored, too", async || {
         (n_pieces(&stored(&ground).await?) >= n_sent).then_some(())
     })
     .await;
     kill(victim).await;
     let n_at_death = *fake.state.n_trickled.borrow();
-    let kept = stored(&ground).await.expect("it is still there");
+    let kept = stored(&ground).await.expect("the partial output is still stored");
     println!("{} of {n_at_death} pieces were stored", n_pieces(&kept));
-    assert!(n_pieces(&kept) >= n_sent, "of {n_sent} pieces: {kept}");
+    assert!(n_pieces(&kept) >= n_sent, "of {n_sent} chunks: {kept}");
 
     let heir = ground.process(&[]);
     let task = ground.patiently_ended(&task).await;
@@ -106,7 +106,7 @@ async fn partial_output_of_a_killed_worker_is_stored_and_shown_to_the_next_attem
         .map(|words| said.find(words).unwrap_or_else(|| panic!("no {words}: {said}")))
         .into();
     assert!(places.is_sorted(), "{said}");
-    assert!(said.contains("&lt;b&gt;piece-0001"), "as data: {said}");
+    assert!(said.contains("&lt;b&gt;piece-0001"), "the partial output is not fenced: {said}");
     assert!(said.contains("stands above as `interrupted_answer`; it is not complete"), "{said}");
     ground.settled().await;
     assert_eq!(stored(&ground).await, None, "the turn has ended");
@@ -155,7 +155,7 @@ async fn partial_output_is_stored_once_a_second_and_only_when_it_has_grown() {
     let n_written = ground.count("select count(*) from public.written").await;
     let n_different = ground.count("select count(distinct n_bytes) from public.written").await;
     assert!(n_written >= 2, "{n_written}");
-    assert_eq!(n_written, n_different, "nothing new was written again");
+    assert_eq!(n_written, n_different, "unchanged output was written again");
     let took = began.elapsed();
     assert!(n_written <= i64::try_from(took.as_secs()).unwrap() + 1, "{n_written} in {took:?}");
 }

@@ -35,7 +35,7 @@ async fn a_conversation_that_outgrows_its_window_is_compacted_and_continues() {
     assert!((1..25).contains(&applied), "{made:?}");
     let ahead =
         ground.count("select count(*) from dalsegno.runs where kind = 'compact_session'").await;
-    assert!(ahead > 0, "nothing was prepared ahead");
+    assert!(ahead > 0, "no summary was prepared");
     let failed = ground.count("select count(*) from dalsegno.turns where state <> 'done'").await;
     assert_eq!(failed, 0);
     worker.stop().await;
@@ -55,7 +55,7 @@ async fn a_provider_overflow_is_retried_with_less_context() {
     assert_eq!(session.generation, 1, "{session:?}");
     let turns = ground.turns(&task).await;
     assert_eq!(turns.len(), 2);
-    assert!(turns.iter().all(|turn| turn.attempt == 1), "the same attempt went on: {turns:?}");
+    assert!(turns.iter().all(|turn| turn.attempt == 1), "the same attempt continued: {turns:?}");
     let made = compactions::list(&ground.pool, session.id).await.unwrap();
     assert_eq!(made[0].cause, compactions::Cause::Overflow);
     worker.stop().await;
@@ -103,7 +103,7 @@ async fn a_search_for_a_summary_under_soft_pressure_keeps_the_ladder_of_an_overf
     let turns = ground.turns(&task).await;
     let states: Vec<_> = turns.iter().map(|turn| turn.state).collect();
     assert_eq!(states, [turns::State::Failed, turns::State::Done], "{turns:?}");
-    assert!(turns.iter().all(|turn| turn.attempt == 1), "the same attempt went on: {turns:?}");
+    assert!(turns.iter().all(|turn| turn.attempt == 1), "the same attempt continued: {turns:?}");
     let made = compactions::list(&ground.pool, task.session_id.unwrap()).await.unwrap();
     let made: Vec<_> = made.iter().map(|made| (made.cause, made.rung.as_deref())).collect();
     assert_eq!(made, [(compactions::Cause::Overflow, Some("extract"))]);

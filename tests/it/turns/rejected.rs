@@ -77,7 +77,7 @@ async fn a_rejected_prompt_fails_its_task_and_the_conversation_continues_without
     says(&ground, "Part three.").await;
     let bad = is_rejected(&ground, BAD).await;
     assert!(bad.error.as_deref().unwrap().contains("unprocessable: xylograph"), "{bad:?}");
-    assert_eq!(fake.chats().len(), 4, "it is not sent again");
+    assert_eq!(fake.chats().len(), 4, "the prompt is not sent again");
     let next = says(&ground, "Part four.").await;
     assert_eq!([next.session_id, bad.session_id], [first.session_id; 2]);
 
@@ -200,7 +200,7 @@ async fn a_history_rejected_by_a_new_provider_is_sent_once_more_without_tools_an
     let bad = ground.ended(&ground.add(BAD).await).await;
     assert_eq!(bad.state, State::Failed);
     assert!(bad.error.as_deref().unwrap().contains("`fresh`"), "{bad:?}");
-    assert_eq!(fake.chats().len(), 4, "one retry, and no more");
+    assert_eq!(fake.chats().len(), 4, "there is only one retry");
     says(&ground, "Part four.").await;
     let said = last_call(&fake);
     for part in ["Part one.", "Part two.", "Part three.", "Part four."] {
@@ -226,7 +226,7 @@ async fn no_summary_is_made_of_a_rejected_prompt() {
     let (id, n_chats) = (first.session_id.unwrap(), fake.chats().len());
     let mut conn = ground.pool.acquire().await.unwrap();
     compactions::request(&mut conn, id, Cause::Manual).await.unwrap();
-    eventually("a summary is there", async || {
+    eventually("a summary exists", async || {
         let made = compactions::list(&ground.pool, id).await.unwrap();
         made.iter().any(|made| made.outcome == compactions::Outcome::Applied).then_some(())
     })

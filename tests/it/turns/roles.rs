@@ -225,14 +225,14 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
         format!("<handoff node=\"intake\" role=\"curator_2\" task=\"{}\"", first.id),
         format!("<handoff node=\"draft\" role=\"curator_2\" task=\"{}\"", second.id),
     ] {
-        assert!(flow.find(&told).is_some_and(|at| at < summary), "{told} in front of {flow}");
+        assert!(flow.find(&told).is_some_and(|at| at < summary), "{told} comes before {flow}");
     }
 
     // A third node, in whose turn the worker is killed.
     worker.stop().await;
     let victim = ground.process(&[]);
     let seventh = ask(&ground, Some("review"), "T7.").await;
-    eventually("half an answer is under way", async || (fake.chats().len() == 8).then_some(()))
+    eventually("half of the answer has arrived", async || (fake.chats().len() == 8).then_some(()))
         .await;
     victim.signal(Signal::KILL);
     let heir = ground.process(&[]);
@@ -310,7 +310,7 @@ async fn a_node_compacted_twice_continues_from_its_own_summary() {
     .await;
     let flow = again.flow.unwrap();
     let entry = flow["entry"].as_str().unwrap();
-    assert!(entry.contains("The contract of draft."), "the entry was folded before: {flow}");
+    assert!(entry.contains("The contract of draft."), "the entry is already compacted: {flow}");
     assert_eq!(flow["tasks"][0], json!(first.id));
 }
 
@@ -352,7 +352,7 @@ async fn a_compaction_at_the_arrival_summarises_only_the_previous_node() {
     let sent = fake.chats().pop().unwrap();
     let first = sent["messages"][1]["content"].as_str().unwrap();
     let Some((flow, _)) = first.split_once("<summary") else {
-        panic!("nothing was folded: {sent}")
+        panic!("nothing was compacted: {sent}")
     };
     assert!(flow.starts_with("Where you stood in the work when earlier messages"), "{flow}");
     assert!(flow.contains("node=\"draft\"") && flow.contains("The contract of draft."), "{flow}");

@@ -340,7 +340,7 @@ async fn a_turn_stopped_by_a_drain_continues_on_another_worker_with_its_results(
     let prompt = "Write. [[sim: call board_post {\"text\": \"Once.\"}]] [[sim: stall every 2]]";
     let worker = ground.work().await;
     let task = ground.add(prompt).await;
-    eventually("it is in its second call", async || {
+    eventually("the turn is in its second call", async || {
         (!posts(&ground).await.is_empty()).then_some(())
     })
     .await;
@@ -493,8 +493,14 @@ async fn older_history_is_compacted_in_the_middle_of_a_turn() {
     assert_eq!(kinds, ["turn.started", "turn.done"]);
     let feed = ground.feed().await;
     let place = |kind: &str| feed.iter().rposition(|event| event.kind == kind).unwrap();
-    assert!(place("turn.started") < place("session.compacted"), "it was folded before");
-    assert!(place("session.compacted") < place("turn.done"), "it was folded afterwards");
+    assert!(
+        place("turn.started") < place("session.compacted"),
+        "history was compacted before the turn"
+    );
+    assert!(
+        place("session.compacted") < place("turn.done"),
+        "history was compacted after the turn"
+    );
     // One turn, with calls before and after the compaction.
     let manifests = ground.manifests(session.id).await;
     let of_turn: Vec<_> = manifests.iter().filter(|it| it.turn == 10).collect();

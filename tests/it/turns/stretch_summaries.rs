@@ -31,13 +31,13 @@ async fn paid_and_shown(ground: &Ground) -> (i64, i64) {
         "select count(distinct (session_id, turn)) from dalsegno.usage where purpose = 'summary'";
     let paid = ground.count(paid).await;
     let twice = "select count(*) - count(distinct (session_id, turn, input_tokens)) from dalsegno.usage where purpose = 'summary'";
-    assert_eq!(ground.count(twice).await, 0, "a batch was asked for twice");
+    assert_eq!(ground.count(twice).await, 0, "a batch was summarised twice");
     let made =
         "select count(*) from dalsegno.compactions where cause <> 'inherited' and rung = 'first'";
     let shown = ground.count(made).await;
     let stale =
         ground.count("select count(*) from dalsegno.compactions where outcome = 'stale'").await;
-    assert_eq!(stale, 0, "a summary was made in vain");
+    assert_eq!(stale, 0, "an unused summary was made");
     (paid, shown)
 }
 
@@ -111,7 +111,7 @@ async fn a_killed_preparation_blocks_no_turn_and_the_stretch_is_summarised_once(
     tx.commit().await.unwrap();
     let mut slow = ground.process(&[("sim.latency_ms", "600000")]);
     let claimed = "select count(*) from dalsegno.sessions where compaction_breaker -> 'claimed_by' is not null";
-    eventually("the summary is being made", async || {
+    eventually("the summary is being written", async || {
         (ground.count(claimed).await == 1).then_some(())
     })
     .await;

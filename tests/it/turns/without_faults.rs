@@ -144,7 +144,7 @@ async fn two_hundred_sessions_run_side_by_side() {
                on b.started_at <= a.started_at and b.ended_at > a.started_at group by a.job_id) as x",
         )
         .await;
-    assert!(side_by_side >= 32, "{side_by_side} at once");
+    assert!(side_by_side >= 32, "{side_by_side} sessions at once");
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ async fn a_receiver_can_ask_for_a_longer_wait() {
     assert_eq!((missed.state, missed.last_status), (State::Waiting, Some(429)));
     let wait = "select round(extract(epoch from run_at - now()) / 60)::bigint from dalsegno.jobs where kind = 'deliver_webhook'";
     let minutes = post.ground.count(wait).await;
-    assert!((30..=33).contains(&minutes), "{minutes} minutes, and not the usual five seconds");
+    assert!((30..=33).contains(&minutes), "the wait is {minutes} minutes");
     upkeep.stop().await;
 }
 
@@ -73,7 +73,8 @@ async fn a_receiver_that_answers_410_gets_nothing_until_it_is_enabled_and_replay
     post.receiver.answer(Answer::Status(410));
     let upkeep = post.ground.upkeep().await;
     let (_, first) = post.end_a_task().await;
-    let failed = post.until(first.id, "it is given up", |found| found.state == State::Failed).await;
+    let failed =
+        post.until(first.id, "the delivery has failed", |found| found.state == State::Failed).await;
     assert_eq!((failed.attempts, failed.last_status), (1, Some(410)));
     let webhook = post.now().await;
     assert_eq!(webhook.disabled_because.as_deref(), Some("it answered 410 Gone"));

@@ -94,8 +94,10 @@ async fn many_deliveries_are_replayed_and_removed_in_short_transactions() {
     let removed = tokio::spawn(async move {
         webhooks::remove(&task_pool, &task_who, id, chrono::Utc::now()).await
     });
-    eventually("some are gone", async || (n_of(pool, id, "true").await < 1_300).then_some(()))
-        .await;
+    eventually("some deliveries are removed", async || {
+        (n_of(pool, id, "true").await < 1_300).then_some(())
+    })
+    .await;
     assert!(!post.now().await.enabled, "nothing more is sent meanwhile");
     holding.rollback().await.unwrap();
     removed.await.unwrap().unwrap();

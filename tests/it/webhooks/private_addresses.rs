@@ -30,7 +30,7 @@ async fn names_and_addresses_of_this_machine_are_not_connected_to() {
     let task = ground.add("Write.").await;
     ground.cancel(&task).await;
     let upkeep = ground.upkeep().await;
-    let made = crate::app::eventually("all were tried", async || {
+    let made = crate::app::eventually("all deliveries were attempted", async || {
         let made = deliveries(&ground, Some(&task)).await;
         (made.len() == 4 && made.iter().all(|one| one.attempts > 0)).then_some(made)
     })
@@ -58,7 +58,7 @@ async fn a_secret_is_shown_once_and_appears_nowhere_else() {
     let key = post.secret.trim_start_matches("whsec_");
     let log = worker.log();
     assert!(log.contains("a webhook was not delivered"), "{log}");
-    assert!(!log.contains(key), "the log has it");
+    assert!(!log.contains(key), "the log contains the refusal");
     let tables = "select array_agg(c.relname::text) from pg_class as c
                    where c.relnamespace = 'dalsegno'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition";
     let tables: Vec<String> =

@@ -78,7 +78,7 @@ impl Receiver {
     }
 
     pub async fn has_received(&self, n: usize) -> Vec<Received> {
-        eventually("the receiver is told", async || {
+        eventually("the receiver gets a delivery", async || {
             let received = self.received();
             (received.len() >= n).then_some(received)
         })

@@ -24,7 +24,7 @@ async fn the_cleanup_removes_old_deliveries_and_keeps_pending_ones() {
     tx.commit().await.unwrap();
     cleanups::request(&post.ground.pool).await.unwrap();
     let upkeep = post.ground.upkeep().await;
-    let left = eventually("old ones are gone", async || {
+    let left = eventually("old rows are removed", async || {
         let left = deliveries(&post.ground, None).await;
         (left.len() < 3).then_some(left)
     })

@@ -191,7 +191,7 @@ mod tests {
         let path = folder.path().join(&main);
         write_private(&path, &[LINES, b"{\"c\":3}\n{\"torn"].concat()).unwrap();
         let (more, _) = grown(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
-        assert_eq!(more.len(), 1, "a file that did not grow is not sent");
+        assert_eq!(more.len(), 1, "an unchanged file is not sent");
         assert_eq!((more[0].from, &more[0].bytes[..]), (LINES.len() as u64, &b"{\"c\":3}\n"[..]));
         assert_eq!(more[0].sha256[..], Sha256::digest(fs::read(&path).unwrap())[..]);
         write_private(&path, b"{\"new\":1}\n").unwrap();
@@ -210,7 +210,7 @@ mod tests {
         let two = 2 * LINES.len() as u64;
         let (more, left_out) = grown(folder.path(), session, &known, &no_secrets(), two).unwrap();
         let names: Vec<_> = more.into_iter().map(|grown| grown.name).collect();
-        assert_eq!(names, [main_name(session), sub(1)], "what was stored before goes first");
+        assert_eq!(names, [main_name(session), sub(1)], "files stored before come first");
         assert_eq!(left_out, Some(Flag::NotStored { files: 1, bytes: LINES.len() as u64 }));
         let (_, left_out) = grown(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
         assert_eq!(left_out, None);

@@ -95,7 +95,7 @@ impl Operation {
                     let fits = |c: &char| !c.is_control();
                     headers.push((name.to_owned(), value.chars().filter(fits).collect()));
                 }
-                other => panic!("nothing here knows parameters in {other}"),
+                other => panic!("unsupported place of a parameter: {other}"),
             }
         }
         if make.chance(4) {
@@ -297,7 +297,10 @@ async fn every_answer_matches_the_openapi_document() {
     let never: Vec<&String> =
         seen.iter().filter(|(_, n_good)| **n_good == 0).map(|(name, _)| name).collect();
     // A campaign that is closed early refuses many later requests.
-    assert!(never.len() <= seen.len() / 2, "seed {seed}: nothing good ever came of {never:?}");
+    assert!(
+        never.len() <= seen.len() / 2,
+        "seed {seed}: these operations never succeeded: {never:?}"
+    );
 }
 
 #[tokio::test]

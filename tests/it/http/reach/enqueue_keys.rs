@@ -90,9 +90,9 @@ fn every_part_of_every_enqueue_request_has_a_case() {
         })
         .collect();
     let new: Vec<_> = parts.difference(&known).collect();
-    assert!(new.is_empty(), "does this name a task? {new:?}");
+    assert!(new.is_empty(), "add a case for each part that may name a task: {new:?}");
     let gone: Vec<_> = known.difference(&parts).collect();
-    assert!(gone.is_empty(), "these are gone: {gone:?}");
+    assert!(gone.is_empty(), "cases of parts that do not exist: {gone:?}");
 }
 
 /// A way to name a task.
@@ -189,7 +189,7 @@ async fn an_enqueue_key_finds_no_task_of_another_key_through_any_request() {
         assert_eq!(
             without_names(&their, &names),
             without_names(&nothing, &names),
-            "{operation} {part}: another key's task is not answered as one that does not exist"
+            "{operation} {part}: another key's task is not treated as unknown"
         );
         let own = probe.of(operation, part, (&mine, "delivery-5"), "x").await;
         assert!([200, 201].contains(&own.status), "{operation} {part}: {own:?}");

@@ -71,7 +71,7 @@ async fn turns_continue_after_the_previous_one(cli: Cli) {
     assert_eq!(
         (again.began, again.grown[0].from),
         (Began::Resumed, n_bytes),
-        "only what grew is sent"
+        "only growth is sent"
     );
     assert_ne!(again.head, continued.head);
     assert_eq!(again.messages, [message(Role::Assistant, &second.message.text)]);
@@ -89,7 +89,7 @@ async fn turns_continue_after_the_previous_one(cli: Cli) {
         assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o077, 0, "{path:?}");
     }
     let has_no_prompt = || host.find("system.md").is_empty() && host.find("mcp.json").is_empty();
-    eventually("no prompt is left", async || has_no_prompt().then_some(())).await;
+    eventually("no prompt file is left", async || has_no_prompt().then_some(())).await;
     host.is_quiet().await;
 }
 
@@ -154,7 +154,7 @@ async fn messages_of_a_failed_turn_are_cut_off(cli: Cli) {
     let n_asked = api.requests().len();
     let written = async {
         // A play that this call has not used would go to the next one.
-        eventually("the turn is in the file, and the model is asked", async || {
+        eventually("the prompt is in the file and the model is called", async || {
             let is_asked = cli == Cli::Fake || api.requests().len() > n_asked;
             (is_asked && fs::metadata(&path).unwrap().len() > n_before).then_some(())
         })
@@ -163,7 +163,7 @@ async fn messages_of_a_failed_turn_are_cut_off(cli: Cli) {
     };
     let ((result, _), ()) = tokio::join!(host.ask_with(request, cancel), written);
     assert_eq!(result.unwrap_err().class, Class::Cancelled);
-    assert!(fs::metadata(&path).unwrap().len() > n_before, "nothing was left to cut off");
+    assert!(fs::metadata(&path).unwrap().len() > n_before, "the file had no rest to cut off");
     host.is_quiet().await;
 
     host.passed.clear();
@@ -250,12 +250,15 @@ async fn an_uncommitted_answer_leaves_nothing(cli: Cli) {
     assert_eq!(outcome.conversation, None);
     assert_eq!(text_of(&events), outcome.message.text);
     assert!(events.contains(&Event::Status(Status::Answering)));
-    eventually("nothing is left", async || host.is_empty().then_some(())).await;
+    eventually("no process is left", async || host.is_empty().then_some(())).await;
     let gone = Conversation { credential: Some("gone".to_owned()), ..Conversation::default() };
     let mut request = Stored::new().request("One.", false);
     request.conversation = Some(gone);
     let outcome = host.ask(request).await.unwrap();
-    assert_eq!(outcome.message.text, "You said: One. [1 messages]", "it goes on on another login");
+    assert_eq!(
+        outcome.message.text, "You said: One. [1 messages]",
+        "the conversation continues on another credential"
+    );
 }
 
 async fn a_one_task_conversation_is_not_stored_and_leaves_nothing(cli: Cli) {
@@ -266,7 +269,7 @@ async fn a_one_task_conversation_is_not_stored_and_leaves_nothing(cli: Cli) {
     let outcome = stored.turn(&host, "Only this.").await;
     assert_eq!(outcome.message.text, "You said: Only this. [1 messages]");
     assert_eq!(outcome.conversation.unwrap().grown, []);
-    eventually("nothing is left", async || host.is_empty().then_some(())).await;
+    eventually("no process is left", async || host.is_empty().then_some(())).await;
 }
 
 async fn a_call_that_takes_over_a_session_ends_the_previous_call(cli: Cli) {
@@ -283,7 +286,7 @@ async fn a_call_that_takes_over_a_session_ends_the_previous_call(cli: Cli) {
     let (sink, _events) = EventSink::channel(1);
     let call =
         tokio::spawn(async move { before.run(request, sink, CancellationToken::new()).await });
-    eventually("the turn is in the file, and the model is asked", async || {
+    eventually("the prompt is in the file and the model is called", async || {
         let is_asked = cli == Cli::Fake || api.requests().len() > n_asked;
         (is_asked && fs::metadata(&path).unwrap().len() > n_before).then_some(())
     })

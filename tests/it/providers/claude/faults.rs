@@ -18,7 +18,7 @@ async fn fails(fault: &str) -> (&'static str, Class, String) {
 
 async fn fails_with(host: Host) -> (&'static str, Class, String) {
     let error = host.ask(Stored::new().request("Hello.", false)).await.expect_err("the turn fails");
-    assert!(host.processes().is_empty(), "what is left when the call is over");
+    assert!(host.processes().is_empty(), "no process is left after the call");
     (error.code, error.class, error.to_string())
 }
 
@@ -58,7 +58,7 @@ async fn a_turn_does_not_begin_without_a_required_server() {
         stored.conversation.grants.required_servers = vec!["board".to_owned()];
         let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
         assert_eq!((error.code, error.class), ("claude.unserved", RETRY), "{fault}");
-        assert!(error.is_unasked, "nothing was said, and nothing was done");
+        assert!(error.is_unasked, "a failed call has no text and no tool effects");
         assert!(error.to_string().contains("board"), "{error}");
         assert!(host.processes().is_empty());
     }
@@ -191,7 +191,7 @@ async fn a_cancelled_turn_ends_with_all_its_processes() {
         let trigger = cancel.clone();
         let started = async {
             let n_expected = if fault == "leaves children and hangs" { 6 } else { 2 };
-            crate::app::eventually("it runs", async || {
+            crate::app::eventually("the call runs", async || {
                 (host.processes().len() >= n_expected).then_some(())
             })
             .await;
@@ -213,10 +213,11 @@ async fn processes_of_a_turn_end_with_it() {
 async fn a_dropped_call_leaves_no_process() {
     let host = Host::with_fault("leaves children and hangs").await;
     let call = host.ask(Stored::new().request("Hello.", false));
-    let started =
-        crate::app::eventually("it runs", async || (host.processes().len() >= 6).then_some(()));
+    let started = crate::app::eventually("the call runs", async || {
+        (host.processes().len() >= 6).then_some(())
+    });
     tokio::select! {
-        result = call => panic!("it ended by itself: {result:?}"),
+        result = call => panic!("the call ended by itself: {result:?}"),
         () = started => {}
     }
     host.is_quiet().await;

@@ -102,14 +102,14 @@ async fn an_answer_longer_than_the_output_limit_arrives_whole() {
     assert_eq!(outcome.message.text, "From the sign, dal segno.");
     let continued = outcome.conversation.unwrap();
     assert_eq!(continued.calls.len(), 3);
-    assert_eq!(outcome.usage.output, Some(33), "all three calls are paid");
+    assert_eq!(outcome.usage.output, Some(33), "all three calls are charged");
     // The parts stay separate messages, in sequence.
     assert_eq!(stored.turn(&host, "Go on.").await.message.text, "You said: Go on. [5 messages]");
     let parts = ["max_tokens"; 4].map(|stop| says("more ", stop));
     api.plays(parts);
     let error = host.ask(stored.request("Never end.", false)).await.unwrap_err();
     assert_eq!((error.code, error.class), ("claude.no_room", Class::Fail));
-    assert!(error.usage.unwrap().output.unwrap() > 0, "what failed was paid too");
+    assert!(error.usage.unwrap().output.unwrap() > 0, "the failed call is charged, too");
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_broken_stream_is_retried() {
     let mut stored = Stored::new();
     let outcome = stored.turn(&host, "Hello.").await;
     assert_eq!(outcome.message.text, "You said: Hello. [1 messages]");
-    assert!(outcome.usage.output.unwrap() > 0, "the turn's own counts are 0 then");
+    assert!(outcome.usage.output.unwrap() > 0, "the turn's own counts are 0 in that case");
     // Between two blocks, the CLI itself does not notice.
     api.plays([Play::Breaks { within: false }]);
     let error = host.ask(stored.request("Go on.", false)).await.unwrap_err();
@@ -222,7 +222,7 @@ async fn secrets_appear_in_no_argument_and_no_error() {
     request.system = "planted-system".to_owned();
     let cancel = CancellationToken::new();
     let looked = async {
-        let found = eventually("the API is asked", async || {
+        let found = eventually("the API is called", async || {
             (!api.requests().is_empty()).then(|| host.processes())
         });
         let found = found.await;
@@ -289,7 +289,7 @@ async fn commands_of_tools_cannot_read_the_credential() {
         // As the CLI itself has sent it.
         let seen = api.last_messages().pop().unwrap();
         assert!(seen.contains("looked") && seen.contains("pipe="), "{kind:?}: {seen}");
-        assert!(!seen.contains("pipe=\n"), "{kind:?}: it was given another way: {seen}");
+        assert!(!seen.contains("pipe=\n"), "{kind:?}: the secret was passed another way: {seen}");
         assert!(!seen.contains("sk-ant-dummy"), "{kind:?}: {seen}");
     }
 }

@@ -167,7 +167,7 @@ impl FakeOllama {
     pub async fn gone(&self, n: usize) {
         let mut n_gone = self.state.n_gone.subscribe();
         let gone = n_gone.wait_for(|gone| *gone >= n);
-        tokio::time::timeout(DEADLINE, gone).await.expect("the client goes away").unwrap();
+        tokio::time::timeout(DEADLINE, gone).await.expect("the client disconnects").unwrap();
     }
 
     /// Waits until `n` chats have arrived.

@@ -24,7 +24,7 @@ impl Machine {
             }
             self.round().await?;
         }
-        prop_assert!(self.n_useful() == 0, "stuck for ever: {:#?}", self.model.jobs);
+        prop_assert!(self.n_useful() == 0, "jobs that never end: {:#?}", self.model.jobs);
         Ok(())
     }
 

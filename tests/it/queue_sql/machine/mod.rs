@@ -142,7 +142,7 @@ impl Machine {
             return Ok(());
         };
         self.set_run_at(id, "clock_timestamp()").await;
-        self.model.jobs.get_mut(&id).expect("it is scheduled").due = true;
+        self.model.jobs.get_mut(&id).expect("the job is scheduled").due = true;
         Ok(())
     }
 

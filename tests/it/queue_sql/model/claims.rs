@@ -74,7 +74,7 @@ impl Model {
         for row in rows {
             prop_assert!(row.lease > newest, "lease {} is not new", row.lease);
             self.last_lease = self.last_lease.max(row.lease);
-            let job = self.jobs.get_mut(&row.id).expect("it was allowed");
+            let job = self.jobs.get_mut(&row.id).expect("the claim was allowed");
             job.state = State::Running { lease: row.lease, worker };
             job.attempt += 1;
             prop_assert_eq!(row.attempt, job.attempt);
@@ -154,7 +154,7 @@ impl Model {
                 n_taken >= 2 && taken_of(other) == 0 && urgency(&other[0]) <= urgency(&line[1])
             });
             let fair = unserved.is_none() || self.open.is_some();
-            prop_assert!(fair, "{ids:?} of {lines:?}: {unserved:?} had no turn");
+            prop_assert!(fair, "{ids:?} of {lines:?}: {unserved:?} were never claimed");
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ impl Model {
         reason: &'static str,
         hold: bool,
     ) -> &'static str {
-        let job = self.jobs.get_mut(&id).expect("it ran");
+        let job = self.jobs.get_mut(&id).expect("the job ran");
         let lane = job.spec.lane;
         if hold || lane.is_some_and(|lane| self.lanes[lane].hold_on_failure) {
             (job.state, job.hold_by) = (State::Held, Some("failure"));
@@ -85,7 +85,8 @@ impl Model {
     }
 
     pub fn bury(&mut self, id: i64, lease: i64, reason: &'static str) {
-        let Job { spec, attempt, crash_count, .. } = self.jobs.remove(&id).expect("it is live");
+        let Job { spec, attempt, crash_count, .. } =
+            self.jobs.remove(&id).expect("the job is live");
         self.dead.insert(id, Dead { spec, attempt, crash_count, lease, reason });
     }
 

@@ -15,7 +15,7 @@ impl Model {
     /// `dalsegno.enqueue` without a time, and `dalsegno.await_signal`.
     pub fn enqueue_waiting(&mut self, id: i64, spec: &Spec) {
         self.enqueue(id, spec);
-        self.jobs.get_mut(&id).expect("it was just enqueued").state = WAITS;
+        self.jobs.get_mut(&id).expect("the job was just enqueued").state = WAITS;
     }
 
     /// `dalsegno.signal`: skips locked jobs. Returns how many were signalled, and those that were postponed because
@@ -28,7 +28,7 @@ impl Model {
             .filter(|id| !self.job_is_locked(*id))
             .collect();
         for id in &told {
-            let job = self.jobs.get_mut(id).expect("it waits");
+            let job = self.jobs.get_mut(id).expect("the job waits");
             (job.state, job.due) = (State::Scheduled("later"), !later);
             // After those that were due before, because its time is now.
             job.run_at = i64::MAX;

@@ -14,7 +14,7 @@ impl Stage {
     async fn put_off(&self) {
         let put_off = "select count(*) from dalsegno.runs where outcome = 'snooze' and error like '%has no disk space%'";
         let is_put_off = async || (self.ground.count(put_off).await >= 1).then_some(());
-        eventually("the turn is put off", is_put_off).await;
+        eventually("the turn is postponed", is_put_off).await;
     }
 
     /// Checks for space now, instead of some seconds later.
@@ -56,7 +56,7 @@ async fn an_answer_lost_to_a_full_disk_is_requested_again_with_free_space() {
     let answer = Arc::new(Notify::new());
     stage.api.plays([Play::Waits(answer.clone(), "Much to write. ".repeat(5_000))]);
     let task = ground.add("Two.").await;
-    eventually("the model is asked", async || (stage.api.requests().len() == 2).then_some(()))
+    eventually("the model is called", async || (stage.api.requests().len() == 2).then_some(()))
         .await;
     volume.fill();
     answer.notify_one();
@@ -65,7 +65,11 @@ async fn an_answer_lost_to_a_full_disk_is_requested_again_with_free_space() {
     volume.make_space();
     stage.done_at_last(&task).await;
     assert_eq!(stage.api.last_messages().len(), 3);
-    assert_eq!(ground.count("select count(*) from dalsegno.usage").await, 3, "all is charged");
+    assert_eq!(
+        ground.count("select count(*) from dalsegno.usage").await,
+        3,
+        "all calls are charged"
+    );
     worker.signal(Signal::TERM);
     worker.ended().await;
 }

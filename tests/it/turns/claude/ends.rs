@@ -17,7 +17,7 @@ async fn a_worker_killed_in_a_turn_leaves_no_process_and_a_usable_conversation()
     stage.says("One.").await;
     stage.api.plays([Play::Hangs]);
     let task = ground.add("Two.").await;
-    eventually("the model is asked", async || (stage.api.requests().len() == 2).then_some(()))
+    eventually("the model is called", async || (stage.api.requests().len() == 2).then_some(()))
         .await;
     first.signal(Signal::KILL);
     first.ended().await;
@@ -30,7 +30,7 @@ async fn a_worker_killed_in_a_turn_leaves_no_process_and_a_usable_conversation()
     second.signal(Signal::TERM);
     second.ended().await;
     let said = stage.api.last_messages();
-    assert_eq!(said.len(), 3, "what the killed turn left is cut off: {said:?}");
+    assert_eq!(said.len(), 3, "messages of the killed turn are still sent: {said:?}");
     assert!(said[2].contains("was interrupted") && said[2].contains("Two."), "{said:?}");
     let began = stage.began().await;
     assert!(began[1] == "restored" || began[1] == "resumed", "{began:?}");
@@ -44,7 +44,7 @@ async fn the_turn_after_a_cancelled_one_gets_its_partial_output() {
     stage.says("One.").await;
     stage.api.plays([Play::Hangs]);
     let task = ground.add("Two.").await;
-    eventually("words arrive", async || {
+    eventually("partial output arrives", async || {
         let feed = ground.feed().await;
         // A first turn that takes long reports progress, too.
         let mut progress = feed.iter().filter(|event| event.kind == "turn.progress");
@@ -95,7 +95,7 @@ async fn no_preview_of_a_turn_shows_a_secret_in_the_feed() {
     let worker = ground.work().await;
     stage.api.plays([Play::SaysAndHangs(format!("It is {SECRET}, as you know."))]);
     let task = ground.add("Which key is it?").await;
-    let shown = eventually("words are in the feed", async || {
+    let shown = eventually("partial output is in the feed", async || {
         let feed = ground.feed().await.into_iter();
         let mut texts = feed.filter(|event| event.kind == "turn.progress").map(|event| event.data);
         texts.find(|data| data["text"] != "").map(|data| data["text"].clone())
@@ -108,7 +108,7 @@ async fn no_preview_of_a_turn_shows_a_secret_in_the_feed() {
     let sql = format!("select count(*) from dalsegno.messages where text like '%{SECRET}%'");
     let found: i64 =
         sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&ground.pool).await.unwrap();
-    assert_eq!(found, 0, "what had arrived is kept without it");
+    assert_eq!(found, 0, "the partial output is kept without the secret");
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn partial_output_of_a_killed_worker_is_shown_to_the_next_attempt() {
     stage.says("One.").await;
     stage.api.plays([Play::Hangs]);
     let task = ground.add("Two.").await;
-    eventually("words are stored", async || {
+    eventually("partial output is stored", async || {
         let stored = "select count(*) from dalsegno.partial_outputs where text = 'Only a part'";
         (ground.count(stored).await == 1).then_some(())
     })

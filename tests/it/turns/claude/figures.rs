@@ -218,7 +218,8 @@ async fn kills(cli: &Cli) {
         api.plays([Play::Hangs]);
         let (stored, cancel) = (Stored::new(), CancellationToken::new());
         let stopped = async {
-            eventually("it is asked", async || (api.requests().len() > n).then_some(())).await;
+            eventually("the model is called", async || (api.requests().len() > n).then_some(()))
+                .await;
             cancel.cancel();
             Instant::now()
         };

@@ -36,7 +36,7 @@ async fn tools_and_rules_follow_the_current_agent_file() {
     let ground = &stage.ground;
     let worker = ground.work().await;
     stage.says("One.").await;
-    assert_eq!(offered(&stage), Vec::<String>::new(), "nothing is granted by itself");
+    assert_eq!(offered(&stage), Vec::<String>::new(), "nothing is granted by default");
 
     // A comma within a rule is part of the rule, here and in the CLI.
     ground.write_agent("writer", &writer("tools: Read, Bash(touch one,two:*)\n"));
@@ -58,8 +58,8 @@ async fn tools_and_rules_follow_the_current_agent_file() {
 
     ground.write_agent("writer", WRITER);
     stage.says("Last.").await;
-    assert_eq!(offered(&stage), Vec::<String>::new(), "what was granted before is not remembered");
-    assert_eq!(stage.ground.sessions().await.len(), 1, "a grant is no reason for a new session");
+    assert_eq!(offered(&stage), Vec::<String>::new(), "earlier grants are not kept");
+    assert_eq!(stage.ground.sessions().await.len(), 1, "a changed grant keeps the session");
     ground.settled().await;
     worker.stop().await;
 }
@@ -73,7 +73,7 @@ async fn a_granted_workspace_is_created_and_paths_outside_stay_closed() {
     let workspaces = ground.folder().join("data/workspaces");
     let workspace = workspaces.join(ground.campaign.id.to_string());
     stage.says("One.").await;
-    assert!(!workspaces.exists(), "made only where it is granted");
+    assert!(!workspaces.exists(), "created only when granted");
 
     let grants = "tools: Write\npermissionMode: acceptEdits\nworkspace: true\n";
     ground.write_agent("writer", &writer(grants));
@@ -93,7 +93,7 @@ async fn a_granted_workspace_is_created_and_paths_outside_stay_closed() {
 
     ground.write_agent("writer", &writer("tools: Write\npermissionMode: acceptEdits\n"));
     let (flags, _) = stage.calls("Write", json!({ "file_path": inside, "content": "No." })).await;
-    assert_eq!(flags, ["tool_denied: Write"], "the folder is not handed in any more");
+    assert_eq!(flags, ["tool_denied: Write"], "the folder is not passed any more");
     ground.settled().await;
     worker.stop().await;
 }
@@ -117,10 +117,10 @@ async fn a_tool_server_gets_its_declared_variables_and_not_the_credential() {
     let worker = ground.work().await;
     let (flags, result) = stage.calls("mcp__sums__add", json!({ "a": 2, "b": 3 })).await;
     assert!(result.contains("the sum is 5"), "{result}");
-    assert_eq!(flags, ["tool_server_missing: board"], "it is no real server");
+    assert_eq!(flags, ["tool_server_missing: board"], "the server is a fake");
     let seen = std::fs::read_to_string(&seen).unwrap();
     assert!(seen.contains("TOKEN=planted-token"), "{seen}");
-    assert!(!seen.contains(super::SECRET), "the login is not for tools: {seen}");
+    assert!(!seen.contains(super::SECRET), "a tool got the credential: {seen}");
 
     // Two calls of the model are allowed, and the second wants a third.
     let add = || Play::Calls("mcp__sums__add", json!({ "a": 2, "b": 3 }));

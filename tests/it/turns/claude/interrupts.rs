@@ -40,7 +40,7 @@ async fn a_soft_interrupt_lets_the_running_tool_end_and_makes_no_further_call() 
     std::fs::write(&gate, "").unwrap();
     let task = ground.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
-    assert!(is_below(ground.folder(), "whole"), "the tool was cut off");
+    assert!(is_below(ground.folder(), "whole"), "the tool was interrupted");
     // The CLI may be about to call at the moment of the signal; that answer is not used.
     let n_asked = stage.api.requests().len() - n_before;
     assert!((1..=2).contains(&n_asked), "{n_asked} calls");

@@ -20,7 +20,7 @@ async fn a_credential_that_hit_its_limit_is_paused_with_all_its_conversations_an
     stage.says("One.").await;
     stage.api.plays([Play::Fails(429, LIMIT, "rate_limit_error", "You have used up your limit.")]);
     let parked = ground.add("Two.").await;
-    eventually("the login rests", async || {
+    eventually("the credential is paused", async || {
         let rests = "select count(*) from dalsegno.resting_logins where login = 'main'";
         (ground.count(rests).await == 1).then_some(())
     })
@@ -41,7 +41,7 @@ async fn a_credential_that_hit_its_limit_is_paused_with_all_its_conversations_an
         .unwrap();
     ground.done(&parked).await;
     let turns = ground.turns(&parked).await;
-    assert_eq!(turns.last().unwrap().attempt, 1, "no attempt is burned");
+    assert_eq!(turns.last().unwrap().attempt, 1, "no attempt is used up");
     ground.settled().await;
     worker.stop().await;
     assert_eq!(stage.api.last_messages().len(), 3);
@@ -55,7 +55,7 @@ async fn a_resumed_credential_is_used_at_once_by_waiting_tasks() {
     stage.says("One.").await;
     stage.api.plays([Play::Fails(429, LIMIT, "rate_limit_error", "You have used up your limit.")]);
     let parked = ground.add("Two.").await;
-    eventually("the task is put off", async || {
+    eventually("the task is postponed", async || {
         let put_off = "select count(*) from dalsegno.jobs where wait_reason = 'snooze'";
         (ground.count(put_off).await == 1).then_some(())
     })

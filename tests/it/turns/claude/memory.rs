@@ -24,7 +24,7 @@ async fn an_answer_without_memory_is_discarded_and_the_transcript_rebuilt() {
     let turns = ground.turns(&third).await;
     assert_eq!(turns.len(), 2);
     assert!(turns[0].error.as_deref().unwrap().contains("did not see its history"));
-    assert!(turns[0].input_tokens > 0, "what it cost is in the ledger");
+    assert!(turns[0].input_tokens > 0, "the cost is in the ledger");
     assert_eq!(turns[1].flags, Vec::<String>::new());
     let said = stage.api.last_messages();
     assert_eq!(said.len(), 5, "{said:?}");
@@ -62,7 +62,7 @@ async fn a_full_conversation_continues_in_a_new_session_with_a_summary() {
     let mut n_turns = 0;
     while ground.sessions().await.len() < 2 {
         n_turns += 1;
-        assert!(n_turns < 30, "it never goes on in a new session");
+        assert!(n_turns < 30, "the conversation never continues in a new session");
         let words = format!("Remember HARBOUR-{n_turns:04}. {}", "The tide comes in. ".repeat(120));
         stage.says(&words).await;
     }
@@ -85,7 +85,7 @@ async fn a_full_conversation_continues_in_a_new_session_with_a_summary() {
     };
     assert!(requests.iter().any(|request| opens_with(&request)), "no summary is sent");
     let paid = "select count(*) from dalsegno.usage where purpose = 'summary' and cost_micros > 0";
-    assert!(ground.count(paid).await > 0, "a summary costs what the provider says");
+    assert!(ground.count(paid).await > 0, "a summary costs what the provider reports");
 }
 
 #[tokio::test]

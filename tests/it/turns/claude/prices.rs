@@ -73,20 +73,20 @@ async fn a_model_priced_only_by_the_cli_is_charged_and_reserved_for() {
     let worker = ground.work().await;
     stage.says("One.").await;
     let spent = "select sum(cost_micros)::bigint from dalsegno.usage";
-    assert!(ground.count(spent).await > 0, "what the CLI says is charged");
+    assert!(ground.count(spent).await > 0, "the cost reported by the CLI is charged");
     stage.api.plays([Play::Hangs]);
     let task = ground.add("Two.").await;
-    eventually("the model is asked", async || (stage.api.requests().len() == 2).then_some(()))
+    eventually("the model is called", async || (stage.api.requests().len() == 2).then_some(()))
         .await;
     let reserved = ground.count("select reserved_micros from dalsegno.campaign_budgets").await;
-    assert!(reserved > 0, "the first turn has told the price");
+    assert!(reserved > 0, "the first turn has reported the price");
     ground.cancel(&task).await;
     assert_eq!(ground.ended(&task).await.state, State::Cancelled);
     let unpaid = "select count(*) from dalsegno.usage where cost_micros = 0";
     assert_eq!(
         ground.count(unpaid).await,
         0,
-        "what was cut off is paid as well: {:?}",
+        "the interrupted call is charged as well: {:?}",
         json!(stage.ledger().await)
     );
     ground.settled().await;

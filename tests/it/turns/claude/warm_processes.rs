@@ -34,10 +34,10 @@ async fn a_turn_uses_the_process_that_the_previous_turn_started() {
     let said = stage.api.last_messages();
     assert_eq!(said.len(), 5, "{said:?}");
     assert!(said[0].contains("Part 0") && said[4].contains("Part 2"), "{said:?}");
-    assert!(stage.processes() > 0, "the next one waits");
+    assert!(stage.processes() > 0, "the next process waits");
     ground.settled().await;
     worker.stop().await;
-    eventually("none waits any more", async || (stage.processes() == 0).then_some(())).await;
+    eventually("no process waits any more", async || (stage.processes() == 0).then_some(())).await;
 }
 
 #[tokio::test]
@@ -75,8 +75,8 @@ async fn warm_processes_are_limited_in_number_and_age() {
         ground.done(&task).await;
     }
     // The guard and the CLI under it.
-    eventually("one waits", async || (stage.processes() <= 2).then_some(())).await;
-    eventually("none waits for long", async || (stage.processes() == 0).then_some(())).await;
+    eventually("one process waits", async || (stage.processes() <= 2).then_some(())).await;
+    eventually("no process waits for long", async || (stage.processes() == 0).then_some(())).await;
     ground.settled().await;
     worker.stop().await;
 }

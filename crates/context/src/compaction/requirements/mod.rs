@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_sentence_without_an_end_is_cut_at_a_space() {
         let text = format!("You must {}", "say it again and ".repeat(100));
-        let [found] = texts(&text)[..] else { panic!("not one") };
+        let [found] = texts(&text)[..] else { panic!("no requirement was found") };
         assert!(found.chars().count() <= REQUIREMENT_MAX_CHARS && text.starts_with(found));
     }
 }
