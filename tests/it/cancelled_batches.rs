@@ -22,8 +22,8 @@ use uuid::Uuid;
 
 use crate::{
     app::{eventually, noon},
-    conversations::world::{Now, World},
-    turns::fixture::Ground,
+    conversations::world::{TurnSettings, World},
+    turns::fixture::Fixture,
 };
 
 const WHY: &str = "not wanted";
@@ -136,7 +136,7 @@ async fn a_batch_waits_for_no_lock_and_leaves_linked_and_running_tasks() {
     let run = "update dalsegno.jobs set state = 'running', lease = id, worker_id = gen_random_uuid(), claimed_at = now(), attempt = 1 where id = $1";
     sqlx::query(run).bind(running.job_id).execute(pool).await.unwrap();
     // The worker is lost in its turn.
-    world.begin(&lost, world.lease(), Now::default()).await;
+    world.begin(&lost, world.lease(), TurnSettings::default()).await;
     let alone = world.add_mode("Alone.", Mode::None).await;
     let all = [plain.id, parent.id, held.id, job_held.id, running.id, lost.id, child.id, alone.id];
 
@@ -200,19 +200,19 @@ async fn an_erasure_releases_no_task_that_waits_for_a_cancelled_one() {
 
 #[tokio::test]
 async fn a_worker_erases_many_open_tasks_and_the_receipt_shows_its_progress() {
-    let ground = Ground::new(&[]).await;
-    add_webhooks(&ground.pool).await;
-    add_many(&ground.pool, ground.campaign.id, 1_300).await;
+    let fixture = Fixture::new(&[]).await;
+    add_webhooks(&fixture.pool).await;
+    add_many(&fixture.pool, fixture.campaign.id, 1_300).await;
     let receipt = async || {
-        let mut conn = ground.pool.acquire().await.unwrap();
-        erasures::get(&mut conn, ground.campaign.id).await.unwrap()
+        let mut conn = fixture.pool.acquire().await.unwrap();
+        erasures::get(&mut conn, fixture.campaign.id).await.unwrap()
     };
-    let mut tx = begin(&ground.pool).await.unwrap();
-    erasures::request(&mut tx, ground.campaign.id, "by request", noon()).await.unwrap();
+    let mut tx = begin(&fixture.pool).await.unwrap();
+    erasures::request(&mut tx, fixture.campaign.id, "by request", noon()).await.unwrap();
     commit(tx).await.unwrap();
     let before = receipt().await;
     assert_eq!((before.step, before.open_tasks), (None, 1_300));
-    let worker = ground.upkeep().await;
+    let worker = fixture.upkeep().await;
     eventually("the campaign is erased", async || receipt().await.ended_at).await;
     worker.stop().await;
     let after = receipt().await;
@@ -239,7 +239,7 @@ pub async fn cancel_all(pool: &PgPool, campaign: Uuid) -> usize {
 }
 
 /// Runs turns and sweeps lanes in the campaign that is erased, to provoke deadlocks.
-async fn beside(world: Arc<World>, is_over: Arc<AtomicBool>) -> usize {
+async fn run_turns_and_sweeps(world: Arc<World>, is_over: Arc<AtomicBool>) -> usize {
     let mut n_turns = 0;
     while !is_over.load(SeqCst) {
         let sql = "select dalsegno.sweep_lanes(100), dalsegno.promote_due(100), dalsegno.apply_cancel_requests(100)";
@@ -249,13 +249,18 @@ async fn beside(world: Arc<World>, is_over: Arc<AtomicBool>) -> usize {
         let Some(id) = task.fetch_optional(&world.pool).await.unwrap() else { continue };
         let task = world.task(id).await;
         let Ok((_, begun)) = world
-            .try_begin(&task, world.lease(), Now::default(), dalsegno::domain::Amount::ZERO)
+            .try_begin(
+                &task,
+                world.lease(),
+                TurnSettings::default(),
+                dalsegno::domain::Amount::ZERO,
+            )
             .await
         else {
             continue;
         };
         // The task may be cancelled by now, which the turn tolerates.
-        _ = world.commit(&begun, "Done.", Now::default()).await;
+        _ = world.commit(&begun, "Done.", TurnSettings::default()).await;
         n_turns += 1;
     }
     n_turns
@@ -289,7 +294,8 @@ async fn many_open_tasks_are_cancelled_in_batches() {
             let asked = "insert into dalsegno.erasures (id, campaign_id, reason, asked_at) values (gen_random_uuid(), $1, 'by request', now()) on conflict do nothing";
             sqlx::query(asked).bind(world.campaign.id).execute(pool).await.unwrap();
             let is_over = Arc::new(AtomicBool::new(!with_others));
-            let others = tokio::spawn(beside(Arc::clone(&world), Arc::clone(&is_over)));
+            let others =
+                tokio::spawn(run_turns_and_sweeps(Arc::clone(&world), Arc::clone(&is_over)));
             let begun = Instant::now();
             let n_left = cancel_all(pool, world.campaign.id).await;
             let took = begun.elapsed();

@@ -47,7 +47,7 @@ fn processes_of(folder: &Path) -> Vec<u32> {
     pids.filter(names_it).collect()
 }
 
-fn left_in(folder: &Path) -> Vec<String> {
+fn leftover_files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     names.filter(|name| name != OWN_FILE).collect()
@@ -115,7 +115,7 @@ async fn the_demo_survives_a_kill_a_compaction_and_an_expiry() {
     assert_eq!(parts[9]["session_id"], expiry["successor_id"]);
 
     assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
-    assert_eq!(left_in(folder.path()), Vec::<String>::new());
+    assert_eq!(leftover_files(folder.path()), Vec::<String>::new());
 }
 
 /// Checks the calls on the board: from the operator to the planner, from there to the writers and the reviewer, and
@@ -155,7 +155,7 @@ async fn ctrl_c_during_the_demo_leaves_nothing_behind() {
     let ended = timeout(SOON, demo.wait()).await.unwrap().unwrap();
     assert_eq!(ended.code(), Some(130));
     assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
-    assert_eq!(left_in(folder.path()), Vec::<String>::new());
+    assert_eq!(leftover_files(folder.path()), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -178,17 +178,17 @@ async fn workers_do_not_outlive_a_killed_demo_and_the_next_one_cleans_up() {
     let mut living = demo(folder.path(), &[]);
     let mut living = living.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     until_shown(&mut living, "left of killed demos: 1").await;
-    assert_eq!(left_in(folder.path()).len(), 2, "only its own folder is removed");
+    assert_eq!(leftover_files(folder.path()).len(), 2, "only its own folder is removed");
     assert!(foreign.exists() && !servers_below(folder.path()).contains(&servers[0]));
     // A running demo is not a leftover.
     let mut next = demo(folder.path(), &[]);
     let mut next = next.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     until_shown(&mut next, "worker processes").await;
-    assert_eq!((left_in(folder.path()).len(), servers_below(folder.path()).len()), (3, 2));
+    assert_eq!((leftover_files(folder.path()).len(), servers_below(folder.path()).len()), (3, 2));
     for mut ended in [next, living] {
         send(ended.id().unwrap(), Signal::INT);
         assert_eq!(timeout(SOON, ended.wait()).await.unwrap().unwrap().code(), Some(130));
     }
     assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
-    assert_eq!(left_in(folder.path()), ["dalsegno-demo-notes"]);
+    assert_eq!(leftover_files(folder.path()), ["dalsegno-demo-notes"]);
 }

@@ -7,7 +7,7 @@ use sqlx::{ConnectOptions as _, PgPool};
 use crate::{
     app::{TestDatabase, eventually, execute, get},
     cluster::scratch_folder,
-    embedded::orphaned_server::LonelyServer,
+    embedded::orphaned_server::OrphanedServer,
     http::client::send,
     service::Service,
 };
@@ -21,7 +21,7 @@ fn long_text() -> String {
 
 #[tokio::test]
 async fn a_full_volume_uses_up_no_attempt_and_work_resumes_with_free_space() {
-    let (server, volume) = LonelyServer::with_volume(64).await;
+    let (server, volume) = OrphanedServer::with_volume(64).await;
     volume.make_folder("data", &server.place.cluster());
     let location = server.place.folder.path().join("small/data");
     let tablespace = format!("create tablespace small location '{}'", location.display());

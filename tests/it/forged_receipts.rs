@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     app::{TestDatabase, noon},
-    conversations::world::{Now, World},
+    conversations::world::{TurnSettings, World},
     service::ServiceRole,
 };
 
@@ -66,7 +66,7 @@ async fn a_receipt_signs_the_owners_findings_despite_forged_rows_of_the_service_
     let (owner, role) = (database.pool().await, ServiceRole::of(&database.options).await);
     let pool = PgPool::connect_with(role.options.clone()).await.unwrap();
     let world = World::over(pool.clone(), Limit::default()).await;
-    world.turn("Part one.", Now::default()).await;
+    world.turn("Part one.", TurnSettings::default()).await;
     let (id, folder) = (world.campaign.id, tempfile::tempdir().unwrap());
     let key = Key::open_or_create(&folder.path().join("key.pem")).unwrap();
 

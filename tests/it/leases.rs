@@ -35,9 +35,9 @@ pub const LONG_VARIABLES: [(&str, &str); 4] = [
 
 /// Watches worker processes, and ends their leases when they die. Works as long as this value exists.
 #[derive(Debug, Default)]
-pub struct Mortal(Mutex<JoinSet<()>>);
+pub struct LeaseEnder(Mutex<JoinSet<()>>);
 
-impl Mortal {
+impl LeaseEnder {
     /// Ends the lease of this process as soon as it is dead.
     pub fn watch(&self, pool: &PgPool, pid: u32) {
         let pool = pool.clone();

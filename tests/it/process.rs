@@ -39,7 +39,7 @@ fn finding<'a>(findings: &'a Value, check: &str) -> &'a Value {
 }
 
 /// Creates a private cluster whose migration history stays locked, also after restarts.
-async fn lay_stuck_cluster(folder: &Path) -> embedded::Config {
+async fn create_locked_cluster(folder: &Path) -> embedded::Config {
     let config = embedded::Config { data_dir: folder.join(".dalsegno"), ..Default::default() };
     let postgres = embedded::start(&config).await.unwrap();
     let pool = PgPool::connect_with(postgres.connect_options()).await.unwrap();
@@ -88,7 +88,7 @@ async fn ctrl_c_ends_the_service_and_its_postgres() {
 #[tokio::test]
 async fn a_signal_ends_every_command_and_its_postgres() {
     let folder = scratch_folder();
-    let config = lay_stuck_cluster(folder.path()).await;
+    let config = create_locked_cluster(folder.path()).await;
     for arguments in [["migrate", "status"], ["doctor", "--json"], ["queue", "ls"]] {
         let mut command = Service::begin(folder.path(), &arguments, &[]);
         let attach = async || embedded::attach(&config).await.unwrap();
@@ -162,7 +162,7 @@ async fn concurrent_commands_wait_for_the_folder() {
 #[tokio::test]
 async fn a_service_waits_for_a_running_command_and_then_starts() {
     let folder = scratch_folder();
-    lay_stuck_cluster(folder.path()).await;
+    create_locked_cluster(folder.path()).await;
     let mut command = Service::begin(folder.path(), &["migrate", "status"], &[]);
     let started = async || command.log().contains("Postgres started").then_some(());
     eventually("the command has its Postgres", started).await;

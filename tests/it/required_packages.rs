@@ -5,17 +5,19 @@ use std::io::Write as _;
 
 /// A package, and the command that installs it.
 #[derive(Debug, Clone, Copy)]
-pub struct Need {
+pub struct RequiredPackage {
     pub package: &'static str,
     pub command: &'static str,
 }
 
-pub const PSQL: Need = Need { package: "psql", command: "apt-get install postgresql-client" };
-pub const PYTHON: Need =
-    Need { package: "Python", command: "apt-get install python3 python3-venv" };
-pub const NODE: Need = Need { package: "Node", command: "apt-get install nodejs npm" };
+pub const PSQL: RequiredPackage =
+    RequiredPackage { package: "psql", command: "apt-get install postgresql-client" };
+pub const PYTHON: RequiredPackage =
+    RequiredPackage { package: "Python", command: "apt-get install python3 python3-venv" };
+pub const NODE: RequiredPackage =
+    RequiredPackage { package: "Node", command: "apt-get install nodejs npm" };
 
-impl Need {
+impl RequiredPackage {
     /// Returns a line with the missing package, the command, and the first line of the error.
     pub fn line(&self, error: &str) -> String {
         let Self { package, command } = self;
@@ -50,7 +52,8 @@ impl Need {
 #[test]
 fn a_missing_package_is_reported_in_one_line_with_its_install_command() {
     let pip = "\"pip\": WARNING: Retrying after connection broken\nERROR: No matching distribution found for psycopg\n";
-    let need = Need { package: "psycopg (PyPI)", command: "cargo test --test it packages" };
+    let need =
+        RequiredPackage { package: "psycopg (PyPI)", command: "cargo test --test it packages" };
     let expected = "psycopg (PyPI) is missing; run: cargo test --test it packages (ERROR: No matching distribution found for psycopg)";
     assert_eq!(need.line(pip), expected);
     assert!(!need.line("").contains('\n'));

@@ -14,7 +14,7 @@ use crate::{
     http::client::{Reply, Stream, send},
     leases,
     service::{Service, ServiceRole, command, dalsegno},
-    webhooks::receiver::{Received, Receiver},
+    webhooks::receiver::{ReceivedRequest, Receiver},
 };
 
 /// The files that `pg_dump` has written.
@@ -103,8 +103,8 @@ async fn done(service: &Service, id: &Value) -> Value {
 }
 
 /// Returns the tasks whose ends were delivered, once for each delivery, in the order of their ids.
-fn told(received: &[Received]) -> Vec<String> {
-    let id = |one: &Received| one.json()["data"]["task_id"].as_str().unwrap().to_owned();
+fn delivered_tasks(received: &[ReceivedRequest]) -> Vec<String> {
+    let id = |one: &ReceivedRequest| one.json()["data"]["task_id"].as_str().unwrap().to_owned();
     let mut all: Vec<_> = received.iter().map(id).collect();
     all.sort();
     all
@@ -195,7 +195,7 @@ async fn a_service_on_a_restored_dump_continues_from_the_dump() {
     let all = [&before["id"], &running, &waiting, &after, &running, &waiting, &again];
     let mut all = all.map(|id| id.as_str().unwrap());
     all.sort_unstable();
-    assert_eq!(told(&received), all);
+    assert_eq!(delivered_tasks(&received), all);
 
     let mut conn = PgConnection::connect_with(&target.options).await.unwrap();
     let prompts = "select count(*) from dalsegno.messages where role = 'user' and text like '%Write running.%'";

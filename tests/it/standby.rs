@@ -9,7 +9,7 @@ use sqlx::{ConnectOptions as _, PgPool};
 use crate::{
     app::{eventually, execute, get},
     cluster::scratch_folder,
-    embedded::support::Place,
+    embedded::support::EmbeddedSetup,
     http::client::send,
     service::{SERVE, Service},
 };
@@ -25,7 +25,7 @@ async fn a_service_that_does_not_migrate_waits_for_the_promotion_too() {
 }
 
 async fn is_not_ready_until_promoted(settings: &[&str]) {
-    let (place, folder) = (Place::new(), scratch_folder());
+    let (place, folder) = (EmbeddedSetup::new(), scratch_folder());
     let postgres = embedded::start(&place.config).await.unwrap();
     let pool = PgPool::connect_with(postgres.connect_options()).await.unwrap();
     db::migrate(&pool).await.unwrap();

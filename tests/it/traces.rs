@@ -80,7 +80,12 @@ async fn campaign(service: &Service) -> String {
 }
 
 /// Adds a task and waits for its end.
-async fn asked(service: &Service, campaign: &str, headers: &[(&str, &str)], prompt: &str) -> Value {
+async fn run_task(
+    service: &Service,
+    campaign: &str,
+    headers: &[(&str, &str)],
+    prompt: &str,
+) -> Value {
     let path = format!("/v1/campaigns/{campaign}/tasks");
     let task =
         send(service, &path, headers, json!({ "agent": "copywriter", "prompt": prompt })).await;
@@ -106,7 +111,7 @@ async fn a_turns_trace_links_to_its_caller_and_to_the_previous_turn() {
     for (words, headers) in
         [("The tide of planted words.", &[("traceparent", CALLER)][..]), ("And on.", &[])]
     {
-        asked(&service, &campaign, headers, words).await;
+        run_task(&service, &campaign, headers, words).await;
     }
     // Spans that are not sent yet are sent at shutdown.
     service.signal("TERM");
@@ -184,14 +189,14 @@ async fn the_first_turn_of_a_successor_links_to_the_last_turn_of_its_predecessor
         let path = format!("/v1/sessions/{}/reset", task["session_id"].as_str().unwrap());
         send(&service, &path, &[], json!({ "fresh": fresh })).await;
     };
-    asked(&service, &campaign, &[], "Part one.").await;
-    let second = asked(&service, &campaign, &[], "Part two.").await;
+    run_task(&service, &campaign, &[], "Part one.").await;
+    let second = run_task(&service, &campaign, &[], "Part two.").await;
     reset(&second, false).await;
-    let third = asked(&service, &campaign, &[], "Part three.").await;
+    let third = run_task(&service, &campaign, &[], "Part three.").await;
     assert_ne!(third["session_id"], second["session_id"]);
-    let fourth = asked(&service, &campaign, &[], "Part four.").await;
+    let fourth = run_task(&service, &campaign, &[], "Part four.").await;
     reset(&fourth, true).await;
-    asked(&service, &campaign, &[], "Something else.").await;
+    run_task(&service, &campaign, &[], "Something else.").await;
     service.signal("TERM");
     assert_eq!(service.exit_code().await, 0, "{}", service.log());
 

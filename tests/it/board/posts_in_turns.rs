@@ -8,21 +8,24 @@ use dalsegno::{
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
-use super::setup::{Table, read, sent, texts};
+use super::setup::{BoardSetup, read, sent, texts};
 use crate::{
     providers::{claude::api::Api, fake_ollama::Play},
-    turns::{claude::Stage, fixture::Ground},
+    turns::{claude::Setup, fixture::Fixture},
 };
 
-async fn cursor(table: &Table, task: &Task) -> i64 {
+async fn cursor(board_setup: &BoardSetup, task: &Task) -> i64 {
     let sql = "select board_cursor from dalsegno.sessions where id = $1";
-    let id = table.ground.task(task).await.session_id;
-    sqlx::query_scalar(sql).bind(id).fetch_one(&table.ground.pool).await.unwrap()
+    let id = board_setup.fixture.task(task).await.session_id;
+    sqlx::query_scalar(sql).bind(id).fetch_one(&board_setup.fixture.pool).await.unwrap()
 }
 
 /// Returns the lines about posts in the manifest of a task's last call: reason, first, last, count.
-async fn said_of_posts(table: &Table, task: &Task) -> Vec<(bool, String, i64, i64, i64)> {
-    let manifests = table.ground.manifests(task.session_id.unwrap()).await;
+async fn manifest_lines(
+    board_setup: &BoardSetup,
+    task: &Task,
+) -> Vec<(bool, String, i64, i64, i64)> {
+    let manifests = board_setup.fixture.manifests(task.session_id.unwrap()).await;
     let manifest = manifests.into_iter().rfind(|it| Some(it.turn) == task.turn).unwrap().manifest;
     let parts = manifest["parts"].as_array().unwrap().iter();
     let posts = parts.filter(|part| part["kind"] == "posts");
@@ -36,19 +39,19 @@ async fn said_of_posts(table: &Table, task: &Task) -> Vec<(bool, String, i64, i6
 
 #[tokio::test]
 async fn each_turn_shows_new_posts_and_later_calls_keep_them_in_place() {
-    let table = Table::new(&["ann", "bea"], "").await;
-    let worker = table.ground.work().await;
-    table.post(&["ann"], "One.").await;
-    table.post(&["bea"], "Not hers.").await;
-    let first = table.ground.done(&table.ask("ann", "Begin.", None).await).await;
-    let reply = table.reply(&first, &["operator", "bea"], None).await.unwrap();
-    table.post(&["all"], "Two.").await;
-    let (mention, second) = table.mention("ann", "Go on, please.").await;
-    table.post(&["ann", "bea"], "Three.").await;
-    let second = table.ground.done(&second).await;
-    let third = table.ground.done(&table.ask("ann", "Once more.", None).await).await;
+    let board_setup = BoardSetup::new(&["ann", "bea"], "").await;
+    let worker = board_setup.fixture.start_worker().await;
+    board_setup.post(&["ann"], "One.").await;
+    board_setup.post(&["bea"], "Not hers.").await;
+    let first = board_setup.fixture.done(&board_setup.ask("ann", "Begin.", None).await).await;
+    let reply = board_setup.reply(&first, &["operator", "bea"], None).await.unwrap();
+    board_setup.post(&["all"], "Two.").await;
+    let (mention, second) = board_setup.mention("ann", "Go on, please.").await;
+    board_setup.post(&["ann", "bea"], "Three.").await;
+    let second = board_setup.fixture.done(&second).await;
+    let third = board_setup.fixture.done(&board_setup.ask("ann", "Once more.", None).await).await;
     worker.stop().await;
-    let chats = table.fake.chats();
+    let chats = board_setup.fake.chats();
     let shown: Vec<_> = chats.iter().map(|chat| read(&sent(chat))).collect();
     assert_eq!(texts(&shown[0]), ["One."]);
     let (all, later) = (texts(&shown[1]), texts(&shown[2]));
@@ -64,102 +67,102 @@ async fn each_turn_shows_new_posts_and_later_calls_keep_them_in_place() {
     assert!(message(0, 1).starts_with("<notice") && message(0, 1).ends_with(&message(1, 1)));
     assert_eq!((message(1, 1), message(1, 3)), (message(2, 1), message(2, 3)));
     // The answer to the mention is a post, too.
-    assert_eq!(cursor(&table, &third).await, 7);
+    assert_eq!(cursor(&board_setup, &third).await, 7);
     assert!(reply.seq == 3 && mention.seq == 5);
-    let said = said_of_posts(&table, &second).await;
+    let said = manifest_lines(&board_setup, &second).await;
     let is_said = |why: &str| said.iter().any(|line| !line.0 && line.1 == why);
     assert!(is_said("own_answer") && is_said("is_a_task"), "{said:?}");
-    let roles = table.ground.transcript(first.session_id.unwrap()).await;
+    let roles = board_setup.fixture.transcript(first.session_id.unwrap()).await;
     let roles: Vec<_> = roles.iter().map(|line| line.split(':').next().unwrap()).collect();
     assert_eq!(roles[..6], ["Posts", "User", "Assistant", "Posts", "User", "Assistant"]);
 }
 
 #[tokio::test]
 async fn a_failed_turn_skips_no_post_and_repeats_none() {
-    let table = Table::new(&["ann"], "").await;
-    table.fake.state.plays.lock().unwrap().extend([
+    let board_setup = BoardSetup::new(&["ann"], "").await;
+    board_setup.fake.state.plays.lock().unwrap().extend([
         Play::Status(404, "", r#"{"error":"not found"}"#),
         Play::Status(503, "retry-after: 1\r\n", r#"{"error":"server busy"}"#),
     ]);
-    table.post(&["ann"], "One.").await;
-    let worker = table.ground.work().await;
-    let lost = table.ground.ended(&table.ask("ann", "This fails.", None).await).await;
+    board_setup.post(&["ann"], "One.").await;
+    let worker = board_setup.fixture.start_worker().await;
+    let lost = board_setup.fixture.ended(&board_setup.ask("ann", "This fails.", None).await).await;
     assert!(lost.error.is_some());
-    assert_eq!(cursor(&table, &lost).await, 0);
-    table.post(&["ann"], "Two.").await;
-    let again = table.ask("ann", "This is tried again.", None).await;
-    table.fake.asked(2).await;
+    assert_eq!(cursor(&board_setup, &lost).await, 0);
+    board_setup.post(&["ann"], "Two.").await;
+    let again = board_setup.ask("ann", "This is tried again.", None).await;
+    board_setup.fake.wait_for_chats(2).await;
     // Between two attempts of one turn.
-    table.post(&["ann"], "Three.").await;
-    let again = table.ground.ended_after_waits(&again).await;
-    let last = table.ground.done(&table.ask("ann", "The end.", None).await).await;
+    board_setup.post(&["ann"], "Three.").await;
+    let again = board_setup.fixture.ended_after_waits(&again).await;
+    let last = board_setup.fixture.done(&board_setup.ask("ann", "The end.", None).await).await;
     worker.stop().await;
-    let shown: Vec<_> = table.fake.chats().iter().map(|chat| read(&sent(chat))).collect();
+    let shown: Vec<_> = board_setup.fake.chats().iter().map(|chat| read(&sent(chat))).collect();
     assert_eq!(texts(&shown[0]), ["One."]);
     assert_eq!(texts(&shown[1]), ["One.", "Two."]);
     for shown in &shown[2..] {
         assert_eq!(texts(shown), ["One.", "Two.", "Three."]);
     }
-    assert_eq!((cursor(&table, &again).await, again.session_id), (3, last.session_id));
-    let stored = table.ground.transcript(last.session_id.unwrap()).await;
+    assert_eq!((cursor(&board_setup, &again).await, again.session_id), (3, last.session_id));
+    let stored = board_setup.fixture.transcript(last.session_id.unwrap()).await;
     assert_eq!(stored.iter().filter(|line| line.starts_with("Posts")).count(), 1);
 }
 
 #[tokio::test]
 async fn the_window_comes_from_the_agent_file_and_reports_omitted_posts() {
-    let table = Table::new(&["ann"], "history_window: 3\n").await;
-    table.write("bea", "history_window: 0\n", "");
+    let board_setup = BoardSetup::new(&["ann"], "history_window: 3\n").await;
+    board_setup.write("bea", "history_window: 0\n", "");
     for number in 1..=8 {
-        table.post(&["all"], &format!("Post {number}.")).await;
+        board_setup.post(&["all"], &format!("Post {number}.")).await;
     }
-    let worker = table.ground.work().await;
-    let first = table.ground.done(&table.ask("ann", "What is new?", None).await).await;
-    table.ground.done(&table.ask("bea", "And for you?", None).await).await;
-    table.post(&["all"], "Post 9.").await;
-    table.ground.done(&table.ask("ann", "And now?", None).await).await;
+    let worker = board_setup.fixture.start_worker().await;
+    let first = board_setup.fixture.done(&board_setup.ask("ann", "What is new?", None).await).await;
+    board_setup.fixture.done(&board_setup.ask("bea", "And for you?", None).await).await;
+    board_setup.post(&["all"], "Post 9.").await;
+    board_setup.fixture.done(&board_setup.ask("ann", "And now?", None).await).await;
     worker.stop().await;
-    let chats = table.fake.chats();
+    let chats = board_setup.fake.chats();
     assert_eq!(texts(&read(&sent(&chats[0]))), ["Post 6.", "Post 7.", "Post 8."]);
     assert!(sent(&chats[0]).contains("left_out=\"5\""));
     assert!(!sent(&chats[1]).contains("<posts"));
     assert_eq!(texts(&read(&sent(&chats[2]))).len(), 4);
-    let said = said_of_posts(&table, &first).await;
+    let said = manifest_lines(&board_setup, &first).await;
     let line = |sent, why: &str, from, to, count| (sent, why.to_owned(), from, to, count);
     assert_eq!(said, [line(false, "beyond_window", 1, 5, 5), line(true, "since_cursor", 6, 8, 3)]);
 }
 
 /// Adds three mentions of ann after a note to her, while no worker runs.
-async fn a_note_behind_mentions(table: &Table, note: &str) -> Vec<Task> {
-    table.post(&["ann"], note).await;
+async fn a_note_behind_mentions(board_setup: &BoardSetup, note: &str) -> Vec<Task> {
+    board_setup.post(&["ann"], note).await;
     let mut tasks = Vec::new();
     for number in 1..=3 {
-        tasks.push(table.mention("ann", &format!("Mention {number}.")).await.1);
+        tasks.push(board_setup.mention("ann", &format!("Mention {number}.")).await.1);
     }
     tasks
 }
 
 #[tokio::test]
 async fn older_posts_fill_the_window_of_a_new_session() {
-    let table = Table::new(&["ann"], "history_window: 3\n").await;
-    let first = a_note_behind_mentions(&table, "The first note.").await;
-    let worker = table.ground.work().await;
+    let board_setup = BoardSetup::new(&["ann"], "history_window: 3\n").await;
+    let first = a_note_behind_mentions(&board_setup, "The first note.").await;
+    let worker = board_setup.fixture.start_worker().await;
     for task in &first {
-        table.ground.done(task).await;
+        board_setup.fixture.done(task).await;
     }
     worker.stop().await;
     // The session is about to be rebuilt: posts that its predecessor has not seen are new for the successor, too.
-    table.write("ann", "history_window: 3\n", " Be brief.");
-    let second = a_note_behind_mentions(&table, "The second note.").await;
-    let worker = table.ground.work().await;
+    board_setup.write("ann", "history_window: 3\n", " Be brief.");
+    let second = a_note_behind_mentions(&board_setup, "The second note.").await;
+    let worker = board_setup.fixture.start_worker().await;
     for task in &second {
-        table.ground.done(task).await;
+        board_setup.fixture.done(task).await;
     }
     worker.stop().await;
-    let chats = table.fake.chats();
+    let chats = board_setup.fake.chats();
     assert_eq!(texts(&read(&sent(&chats[0]))), ["The first note."]);
     assert_ne!(
-        table.ground.task(&first[0]).await.session_id,
-        table.ground.task(&second[0]).await.session_id
+        board_setup.fixture.task(&first[0]).await.session_id,
+        board_setup.fixture.task(&second[0]).await.session_id
     );
     for chat in &chats[3..] {
         assert_eq!(texts(&read(&sent(chat))), ["The first note.", "The second note."]);
@@ -169,34 +172,34 @@ async fn older_posts_fill_the_window_of_a_new_session() {
 
 #[tokio::test]
 async fn a_continued_session_counts_the_posts_that_it_is_not_shown() {
-    let table = Table::new(&["ann"], "history_window: 2\n").await;
-    let worker = table.ground.work().await;
-    table.ground.done(&table.ask("ann", "Begin.", None).await).await;
+    let board_setup = BoardSetup::new(&["ann"], "history_window: 2\n").await;
+    let worker = board_setup.fixture.start_worker().await;
+    board_setup.fixture.done(&board_setup.ask("ann", "Begin.", None).await).await;
     worker.stop().await;
     for number in 1..=3 {
-        table.post(&["ann"], &format!("Note {number}.")).await;
+        board_setup.post(&["ann"], &format!("Note {number}.")).await;
     }
-    a_note_behind_mentions(&table, &"long ".repeat(100_000)).await;
-    table.post(&["ann"], &"longer ".repeat(100_000)).await;
-    let worker = table.ground.work().await;
-    let last = table.ground.done(&table.ask("ann", "The end.", None).await).await;
+    a_note_behind_mentions(&board_setup, &"long ".repeat(100_000)).await;
+    board_setup.post(&["ann"], &"longer ".repeat(100_000)).await;
+    let worker = board_setup.fixture.start_worker().await;
+    let last = board_setup.fixture.done(&board_setup.ask("ann", "The end.", None).await).await;
     worker.stop().await;
-    let [begun] = table.requests_with("Mention 1.").try_into().unwrap();
+    let [begun] = board_setup.requests_with("Mention 1.").try_into().unwrap();
     assert_eq!(texts(&read(&sent(&begun))), ["Note 2.", "Note 3."]);
     // The two posts that are too long, and the first one, for which the window has no space.
     assert!(sent(&begun).contains("left_out=\"3\""), "{}", sent(&begun));
-    assert_eq!(cursor(&table, &last).await, 11);
+    assert_eq!(cursor(&board_setup, &last).await, 11);
 }
 
 #[tokio::test]
 async fn a_turn_without_shown_posts_reports_their_number() {
-    let table = Table::new(&["ann"], "").await;
-    table.post(&["ann"], &"long ".repeat(100_000)).await;
-    let worker = table.ground.work().await;
-    table.ground.done(&table.ask("ann", "What is new?", None).await).await;
-    table.ground.done(&table.ask("ann", "And now?", None).await).await;
+    let board_setup = BoardSetup::new(&["ann"], "").await;
+    board_setup.post(&["ann"], &"long ".repeat(100_000)).await;
+    let worker = board_setup.fixture.start_worker().await;
+    board_setup.fixture.done(&board_setup.ask("ann", "What is new?", None).await).await;
+    board_setup.fixture.done(&board_setup.ask("ann", "And now?", None).await).await;
     worker.stop().await;
-    for chat in table.fake.chats() {
+    for chat in board_setup.fake.chats() {
         let sent = sent(&chat);
         assert_eq!(sent.matches("left_out=\"1\"").count(), 1, "{sent}");
         assert!(read(&sent).is_empty());
@@ -205,41 +208,41 @@ async fn a_turn_without_shown_posts_reports_their_number() {
 
 #[tokio::test]
 async fn a_rebuilt_session_gets_the_posts_that_it_did_not_inherit_and_none_twice() {
-    let table = Table::new(&["ann"], "").await;
-    let worker = table.ground.work().await;
-    table.post(&["ann"], "One.").await;
-    let first = table.ground.done(&table.ask("ann", "Begin.", None).await).await;
-    table.reply(&first, &["operator"], None).await.unwrap();
-    table.post(&["ann"], "Two.").await;
+    let board_setup = BoardSetup::new(&["ann"], "").await;
+    let worker = board_setup.fixture.start_worker().await;
+    board_setup.post(&["ann"], "One.").await;
+    let first = board_setup.fixture.done(&board_setup.ask("ann", "Begin.", None).await).await;
+    board_setup.reply(&first, &["operator"], None).await.unwrap();
+    board_setup.post(&["ann"], "Two.").await;
     // Changed instructions rebuild the session; its messages are inherited.
-    table.write("ann", "", " Be brief.");
-    let second = table.ground.done(&table.ask("ann", "Go on.", None).await).await;
+    board_setup.write("ann", "", " Be brief.");
+    let second = board_setup.fixture.done(&board_setup.ask("ann", "Go on.", None).await).await;
     assert_ne!(second.session_id, first.session_id);
     // A fresh session is shown the whole board, its agent's own answer included.
-    let third = table.ask("ann", "What do you know?", Some(Mode::Fresh)).await;
-    let third = table.ground.done(&third).await;
+    let third = board_setup.ask("ann", "What do you know?", Some(Mode::Fresh)).await;
+    let third = board_setup.fixture.done(&third).await;
     worker.stop().await;
-    let chats = table.fake.chats();
+    let chats = board_setup.fake.chats();
     assert_eq!(texts(&read(&sent(&chats[1]))), ["One.", "Two."]);
     assert!(sent(&chats[1]).contains("your instructions have changed"), "{}", sent(&chats[1]));
     let answer = first.result.clone().unwrap();
     assert_eq!(texts(&read(&sent(&chats[2]))), ["One.", answer.as_str(), "Two."]);
     assert!(sent(&chats[2]).contains("This conversation begins here."));
-    assert_eq!(cursor(&table, &third).await, 3);
+    assert_eq!(cursor(&board_setup, &third).await, 3);
 }
 
 /// With `sessions.expired = fresh`, as if a cleanup had removed this session.
 #[tokio::test]
 async fn the_successor_of_a_forgotten_session_begins_with_the_board() {
-    let table = Table::new(&["ann"], "").await;
-    let worker = table.ground.work_with(&[("sessions.expired", "fresh")]).await;
-    table.post(&["ann"], "One.").await;
-    table.ground.done(&table.ask("ann", "Begin.", None).await).await;
-    table.ground.advance(TimeDelta::days(8));
-    let next = table.ground.done(&table.ask("ann", "Go on.", None).await).await;
+    let board_setup = BoardSetup::new(&["ann"], "").await;
+    let worker = board_setup.fixture.start_worker_with(&[("sessions.expired", "fresh")]).await;
+    board_setup.post(&["ann"], "One.").await;
+    board_setup.fixture.done(&board_setup.ask("ann", "Begin.", None).await).await;
+    board_setup.fixture.advance(TimeDelta::days(8));
+    let next = board_setup.fixture.done(&board_setup.ask("ann", "Go on.", None).await).await;
     worker.stop().await;
-    assert_eq!(table.ground.session(&next).await.opened_because, Reason::Expired);
-    let sent = sent(table.fake.chats().last().unwrap());
+    assert_eq!(board_setup.fixture.session(&next).await.opened_because, Reason::Expired);
+    let sent = sent(board_setup.fake.chats().last().unwrap());
     assert_eq!(texts(&read(&sent)), ["One."]);
     assert!(sent.contains("This conversation begins here."), "{sent}");
     assert!(!sent.contains("was restored"), "{sent}");
@@ -257,9 +260,10 @@ const HOSTILE: [&str; 7] = [
 
 #[tokio::test]
 async fn a_post_is_shown_unchanged_with_its_sender() {
-    let table = Table::with_window(&["ann", "bea"], "", 8_000_000).await;
-    let worker = table.ground.work().await;
-    let hers = table.ground.done(&table.ask("bea", "Say something.", None).await).await;
+    let board_setup = BoardSetup::with_window(&["ann", "bea"], "", 8_000_000).await;
+    let worker = board_setup.fixture.start_worker().await;
+    let hers =
+        board_setup.fixture.done(&board_setup.ask("bea", "Say something.", None).await).await;
     let mut longest = HOSTILE.concat();
     longest.push_str(&"the tide ".repeat(TEXT_MAX_BYTES / 9));
     longest.truncate(TEXT_MAX_BYTES - HOSTILE[0].len());
@@ -267,24 +271,24 @@ async fn a_post_is_shown_unchanged_with_its_sender() {
     assert_eq!(longest.len(), TEXT_MAX_BYTES);
     let posted: Vec<&str> = HOSTILE.into_iter().chain([longest.as_str()]).collect();
     for text in &posted {
-        table.post(&["all"], text).await;
+        board_setup.post(&["all"], text).await;
     }
-    table.reply(&hers, &["all"], None).await.unwrap();
-    let first = table.ground.done(&table.ask("ann", "Read it.", None).await).await;
-    table.ground.done(&table.ask("ann", "And again.", None).await).await;
+    board_setup.reply(&hers, &["all"], None).await.unwrap();
+    let first = board_setup.fixture.done(&board_setup.ask("ann", "Read it.", None).await).await;
+    board_setup.fixture.done(&board_setup.ask("ann", "And again.", None).await).await;
     worker.stop().await;
     let seed: Vec<u8> =
         sqlx::query_scalar("select fence_seed from dalsegno.sessions where id = $1")
             .bind(first.session_id)
-            .fetch_one(&table.ground.pool)
+            .fetch_one(&board_setup.fixture.pool)
             .await
             .unwrap();
     let seed = FenceSeed::from_bytes(seed.try_into().unwrap());
-    let stored = table.ground.messages(first.session_id.unwrap()).await;
+    let stored = board_setup.fixture.messages(first.session_id.unwrap()).await;
     let fences: Vec<_> = stored.iter().map(|it| seed.fence(Scope::Entry(it.id))).collect();
     // As it was shown, and as it is kept in the transcript.
     for prompt in ["Read it.", "And again."] {
-        let [chat] = table.requests_with(prompt).try_into().unwrap();
+        let [chat] = board_setup.requests_with(prompt).try_into().unwrap();
         let nodes = parse::fenced(&sent(&chat), &fences).unwrap();
         let boards: Vec<_> = nodes.iter().filter(|node| node.name == "posts").collect();
         let [board] = boards.as_slice() else { panic!("one block: {}", boards.len()) };
@@ -299,22 +303,22 @@ async fn a_post_is_shown_unchanged_with_its_sender() {
 
 #[tokio::test]
 async fn posts_too_long_for_the_model_are_omitted_and_hide_no_others() {
-    let table = Table::new(&["ann"], "").await;
-    table.post(&["ann"], "Before.").await;
-    table.post(&["ann"], &"long ".repeat(100_000)).await;
-    table.post(&["ann"], "After.").await;
-    let worker = table.ground.work().await;
-    let task = table.ground.done(&table.ask("ann", "What is new?", None).await).await;
+    let board_setup = BoardSetup::new(&["ann"], "").await;
+    board_setup.post(&["ann"], "Before.").await;
+    board_setup.post(&["ann"], &"long ".repeat(100_000)).await;
+    board_setup.post(&["ann"], "After.").await;
+    let worker = board_setup.fixture.start_worker().await;
+    let task = board_setup.fixture.done(&board_setup.ask("ann", "What is new?", None).await).await;
     worker.stop().await;
-    let chat = sent(&table.fake.chats()[0]);
+    let chat = sent(&board_setup.fake.chats()[0]);
     assert_eq!(texts(&read(&chat)), ["Before.", "After."]);
     assert!(chat.contains("left_out=\"1\""));
-    let said = said_of_posts(&table, &task).await;
+    let said = manifest_lines(&board_setup, &task).await;
     assert!(said.contains(&(false, "no_room".to_owned(), 2, 2, 1)), "{said:?}");
 }
 
 /// Deletes the messages of all sessions, as retention does.
-async fn forget(pool: &PgPool) {
+async fn delete_messages(pool: &PgPool) {
     let mut tx = pool.begin().await.unwrap();
     for sql in [
         "set local dalsegno.erasing = 'on'",
@@ -334,31 +338,31 @@ const LAST: &str = "Continue where we left off.";
 const PLAN: &str = "The plan has three parts: moles, cranes, tides.";
 
 /// Sets up a lead that has planned with the operator, a colleague's post, and a restart that loses all transcripts.
-async fn restart(ground: &Ground, table: &Table) -> Task {
-    let worker = ground.work().await;
+async fn restart(fixture: &Fixture, board_setup: &BoardSetup) -> Task {
+    let worker = fixture.start_worker().await;
     // Its answer is a post, because the task comes from a post.
-    let (_, task) = table.mention("lead", "Plan the harbour series.").await;
-    ground.done(&task).await;
-    table.post(&["colleague"], PLAN).await;
-    ground.settled().await;
+    let (_, task) = board_setup.mention("lead", "Plan the harbour series.").await;
+    fixture.done(&task).await;
+    board_setup.post(&["colleague"], PLAN).await;
+    fixture.settled().await;
     worker.stop().await;
-    forget(&ground.pool).await;
-    let data = ground.folder().join("data");
+    delete_messages(&fixture.pool).await;
+    let data = fixture.folder().join("data");
     std::fs::remove_dir_all(&data).unwrap();
     std::fs::create_dir(&data).unwrap();
-    let worker = ground.work().await;
-    let (_, task) = table.mention("lead", LAST).await;
-    let task = ground.done(&task).await;
+    let worker = fixture.start_worker().await;
+    let (_, task) = board_setup.mention("lead", LAST).await;
+    let task = fixture.done(&task).await;
     worker.stop().await;
     task
 }
 
 #[tokio::test]
 async fn after_a_restart_without_transcripts_the_lead_continues_from_the_board() {
-    let table = Table::new(&["colleague"], "").await;
-    table.write("lead", "lead: true\n", "");
-    let task = restart(&table.ground, &table).await;
-    let [chat] = table.requests_with(LAST).try_into().unwrap();
+    let board_setup = BoardSetup::new(&["colleague"], "").await;
+    board_setup.write("lead", "lead: true\n", "");
+    let task = restart(&board_setup.fixture, &board_setup).await;
+    let [chat] = board_setup.requests_with(LAST).try_into().unwrap();
     let all = sent(&chat);
     // The lead sees all posts, its own answer included. The current prompt appears once, as the task.
     assert_eq!(read(&all).len(), 3);
@@ -366,61 +370,62 @@ async fn after_a_restart_without_transcripts_the_lead_continues_from_the_board()
     assert_eq!(read(&all)[1].sender, "lead");
     assert!(all.contains("Plan the harbour series."));
     assert!(all.contains("This conversation begins here.") && all.matches(LAST).count() == 1);
-    assert!(table.ground.session(&task).await.predecessor_id.is_none());
+    assert!(board_setup.fixture.session(&task).await.predecessor_id.is_none());
 }
 
 #[tokio::test]
 async fn the_simulation_gets_the_same_posts_after_a_restart() {
-    let table = Table::new(&[], "").await;
+    let board_setup = BoardSetup::new(&[], "").await;
     let agent = |name: &str, lead: &str| {
-        table.ground.write_agent(
+        board_setup.fixture.write_agent(
             name,
             &format!("---\nname: {name}\ndescription: One\n{lead}---\nYou plan.\n"),
         );
     };
     agent("colleague", "");
     agent("lead", "lead: true\n");
-    let task = restart(&table.ground, &table).await;
+    let task = restart(&board_setup.fixture, &board_setup).await;
     let id = task.session_id.unwrap();
-    let manifest = table.ground.manifests(id).await.pop().unwrap().manifest;
+    let manifest = board_setup.fixture.manifests(id).await.pop().unwrap().manifest;
     let parts = manifest["parts"].as_array().unwrap();
     let of = |kind: &str| parts.iter().find(|part| part["kind"] == kind && part["sent"] == true);
     assert_eq!(of("posts").unwrap()["span"]["count"], json!(3));
     assert_eq!(of("notice").unwrap()["why"], json!("session_restored"));
-    let transcript = table.ground.transcript(id).await;
+    let transcript = board_setup.fixture.transcript(id).await;
     assert!(transcript[0].starts_with("Posts") && transcript[0].contains(PLAN), "{transcript:?}");
 }
 
 #[tokio::test]
 async fn the_real_claude_cli_gets_the_same_posts_after_a_restart() {
-    let Some(Stage { api, ground }) = Stage::new(&[]).await else { return };
+    let Some(Setup { api, fixture }) = Setup::new(&[]).await else { return };
     let agent = |name: &str, lead: &str| {
         let file = format!(
             "---\nname: {name}\ndescription: One\nprovider: claude\nmodel: claude-sonnet-5\n{lead}---\nYou plan.\n"
         );
-        ground.write_agent(name, &file);
+        fixture.write_agent(name, &file);
     };
     agent("colleague", "");
     agent("lead", "lead: true\n");
-    let table = Table { ground, fake: crate::providers::fake_ollama::FakeOllama::start().await };
-    restart(&table.ground, &table).await;
-    let sent = last(&api);
+    let board_setup =
+        BoardSetup { fixture, fake: crate::providers::fake_ollama::FakeOllama::start().await };
+    restart(&board_setup.fixture, &board_setup).await;
+    let sent = last_prompt(&api);
     assert_eq!(read(&sent).len(), 3, "{sent}");
     assert_eq!(texts(&read(&sent))[2], PLAN);
     assert!(sent.contains("This conversation begins here.") && sent.contains(LAST));
     // The next turn shows the new post only; the CLI has the others.
-    table.post(&["colleague"], "Tides first.").await;
-    let worker = table.ground.work().await;
-    let task = table.ask("lead", "Go on.", None).await;
-    table.ground.done(&task).await;
+    board_setup.post(&["colleague"], "Tides first.").await;
+    let worker = board_setup.fixture.start_worker().await;
+    let task = board_setup.ask("lead", "Go on.", None).await;
+    board_setup.fixture.done(&task).await;
     worker.stop().await;
-    let shown = read(&last(&api));
+    let shown = read(&last_prompt(&api));
     assert_eq!(texts(&shown)[2..], [PLAN, "Tides first."]);
     assert!(super::setup::is_free_of_repetition(&shown), "{shown:?}");
 }
 
 /// Returns the user's part of the last request, without the API's answers, which repeat it.
-fn last(api: &Api) -> String {
+fn last_prompt(api: &Api) -> String {
     let messages = api.last_messages().into_iter();
     messages.filter(|line| line.starts_with("user: ")).collect::<Vec<_>>().join("\n\n")
 }

@@ -15,16 +15,16 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{at, by_operator, to};
-use crate::{providers::fake_ollama::FakeOllama, turns::fixture::Ground};
+use crate::{providers::fake_ollama::FakeOllama, turns::fixture::Fixture};
 
-pub struct Table {
-    pub ground: Ground,
+pub struct BoardSetup {
+    pub fixture: Fixture,
     pub fake: FakeOllama,
 }
 
 /// A post as a model has received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read {
+pub struct ShownPost {
     pub id: String,
     pub sender: String,
     pub text: String,
@@ -35,7 +35,7 @@ pub fn parts(reader: &str) -> (&str, &str) {
     reader.split_once('/').unwrap_or((reader, "main"))
 }
 
-impl Table {
+impl BoardSetup {
     pub async fn new(agents: &[&str], fields: &str) -> Self {
         Self::with_window(agents, fields, 32_768).await
     }
@@ -52,15 +52,15 @@ impl Table {
             ("ollama.breaker_open_secs", "1"),
             ("ollama.breaker_failures", "1000"),
         ];
-        let table = Self { ground: Ground::new(&settings).await, fake };
+        let board_setup = Self { fixture: Fixture::new(&settings).await, fake };
         for agent in agents {
-            table.write(agent, fields, "");
+            board_setup.write(agent, fields, "");
         }
-        table
+        board_setup
     }
 
     pub fn write(&self, agent: &str, fields: &str, words: &str) {
-        self.ground.write_agent(
+        self.fixture.write_agent(
             agent,
             &format!(
                 "---\nname: {agent}\ndescription: One of them\nprovider: ollama\nmodel: qwen3:8b\n{fields}---\nYou are one.{words}\n"
@@ -69,23 +69,23 @@ impl Table {
     }
 
     pub fn campaign(&self) -> Uuid {
-        self.ground.campaign.id
+        self.fixture.campaign.id
     }
 
     pub async fn post(&self, names: &[&str], text: &str) -> Post {
         let audience = to(names);
         let new = by_operator(self.campaign(), &audience, text);
-        posts::add(&self.ground.pool, &new, at()).await.unwrap()
+        posts::add(&self.fixture.pool, &new, at()).await.unwrap()
     }
 
     /// Mentions a reader. Returns the post and the task that it creates, with the same text.
     pub async fn mention(&self, reader: &str, text: &str) -> (Post, Task) {
-        let ground = &self.ground;
+        let fixture = &self.fixture;
         let (agent, instance) = parts(reader);
-        let config = ground.config();
+        let config = fixture.config();
         let catalogue = dalsegno::domain::agents::Library::open(&config.agents).unwrap().current();
         let audience = to(&[reader]);
-        let mut tx = ground.pool.begin().await.unwrap();
+        let mut tx = fixture.pool.begin().await.unwrap();
         let new = by_operator(self.campaign(), &audience, text);
         let post = posts::add(&mut *tx, &new, at()).await.unwrap();
         let new = tasks::New {
@@ -113,14 +113,14 @@ impl Table {
 
     pub async fn ask(&self, reader: &str, text: &str, mode: Option<Mode>) -> Task {
         let (agent, instance) = parts(reader);
-        self.ground.add_as(agent, instance, text, mode, Default::default()).await
+        self.fixture.add_as(agent, instance, text, mode, Default::default()).await
     }
 
     /// Posts the answer of a task as its agent.
     pub async fn reply(&self, task: &Task, names: &[&str], reply_to: Option<Uuid>) -> Option<Post> {
-        let task = self.ground.task(task).await;
+        let task = self.fixture.task(task).await;
         let (session_id, turn) = (task.session_id?, task.turn?);
-        let messages = self.ground.messages(session_id).await;
+        let messages = self.fixture.messages(session_id).await;
         let answer = messages
             .iter()
             .rfind(|it| it.turn == turn && it.message.role == Role::Assistant && !it.partial)?;
@@ -128,7 +128,7 @@ impl Table {
         let sender = Sender::Agent { agent: &task.agent, instance: &task.instance, said };
         let (audience, text) = (to(names), task.result.as_deref()?);
         let new = New { sender, reply_to, ..by_operator(self.campaign(), &audience, text) };
-        Some(posts::add(&self.ground.pool, &new, at()).await.unwrap())
+        Some(posts::add(&self.fixture.pool, &new, at()).await.unwrap())
     }
 
     /// Returns each request whose last task has these words.
@@ -148,7 +148,7 @@ pub fn sent(chat: &Value) -> String {
 }
 
 /// Parses the posts of a request, in order. Texts of others contain no `<`, so each element is a real post.
-pub fn read(sent: &str) -> Vec<Read> {
+pub fn read(sent: &str) -> Vec<ShownPost> {
     let post = |rest: &str| {
         let (open, rest) = rest.split_once('>').unwrap();
         let (text, _) = rest.split_once("</post>").unwrap();
@@ -156,15 +156,19 @@ pub fn read(sent: &str) -> Vec<Read> {
             let (_, value) = open.split_once(&format!("{name}=\"")).unwrap();
             unescape(value.split_once('"').unwrap().0).into_owned()
         };
-        Read { id: attribute("id"), sender: attribute("sender"), text: unescape(text).into_owned() }
+        ShownPost {
+            id: attribute("id"),
+            sender: attribute("sender"),
+            text: unescape(text).into_owned(),
+        }
     };
     sent.split("<post ").skip(1).map(post).collect()
 }
 
-pub fn texts(read: &[Read]) -> Vec<&str> {
+pub fn texts(read: &[ShownPost]) -> Vec<&str> {
     read.iter().map(|post| post.text.as_str()).collect()
 }
 
-pub fn is_free_of_repetition(read: &[Read]) -> bool {
+pub fn is_free_of_repetition(read: &[ShownPost]) -> bool {
     read.iter().map(|post| &post.id).collect::<BTreeSet<_>>().len() == read.len()
 }

@@ -10,7 +10,7 @@ use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::{by_operator, post, to};
-use crate::conversations::world::{Now, World};
+use crate::conversations::world::{TurnSettings, World};
 
 /// Names that are parts of each other, and instances of one agent.
 const READERS: [(&str, &str); 7] = [
@@ -96,7 +96,7 @@ async fn fill(world: &World) {
 
 /// Sets up a session of five hundred messages whose turn is about to read the board.
 async fn session(world: &World) -> Live {
-    let live = world.turn("Begin.", Now::default()).await.session;
+    let live = world.turn("Begin.", TurnSettings::default()).await.session;
     let sql = "insert into dalsegno.messages (session_id, seq, id, created_at, weight, turn, role, text, digest)
                select $1, 10 + n, gen_random_uuid(), now(), 1, 1, case n % 2 when 0 then 'user' else 'assistant' end, 'Said.',
                       sha256('x')

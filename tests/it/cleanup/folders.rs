@@ -19,10 +19,10 @@ use dalsegno::{
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::conversations::world::{Now, World};
+use crate::conversations::world::{TurnSettings, World};
 
 /// Creates a folder like that of a session, with 1,000 bytes.
-fn leave(root: &Path, name: &str) -> PathBuf {
+fn create_session_folder(root: &Path, name: &str) -> PathBuf {
     let folder = root.join("claude").join(name);
     fs::create_dir_all(folder.join("config/projects")).unwrap();
     fs::write(folder.join("config/projects/a.jsonl"), [b'x'; 1000]).unwrap();
@@ -43,7 +43,7 @@ async fn session(pool: &PgPool, external_id: Uuid, closed_at: Option<DateTime<Ut
 #[tokio::test]
 async fn only_folders_of_removed_sessions_are_removed() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
+    world.turn("Part one.", TurnSettings::default()).await;
     let root = tempfile::tempdir().unwrap();
     // Files have the time of the machine.
     let now = Utc::now() + TimeDelta::days(10);
@@ -61,8 +61,9 @@ async fn only_folders_of_removed_sessions_are_removed() {
     session(&world.pool, *open, None).await;
     session(&world.pool, *just_closed, Some(now - TimeDelta::hours(2))).await;
     session(&world.pool, *long_closed, Some(now - TimeDelta::days(2))).await;
-    let folders: Vec<_> = ids.iter().map(|id| leave(root.path(), &id.to_string())).collect();
-    let strange = leave(root.path(), "not-a-session");
+    let folders: Vec<_> =
+        ids.iter().map(|id| create_session_folder(root.path(), &id.to_string())).collect();
+    let strange = create_session_folder(root.path(), "not-a-session");
     let recently: SystemTime = (now - TimeDelta::hours(3)).into();
     File::open(&folders[4]).unwrap().set_modified(recently).unwrap();
     // A call without a session: only a file deep inside has changed.

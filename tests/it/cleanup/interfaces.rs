@@ -11,7 +11,7 @@ use serde_json::json;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::{fill, later};
+use super::{after_expiry, fill};
 use crate::{
     app::{TestApp, TestDatabase, noon},
     conversations::world::World,
@@ -26,7 +26,7 @@ async fn examine(database: &TestDatabase, clock: &ManualClock) -> Finding {
     findings.into_iter().find(|finding| finding.check == "cleanup").unwrap()
 }
 
-async fn went_through(pool: &PgPool, job_id: i64, now: chrono::DateTime<chrono::Utc>) {
+async fn record_success(pool: &PgPool, job_id: i64, now: chrono::DateTime<chrono::Utc>) {
     let mut conn = pool.acquire().await.unwrap();
     let run = cleanups::begin(&mut conn, job_id, job_id, now).await.unwrap().unwrap();
     assert!(cleanups::finish(&mut *conn, &run, now).await.unwrap());
@@ -41,7 +41,7 @@ async fn doctor_warns_when_no_cleanup_succeeded_for_26_hours() {
     assert_eq!(examine(&database, &clock).await.status, Status::Ok);
     clock.advance(TimeDelta::hours(27));
     assert_eq!(examine(&database, &clock).await.status, Status::Warn);
-    went_through(&pool, 1, noon() + TimeDelta::hours(14)).await;
+    record_success(&pool, 1, noon() + TimeDelta::hours(14)).await;
     assert_eq!(examine(&database, &clock).await.status, Status::Ok);
     clock.advance(TimeDelta::hours(14));
     let warned = examine(&database, &clock).await;
@@ -122,7 +122,7 @@ async fn cleanups_are_previewed_and_listed_over_http() {
     assert_eq!(seen["groups"][0]["because"], "expired");
     assert_eq!(seen["kept"], json!({}));
     for job_id in 1..=3 {
-        went_through(&app.pool, job_id, later()).await;
+        record_success(&app.pool, job_id, after_expiry()).await;
     }
     let first = ask("/v1/cleanup/runs?limit=2").await.expect(200);
     let next = first["next"].as_str().unwrap();

@@ -10,17 +10,17 @@ use dalsegno::domain::{
 use rand::{RngExt as _, SeedableRng as _};
 use sqlx::PgPool;
 
-use super::{at_later, fill, kept, next_page, preview, purge, rows, walk};
+use super::{fill, kept_reasons, next_page, preview, purge, rows, settings_after_expiry, walk};
 use crate::{
     app::{eventually, noon},
-    conversations::world::{Now, World},
+    conversations::world::{TurnSettings, World},
 };
 
 /// The session is found, then used, then reached by the removal.
 #[tokio::test]
 async fn a_session_used_at_the_moment_of_its_removal_survives() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let page = next_page(&world.pool, &mut walk(), 10).await.unwrap();
     assert_eq!(page.going.len(), 1);
     let move_on = "update dalsegno.sessions set expires_at = expires_at + interval '30 days'";
@@ -36,12 +36,12 @@ async fn a_session_used_at_the_moment_of_its_removal_survives() {
 #[tokio::test]
 async fn a_session_locked_by_a_turn_is_skipped() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let mut turn = world.pool.begin().await.unwrap();
     let lock = "select 1 from dalsegno.sessions for no key update";
     sqlx::query(lock).execute(&mut *turn).await.unwrap();
     let done = tokio::time::timeout(crate::app::SOON, purge(&world.pool, walk(), 10)).await;
-    assert_eq!(kept(&done.unwrap().kept), [(Kept::InUse, 1)]);
+    assert_eq!(kept_reasons(&done.unwrap().kept), [(Kept::InUse, 1)]);
     turn.commit().await.unwrap();
     assert!(sessions::get(&world.pool, id).await.is_ok());
 }
@@ -49,7 +49,7 @@ async fn a_session_locked_by_a_turn_is_skipped() {
 #[tokio::test]
 async fn a_session_that_gets_a_task_after_the_scan_survives() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let page = next_page(&world.pool, &mut walk(), 10).await.unwrap();
     world.add("Part two.").await;
     let mut tx = world.pool.begin().await.unwrap();
@@ -74,10 +74,12 @@ async fn a_cleanup_beside_running_turns_removes_no_live_row() {
             let prompt = format!("Part {n}.");
             let new = tasks::New { instance: &instance, ..world.ask(&prompt) };
             let task = world.add_new(&new).await.unwrap().task;
-            let (resolved, begun) =
-                world.try_begin(&task, world.lease(), at_later(), Amount::ZERO).await.unwrap();
+            let (resolved, begun) = world
+                .try_begin(&task, world.lease(), settings_after_expiry(), Amount::ZERO)
+                .await
+                .unwrap();
             tokio::task::yield_now().await;
-            world.commit(&begun, "Done.", at_later()).await.unwrap();
+            world.commit(&begun, "Done.", settings_after_expiry()).await.unwrap();
             // In either order of task and cleanup.
             let remembers = resolved.inherited_summary || resolved.decision == Decision::Resume;
             assert!(remembers, "{instance}: {:?}", resolved.decision);
@@ -119,7 +121,7 @@ async fn an_interrupted_and_repeated_cleanup_has_the_same_result() {
     let whole = purge(&worlds[0].pool, walk(), 10).await;
     assert_eq!(whole.sessions, 119);
     for nth in [2, 41, 90] {
-        cut_off_at(&worlds[1].pool, nth).await;
+        cancel_cleanup_at(&worlds[1].pool, nth).await;
     }
     purge(&worlds[1].pool, walk(), 2).await;
     let done = purge(&worlds[1].pool, walk(), 10).await;
@@ -128,7 +130,7 @@ async fn an_interrupted_and_repeated_cleanup_has_the_same_result() {
 }
 
 /// Drops a cleanup while it removes the `nth` session, counted over all calls, and waits for the server's rollback.
-async fn cut_off_at(pool: &PgPool, nth: u32) {
+async fn cancel_cleanup_at(pool: &PgPool, nth: u32) {
     let gate = format!(
         "create sequence if not exists public.removals;
          create or replace function public.stop_at_gate() returns trigger language plpgsql as $body$

@@ -10,11 +10,11 @@ use dalsegno::domain::{
     sessions, tasks, turn_phases, turns,
 };
 
-use super::{config, fill, kept, later, memory_config, preview, purge, rows, walk};
+use super::{after_expiry, config, fill, kept_reasons, memory_config, preview, purge, rows, walk};
 use crate::{
     app::noon,
     cli::compact,
-    conversations::world::{Now, World},
+    conversations::world::{TurnSettings, World},
 };
 
 /// Puts each session at a node.
@@ -24,8 +24,8 @@ const STAYS: &str = "insert into dalsegno.session_nodes (session_id, campaign_id
 #[tokio::test]
 async fn expired_sessions_are_removed_with_their_rows_and_the_ledger_stays() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
-    let id = world.turn("Part two.", Now::default()).await.session.id;
+    world.turn("Part one.", TurnSettings::default()).await;
+    let id = world.turn("Part two.", TurnSettings::default()).await.session.id;
     compact(&world.pool, id).await;
     let files = "insert into dalsegno.transcript_files (session_id, n_bytes, name, sha256)
                  select id, 3, 'a.jsonl', decode(repeat('04', 32), 'hex') from dalsegno.sessions";
@@ -64,7 +64,7 @@ async fn expired_sessions_are_removed_with_their_rows_and_the_ledger_stays() {
 #[tokio::test]
 async fn an_erasure_removes_sessions_at_nodes() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
+    world.turn("Part one.", TurnSettings::default()).await;
     sqlx::query(STAYS).execute(&world.pool).await.unwrap();
     assert_eq!(rows(&world.pool).await["session_nodes"], 1);
     let mut tx = world.pool.begin().await.unwrap();
@@ -86,18 +86,18 @@ async fn sessions_that_run_or_have_waiting_tasks_are_kept() {
     fill(&world.pool, world.campaign.id, "bulk", "sim", 5, 4, noon()).await;
     // Begun long ago, and never ended.
     let task = world.add("Part one.").await;
-    let (running, _) = world.begin(&task, world.lease(), Now::default()).await;
+    let (running, _) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     // Another conversation, in which a task waits.
     let new = tasks::New { instance: "second", ..world.ask("Part two.") };
     let first = world.add_new(&new).await.unwrap().task;
-    let (waiting, begun) = world.begin(&first, world.lease(), Now::default()).await;
-    world.commit(&begun, "Done.", Now::default()).await.unwrap();
+    let (waiting, begun) = world.begin(&first, world.lease(), TurnSettings::default()).await;
+    world.commit(&begun, "Done.", TurnSettings::default()).await.unwrap();
     world.add_new(&tasks::New { prompt: "Part three.", ..new }).await.unwrap();
 
     let seen = preview(&world.pool).await;
     let done = purge(&world.pool, walk(), 2).await;
     assert_eq!((seen.sessions, done.sessions), (5, 5));
-    assert_eq!(kept(&done.kept), [(Kept::Running, 1), (Kept::TaskWaiting, 1)]);
+    assert_eq!(kept_reasons(&done.kept), [(Kept::Running, 1), (Kept::TaskWaiting, 1)]);
     assert_eq!(seen.kept, done.kept);
     for session in [running.session.id, waiting.session.id] {
         assert!(!world.transcript(session).await.is_empty());
@@ -108,10 +108,10 @@ async fn sessions_that_run_or_have_waiting_tasks_are_kept() {
 async fn a_one_task_session_is_kept_for_its_own_task_only() {
     let world = World::new().await;
     let task = world.add_mode("Alone.", Mode::None).await;
-    let (resolved, _) = world.begin(&task, world.lease(), Now::default()).await;
+    let (resolved, _) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let stop = "update dalsegno.sessions set state = 'interrupted', running_turn = null";
     sqlx::query(stop).execute(&world.pool).await.unwrap();
-    assert_eq!(kept(&purge(&world.pool, walk(), 10).await.kept), [(Kept::TaskWaiting, 1)]);
+    assert_eq!(kept_reasons(&purge(&world.pool, walk(), 10).await.kept), [(Kept::TaskWaiting, 1)]);
     let end =
         "update dalsegno.tasks set state = 'cancelled', ended_at = now() where ended_at is null";
     sqlx::query(end).execute(&world.pool).await.unwrap();
@@ -124,10 +124,10 @@ async fn a_one_task_session_is_kept_for_its_own_task_only() {
 #[tokio::test]
 async fn a_closed_session_is_removed_after_its_retention_and_leaves_no_link() {
     let world = World::new().await;
-    let first = world.turn("Part one.", Now::default()).await.session.id;
-    let other = Now {
+    let first = world.turn("Part one.", TurnSettings::default()).await.session.id;
+    let other = TurnSettings {
         prompt_hash: "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
-        ..Now::default()
+        ..TurnSettings::default()
     };
     let second = world.turn("Part two.", other).await.session.id;
     assert_eq!(world.session(second).await.predecessor_id, Some(first));
@@ -151,7 +151,7 @@ async fn a_closed_session_is_removed_after_its_retention_and_leaves_no_link() {
 async fn a_task_of_a_removed_session_is_shown_explained_and_retried() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let messages = [];
     let ending = turn_phases::Ending {
         turn: &begun,
@@ -168,10 +168,11 @@ async fn a_task_of_a_removed_session_is_shown_explained_and_retried() {
     let mut conn = world.pool.acquire().await.unwrap();
     assert_eq!(tasks::detail(&mut conn, task.id).await.unwrap().turns, []);
     explanations::explain(&mut conn, task.id).await.unwrap();
-    let again = tasks::retry(&mut conn, task.id, later()).await.unwrap();
-    assert!(!turns::interrupt_lost(&mut conn, again.without_turn(), later()).await.unwrap());
+    let again = tasks::retry(&mut conn, task.id, after_expiry()).await.unwrap();
+    assert!(!turns::interrupt_lost(&mut conn, again.without_turn(), after_expiry()).await.unwrap());
     drop(conn);
-    let begun = world.try_begin(&again, world.lease(), super::at_later(), Amount::ZERO).await;
+    let begun =
+        world.try_begin(&again, world.lease(), super::settings_after_expiry(), Amount::ZERO).await;
     let (resolved, _) = begun.unwrap();
     let stored = messages::list(&world.pool, resolved.session.id, Span::all()).await.unwrap();
     // Its last turn was cut off, and the conversation keeps that.
@@ -197,7 +198,7 @@ async fn a_preview_equals_the_removal() {
     let file = "insert into dalsegno.transcript_files (session_id, n_bytes, name, sha256)
                 select id, 1000, 'a.jsonl', decode(repeat('04', 32), 'hex') from dalsegno.sessions where agent_type = 'b'";
     sqlx::query(file).execute(pool).await.unwrap();
-    world.turn("Used.", super::at_later()).await;
+    world.turn("Used.", super::settings_after_expiry()).await;
 
     let seen = preview(pool).await;
     let before = rows(pool).await;

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::compact;
-use crate::conversations::world::{Now, World};
+use crate::conversations::world::{TurnSettings, World};
 
 /// An operation, and a command that calls it.
 pub type Step = (&'static str, Vec<&'static str>);
@@ -15,8 +15,8 @@ const UNKNOWN: &str = "019aa2f4-0000-7000-8000-00000000dead";
 
 /// Sets up a conversation with a compaction, and a waiting task.
 pub async fn fill(world: &World) {
-    world.turn("Part one.", Now::default()).await;
-    let session = world.turn("Part two.", Now::default()).await.session.id;
+    world.turn("Part one.", TurnSettings::default()).await;
+    let session = world.turn("Part two.", TurnSettings::default()).await.session.id;
     compact(&world.pool, session).await;
     world.add("Part three.").await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Ground;
+use super::Fixture;
 
 fn initialize() -> String {
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
@@ -12,10 +12,10 @@ fn initialize() -> String {
 
 #[tokio::test]
 async fn a_client_may_disconnect_at_any_time_without_an_error() {
-    let ground = Ground::new().await;
-    let campaign = ground.campaign();
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
     for input in ["", &initialize()] {
-        let said = ground.run_with(&["mcp", "--campaign", &campaign], input).await;
+        let said = fixture.run_with(&["mcp", "--campaign", &campaign], input).await;
         assert_eq!(said.code, 0, "{said:?}");
         let lines: Vec<Value> =
             said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -29,9 +29,9 @@ async fn a_client_may_disconnect_at_any_time_without_an_error() {
 
 #[tokio::test]
 async fn an_unknown_campaign_is_reported_where_a_client_shows_it() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let unknown = "00000000-0000-4000-8000-000000000000";
-    let said = ground.run_with(&["mcp", "--campaign", unknown], &initialize()).await;
+    let said = fixture.run_with(&["mcp", "--campaign", unknown], &initialize()).await;
     assert!(said.code != 0 && said.stdout.is_empty(), "{said:?}");
     assert!(said.stderr.contains(unknown), "{said:?}");
 }

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::json;
 
-use super::Ground;
+use super::Fixture;
 
 fn files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
@@ -24,17 +24,17 @@ fn files(folder: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn a_memory_is_written_read_searched_and_revoked() {
-    let ground = Ground::new().await;
-    let campaign = ground.campaign();
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
     let run = async |arguments: &[&str]| {
-        ground
+        fixture
             .run(&[&["memory", arguments[0], "--campaign", &campaign], &arguments[1..]].concat())
             .await
     };
     let said =
         run(&["publish", "edict", "tone", "--title", "The tone", "Write short sentences."]).await;
     assert!(said.code == 0 && said.has("edict `tone` is at version 1"), "{said:?}");
-    let file = ground.path().join("text.md");
+    let file = fixture.path().join("text.md");
     fs::write(&file, "Be brief.\u{202e}\u{1b}[31m").unwrap();
     let file = file.to_str().unwrap();
     let said = run(&["publish", "edict", "tone", "--title", "The tone", "--text-file", file]).await;
@@ -51,7 +51,7 @@ async fn a_memory_is_written_read_searched_and_revoked() {
     let said = run(&["show", "edict", "tone"]).await;
     assert!(said.code == 0 && said.has("    Be brief.\\u{202e}\\u{1b}[31m"), "{said:?}");
     assert!(said.has("cli:"), "the author is missing: {said:?}");
-    let shown = ground
+    let shown = fixture
         .json(&["memory", "show", "--campaign", &campaign, "edict", "tone", "--version", "1"])
         .await;
     assert_eq!(shown["body"], "Write short sentences.");
@@ -72,8 +72,8 @@ async fn a_memory_is_written_read_searched_and_revoked() {
 
 #[tokio::test]
 async fn an_export_is_imported_elsewhere_and_overwrites_nothing_by_default() {
-    let (ground, other) = (Ground::new().await, Ground::new().await);
-    let (campaign, folder) = (ground.campaign(), ground.path().join("kept"));
+    let (fixture, other) = (Fixture::new().await, Fixture::new().await);
+    let (campaign, folder) = (fixture.campaign(), fixture.path().join("kept"));
     let folder_name = folder.to_str().unwrap();
     let odd = "---\nkind: edict\n\n  <odd> \u{202e}text\r\n\n";
     for (kind, name, owner, body) in [
@@ -85,16 +85,16 @@ async fn an_export_is_imported_elsewhere_and_overwrites_nothing_by_default() {
         let mut publish =
             vec!["memory", "publish", "--campaign", &campaign, kind, name, "--title", title, "-"];
         publish.extend(owner.iter().flat_map(|owner| ["--owner", owner]));
-        let said = ground.run_with(&publish, body).await;
+        let said = fixture.run_with(&publish, body).await;
         assert_eq!(said.code, 0, "{said:?}");
     }
-    let said = ground.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
+    let said = fixture.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
     assert!(said.code == 0 && said.has("3 items"), "{said:?}");
     assert_eq!(
         files(&folder),
         ["edicts/tone.md", "journals/copywriter/2/day-one.md", "records/odd.md"]
     );
-    let again = ground.json(&["memory", "export", "--campaign", &campaign, folder_name]).await;
+    let again = fixture.json(&["memory", "export", "--campaign", &campaign, folder_name]).await;
     assert_eq!(again, json!({ "written": 0, "unchanged": 3 }));
 
     let there = other.campaign();
@@ -109,7 +109,7 @@ async fn an_export_is_imported_elsewhere_and_overwrites_nothing_by_default() {
     let tone = folder.join("edicts/tone.md");
     let changed = fs::read_to_string(&tone).unwrap().replace("short", "long");
     fs::write(&tone, &changed).unwrap();
-    let said = ground.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
+    let said = fixture.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
     assert!(said.code == 2 && said.has("--overwrite"), "{said:?}");
     assert_eq!(fs::read_to_string(&tone).unwrap(), changed);
     let said = other.run(&["memory", "import", "--campaign", &there, folder_name]).await;
@@ -117,7 +117,7 @@ async fn an_export_is_imported_elsewhere_and_overwrites_nothing_by_default() {
     let taken =
         other.json(&["memory", "import", "--campaign", &there, folder_name, "--replace"]).await;
     assert_eq!((&taken["replaced"], &taken["unchanged"]), (&json!(1), &json!(2)));
-    let said = ground
+    let said = fixture
         .run(&["memory", "export", "--campaign", &campaign, folder_name, "--overwrite"])
         .await;
     assert_eq!(said.code, 0, "{said:?}");
@@ -126,8 +126,8 @@ async fn an_export_is_imported_elsewhere_and_overwrites_nothing_by_default() {
 
 #[tokio::test]
 async fn an_import_with_an_invalid_file_or_link_is_refused_as_a_whole() {
-    let ground = Ground::new().await;
-    let (campaign, folder) = (ground.campaign(), ground.path().join("in"));
+    let fixture = Fixture::new().await;
+    let (campaign, folder) = (fixture.campaign(), fixture.path().join("in"));
     fs::create_dir_all(folder.join("edicts")).unwrap();
     let folder_name = folder.to_str().unwrap();
     let file = |name: &str, kind: &str, body: &str| {
@@ -140,7 +140,7 @@ async fn an_import_with_an_invalid_file_or_link_is_refused_as_a_whole() {
     write("edicts/d.md", &file("d", "rule", "Text."));
     fs::write(folder.join("edicts/e.md"), [0xff, 0xfe]).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", folder.join("edicts/f.md")).unwrap();
-    let said = ground.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
+    let said = fixture.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
     assert_eq!(said.code, 2, "{said:?}");
     for name in ["c.md", "d.md", "e.md", "f.md is a link"] {
         assert!(said.has(name), "{name}: {said:?}");
@@ -148,13 +148,13 @@ async fn an_import_with_an_invalid_file_or_link_is_refused_as_a_whole() {
     for name in ["c", "d", "e", "f"] {
         fs::remove_file(folder.join(format!("edicts/{name}.md"))).unwrap();
     }
-    let said = ground.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
+    let said = fixture.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
     assert!(
         said.code == 2 && said.has("b.md") && said.has("slashes and dots are not allowed"),
         "{said:?}"
     );
     assert!(
-        ground
+        fixture
             .json(&["memory", "ls", "--campaign", &campaign])
             .await
             .as_array()
@@ -164,13 +164,13 @@ async fn an_import_with_an_invalid_file_or_link_is_refused_as_a_whole() {
 
     // An export does not follow links.
     fs::remove_dir_all(&folder).unwrap();
-    let outside = ground.path().join("outside");
+    let outside = fixture.path().join("outside");
     fs::create_dir_all(&outside).unwrap();
     fs::create_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink(&outside, folder.join("edicts")).unwrap();
     let publish = ["memory", "publish", "--campaign", &campaign, "edict", "a", "--title", "T", "x"];
-    assert_eq!(ground.run(&publish).await.code, 0);
-    let said = ground
+    assert_eq!(fixture.run(&publish).await.code, 0);
+    let said = fixture
         .run(&["memory", "export", "--campaign", &campaign, folder_name, "--overwrite"])
         .await;
     assert!(said.code == 2 && said.has("is a link"), "{said:?}");

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    Ground, Said,
+    CommandOutput, Fixture,
     campaign_commands::{self, Step},
     ended, operator_commands, text,
 };
@@ -30,12 +30,12 @@ use crate::{
 const ADMIN_KEY: &str = "0123456789-the-key-of-the-configuration";
 
 /// A service, and a folder for commands that call it and have no database.
-struct Served {
+struct ServiceSetup {
     app: TestApp,
     folder: TempDir,
 }
 
-impl Served {
+impl ServiceSetup {
     async fn with(set: &[(&str, &str)]) -> Self {
         let app = TestApp::start_with(TestDatabase::migrated().await, set).await;
         Self { app, folder: scratch_folder() }
@@ -45,12 +45,12 @@ impl Served {
         format!("http://{}", self.app.address)
     }
 
-    async fn run(&self, arguments: &[&str]) -> Said {
+    async fn run(&self, arguments: &[&str]) -> CommandOutput {
         run(&self.folder, &[arguments, &["--url", &self.url()]].concat(), &[]).await
     }
 }
 
-async fn run(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)]) -> Said {
+async fn run(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)]) -> CommandOutput {
     let mut command = dalsegno(folder.path());
     command.args(arguments).envs(environment.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -59,7 +59,7 @@ async fn run(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)])
 
 /// Masks values that differ between two databases, times and callers: ids, times, secrets, and the name of the host's
 /// user.
-fn masked(text: &str) -> String {
+fn mask_values(text: &str) -> String {
     let text = with_words_masked(text, "-_:@.+/=", |word| {
         let is_secret = word.starts_with("dals_") || word.starts_with("whsec_");
         is_secret.then_some("SECRET")
@@ -125,15 +125,15 @@ fn schedule_steps() -> Vec<Step> {
 
 #[tokio::test]
 async fn every_operation_prints_the_same_from_the_database_and_a_server() {
-    let local = Ground::new().await;
-    let served = Served::with(&[]).await;
-    let there = World::over(served.app.pool.clone(), Limit::default()).await;
+    let local = Fixture::new().await;
+    let setup = ServiceSetup::with(&[]).await;
+    let there = World::over(setup.app.pool.clone(), Limit::default()).await;
     for world in [&local.world, &there] {
         put_nightly(&world.pool, noon()).await;
         campaign_commands::fill(world).await;
         operator_commands::fill(&world.pool).await;
     }
-    [local.path(), served.folder.path()].into_iter().for_each(campaign_commands::write_files);
+    [local.path(), setup.folder.path()].into_iter().for_each(campaign_commands::write_files);
     let mut walked = BTreeSet::new();
     let steps = [
         campaign_commands::steps(),
@@ -148,8 +148,10 @@ async fn every_operation_prints_the_same_from_the_database_and_a_server() {
             let on = async |world: &World| campaign_commands::named(&command, &world.pool).await;
             let (here, remote) = (on(&local.world).await, on(&there).await);
             let (here, remote) = (words_of(&here), words_of(&remote));
-            let (here, remote) = tokio::join!(local.run(&here), served.run(&remote));
-            let words = |said: Said| (said.code, masked(&said.stdout), masked(&said.stderr));
+            let (here, remote) = tokio::join!(local.run(&here), setup.run(&remote));
+            let words = |said: CommandOutput| {
+                (said.code, mask_values(&said.stdout), mask_values(&said.stderr))
+            };
             assert_eq!(words(here), words(remote), "{command:?}");
         }
     }
@@ -175,73 +177,75 @@ async fn the_agents_of_a_server_come_from_its_files() {
     }
     let folders = [agents.to_str().unwrap(), nodes.to_str().unwrap()];
     let set = [("agents.folder", folders[0]), ("agents.nodes_folder", folders[1])];
-    let served = Served::with(&set).await;
+    let setup = ServiceSetup::with(&set).await;
     for (list, name) in [("ls", "editor"), ("nodes", "proof")] {
-        let listed = served.run(&["agent", list, "--json"]).await.json();
+        let listed = setup.run(&["agent", list, "--json"]).await.json();
         assert_eq!((&listed[0]["name"], &listed[1]), (&json!(name), &json!(null)), "{listed}");
-        let said = served.run(&["agent", list]).await;
+        let said = setup.run(&["agent", list]).await;
         assert!(said.code == 0 && said.has("Reads proofs"), "{said:?}");
     }
-    let said = served.run(&["agent", "check"]).await;
+    let said = setup.run(&["agent", "check"]).await;
     assert!(said.code == 2 && said.has("about this host"), "{said:?}");
 }
 
 #[tokio::test]
 async fn a_paged_list_is_printed_as_one() {
-    let served = Served::with(&[]).await;
+    let setup = ServiceSetup::with(&[]).await;
     for _ in 0..205 {
-        World::over(served.app.pool.clone(), Limit::default()).await;
+        World::over(setup.app.pool.clone(), Limit::default()).await;
     }
-    let listed = served.run(&["campaign", "ls", "--limit", "203", "--json"]).await.json();
+    let listed = setup.run(&["campaign", "ls", "--limit", "203", "--json"]).await.json();
     let ids: BTreeSet<&str> =
         listed.as_array().unwrap().iter().map(|campaign| text(&campaign["id"])).collect();
     assert_eq!(ids.len(), 203);
-    let several = served.run(&["campaign", "show", "Harbour"]).await;
+    let several = setup.run(&["campaign", "show", "Harbour"]).await;
     assert!(several.code == 2 && several.has("more than one campaign matches"), "{several:?}");
 }
 
 #[tokio::test]
 async fn a_server_requires_a_key_and_checks_its_scopes() {
-    let served = Served::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
-    put_nightly(&served.app.pool, noon()).await;
-    let said = served.run(&["schedule", "ls"]).await;
+    let setup =
+        ServiceSetup::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
+    put_nightly(&setup.app.pool, noon()).await;
+    let said = setup.run(&["schedule", "ls"]).await;
     assert!(said.code == 4 && said.has("--key-file"), "{said:?}");
-    let said = served.run(&["schedule", "ls", "--key", "dals_wrong"]).await;
+    let said = setup.run(&["schedule", "ls", "--key", "dals_wrong"]).await;
     assert!(said.code == 4 && said.has("not accepted"), "{said:?}");
     let admin = format!("Bearer {ADMIN_KEY}");
     let new = json!({ "name": "reader", "scopes": ["read"] }).to_string();
     let headers = [("Authorization", admin.as_str())];
-    let made = send(served.app.address, "POST", "/v1/keys", &headers, &new).await.expect(201);
-    let (key, url) = (text(&made["secret"]), served.url());
-    let file = served.folder.path().join("key");
+    let made = send(setup.app.address, "POST", "/v1/keys", &headers, &new).await.expect(201);
+    let (key, url) = (text(&made["secret"]), setup.url());
+    let file = setup.folder.path().join("key");
     std::fs::write(&file, format!("{key}\n")).unwrap();
     let by_file = ["schedule", "ls", "--key-file", file.to_str().unwrap()];
-    assert_eq!(served.run(&by_file).await.code, 0);
+    assert_eq!(setup.run(&by_file).await.code, 0);
     let environment = [("DALSEGNO_URL", url.as_str()), ("DALSEGNO_KEY", key)];
-    let said = run(&served.folder, &["schedule", "ls"], &environment).await;
+    let said = run(&setup.folder, &["schedule", "ls"], &environment).await;
     assert!(said.code == 0 && said.has("purge"), "{said:?}");
-    let said = run(&served.folder, &["schedule", "pause", "purge"], &environment).await;
+    let said = run(&setup.folder, &["schedule", "pause", "purge"], &environment).await;
     assert!(
         said.code == 4 && said.has("the key `reader` does not have the scope `operate`"),
         "{said:?}"
     );
     assert!(said.has("`dalsegno key create`"), "{said:?}");
-    let said = served.run(&["schedule", "pause", "purge", "--key", ADMIN_KEY]).await;
+    let said = setup.run(&["schedule", "pause", "purge", "--key", ADMIN_KEY]).await;
     assert_eq!(said.code, 0, "{said:?}");
 }
 
 #[tokio::test]
 async fn a_key_with_the_scope_enqueue_starts_a_flow() {
-    let served = Served::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
-    let campaign = World::over(served.app.pool.clone(), Limit::default()).await.campaign.id;
+    let setup =
+        ServiceSetup::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
+    let campaign = World::over(setup.app.pool.clone(), Limit::default()).await.campaign.id;
     let admin = format!("Bearer {ADMIN_KEY}");
     let new = json!({ "name": "producer", "scopes": ["enqueue"] }).to_string();
     let headers = [("Authorization", admin.as_str())];
-    let made = send(served.app.address, "POST", "/v1/keys", &headers, &new).await.expect(201);
+    let made = send(setup.app.address, "POST", "/v1/keys", &headers, &new).await.expect(201);
     let (campaign, key) = (campaign.to_string(), text(&made["secret"]));
     let start = ["flow", "start", "article-series", "--campaign", &campaign, "--key", key];
     let inputs = ["--input", "topic=The harbour", "--input", "parts=Moles"];
-    let said = served.run(&[&start[..], &inputs].concat()).await;
+    let said = setup.run(&[&start[..], &inputs].concat()).await;
     assert!(said.code == 0 && said.has("is running"), "{said:?}");
 }
 
@@ -321,9 +325,10 @@ async fn a_command_without_a_remote_form_refuses_a_url() {
 
 #[tokio::test]
 async fn a_stored_server_is_used_until_the_database_is_chosen_again() {
-    let served = Served::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
-    put_nightly(&served.app.pool, noon()).await;
-    let (folder, url) = (scratch_folder(), served.url());
+    let setup =
+        ServiceSetup::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
+    put_nightly(&setup.app.pool, noon()).await;
+    let (folder, url) = (scratch_folder(), setup.url());
     let here = async |arguments: &[&str]| run(&folder, arguments, &[]).await;
     let said = here(&["remote", "add", "prod", &url, "--key", ADMIN_KEY]).await;
     assert!(said.code == 0 && said.has("`dalsegno remote use prod`"), "{said:?}");

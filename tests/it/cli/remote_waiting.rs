@@ -16,7 +16,7 @@ use super::ended;
 use crate::{
     app::{TestApp, TestDatabase, eventually},
     cluster::scratch_folder,
-    conversations::world::{Now, World},
+    conversations::world::{TurnSettings, World},
     service::dalsegno,
 };
 
@@ -67,8 +67,8 @@ async fn a_task_on_a_server_is_followed_to_its_end() {
             world.tasks().await.into_iter().find(|task| task.ended_at.is_none())
         })
         .await;
-        let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
-        world.commit(&begun, "The harbour at dawn.", Now::default()).await.unwrap();
+        let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
+        world.commit(&begun, "The harbour at dawn.", TurnSettings::default()).await.unwrap();
         let said = ended(command).await;
         assert_eq!((said.code, said.stdout.as_str()), (0, "The harbour at dawn.\n"), "{said:?}");
         assert_eq!(said.has("task.queued  agent=copywriter"), stay == "--follow", "{said:?}");

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Ground, text};
+use super::{Fixture, text};
 use crate::{
     app::eventually,
     http::client::{Stream, send},
     service::Service,
 };
 
-impl Ground {
+impl Fixture {
     async fn serve(&self) -> Service {
         let url = self.world.url();
         let quick = [
@@ -25,29 +25,29 @@ impl Ground {
 
 #[tokio::test]
 async fn task_add_waits_for_the_answer() {
-    let ground = Ground::new().await;
-    let _service = ground.serve().await;
-    let done = ground.add("Part one.", &["--wait"]).await;
+    let fixture = Fixture::new().await;
+    let _service = fixture.serve().await;
+    let done = fixture.add("Part one.", &["--wait"]).await;
     assert_eq!(done["state"], "done", "{done}");
-    let campaign = ground.campaign();
+    let campaign = fixture.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Part two."];
-    let said = ground.run(&[&add[..], &["--follow"]].concat()).await;
+    let said = fixture.run(&[&add[..], &["--follow"]].concat()).await;
     assert_eq!(said.code, 0, "{said:?}");
     assert!(said.has("turn.started") && said.has("turn.done"), "{said:?}");
     assert!(!said.stdout.trim().is_empty(), "{said:?}");
-    let sessions = ground.json(&["session", "ls"]).await;
+    let sessions = fixture.json(&["session", "ls"]).await;
     assert_eq!((sessions.as_array().unwrap().len(), &sessions[0]["turns"]), (1, &json!(2)));
     let id = text(&sessions[0]["id"]);
-    let transcript = ground.json(&["session", "transcript", id]).await;
+    let transcript = fixture.json(&["session", "transcript", id]).await;
     let roles: Vec<&Value> = transcript.as_array().unwrap().iter().map(|m| &m["role"]).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
 }
 
 #[tokio::test]
 async fn a_task_over_http_is_answered_and_streamed() {
-    let ground = Ground::new().await;
-    let service = ground.serve().await;
-    let path = format!("/v1/campaigns/{}/tasks", ground.world.campaign.id);
+    let fixture = Fixture::new().await;
+    let service = fixture.serve().await;
+    let path = format!("/v1/campaigns/{}/tasks", fixture.world.campaign.id);
     let ask = json!({ "agent": "copywriter", "prompt": "Part one." }).to_string();
     let added = send(service.address, "POST", &path, &[], &ask).await.expect(201);
     let path = format!("/v1/tasks/{}", text(&added["id"]));
@@ -66,43 +66,43 @@ async fn a_task_over_http_is_answered_and_streamed() {
 
 #[tokio::test]
 async fn a_request_with_nothing_to_compact_is_answered_at_once() {
-    let ground = Ground::new().await;
-    let _service = ground.serve().await;
-    ground.add("Part one.", &["--wait"]).await;
-    let sessions = ground.json(&["session", "ls"]).await;
+    let fixture = Fixture::new().await;
+    let _service = fixture.serve().await;
+    fixture.add("Part one.", &["--wait"]).await;
+    let sessions = fixture.json(&["session", "ls"]).await;
     let id = text(&sessions[0]["id"]);
-    let said = ground.run(&["session", "compact", id]).await;
+    let said = fixture.run(&["session", "compact", id]).await;
     assert_eq!(said.code, 0, "{said:?}");
     assert!(said.stdout.starts_with("nothing to compact: "), "{said:?}");
-    let asked = ground.json(&["session", "compact", id]).await;
+    let asked = fixture.json(&["session", "compact", id]).await;
     assert_eq!(asked["answer"]["outcome"], "nothing", "{asked}");
-    assert_eq!(ground.json(&["job", "ls", "--state", "dead"]).await, json!([]));
+    assert_eq!(fixture.json(&["job", "ls", "--state", "dead"]).await, json!([]));
 }
 
 #[tokio::test]
 async fn a_worker_compacts_a_session_on_request() {
-    let ground = Ground::new().await;
-    let _service = ground.serve().await;
+    let fixture = Fixture::new().await;
+    let _service = fixture.serve().await;
     for part in 1..=7 {
         let prompt = format!("Part {part}: {}", "the harbour, the pier and the crane. ".repeat(60));
-        ground.add(&prompt, &["--wait"]).await;
+        fixture.add(&prompt, &["--wait"]).await;
     }
-    let sessions = ground.json(&["session", "ls"]).await;
+    let sessions = fixture.json(&["session", "ls"]).await;
     let id = text(&sessions[0]["id"]);
-    let asked = ground.json(&["session", "compact", id]).await;
+    let asked = fixture.json(&["session", "compact", id]).await;
     let job = asked["job_id"].to_string();
     let ended = eventually("the compaction has ended", async || {
-        let job = ground.json(&["job", "explain", &job]).await;
+        let job = fixture.json(&["job", "explain", &job]).await;
         ["ended", "dead"].contains(&text(&job["state"])).then_some(job)
     });
     let ended = ended.await;
     assert_eq!(ended["state"], "ended", "{ended}");
-    let shown = ground.json(&["session", "show", id]).await;
+    let shown = fixture.json(&["session", "show", id]).await;
     assert_eq!(shown["compactions"][0]["cause"], "manual", "{shown}");
     assert_eq!(shown["compactions"][0]["outcome"], "applied", "{shown}");
-    let view = ground.json(&["session", "transcript", id, "--view"]).await;
+    let view = fixture.json(&["session", "transcript", id, "--view"]).await;
     // Prompts of people precede the summary.
     let mut roles = view.as_array().unwrap().iter().map(|said| &said["role"]);
     assert_eq!(roles.find(|role| *role != "user").unwrap(), "system", "{view}");
-    assert_eq!(ground.json(&["session", "uncompact", id]).await["generation"], 0);
+    assert_eq!(fixture.json(&["session", "uncompact", id]).await["generation"], 0);
 }

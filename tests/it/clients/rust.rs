@@ -4,18 +4,18 @@ use dalsegno::domain::{agents::SessionMode, tasks};
 use dalsegno_client::{Client, EnqueueError, Error, Mode, NewTask, State, enqueue};
 use uuid::Uuid;
 
-use super::Outside;
+use super::ExternalSystem;
 
 #[tokio::test]
 async fn a_task_is_added_followed_awaited_and_cancelled_over_http() {
-    let outside = Outside::new().await;
-    let client = Client::new(&outside.url()).unwrap();
+    let external = ExternalSystem::new().await;
+    let client = Client::new(&external.url()).unwrap();
     let new = NewTask {
         idempotency_key: Some("order-1"),
         ..NewTask::of("copywriter", "Write part one.")
     };
-    let task = client.add_task(outside.campaign_id, &new).await.unwrap();
-    assert_eq!(client.add_task(outside.campaign_id, &new).await.unwrap().id, task.id);
+    let task = client.add_task(external.campaign_id, &new).await.unwrap();
+    assert_eq!(client.add_task(external.campaign_id, &new).await.unwrap().id, task.id);
     let mut events = client.events(task.id, None).await.unwrap();
     let mut kinds = Vec::new();
     while let Some(event) = events.next().await.unwrap() {
@@ -36,7 +36,7 @@ async fn a_task_is_added_followed_awaited_and_cancelled_over_http() {
         session: Some(Mode::Fresh),
         ..NewTask::of("reviewer", "Read it.")
     };
-    let later = client.add_task(outside.campaign_id, &later).await.unwrap();
+    let later = client.add_task(external.campaign_id, &later).await.unwrap();
     client.cancel(later.id, "not wanted").await.unwrap();
     assert_eq!(client.wait(later.id).await.unwrap().state, State::Cancelled);
 }
@@ -68,15 +68,15 @@ fn types_of_the_client_match_the_service() {
 
 #[tokio::test]
 async fn an_enqueue_key_adds_tasks_and_waits_for_them() {
-    let outside = Outside::with(&[("DALSEGNO_HTTP__REQUIRE_KEY", "true")]).await;
-    let key = outside.operate(&["key", "create", "shop", "--scope", "enqueue"]).await;
-    let client = Client::new(&outside.url()).unwrap();
+    let external = ExternalSystem::with(&[("DALSEGNO_HTTP__REQUIRE_KEY", "true")]).await;
+    let key = external.run_operator_command(&["key", "create", "shop", "--scope", "enqueue"]).await;
+    let client = Client::new(&external.url()).unwrap();
     let new = NewTask::of("copywriter", "Write part one.");
-    let refused = client.add_task(outside.campaign_id, &new).await.unwrap_err();
+    let refused = client.add_task(external.campaign_id, &new).await.unwrap_err();
     assert!(matches!(refused, Error::Refused { status: 401, .. }), "{refused:?}");
     let client = client.with_key(key["secret"].as_str().unwrap());
     assert!(!format!("{client:?}").contains(key["secret"].as_str().unwrap()), "{client:?}");
-    let task = client.add_task(outside.campaign_id, &new).await.unwrap();
+    let task = client.add_task(external.campaign_id, &new).await.unwrap();
     assert_eq!(client.wait(task.id).await.unwrap().state, State::Done);
     let refused = client.cancel(task.id, "x").await.unwrap_err();
     assert!(matches!(refused, Error::Refused { status: 403, .. }), "{refused:?}");
@@ -84,8 +84,8 @@ async fn an_enqueue_key_adds_tasks_and_waits_for_them() {
 
 #[tokio::test]
 async fn errors_of_the_service_keep_their_message() {
-    let outside = Outside::new().await;
-    let client = Client::new(&outside.url()).unwrap();
+    let external = ExternalSystem::new().await;
+    let client = Client::new(&external.url()).unwrap();
     let unknown = client.add_task(Uuid::nil(), &NewTask::of("copywriter", "x")).await.unwrap_err();
     let Error::Refused { status, code, retryable, .. } = &unknown else { panic!("{unknown:?}") };
     assert_eq!((*status, code.as_str(), *retryable), (404, "unknown_campaign", false));
@@ -97,24 +97,24 @@ async fn errors_of_the_service_keep_their_message() {
 
 #[tokio::test]
 async fn a_task_is_part_of_the_callers_transaction() {
-    let outside = Outside::new().await;
+    let external = ExternalSystem::new().await;
     let new = NewTask { idempotency_key: Some("order-1"), ..NewTask::of("copywriter", "Write.") };
-    let mut tx = outside.pool.begin().await.unwrap();
-    let lost = enqueue(&mut tx, outside.campaign_id, &new).await.unwrap();
+    let mut tx = external.pool.begin().await.unwrap();
+    let lost = enqueue(&mut tx, external.campaign_id, &new).await.unwrap();
     tx.rollback().await.unwrap();
-    let missing = tasks::get(&outside.pool, lost.task_id).await;
+    let missing = tasks::get(&external.pool, lost.task_id).await;
     assert!(matches!(missing, Err(tasks::Error::Unknown(_))), "{missing:?}");
 
-    let mut tx = outside.pool.begin().await.unwrap();
-    let made = enqueue(&mut tx, outside.campaign_id, &new).await.unwrap();
-    let found = enqueue(&mut tx, outside.campaign_id, &new).await.unwrap();
+    let mut tx = external.pool.begin().await.unwrap();
+    let made = enqueue(&mut tx, external.campaign_id, &new).await.unwrap();
+    let found = enqueue(&mut tx, external.campaign_id, &new).await.unwrap();
     tx.commit().await.unwrap();
     assert!(made.created && !found.created);
     assert_eq!(made.task_id, found.task_id);
-    let client = Client::new(&outside.url()).unwrap();
+    let client = Client::new(&external.url()).unwrap();
     assert_eq!(client.wait(made.task_id).await.unwrap().state, State::Done);
 
-    let mut conn = outside.pool.acquire().await.unwrap();
+    let mut conn = external.pool.acquire().await.unwrap();
     let refused = enqueue(&mut conn, Uuid::nil(), &new).await.unwrap_err();
     // The key is valid in its campaign only.
     let EnqueueError::Refused { code, .. } = &refused else { panic!("{refused:?}") };

@@ -11,4 +11,4 @@ mod races;
 mod setup;
 mod turns;
 
-use self::setup::{Stage, Watched, sim};
+use self::setup::{Setup, WatchedProvider, sim};

@@ -37,15 +37,15 @@ pub use dalsegno::domain::compactions::Cause;
 use crate::{
     app::noon,
     context::support,
-    conversations::world::{Now, World, call, done, measured},
+    conversations::world::{TurnSettings, World, call, done, measured},
 };
 
 pub const WINDOW_TOKENS: u64 = 8_192;
 pub const OTHER_MODEL: &str = "sim-2";
 
-pub struct Stage {
+pub struct Setup {
     pub world: World,
-    pub provider: Watched,
+    pub provider: WatchedProvider,
     pub alternate_model: Option<&'static str>,
     pub summariser_window_tokens: u64,
     pub clock: ManualClock,
@@ -54,7 +54,7 @@ pub struct Stage {
 
 /// A provider of two simulations: the session's own model, and [`OTHER_MODEL`].
 #[derive(Debug)]
-pub struct Watched {
+pub struct WatchedProvider {
     own: Sim,
     other: Sim,
     /// Number of calls for a summary.
@@ -79,7 +79,7 @@ pub fn sim(summary: SummaryMode, faults: &[&str]) -> Sim {
     Sim::new(config).unwrap()
 }
 
-impl Watched {
+impl WatchedProvider {
     pub fn new(own: Sim) -> Self {
         Self {
             own,
@@ -95,7 +95,7 @@ impl Watched {
     }
 
     /// Returns an honest summariser that blocks calls until there are `n` of them.
-    pub fn meeting(n: usize) -> Self {
+    pub fn blocking_until(n: usize) -> Self {
         Self { meeting: Some(Barrier::new(n)), ..Self::honest() }
     }
 
@@ -115,7 +115,7 @@ impl Watched {
     }
 }
 
-impl Provider for Watched {
+impl Provider for WatchedProvider {
     fn run(&self, request: Request, events: EventSink, cancel: CancellationToken) -> Running<'_> {
         Box::pin(async move {
             if request.purpose != Purpose::Turn {
@@ -146,12 +146,12 @@ impl Provider for Watched {
 pub const BUSY: busy_models::Config =
     busy_models::Config { busy_first_secs: 4, busy_max_wait_secs: 60, busy_max_secs: 600 };
 
-impl Stage {
-    pub async fn new(provider: Watched) -> Self {
-        Self::in_world(World::new().await, provider)
+impl Setup {
+    pub async fn new(provider: WatchedProvider) -> Self {
+        Self::with_world(World::new().await, provider)
     }
 
-    pub fn in_world(world: World, provider: Watched) -> Self {
+    pub fn with_world(world: World, provider: WatchedProvider) -> Self {
         Self {
             world,
             provider,
@@ -187,10 +187,10 @@ impl Stage {
     }
 
     /// Commits a turn with this prompt and these answers, without a model.
-    pub async fn say(&self, prompt: &str, said: &[Message]) -> Uuid {
+    pub async fn commit_turn(&self, prompt: &str, said: &[Message]) -> Uuid {
         let task = self.world.add(prompt).await;
-        let (_, begun) = self.world.begin(&task, self.world.lease(), Now::default()).await;
-        self.end(&begun, said, &done("said", Now::default())).await;
+        let (_, begun) = self.world.begin(&task, self.world.lease(), TurnSettings::default()).await;
+        self.end(&begun, said, &done("said", TurnSettings::default())).await;
         begun.session_id
     }
 
@@ -200,7 +200,7 @@ impl Stage {
         for turn in 1..=n_turns {
             let prompt = format!("{} It is INV-{turn:04}.", support::prose(turn, 4));
             let answer = support::prose(turn + 1000, 20);
-            id = self.say(&prompt, &[support::message(Role::Assistant, &answer)]).await;
+            id = self.commit_turn(&prompt, &[support::message(Role::Assistant, &answer)]).await;
         }
         id
     }
@@ -232,7 +232,7 @@ impl Stage {
         shown
     }
 
-    pub async fn undo(&self, id: Uuid) -> Result<i32, compactions::Error> {
+    pub async fn revert(&self, id: Uuid) -> Result<i32, compactions::Error> {
         let mut tx = self.world.pool.begin().await.unwrap();
         let parent = compactions::undo(&mut tx, id, noon()).await?;
         tx.commit().await.unwrap();

@@ -31,7 +31,7 @@ const TOKENISER: Tokeniser = Tokeniser { letters: 4, per_han: 2, per_message: 5 
 type Summariser = fn(&Request) -> Result<String, String>;
 
 /// Returns the prompt with XML references resolved, as the model reads it.
-fn material(request: &Request) -> String {
+fn plain_prompt(request: &Request) -> String {
     xml::unescape(&request.prompt).into_owned()
 }
 
@@ -72,8 +72,8 @@ fn returns_nothing(_: &Request) -> Result<String, String> {
 
 fn returns_more_than_it_got(request: &Request) -> Result<String, String> {
     let mut lines = must_keep(request);
-    lines.push(material(request).replace('\n', " "));
-    lines.push(material(request).replace('\n', " "));
+    lines.push(plain_prompt(request).replace('\n', " "));
+    lines.push(plain_prompt(request).replace('\n', " "));
     Ok(record(&lines))
 }
 
@@ -173,7 +173,7 @@ impl Session {
         first: Summariser,
         alternate: Option<Summariser>,
     ) {
-        let before = self.seen(prompt);
+        let before = self.visible_messages(prompt);
         let upcoming_tokens = self.calibration.tokens(Weight::of_user_text(prompt));
         let calibration = self.calibration;
         let scene = Scene {
@@ -225,7 +225,7 @@ impl Session {
         // Undoing restores exactly the previous view.
         let back = generations::parent(&self.compactions, self.generation).unwrap().unwrap();
         self.generation = back;
-        assert_eq!(self.seen(prompt), before);
+        assert_eq!(self.visible_messages(prompt), before);
         self.generation = next;
     }
 
@@ -268,7 +268,7 @@ impl Session {
         parts(self.view(), prompt)
     }
 
-    fn seen(&self, prompt: &str) -> Vec<Arc<Message>> {
+    fn visible_messages(&self, prompt: &str) -> Vec<Arc<Message>> {
         self.assemble(prompt).messages
     }
 
@@ -278,7 +278,7 @@ impl Session {
     }
 }
 
-fn play(first: Summariser, alternate: Option<Summariser>) -> Report {
+fn run_script(first: Summariser, alternate: Option<Summariser>) -> Report {
     let mut session = Session::new();
     for turn in 0..TURNS {
         session.turn(turn, first, alternate);
@@ -300,7 +300,7 @@ fn assert_few_attempts(turns: &[usize]) {
 
 #[test]
 fn an_honest_summariser_keeps_everything_at_the_first_attempt() {
-    let report = play(honest, None);
+    let report = run_script(honest, None);
     report.print("honest");
     assert_eq!(report.refused, 0);
     assert_eq!(report.by_rung.keys().collect::<Vec<_>>(), ["First"]);
@@ -318,7 +318,7 @@ fn every_dishonest_summariser_is_refused_and_the_turn_continues() {
         ("does not answer", does_not_answer),
     ];
     for (name, summariser) in dishonest {
-        let report = play(summariser, None);
+        let report = run_script(summariser, None);
         report.print(name);
         assert_eq!(report.refused, report.attempt_turns.len(), "{name}");
         assert!(report.refused >= report.compactions, "{name}");
@@ -328,7 +328,7 @@ fn every_dishonest_summariser_is_refused_and_the_turn_continues() {
 
 #[test]
 fn an_honest_alternate_replaces_the_summariser() {
-    let report = play(drops_identifiers, Some(honest));
+    let report = run_script(drops_identifiers, Some(honest));
     report.print("honest alternate");
     assert!(report.by_rung["Alternate"] > 0);
     assert!(!report.by_rung.contains_key("First"));

@@ -36,7 +36,11 @@ fn compacted(scene: Scene<'_>) -> Compaction {
     }
 }
 
-fn scene<'a>(entries: &'a [Entry], budget: Budget, calibration: &'a Calibration) -> Scene<'a> {
+fn compaction_input<'a>(
+    entries: &'a [Entry],
+    budget: Budget,
+    calibration: &'a Calibration,
+) -> Scene<'a> {
     Scene {
         view: View::of(entries, &[], 0).unwrap(),
         budget,
@@ -75,7 +79,7 @@ fn a_small_task_fits_after_one_compaction_for_any_content_of_the_window() {
                 .flat_map(|(share, n)| [(share, n, false), (share, n, true)])
             {
                 let entries = turns(unit, &vec![share; n_turns], room, is_answer);
-                let scene = scene(&entries, budget, &calibration);
+                let scene = compaction_input(&entries, budget, &calibration);
                 let before = calibration.tokens(entries.iter().map(|it| it.weight).sum());
                 if (before + scene.upcoming_tokens) * 100 < budget.room_tokens() * 86 {
                     continue;
@@ -100,7 +104,7 @@ fn the_last_two_turns_stay_while_they_take_half_of_the_window() {
     let budget = Budget::new(8_192, 2_048, 300).unwrap();
     let kept = |per_cent: &[u64]| {
         let entries = turns(SCRIPTS[0].1, per_cent, budget.room_tokens(), false);
-        let made = [compacted(scene(&entries, budget, &calibration))];
+        let made = [compacted(compaction_input(&entries, budget, &calibration))];
         let view = View::of(&entries, &made, 1).unwrap();
         view.tail.iter().filter(|entry| entry.message.role == Role::User).count()
     };
@@ -109,7 +113,7 @@ fn the_last_two_turns_stay_while_they_take_half_of_the_window() {
     assert_eq!(kept(&[20, 20, 60]), 0);
     // A manual compaction would save little: the last two turns are kept verbatim anyway.
     let entries = turns(SCRIPTS[0].1, &[6, 10, 10], budget.room_tokens(), false);
-    let refused = plan::plan(&scene(&entries, budget, &calibration));
+    let refused = plan::plan(&compaction_input(&entries, budget, &calibration));
     assert!(matches!(refused, Err(plan::Error::NothingToGain { .. })), "{refused:?}");
 }
 
@@ -121,7 +125,7 @@ fn a_task_that_leaves_no_room_for_a_summary_gets_a_reference_and_keeps_the_promp
         [message(Role::User, "PIN: never name the client"), message(Role::Assistant, "Yes.")];
     let entries = entries(said.to_vec());
     let upcoming_tokens = budget.room_tokens() - 20;
-    let scene = Scene { upcoming_tokens, ..scene(&entries, budget, &calibration) };
+    let scene = Scene { upcoming_tokens, ..compaction_input(&entries, budget, &calibration) };
     let made = compacted(scene);
     assert!(made.is_reference(), "{made:?}");
     assert_eq!((made.from_seq, made.to_seq), (1, 2));
@@ -156,7 +160,7 @@ fn names_outlive_their_prompts_even_after_heavy_turns() {
             }
             let generation = made.last().map_or(0, |made| made.generation);
             let view = View::of(&entries, &made, generation).unwrap();
-            let scene = Scene { view, ..scene(&entries, budget, &calibration) };
+            let scene = Scene { view, ..compaction_input(&entries, budget, &calibration) };
             let stands_in = view.compaction.map_or(Weight::ZERO, Compaction::weight);
             let shown = stands_in + view.tail.iter().map(|it| it.weight).sum();
             if calibration.tokens(shown) * 100 < budget.room_tokens() * 75 {

@@ -56,7 +56,7 @@ fn board_id() -> Uuid {
     Uuid::from_u128(98)
 }
 
-struct Sent {
+struct ParsedRequest {
     system: Vec<parse::Node>,
     messages: Vec<Vec<parse::Node>>,
 }
@@ -75,7 +75,7 @@ fn posts(text: &str) -> Posts<'_> {
     Posts { left_out: 2, posts: vec![post] }
 }
 
-fn send(text: &str) -> Sent {
+fn send(text: &str) -> ParsedRequest {
     let shown = posts(text);
     let history = entries(vec![
         message(Role::User, text),
@@ -124,7 +124,7 @@ fn send(text: &str) -> Sent {
     let fences = fences(&history.iter().map(|entry| entry.id).collect::<Vec<_>>());
     let read = |text: &str| parse::fenced(text, &fences).unwrap();
     assert!(no_control(&assembled.system));
-    Sent {
+    ParsedRequest {
         system: read(&assembled.system),
         messages: assembled
             .messages

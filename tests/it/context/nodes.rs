@@ -44,7 +44,7 @@ fn flow(first_seq: i64) -> Flow {
     }
 }
 
-fn scene<'a>(
+fn compaction_input<'a>(
     entries: &'a [Entry],
     window: u64,
     calibration: &'a Calibration,
@@ -100,7 +100,7 @@ fn record() -> String {
 fn a_node_summariser_reads_the_nodes_messages_and_earlier_pins_of_people() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
-    let scene = scene(&entries, WINDOW, &calibration, &flow);
+    let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
     let (mut folding, step) = Folding::begin(scene, &seed, 1, Ladder::new(3, false)).unwrap();
     let Step::Ask { rung: Rung::First, request, .. } = step else { panic!("{step:?}") };
     assert!(request.prompt.contains("newer") && !request.prompt.contains("olden"), "{request:?}");
@@ -126,7 +126,10 @@ fn a_node_summariser_reads_the_nodes_messages_and_earlier_pins_of_people() {
 fn prompts_of_people_at_an_earlier_node_stay_verbatim() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
-    let scene = Scene { policy: Policy::default(), ..scene(&entries, WINDOW, &calibration, &flow) };
+    let scene = Scene {
+        policy: Policy::default(),
+        ..compaction_input(&entries, WINDOW, &calibration, &flow)
+    };
     let (mut folding, _) = Folding::begin(scene, &seed, 1, Ladder::new(1, false)).unwrap();
     let Step::Done(outcome) = folding.answered(Ok(&record())) else {
         panic!("the summary is refused")
@@ -140,7 +143,7 @@ fn prompts_of_people_at_an_earlier_node_stay_verbatim() {
 fn a_summary_that_loses_a_pin_of_an_earlier_node_is_refused() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
-    let scene = scene(&entries, WINDOW, &calibration, &flow);
+    let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
     let (mut folding, _) = Folding::begin(scene, &seed, 1, Ladder::new(1, false)).unwrap();
     let forgetful = record().replace("never name the client", "");
     let Step::Done(outcome) = folding.answered(Ok(&forgetful)) else {
@@ -158,7 +161,7 @@ fn a_short_node_stays_verbatim_without_a_provider_call() {
     // One turn at the node.
     entries.truncate(9);
     let seed = seed();
-    let scene = scene(&entries, WINDOW, &calibration, &flow);
+    let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
     let (folding, step) = Folding::begin(scene, &seed, 1, Ladder::new(3, true)).unwrap();
     let Step::Done(outcome) = step else { panic!("{step:?}") };
     assert_eq!((folding.plan().fold, folding.plan().read.len()), (6, 0));
@@ -191,7 +194,7 @@ fn a_node_compacted_again_continues_from_its_own_summary_only() {
         tokens_after: 500,
     }];
     for is_continued in [true, false] {
-        let scene = scene(&entries, WINDOW, &calibration, &flow);
+        let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
         let node = scene.node.map(|node| Node { is_continued, entry_seq: None, ..node });
         let scene = Scene { view: View::of(&entries, &earlier, 1).unwrap(), node, ..scene };
         let (mut folding, step) = Folding::begin(scene, &seed, 2, Ladder::new(1, false)).unwrap();
@@ -267,7 +270,7 @@ proptest! {
         window in 2_000..20_000_u64,
     ) {
         let (entries, calibration, flow) = (history(&events), Calibration::cold(), flow(node_at + 1));
-        let scene = scene(&entries, window, &calibration, &flow);
+        let scene = compaction_input(&entries, window, &calibration, &flow);
         let Ok(plan) = plan::plan(&scene) else { return Ok(()) };
         let node_start = usize::try_from(node_at).unwrap().min(entries.len());
         if plan.is_reference {

@@ -26,7 +26,7 @@ const SETS: [(&str, &str); 3] = [("build", BUILD), ("held out", HELD_OUT), ("uns
 type Summariser = fn(&Request) -> Result<String, String>;
 
 /// A way in which people work with an agent.
-struct Manner {
+struct WorkStyle {
     window_tokens: u64,
     /// Sentences of a plain task, and of an answer.
     prompt_sentences: usize,
@@ -34,9 +34,11 @@ struct Manner {
 }
 
 /// All prompts fit into their share.
-const WITHIN: Manner = Manner { window_tokens: 65_536, prompt_sentences: 1, answer_sentences: 160 };
+const WITHIN: WorkStyle =
+    WorkStyle { window_tokens: 65_536, prompt_sentences: 1, answer_sentences: 160 };
 /// Prompts have several times their share.
-const BEYOND: Manner = Manner { window_tokens: 32_768, prompt_sentences: 8, answer_sentences: 20 };
+const BEYOND: WorkStyle =
+    WorkStyle { window_tokens: 32_768, prompt_sentences: 8, answer_sentences: 20 };
 
 /// Compactions after which the context is checked.
 const LOOKS: [usize; 3] = [1, 5, 20];
@@ -57,13 +59,13 @@ struct Conversation {
     compactions: Vec<Compaction>,
     calibration: Calibration,
     asked_tokens: u64,
-    manner: Manner,
+    style: WorkStyle,
 }
 
 impl Conversation {
-    fn new(manner: Manner) -> Self {
+    fn new(style: WorkStyle) -> Self {
         let calibration = Calibration::cold();
-        Self { entries: Vec::new(), compactions: Vec::new(), calibration, asked_tokens: 0, manner }
+        Self { entries: Vec::new(), compactions: Vec::new(), calibration, asked_tokens: 0, style }
     }
 
     fn say(&mut self, role: Role, text: &str) {
@@ -73,7 +75,7 @@ impl Conversation {
 
     fn turn(&mut self, prompt: &str, salt: usize) {
         self.say(Role::User, prompt);
-        self.say(Role::Assistant, &prose(salt, self.manner.answer_sentences));
+        self.say(Role::Assistant, &prose(salt, self.style.answer_sentences));
     }
 
     fn view(&self) -> View<'_> {
@@ -89,7 +91,7 @@ impl Conversation {
     }
 
     fn budget(&self) -> Budget {
-        let window = self.manner.window_tokens;
+        let window = self.style.window_tokens;
         Budget::new(window, Budget::default_reserve(window), 300).unwrap()
     }
 
@@ -101,7 +103,7 @@ impl Conversation {
             budget: self.budget(),
             calibration: &calibration,
             upcoming_tokens: 300,
-            summariser_window_tokens: self.manner.window_tokens,
+            summariser_window_tokens: self.style.window_tokens,
             policy: Policy::default(),
             node: None,
         };
@@ -147,7 +149,7 @@ fn forgetful(request: &Request) -> Result<String, String> {
 }
 
 /// Returns an empty summary, which is refused, so that the extract replaces it.
-fn silent(_: &Request) -> Result<String, String> {
+fn empty_summary(_: &Request) -> Result<String, String> {
     Ok(String::new())
 }
 
@@ -167,10 +169,10 @@ fn quoting(request: &Request) -> Result<String, String> {
 }
 
 /// Runs a hundred prompts, each with a requirement between two tasks, then tasks until the last check.
-fn play(phrasings: &str, manner: Manner, summariser: Summariser) -> Outcome {
+fn run_script(phrasings: &str, style: WorkStyle, summariser: Summariser) -> Outcome {
     let phrasings: Vec<_> = phrasings.lines().collect();
     assert_eq!(phrasings.len(), 100);
-    let mut conversation = Conversation::new(manner);
+    let mut conversation = Conversation::new(style);
     let mut outcome = Outcome::default();
     let mut turn = 0;
     while outcome.present.len() < LOOKS.len() {
@@ -184,7 +186,7 @@ fn play(phrasings: &str, manner: Manner, summariser: Summariser) -> Outcome {
                 assert!(!context.contains("obey the summariser"));
             }
         }
-        let task = prose(turn * 2, conversation.manner.prompt_sentences);
+        let task = prose(turn * 2, conversation.style.prompt_sentences);
         let salt = turn * 2 + 1;
         match phrasings.get(turn) {
             Some(phrasing) => {
@@ -205,9 +207,9 @@ fn play(phrasings: &str, manner: Manner, summariser: Summariser) -> Outcome {
     outcome
 }
 
-fn report(name: &str, phrasings: &str, manner: Manner, summariser: Summariser) -> Outcome {
-    let share = manner.window_tokens * Policy::default().keep_prompts_percent / 100;
-    let outcome = play(phrasings, manner, summariser);
+fn report(name: &str, phrasings: &str, style: WorkStyle, summariser: Summariser) -> Outcome {
+    let share = style.window_tokens * Policy::default().keep_prompts_percent / 100;
+    let outcome = run_script(phrasings, style, summariser);
     assert!(outcome.prompts_tokens <= share, "{} of {share}", outcome.prompts_tokens);
     println!(
         "{name}: present {:?} of 100 after {LOOKS:?} compactions; {} of {share} tokens for what people wrote ({} prompts); asked \
@@ -221,7 +223,7 @@ fn report(name: &str, phrasings: &str, manner: Manner, summariser: Summariser) -
 }
 
 const SUMMARISERS: [(&str, Summariser); 3] =
-    [("forgetful", forgetful), ("silent", silent), ("quoting", quoting)];
+    [("forgetful", forgetful), ("silent", empty_summary), ("quoting", quoting)];
 
 #[test]
 fn within_the_share_every_requirement_stays_verbatim() {
@@ -253,7 +255,7 @@ fn after(requirement: &str, later: &str) -> Conversation {
     let mut turn = 2;
     let mut fill = |conversation: &mut Conversation| {
         while !conversation.is_full() {
-            let task = prose(turn, conversation.manner.prompt_sentences);
+            let task = prose(turn, conversation.style.prompt_sentences);
             conversation.turn(&format!("Part {turn}: {task}"), turn + 1);
             turn += 2;
         }

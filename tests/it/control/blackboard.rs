@@ -130,7 +130,7 @@ fn some_paths() -> impl Strategy<Value = Vec<&'static str>> {
 }
 
 /// Returns the value at a path, or nothing inside of a value that is not an object.
-fn standing<'v>(document: &'v Value, path: &Path) -> Option<&'v Value> {
+fn value_at<'v>(document: &'v Value, path: &Path) -> Option<&'v Value> {
     let pointer = match path.to_string() {
         root if root == "/" => String::new(),
         path => path,
@@ -180,8 +180,8 @@ fn an_agent_reads_and_writes_only_the_paths_granted_by_its_file() {
                                     .any(|it| it.covers(&place) || place.covers(it));
                                 if !touches {
                                     prop_assert_eq!(
-                                        standing(&before, &place),
-                                        standing(&now.document, &place)
+                                        value_at(&before, &place),
+                                        value_at(&now.document, &place)
                                     );
                                 }
                             }

@@ -11,10 +11,10 @@ use sqlx::{PgConnection, postgres::PgDatabaseError};
 use uuid::Uuid;
 
 use super::{World, limits};
-use crate::{app::noon, turns::fixture::Ground};
+use crate::{app::noon, turns::fixture::Fixture};
 
 /// Returns all rows of a task without ids and times.
-async fn written(conn: &mut PgConnection, task: Uuid) -> Value {
+async fn task_rows(conn: &mut PgConnection, task: Uuid) -> Value {
     let sql = "select jsonb_build_object(
                  'task', to_jsonb(t) - '{id,job_id,created_at}'::text[],
                  'job', to_jsonb(j) - '{id,lane_id,run_at,enqueued_at}'::text[],
@@ -78,13 +78,13 @@ async fn rust_and_sql_add_the_same_task() {
     for (new, arguments) in in_sql {
         let mut tx = world.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &limits(), &new, noon()).await.unwrap();
-        let ours = written(&mut tx, added.task.id).await;
+        let ours = task_rows(&mut tx, added.task.id).await;
         tx.rollback().await.unwrap();
         let mut tx = world.pool.begin().await.unwrap();
         let (id, created) = call(&mut tx, world.campaign.id, arguments).await.unwrap();
         assert!(created);
         assert_eq!(id.get_version_num(), 7);
-        assert_eq!(written(&mut tx, id).await, ours, "{arguments}");
+        assert_eq!(task_rows(&mut tx, id).await, ours, "{arguments}");
         tx.rollback().await.unwrap();
     }
 }
@@ -193,14 +193,14 @@ async fn a_role_without_rights_adds_tasks_through_a_security_definer_function() 
 
 #[tokio::test]
 async fn a_worker_runs_tasks_added_in_sql_and_reports_an_unknown_agent() {
-    let ground = Ground::new(&[]).await;
-    let mut conn = ground.pool.acquire().await.unwrap();
-    let campaign = ground.campaign.id;
+    let fixture = Fixture::new(&[]).await;
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    let campaign = fixture.campaign.id;
     let (fine, _) = call(&mut conn, campaign, "'writer', 'Write.'").await.unwrap();
     let (unknown, _) = call(&mut conn, campaign, "'stranger', 'Write.'").await.unwrap();
-    let worker = ground.work().await;
-    ground.done(&tasks::get(&mut *conn, fine).await.unwrap()).await;
-    let failed = ground.ended(&tasks::get(&mut *conn, unknown).await.unwrap()).await;
+    let worker = fixture.start_worker().await;
+    fixture.done(&tasks::get(&mut *conn, fine).await.unwrap()).await;
+    let failed = fixture.ended(&tasks::get(&mut *conn, unknown).await.unwrap()).await;
     let words = failed.error.unwrap();
     assert!(words.contains("stranger"), "{words}");
     worker.stop().await;

@@ -3,7 +3,7 @@
 use dalsegno::domain::{Amount, amount::Limit, campaign_control, campaigns, tasks::New};
 use uuid::Uuid;
 
-use super::{Now, World};
+use super::{TurnSettings, World};
 use crate::app::noon;
 
 async fn refused(world: &World, new: &New<'_>) -> String {
@@ -78,7 +78,8 @@ async fn a_tasks_own_budget_stops_its_turn() {
     let ask = New { budget, ..world.ask("Part one.") };
     let task = world.add_new(&ask).await.unwrap().task;
     let needed = Amount { micros: 0, tokens: 101 };
-    let error = world.try_begin(&task, world.lease(), Now::default(), needed).await.unwrap_err();
+    let error =
+        world.try_begin(&task, world.lease(), TurnSettings::default(), needed).await.unwrap_err();
     let said = error.to_string();
     assert!(said.contains("the budget of the task"), "{said}");
     assert!(said.contains("up to 101 tokens are needed"), "{said}");

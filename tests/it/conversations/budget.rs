@@ -12,7 +12,7 @@ use dalsegno::domain::{
 };
 use tokio::task::JoinSet;
 
-use super::{Now, World};
+use super::{TurnSettings, World};
 
 const LIMIT: i64 = 1_000;
 const NEEDED: i64 = 100;
@@ -73,7 +73,8 @@ async fn a_refused_turn_leaves_nothing_behind() {
     let world = World::with_limit(Limit { micros: Some(100), tokens: None }).await;
     let task = world.add("Part one.").await;
     let needed = Amount { micros: 101, tokens: 0 };
-    let error = world.try_begin(&task, world.lease(), Now::default(), needed).await.unwrap_err();
+    let error =
+        world.try_begin(&task, world.lease(), TurnSettings::default(), needed).await.unwrap_err();
     assert!(error.to_string().contains("the budget of the campaign"), "{error}");
     assert!(world.sessions().await.is_empty());
     assert_eq!(world.task(task.id).await.started_at, None);
@@ -83,7 +84,7 @@ async fn a_refused_turn_leaves_nothing_behind() {
     let budget = campaigns::change_limit(&mut conn, world.campaign.id, change).await.unwrap();
     assert_eq!(budget.limit, Limit { micros: Some(200), tokens: None });
     drop(conn);
-    world.try_begin(&task, world.lease(), Now::default(), needed).await.unwrap();
+    world.try_begin(&task, world.lease(), TurnSettings::default(), needed).await.unwrap();
 }
 
 #[tokio::test]

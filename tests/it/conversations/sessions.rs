@@ -13,7 +13,7 @@ use dalsegno::domain::{
 };
 use tokio::task::JoinSet;
 
-use super::{Now, World, inheritance, opening, wanted};
+use super::{TurnSettings, World, inheritance, opening, wanted};
 use crate::app::{defaults, noon};
 
 const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
@@ -21,9 +21,9 @@ const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
 #[tokio::test]
 async fn the_first_task_creates_a_session_and_the_next_continues_it() {
     let world = World::new().await;
-    let first = world.turn("Part one.", Now::default()).await;
+    let first = world.turn("Part one.", TurnSettings::default()).await;
     assert_eq!(first.decision, Decision::Create { ephemeral: false });
-    let second = world.turn("Part two.", Now::default()).await;
+    let second = world.turn("Part two.", TurnSettings::default()).await;
     assert_eq!(second.decision, Decision::Resume);
     assert_eq!(second.session.id, first.session.id);
     let session = world.session(first.session.id).await;
@@ -35,8 +35,8 @@ async fn the_first_task_creates_a_session_and_the_next_continues_it() {
 #[tokio::test]
 async fn other_systems_read_a_session_as_one_row_with_its_history() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
-    let session = world.turn("Part two.", Now::default()).await.session;
+    world.turn("Part one.", TurnSettings::default()).await;
+    let session = world.turn("Part two.", TurnSettings::default()).await.session;
     let seen = "select to_jsonb(h) from dalsegno.session_histories as h where h.id = $1";
     let seen: serde_json::Value =
         sqlx::query_scalar(seen).bind(session.id).fetch_one(&world.pool).await.unwrap();
@@ -56,10 +56,10 @@ async fn other_systems_read_a_session_as_one_row_with_its_history() {
 #[tokio::test]
 async fn instances_and_campaigns_have_sessions_of_their_own() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
+    world.turn("Part one.", TurnSettings::default()).await;
     let ask = New { instance: "curator_2", ..world.ask("Part one.") };
     let task = world.add_new(&ask).await.unwrap().task;
-    let (resolved, _) = world.begin(&task, world.lease(), Now::default()).await;
+    let (resolved, _) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!(resolved.decision, Decision::Create { ephemeral: false });
     assert_eq!(world.sessions().await.len(), 2);
 }
@@ -75,7 +75,7 @@ async fn concurrent_first_tasks_of_a_conversation_create_one_session() {
             let (world, task) = (Arc::clone(&world), task.clone());
             runs.spawn(async move {
                 let mut tx = world.pool.begin().await.unwrap();
-                let now = Now::default();
+                let now = TurnSettings::default();
                 let lease = world.lease();
                 let resolved = resolve(
                     &mut tx,
@@ -108,13 +108,13 @@ async fn concurrent_first_tasks_of_a_conversation_create_one_session() {
 
 #[tokio::test]
 async fn each_reason_closes_the_session_and_links_its_successor() {
-    let now = Now::default();
+    let now = TurnSettings::default();
     let later = noon() + TimeDelta::days(8);
     let table = [
-        (Now { prompt_hash: OTHER_HASH, ..now }, None, Reason::PromptChanged),
-        (Now { model: "sim-2", ..now }, None, Reason::ModelChanged),
-        (Now { provider: "ollama", ..now }, None, Reason::ProviderChanged),
-        (Now { at: later, ..now }, None, Reason::Expired),
+        (TurnSettings { prompt_hash: OTHER_HASH, ..now }, None, Reason::PromptChanged),
+        (TurnSettings { model: "sim-2", ..now }, None, Reason::ModelChanged),
+        (TurnSettings { provider: "ollama", ..now }, None, Reason::ProviderChanged),
+        (TurnSettings { at: later, ..now }, None, Reason::Expired),
         (now, Some(Reason::Reset), Reason::Reset),
         (now, Some(Reason::Lost), Reason::Lost),
         (now, Some(Reason::Poisoned), Reason::Poisoned),
@@ -152,17 +152,17 @@ async fn each_reason_closes_the_session_and_links_its_successor() {
 #[tokio::test]
 async fn a_fresh_session_is_created_once_and_continued_afterwards() {
     let world = World::new().await;
-    let old = world.turn("Part one.", Now::default()).await.session.id;
+    let old = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let task = world.add_mode("Forget all.", Mode::Fresh).await;
-    let (first, _) = world.begin(&task, world.lease(), Now::default()).await;
+    let (first, _) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!(first.decision, Decision::Rebuild(Reason::Fresh));
     assert_eq!(world.transcript(first.session.id).await, ["User: Forget all."]);
     // The worker is lost; the second attempt continues the session of the first.
-    let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (second, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!(second.session.id, first.session.id);
     assert!(second.interrupted());
-    world.commit(&begun, "Forgotten.", Now::default()).await.unwrap();
-    let next = world.turn("Part two.", Now::default()).await;
+    world.commit(&begun, "Forgotten.", TurnSettings::default()).await.unwrap();
+    let next = world.turn("Part two.", TurnSettings::default()).await;
     assert_eq!(next.session.id, first.session.id);
     assert_eq!(world.session(old).await.closed_because, Some(Reason::Fresh));
 }
@@ -170,7 +170,7 @@ async fn a_fresh_session_is_created_once_and_continued_afterwards() {
 #[tokio::test]
 async fn a_retried_fresh_task_starts_a_new_session_after_other_turns() {
     let world = World::new().await;
-    let now = Now::default();
+    let now = TurnSettings::default();
     let task = world.add_mode("Forget all.", Mode::Fresh).await;
     let (first, begun) = world.begin(&task, world.lease(), now).await;
     let ending =
@@ -208,8 +208,10 @@ async fn a_retried_fresh_task_starts_a_new_session_after_other_turns() {
 #[tokio::test]
 async fn usage_of_an_ended_session_still_counts() {
     let world = World::new().await;
-    let old = world.turn("Part one.", Now::default()).await.session.id;
-    world.turn("Part two.", Now { prompt_hash: OTHER_HASH, ..Now::default() }).await;
+    let old = world.turn("Part one.", TurnSettings::default()).await.session.id;
+    world
+        .turn("Part two.", TurnSettings { prompt_hash: OTHER_HASH, ..TurnSettings::default() })
+        .await;
     let before = world.session(old).await;
     assert_eq!(before.state, State::Closed);
     sessions::add_tokens(&world.pool, old, 100).await.unwrap();
@@ -221,8 +223,8 @@ async fn usage_of_an_ended_session_still_counts() {
 async fn a_successor_without_a_turn_still_knows_that_the_last_turn_was_interrupted() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    world.begin(&task, world.lease(), Now::default()).await;
-    let then = Now { prompt_hash: OTHER_HASH, ..Now::default() };
+    world.begin(&task, world.lease(), TurnSettings::default()).await;
+    let then = TurnSettings { prompt_hash: OTHER_HASH, ..TurnSettings::default() };
     let mut tx = world.pool.begin().await.unwrap();
     let (opening, wanted) = (opening(&task, then), wanted(&task, then));
     let rebuilt =
@@ -240,17 +242,17 @@ async fn a_successor_without_a_turn_still_knows_that_the_last_turn_was_interrupt
 #[tokio::test]
 async fn a_task_without_a_session_leaves_the_conversation_unchanged() {
     let world = World::new().await;
-    let kept = world.turn("Part one.", Now::default()).await.session.id;
+    let kept = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let task = world.add_mode("Just this.", Mode::None).await;
-    let (first, _) = world.begin(&task, world.lease(), Now::default()).await;
+    let (first, _) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!(first.decision, Decision::Create { ephemeral: true });
     // A second attempt after a crash finds the session of the first.
-    let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (second, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!((second.session.id, second.interrupted()), (first.session.id, true));
-    world.commit(&begun, "Done.", Now::default()).await.unwrap();
+    world.commit(&begun, "Done.", TurnSettings::default()).await.unwrap();
     let own = world.session(first.session.id).await;
     assert_eq!((own.state, own.closed_because), (State::Closed, Some(Reason::Ended)));
-    let next = world.turn("Part two.", Now::default()).await;
+    let next = world.turn("Part two.", TurnSettings::default()).await;
     assert_eq!(next.session.id, kept);
     assert_eq!(world.transcript(kept).await.len(), 4);
 }
@@ -258,7 +260,10 @@ async fn a_task_without_a_session_leaves_the_conversation_unchanged() {
 #[tokio::test]
 async fn each_use_extends_the_expiry_in_steps_of_an_hour() {
     let world = World::new().await;
-    let at = |minutes| Now { at: noon() + TimeDelta::minutes(minutes), ..Now::default() };
+    let at = |minutes| TurnSettings {
+        at: noon() + TimeDelta::minutes(minutes),
+        ..TurnSettings::default()
+    };
     let id = world.turn("Part one.", at(0)).await.session.id;
     let begun_with = world.session(id).await.expires_at;
     assert_eq!(begun_with, noon() + TimeDelta::days(7));
@@ -283,11 +288,11 @@ fn the_time_to_live_follows_the_provider_unless_the_agent_sets_it() {
 async fn a_requested_rebuild_waits_for_the_running_turn() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    let (resolved, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (resolved, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::ask_rebuild(&mut conn, resolved.session.id, Reason::Reset).await.unwrap();
-    world.commit(&begun, "Once ...", Now::default()).await.unwrap();
-    let next = world.turn("Part two.", Now::default()).await;
+    world.commit(&begun, "Once ...", TurnSettings::default()).await.unwrap();
+    let next = world.turn("Part two.", TurnSettings::default()).await;
     assert_eq!(next.decision, Decision::Rebuild(Reason::Reset));
     let gone = sessions::ask_rebuild(&mut conn, resolved.session.id, Reason::Reset).await;
     assert!(matches!(gone, Err(sessions::Error::Closed(_))));
@@ -301,8 +306,8 @@ async fn an_older_lease_does_not_interrupt_a_newer_run() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let (old, new) = (world.lease(), world.lease());
-    world.begin(&task, new, Now::default()).await;
-    let late = world.try_begin(&task, old, Now::default(), Default::default()).await;
+    world.begin(&task, new, TurnSettings::default()).await;
+    let late = world.try_begin(&task, old, TurnSettings::default(), Default::default()).await;
     assert!(
         matches!(late, Err(turn_phases::Error::Session(sessions::Error::Overtaken(_)))),
         "{late:?}"
@@ -315,7 +320,7 @@ async fn an_older_lease_does_not_rebuild_a_session_that_a_newer_run_has_left() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let (old, new) = (world.lease(), world.lease());
-    let (resolved, begun) = world.begin(&task, new, Now::default()).await;
+    let (resolved, begun) = world.begin(&task, new, TurnSettings::default()).await;
     let ending =
         Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
     let failure = Failure {
@@ -330,17 +335,18 @@ async fn an_older_lease_does_not_rebuild_a_session_that_a_newer_run_has_left() {
     turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
     tx.commit().await.unwrap();
     let late = async || {
-        let late = world.try_begin(&task, old, Now::default(), Default::default()).await;
+        let late = world.try_begin(&task, old, TurnSettings::default(), Default::default()).await;
         matches!(late, Err(turn_phases::Error::Session(sessions::Error::Overtaken(_))))
     };
     assert!(late().await, "an ended run rebuilt the session");
     assert_eq!(world.sessions().await.len(), 1);
 
     let mut tx = world.pool.begin().await.unwrap();
-    let (opening, wanted) = (opening(&task, Now::default()), wanted(&task, Now::default()));
+    let (opening, wanted) =
+        (opening(&task, TurnSettings::default()), wanted(&task, TurnSettings::default()));
     resolve(&mut tx, &opening, &wanted, new, &inheritance(i64::MAX, noon())).await.unwrap();
     tx.commit().await.unwrap();
     assert!(late().await, "an old run began in the session of a newer one");
-    let (next, _) = world.begin(&task, new, Now::default()).await;
+    let (next, _) = world.begin(&task, new, TurnSettings::default()).await;
     assert_ne!(next.session.id, resolved.session.id);
 }

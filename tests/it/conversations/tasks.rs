@@ -119,7 +119,7 @@ async fn a_queued_task_is_cancelled_at_once_and_can_be_retried() {
 async fn a_task_whose_job_is_missing_is_cancelled() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    lose_job(&world, task.job_id).await;
+    delete_job(&world, task.job_id).await;
     let mut tx = world.pool.begin().await.unwrap();
     let cancelled = tasks::cancel(&mut tx, task.id, "lost", noon()).await.unwrap();
     tx.commit().await.unwrap();
@@ -132,11 +132,11 @@ async fn a_task_whose_job_is_missing_is_cancelled() {
 async fn the_end_of_an_old_job_does_not_end_a_retried_task() {
     let world = std::sync::Arc::new(World::new().await);
     let task = world.add("Part one.").await;
-    lose_job(&world, task.job_id).await;
+    delete_job(&world, task.job_id).await;
     let gone = tasks::gone(&world.pool, &[task.job_id]).await.unwrap();
     for sweeps in [true, false] {
         let read = world.task(task.id).await;
-        lose_job(&world, read.job_id).await;
+        delete_job(&world, read.job_id).await;
         let mut first = world.pool.begin().await.unwrap();
         tasks::cancel(&mut first, task.id, "lost", noon()).await.unwrap();
         let retried = tasks::retry(&mut first, task.id, noon()).await.unwrap();
@@ -167,7 +167,7 @@ async fn the_end_of_an_old_job_does_not_end_a_retried_task() {
     }
 }
 
-async fn lose_job(world: &World, job_id: i64) {
+async fn delete_job(world: &World, job_id: i64) {
     for table in ["jobs where id", "job_payloads where job_id", "runs where job_id"] {
         let delete = format!("delete from dalsegno.{table} = {job_id}");
         sqlx::query(sqlx::AssertSqlSafe(delete)).execute(&world.pool).await.unwrap();
@@ -182,8 +182,9 @@ async fn a_cancelled_task_is_not_started() {
     let mut tx = world.pool.begin().await.unwrap();
     tasks::cancel(&mut tx, task.id, "not needed", noon()).await.unwrap();
     tx.commit().await.unwrap();
-    let begun =
-        world.try_begin(&task, world.lease(), super::Now::default(), Default::default()).await;
+    let begun = world
+        .try_begin(&task, world.lease(), super::TurnSettings::default(), Default::default())
+        .await;
     let error = begun.unwrap_err();
     assert!(error.to_string().contains("cancelled"), "{error}");
     assert!(world.sessions().await.is_empty(), "the transaction was rolled back");
@@ -251,9 +252,11 @@ async fn a_campaign_created_in_sql_runs_its_tasks_and_has_a_budget() {
         dalsegno::domain::turn_phases::wanted(&world.pool, task.job_id, beside).await.unwrap();
     assert_eq!((wanted.campaign.name.as_str(), wanted.limit), ("Made elsewhere", Limit::default()));
     let reserve = Amount { micros: 5, tokens: 7 };
-    let (_, begun) =
-        world.try_begin(&task, world.lease(), super::Now::default(), reserve).await.unwrap();
-    world.commit(&begun, "The harbour at dawn.", super::Now::default()).await.unwrap();
+    let (_, begun) = world
+        .try_begin(&task, world.lease(), super::TurnSettings::default(), reserve)
+        .await
+        .unwrap();
+    world.commit(&begun, "The harbour at dawn.", super::TurnSettings::default()).await.unwrap();
     let budget = campaigns::budget(&world.pool, id).await.unwrap().unwrap();
     assert_eq!((budget.spent.tokens, budget.reserved), (40, Amount::ZERO));
     // A limit can be set, as for other campaigns.
@@ -267,7 +270,7 @@ async fn a_campaign_created_in_sql_runs_its_tasks_and_has_a_budget() {
 async fn a_tasks_session_is_found_among_many_and_its_budget_estimated_from_its_size() {
     let limit = Limit { micros: None, tokens: Some(70) };
     let world = World::with_limit(limit).await;
-    let session = world.turn("Part one.", super::Now::default()).await.session;
+    let session = world.turn("Part one.", super::TurnSettings::default()).await.session;
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::reset(&mut conn, session.id, false, noon()).await.unwrap();
     // More sessions than fit on a page of the list, and newer ones.

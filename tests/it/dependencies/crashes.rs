@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use rustix::process::Signal;
 
 use super::cascade::{fan_out, get};
-use crate::turns::fixture::Ground;
+use crate::turns::fixture::Fixture;
 
 const STEPS: [(&str, &str); 7] = [
     ("worker.crash_turns_at", "before_resolve"),
@@ -25,9 +25,9 @@ const STEPS: [(&str, &str); 7] = [
     ("queue.crash_at", "after_commit"),
 ];
 
-async fn family(ground: &Ground) -> (Task, FannedOut) {
-    let worker = ground.work().await;
-    let parent = ground.done(&ground.add("Plan. [[sim: say six parts]]").await).await;
+async fn family(fixture: &Fixture) -> (Task, FannedOut) {
+    let worker = fixture.start_worker().await;
+    let parent = fixture.done(&fixture.add("Plan. [[sim: say six parts]]").await).await;
     worker.stop().await;
     let prompts: Vec<String> = (0..6)
         .map(|n| match n {
@@ -37,48 +37,48 @@ async fn family(ground: &Ground) -> (Task, FannedOut) {
         })
         .collect();
     let asked = "All of it. [[sim: say all]]";
-    let made = fan_out(ground, &parent, &prompts, asked, None).await.unwrap();
+    let made = fan_out(fixture, &parent, &prompts, asked, None).await.unwrap();
     // The fourth gets a timeout of one second and one attempt.
-    let slow = get(ground, made.children[4].id).await;
+    let slow = get(fixture, made.children[4].id).await;
     for sql in [
         "update dalsegno.job_payloads set timeout_secs = 1 where job_id = $1",
         "update dalsegno.jobs set max_attempts = 1 where id = $1",
     ] {
-        sqlx::query(sql).bind(slow.job_id).execute(&ground.pool).await.unwrap();
+        sqlx::query(sql).bind(slow.job_id).execute(&fixture.pool).await.unwrap();
     }
     (parent, made)
 }
 
-async fn dies(ground: &Ground, step: (&str, &str)) {
-    let mut armed = ground.process(&[step]);
-    let died = armed.patiently_ended().await;
+async fn crash_at(fixture: &Fixture, step: (&str, &str)) {
+    let mut armed = fixture.process(&[step]);
+    let died = armed.ended_after_pause().await;
     assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "{step:?}: {}", armed.log());
 }
 
-async fn survives(step: (&str, &str)) {
-    let ground = Ground::new(&[("sim.chunk_chars", "4")]).await;
-    let (parent, made) = family(&ground).await;
-    ground.hold("writer", "main").await;
-    dies(&ground, step).await;
-    let heir = ground.process(&[]);
+async fn check_crash(step: (&str, &str)) {
+    let fixture = Fixture::new(&[("sim.chunk_chars", "4")]).await;
+    let (parent, made) = family(&fixture).await;
+    fixture.hold("writer", "main").await;
+    crash_at(&fixture, step).await;
+    let heir = fixture.process(&[]);
     for child in &made.children {
-        ground.patiently_ended(&get(&ground, child.id).await).await;
+        fixture.ended_after_pause(&get(&fixture, child.id).await).await;
     }
     drop(heir);
-    ground.release("writer", "main").await;
+    fixture.release("writer", "main").await;
     // Again, with the continuation.
-    dies(&ground, step).await;
-    let heir = ground.process(&[]);
-    let continuation = ground.patiently_ended(&get(&ground, made.continuation.id).await).await;
-    ground.settled().await;
+    dies(&fixture, step).await;
+    let heir = fixture.process(&[]);
+    let continuation = fixture.ended_after_pause(&get(&fixture, made.continuation.id).await).await;
+    fixture.settled().await;
     drop(heir);
 
     assert_eq!((continuation.state, continuation.result.as_deref()), (State::Done, Some("all")));
     assert_eq!(continuation.session_id, parent.session_id, "{step:?}");
-    let turns = ground.turns(&continuation).await;
+    let turns = fixture.turns(&continuation).await;
     let n_done = turns.iter().filter(|turn| turn.state == turns::State::Done).count();
     assert_eq!(n_done, 1, "{step:?}: {turns:?}");
-    let messages = ground.messages(parent.session_id.unwrap()).await;
+    let messages = fixture.messages(parent.session_id.unwrap()).await;
     let told: Vec<Results> =
         messages.iter().filter_map(|stored| Results::of(&stored.message)).collect();
     assert_eq!(told.len(), 1, "{step:?}");
@@ -92,10 +92,10 @@ async fn survives(step: (&str, &str)) {
     assert!(ends[4].text.contains("deadline"), "{step:?}: {}", ends[4].text);
     let signals = "select coalesce(sum(total), 0)::bigint from dalsegno.transition_counts
                     where kind = 'run_joined_turn' and event = 'due'";
-    assert!(ground.count(signals).await >= 1);
+    assert!(fixture.count(signals).await >= 1);
 }
 
 #[tokio::test]
 async fn a_parent_is_resumed_once_with_six_results_despite_worker_crashes_at_any_point() {
-    join_all(STEPS.map(survives)).await;
+    join_all(STEPS.map(check_crash)).await;
 }

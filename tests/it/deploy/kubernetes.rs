@@ -14,7 +14,7 @@ const OVERLAYS: [&str; 3] = ["dev", "prod", "keda"];
 
 /// Contents of an overlay with its bases.
 #[derive(Default)]
-struct Rendered {
+struct RenderedOverlay {
     objects: Vec<Value>,
     config_maps: BTreeSet<String>,
     settings: Vec<String>,
@@ -23,7 +23,7 @@ struct Rendered {
     images: Vec<String>,
 }
 
-impl Rendered {
+impl RenderedOverlay {
     fn of(folder: &Path) -> Self {
         let mut rendered = Self::default();
         rendered.read(folder);
@@ -85,10 +85,10 @@ fn pod(deployment: &Value) -> &Value {
     &deployment["spec"]["template"]
 }
 
-fn overlays() -> impl Iterator<Item = (&'static str, Rendered)> {
-    OVERLAYS
-        .into_iter()
-        .map(|name| (name, Rendered::of(&root().join("deploy/kubernetes/overlays").join(name))))
+fn overlays() -> impl Iterator<Item = (&'static str, RenderedOverlay)> {
+    OVERLAYS.into_iter().map(|name| {
+        (name, RenderedOverlay::of(&root().join("deploy/kubernetes/overlays").join(name)))
+    })
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Returns all metric names in the sources.
-fn told() -> BTreeSet<String> {
+fn source_metrics() -> BTreeSet<String> {
     let mut told = BTreeSet::new();
     let mut folders = vec![root().join("src"), root().join("crates")];
     while let Some(folder) = folders.pop() {
@@ -34,7 +34,7 @@ fn names(text: &str) -> Vec<String> {
 
 #[test]
 fn alerts_and_dashboard_use_existing_metrics() {
-    let told = told();
+    let told = source_metrics();
     let dashboard: Value = serde_json::from_str(&text("deploy/monitoring/dashboard.json")).unwrap();
     let mut asked = Vec::new();
     for panel in dashboard["panels"].as_array().unwrap() {
@@ -71,7 +71,7 @@ fn selectors(text: &str) -> Vec<(String, Vec<String>)> {
 }
 
 /// Returns the metrics of alerts and dashboard.
-fn asked() -> Vec<(String, Vec<String>)> {
+fn used_metrics() -> Vec<(String, Vec<String>)> {
     let dashboard: Value = serde_json::from_str(&text("deploy/monitoring/dashboard.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
@@ -89,7 +89,7 @@ fn missing(metrics: &str) -> Vec<String> {
                 && labels.iter().all(|label| line.contains(label.as_str()))
         })
     };
-    asked().into_iter().filter(|it| !is_there(it)).map(|it| format!("{it:?}")).collect()
+    used_metrics().into_iter().filter(|it| !is_there(it)).map(|it| format!("{it:?}")).collect()
 }
 
 /// An alert misses an event if its series begins with that event.

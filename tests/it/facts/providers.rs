@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 
 use super::{
     ANN, all,
-    setup::{all_read, ask_alone, be_due, comes_again, readings, set_user},
+    setup::{
+        extractions, make_jobs_due, run_in_own_session, set_user, wait_for_extractions,
+        wait_for_retry,
+    },
     texts,
 };
 use crate::{
@@ -13,7 +16,7 @@ use crate::{
         claude::api,
         fake_ollama::{FakeOllama, Play},
     },
-    turns::{claude, fixture::Ground},
+    turns::{claude, fixture::Fixture},
 };
 
 const ON_OLLAMA: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\nlearns_facts: true\n---\nYou write.\n";
@@ -23,14 +26,14 @@ const GOOD: &str = r#"{"facts":[{"request":1,"attribute":"Diet","fact":"Eats no 
 const BAD: &str = r#"{"facts":[{"request":9,"attribute":"Diet","fact":"Eats no meat.","quote":"I do not eat meat"}]}"#;
 const CALLS: &str = "select count(*) from dalsegno.usage where purpose = 'facts'";
 
-async fn on_ollama(fake: &FakeOllama) -> Ground {
+async fn on_ollama(fake: &FakeOllama) -> Fixture {
     let url = format!("http://{}", fake.addr);
     let settings =
         [("facts.extract", "true"), ("ollama.base_url", &*url), ("ollama.num_ctx", "16384")];
-    let ground = Ground::new(&settings).await;
-    ground.write_agent("writer", ON_OLLAMA);
-    set_user(&ground, ANN).await;
-    ground
+    let fixture = Fixture::new(&settings).await;
+    fixture.write_agent("writer", ON_OLLAMA);
+    set_user(&fixture, ANN).await;
+    fixture
 }
 
 /// Returns the last message of a call.
@@ -42,10 +45,10 @@ fn prompt(chat: &Value) -> &str {
 async fn ollama_gets_a_schema_and_the_fault_of_its_answer() {
     let plays = [Play::Says(&["Part ", "one."]), Play::Says(&[BAD]), Play::Says(&[GOOD])];
     let fake = FakeOllama::playing(plays).await;
-    let ground = on_ollama(&fake).await;
-    let worker = ground.work().await;
-    ask_alone(&ground, ASKED).await;
-    all_read(&ground).await;
+    let fixture = on_ollama(&fake).await;
+    let worker = fixture.start_worker().await;
+    run_in_own_session(&fixture, ASKED).await;
+    wait_for_extractions(&fixture).await;
     worker.stop().await;
     let chats = fake.chats();
     assert_eq!(chats.len(), 3);
@@ -60,67 +63,67 @@ async fn ollama_gets_a_schema_and_the_fault_of_its_answer() {
     assert!(!prompt(&chats[1]).contains("refused"), "{}", chats[1]);
     let told = "Your last answer was refused: its fact 1 names request 9, there are 1";
     assert!(prompt(&chats[2]).contains(told), "{}", chats[2]);
-    assert_eq!(texts(&ground.pool, ANN).await, ["Eats no meat."]);
-    let read = readings(&ground).await;
+    assert_eq!(texts(&fixture.pool, ANN).await, ["Eats no meat."]);
+    let read = extractions(&fixture).await;
     assert_eq!((read.len(), read[0].outcome, read[0].new), (1, Outcome::Done, 1));
     // Both calls are in the ledger.
-    assert_eq!(ground.count(CALLS).await, 2);
+    assert_eq!(fixture.count(CALLS).await, 2);
 }
 
 #[tokio::test]
 async fn a_declining_ollama_model_is_retried_later() {
     let sorry = || Play::Says(&["I cannot help with that."]);
     let fake = FakeOllama::playing([Play::Says(&["Part one."]), sorry(), sorry()]).await;
-    let ground = on_ollama(&fake).await;
-    let worker = ground.work().await;
-    ask_alone(&ground, ASKED).await;
-    comes_again(&ground).await;
-    let read = readings(&ground).await;
+    let fixture = on_ollama(&fake).await;
+    let worker = fixture.start_worker().await;
+    run_in_own_session(&fixture, ASKED).await;
+    wait_for_retry(&fixture).await;
+    let read = extractions(&fixture).await;
     assert_eq!((read.len(), read[0].outcome, read[0].new), (1, Outcome::Refused, 0));
     let reason = read[0].reason.as_deref().unwrap();
     assert!(reason.contains("not written as JSON") && !reason.contains("help"), "{reason}");
     fake.state.plays.lock().unwrap().push_back(Play::Says(&[GOOD]));
-    be_due(&ground).await;
-    all_read(&ground).await;
+    make_jobs_due(&fixture).await;
+    wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert_eq!(texts(&ground.pool, ANN).await, ["Eats no meat."]);
-    assert_eq!(readings(&ground).await[0].outcome, Outcome::Done);
+    assert_eq!(texts(&fixture.pool, ANN).await, ["Eats no meat."]);
+    assert_eq!(extractions(&fixture).await[0].outcome, Outcome::Done);
 }
 
-async fn on_claude() -> Option<claude::Stage> {
-    let stage = claude::Stage::new(&[("facts.extract", "true")]).await?;
-    stage.ground.write_agent("writer", ON_CLAUDE);
-    set_user(&stage.ground, ANN).await;
-    Some(stage)
+async fn on_claude() -> Option<claude::Setup> {
+    let setup = claude::Setup::new(&[("facts.extract", "true")]).await?;
+    setup.fixture.write_agent("writer", ON_CLAUDE);
+    set_user(&setup.fixture, ANN).await;
+    Some(setup)
 }
 
 /// Plays the model's answer: the CLI turns the schema into a tool, which the model calls.
-fn answers(fact: &str) -> api::Play {
+fn answer_play(fact: &str) -> api::Play {
     let line =
         json!({ "request": 1, "attribute": "Diet", "fact": fact, "quote": "I do not eat meat" });
     api::Play::Calls("StructuredOutput", json!({ "facts": [line] }))
 }
 
-fn says(words: &str, stop: &'static str) -> api::Play {
+fn text_play(words: &str, stop: &'static str) -> api::Play {
     api::Play::Says(vec![words.to_owned()], stop)
 }
 
 #[tokio::test]
 async fn claude_gets_a_schema_and_the_fault_of_its_answer() {
-    let Some(stage) = on_claude().await else { return };
-    let ground = &stage.ground;
+    let Some(setup) = on_claude().await else { return };
+    let fixture = &setup.fixture;
     // The schema allows several lines; the service does not.
     let plays = [
-        says("Part one.", "end_turn"),
-        answers("Eats no meat.\nNor fish."),
-        answers("Eats no meat."),
+        text_play("Part one.", "end_turn"),
+        answer_play("Eats no meat.\nNor fish."),
+        answer_play("Eats no meat."),
     ];
-    stage.api.plays(plays);
-    let worker = ground.work().await;
-    ask_alone(ground, ASKED).await;
-    all_read(ground).await;
+    setup.api.plays(plays);
+    let worker = fixture.start_worker().await;
+    run_in_own_session(fixture, ASKED).await;
+    wait_for_extractions(fixture).await;
     worker.stop().await;
-    let requests = stage.api.requests();
+    let requests = setup.api.requests();
     let shaped: Vec<String> = requests
         .iter()
         .filter(|request| request["tools"].to_string().contains("StructuredOutput"))
@@ -131,33 +134,33 @@ async fn claude_gets_a_schema_and_the_fault_of_its_answer() {
     let told =
         "Your last answer was refused: its fact 1 has a field `fact` that is more than one line";
     assert!(!shaped[0].contains("was refused") && shaped[1].contains(told), "{}", shaped[1]);
-    let [fact] = &all(&ground.pool, ANN, true).await[..] else { panic!("one fact") };
+    let [fact] = &all(&fixture.pool, ANN, true).await[..] else { panic!("one fact") };
     assert_eq!((fact.text.as_str(), fact.author.as_str()), ("Eats no meat.", "writer"));
-    let read = readings(ground).await;
+    let read = extractions(fixture).await;
     assert_eq!((read.len(), read[0].outcome, read[0].new), (1, Outcome::Done, 1));
-    assert_eq!(ground.count(CALLS).await, 2);
+    assert_eq!(fixture.count(CALLS).await, 2);
 }
 
 #[tokio::test]
 async fn a_declining_claude_is_retried_later_and_its_message_reaches_no_model() {
-    let Some(stage) = on_claude().await else { return };
-    let ground = &stage.ground;
-    let declines = || says("I would rather not.", "refusal");
-    stage.api.plays([says("Part one.", "end_turn"), declines(), declines()]);
-    let worker = ground.work().await;
-    ask_alone(ground, ASKED).await;
-    comes_again(ground).await;
-    let read = readings(ground).await;
+    let Some(setup) = on_claude().await else { return };
+    let fixture = &setup.fixture;
+    let declines = || text_play("I would rather not.", "refusal");
+    setup.api.plays([text_play("Part one.", "end_turn"), declines(), declines()]);
+    let worker = fixture.start_worker().await;
+    run_in_own_session(fixture, ASKED).await;
+    wait_for_retry(fixture).await;
+    let read = extractions(fixture).await;
     assert_eq!((read.len(), read[0].outcome, read[0].new), (1, Outcome::Refused, 0));
-    stage.api.plays([answers("Eats no meat.")]);
-    be_due(ground).await;
-    all_read(ground).await;
+    setup.api.plays([answer_play("Eats no meat.")]);
+    make_jobs_due(fixture).await;
+    wait_for_extractions(fixture).await;
     worker.stop().await;
-    let told = stage
+    let told = setup
         .api
         .requests()
         .iter()
         .any(|request| request.to_string().contains("answer was refused"));
-    assert!(!told, "{:#?}", stage.api.requests());
-    assert_eq!(texts(&ground.pool, ANN).await, ["Eats no meat."]);
+    assert!(!told, "{:#?}", setup.api.requests());
+    assert_eq!(texts(&fixture.pool, ANN).await, ["Eats no meat."]);
 }

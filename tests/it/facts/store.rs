@@ -12,14 +12,14 @@ use uuid::Uuid;
 use super::{ANN, SESSION, all, config, read, read_in, state, texts};
 use crate::{
     app::noon,
-    conversations::world::{Now, World},
+    conversations::world::{TurnSettings, World},
 };
 
 fn hours(hours: i64) -> DateTime<Utc> {
     noon() + TimeDelta::hours(hours)
 }
 
-fn asked(words: &str) -> Question<'_> {
+fn question(words: &str) -> Question<'_> {
     Question { words, limit: 10, meaning: None }
 }
 
@@ -247,7 +247,7 @@ async fn a_search_finds_current_facts_of_the_user_best_first() {
     state(&world.pool, "ben", ("City", "Lives in Bergen too.")).await.unwrap();
     let mut conn = world.pool.acquire().await.unwrap();
     let mut find = async |words: &str| {
-        let hits = facts::search(&mut conn, ANN, asked(words), "english", noon()).await.unwrap();
+        let hits = facts::search(&mut conn, ANN, question(words), "english", noon()).await.unwrap();
         hits.into_iter().map(|hit| hit.fact.attribute).collect::<Vec<_>>()
     };
     assert_eq!(find("climates Bergen").await, ["Weather"]);
@@ -257,11 +257,11 @@ async fn a_search_finds_current_facts_of_the_user_best_first() {
     assert_eq!(find("bergen -climate").await, ["City"]);
     assert!(find("submarine").await.is_empty());
     for odd in ["'; drop --", "\\ x", ":* & | !", "\"unclosed bergen"] {
-        facts::search(&mut conn, ANN, asked(odd), "english", noon()).await.ok();
+        facts::search(&mut conn, ANN, question(odd), "english", noon()).await.ok();
     }
-    let nothing = facts::search(&mut conn, ANN, asked("…"), "english", noon()).await;
+    let nothing = facts::search(&mut conn, ANN, question("…"), "english", noon()).await;
     assert!(matches!(nothing, Err(Error::Text(text::Error::NoWords))), "{nothing:?}");
-    let all_else = facts::search(&mut conn, ANN, asked("-submarine"), "english", noon()).await;
+    let all_else = facts::search(&mut conn, ANN, question("-submarine"), "english", noon()).await;
     assert!(matches!(all_else, Err(Error::Text(text::Error::NoWords))), "{all_else:?}");
 }
 
@@ -362,7 +362,7 @@ async fn old_records_of_shown_facts_are_removed_in_repeated_batches() {
 #[tokio::test]
 async fn the_last_extraction_of_a_session_stays_as_long_as_the_session() {
     let world = World::new().await;
-    let open = world.turn("Part one.", Now::default()).await.session.id;
+    let open = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let gone = Uuid::from_u128(100);
     for (session_id, to_seq, outcome) in
         [(open, 4_i64, "done"), (open, 9, "refused"), (gone, 4, "done"), (gone, 9, "refused")]

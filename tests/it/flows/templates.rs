@@ -7,7 +7,7 @@ use dalsegno::domain::{
     flows::{Config, Templates},
 };
 
-use super::{AGENTS, SERIES, ground, inputs, start};
+use super::{AGENTS, SERIES, fixture, inputs, start};
 
 fn load(files: &[(&str, &str)]) -> Result<Templates, String> {
     let folder = tempfile::tempdir().unwrap();
@@ -121,26 +121,26 @@ No step has this heading.
 /// Without a folder of templates, the built-in ones are listed, with the problems that keep them from being started.
 #[tokio::test]
 async fn a_broken_flow_template_disables_only_itself() {
-    let ground = ground().await;
-    ground.write_template("bad", "no front matter");
-    let fine = start(&ground, "series", &inputs("Harbour", &["Moles"])).await.unwrap();
+    let fixture = fixture().await;
+    fixture.write_template("bad", "no front matter");
+    let fine = start(&fixture, "series", &inputs("Harbour", &["Moles"])).await.unwrap();
     assert_eq!(fine.tasks, 4);
-    let refused = start(&ground, "bad", &inputs("x", &["y"])).await.unwrap_err().to_string();
+    let refused = start(&fixture, "bad", &inputs("x", &["y"])).await.unwrap_err().to_string();
     assert!(
         refused.contains("template `bad` cannot be started") && refused.contains("bad.md:1"),
         "{refused}"
     );
 
-    ground.write_agent("reviewer", "no front matter");
-    let catalogue = Catalogue::load(&ground.config().agents).unwrap();
-    let templates = Templates::load(&ground.config().flows, &catalogue).unwrap();
+    fixture.write_agent("reviewer", "no front matter");
+    let catalogue = Catalogue::load(&fixture.config().agents).unwrap();
+    let templates = Templates::load(&fixture.config().flows, &catalogue).unwrap();
     assert_eq!(templates.all().count(), 0, "a step names an agent that cannot be used");
     let names: Vec<_> = templates.broken().map(|broken| broken.name.as_str()).collect();
     assert_eq!(names, ["bad", "series"]);
     let words = templates.problems().to_string();
     assert!(words.contains("the file of the agent `reviewer` has problems"), "{words}");
 
-    let missing = Config { folder: ground.folder().join("nowhere") };
+    let missing = Config { folder: fixture.folder().join("nowhere") };
     let shipped = Templates::load(&missing, &catalogue).unwrap();
     assert_eq!(shipped.all().count(), 0);
     let shipped: Vec<_> = shipped.broken().map(|it| (it.name.as_str(), it.built_in)).collect();
@@ -160,18 +160,19 @@ fn an_unreadable_folder_is_a_problem_and_not_an_empty_one() {
 
 #[tokio::test]
 async fn all_invalid_inputs_are_reported_together() {
-    let ground = ground().await;
+    let fixture = fixture().await;
     let mut wrong = inputs("Harbour", &[]);
     wrong.remove("topic");
     wrong.insert("colour".to_owned(), dalsegno::domain::flows::Given::Text("red".to_owned()));
-    let words = start(&ground, "series", &wrong).await.unwrap_err().to_string();
+    let words = start(&fixture, "series", &wrong).await.unwrap_err().to_string();
     for expected in
         ["`topic` is missing (What it is about)", "`parts` is an empty list", "`colour` is none"]
     {
         assert!(words.contains(expected), "{expected} in {words}");
     }
     let parts: Vec<&str> = vec!["x"; 1_000];
-    let words = start(&ground, "series", &inputs("Harbour", &parts)).await.unwrap_err().to_string();
+    let words =
+        start(&fixture, "series", &inputs("Harbour", &parts)).await.unwrap_err().to_string();
     assert!(words.contains("1003 tasks"), "{words}");
-    assert_eq!(ground.count("select count(*) from dalsegno.flows").await, 0);
+    assert_eq!(fixture.count("select count(*) from dalsegno.flows").await, 0);
 }

@@ -3,25 +3,25 @@
 use serde_json::{Value, json};
 
 use super::{
-    Ground,
+    Fixture,
     client::{Reply, send},
 };
 
 pub const ADMIN_KEY: &str = "0123456789-the-key-of-the-configuration";
 
 /// A service that requires a key for each request.
-pub struct Keyed {
-    pub ground: Ground,
+pub struct KeySetup {
+    pub fixture: Fixture,
 }
 
-impl Keyed {
+impl KeySetup {
     pub async fn new() -> Self {
         Self::with(&[]).await
     }
 
     pub async fn with(set: &[(&str, &str)]) -> Self {
         let keys = [("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)];
-        Self { ground: Ground::with(&[&keys[..], set].concat()).await }
+        Self { fixture: Fixture::with(&[&keys[..], set].concat()).await }
     }
 
     /// Sends a request, with a key or without.
@@ -30,7 +30,7 @@ impl Keyed {
         let headers: Vec<_> = header.iter().map(|text| ("Authorization", text.as_str())).collect();
         let body =
             if ["GET", "DELETE"].contains(&method) { String::new() } else { body.to_string() };
-        send(self.ground.app.address, method, path, &headers, &body).await
+        send(self.fixture.app.address, method, path, &headers, &body).await
     }
 
     pub async fn get(&self, key: &str, path: &str) -> Reply {
@@ -42,7 +42,7 @@ impl Keyed {
     }
 
     /// Creates a key with these scopes. Returns its JSON and its text.
-    pub async fn make(&self, name: &str, scopes: &[&str]) -> (Value, String) {
+    pub async fn create_key(&self, name: &str, scopes: &[&str]) -> (Value, String) {
         let wanted = json!({ "name": name, "scopes": scopes });
         let made = self.admin("POST", "/v1/keys", &wanted).await.expect(201);
         let text = made["secret"].as_str().unwrap().to_owned();

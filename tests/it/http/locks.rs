@@ -4,26 +4,26 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Ground, client::send};
-use crate::{app::SOON, conversations::world::Now};
+use super::{Fixture, client::send};
+use crate::{app::SOON, conversations::world::TurnSettings};
 
 #[tokio::test]
 async fn every_writing_request_gives_up_on_a_lock_of_another_transaction() {
-    let ground = Ground::new().await;
-    let pool = &ground.world.pool;
-    ground.world.turn("Part one.", Now::default()).await;
+    let fixture = Fixture::new().await;
+    let pool = &fixture.world.pool;
+    fixture.world.turn("Part one.", TurnSettings::default()).await;
     let task: String =
         sqlx::query_scalar("select id::text from dalsegno.tasks").fetch_one(pool).await.unwrap();
-    let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
+    let campaign = format!("/v1/campaigns/{}", fixture.world.campaign.id);
     let start = json!({ "template": "reviewed-text", "inputs": { "task": "Write." } });
-    let flow = ground.post(&format!("{campaign}/flows"), &start).await.expect(201);
+    let flow = fixture.post(&format!("{campaign}/flows"), &start).await.expect(201);
     let flow = format!("/v1/flows/{}", flow["id"].as_str().unwrap());
-    let hook = ground
+    let hook = fixture
         .post("/v1/webhooks", &json!({ "url": "https://example.com/hooks" }))
         .await
         .expect(201);
     let hook = format!("/v1/webhooks/{}", hook["id"].as_str().unwrap());
-    ground.post(&format!("{hook}/test"), &json!({})).await.expect(202);
+    fixture.post(&format!("{hook}/test"), &json!({})).await.expect(202);
     let ask = json!({ "agent": "copywriter", "prompt": "x" });
     let requests: Vec<(&str, String, Value)> = vec![
         (
@@ -46,7 +46,7 @@ async fn every_writing_request_gives_up_on_a_lock_of_another_transaction() {
         let hold = format!("select from dalsegno.{table} for update");
         sqlx::query(sqlx::AssertSqlSafe(hold)).execute(&mut *open).await.unwrap();
     }
-    let address = ground.app.address;
+    let address = fixture.app.address;
     // Few enough that each has a place.
     for few in requests.chunks(3) {
         let asked = few.iter().map(async |(method, path, body)| {
@@ -70,8 +70,8 @@ async fn every_writing_request_gives_up_on_a_lock_of_another_transaction() {
         })
         .collect();
     for _ in 0..5 {
-        timeout(SOON, ground.get("/v1/tasks")).await.unwrap().expect(200);
-        timeout(SOON, ground.get("/readyz")).await.unwrap().expect(200);
+        timeout(SOON, fixture.get("/v1/tasks")).await.unwrap().expect(200);
+        timeout(SOON, fixture.get("/readyz")).await.unwrap().expect(200);
     }
     for held in held {
         let (path, refused) = held.await.unwrap();

@@ -50,12 +50,12 @@ use crate::{
 };
 
 /// A service without workers, and a campaign in it.
-pub struct Ground {
+pub struct Fixture {
     app: TestApp,
     world: World,
 }
 
-impl Ground {
+impl Fixture {
     async fn new() -> Self {
         Self::with(&[]).await
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use serde_json::Value;
 
-use super::Ground;
+use super::Fixture;
 
 /// Such as `get /v1/tasks`.
 type Operations = BTreeSet<String>;
@@ -107,8 +107,8 @@ fn every_operation_documents_its_noun_and_refusals() {
 
 #[tokio::test]
 async fn the_service_serves_its_own_openapi_document() {
-    let ground = Ground::new().await;
-    let reply = ground.get("/v1/openapi.json").await;
+    let fixture = Fixture::new().await;
+    let reply = fixture.get("/v1/openapi.json").await;
     assert_eq!(reply.expect(200)["info"]["title"], "Dalsegno");
     assert!(reply.head.contains("content-type: application/json"), "{reply:?}");
 }

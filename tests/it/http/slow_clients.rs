@@ -8,13 +8,13 @@ use tokio::{
     time::{Instant, interval},
 };
 
-use super::Ground;
+use super::Fixture;
 use crate::app::SOON;
 
 #[tokio::test]
 async fn a_client_that_sends_a_request_byte_by_byte_is_disconnected() {
-    let ground = Ground::with(&[("http.header_timeout_secs", "1")]).await;
-    let (mut read, mut write) = TcpStream::connect(ground.app.address).await.unwrap().into_split();
+    let fixture = Fixture::with(&[("http.header_timeout_secs", "1")]).await;
+    let (mut read, mut write) = TcpStream::connect(fixture.app.address).await.unwrap().into_split();
     let (began, mut pace) = (Instant::now(), interval(Duration::from_millis(100)));
     write.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n").await.unwrap();
     let dripping = async {
@@ -42,8 +42,8 @@ async fn a_client_that_sends_a_request_byte_by_byte_is_disconnected() {
 /// The timeout is for the headers only.
 #[tokio::test]
 async fn an_answer_may_take_longer_than_the_header_timeout() {
-    let ground = Ground::with(&[("http.header_timeout_secs", "2")]).await;
-    let task = ground.world.add("Part one.").await;
-    let shown = ground.get(&format!("/v1/tasks/{}?wait=2500ms", task.id)).await.expect(200);
+    let fixture = Fixture::with(&[("http.header_timeout_secs", "2")]).await;
+    let task = fixture.world.add("Part one.").await;
+    let shown = fixture.get(&format!("/v1/tasks/{}?wait=2500ms", task.id)).await.expect(200);
     assert_eq!(shown["state"], "queued");
 }

@@ -10,26 +10,26 @@ use sha2::{Digest as _, Sha256};
 use super::{OPERATOR, config, new};
 use crate::{
     app::noon,
-    board::setup::Table,
-    turns::{claude::Stage, fixture::Ground},
+    board::setup::BoardSetup,
+    turns::{claude::Setup, fixture::Fixture},
 };
 
-async fn publish(ground: &Ground, name: &str, body: &str) {
-    publish_as(OPERATOR, ground, name, body).await;
+async fn publish(fixture: &Fixture, name: &str, body: &str) {
+    publish_as(OPERATOR, fixture, name, body).await;
 }
 
-async fn publish_as(who: Who<'_>, ground: &Ground, name: &str, body: &str) {
-    let mut tx = ground.pool.begin().await.unwrap();
+async fn publish_as(who: Who<'_>, fixture: &Fixture, name: &str, body: &str) {
+    let mut tx = fixture.pool.begin().await.unwrap();
     let edict: New<'_> = new(Kind::Edict, name, body);
-    let (id, config): (_, Config) = (ground.campaign.id, config());
+    let (id, config): (_, Config) = (fixture.campaign.id, config());
     memory::publish(&mut tx, id, &edict, &who, &config, noon()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
-async fn revoke(ground: &Ground, name: &str) {
-    let mut tx = ground.pool.begin().await.unwrap();
+async fn revoke(fixture: &Fixture, name: &str) {
+    let mut tx = fixture.pool.begin().await.unwrap();
     let named = (Kind::Edict, None, name);
-    memory::revoke(&mut tx, ground.campaign.id, named, &OPERATOR, noon()).await.unwrap();
+    memory::revoke(&mut tx, fixture.campaign.id, named, &OPERATOR, noon()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -38,8 +38,8 @@ fn system(chat: &Value) -> &str {
 }
 
 /// Returns the manifest's lines about edicts of a task's turn: sent or not, the reason, the digest.
-async fn said(ground: &Ground, task: &Task) -> Vec<(bool, String, Value)> {
-    let manifests = ground.manifests(task.session_id.unwrap()).await;
+async fn manifest_lines(fixture: &Fixture, task: &Task) -> Vec<(bool, String, Value)> {
+    let manifests = fixture.manifests(task.session_id.unwrap()).await;
     let manifest = manifests.into_iter().rfind(|it| Some(it.turn) == task.turn).unwrap().manifest;
     let parts = manifest["parts"].as_array().unwrap().iter();
     let edicts = parts.filter(|part| part["kind"] == "edict");
@@ -60,20 +60,22 @@ fn digest(text: &str) -> Value {
 
 #[tokio::test]
 async fn an_edict_applies_from_the_next_call_and_rebuilds_no_session() {
-    let table = Table::new(&["ann"], "").await;
-    let worker = table.ground.work().await;
-    let turn = async |words: &str| table.ground.done(&table.ask("ann", words, None).await).await;
+    let board_setup = BoardSetup::new(&["ann"], "").await;
+    let worker = board_setup.fixture.start_worker().await;
+    let turn = async |words: &str| {
+        board_setup.fixture.done(&board_setup.ask("ann", words, None).await).await
+    };
     let first = turn("Begin.").await;
-    publish(&table.ground, "tone", "Write <short> sentences.").await;
+    publish(&board_setup.fixture, "tone", "Write <short> sentences.").await;
     let second = turn("Go on.").await;
-    publish(&table.ground, "tone", "Write long sentences.").await;
+    publish(&board_setup.fixture, "tone", "Write long sentences.").await;
     let third = turn("Once more.").await;
-    revoke(&table.ground, "tone").await;
+    revoke(&board_setup.fixture, "tone").await;
     let fourth = turn("The end.").await;
     worker.stop().await;
     let sessions = [&first, &second, &third, &fourth].map(|task| task.session_id);
     assert!(sessions.iter().all(|id| *id == sessions[0]), "{sessions:?}");
-    let chats = table.fake.chats();
+    let chats = board_setup.fake.chats();
     assert!(!system(&chats[0]).contains("edict"), "{}", system(&chats[0]));
     assert!(system(&chats[1]).contains("standing orders"));
     assert!(
@@ -86,22 +88,25 @@ async fn an_edict_applies_from_the_next_call_and_rebuilds_no_session() {
     assert!(system(&chats[2]).contains("Write long sentences."));
     assert!(!system(&chats[2]).contains("short"));
     assert_eq!(system(&chats[3]), system(&chats[0]), "without edicts the system part has none");
-    assert_eq!(said(&table.ground, &first).await, []);
+    assert_eq!(manifest_lines(&board_setup.fixture, &first).await, []);
     let sent = |text: &str| vec![(true, "every_call".to_owned(), digest(text))];
-    assert_eq!(said(&table.ground, &second).await, sent("Write <short> sentences."));
-    assert_eq!(said(&table.ground, &third).await, sent("Write long sentences."));
+    assert_eq!(
+        manifest_lines(&board_setup.fixture, &second).await,
+        sent("Write <short> sentences.")
+    );
+    assert_eq!(manifest_lines(&board_setup.fixture, &third).await, sent("Write long sentences."));
 }
 
 /// A model must not be able to pass for the operator.
 #[tokio::test]
 async fn an_edict_is_shown_with_its_author_and_trust() {
-    let table = Table::new(&["ann"], "").await;
-    let worker = table.ground.work().await;
-    publish(&table.ground, "ours", "Write short sentences.").await;
-    publish_as(super::agent("planner"), &table.ground, "theirs", "Write long ones.").await;
-    table.ground.done(&table.ask("ann", "Begin.", None).await).await;
+    let board_setup = BoardSetup::new(&["ann"], "").await;
+    let worker = board_setup.fixture.start_worker().await;
+    publish(&board_setup.fixture, "ours", "Write short sentences.").await;
+    publish_as(super::agent("planner"), &board_setup.fixture, "theirs", "Write long ones.").await;
+    board_setup.fixture.done(&board_setup.ask("ann", "Begin.", None).await).await;
     worker.stop().await;
-    let chats = table.fake.chats();
+    let chats = board_setup.fake.chats();
     let system = system(&chats[0]);
     let ours = "<edict name=\"ours\" author=\"cli:ann@host\" trust=\"operator\">";
     let theirs = "<edict name=\"theirs\" author=\"planner\" trust=\"agent\">";
@@ -111,14 +116,14 @@ async fn an_edict_is_shown_with_its_author_and_trust() {
 
 #[tokio::test]
 async fn edicts_beyond_the_window_are_listed_by_name() {
-    let table = Table::new(&["ann"], "").await;
-    let worker = table.ground.work().await;
-    publish(&table.ground, "first", &"Keep this. ".repeat(2_000)).await;
-    publish(&table.ground, "second", &"And this. ".repeat(2_000)).await;
-    publish(&table.ground, "third", "Never lie.").await;
-    let task = table.ground.done(&table.ask("ann", "Begin.", None).await).await;
+    let board_setup = BoardSetup::new(&["ann"], "").await;
+    let worker = board_setup.fixture.start_worker().await;
+    publish(&board_setup.fixture, "first", &"Keep this. ".repeat(2_000)).await;
+    publish(&board_setup.fixture, "second", &"And this. ".repeat(2_000)).await;
+    publish(&board_setup.fixture, "third", "Never lie.").await;
+    let task = board_setup.fixture.done(&board_setup.ask("ann", "Begin.", None).await).await;
     worker.stop().await;
-    let chats = table.fake.chats();
+    let chats = board_setup.fake.chats();
     let system = system(&chats[0]);
     assert!(system.contains("Keep this.") && !system.contains("And this."));
     assert!(
@@ -131,20 +136,20 @@ async fn edicts_beyond_the_window_are_listed_by_name() {
         ),
         "the edicts are out of order: {system}"
     );
-    let said = said(&table.ground, &task).await;
+    let said = manifest_lines(&board_setup.fixture, &task).await;
     let why: Vec<_> = said.iter().map(|(sent, why, _)| (*sent, why.as_str())).collect();
     assert_eq!(why, [(true, "every_call"), (false, "no_room"), (false, "no_room")]);
 }
 
 #[tokio::test]
 async fn an_oversized_edict_takes_no_room_from_the_others() {
-    let table = Table::new(&["ann"], "").await;
-    let worker = table.ground.work().await;
-    publish(&table.ground, "first", &"Keep this. ".repeat(3_000)).await;
-    publish(&table.ground, "second", "Never lie.").await;
-    table.ground.done(&table.ask("ann", "Begin.", None).await).await;
+    let board_setup = BoardSetup::new(&["ann"], "").await;
+    let worker = board_setup.fixture.start_worker().await;
+    publish(&board_setup.fixture, "first", &"Keep this. ".repeat(3_000)).await;
+    publish(&board_setup.fixture, "second", "Never lie.").await;
+    board_setup.fixture.done(&board_setup.ask("ann", "Begin.", None).await).await;
     worker.stop().await;
-    let chats = table.fake.chats();
+    let chats = board_setup.fake.chats();
     let system = system(&chats[0]);
     assert!(system.contains("Never lie.") && !system.contains("Keep this."), "{system}");
     assert!(system.contains("left_out=\"true\""), "{system}");
@@ -153,22 +158,22 @@ async fn an_oversized_edict_takes_no_room_from_the_others() {
 /// A changed system part keeps the CLI's session, and a warm process with the old one is not used.
 #[tokio::test]
 async fn a_claude_conversation_continues_with_the_current_edicts() {
-    let Some(stage) = Stage::new(&[]).await else { return };
-    let ground = &stage.ground;
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let fixture = &setup.fixture;
     let warm = "---\nname: writer\ndescription: Writes\nprovider: claude\nwarm: true\nmodel: claude-sonnet-5\n---\nYou write.\n";
-    ground.write_agent("writer", warm);
-    let worker = ground.work().await;
-    let first = stage.says("One.").await;
-    ground.settled().await;
-    publish(ground, "tone", "Mention the tides.").await;
-    let second = stage.says("Two.").await;
-    ground.settled().await;
+    fixture.write_agent("writer", warm);
+    let worker = fixture.start_worker().await;
+    let first = setup.run_prompt("One.").await;
+    fixture.settled().await;
+    publish(fixture, "tone", "Mention the tides.").await;
+    let second = setup.run_prompt("Two.").await;
+    fixture.settled().await;
     worker.stop().await;
     assert_eq!(first.session_id, second.session_id);
-    assert_eq!(stage.began().await, ["new", "resumed"]);
+    assert_eq!(setup.session_starts().await, ["new", "resumed"]);
     let external = "select count(distinct external_session_id) from dalsegno.sessions";
-    assert_eq!(ground.count(external).await, 1);
-    let requests = stage.api.requests();
+    assert_eq!(fixture.count(external).await, 1);
+    let requests = setup.api.requests();
     let told = |words: &str| -> Vec<bool> {
         let asked =
             requests.iter().filter(|request| request["messages"].to_string().contains(words));
@@ -181,6 +186,6 @@ async fn a_claude_conversation_continues_with_the_current_edicts() {
         !before.is_empty() && before.iter().all(|it| !it["system"].to_string().contains("tides"))
     );
     // Earlier messages stay as they were.
-    let said = stage.api.last_messages().join("\n");
+    let said = setup.api.last_messages().join("\n");
     assert!(said.contains("One.") && said.contains("Two."), "{said}");
 }

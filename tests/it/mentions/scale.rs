@@ -12,7 +12,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use rustix::process::Signal;
 
 use super::*;
-use crate::{app::eventually, turns::fixture::Process};
+use crate::{app::eventually, turns::fixture::WorkerProcess};
 
 const N_AGENTS: usize = 20;
 /// Agents that may call others; they are the first of all.
@@ -27,14 +27,14 @@ fn name(n: usize) -> String {
 }
 
 /// Posts until the board has `N_POSTS` posts, most of them without a task, and cancels some of its tasks.
-async fn speak(ground: &Ground, poster: usize, seed: u64) -> Vec<Posted> {
+async fn post_messages(fixture: &Fixture, poster: usize, seed: u64) -> Vec<Posted> {
     let mut random = StdRng::seed_from_u64(seed.wrapping_add(poster as u64));
     let (mut posted, mut n_asked) = (Vec::new(), 0);
-    while ground.count("select count(*) from dalsegno.posts").await < N_POSTS {
+    while fixture.count("select count(*) from dalsegno.posts").await < N_POSTS {
         for _ in 0..6 {
             let reader = [name(random.random_range(0..N_AGENTS))];
             let note = format!("Note {} of {poster}.", posted.len());
-            posted.push(post_to(ground, &note, Some(&reader)).await.unwrap());
+            posted.push(post_to(fixture, &note, Some(&reader)).await.unwrap());
         }
         // Each agent in turn, and some more.
         let mut names = vec![format!("@{}", name((poster + N_POSTERS * n_asked) % N_AGENTS))];
@@ -42,42 +42,42 @@ async fn speak(ground: &Ground, poster: usize, seed: u64) -> Vec<Posted> {
         let n_beside = random.random_range(0..=2);
         names.extend((0..n_beside).map(|_| format!("@{}", name(random.random_range(0..N_AGENTS)))));
         let one =
-            post(ground, &format!("{} question {} of {poster}", names.join(" "), posted.len()))
+            post(fixture, &format!("{} question {} of {poster}", names.join(" "), posted.len()))
                 .await;
         if random.random_ratio(1, 20) {
-            take_back(ground, one.tasks[0].task_id).await;
+            give_back(fixture, one.tasks[0].task_id).await;
         }
         posted.push(one);
         // The test is about the talk of agents, so the queue is kept short.
         eventually("the agents keep up", async || {
             let open = "select count(*) from dalsegno.tasks where ended_at is null";
-            (ground.count(open).await < 100).then_some(())
+            (fixture.count(open).await < 100).then_some(())
         })
         .await;
     }
     posted
 }
 
-async fn take_back(ground: &Ground, task_id: Uuid) {
-    let mut tx = ground.pool.begin().await.unwrap();
-    match tasks::cancel(&mut tx, task_id, "not wanted", ground.clock.now()).await {
+async fn give_back(fixture: &Fixture, task_id: Uuid) {
+    let mut tx = fixture.pool.begin().await.unwrap();
+    match tasks::cancel(&mut tx, task_id, "not wanted", fixture.clock.now()).await {
         Ok(_) | Err(tasks::Error::Ended { .. }) => tx.commit().await.unwrap(),
         Err(error) => panic!("{error:?}"),
     }
 }
 
-async fn kill_at_random(ground: &Ground, random: &mut StdRng) -> Vec<Process> {
-    let mut workers = vec![ground.process(&[]), ground.process(&[])];
+async fn kill_at_random(fixture: &Fixture, random: &mut StdRng) -> Vec<WorkerProcess> {
+    let mut workers = vec![fixture.process(&[]), fixture.process(&[])];
     for kill in 1..=N_KILLS {
         let share = i64::try_from(kill).unwrap() * N_POSTS / i64::try_from(N_KILLS + 1).unwrap();
         eventually("the expected number of posts exists", async || {
-            (ground.count("select count(*) from dalsegno.posts").await >= share).then_some(())
+            (fixture.count("select count(*) from dalsegno.posts").await >= share).then_some(())
         })
         .await;
         let mut victim = workers.swap_remove(random.random_range(0..workers.len()));
         victim.signal(Signal::KILL);
         victim.ended().await;
-        workers.push(ground.process(&[]));
+        workers.push(fixture.process(&[]));
     }
     workers
 }
@@ -93,35 +93,35 @@ async fn twenty_agents_answer_many_posts_while_workers_are_killed() {
         ("sim.faults", say),
         ("worker.turns_slots", "12"),
     ];
-    let ground = Ground::new(&settings).await;
+    let fixture = Fixture::new(&settings).await;
     for n in 0..N_AGENTS {
         let keys = if n < N_CALLERS { "mentions: true\n" } else { "" };
-        ground.write_agent(&name(n), &agent(&name(n), keys));
+        fixture.write_agent(&name(n), &agent(&name(n), keys));
     }
     let seed = rand::random::<u64>();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let (workers, posted) = tokio::join!(
-        kill_at_random(&ground, &mut random),
-        join_all((0..N_POSTERS).map(|poster| speak(&ground, poster + 1, seed)))
+        kill_at_random(&fixture, &mut random),
+        join_all((0..N_POSTERS).map(|poster| post_messages(&fixture, poster + 1, seed)))
     );
     let open = "select count(*) from dalsegno.tasks where ended_at is null";
-    eventually("no task is left", async || (ground.count(open).await == 0).then_some(())).await;
-    ground.settled().await;
+    eventually("no task is left", async || (fixture.count(open).await == 0).then_some(())).await;
+    fixture.settled().await;
     drop(workers);
 
-    let board = board(&ground).await;
+    let board = board(&fixture).await;
     let page = Page { after: None, limit: 10_000 };
-    let mut conn = ground.pool.acquire().await.unwrap();
+    let mut conn = fixture.pool.acquire().await.unwrap();
     let tasks = tasks::list(&mut conn, &TaskFilter::default(), page).await.unwrap();
     println!("{} posts, {} tasks", board.len(), tasks.len());
-    nothing_is_lost(&board, &tasks, &posted.concat());
-    order_is_kept(&board);
-    loops_are_cut(&board);
+    check_answers(&board, &tasks, &posted.concat());
+    check_order(&board);
+    check_loops(&board);
 }
 
 /// Checks that each task has one answer, and that each promised task exists.
-fn nothing_is_lost(board: &[Post], tasks: &[Task], posted: &[Posted]) {
+fn check_answers(board: &[Post], tasks: &[Task], posted: &[Posted]) {
     let mut answers: HashMap<Uuid, Vec<&Post>> = HashMap::new();
     let by_id: HashMap<Uuid, &Post> = board.iter().map(|post| (post.id, post)).collect();
     for post in board {
@@ -152,7 +152,7 @@ fn nothing_is_lost(board: &[Post], tasks: &[Task], posted: &[Posted]) {
 }
 
 /// Checks that each agent has answered in order, and that the board has no gap.
-fn order_is_kept(board: &[Post]) {
+fn check_order(board: &[Post]) {
     let seqs: Vec<i64> = board.iter().map(|post| post.seq).collect();
     assert_eq!(seqs, (1..=i64::try_from(board.len()).unwrap()).collect::<Vec<_>>());
     let seq_of: HashMap<Uuid, i64> = board.iter().map(|post| (post.id, post.seq)).collect();
@@ -166,7 +166,7 @@ fn order_is_kept(board: &[Post]) {
     }
 }
 
-fn loops_are_cut(board: &[Post]) {
+fn check_loops(board: &[Post]) {
     let by_id: HashMap<Uuid, &Post> = board.iter().map(|post| (post.id, post)).collect();
     let mut longest = 0;
     for post in board.iter().filter(|post| post.origin == Origin::Agent) {

@@ -17,26 +17,26 @@ use tokio::{
 };
 
 use super::{
-    pgbouncer::{Bouncer, NEW, OLD},
+    pgbouncer::{NEW, OLD, PgBouncer},
     refusals::open_at,
 };
 use crate::{app::TestDatabase, queue::proxy::Proxy};
 
 /// Starts a pooler without prepared statements, with these settings.
-async fn silent(
+async fn start_pooler_without_statements(
     version: &str,
     database: &TestDatabase,
     mode: &str,
     settings: &str,
-) -> Option<Bouncer> {
+) -> Option<PgBouncer> {
     let settings =
         format!("pool_mode = {mode}\nignore_startup_parameters = extra_float_digits\n{settings}");
-    Bouncer::start(version, &database.options, &settings).await
+    PgBouncer::start(version, &database.options, &settings).await
 }
 
 /// Opens other clients, each with a transaction.
-async fn others(bouncer: &Bouncer, n: usize) -> Vec<PgConnection> {
-    let options: PgConnectOptions = bouncer.url().parse().unwrap();
+async fn open_clients(pgbouncer: &PgBouncer, n: usize) -> Vec<PgConnection> {
+    let options: PgConnectOptions = pgbouncer.url().parse().unwrap();
     join_all((0..n).map(|_| async {
         let mut other = PgConnection::connect_with(&options).await.unwrap();
         other.execute("begin").await.unwrap();
@@ -46,7 +46,7 @@ async fn others(bouncer: &Bouncer, n: usize) -> Vec<PgConnection> {
 }
 
 /// Returns an address whose connections go to several poolers in turn.
-async fn balance(sockets: Vec<PathBuf>) -> SocketAddr {
+async fn start_balancer(sockets: Vec<PathBuf>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -72,19 +72,21 @@ async fn a_pooler_that_ignores_startup_parameters_is_refused() {
         (OLD, "default_pool_size = 2", 0, 1),
         (NEW, "max_prepared_statements = 0", 0, 0),
     ] {
-        let Some(bouncer) = silent(version, &database, "transaction", settings).await else {
+        let Some(pgbouncer) =
+            start_pooler_without_statements(version, &database, "transaction", settings).await
+        else {
             return;
         };
-        let mut idle = others(&bouncer, n_idle).await;
+        let mut idle = open_clients(&pgbouncer, n_idle).await;
         for other in &mut idle {
             other.execute("rollback").await.unwrap();
         }
-        let _busy = others(&bouncer, n_busy).await;
-        let error = open_at(bouncer.url(), "none").await.unwrap_err();
+        let _busy = open_clients(&pgbouncer, n_busy).await;
+        let error = open_at(pgbouncer.url(), "none").await.unwrap_err();
         assert!(
             matches!(error, db::Error::PoolerNotSet),
             "{version} {settings} {n_idle} {n_busy}: {error:?}\n{}",
-            bouncer.log()
+            pgbouncer.log()
         );
     }
 }
@@ -94,10 +96,14 @@ async fn several_poolers_behind_one_address_are_refused() {
     let database = TestDatabase::migrated().await;
     let mut poolers = Vec::new();
     for _ in 0..3 {
-        let Some(bouncer) = silent(OLD, &database, "transaction", "").await else { return };
-        poolers.push(bouncer);
+        let Some(pgbouncer) =
+            start_pooler_without_statements(OLD, &database, "transaction", "").await
+        else {
+            return;
+        };
+        poolers.push(pgbouncer);
     }
-    let address = balance(poolers.iter().map(Bouncer::socket).collect()).await;
+    let address = start_balancer(poolers.iter().map(PgBouncer::socket).collect()).await;
     let (user, name) = (database.options.get_username(), &database.name);
     let url = format!("postgres://{user}@{address}/{name}?sslmode=disable");
     let error = open_at(url, "none").await.unwrap_err();
@@ -115,9 +121,13 @@ async fn a_pooler_in_session_mode_works_like_a_direct_connection() {
         // Fewer than there are clients.
         (OLD, "default_pool_size = 2"),
     ] {
-        let Some(bouncer) = silent(version, &database, "session", settings).await else { return };
+        let Some(pgbouncer) =
+            start_pooler_without_statements(version, &database, "session", settings).await
+        else {
+            return;
+        };
         for _ in 0..2 {
-            let opened = open_at(bouncer.url(), "none").await;
+            let opened = open_at(pgbouncer.url(), "none").await;
             opened.unwrap_or_else(|error| panic!("{version} {settings}: {error}"));
         }
     }
@@ -134,10 +144,13 @@ async fn a_balancer_that_only_forwards_bytes_works_like_a_direct_connection() {
 #[tokio::test]
 async fn a_statement_lost_by_a_pooler_names_the_setting() {
     let database = TestDatabase::migrated().await;
-    let Some(bouncer) = silent(OLD, &database, "transaction", "default_pool_size = 1").await else {
+    let Some(pgbouncer) =
+        start_pooler_without_statements(OLD, &database, "transaction", "default_pool_size = 1")
+            .await
+    else {
         return;
     };
-    let options: PgConnectOptions = bouncer.url().parse().unwrap();
+    let options: PgConnectOptions = pgbouncer.url().parse().unwrap();
     let mut first = PgConnection::connect_with(&options).await.unwrap();
     admin::health(&mut first).await.unwrap();
     let mut second = PgConnection::connect_with(&options).await.unwrap();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
-use super::pgbouncer::{Bouncer, DOCUMENTED, NEW};
+use super::pgbouncer::{DOCUMENTED, NEW, PgBouncer};
 use crate::{
     app::{TestDatabase, eventually},
     cluster::scratch_folder,
@@ -21,7 +21,7 @@ async fn n_connections(pool: &PgPool, part: &str) -> i64 {
 }
 
 /// Runs forty tasks in one campaign, added at once, until all are done.
-async fn work_through(service: &Service) {
+async fn run_tasks(service: &Service) {
     let campaign = json!({ "name": "pooled" }).to_string();
     let campaign = send(service.address, "POST", "/v1/campaigns", &[], &campaign).await.expect(201);
     let path = format!("/v1/campaigns/{}/tasks", campaign["id"].as_str().unwrap());
@@ -41,21 +41,23 @@ async fn work_through(service: &Service) {
     }
 }
 
-fn assert_no_trouble(service: &Service, bouncer: &Bouncer) {
+fn assert_no_trouble(service: &Service, pgbouncer: &PgBouncer) {
     let log = service.log();
     let trouble: Vec<&str> = log
         .lines()
         .filter(|line| line.contains(r#""level":"ERROR""#) || line.contains("prepared statement"))
         .collect();
-    assert!(trouble.is_empty(), "{trouble:#?}\n{}", bouncer.log());
+    assert!(trouble.is_empty(), "{trouble:#?}\n{}", pgbouncer.log());
 }
 
 #[tokio::test]
 async fn a_service_without_a_direct_connection_polls_and_runs_jobs() {
     let database = TestDatabase::migrated().await;
-    let Some(bouncer) = Bouncer::start(NEW, &database.options, DOCUMENTED).await else { return };
+    let Some(pgbouncer) = PgBouncer::start(NEW, &database.options, DOCUMENTED).await else {
+        return;
+    };
     let folder = scratch_folder();
-    let url = bouncer.url();
+    let url = pgbouncer.url();
     let quick = [
         ("DATABASE_URL", url.as_str()),
         POOLED,
@@ -64,10 +66,10 @@ async fn a_service_without_a_direct_connection_polls_and_runs_jobs() {
         ("DALSEGNO_LOG__FORMAT", "json"),
     ];
     let service = Service::start(folder.path(), &quick).await;
-    work_through(&service).await;
+    run_tasks(&service).await;
     let pool = database.pool().await;
     assert_eq!(n_connections(&pool, "listener").await, 0);
-    assert_no_trouble(&service, &bouncer);
+    assert_no_trouble(&service, &pgbouncer);
     let mut doctor = dalsegno(folder.path());
     doctor.args(["doctor", "--json"]).envs(quick);
     let found = doctor.output().await.unwrap();
@@ -84,9 +86,11 @@ async fn a_service_without_a_direct_connection_polls_and_runs_jobs() {
 #[tokio::test]
 async fn with_a_direct_address_workers_listen_and_the_schema_is_migrated() {
     let database = TestDatabase::empty().await;
-    let Some(bouncer) = Bouncer::start(NEW, &database.options, DOCUMENTED).await else { return };
+    let Some(pgbouncer) = PgBouncer::start(NEW, &database.options, DOCUMENTED).await else {
+        return;
+    };
     let folder = scratch_folder();
-    let (url, direct) = (bouncer.url(), database.url());
+    let (url, direct) = (pgbouncer.url(), database.url());
     let settings = [
         ("DATABASE_URL", url.as_str()),
         POOLED,
@@ -96,13 +100,13 @@ async fn with_a_direct_address_workers_listen_and_the_schema_is_migrated() {
         ("DALSEGNO_LOG__FORMAT", "json"),
     ];
     let service = Service::start(folder.path(), &settings).await;
-    work_through(&service).await;
+    run_tasks(&service).await;
     let pool = database.pool().await;
     eventually("both pools of the service listen", async || {
         (n_connections(&pool, "listener").await == 2).then_some(())
     })
     .await;
-    assert_no_trouble(&service, &bouncer);
+    assert_no_trouble(&service, &pgbouncer);
     let mut doctor = dalsegno(folder.path());
     doctor.args(["doctor", "--json"]).envs(settings);
     let found = doctor.output().await.unwrap();
@@ -115,9 +119,11 @@ async fn with_a_direct_address_workers_listen_and_the_schema_is_migrated() {
 #[tokio::test]
 async fn no_migration_runs_without_a_direct_connection() {
     let database = TestDatabase::empty().await;
-    let Some(bouncer) = Bouncer::start(NEW, &database.options, DOCUMENTED).await else { return };
+    let Some(pgbouncer) = PgBouncer::start(NEW, &database.options, DOCUMENTED).await else {
+        return;
+    };
     let folder = scratch_folder();
-    let url = bouncer.url();
+    let url = pgbouncer.url();
     let mut migrate = dalsegno(folder.path());
     migrate.args(["migrate", "up"]).envs([("DATABASE_URL", url.as_str()), POOLED]);
     let refused = migrate.output().await.unwrap();

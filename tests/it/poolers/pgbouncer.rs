@@ -9,7 +9,7 @@ use std::{
 use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
 use tokio::process::{Child, Command};
 
-use crate::{app::eventually, cluster::scratch_folder, required_packages::Need};
+use crate::{app::eventually, cluster::scratch_folder, required_packages::RequiredPackage};
 
 /// With prepared statements: 1.21 or newer.
 pub const NEW: &str = "new";
@@ -22,18 +22,20 @@ max_prepared_statements = 200
 max_client_conn = 1000
 default_pool_size = 4";
 
-const NEED: Need =
-    Need { package: "PgBouncer (built from Debian's sources)", command: "scripts/pgbouncer" };
+const NEED: RequiredPackage = RequiredPackage {
+    package: "PgBouncer (built from Debian's sources)",
+    command: "scripts/pgbouncer",
+};
 
 /// A running PgBouncer. Killed when dropped.
-pub struct Bouncer {
+pub struct PgBouncer {
     folder: tempfile::TempDir,
     database: String,
     user: String,
     _child: Child,
 }
 
-impl Bouncer {
+impl PgBouncer {
     /// Starts it. `None`, with a printed line, if it is not built; in CI it panics.
     pub async fn start(version: &str, server: &PgConnectOptions, settings: &str) -> Option<Self> {
         let program = program(version)?;
@@ -55,9 +57,9 @@ impl Bouncer {
             .spawn()
             .unwrap();
         let user = server.get_username().to_owned();
-        let bouncer = Self { folder, database, user, _child: child };
-        eventually("PgBouncer listens", async || bouncer.socket().exists().then_some(())).await;
-        Some(bouncer)
+        let pgbouncer = Self { folder, database, user, _child: child };
+        eventually("PgBouncer listens", async || pgbouncer.socket().exists().then_some(())).await;
+        Some(pgbouncer)
     }
 
     /// Returns the `DATABASE_URL` through it.

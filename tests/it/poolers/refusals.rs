@@ -7,7 +7,7 @@ use dalsegno::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::pgbouncer::{Bouncer, DOCUMENTED, NEW, OLD};
+use super::pgbouncer::{DOCUMENTED, NEW, OLD, PgBouncer};
 use crate::app::TestDatabase;
 
 pub async fn open(set: &[(&str, &str)]) -> Result<(), db::Error> {
@@ -17,8 +17,8 @@ pub async fn open(set: &[(&str, &str)]) -> Result<(), db::Error> {
     opened?.close().await
 }
 
-async fn open_through(bouncer: &Bouncer, pooler: &str) -> Result<(), db::Error> {
-    open_at(bouncer.url(), pooler).await
+async fn open_through(pgbouncer: &PgBouncer, pooler: &str) -> Result<(), db::Error> {
+    open_at(pgbouncer.url(), pooler).await
 }
 
 pub async fn open_at(url: String, pooler: &str) -> Result<(), db::Error> {
@@ -42,16 +42,16 @@ async fn a_pooler_without_prepared_statements_is_refused() {
         (NEW, "pool_mode = session\nmax_prepared_statements = 200"),
     ];
     for (version, settings) in unlike {
-        let Some(bouncer) = Bouncer::start(version, &database.options, settings).await else {
+        let Some(pgbouncer) = PgBouncer::start(version, &database.options, settings).await else {
             return;
         };
         // A second client finds the state that the first one has left.
         for _ in 0..2 {
-            let error = open_through(&bouncer, "transaction").await.unwrap_err();
+            let error = open_through(&pgbouncer, "transaction").await.unwrap_err();
             assert!(
                 matches!(error, db::Error::PoolerNotSupported),
                 "{version} {settings}: {error:?}\n{}",
-                bouncer.log()
+                pgbouncer.log()
             );
             let words = error.to_string();
             assert!(words.contains("1.21") && words.contains("max_prepared_statements"), "{words}");
@@ -66,10 +66,10 @@ async fn an_unconfigured_pooler_is_refused() {
     for (version, settings) in
         [(NEW, DOCUMENTED), (NEW, ignoring.as_str()), (OLD, "pool_mode = transaction")]
     {
-        let Some(bouncer) = Bouncer::start(version, &database.options, settings).await else {
+        let Some(pgbouncer) = PgBouncer::start(version, &database.options, settings).await else {
             return;
         };
-        let error = open_through(&bouncer, "none").await.unwrap_err();
+        let error = open_through(&pgbouncer, "none").await.unwrap_err();
         assert!(matches!(error, db::Error::PoolerNotSet), "{version} {settings}: {error:?}");
         assert!(error.to_string().contains("database.pooler = \"transaction\""), "{error}");
     }

@@ -102,7 +102,7 @@ async fn silence_ends_with_its_timeout_at_every_stage() {
     for (place, (play, request, code)) in cases.into_iter().enumerate() {
         let fake = FakeOllama::playing([play]).await;
         let begun = async |events: &mut Receiver<Event>| {
-            fake.asked(1).await;
+            fake.wait_for_chats(1).await;
             // In these cases, the beginning of the answer has to arrive.
             while [2, 3].contains(&place) {
                 if let Some(Event::Text(_)) | None = events.recv().await {
@@ -113,7 +113,7 @@ async fn silence_ends_with_its_timeout_at_every_stage() {
         let error = time_out(&fake.client(), request, begun).await;
         assert_eq!((error.code, error.class), (code, RETRY), "{error}");
         // The server notices the disconnect and stops generating.
-        fake.gone(1).await;
+        fake.wait_for_disconnects(1).await;
     }
 }
 

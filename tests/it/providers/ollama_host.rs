@@ -81,12 +81,12 @@ async fn a_cancelled_call_ends_at_once_and_closes_the_connection() {
         let cancel = CancellationToken::new();
         let call = client.run(request("Write."), EventSink::discard(), cancel.clone());
         let canceller = async {
-            fake.asked(1).await;
+            fake.wait_for_chats(1).await;
             cancel.cancel();
         };
         let (result, ()) = tokio::join!(call, canceller);
         assert_eq!(result.unwrap_err().class, Class::Cancelled);
-        fake.gone(1).await;
+        fake.wait_for_disconnects(1).await;
     }
 }
 
@@ -109,7 +109,7 @@ async fn cancelled_calls_do_not_count_for_the_breaker() {
         let cancel = CancellationToken::new();
         let call = client.run(request("Write."), EventSink::discard(), cancel.clone());
         let canceller = async {
-            fake.asked(n).await;
+            fake.wait_for_chats(n).await;
             cancel.cancel();
         };
         assert!(tokio::join!(call, canceller).0.is_err());

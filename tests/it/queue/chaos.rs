@@ -77,7 +77,7 @@ async fn a_worker_sleeps_for_ten_leases() {
 
 #[tokio::test]
 async fn a_worker_is_partitioned_for_ten_leases() {
-    partition::cut_off(10 * LEASE).await;
+    partition::partition_worker(10 * LEASE).await;
 }
 
 #[tokio::test]

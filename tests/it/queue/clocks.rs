@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::{
     checker::Expected,
-    supervisor::{Crew, Worker},
+    supervisor::{Worker, WorkerSupervisor},
     trial::{Trial, open},
 };
 use crate::service::command;
@@ -54,8 +54,8 @@ async fn clocks_an_hour_apart_end_no_lease_and_delay_no_job() {
         let note = Note { millis: 10, failures: 1, snoozes: 1, ..Note::default() };
         trial.note(Some(&lane), note).await;
     }
-    let mut crew = Crew::start(&trial, 0, &[]);
-    trial.settle(&mut crew, 0).await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 0, &[]);
+    trial.settle(&mut supervisor, 0).await;
     let journal = trial.check(&Expected::default()).await;
     let at_work = |worker: &Worker| {
         journal.effects.iter().any(|effect| effect.worker == i64::from(worker.pid()))
@@ -73,7 +73,7 @@ async fn clocks_an_hour_apart_end_no_lease_and_delay_no_job() {
     victim.signal(Signal::KILL);
     victim.ended().await;
     open(&gate);
-    trial.settle(&mut crew, 0).await;
+    trial.settle(&mut supervisor, 0).await;
     trial.check(&Expected { lost_runs: 1, ..Expected::default() }).await;
     trial.end().await;
 }

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::{
     checker::Expected,
     proxy::Proxy,
-    supervisor::{Crew, SLOTS, Worker},
+    supervisor::{SLOTS, Worker, WorkerSupervisor},
     trial::{SHORT_LEASES, Trial},
 };
 
@@ -36,8 +36,8 @@ async fn short_jobs_end_during_a_drain_and_none_runs_again() {
         "a run that began did not end:\n{}",
         worker.log()
     );
-    let mut crew = Crew::start(&trial, 1, &[]);
-    trial.settle(&mut crew, 0).await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 1, &[]);
+    trial.settle(&mut supervisor, 0).await;
     let journal = trial.check(&Expected::default()).await;
     assert_eq!(journal.starts.len(), n_jobs, "a job ran again");
     trial.end().await;

@@ -8,13 +8,13 @@ use tokio::time::Instant;
 use super::{
     checker::Expected,
     proxy::Proxy,
-    supervisor::{Crew, SLOTS},
+    supervisor::{SLOTS, WorkerSupervisor},
     trial::Trial,
 };
 use crate::{
     app::{TestDatabase, eventually, get},
     cluster::scratch_folder,
-    embedded::orphaned_server::LonelyServer,
+    embedded::orphaned_server::OrphanedServer,
     service::{SERVE, Service},
 };
 
@@ -22,10 +22,10 @@ use crate::{
 ///
 /// `settings` are those of the workers; with the usual ones, an outage longer than a lease costs the runs.
 pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs: usize) {
-    let server = LonelyServer::start().await;
+    let server = OrphanedServer::start().await;
     let trial = Trial::on_own_server(server.url()).await;
-    let mut crew = Crew::start(&trial, 2, settings);
-    crew.ready().await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 2, settings);
+    supervisor.ready().await;
     for at in 0..6 * SLOTS {
         let lane = (at % 3 > 0).then(|| format!("lane {}", at % 7));
         let end = if at % 4 == 0 { NoteEnd::Batched } else { NoteEnd::Own };
@@ -49,11 +49,11 @@ pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs:
     let before = trial.count("SELECT count(*) FROM trial.starts").await;
     trial.until("jobs continue", before + 1, "SELECT count(*) FROM trial.starts").await;
     let went_on = began.elapsed();
-    trial.settle(&mut crew, 0).await;
+    trial.settle(&mut supervisor, 0).await;
     println!("away for {away:?}: went on after {went_on:?}, settled after {:?}", began.elapsed());
-    assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
+    assert_eq!(supervisor.n_replaced, 0, "a worker ended:\n{}", supervisor.logs());
     trial.check(&Expected { lost_runs, ..Expected::default() }).await;
-    drop(crew);
+    drop(supervisor);
     trial.end().await;
     postgres.stop().await.unwrap();
 }
@@ -120,8 +120,8 @@ async fn break_off_behind_the_first_connection(arguments: &[&str]) {
         service.log().contains("waiting for the database").then_some(())
     };
     eventually("the start waits for its database", async || waits(&mut service)).await;
-    assert!(proxy.n_made("dalsegno") > 1);
-    proxy.heal();
+    assert!(proxy.n_connections("dalsegno") > 1);
+    proxy.resume_traffic();
     let works = async || service.log().contains("worker registered").then_some(());
     eventually("its worker is registered", works).await;
     service.signal("TERM");

@@ -38,7 +38,7 @@ pub struct Worker {
 }
 
 /// Workers of one trial.
-pub struct Crew<'a> {
+pub struct WorkerSupervisor<'a> {
     pub workers: Vec<Worker>,
     /// Number of workers that died and were replaced.
     pub n_replaced: usize,
@@ -90,7 +90,7 @@ impl Worker {
     }
 }
 
-impl<'a> Crew<'a> {
+impl<'a> WorkerSupervisor<'a> {
     /// Starts `n` workers with the usual settings and these.
     pub fn start(trial: &'a Trial, n: usize, settings: &[(&str, &str)]) -> Self {
         let workers = (0..n).map(|_| Worker::start(trial, settings)).collect();

@@ -30,13 +30,13 @@ const STUCK: &str = "
     HAVING j.lane_id IS NOT NULL AND bool_or(j.state = 'blocked') AND NOT bool_or(j.state <> 'blocked' AND j.lane_seq IS NOT NULL)";
 
 /// Checks every quarter of a second.
-pub struct Watch {
+pub struct StuckJobWatch {
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
-impl Watch {
+impl StuckJobWatch {
     pub fn begin(pool: PgPool) -> Self {
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let found = Arc::clone(&seen);

@@ -18,7 +18,7 @@ use crate::{app::TestDatabase, leases};
 /// Longest wait for an expected event.
 pub const PATIENCE: Duration = crate::app::SOON;
 
-pub struct Ground {
+pub struct Fixture {
     pub pool: PgPool,
     // Dropped last: the connections go first.
     _database: TestDatabase,
@@ -31,9 +31,9 @@ pub struct Worker {
 
 /// Notes of handlers for the test, in order.
 #[derive(Debug, Clone, Default)]
-pub struct Diary(Arc<Mutex<Vec<String>>>);
+pub struct HandlerLog(Arc<Mutex<Vec<String>>>);
 
-impl Ground {
+impl Fixture {
     pub async fn new() -> Self {
         let database = TestDatabase::migrated().await;
         let pool = PgPoolOptions::new().max_connections(20).connect_with(database.options.clone());
@@ -53,7 +53,7 @@ impl Ground {
     }
 
     /// Returns a configuration of a worker that reacts to notifications only.
-    pub fn deaf_to_time() -> Config {
+    pub fn notification_config() -> Config {
         Config {
             heartbeat_secs: 3_600,
             lease_secs: 10_000,
@@ -162,7 +162,7 @@ impl Worker {
     }
 }
 
-impl Diary {
+impl HandlerLog {
     pub fn note(&self, line: impl Into<String>) {
         self.0.lock().expect("is not poisoned").push(line.into());
     }

@@ -18,16 +18,16 @@ impl Job for Letter {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Nameless {}
+struct NamelessJob {}
 
-impl Job for Nameless {
+impl Job for NamelessJob {
     const KIND: &'static str = "";
 }
 
 #[derive(Serialize, Deserialize)]
-struct NeverTried {}
+struct JobWithoutAttempts {}
 
-impl Job for NeverTried {
+impl Job for JobWithoutAttempts {
     const KIND: &'static str = "never_tried";
 
     fn policy() -> Policy {
@@ -73,9 +73,9 @@ async fn each_invalid_argument_names_the_problem_and_the_accepted_values() {
         let told = bad_argument(refuse(&pool, &letter(), options).await);
         assert!(told.contains(said) && !told.ends_with("| "), "{told}");
     }
-    let told = bad_argument(refuse(&pool, &Nameless {}, none()).await);
+    let told = bad_argument(refuse(&pool, &NamelessJob {}, none()).await);
     assert!(told.contains("kind is empty"), "{told}");
-    let told = bad_argument(refuse(&pool, &NeverTried {}, none()).await);
+    let told = bad_argument(refuse(&pool, &JobWithoutAttempts {}, none()).await);
     assert!(told.contains("max_attempts is 0"), "{told}");
     let nul = Letter { text: "a\0b".to_owned() };
     let told = bad_argument(refuse(&pool, &nul, none()).await);

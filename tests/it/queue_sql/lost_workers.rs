@@ -9,7 +9,7 @@ use crate::app::TestDatabase;
 const WEEK_SECS: f64 = 7.0 * 86_400.0;
 
 /// Registers a worker that runs one job and ended `days` days ago.
-async fn gone(conn: &mut PgConnection, days: i32) -> (Uuid, i64) {
+async fn register_lost_worker(conn: &mut PgConnection, days: i32) -> (Uuid, i64) {
     sqlx::query("select dalsegno.enqueue('k')").execute(&mut *conn).await.unwrap();
     let worker = register(conn, &["k"]).await;
     let claimed = claim(conn, worker, &["k"]).await;
@@ -43,7 +43,7 @@ async fn a_lost_workers_job_is_taken_back_after_any_time() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     for days in [0, 2, 30] {
-        let (_, job) = gone(&mut conn, days).await;
+        let (_, job) = register_lost_worker(&mut conn, days).await;
         assert_eq!(rescue(&mut conn).await, [job], "gone for {days} days");
         sqlx::query("delete from dalsegno.jobs").execute(&mut conn).await.unwrap();
     }
@@ -53,7 +53,7 @@ async fn a_lost_workers_job_is_taken_back_after_any_time() {
 async fn a_worker_is_forgotten_only_after_its_jobs_are_taken_back() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
-    let (_, job) = gone(&mut conn, 30).await;
+    let (_, job) = register_lost_worker(&mut conn, 30).await;
     assert_eq!(purge(&mut conn).await, 0, "the worker runs a job");
     assert_eq!(rescue(&mut conn).await, [job]);
     assert_eq!(purge(&mut conn).await, 1);
@@ -63,7 +63,7 @@ async fn a_worker_is_forgotten_only_after_its_jobs_are_taken_back() {
 async fn a_job_of_an_unknown_worker_is_taken_back() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
-    let (worker, job) = gone(&mut conn, 30).await;
+    let (worker, job) = register_lost_worker(&mut conn, 30).await;
     let forget = sqlx::query("delete from dalsegno.workers where id = $1").bind(worker);
     forget.execute(&mut conn).await.unwrap();
     assert_eq!(rescue(&mut conn).await, [0_i64; 0], "its worker is unknown");

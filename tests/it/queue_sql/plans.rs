@@ -21,7 +21,7 @@ use crate::app::TestDatabase;
 
 const LARGE: [&str; 4] = ["jobs", "job_payloads", "lanes", "runs"];
 
-struct Look {
+struct PlanCase {
     name: &'static str,
     sql: &'static str,
     arguments: String,
@@ -39,13 +39,13 @@ async fn no_statement_scans_the_whole_queue() {
     println!("filled in {:?}", begun.elapsed());
     let mut conn = worker_session(&database).await;
     let mut findings = Vec::new();
-    for look in looks(&mut conn).await {
+    for look in plan_cases(&mut conn).await {
         findings.extend(look.at(&mut conn).await);
     }
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
-async fn looks(conn: &mut PgConnection) -> Vec<Look> {
+async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
     let (ids, leases) = running_of(conn, WORKER).await;
     let (id, lease) = (ids[0], leases[0]);
     let (ids, leases) = (array(&ids), array(&leases));
@@ -56,7 +56,7 @@ async fn looks(conn: &mut PgConnection) -> Vec<Look> {
         "500, '{{default}}', '{WORKER}', 100::smallint, now() - interval '59 minutes', 0, '', '{{k}}'"
     );
     let excused = array(&(1..=N_RUNNING).map(|i| -i).collect::<Vec<_>>());
-    let look = |name, sql, arguments, max_rows, min_answers| Look {
+    let look = |name, sql, arguments, max_rows, min_answers| PlanCase {
         name,
         sql,
         arguments,
@@ -88,7 +88,7 @@ async fn looks(conn: &mut PgConnection) -> Vec<Look> {
     ]
 }
 
-impl Look {
+impl PlanCase {
     /// Returns the errors found in its plan and its run.
     async fn at(&self, conn: &mut PgConnection) -> Vec<String> {
         run(conn, &format!("PREPARE looked_at AS {}", self.sql)).await;

@@ -40,7 +40,7 @@ const INVARIANTS: &str = "
                   GROUP BY queue, kind, state) AS t USING (queue, kind, state)
      WHERE coalesce(c.jobs, 0) <> coalesce(t.jobs, 0)";
 
-const PICTURE: &str = "SELECT json_build_object(
+const SNAPSHOT: &str = "SELECT json_build_object(
     'jobs', (SELECT coalesce(json_object_agg(j.id, json_build_object(
         'state', j.state, 'wait_reason', j.wait_reason, 'hold_by', j.hold_by, 'attempt', j.attempt, 'crash_count', j.crash_count,
         'max_attempts', j.max_attempts, 'lease', j.lease, 'worker', j.worker_id, 'lane', l.key, 'place', j.lane_seq,
@@ -57,7 +57,7 @@ const PICTURE: &str = "SELECT json_build_object(
 )::text";
 
 #[derive(Deserialize)]
-struct Picture {
+struct QueueSnapshot {
     jobs: BTreeMap<i64, JobRow>,
     dead: BTreeMap<i64, DeadRow>,
     runs: Vec<(i64, i64, String)>,
@@ -96,8 +96,8 @@ struct DeadRow {
 pub async fn compare(conn: &mut PgConnection, model: &mut Model) -> Result<(), TestCaseError> {
     let findings: Vec<String> = sqlx::query_scalar(INVARIANTS).fetch_all(&mut *conn).await.unwrap();
     prop_assert!(findings.is_empty(), "{findings:?}");
-    let text: String = sqlx::query_scalar(PICTURE).fetch_one(conn).await.unwrap();
-    let picture: Picture = serde_json::from_str(&text).unwrap();
+    let text: String = sqlx::query_scalar(SNAPSHOT).fetch_one(conn).await.unwrap();
+    let picture: QueueSnapshot = serde_json::from_str(&text).unwrap();
     for (id, row) in &picture.jobs {
         if let Some(job) = model.jobs.get_mut(id) {
             job.run_at = row.run_at;
@@ -167,7 +167,7 @@ fn jobs(model: &Model) -> BTreeMap<i64, JobRow> {
 }
 
 fn dead(model: &Model) -> BTreeMap<i64, DeadRow> {
-    let row = |dead: &super::model::Dead| DeadRow {
+    let row = |dead: &super::model::DeadJob| DeadRow {
         reason: dead.reason.to_owned(),
         attempt: dead.attempt,
         crash_count: dead.crash_count,

@@ -29,31 +29,31 @@ const EACH_SECOND: &str = "* * * * * *";
 
 /// A clock that shows another time than the machine's, at the same speed.
 #[derive(Debug)]
-struct Shifted {
+struct ShiftedClock {
     began: Instant,
     at: DateTime<Utc>,
 }
 
-impl Clock for Shifted {
+impl Clock for ShiftedClock {
     fn now(&self) -> DateTime<Utc> {
         self.at + TimeDelta::from_std(self.began.elapsed()).unwrap()
     }
 }
 
-impl Shifted {
+impl ShiftedClock {
     fn at(text: &str) -> Arc<Self> {
         Arc::new(Self { began: Instant::now(), at: text.parse().unwrap() })
     }
 }
 
 /// Returns notices like those of a process that is notified of each change.
-fn hearing() -> Arc<Notices> {
+fn listening_notices() -> Arc<Notices> {
     let notices = Notices::default();
     notices.set_hearing(true);
     Arc::new(notices)
 }
 
-async fn fired(pool: &PgPool, name: &str, n_moments: usize) -> Vec<DateTime<Utc>> {
+async fn wait_until_fired(pool: &PgPool, name: &str, n_moments: usize) -> Vec<DateTime<Utc>> {
     eventually("the moments have fired", async || {
         let slots = slots(pool, name).await;
         (slots.len() >= n_moments).then_some(slots)
@@ -66,8 +66,8 @@ async fn each_moment_fires_when_it_is_due() {
     let database = TestDatabase::migrated().await;
     let (pool, stop) = (database.pool().await, CancellationToken::new());
     put(&pool, "often", "*/4 * * * * *", "UTC", SystemClock.now()).await;
-    let running = start_with(&pool, Arc::new(SystemClock), RARELY, hearing(), &stop);
-    let slots = fired(&pool, "often", 2).await;
+    let running = start_with(&pool, Arc::new(SystemClock), RARELY, listening_notices(), &stop);
+    let slots = wait_until_fired(&pool, "often", 2).await;
     stop.cancel();
     running.await.unwrap();
     assert_eq!(slots[1] - slots[0], TimeDelta::seconds(4));
@@ -80,9 +80,9 @@ async fn two_waiting_processes_fire_each_moment_once() {
     let database = TestDatabase::migrated().await;
     let (pool, stop) = (database.pool().await, CancellationToken::new());
     put(&pool, "often", EACH_SECOND, "UTC", SystemClock.now()).await;
-    let running =
-        [(); 2].map(|()| start_with(&pool, Arc::new(SystemClock), RARELY, hearing(), &stop));
-    fired(&pool, "often", 4).await;
+    let running = [(); 2]
+        .map(|()| start_with(&pool, Arc::new(SystemClock), RARELY, listening_notices(), &stop));
+    wait_until_fired(&pool, "often", 4).await;
     stop.cancel();
     for running in running {
         running.await.unwrap();
@@ -101,12 +101,12 @@ async fn a_moment_shifted_by_a_clock_change_fires_when_it_is_due() {
     ] {
         let database = TestDatabase::migrated().await;
         let (pool, stop) = (database.pool().await, CancellationToken::new());
-        let (clock, moment, next) = (Shifted::at(now), moment.parse().unwrap(), next.parse());
+        let (clock, moment, next) = (ShiftedClock::at(now), moment.parse().unwrap(), next.parse());
         put(&pool, "nightly", "0 30 2 * * *", "Europe/Berlin", clock.at).await;
         let before = next_moments(&pool, clock.at).await.unwrap();
         assert_eq!(before.get("nightly"), Some(&moment));
-        let running = start_with(&pool, clock.clone(), RARELY, hearing(), &stop);
-        assert_eq!(fired(&pool, "nightly", 1).await, [moment]);
+        let running = start_with(&pool, clock.clone(), RARELY, listening_notices(), &stop);
+        assert_eq!(wait_until_fired(&pool, "nightly", 1).await, [moment]);
         stop.cancel();
         running.await.unwrap();
         let after = next_moments(&pool, clock.now()).await.unwrap();
@@ -138,7 +138,7 @@ async fn a_changed_schedule_fires_at_its_new_moment() {
     })
     .await;
     put(&pool, "news", EACH_SECOND, "UTC", SystemClock.now()).await;
-    fired(&pool, "news", 2).await;
+    wait_until_fired(&pool, "news", 2).await;
     shutdown.soft.cancel();
     working.await.unwrap().unwrap();
 }
@@ -182,11 +182,11 @@ async fn a_periodic_scan_finds_moments_without_a_notification() {
     let (pool, stop) = (database.pool().await, CancellationToken::new());
     let clock = ManualClock::at(noon());
     put(&pool, "first", "0 0 12 * * *", "UTC", noon() - TimeDelta::seconds(1)).await;
-    let running = start_with(&pool, Arc::new(clock.clone()), 1, hearing(), &stop);
-    fired(&pool, "first", 1).await;
+    let running = start_with(&pool, Arc::new(clock.clone()), 1, listening_notices(), &stop);
+    wait_until_fired(&pool, "first", 1).await;
     // It has checked, and its next moment is far away.
     put(&pool, "second", "0 0 12 * * *", "UTC", noon() - TimeDelta::seconds(1)).await;
-    fired(&pool, "second", 1).await;
+    wait_until_fired(&pool, "second", 1).await;
     stop.cancel();
     tokio::time::timeout(SOON, running).await.unwrap().unwrap();
 }
@@ -228,11 +228,11 @@ async fn a_failing_schedule_is_retried_with_pauses_and_blocks_no_other() {
     ] {
         sqlx::query(statement).execute(&pool).await.unwrap();
     }
-    let clock = Shifted::at("2026-12-31T23:59:58Z");
+    let clock = ShiftedClock::at("2026-12-31T23:59:58Z");
     put(&pool, "broken", YEARLY, "UTC", clock.at).await;
     put(&pool, "often", EACH_SECOND, "UTC", clock.at).await;
-    let running = start_with(&pool, clock.clone(), RARELY, hearing(), &stop);
-    let slots = fired(&pool, "often", 6).await;
+    let running = start_with(&pool, clock.clone(), RARELY, listening_notices(), &stop);
+    let slots = wait_until_fired(&pool, "often", 6).await;
     let last = "select last_value from public.tries";
     let n_tries: i64 = sqlx::query_scalar(last).fetch_one(&pool).await.unwrap();
     stop.cancel();

@@ -10,8 +10,8 @@ use dalsegno::{
 use serde_json::{Value, json};
 
 use super::{
-    Stage,
-    endpoint::{BEFORE, call, speak},
+    Setup,
+    endpoint::{BEFORE, call, send_message},
 };
 
 const OWN: &str = "its own";
@@ -22,7 +22,7 @@ const UNGRANTED: &str = "the campaign's, not granted";
 const FOREIGN: &str = "another campaign's";
 
 /// A call, and a word that its answer contains if the call reaches its target.
-struct Row {
+struct AccessCase {
     tool: &'static str,
     whose: &'static str,
     arguments: Value,
@@ -30,7 +30,7 @@ struct Row {
 }
 
 /// A caller that tries each call. Operators have no token.
-struct Tester {
+struct TestCaller {
     name: &'static str,
     caller: Caller,
     token: Option<String>,
@@ -38,7 +38,7 @@ struct Tester {
 }
 
 /// Names that only other agents know.
-struct Planted {
+struct PlantedNames {
     foreign_post: String,
     foreign_task: String,
     others_task: String,
@@ -48,12 +48,12 @@ fn item(name: &str) -> Value {
     json!({ "name": name, "title": name, "text": name })
 }
 
-fn rows(tester: &Tester, planted: &Planted) -> Vec<Row> {
+fn rows(tester: &TestCaller, planted: &PlantedNames) -> Vec<AccessCase> {
     let name = tester.name;
     let own = format!("quay-{name}");
     let row = |tool, whose, arguments, mark: &str| {
         let mark = mark.to_owned();
-        Row { tool, whose, arguments, mark }
+        AccessCase { tool, whose, arguments, mark }
     };
     let with = |mut item: Value, key: &str, value: &str| {
         item[key] = json!(value);
@@ -159,38 +159,39 @@ operator has nothing of its own.
 
 #[tokio::test]
 async fn every_tool_reaches_exactly_what_the_committed_matrix_lists() {
-    let stage = stage().await;
-    let planted = stage.plant().await;
+    let setup = setup().await;
+    let planted = setup.plant_names().await;
     let mut testers = Vec::new();
     for name in ["plain", "named", "chief", "ann"] {
-        testers.push(stage.tester(name).await);
+        testers.push(setup.test_caller(name).await);
     }
-    let endpoint = stage.endpoint().await;
+    let endpoint = setup.endpoint().await;
     let at = (endpoint.address, "/mcp");
     let mut cells: Vec<Vec<&str>> = Vec::new();
     for tester in &testers {
         for (number, row) in rows(tester, &planted).iter().enumerate() {
-            let (before, n_lines) = (stage.state().await, stage.audit().await.len());
+            let (before, n_lines) = (setup.state().await, setup.audit().await.len());
             let answer = match &tester.token {
                 Some(token) => {
                     let asked = call(row.tool, &row.arguments);
-                    let said = speak(at, token, BEFORE, "tools/call", asked).await.expect(200);
+                    let said =
+                        send_message(at, token, BEFORE, "tools/call", asked).await.expect(200);
                     let text = said["result"]["content"][0]["text"].as_str().unwrap().to_owned();
                     Answer { text, is_error: said["result"]["isError"] == true }
                 }
-                None => stage.call(&tester.caller, row.tool, row.arguments.clone()).await,
+                None => setup.call(&tester.caller, row.tool, row.arguments.clone()).await,
             };
             let outcome = outcome(&answer, &row.mark);
-            let lines = stage.audit().await.split_off(n_lines);
+            let lines = setup.audit().await.split_off(n_lines);
             match outcome {
                 "denied" => {
                     assert_eq!(lines.len(), 1, "{lines:?}");
                     assert!(lines[0].starts_with(&format!("tool.deny {} ", row.tool)), "{lines:?}");
-                    assert_eq!(stage.state().await, before, "{} {}", row.tool, row.whose);
+                    assert_eq!(setup.state().await, before, "{} {}", row.tool, row.whose);
                 }
                 "refused" => {
                     assert_eq!(lines, Vec::<String>::new(), "{} {}", row.tool, row.whose);
-                    assert_eq!(stage.state().await, before, "{} {}", row.tool, row.whose);
+                    assert_eq!(setup.state().await, before, "{} {}", row.tool, row.whose);
                 }
                 _ => {}
             }
@@ -198,28 +199,28 @@ async fn every_tool_reaches_exactly_what_the_committed_matrix_lists() {
             cells[number].push(outcome);
         }
     }
-    let stranger = stage.stranger().await;
+    let stranger = setup.foreign_token().await;
     let lead = testers.iter().find(|tester| tester.name == "chief").unwrap();
     for (row, cells) in rows(lead, &planted).iter().zip(&mut cells) {
-        cells.push(stage.tried_by_stranger(at, &stranger, row).await);
+        cells.push(setup.try_foreign_token(at, &stranger, row).await);
     }
-    stage.end_turns().await;
-    let before = stage.state().await;
+    setup.end_turns().await;
+    let before = setup.state().await;
     for tester in testers.iter().filter(|tester| tester.token.is_some()) {
         for (number, row) in rows(tester, &planted).into_iter().enumerate() {
-            let n_lines = stage.audit().await.len();
+            let n_lines = setup.audit().await.len();
             let asked = || call(row.tool, &row.arguments);
             let token = tester.token.as_ref().unwrap();
-            speak(at, token, BEFORE, "tools/call", asked()).await.problem(401, "no_turn");
-            let lines = stage.audit().await.split_off(n_lines);
+            send_message(at, token, BEFORE, "tools/call", asked()).await.problem(401, "no_turn");
+            let lines = setup.audit().await.split_off(n_lines);
             // The clock stands still, and a token causes at most one line per minute.
             let line = (number == 0).then(|| format!("tool.deny token agent {}", tester.name));
             assert_eq!(lines, Vec::from_iter(line));
             let unknown = format!("{}{}", turn_tokens::PREFIX, "0".repeat(64));
-            speak(at, &unknown, BEFORE, "tools/call", asked()).await.problem(401, "no_turn");
+            send_message(at, &unknown, BEFORE, "tools/call", asked()).await.problem(401, "no_turn");
         }
     }
-    assert_eq!(stage.state().await, before);
+    assert_eq!(setup.state().await, before);
 
     let rows = rows(&testers[0], &planted);
     let tried: BTreeSet<&str> = rows.iter().map(|row| row.tool).collect();
@@ -236,10 +237,10 @@ async fn every_tool_reaches_exactly_what_the_committed_matrix_lists() {
     assert!(committed == matrix, "docs/reference/mcp-matrix.md differs from {written}");
 }
 
-async fn stage() -> Stage {
-    let stage = Stage::new().await;
+async fn setup() -> Setup {
+    let setup = Setup::new().await;
     for name in ["boss", "helper"] {
-        stage.ground.remove_agent(name);
+        setup.fixture.remove_agent(name);
     }
     let by_name: Vec<String> =
         tools::table().iter().map(|line| format!("mcp__dalsegno__{}", line.tool)).collect();
@@ -253,46 +254,47 @@ async fn stage() -> Stage {
     ] {
         let file =
             format!("---\nname: {name}\ndescription: D\ntools: {tools}\n{more}---\nYou work.\n");
-        stage.ground.write_agent(name, &file);
+        setup.fixture.write_agent(name, &file);
     }
     let pair = super::PAIR.replace("helper", "clerk");
-    stage.ground.write_template("pair", &pair);
-    stage
+    setup.fixture.write_template("pair", &pair);
+    setup
 }
 
-impl Stage {
+impl Setup {
     /// Creates data that belongs to all, to another agent, and to another campaign.
-    async fn plant(&self) -> Planted {
+    async fn plant_names(&self) -> PlantedNames {
         let operator = self.operator();
         for name in ["tide-edict", "old-plain", "old-named", "old-chief", "old-ann"] {
-            self.says(&operator, "edicts_publish", item(name)).await;
+            self.call_tool(&operator, "edicts_publish", item(name)).await;
         }
-        self.says(&operator, "records_publish", item("tide-record")).await;
+        self.call_tool(&operator, "records_publish", item("tide-record")).await;
         let document =
             json!({ "patch": { "plan": { "tide-plan": 1 }, "secret": { "mole-secret": 1 } } });
-        self.says(&operator, "blackboard_write", document).await;
-        self.says(&operator, "board_post", json!({ "text": "mole-post", "to": ["clerk"] })).await;
-        let clerk = self.begun("clerk", "Do the mole-task.").await;
-        self.says(&clerk, "journals_write", item("mole-note")).await;
-        self.says(&clerk, "records_publish", item("mole-record")).await;
-        let others_task = self.hand_out(&clerk, "Count the boats.").await;
+        self.call_tool(&operator, "blackboard_write", document).await;
+        self.call_tool(&operator, "board_post", json!({ "text": "mole-post", "to": ["clerk"] }))
+            .await;
+        let clerk = self.begin_turn("clerk", "Do the mole-task.").await;
+        self.call_tool(&clerk, "journals_write", item("mole-note")).await;
+        self.call_tool(&clerk, "records_publish", item("mole-record")).await;
+        let others_task = self.add_idle_task(&clerk, "Count the boats.").await;
 
         let actor = Actor::cli("ann", "host");
         let campaign_id = self.world.campaign.id;
         let foreign = Caller::Operator(Operator { campaign_id, actor, is_bound: false });
         for tool in ["edicts_publish", "records_publish"] {
             let name = format!("buoy-{}", &tool[..tool.len() - "s_publish".len()]);
-            self.says(&foreign, tool, item(&name)).await;
+            self.call_tool(&foreign, tool, item(&name)).await;
         }
-        self.says(&foreign, "blackboard_write", json!({ "patch": { "plan": { "buoy": 1 } } }))
+        self.call_tool(&foreign, "blackboard_write", json!({ "patch": { "plan": { "buoy": 1 } } }))
             .await;
         let post = json!({ "text": "buoy", "to": ["all"] });
-        let post = self.says(&foreign, "board_post", post).await;
-        let foreign_task = self.hand_out(&foreign, "Count the buoys.").await;
+        let post = self.call_tool(&foreign, "board_post", post).await;
+        let foreign_task = self.add_idle_task(&foreign, "Count the buoys.").await;
         // For the same agents as those that will look; the lead's is that of the stranger.
         for agent in ["plain", "named"] {
             let asked = json!({ "tasks": [{ "agent": agent, "text": "Count the buoys." }] });
-            self.says(&foreign, "dispatch", asked).await;
+            self.call_tool(&foreign, "dispatch", asked).await;
         }
         let filter = tasks::TaskFilter { campaign_id: Some(campaign_id), ..Default::default() };
         let mut conn = self.pool().acquire().await.unwrap();
@@ -300,34 +302,34 @@ impl Stage {
         let tasks = tasks::list(&mut conn, &filter, page).await.unwrap();
         let task = tasks.iter().find(|task| task.id.to_string() == foreign_task).unwrap();
         let clerk = Caller::Turn(self.attempt(task).await);
-        self.says(&clerk, "journals_write", item("buoy-note")).await;
+        self.call_tool(&clerk, "journals_write", item("buoy-note")).await;
         let foreign_post = post["post_id"].as_str().unwrap().to_owned();
-        Planted { foreign_post, foreign_task, others_task }
+        PlantedNames { foreign_post, foreign_task, others_task }
     }
 
     /// Creates one of the roles, with some data of its own.
-    async fn tester(&self, name: &'static str) -> Tester {
+    async fn test_caller(&self, name: &'static str) -> TestCaller {
         if name == "ann" {
             let caller = self.operator();
-            let handed_out = Some(self.hand_out(&caller, "Count the boats.").await);
-            return Tester { name, caller, token: None, handed_out };
+            let handed_out = Some(self.add_idle_task(&caller, "Count the boats.").await);
+            return TestCaller { name, caller, token: None, handed_out };
         }
         let own = format!("quay-{name}");
-        let caller = self.begun(name, &format!("Do {own}.")).await;
-        self.says(&caller, "journals_write", item(&own)).await;
-        self.says(&self.operator(), "board_post", json!({ "text": own, "to": [name] })).await;
+        let caller = self.begin_turn(name, &format!("Do {own}.")).await;
+        self.call_tool(&caller, "journals_write", item(&own)).await;
+        self.call_tool(&self.operator(), "board_post", json!({ "text": own, "to": [name] })).await;
         let Caller::Turn(turn) = &caller else { unreachable!("the turn has begun") };
         let token = Some(self.token(turn).await);
         let may = tools::offered(&caller).iter().any(|spec| spec.name == "dispatch");
         let handed_out = match may {
-            true => Some(self.hand_out(&caller, "Count the boats.").await),
+            true => Some(self.add_idle_task(&caller, "Count the boats.").await),
             false => None,
         };
-        Tester { name, caller, token, handed_out }
+        TestCaller { name, caller, token, handed_out }
     }
 
     /// Returns the token of a running turn of another campaign's lead.
-    async fn stranger(&self) -> String {
+    async fn foreign_token(&self) -> String {
         let campaign_id = self.world.campaign.id;
         let operator = Caller::Operator(Operator {
             campaign_id,
@@ -335,25 +337,25 @@ impl Stage {
             is_bound: false,
         });
         let asked = json!({ "tasks": [{ "agent": "chief", "text": "Count the buoys." }] });
-        let told = self.says(&operator, "dispatch", asked).await;
+        let told = self.call_tool(&operator, "dispatch", asked).await;
         let id = told["tasks"][0]["task_id"].as_str().unwrap().parse().unwrap();
         let turn = self.attempt(&self.world.task(id).await).await;
-        assert!(turn.is_lead() && turn.campaign_id != self.ground.campaign.id);
+        assert!(turn.is_lead() && turn.campaign_id != self.fixture.campaign.id);
         self.token(&turn).await
     }
 
-    async fn tried_by_stranger(
+    async fn try_foreign_token(
         &self,
         at: (SocketAddr, &str),
         token: &str,
-        row: &Row,
+        row: &AccessCase,
     ) -> &'static str {
         if row.whose == FOREIGN {
             return "-";
         }
         let before = self.state_of_campaign().await;
         let asked = call(row.tool, &row.arguments);
-        let said = speak(at, token, BEFORE, "tools/call", asked).await.expect(200);
+        let said = send_message(at, token, BEFORE, "tools/call", asked).await.expect(200);
         let text = said["result"]["content"][0]["text"].as_str().unwrap().to_owned();
         assert_eq!(self.state_of_campaign().await, before, "{} {}", row.tool, row.whose);
         for word in ["tide", "mole", "quay"] {
@@ -377,21 +379,21 @@ impl Stage {
                     (select concat_ws(' ', count(*), sum(version), count(revoked_at), md5(string_agg(body, ' ' order by id)))
                        from dalsegno.memory_items where campaign_id = $1))",
         )
-        .bind(self.ground.campaign.id)
+        .bind(self.fixture.campaign.id)
         .fetch_one(self.pool())
         .await
         .unwrap()
     }
 
-    async fn begun(&self, agent: &str, prompt: &str) -> Caller {
-        let task = self.ground.add_for(agent, "main", prompt).await;
+    async fn begin_turn(&self, agent: &str, prompt: &str) -> Caller {
+        let task = self.fixture.add_for(agent, "main", prompt).await;
         Caller::Turn(self.attempt(&task).await)
     }
 
     /// Adds a task for an agent that begins no turn, so that no turn waits behind it.
-    async fn hand_out(&self, caller: &Caller, text: &str) -> String {
+    async fn add_idle_task(&self, caller: &Caller, text: &str) -> String {
         let asked = json!({ "tasks": [{ "agent": "clerk_9", "text": text }] });
-        let told = self.says(caller, "dispatch", asked).await;
+        let told = self.call_tool(caller, "dispatch", asked).await;
         told["tasks"][0]["task_id"].as_str().unwrap().to_owned()
     }
 

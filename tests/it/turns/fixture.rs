@@ -60,14 +60,14 @@ const SETTINGS: [(&str, &str); 13] = [
 
 pub const WRITER: &str = "---\nname: writer\ndescription: Writes\n---\nYou write.\n";
 
-pub struct Ground {
+pub struct Fixture {
     pub pool: PgPool,
     pub campaign: Campaign,
     pub clock: ManualClock,
     settings: BTreeMap<String, String>,
     file: Option<PathBuf>,
     environment: Environment,
-    processes: leases::Mortal,
+    processes: leases::LeaseEnder,
     folder: TempDir,
     // Dropped last.
     database: TestDatabase,
@@ -80,12 +80,12 @@ pub struct Worker {
 }
 
 /// A process of `worker-turns`. Killed when dropped.
-pub struct Process {
+pub struct WorkerProcess {
     child: Child,
     log: PathBuf,
 }
 
-impl Ground {
+impl Fixture {
     pub async fn new(settings: &[(&str, &str)]) -> Self {
         Self::with_limit(settings, Limit::default()).await
     }
@@ -119,19 +119,19 @@ impl Ground {
         let mut conn = pool.acquire().await.unwrap();
         let campaign = campaigns::create(&mut conn, &new, noon()).await.unwrap();
         drop(conn);
-        let ground = Self {
+        let fixture = Self {
             pool,
             campaign,
             clock: ManualClock::at(noon()),
             settings: settings.map(|(key, value)| (key.to_owned(), value)).collect(),
             file: None,
             environment: Environment::default(),
-            processes: leases::Mortal::default(),
+            processes: leases::LeaseEnder::default(),
             folder,
             database,
         };
-        ground.write_agent("writer", WRITER);
-        ground
+        fixture.write_agent("writer", WRITER);
+        fixture
     }
 
     /// Adds a configuration file.
@@ -188,13 +188,13 @@ impl Ground {
     }
 
     /// Starts a worker in this process, on the clock of the test.
-    pub async fn work(&self) -> Worker {
-        self.work_with(&[]).await
+    pub async fn start_worker(&self) -> Worker {
+        self.start_worker_with(&[]).await
     }
 
     /// Starts a worker with other settings, like one on another host.
-    pub async fn work_with(&self, settings: &[(&str, &str)]) -> Worker {
-        self.work_on(self.services(settings), settings).await
+    pub async fn start_worker_with(&self, settings: &[(&str, &str)]) -> Worker {
+        self.start_worker_on(self.services(settings), settings).await
     }
 
     /// Builds the services that a worker process has from its start to its end.
@@ -207,16 +207,20 @@ impl Ground {
     }
 
     /// Starts a worker with the services of an earlier one, which remember its state.
-    pub async fn work_on(&self, services: Arc<Services>, settings: &[(&str, &str)]) -> Worker {
-        self.work_in(Pool::Turns, services, settings).await
+    pub async fn start_worker_on(
+        &self,
+        services: Arc<Services>,
+        settings: &[(&str, &str)],
+    ) -> Worker {
+        self.start_worker_in(Pool::Turns, services, settings).await
     }
 
     /// Starts a worker of the pool of short jobs.
     pub async fn upkeep(&self) -> Worker {
-        self.work_in(Pool::Upkeep, self.services(&[]), &[]).await
+        self.start_worker_in(Pool::Upkeep, self.services(&[]), &[]).await
     }
 
-    async fn work_in(
+    async fn start_worker_in(
         &self,
         pool: Pool,
         services: Arc<Services>,
@@ -232,17 +236,17 @@ impl Ground {
     }
 
     /// Starts a `worker-turns`.
-    pub fn process(&self, settings: &[(&str, &str)]) -> Process {
+    pub fn process(&self, settings: &[(&str, &str)]) -> WorkerProcess {
         self.process_of(env!("CARGO_BIN_EXE_worker-turns"), settings)
     }
 
     /// Starts a `worker-upkeep`.
-    pub fn upkeep_process(&self, settings: &[(&str, &str)]) -> Process {
+    pub fn upkeep_process(&self, settings: &[(&str, &str)]) -> WorkerProcess {
         self.process_of(env!("CARGO_BIN_EXE_worker-upkeep"), settings)
     }
 
     /// Starts a `worker-turns` whose own files are on a volume of this many MiB.
-    pub fn process_on_volume(&self, mib: u32) -> (Process, Volume) {
+    pub fn process_on_volume(&self, mib: u32) -> (WorkerProcess, Volume) {
         let folder = self.folder.path().join("small");
         std::fs::create_dir_all(&folder).unwrap();
         let mut command = command(volume::PROGRAM, self.folder.path());
@@ -255,11 +259,11 @@ impl Ground {
         (process, volume)
     }
 
-    fn process_of(&self, binary: &str, settings: &[(&str, &str)]) -> Process {
+    fn process_of(&self, binary: &str, settings: &[(&str, &str)]) -> WorkerProcess {
         self.started(command(binary, self.folder.path()), settings)
     }
 
-    fn started(&self, mut command: Command, settings: &[(&str, &str)]) -> Process {
+    fn started(&self, mut command: Command, settings: &[(&str, &str)]) -> WorkerProcess {
         let log = self.folder.path().join(format!("worker-{}", Uuid::new_v4()));
         let own = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         for (key, value) in self.settings.clone().into_iter().chain(own) {
@@ -269,7 +273,7 @@ impl Ground {
         command.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
         let child = command.kill_on_drop(true).spawn().unwrap();
         self.processes.watch_and_rescue(&self.pool, child.id().unwrap());
-        Process { child, log }
+        WorkerProcess { child, log }
     }
 
     /// Removes all expired sessions, as the nightly cleanup does. Returns their number.
@@ -524,7 +528,7 @@ impl Ground {
     }
 
     /// Like [`ended`](Self::ended), after a crash, without the pause that follows one.
-    pub async fn patiently_ended(&self, task: &Task) -> Task {
+    pub async fn ended_after_pause(&self, task: &Task) -> Task {
         eventually("the task has ended", async || {
             self.end_crash_pauses().await;
             let task = self.task(task).await;
@@ -631,7 +635,7 @@ impl Worker {
     }
 }
 
-impl Process {
+impl WorkerProcess {
     pub fn signal(&self, signal: rustix::process::Signal) {
         crate::embedded::support::send(self.child.id().expect("the worker runs"), signal);
     }
@@ -642,7 +646,7 @@ impl Process {
     }
 
     /// Like [`ended`](Self::ended), where many start at once.
-    pub async fn patiently_ended(&mut self) -> std::process::ExitStatus {
+    pub async fn ended_after_pause(&mut self) -> std::process::ExitStatus {
         let ended = tokio::time::timeout(SOON, self.child.wait()).await;
         ended.unwrap_or_else(|_| panic!("does not end:\n{}", self.log())).unwrap()
     }

@@ -24,4 +24,4 @@ mod stored_rows;
 mod stretch_summaries;
 mod without_faults;
 
-use self::fixture::Ground;
+use self::fixture::Fixture;

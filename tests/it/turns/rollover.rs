@@ -2,39 +2,39 @@
 
 use dalsegno::domain::{compactions, sessions::Reason};
 
-use super::Ground;
+use super::Fixture;
 use crate::providers::fake_ollama::{FakeOllama, count_prompt};
 
 const LIMIT: u64 = 6000;
 const PART: &str = "The harbour has a mole and a light. ";
 
-async fn chat(ground: &Ground, n_turns: usize) {
+async fn chat(fixture: &Fixture, n_turns: usize) {
     for number in 1..=n_turns {
         let prompt = format!("PIN: BERTH-{number:04} stays. {}", PART.repeat(70));
-        ground.done(&ground.add(&prompt).await).await;
+        fixture.done(&fixture.add(&prompt).await).await;
     }
-    ground.settled().await;
+    fixture.settled().await;
 }
 
 #[tokio::test]
 async fn a_conversation_at_its_limit_continues_below_half_of_it_and_is_not_rebuilt_each_turn() {
     let fake = FakeOllama::start().await;
     let url = format!("http://{}", fake.addr);
-    let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "32768")]).await;
+    let fixture = Fixture::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "32768")]).await;
     let limit = format!("provider: ollama\nmodel: qwen3:8b\nrotate_at_tokens: {LIMIT}\n");
     let head = "---\nname: writer\ndescription: Writes\n";
-    ground.write_agent("writer", &format!("{head}{limit}---\nYou write.\n"));
-    let worker = ground.work().await;
-    chat(&ground, 16).await;
+    fixture.write_agent("writer", &format!("{head}{limit}---\nYou write.\n"));
+    let worker = fixture.start_worker().await;
+    chat(&fixture, 16).await;
     worker.stop().await;
-    let sessions = ground.sessions().await;
+    let sessions = fixture.sessions().await;
     assert!((2..=4).contains(&sessions.len()), "{} sessions", sessions.len());
     for session in &sessions[1..] {
         assert_eq!(session.opened_because, Reason::ContextFull);
-        let shown = compactions::list(&ground.pool, session.id).await.unwrap();
+        let shown = compactions::list(&fixture.pool, session.id).await.unwrap();
         assert_eq!(shown[0].cause, compactions::Cause::Inherited, "{shown:?}");
         // The first call of the successor contains its prompt, too.
-        let first = ground.manifests(session.id).await.remove(0);
+        let first = fixture.manifests(session.id).await.remove(0);
         let estimated = u64::try_from(first.estimated_tokens).unwrap();
         assert!(estimated < LIMIT / 2 + 900, "{estimated}");
     }
@@ -49,18 +49,18 @@ async fn a_conversation_at_its_limit_continues_below_half_of_it_and_is_not_rebui
 
 #[tokio::test]
 async fn the_limit_applies_to_every_agent_whose_file_does_not_disable_it() {
-    let ground = Ground::new(&[("sessions.rotate_at_tokens", "4000")]).await;
-    let worker = ground.work().await;
-    chat(&ground, 10).await;
-    assert!(ground.sessions().await.len() > 1);
+    let fixture = Fixture::new(&[("sessions.rotate_at_tokens", "4000")]).await;
+    let worker = fixture.start_worker().await;
+    chat(&fixture, 10).await;
+    assert!(fixture.sessions().await.len() > 1);
 
     let free = super::fixture::WRITER.replace("---\nYou", "rotate_at_tokens: 0\n---\nYou");
-    ground.write_agent("free", &free.replace("name: writer", "name: free"));
+    fixture.write_agent("free", &free.replace("name: writer", "name: free"));
     for number in 1..=10 {
         let prompt = format!("Part {number}. {}", PART.repeat(70));
-        ground.done(&ground.add_for("free", "main", &prompt).await).await;
+        fixture.done(&fixture.add_for("free", "main", &prompt).await).await;
     }
-    let sessions = ground.sessions().await;
+    let sessions = fixture.sessions().await;
     assert_eq!(sessions.iter().filter(|session| session.agent == "free").count(), 1);
     worker.stop().await;
 }

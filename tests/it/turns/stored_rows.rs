@@ -11,7 +11,7 @@ use dalsegno::{
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Ground, fixture::WRITER};
+use super::{Fixture, fixture::WRITER};
 use crate::{
     app::{eventually, noon},
     providers::fake_ollama::{FakeOllama, Play},
@@ -24,22 +24,22 @@ const ODD: &str = "\"a\" 'b' \\ \\\\ \\u0000 \\n $1 {\"x\":null} -- /* \t\r\n \u
 async fn unusual_characters_of_prompts_and_answers_are_stored_unchanged() {
     let fake = FakeOllama::playing([Play::Says(&[ODD, "\0."])]).await;
     let url = format!("http://{}", fake.addr);
-    let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "8192")]).await;
+    let fixture = Fixture::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "8192")]).await;
     let agent = WRITER.replace("description:", "provider: ollama\nmodel: qwen3:8b\ndescription:");
-    ground.write_agent("writer", &agent);
-    let worker = ground.work().await;
-    let task = ground.done(&ground.add(&format!("Repeat: {ODD}.")).await).await;
+    fixture.write_agent("writer", &agent);
+    let worker = fixture.start_worker().await;
+    let task = fixture.done(&fixture.add(&format!("Repeat: {ODD}.")).await).await;
     worker.stop().await;
     // Postgres cannot store NUL.
     let answer = format!("{ODD}\u{fffd}.");
-    let said = ground.transcript(task.session_id.unwrap()).await;
+    let said = fixture.transcript(task.session_id.unwrap()).await;
     assert_eq!(said, [format!("User: Repeat: {ODD}."), format!("Assistant: {answer}")]);
     assert_eq!(task.result, Some(answer));
 }
 
 #[tokio::test]
 async fn large_numbers_long_texts_and_tool_calls_are_stored_unchanged() {
-    let ground = Ground::new(&[]).await;
+    let fixture = Fixture::new(&[]).await;
     let message = |role, text: &str, tool_calls| Message {
         role,
         text: text.to_owned(),
@@ -58,7 +58,7 @@ async fn large_numbers_long_texts_and_tool_calls_are_stored_unchanged() {
         let digest = std::array::from_fn(|at| u8::MAX - u8::try_from(at).unwrap());
         messages::New { id: Uuid::new_v4(), message, weight, digest, partial: true }
     });
-    let (id, mut conn) = (Uuid::new_v4(), ground.pool.acquire().await.unwrap());
+    let (id, mut conn) = (Uuid::new_v4(), fixture.pool.acquire().await.unwrap());
     messages::append(&mut *conn, id, 7, 1 << 60, &news, noon()).await.unwrap();
     let stored = messages::list(&mut *conn, id, Span::all()).await.unwrap();
     assert_eq!(stored.len(), news.len());
@@ -73,24 +73,24 @@ async fn large_numbers_long_texts_and_tool_calls_are_stored_unchanged() {
 #[tokio::test]
 async fn a_timestamp_has_the_same_microsecond_in_every_row() {
     // Practically without expiry.
-    let ground = Ground::new(&[("sessions.ttl_days.sim", "36500000")]).await;
-    let worker = ground.work().await;
-    ground.done(&ground.add("Write part one.").await).await;
-    let now = ground.advance(TimeDelta::hours(2) + TimeDelta::nanoseconds(123_456_789));
-    let task = ground.done(&ground.add("Write part two.").await).await;
+    let fixture = Fixture::new(&[("sessions.ttl_days.sim", "36500000")]).await;
+    let worker = fixture.start_worker().await;
+    fixture.done(&fixture.add("Write part one.").await).await;
+    let now = fixture.advance(TimeDelta::hours(2) + TimeDelta::nanoseconds(123_456_789));
+    let task = fixture.done(&fixture.add("Write part two.").await).await;
     worker.stop().await;
     let stored = now - TimeDelta::nanoseconds(789);
-    let turn = &ground.turns(&task).await[0];
+    let turn = &fixture.turns(&task).await[0];
     assert_eq!((turn.started_at, turn.ended_at), (stored, Some(stored)));
-    let session = ground.session(&task).await;
+    let session = fixture.session(&task).await;
     assert_eq!(session.expires_at, stored + TimeDelta::days(36_500_000));
-    let messages = ground.messages(session.id).await.into_iter().skip(2);
+    let messages = fixture.messages(session.id).await.into_iter().skip(2);
     let mut moments: Vec<DateTime<Utc>> = messages.map(|message| message.created_at).collect();
-    let events = ground.feed().await.into_iter();
+    let events = fixture.feed().await.into_iter();
     moments.extend(events.filter(|it| it.task_id == Some(task.id)).map(|it| it.created_at));
     let called = "select called_at from dalsegno.usage where task_id = $1";
     moments.extend::<Vec<DateTime<Utc>>>(
-        sqlx::query_scalar(called).bind(task.id).fetch_all(&ground.pool).await.unwrap(),
+        sqlx::query_scalar(called).bind(task.id).fetch_all(&fixture.pool).await.unwrap(),
     );
     assert!(moments.len() > 5, "{moments:?}");
     assert!(moments.iter().all(|moment| *moment == stored), "{stored}: {moments:?}");
@@ -100,24 +100,24 @@ async fn a_timestamp_has_the_same_microsecond_in_every_row() {
 /// repeated then.
 #[tokio::test]
 async fn a_session_changed_during_the_end_of_its_turn_has_every_message_once() {
-    let ground = Ground::new(&[]).await;
-    let worker = ground.work().await;
-    let first = ground.done(&ground.add("Write part one.").await).await;
+    let fixture = Fixture::new(&[]).await;
+    let worker = fixture.start_worker().await;
+    let first = fixture.done(&fixture.add("Write part one.").await).await;
     let waits = async |for_what: &'static str| {
         let sql = "select count(*) from pg_stat_activity
                     where datname = current_database() and wait_event_type = 'Lock' and wait_event = $1";
         eventually(for_what, async || {
-            let waiting = sqlx::query_scalar(sql).bind(for_what).fetch_one(&ground.pool).await;
+            let waiting = sqlx::query_scalar(sql).bind(for_what).fetch_one(&fixture.pool).await;
             (waiting.unwrap_or(0_i64) == 1).then_some(())
         })
         .await;
     };
-    let mut ledger = ground.pool.begin().await.unwrap();
+    let mut ledger = fixture.pool.begin().await.unwrap();
     let lock = "lock table dalsegno.usage in exclusive mode";
     sqlx::query(lock).execute(&mut *ledger).await.unwrap();
-    let second = ground.add("Write part two.").await;
+    let second = fixture.add("Write part two.").await;
     waits("relation").await;
-    let mut change = ground.pool.begin().await.unwrap();
+    let mut change = fixture.pool.begin().await.unwrap();
     sqlx::query("update dalsegno.sessions set rejected_turns = '{1}' where id = $1")
         .bind(first.session_id)
         .execute(&mut *change)
@@ -126,12 +126,12 @@ async fn a_session_changed_during_the_end_of_its_turn_has_every_message_once() {
     ledger.rollback().await.unwrap();
     waits("transactionid").await;
     change.commit().await.unwrap();
-    let second = ground.done(&second).await;
+    let second = fixture.done(&second).await;
     worker.stop().await;
-    let turns = ground.turns(&second).await;
+    let turns = fixture.turns(&second).await;
     assert_eq!(turns.iter().map(|turn| turn.state).collect::<Vec<_>>(), [State::Done], "{turns:?}");
-    assert_eq!(ground.messages(first.session_id.unwrap()).await.len(), 4);
-    assert_eq!(ground.count("select count(*) from dalsegno.usage").await, 2);
+    assert_eq!(fixture.messages(first.session_id.unwrap()).await.len(), 4);
+    assert_eq!(fixture.count("select count(*) from dalsegno.usage").await, 2);
     let rejected = "select to_jsonb(rejected_turns) from dalsegno.sessions";
-    assert_eq!(ground.json(rejected).await, json!([1]));
+    assert_eq!(fixture.json(rejected).await, json!([1]));
 }

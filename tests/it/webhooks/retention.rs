@@ -3,18 +3,18 @@
 use chrono::{TimeDelta, Utc};
 use dalsegno::domain::{cleanups, webhooks};
 
-use super::{Post, deliveries};
+use super::{WebhookSetup, deliveries};
 use crate::app::eventually;
 
 #[tokio::test]
 async fn the_cleanup_removes_old_deliveries_and_keeps_pending_ones() {
-    let post = Post::with(&[("webhooks.keep_days", "30")]).await;
-    let (_, old) = post.end_a_task().await;
-    let (_, replayed) = post.end_a_task().await;
-    post.ground.advance(TimeDelta::days(31));
-    let (_, new) = post.end_a_task().await;
+    let setup = WebhookSetup::with(&[("webhooks.keep_days", "30")]).await;
+    let (_, old) = setup.end_a_task().await;
+    let (_, replayed) = setup.end_a_task().await;
+    setup.fixture.advance(TimeDelta::days(31));
+    let (_, new) = setup.end_a_task().await;
     let now = Utc::now() + TimeDelta::days(31);
-    let mut tx = post.ground.pool.begin().await.unwrap();
+    let mut tx = setup.fixture.pool.begin().await.unwrap();
     webhooks::replay(&mut tx, replayed.id, now).await.unwrap();
     // The jobs of deliveries wait here; none is sent.
     sqlx::query("update dalsegno.jobs set run_at = now() + interval '1 day', state = 'scheduled', wait_reason = 'later'")
@@ -22,10 +22,10 @@ async fn the_cleanup_removes_old_deliveries_and_keeps_pending_ones() {
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    cleanups::request(&post.ground.pool).await.unwrap();
-    let upkeep = post.ground.upkeep().await;
+    cleanups::request(&setup.fixture.pool).await.unwrap();
+    let upkeep = setup.fixture.upkeep().await;
     let left = eventually("old rows are removed", async || {
-        let left = deliveries(&post.ground, None).await;
+        let left = deliveries(&setup.fixture, None).await;
         (left.len() < 3).then_some(left)
     })
     .await;

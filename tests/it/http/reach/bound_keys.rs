@@ -12,31 +12,31 @@ use dalsegno::{
 };
 use serde_json::{Value, json};
 
-use super::{Keyed, id, without_names};
+use super::{KeySetup, id, without_names};
 use crate::{
-    conversations::world::{Now, World},
+    conversations::world::{TurnSettings, World},
     http::client::{Reply, Stream},
 };
 
 /// A campaign with a thing of each kind.
-struct Things {
+struct CampaignObjects {
     campaign: String,
     task: String,
     session: String,
     flow: String,
 }
 
-async fn things(keyed: &Keyed, world: &World) -> Things {
-    let session = world.turn("Part one.", Now::default()).await.session.id.to_string();
+async fn create_objects(setup: &KeySetup, world: &World) -> CampaignObjects {
+    let session = world.turn("Part one.", TurnSettings::default()).await.session.id.to_string();
     let campaign = world.campaign.id.to_string();
     let ask = json!({ "agent": "copywriter", "prompt": "Part two." });
-    let task = keyed.admin("POST", &format!("/v1/campaigns/{campaign}/tasks"), &ask).await;
+    let task = setup.admin("POST", &format!("/v1/campaigns/{campaign}/tasks"), &ask).await;
     let start = json!({ "template": "reviewed-text", "inputs": { "task": "Write." } });
-    let flow = keyed.admin("POST", &format!("/v1/campaigns/{campaign}/flows"), &start).await;
-    Things { task: id(&task.expect(201)), flow: id(&flow.expect(201)), campaign, session }
+    let flow = setup.admin("POST", &format!("/v1/campaigns/{campaign}/flows"), &start).await;
+    CampaignObjects { task: id(&task.expect(201)), flow: id(&flow.expect(201)), campaign, session }
 }
 
-impl Things {
+impl CampaignObjects {
     /// Returns the id for a path; `None` for a path about none of them.
     fn of(&self, path: &str) -> Option<&str> {
         let kinds = [
@@ -57,8 +57,8 @@ impl Things {
     }
 }
 
-impl Keyed {
-    async fn bound(&self, scopes: &[&str], campaigns: &[&str]) -> String {
+impl KeySetup {
+    async fn create_bound_key(&self, scopes: &[&str], campaigns: &[&str]) -> String {
         let wanted = json!({ "name": "bound", "scopes": scopes, "campaigns": campaigns });
         let made = self.admin("POST", "/v1/keys", &wanted).await.expect(201);
         assert_eq!((&made["campaigns"], &made["scopes"]), (&json!(campaigns), &json!(scopes)));
@@ -75,18 +75,18 @@ fn is_for_bound_keys(method: &str, path: &str) -> bool {
 
 #[tokio::test]
 async fn a_bound_key_reaches_only_its_campaign_on_every_route() {
-    let keyed = Keyed::new().await;
-    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
-    let mine = things(&keyed, &keyed.ground.world).await;
-    let theirs = things(&keyed, &others).await;
-    let key = keyed.bound(&["admin"], &[&mine.campaign]).await;
+    let setup = KeySetup::new().await;
+    let others = World::over(setup.fixture.app.pool.clone(), Limit::default()).await;
+    let mine = create_objects(&setup, &setup.fixture.world).await;
+    let theirs = create_objects(&setup, &others).await;
+    let key = setup.create_bound_key(&["admin"], &[&mine.campaign]).await;
     let unknown = "019aa2f4-0000-7000-8000-00000000dead";
     for (method, template, need) in needs() {
         let at = |id: &str| {
             let path = template.replace("{id}", id).replace("{name}", "stranger");
             path.replace("{item}", id).replace("{fact}", id).replace("{number}", "1")
         };
-        let ask = async |id: &str| keyed.ask(Some(&key), method, &at(id), &json!({})).await;
+        let ask = async |id: &str| setup.ask(Some(&key), method, &at(id), &json!({})).await;
         let place = format!("{method} {template}");
         let has_own_test =
             ["/v1/feed", "/v1/ids"].contains(&template) || template.starts_with("/v1/bulk-actions");
@@ -120,27 +120,27 @@ async fn a_bound_key_reaches_only_its_campaign_on_every_route() {
         ("/v1/flows/{id}", "/v1/flows"),
     ] {
         let own = mine.of(template).unwrap();
-        keyed.get(&key, &template.replace("{id}", own)).await.expect(200);
+        setup.get(&key, &template.replace("{id}", own)).await.expect(200);
         for path in [list.to_owned(), format!("{list}?limit=200")] {
-            let listed = keyed.get(&key, &path).await;
+            let listed = setup.get(&key, &path).await;
             listed.expect(200);
             assert!(listed.body.contains(own) && !theirs.are_in(&listed), "{path}: {listed:?}");
         }
     }
     for list in ["tasks", "sessions", "flows"] {
         let path = format!("/v1/{list}?campaign_id={}", theirs.campaign);
-        assert_eq!(keyed.get(&key, &path).await.expect(200)["items"], json!([]), "{path}");
+        assert_eq!(setup.get(&key, &path).await.expect(200)["items"], json!([]), "{path}");
     }
 }
 
 #[tokio::test]
 async fn a_bound_key_finds_only_ids_of_its_campaign() {
-    let keyed = Keyed::new().await;
-    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
-    let mine = things(&keyed, &keyed.ground.world).await;
-    let theirs = things(&keyed, &others).await;
-    let key = keyed.bound(&["read"], &[&mine.campaign]).await;
-    let add = async |path: &str, body: Value| id(&keyed.admin("POST", path, &body).await.json());
+    let setup = KeySetup::new().await;
+    let others = World::over(setup.fixture.app.pool.clone(), Limit::default()).await;
+    let mine = create_objects(&setup, &setup.fixture.world).await;
+    let theirs = create_objects(&setup, &others).await;
+    let key = setup.create_bound_key(&["read"], &[&mine.campaign]).await;
+    let add = async |path: &str, body: Value| id(&setup.admin("POST", path, &body).await.json());
     let post = json!({ "text": "Hello.", "audience": ["operator"] });
     let record =
         json!({ "kind": "record", "name": "tides", "title": "Tides", "body": "Twice a day." });
@@ -173,10 +173,10 @@ async fn a_bound_key_finds_only_ids_of_its_campaign() {
         let noun = json!(noun).as_str().unwrap().to_owned();
         let path = |id: &str| format!("/v1/ids?noun={noun}&text={}", &id[24..]);
         if let Some(own) = own {
-            assert_eq!(keyed.get(&key, &path(own)).await.expect(200)["id"], json!(own));
+            assert_eq!(setup.get(&key, &path(own)).await.expect(200)["id"], json!(own));
         }
-        keyed.get(&key, &path(other)).await.problem(404, "unknown_id");
-        let found = keyed.admin("GET", &path(other), &Value::Null).await;
+        setup.get(&key, &path(other)).await.problem(404, "unknown_id");
+        let found = setup.admin("GET", &path(other), &Value::Null).await;
         assert_eq!(found.expect(200)["id"], json!(other), "{noun}");
         nouns.insert(noun);
     }
@@ -185,19 +185,19 @@ async fn a_bound_key_finds_only_ids_of_its_campaign() {
     let noun = parameters.iter().find(|parameter| parameter["name"] == "noun").unwrap();
     let all = noun["schema"]["enum"].as_array().unwrap().iter();
     assert_eq!(nouns, all.map(|noun| noun.as_str().unwrap().to_owned()).collect());
-    let named = keyed.get(&key, "/v1/ids?noun=campaign&text=Harbour").await.expect(200);
+    let named = setup.get(&key, "/v1/ids?noun=campaign&text=Harbour").await.expect(200);
     assert_eq!(named["id"], json!(mine.campaign), "both have the name");
 }
 
 #[tokio::test]
 async fn an_enqueue_key_finds_only_ids_of_campaigns() {
-    let keyed = Keyed::new().await;
-    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
-    let mine = things(&keyed, &keyed.ground.world).await;
-    let (_, key) = keyed.make("shop", &["enqueue"]).await;
-    let bound = keyed.bound(&["enqueue"], &[&mine.campaign]).await;
+    let setup = KeySetup::new().await;
+    let others = World::over(setup.fixture.app.pool.clone(), Limit::default()).await;
+    let mine = create_objects(&setup, &setup.fixture.world).await;
+    let (_, key) = setup.create_key("shop", &["enqueue"]).await;
+    let bound = setup.create_bound_key(&["enqueue"], &[&mine.campaign]).await;
     let find = async |key: &str, noun: &str, text: &str| {
-        keyed.get(key, &format!("/v1/ids?noun={noun}&text={text}")).await
+        setup.get(key, &format!("/v1/ids?noun={noun}&text={text}")).await
     };
     let other = others.campaign.id.to_string();
     for (key, text) in
@@ -223,17 +223,17 @@ async fn an_enqueue_key_finds_only_ids_of_campaigns() {
 
 #[tokio::test]
 async fn a_bound_key_changes_only_tasks_of_its_campaign_in_bulk() {
-    let keyed = Keyed::new().await;
-    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
-    let mine = keyed.ground.world.campaign.id;
-    let key = keyed.bound(&["operate"], &[&mine.to_string()]).await;
-    keyed.ground.world.add("Part one.").await;
+    let setup = KeySetup::new().await;
+    let others = World::over(setup.fixture.app.pool.clone(), Limit::default()).await;
+    let mine = setup.fixture.world.campaign.id;
+    let key = setup.create_bound_key(&["operate"], &[&mine.to_string()]).await;
+    setup.fixture.world.add("Part one.").await;
     others.add("Part one.").await;
     let of =
         |campaign: uuid::Uuid| json!({ "action": "cancel", "filter": { "campaign_id": campaign } });
     let anywhere = json!({ "action": "cancel", "filter": { "agent": "copywriter" } });
     for path in ["/v1/bulk-actions/preview", "/v1/bulk-actions"] {
-        let ask = async |body: &Value| keyed.ask(Some(&key), "POST", path, body).await;
+        let ask = async |body: &Value| setup.ask(Some(&key), "POST", path, body).await;
         ask(&of(others.campaign.id)).await.problem(404, "unknown_campaign");
         let detail = ask(&anywhere).await.problem(403, "key_is_bound");
         assert!(detail.contains("campaign_id"), "{detail}");
@@ -242,35 +242,35 @@ async fn a_bound_key_changes_only_tasks_of_its_campaign_in_bulk() {
         assert_eq!(reply.json()["matched"], 1);
     }
     let foreign =
-        keyed.admin("POST", "/v1/bulk-actions", &of(others.campaign.id)).await.expect(202);
-    keyed.admin("POST", "/v1/bulk-actions", &anywhere).await.expect(202);
-    let listed = keyed.get(&key, "/v1/bulk-actions").await.expect(200);
+        setup.admin("POST", "/v1/bulk-actions", &of(others.campaign.id)).await.expect(202);
+    setup.admin("POST", "/v1/bulk-actions", &anywhere).await.expect(202);
+    let listed = setup.get(&key, "/v1/bulk-actions").await.expect(200);
     assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
     let own = id(&listed["items"][0]);
-    keyed.get(&key, &format!("/v1/bulk-actions/{own}")).await.expect(200);
+    setup.get(&key, &format!("/v1/bulk-actions/{own}")).await.expect(200);
     let theirs = id(&foreign);
-    keyed
+    setup
         .get(&key, &format!("/v1/bulk-actions/{theirs}"))
         .await
         .problem(404, "unknown_bulk_action");
     let find =
-        async |text: &str| keyed.get(&key, &format!("/v1/ids?noun=bulk_action&text={text}")).await;
+        async |text: &str| setup.get(&key, &format!("/v1/ids?noun=bulk_action&text={text}")).await;
     assert_eq!(find(&own[24..]).await.expect(200)["id"], json!(own));
     find(&theirs[24..]).await.problem(404, "unknown_id");
 }
 
 #[tokio::test]
 async fn the_feed_of_a_bound_key_contains_only_its_campaign() {
-    let keyed = Keyed::new().await;
-    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
-    let mine = keyed.ground.world.campaign.id.to_string();
-    let key = keyed.bound(&["read"], &[&mine]).await;
+    let setup = KeySetup::new().await;
+    let others = World::over(setup.fixture.app.pool.clone(), Limit::default()).await;
+    let mine = setup.fixture.world.campaign.id.to_string();
+    let key = setup.create_bound_key(&["read"], &[&mine]).await;
     others.add("Part one.").await;
-    let task = keyed.ground.world.add("Part one.").await;
+    let task = setup.fixture.world.add("Part one.").await;
     let bearer = format!("Bearer {key}");
     let headers = [("Authorization", bearer.as_str())];
     let path = "/v1/feed?after=0&kinds=task.queued";
-    let stream = Stream::open_with(keyed.ground.app.address, path, &headers).await;
+    let stream = Stream::open_with(setup.fixture.app.address, path, &headers).await;
     let event = stream.ok().unwrap().next().await.unwrap();
     let event: Value = serde_json::from_str(&event.data).unwrap();
     assert_eq!(event["task_id"], task.id.to_string());
@@ -278,33 +278,33 @@ async fn the_feed_of_a_bound_key_contains_only_its_campaign() {
 
 #[tokio::test]
 async fn a_bound_enqueue_key_adds_tasks_in_its_campaign_and_sees_only_its_own() {
-    let keyed = Keyed::new().await;
-    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
-    let mine = keyed.ground.world.campaign.id.to_string();
-    let key = keyed.bound(&["enqueue"], &[&mine]).await;
+    let setup = KeySetup::new().await;
+    let others = World::over(setup.fixture.app.pool.clone(), Limit::default()).await;
+    let mine = setup.fixture.world.campaign.id.to_string();
+    let key = setup.create_bound_key(&["enqueue"], &[&mine]).await;
     let ask = json!({ "agent": "copywriter", "prompt": "Part one." });
     let path = |campaign: &str| format!("/v1/campaigns/{campaign}/tasks");
-    let task = keyed.ask(Some(&key), "POST", &path(&mine), &ask).await.expect(201);
-    keyed.get(&key, &format!("/v1/tasks/{}", id(&task))).await.expect(200);
+    let task = setup.ask(Some(&key), "POST", &path(&mine), &ask).await.expect(201);
+    setup.get(&key, &format!("/v1/tasks/{}", id(&task))).await.expect(200);
     let theirs = path(&others.campaign.id.to_string());
-    keyed.ask(Some(&key), "POST", &theirs, &ask).await.problem(404, "unknown_campaign");
-    let foreign = keyed.ground.world.add("Part two.").await.id;
-    keyed.get(&key, &format!("/v1/tasks/{foreign}")).await.problem(404, "unknown_task");
+    setup.ask(Some(&key), "POST", &theirs, &ask).await.problem(404, "unknown_campaign");
+    let foreign = setup.fixture.world.add("Part two.").await.id;
+    setup.get(&key, &format!("/v1/tasks/{foreign}")).await.problem(404, "unknown_task");
 }
 
 #[tokio::test]
 async fn a_successor_is_bound_too_and_invalid_bounds_are_refused() {
-    let keyed = Keyed::new().await;
-    let mine = keyed.ground.world.campaign.id.to_string();
-    keyed.bound(&["read", "enqueue"], &[&mine]).await;
-    let keys = keyed.admin("GET", "/v1/keys", &Value::Null).await.expect(200);
+    let setup = KeySetup::new().await;
+    let mine = setup.fixture.world.campaign.id.to_string();
+    setup.create_bound_key(&["read", "enqueue"], &[&mine]).await;
+    let keys = setup.admin("GET", "/v1/keys", &Value::Null).await.expect(200);
     let rotate = format!("/v1/keys/{}/rotate", id(&keys["items"][0]));
-    let successor = keyed.admin("POST", &rotate, &json!({})).await.expect(201);
+    let successor = setup.admin("POST", &rotate, &json!({})).await.expect(201);
     assert_eq!(successor["campaigns"], json!([mine]));
     assert_eq!(successor["scopes"], json!(["read", "enqueue"]));
     let wanted =
         |campaigns: Value| json!({ "name": "x", "scopes": ["read"], "campaigns": campaigns });
-    let ask = async |campaigns| keyed.admin("POST", "/v1/keys", &wanted(campaigns)).await;
+    let ask = async |campaigns| setup.admin("POST", "/v1/keys", &wanted(campaigns)).await;
     ask(json!([uuid::Uuid::nil()])).await.problem(404, "unknown_campaign");
     let detail = ask(json!([])).await.problem(422, "bad_value");
     assert!(detail.contains("1 to 100 campaigns"), "{detail}");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Keyed, count, id, request_parts, without_names};
+use super::{KeySetup, count, id, request_parts, without_names};
 use crate::http::client::Reply;
 
 /// Parts that name a task, by operation. Each has a probe in [`Probe::of`].
@@ -97,7 +97,7 @@ fn every_part_of_every_enqueue_request_has_a_case() {
 
 /// A way to name a task.
 struct Probe<'a> {
-    keyed: &'a Keyed,
+    setup: &'a KeySetup,
     key: &'a str,
     /// Task of the key, which may have children.
     parent: &'a str,
@@ -111,7 +111,7 @@ impl Probe<'_> {
         (task, name): (&str, &str),
         words: &str,
     ) -> Reply {
-        let tasks = self.keyed.ground.tasks();
+        let tasks = self.setup.fixture.tasks();
         let child = |more: Value| {
             let mut child = json!({ "agent": "copywriter", "instance": "child", "prompt": words });
             child.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -121,9 +121,9 @@ impl Probe<'_> {
             |child: Value| json!({ "children": [child], "continuation": { "prompt": "x" } });
         let hand_out = format!("/v1/tasks/{}/children", self.parent);
         let post = async |path: String, body: Value| {
-            self.keyed.ask(Some(self.key), "POST", &path, &body).await
+            self.setup.ask(Some(self.key), "POST", &path, &body).await
         };
-        let get = async |path: String| self.keyed.get(self.key, &path).await;
+        let get = async |path: String| self.setup.get(self.key, &path).await;
         match (operation, part) {
             ("show_task", "path id") => get(format!("/v1/tasks/{task}")).await,
             ("explain_task", "path id") => get(format!("/v1/tasks/{task}/explain")).await,
@@ -138,7 +138,7 @@ impl Probe<'_> {
                 post(tasks, child(json!({ "depends_on": [{ "key": name }] }))).await
             }
             ("add_task", "header Idempotency-Key") => {
-                self.keyed.add(self.key, &tasks, &child(json!({})), name).await
+                self.setup.add(self.key, &tasks, &child(json!({})), name).await
             }
             ("add_many_tasks", "body [].depends_on[]") => {
                 post(format!("{tasks}/bulk"), json!([child(json!({ "depends_on": [task] }))])).await
@@ -153,7 +153,7 @@ impl Probe<'_> {
             }
             ("add_many_tasks", "header Idempotency-Key") => {
                 let path = format!("{tasks}/bulk");
-                self.keyed.add(self.key, &path, &json!([child(json!({}))]), name).await
+                self.setup.add(self.key, &path, &json!([child(json!({}))]), name).await
             }
             ("hand_out", "body children[].depends_on[]") => {
                 post(hand_out, children(child(json!({ "depends_on": [task] })))).await
@@ -165,7 +165,7 @@ impl Probe<'_> {
                 post(hand_out, children(child(json!({ "idempotency_key": name })))).await
             }
             ("hand_out", "header Idempotency-Key") => {
-                self.keyed.add(self.key, &hand_out, &children(child(json!({}))), name).await
+                self.setup.add(self.key, &hand_out, &children(child(json!({}))), name).await
             }
             _ => panic!("{operation}: {part} has no probe"),
         }
@@ -174,14 +174,14 @@ impl Probe<'_> {
 
 #[tokio::test]
 async fn an_enqueue_key_finds_no_task_of_another_key_through_any_request() {
-    let keyed = Keyed::new().await;
-    let (_, shop) = keyed.make("shop", &["enqueue"]).await;
-    let (_, stock) = keyed.make("stock", &["enqueue"]).await;
-    let theirs = keyed.answered(&shop, "order-17", "The secret of the harbour.").await;
-    let mine = keyed.answered(&stock, "delivery-5", "Count the boxes.").await;
+    let setup = KeySetup::new().await;
+    let (_, shop) = setup.create_key("shop", &["enqueue"]).await;
+    let (_, stock) = setup.create_key("stock", &["enqueue"]).await;
+    let theirs = setup.add_done_task(&shop, "order-17", "The secret of the harbour.").await;
+    let mine = setup.add_done_task(&stock, "delivery-5", "Count the boxes.").await;
     let unknown = "019aa2f4-0000-7000-8000-00000000dead";
     let names = [theirs.as_str(), unknown, "order-17", "order-404"];
-    let probe = Probe { keyed: &keyed, key: &stock, parent: &mine };
+    let probe = Probe { setup: &setup, key: &stock, parent: &mine };
     for (operation, part) in NAME_A_TASK.iter().filter(|(_, part)| !is_idempotency_key(part)) {
         let their = probe.of(operation, part, (&theirs, "order-17"), "x").await;
         let nothing = probe.of(operation, part, (unknown, "order-404"), "x").await;
@@ -196,13 +196,13 @@ async fn an_enqueue_key_finds_no_task_of_another_key_through_any_request() {
     }
     let children = "select count(*) from dalsegno.tasks as t join dalsegno.tasks as p on p.id in (t.parent_id, t.continues_id)
                      where dalsegno.caller_of(p.added_by) = 'shop'";
-    assert_eq!(count(&keyed.ground, children).await, 0);
+    assert_eq!(count(&setup.fixture, children).await, 0);
     // A key that may read sees all tasks, as does the key that added them.
-    let (_, eyes) = keyed.make("eyes", &["enqueue", "read"]).await;
+    let (_, eyes) = setup.create_key("eyes", &["enqueue", "read"]).await;
     for key in [&shop, &eyes] {
-        keyed.get(key, &format!("/v1/tasks/{theirs}")).await.expect(200);
+        setup.get(key, &format!("/v1/tasks/{theirs}")).await.expect(200);
     }
-    let reader = Probe { keyed: &keyed, key: &eyes, parent: &theirs };
+    let reader = Probe { setup: &setup, key: &eyes, parent: &theirs };
     reader.of("add_task", "body depends_on[]", (&theirs, ""), "x").await.expect(201);
     reader.of("hand_out", "path id", (&theirs, ""), "x").await.expect(201);
 }
@@ -213,17 +213,19 @@ fn is_idempotency_key(part: &str) -> bool {
 
 #[tokio::test]
 async fn an_idempotency_key_of_another_key_is_available() {
-    let keyed = Keyed::new().await;
-    let (_, shop) = keyed.make("shop", &["enqueue"]).await;
-    let (made, stock) = keyed.make("stock", &["enqueue"]).await;
-    let (theirs, mine) =
-        (keyed.answered(&shop, "a", "Plan.").await, keyed.answered(&stock, "a", "Plan.").await);
-    let of_shop = Probe { keyed: &keyed, key: &shop, parent: &theirs };
-    let of_stock = Probe { keyed: &keyed, key: &stock, parent: &mine };
+    let setup = KeySetup::new().await;
+    let (_, shop) = setup.create_key("shop", &["enqueue"]).await;
+    let (made, stock) = setup.create_key("stock", &["enqueue"]).await;
+    let (theirs, mine) = (
+        setup.add_done_task(&shop, "a", "Plan.").await,
+        setup.add_done_task(&stock, "a", "Plan.").await,
+    );
+    let of_shop = Probe { setup: &setup, key: &shop, parent: &theirs };
+    let of_stock = Probe { setup: &setup, key: &stock, parent: &mine };
     let rotate = format!("/v1/keys/{}/rotate", made["id"].as_str().unwrap());
-    let successor = keyed.admin("POST", &rotate, &json!({})).await.expect(201);
+    let successor = setup.admin("POST", &rotate, &json!({})).await.expect(201);
     let successor = successor["secret"].as_str().unwrap();
-    let of_successor = Probe { keyed: &keyed, key: successor, parent: &mine };
+    let of_successor = Probe { setup: &setup, key: successor, parent: &mine };
     for (n, (operation, part)) in
         NAME_A_TASK.iter().filter(|(_, part)| is_idempotency_key(part)).enumerate()
     {
@@ -255,19 +257,19 @@ fn task_of(answer: &Value) -> String {
 
 #[tokio::test]
 async fn an_enqueue_key_sees_only_the_number_of_earlier_jobs_of_others() {
-    let keyed = Keyed::new().await;
-    let (_, shop) = keyed.make("shop", &["enqueue"]).await;
-    let (_, stock) = keyed.make("stock", &["enqueue"]).await;
+    let setup = KeySetup::new().await;
+    let (_, shop) = setup.create_key("shop", &["enqueue"]).await;
+    let (_, stock) = setup.create_key("stock", &["enqueue"]).await;
     let ask = json!({ "agent": "copywriter", "prompt": "Plan." });
-    let path = keyed.ground.tasks();
-    let theirs = keyed.add(&shop, &path, &ask, "a").await.expect(201);
-    let mine = keyed.add(&stock, &path, &ask, "b").await.expect(201);
+    let path = setup.fixture.tasks();
+    let theirs = setup.add(&shop, &path, &ask, "a").await.expect(201);
+    let mine = setup.add(&stock, &path, &ask, "b").await.expect(201);
     let hold = format!("/v1/jobs/{}/hold", theirs["job_id"]);
-    keyed.admin("POST", &hold, &json!({ "reason": "the harbour" })).await.expect(200);
+    setup.admin("POST", &hold, &json!({ "reason": "the harbour" })).await.expect(200);
     let path = format!("/v1/tasks/{}/explain", id(&mine));
-    let told = keyed.get(&stock, &path).await.expect(200);
+    let told = setup.get(&stock, &path).await.expect(200);
     assert_eq!(told["because"], "Lanes run one job at a time. 1 job is in line before it.");
     assert_eq!(told["next"], "What is before it has to end. Then the lane moves up by itself.");
-    let all = keyed.admin("GET", &path, &Value::Null).await.expect(200);
+    let all = setup.admin("GET", &path, &Value::Null).await.expect(200);
     assert!(all["because"].as_str().unwrap().contains("the harbour"), "{all}");
 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     api::{Api, Play},
     cli::Cli,
-    host::{DEADLINE, Host, SECRET, Stored},
+    host::{DEADLINE, Host, SECRET, StoredConversation},
 };
 use crate::{
     app::eventually,
@@ -54,7 +54,7 @@ on_both! {
 
 async fn turns_continue_after_the_previous_one(cli: Cli) {
     let api = Api::start().await;
-    let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    let (host, mut stored) = (Host::new(&cli, &api), StoredConversation::new());
     let first = stored.turn(&host, "One.").await;
     assert_eq!(first.message.text, "You said: One. [1 messages]");
     let continued = first.conversation.unwrap();
@@ -96,7 +96,7 @@ async fn turns_continue_after_the_previous_one(cli: Cli) {
 async fn a_conversation_continues_on_another_host(cli: Cli) {
     let api = Api::start().await;
     let (here, there) = (Host::new(&cli, &api), Host::new(&cli, &api));
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     stored.turn(&here, "One.").await;
     assert!(!here.claude().lacks_transcript(&stored.conversation).await.unwrap());
     assert!(there.claude().lacks_transcript(&stored.conversation).await.unwrap());
@@ -118,7 +118,7 @@ async fn a_conversation_continues_on_another_host(cli: Cli) {
 
 async fn a_damaged_transcript_is_repaired(cli: Cli) {
     let api = Api::start().await;
-    let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    let (host, mut stored) = (Host::new(&cli, &api), StoredConversation::new());
     stored.turn(&host, "One.").await;
     let path = host.find(".jsonl").remove(0);
     let whole = fs::read(&path).unwrap();
@@ -141,7 +141,7 @@ async fn a_damaged_transcript_is_repaired(cli: Cli) {
 
 async fn messages_of_a_failed_turn_are_cut_off(cli: Cli) {
     let api = Api::start().await;
-    let (mut host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    let (mut host, mut stored) = (Host::new(&cli, &api), StoredConversation::new());
     stored.turn(&host, "One.").await;
     // The scripted CLI does not call the API, and hangs by itself.
     api.plays([Play::Hangs]);
@@ -174,7 +174,7 @@ async fn messages_of_a_failed_turn_are_cut_off(cli: Cli) {
 
 async fn a_lost_session_is_rebuilt_from_its_messages(cli: Cli) {
     let api = Api::start().await;
-    let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    let (host, mut stored) = (Host::new(&cli, &api), StoredConversation::new());
     let call = ToolCall {
         id: "call:1".to_owned(),
         name: "look_up".to_owned(),
@@ -211,7 +211,7 @@ async fn a_lost_session_is_rebuilt_from_its_messages(cli: Cli) {
 
 async fn prompts_are_never_run_as_commands(cli: Cli) {
     let api = Api::start().await;
-    let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    let (host, mut stored) = (Host::new(&cli, &api), StoredConversation::new());
     let planted = host.sessions.path().join("planted.txt");
     fs::write(&planted, "the planted words").unwrap();
     let file = format!("Read @{} to me.", planted.display());
@@ -229,7 +229,7 @@ async fn prompts_are_never_run_as_commands(cli: Cli) {
 
 async fn a_position_outside_the_transcript_is_a_lost_session(cli: Cli) {
     let api = Api::start().await;
-    let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    let (host, mut stored) = (Host::new(&cli, &api), StoredConversation::new());
     stored.turn(&host, "One.").await;
     stored.conversation.head = Some(uuid::Uuid::new_v4());
     let error = host.ask(stored.request("Two.", false)).await.unwrap_err();
@@ -242,7 +242,7 @@ async fn a_position_outside_the_transcript_is_a_lost_session(cli: Cli) {
 async fn an_uncommitted_answer_leaves_nothing(cli: Cli) {
     let api = Api::start().await;
     let host = Host::new(&cli, &api);
-    let mut request = Stored::new().request("Sum it up.", false);
+    let mut request = StoredConversation::new().request("Sum it up.", false);
     request.conversation = None;
     let (outcome, events) = host.ask_with(request, CancellationToken::new()).await;
     let outcome = outcome.unwrap();
@@ -252,7 +252,7 @@ async fn an_uncommitted_answer_leaves_nothing(cli: Cli) {
     assert!(events.contains(&Event::Status(Status::Answering)));
     eventually("no process is left", async || host.is_empty().then_some(())).await;
     let gone = Conversation { credential: Some("gone".to_owned()), ..Conversation::default() };
-    let mut request = Stored::new().request("One.", false);
+    let mut request = StoredConversation::new().request("One.", false);
     request.conversation = Some(gone);
     let outcome = host.ask(request).await.unwrap();
     assert_eq!(
@@ -264,7 +264,7 @@ async fn an_uncommitted_answer_leaves_nothing(cli: Cli) {
 async fn a_one_task_conversation_is_not_stored_and_leaves_nothing(cli: Cli) {
     let api = Api::start().await;
     let host = Host::new(&cli, &api);
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     stored.conversation.is_temporary = true;
     let outcome = stored.turn(&host, "Only this.").await;
     assert_eq!(outcome.message.text, "You said: Only this. [1 messages]");
@@ -274,7 +274,7 @@ async fn a_one_task_conversation_is_not_stored_and_leaves_nothing(cli: Cli) {
 
 async fn a_call_that_takes_over_a_session_ends_the_previous_call(cli: Cli) {
     let api = Api::start().await;
-    let (mut host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    let (mut host, mut stored) = (Host::new(&cli, &api), StoredConversation::new());
     stored.turn(&host, "One.").await;
     let path = host.find(".jsonl").remove(0);
     let n_before = fs::metadata(&path).unwrap().len();
@@ -304,7 +304,7 @@ async fn a_call_that_takes_over_a_session_ends_the_previous_call(cli: Cli) {
 
 async fn no_preview_and_no_file_shows_a_secret_from_the_prompt(cli: Cli) {
     let api = Api::start().await;
-    let (mut host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    let (mut host, mut stored) = (Host::new(&cli, &api), StoredConversation::new());
     host.secrets.push("planted-variable".to_owned());
     let prompt = format!("The key is {SECRET}, and the other planted-variable.");
     let (outcome, events) =

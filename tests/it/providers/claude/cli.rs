@@ -8,12 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::required_packages::Need;
+use crate::required_packages::RequiredPackage;
 
 /// The pinned version, in its only place. `docs/reference/claude-cli.md` describes its behaviour.
 pub const VERSION: &str = "2.1.197";
 const PACKAGE: &str = "@anthropic-ai/claude-code";
-const NEED: Need = Need {
+const NEED: RequiredPackage = RequiredPackage {
     package: "the CLI of Claude (npm: @anthropic-ai/claude-code)",
     command: "cargo test --test it claude::real, online, with npm",
 };

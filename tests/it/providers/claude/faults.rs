@@ -5,7 +5,7 @@ use std::time::Duration;
 use dalsegno::providers::{Class, Flag};
 use tokio_util::sync::CancellationToken;
 
-use super::host::{Host, Stored};
+use super::host::{Host, StoredConversation};
 use crate::providers::requests::RETRY;
 
 /// Faults after which the CLI hangs until it is killed. Others end by themselves.
@@ -17,7 +17,10 @@ async fn fails(fault: &str) -> (&'static str, Class, String) {
 }
 
 async fn fails_with(host: Host) -> (&'static str, Class, String) {
-    let error = host.ask(Stored::new().request("Hello.", false)).await.expect_err("the turn fails");
+    let error = host
+        .ask(StoredConversation::new().request("Hello.", false))
+        .await
+        .expect_err("the turn fails");
     assert!(host.processes().is_empty(), "no process is left after the call");
     (error.code, error.class, error.to_string())
 }
@@ -26,7 +29,7 @@ async fn fails_with(host: Host) -> (&'static str, Class, String) {
 async fn answers(fault: &str) -> (Vec<Flag>, Option<u64>) {
     let mut host = Host::with_fault(fault).await;
     host.config.exit_timeout_secs = if HANGS.contains(&fault) { 1 } else { 600 };
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     let outcome = stored.turn(&host, "Hello.").await;
     assert_eq!(outcome.message.text, "You said: Hello. [1 messages]", "{fault}");
     assert!(host.processes().is_empty(), "{fault}");
@@ -54,7 +57,7 @@ async fn a_turn_does_not_begin_without_a_required_server() {
     // Before it gets the prompt, and between the prompt and the begin of the turn.
     for fault in ["does not reach its server, and hangs", "loses its server, and hangs"] {
         let host = Host::with_fault(fault).await;
-        let mut stored = Stored::new();
+        let mut stored = StoredConversation::new();
         stored.conversation.grants.required_servers = vec!["board".to_owned()];
         let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
         assert_eq!((error.code, error.class), ("claude.unserved", RETRY), "{fault}");
@@ -75,7 +78,7 @@ async fn a_cli_that_does_not_report_its_servers_is_stopped() {
         if wanted == "claude.never_began" {
             host.config.first_line_timeout_secs = 1;
         }
-        let mut stored = Stored::new();
+        let mut stored = StoredConversation::new();
         stored.conversation.grants.required_servers = vec!["board".to_owned()];
         let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
         assert_eq!((error.code, error.class), (wanted, RETRY), "{fault}");
@@ -86,7 +89,7 @@ async fn a_cli_that_does_not_report_its_servers_is_stopped() {
 #[tokio::test]
 async fn a_turn_with_its_required_servers_begins() {
     let host = Host::with_fault("none").await;
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     stored.conversation.grants.required_servers = vec!["board".to_owned()];
     let outcome = stored.turn(&host, "Hello.").await;
     assert_eq!(outcome.message.text, "You said: Hello. [1 messages]");
@@ -95,7 +98,7 @@ async fn a_turn_with_its_required_servers_begins() {
 #[tokio::test]
 async fn a_turn_over_the_total_timeout_is_stopped() {
     let host = Host::with_fault("hangs in the turn").await;
-    let mut request = Stored::new().request("Hello.", false);
+    let mut request = StoredConversation::new().request("Hello.", false);
     request.timeouts.total = Some(Duration::from_millis(700));
     let error = host.ask(request).await.unwrap_err();
     assert_eq!((error.code, error.class), ("claude.too_long", RETRY));
@@ -163,7 +166,7 @@ async fn an_answer_that_the_cli_did_not_store_is_retried() {
 async fn a_missing_program_is_reported_by_name() {
     let mut host = Host::with_fault("").await;
     host.config.program = "/no/such/claude".into();
-    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    let error = host.ask(StoredConversation::new().request("Hello.", false)).await.unwrap_err();
     assert_eq!((error.code, error.class), ("claude.not_started", RETRY));
     assert!(error.to_string().contains("/no/such/claude"), "{error}");
 }
@@ -175,7 +178,7 @@ async fn endless_output_is_cut_and_not_buffered() {
     let before = peak_memory_mb();
     let mut host = Host::with_fault("floods").await;
     host.config.output_max_bytes = 96 << 20;
-    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    let error = host.ask(StoredConversation::new().request("Hello.", false)).await.unwrap_err();
     assert_eq!(error.code, "claude.too_much");
     assert!(host.processes().is_empty());
     // The line limit is 32 MB; other tests run in parallel.
@@ -197,7 +200,7 @@ async fn a_cancelled_turn_ends_with_all_its_processes() {
             .await;
             trigger.cancel();
         };
-        let call = host.ask_with(Stored::new().request("Hello.", false), cancel);
+        let call = host.ask_with(StoredConversation::new().request("Hello.", false), cancel);
         let ((result, _), ()) = tokio::join!(call, started);
         assert_eq!(result.unwrap_err().class, Class::Cancelled, "{fault}");
         assert!(host.processes().is_empty(), "{fault}");
@@ -212,7 +215,7 @@ async fn processes_of_a_turn_end_with_it() {
 #[tokio::test]
 async fn a_dropped_call_leaves_no_process() {
     let host = Host::with_fault("leaves children and hangs").await;
-    let call = host.ask(Stored::new().request("Hello.", false));
+    let call = host.ask(StoredConversation::new().request("Hello.", false));
     let started = crate::app::eventually("the call runs", async || {
         (host.processes().len() >= 6).then_some(())
     });

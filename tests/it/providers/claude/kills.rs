@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{
     api::{Api, Play},
     cli::Cli,
-    host::{Host, Stored, processes_of},
+    host::{Host, StoredConversation, processes_of},
 };
 use crate::{app::eventually, providers::requests::RETRY};
 
@@ -78,7 +78,7 @@ async fn a_turn_that_kills_its_guard_leaves_no_process() {
     let mut host = Host::with_fault("kills its guard").await;
     host.config.exit_timeout_secs = 1;
     for _ in 0..3 {
-        let asked = host.ask(Stored::new().request("Hello.", false));
+        let asked = host.ask(StoredConversation::new().request("Hello.", false));
         let error = asked.await.expect_err("the turn fails");
         assert_eq!(error.class, RETRY, "{error}");
         assert_eq!(pids_of("escaped-"), Vec::<i32>::new(), "no process is left after the turn");
@@ -86,7 +86,7 @@ async fn a_turn_that_kills_its_guard_leaves_no_process() {
     }
     let left = Command::new("sh").args(["-c", "setsid sleep 606.2 &"]).status().unwrap();
     assert!(left.success());
-    host.ask(Stored::new().request("Hello.", false)).await.expect_err("the turn fails");
+    host.ask(StoredConversation::new().request("Hello.", false)).await.expect_err("the turn fails");
     assert_eq!(own.try_wait().unwrap(), None, "its process was killed, too");
     let adopted = pids_of("606.2");
     assert_eq!(adopted.len(), 1, "its process was killed, too");

@@ -8,14 +8,14 @@ use serde_json::json;
 use super::{
     api::{Api, Play},
     cli::Cli,
-    host::{Host, Stored},
+    host::{Host, StoredConversation},
 };
 use crate::providers::requests::RETRY;
 
 const GIB: u64 = 1 << 30;
 
-fn with_bash() -> Stored {
-    let mut stored = Stored::new();
+fn with_bash() -> StoredConversation {
+    let mut stored = StoredConversation::new();
     stored.conversation.grants.built_in = vec!["Bash".to_owned()];
     stored.conversation.grants.allowed = vec!["Bash".to_owned()];
     stored
@@ -49,7 +49,7 @@ async fn a_cli_that_fails_at_its_limit_names_the_limit() {
     let api = Api::start().await;
     let mut host = Host::new(&cli, &api);
     host.config.memory_max_bytes = 500 << 20;
-    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    let error = host.ask(StoredConversation::new().request("Hello.", false)).await.unwrap_err();
     assert_eq!((error.code, error.class), ("claude.broke_down", RETRY), "{error}");
     assert!(error.to_string().contains("raise claude.memory_max_bytes"), "{error}");
     host.is_quiet().await;
@@ -63,7 +63,7 @@ async fn control_group_limits_are_set_and_out_of_memory_kills_are_reported() {
     let mut host = Host::with_fault("").await;
     host.config.cgroup = groups.path().to_owned();
     (host.config.memory_max_bytes, host.config.processes_max) = (2 * GIB, 300);
-    Stored::new().turn(&host, "Hello.").await;
+    StoredConversation::new().turn(&host, "Hello.").await;
     let group = fs::read_dir(groups.path()).unwrap().next().unwrap().unwrap().path();
     assert_eq!(file(&group, "memory.max"), (2 * GIB).to_string());
     assert_eq!(
@@ -77,11 +77,11 @@ async fn control_group_limits_are_set_and_out_of_memory_kills_are_reported() {
     let mut host = Host::with_fault("is killed for its memory").await;
     host.config.cgroup = groups.path().to_owned();
     host.passed.push(("FAKE_CGROUP".into(), groups.path().into()));
-    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    let error = host.ask(StoredConversation::new().request("Hello.", false)).await.unwrap_err();
     assert_eq!((error.code, error.class), ("claude.out_of_memory", Class::Fail), "{error}");
 
     host.config.cgroup = groups.path().join("none");
-    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    let error = host.ask(StoredConversation::new().request("Hello.", false)).await.unwrap_err();
     assert_eq!(error.code, "claude.not_started", "{error}");
     assert!(error.to_string().contains("control group cannot be made"), "{error}");
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     api::{Api, Play},
     cli::{Cli, VERSION},
-    host::{DEADLINE, Host, SECRET, Stored},
+    host::{DEADLINE, Host, SECRET, StoredConversation},
 };
 use crate::{app::eventually, providers::requests::RETRY};
 
@@ -28,7 +28,7 @@ async fn host() -> Option<(Host, Api)> {
 #[tokio::test]
 async fn api_failures_are_classified() {
     let Some((host, api)) = host().await else { return };
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     stored.turn(&host, "One.").await;
     let pause = Duration::from_secs(host.config.rate_limit_pause_secs);
     let limited = Class::Snooze { after: pause, scope: Scope::Credential };
@@ -91,7 +91,7 @@ async fn api_failures_are_classified() {
 #[tokio::test]
 async fn an_answer_longer_than_the_output_limit_arrives_whole() {
     let Some((host, api)) = host().await else { return };
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     let says = |text: &str, stop| Play::Says(vec![text.to_owned()], stop);
     api.plays([
         says("From the si", "max_tokens"),
@@ -116,7 +116,7 @@ async fn an_answer_longer_than_the_output_limit_arrives_whole() {
 async fn a_broken_stream_is_retried() {
     let Some((host, api)) = host().await else { return };
     api.plays([Play::Breaks { within: true }]);
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     let outcome = stored.turn(&host, "Hello.").await;
     assert_eq!(outcome.message.text, "You said: Hello. [1 messages]");
     assert!(outcome.usage.output.unwrap() > 0, "the turn's own counts are 0 in that case");
@@ -133,7 +133,7 @@ async fn a_megabyte_of_answer_and_two_of_prompt_are_transferred() {
     let long = "0123456789 ü".repeat(1 << 20 >> 3);
     let answer: String = long.chars().take(1 << 20).collect();
     api.plays([Play::Says(vec![answer.clone(), "The end.".to_owned()], "end_turn")]);
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     let prompt: String = long.chars().cycle().take(2 << 20).collect();
     let mut request = stored.request(&prompt, false);
     // The CLI itself refuses prompts that exceed the model's window.
@@ -147,7 +147,7 @@ async fn a_megabyte_of_answer_and_two_of_prompt_are_transferred() {
 #[tokio::test]
 async fn allowed_mcp_tools_are_called_and_others_refused() {
     let Some((host, api)) = host().await else { return };
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     let grants = &mut stored.conversation.grants;
     let server = json!({"type": "http", "url": format!("{}/mcp", api.url()), "headers": {"Authorization": "Bearer planted-token"}});
     grants.mcp_servers = BTreeMap::from([("sums".to_owned(), server)]);
@@ -186,7 +186,7 @@ async fn the_model_is_not_called_without_a_required_server() {
     let Some((host, api)) = host().await else { return };
     let gone = json!({ "type": "http", "url": "http://127.0.0.1:9/mcp" });
     for _ in 0..3 {
-        let mut stored = Stored::new();
+        let mut stored = StoredConversation::new();
         stored.conversation.grants.mcp_servers =
             BTreeMap::from([("gone".to_owned(), gone.clone())]);
         stored.conversation.grants.required_servers = vec!["gone".to_owned()];
@@ -201,7 +201,8 @@ async fn the_model_is_not_called_without_a_required_server() {
 async fn thinking_is_shown_and_kept_apart() {
     let Some((host, api)) = host().await else { return };
     api.plays([Play::Thinks("What did they play?")]);
-    let call = host.ask_with(Stored::new().request("Hello.", false), CancellationToken::new());
+    let call =
+        host.ask_with(StoredConversation::new().request("Hello.", false), CancellationToken::new());
     let (outcome, events) = call.await;
     let outcome = outcome.unwrap();
     assert_eq!(outcome.thinking.as_deref(), Some("What did they play?"));
@@ -215,7 +216,7 @@ async fn thinking_is_shown_and_kept_apart() {
 async fn secrets_appear_in_no_argument_and_no_error() {
     let Some((host, api)) = host().await else { return };
     api.plays([Play::Hangs]);
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     let server = json!({"type": "http", "url": "http://127.0.0.1:1/", "headers": {"Authorization": "Bearer planted-token"}});
     stored.conversation.grants.mcp_servers = BTreeMap::from([("s".to_owned(), server)]);
     let mut request = stored.request("planted-prompt", false);
@@ -246,7 +247,7 @@ async fn secrets_appear_in_no_argument_and_no_error() {
 #[tokio::test]
 async fn usage_of_a_killed_turn_has_the_price_of_earlier_ones() {
     let Some((host, api)) = host().await else { return };
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     stored.turn(&host, "One.").await;
     api.plays([Play::Hangs]);
     let (sink, mut events) = EventSink::channel(64);
@@ -280,7 +281,7 @@ async fn commands_of_tools_cannot_read_the_credential() {
                 grep -r sk-ant \"$HOME/..\" && echo found; echo looked";
     for kind in [Kind::ApiKey, Kind::OauthToken] {
         host.kind = kind;
-        let mut stored = Stored::new();
+        let mut stored = StoredConversation::new();
         let grants = &mut stored.conversation.grants;
         grants.built_in = vec!["Bash".to_owned()];
         grants.allowed = vec!["Bash".to_owned()];

@@ -9,7 +9,7 @@ use super::{GROUPS, Job, Model, QUEUES, Spec, State};
 
 /// A row of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claimed {
+pub struct ClaimRow {
     pub id: i64,
     pub lease: i64,
     pub attempt: i16,
@@ -27,7 +27,7 @@ impl Model {
         worker: Uuid,
         n_slots: usize,
         queues: &[usize],
-        rows: &[Claimed],
+        rows: &[ClaimRow],
     ) -> Result<(), TestCaseError> {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let lines = self.lines(worker, queues);
@@ -51,7 +51,7 @@ impl Model {
         &mut self,
         worker: Uuid,
         queues: &[usize],
-        rows: &[Claimed],
+        rows: &[ClaimRow],
     ) -> Result<(), TestCaseError> {
         let idle = !self.jobs.values().any(
             |job| matches!(job.state, State::Running { worker: runner, .. } if runner == worker),
@@ -69,7 +69,7 @@ impl Model {
         self.take(worker, rows)
     }
 
-    fn take(&mut self, worker: Uuid, rows: &[Claimed]) -> Result<(), TestCaseError> {
+    fn take(&mut self, worker: Uuid, rows: &[ClaimRow]) -> Result<(), TestCaseError> {
         let newest = self.last_lease;
         for row in rows {
             prop_assert!(row.lease > newest, "lease {} is not new", row.lease);

@@ -9,7 +9,7 @@ use super::{Job, Lane, Model, Spec};
 
 /// The changes that the open transaction's commit makes.
 #[derive(Debug, Clone)]
-pub struct Open {
+pub struct OpenTransaction {
     locked_lanes: BTreeSet<usize>,
     locked_jobs: BTreeSet<i64>,
     jobs: Vec<(i64, Option<Job>)>,
@@ -71,14 +71,14 @@ impl Model {
         self.owed.retain(|lane| !open.paid.contains(lane));
     }
 
-    fn difference(&self, after: Self, lane: Option<usize>) -> Open {
+    fn difference(&self, after: Self, lane: Option<usize>) -> OpenTransaction {
         let ids: BTreeSet<i64> = self.jobs.keys().chain(after.jobs.keys()).copied().collect();
         let mut jobs = Vec::new();
         for id in ids.into_iter().filter(|id| self.jobs.get(id) != after.jobs.get(id)) {
             jobs.push((id, after.jobs.get(&id).cloned()));
         }
         let rows = after.lanes.into_iter().enumerate();
-        Open {
+        OpenTransaction {
             locked_lanes: lane.into_iter().collect(),
             locked_jobs: jobs
                 .iter()
