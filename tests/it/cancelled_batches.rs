@@ -26,7 +26,7 @@ use crate::{
     turns::fixture::Fixture,
 };
 
-const WHY: &str = "not wanted";
+const REASON: &str = "not wanted";
 const N_TASKS: i32 = if cfg!(feature = "chaos") { 20_000 } else { 2_500 };
 /// Conversations of the tasks. Each has a ready head and blocked tasks.
 const N_LANES: i32 = 400;
@@ -52,7 +52,7 @@ async fn add_webhooks(pool: &PgPool) {
 
 async fn cancel_batch(pool: &PgPool, ids: &[Uuid], batch: Batch) -> Vec<Uuid> {
     let mut tx = begin(pool).await.unwrap();
-    let mut cancelled = tasks::cancel_batch(&mut tx, ids, batch, WHY, noon()).await.unwrap();
+    let mut cancelled = tasks::cancel_batch(&mut tx, ids, batch, REASON, noon()).await.unwrap();
     commit(tx).await.unwrap();
     cancelled.sort_unstable();
     cancelled
@@ -67,7 +67,7 @@ async fn count(pool: &PgPool, sql: &'static str) -> i64 {
 }
 
 /// Rows that the end of a task leaves behind, without ids and times.
-const LEFT: &str = "select jsonb_build_object(
+const REMAINING_ROWS: &str = "select jsonb_build_object(
     'tasks', (select jsonb_agg(jsonb_build_array(agent, instance, state, result, error, cancelled_because, ended_at) order by id) from dalsegno.tasks),
     'jobs', (select jsonb_agg(jsonb_build_array(kind, queue, state, group_key is null, priority, max_attempts, lane_seq) order by id) from dalsegno.jobs),
     'payloads', (select jsonb_agg(k.key order by k.key) from dalsegno.job_payloads as p, jsonb_object_keys(p.payload) as k (key)),
@@ -97,7 +97,7 @@ async fn cancelling_a_batch_equals_cancelling_one_by_one() {
         } else {
             for id in going {
                 let mut tx = begin(&world.pool).await.unwrap();
-                tasks::cancel(&mut tx, id, WHY, noon()).await.unwrap();
+                tasks::cancel(&mut tx, id, REASON, noon()).await.unwrap();
                 commit(tx).await.unwrap();
             }
         }
@@ -112,7 +112,8 @@ async fn cancelling_a_batch_equals_cancelling_one_by_one() {
         assert_eq!(count(&world.pool, "select count(*) from dalsegno.lane_sweeps").await, 0);
         assert_eq!(count(&world.pool, "select count(*) from dalsegno.webhook_deliveries").await, 8);
     }
-    let [batch, single] = [json(&worlds[0].pool, LEFT).await, json(&worlds[1].pool, LEFT).await];
+    let [batch, single] =
+        [json(&worlds[0].pool, REMAINING_ROWS).await, json(&worlds[1].pool, REMAINING_ROWS).await];
     for part in ["tasks", "jobs", "payloads", "runs", "counts", "deliveries", "feed"] {
         assert!(!batch[part].is_null(), "{part}");
         assert_eq!(batch[part], single[part], "{part}");
@@ -158,7 +159,7 @@ async fn a_batch_waits_for_no_lock_and_leaves_linked_and_running_tasks() {
     }
     let mut tx = begin(pool).await.unwrap();
     for id in [running.id, lost.id] {
-        tasks::cancel(&mut tx, id, WHY, noon()).await.unwrap();
+        tasks::cancel(&mut tx, id, REASON, noon()).await.unwrap();
     }
     commit(tx).await.unwrap();
     assert_eq!(count(pool, "select count(*) from dalsegno.turns where state = 'running'").await, 0);
@@ -327,7 +328,7 @@ async fn bulk_rate(pool: &PgPool, campaign_id: Uuid, with_webhooks: bool) -> f64
     let new = bulk_actions::New {
         action: Action::Cancel,
         filter: &filter,
-        reason: WHY,
+        reason: REASON,
         expected_count: None,
     };
     // Tasks with the database's time are younger than the test's noon.

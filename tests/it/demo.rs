@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Longest run; it takes half a minute on an idle machine, mostly for the simulation.
-const PLAYS: Duration = SOON;
+const MAX_RUN: Duration = SOON;
 
 /// A file of the user, which the demo does not read.
 const OWN_FILE: &str = "dalsegno.toml";
@@ -64,7 +64,7 @@ async fn until_shown(child: &mut Child, words: &str) {
         }
         panic!("the demo ended before it said {words:?}");
     };
-    timeout(PLAYS, read).await.unwrap();
+    timeout(MAX_RUN, read).await.unwrap();
     // Reads the rest, so that the demo never blocks on its output.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
 }
@@ -72,7 +72,8 @@ async fn until_shown(child: &mut Child, words: &str) {
 #[tokio::test]
 async fn the_demo_survives_a_kill_a_compaction_and_an_expiry() {
     let folder = scratch_folder();
-    let played = timeout(PLAYS, demo(folder.path(), &["--json"]).output()).await.unwrap().unwrap();
+    let played =
+        timeout(MAX_RUN, demo(folder.path(), &["--json"]).output()).await.unwrap().unwrap();
     let (stdout, stderr) =
         (String::from_utf8(played.stdout).unwrap(), String::from_utf8(played.stderr).unwrap());
     let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));

@@ -9,11 +9,11 @@ use sqlx::PgPool;
 use crate::{
     app::{SOON, TestDatabase, eventually},
     cluster::scratch_folder,
-    erasure::{PLANTED, tables_with},
+    erasure::{ERASED_WORD, tables_with},
     service::{Service, dalsegno},
 };
 
-const STAYING: &str = "palimpsest4410";
+const KEPT_WORD: &str = "palimpsest4410";
 /// Tasks in each of the two campaigns, alternating, so that they share pages.
 const TASKS: usize = 12;
 
@@ -96,12 +96,12 @@ fn resign_receipt(receipt: &Value, key: &Path, kind: Option<&str>) -> Value {
 async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_the_service() {
     let setup = Setup::new().await;
     let mut campaigns = Vec::new();
-    for word in [PLANTED, STAYING] {
+    for word in [ERASED_WORD, KEPT_WORD] {
         let campaign = setup.run_json(&["campaign", "create", word, "--brief", word]).await;
         campaigns.push(campaign["id"].as_str().unwrap().to_owned());
     }
     for n in 0..TASKS {
-        for (campaign, word) in campaigns.iter().zip([PLANTED, STAYING]) {
+        for (campaign, word) in campaigns.iter().zip([ERASED_WORD, KEPT_WORD]) {
             let add = "select dalsegno.add_task($1::uuid, 'copywriter', $2, instance => $3)::text";
             let prompt = format!("{word} {n}. [[sim: say All about {word}.]]");
             let added = sqlx::query(add).bind(campaign).bind(prompt).bind(format!("i{}", n % 3));
@@ -114,7 +114,7 @@ async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_t
         (n == 2 * TASKS as i64).then_some(())
     })
     .await;
-    assert!(!setup.files_with(PLANTED).await.is_empty());
+    assert!(!setup.files_with(ERASED_WORD).await.is_empty());
     let going = &*campaigns[0];
     let contents = "select dalsegno.contents_of_campaign($1::uuid)";
     let contents: Value =
@@ -141,8 +141,8 @@ async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_t
 
     let said = setup.run_json(&["erasure", "vacuum", "--full"]).await;
     assert_eq!(said["campaigns"], json!([going]));
-    assert_eq!(setup.files_with(PLANTED).await, Vec::<PathBuf>::new());
-    assert!(!setup.files_with(STAYING).await.is_empty(), "the other campaign is unchanged");
+    assert_eq!(setup.files_with(ERASED_WORD).await, Vec::<PathBuf>::new());
+    assert!(!setup.files_with(KEPT_WORD).await.is_empty(), "the other campaign is unchanged");
 
     let receipt = setup.run_json(&["campaign", "erase", going]).await;
     assert!(receipt["rewritten_at"].is_string(), "{receipt}");

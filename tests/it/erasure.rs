@@ -28,8 +28,8 @@ use crate::{
 };
 
 /// Word in all texts of the erased campaign, and in none of the other.
-pub const PLANTED: &str = "xylograph7731";
-const STAYING: &str = "palimpsest4410";
+pub const ERASED_WORD: &str = "xylograph7731";
+const KEPT_WORD: &str = "palimpsest4410";
 
 /// Returns all tables that contain a word as text or as bytes, with the number of rows.
 pub async fn tables_with(pool: &PgPool, word: &str) -> Vec<(String, i64)> {
@@ -188,12 +188,12 @@ impl Setup {
 #[tokio::test]
 async fn no_trace_of_an_erased_campaign_remains() {
     let setup = Setup::new().await;
-    let (going, staying) = (setup.campaign(PLANTED).await, setup.campaign(STAYING).await);
+    let (going, staying) = (setup.campaign(ERASED_WORD).await, setup.campaign(KEPT_WORD).await);
     // The webhook is disabled, so its deliveries are held.
     let webhook = setup.post("/v1/webhooks", None, json!({ "url": "https://example.com/" })).await;
     let disable = format!("/v1/webhooks/{}/disable", webhook["id"].as_str().unwrap());
     setup.post(&disable, None, json!({})).await;
-    for (campaign, word) in [(&going, PLANTED), (&staying, STAYING)] {
+    for (campaign, word) in [(&going, ERASED_WORD), (&staying, KEPT_WORD)] {
         let posts = format!("/v1/campaigns/{campaign}/posts");
         let question = json!({ "audience": ["copywriter"], "text": format!("What of {word}?") });
         let key = format!("{word}-question");
@@ -261,18 +261,19 @@ async fn no_trace_of_an_erased_campaign_remains() {
         setup.leave_output(campaign, word).await;
     }
     // A waiting task and a running one.
-    let later = json!({ "agent": "reviewer", "prompt": PLANTED, "run_at": "2099-01-01T00:00:00Z" });
+    let later =
+        json!({ "agent": "reviewer", "prompt": ERASED_WORD, "run_at": "2099-01-01T00:00:00Z" });
     let later = setup.ask(&going, later, "later").await;
-    let running = json!({ "agent": "reviewer", "instance": "second", "prompt": format!("{PLANTED} [[sim: stall]]") });
+    let running = json!({ "agent": "reviewer", "instance": "second", "prompt": format!("{ERASED_WORD} [[sim: stall]]") });
     let running = setup.ask(&going, running, "running").await;
     eventually("the job runs", async || (setup.state(&running).await == "running").then_some(()))
         .await;
-    for (campaign, word) in [(&going, PLANTED), (&staying, STAYING)] {
+    for (campaign, word) in [(&going, ERASED_WORD), (&staying, KEPT_WORD)] {
         let pause = format!("/v1/groups/{campaign}/pause");
         setup.post(&pause, Some(word), json!({ "reason": word })).await;
     }
 
-    let before = tables_with(&setup.pool, PLANTED).await;
+    let before = tables_with(&setup.pool, ERASED_WORD).await;
     assert!(before.len() >= 5, "{before:?}");
     let tables = [
         "webhook_deliveries",
@@ -295,7 +296,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
     for table in tables {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
     }
-    let untouched = tables_with(&setup.pool, STAYING).await;
+    let untouched = tables_with(&setup.pool, KEPT_WORD).await;
     let spent = "select count(*), coalesce(sum(input_tokens), 0)::bigint from dalsegno.usage where campaign_id = $1::uuid";
     let ledger =
         sqlx::query_as::<_, (i64, i64)>(spent).bind(&going).fetch_one(&setup.pool).await.unwrap();
@@ -305,7 +306,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
         2,
         "the erasure ended without a stop"
     );
-    assert_eq!(tables_with(&setup.pool, PLANTED).await, before);
+    assert_eq!(tables_with(&setup.pool, ERASED_WORD).await, before);
     let (code, receipt) = setup
         .run_command(&["campaign", "erase", &going, "--reason", "asked by the client", "--yes"])
         .await;
@@ -316,9 +317,9 @@ async fn no_trace_of_an_erased_campaign_remains() {
     })
     .await;
 
-    assert_eq!(tables_with(&setup.pool, PLANTED).await, []);
+    assert_eq!(tables_with(&setup.pool, ERASED_WORD).await, []);
     assert_eq!(
-        tables_with(&setup.pool, STAYING).await,
+        tables_with(&setup.pool, KEPT_WORD).await,
         untouched,
         "the other campaign is unchanged"
     );
@@ -345,7 +346,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
     let (code, again) = setup.run_command(&["campaign", "erase", &going, "--yes"]).await;
     assert_eq!((code, &again["id"]), (0, &receipt["id"]));
     assert_eq!(setup.run_command(&["task", "retry", &later]).await.0, 5);
-    let files = files_with(setup.folder.path(), PLANTED);
+    let files = files_with(setup.folder.path(), ERASED_WORD);
     assert!(files.is_empty(), "the log is missing in {files:?}");
 }
 
@@ -363,7 +364,7 @@ async fn an_erasure_ended_by_an_older_worker_is_repeated() {
         sqlx::query(sql).execute(&mut *tx).await.unwrap();
     }
     let name = "update dalsegno.campaigns set name = $2 where id = $1";
-    sqlx::query(name).bind(id).bind(PLANTED).execute(&mut *tx).await.unwrap();
+    sqlx::query(name).bind(id).bind(ERASED_WORD).execute(&mut *tx).await.unwrap();
     transaction::commit(tx).await.unwrap();
     let receipt = async || {
         let mut conn = fixture.pool.acquire().await.unwrap();
@@ -384,7 +385,7 @@ async fn an_erasure_ended_by_an_older_worker_is_repeated() {
     let worker = fixture.upkeep().await;
     eventually("the campaign is erased", async || receipt().await.ended_at).await;
     worker.stop().await;
-    assert_eq!(tables_with(&fixture.pool, PLANTED).await, []);
+    assert_eq!(tables_with(&fixture.pool, ERASED_WORD).await, []);
     assert!(again(later + chrono::TimeDelta::days(1)).await.is_empty());
     // As after an upgrade to a schema that this worker did not know.
     sqlx::query("update dalsegno.erasures set covers = covers - 1")
@@ -410,7 +411,7 @@ async fn a_host_removes_its_copies_and_confirms_it() {
         "claude/other".to_owned(),
     ] {
         std::fs::create_dir_all(folder.path().join(&below)).unwrap();
-        std::fs::write(folder.path().join(below).join("file"), PLANTED).unwrap();
+        std::fs::write(folder.path().join(below).join("file"), ERASED_WORD).unwrap();
     }
     let mut tx = transaction::begin(&world.pool).await.unwrap();
     erasures::request(&mut tx, world.campaign.id, "by request", noon()).await.unwrap();
@@ -429,7 +430,7 @@ async fn a_host_removes_its_copies_and_confirms_it() {
     let services = Services::build(&config, clock, program, Traces::default()).unwrap();
     assert_eq!(sweep_erased(&services, &world.pool, "host-1").await.unwrap(), 1);
     assert_eq!(sweep_erased(&services, &world.pool, "host-1").await.unwrap(), 0, "once");
-    let left = files_with(folder.path(), PLANTED);
+    let left = files_with(folder.path(), ERASED_WORD);
     assert_eq!(left.len(), 1, "{left:?}");
     assert!(left[0].ends_with("claude/other/file"));
     let mut conn = world.pool.acquire().await.unwrap();
@@ -534,11 +535,11 @@ async fn an_erasure_waits_for_transactions_that_add_tasks() {
 async fn an_erasure_waits_for_transactions_that_write_memory() {
     let world = World::new().await;
     let mut writing = world.pool.begin().await.unwrap();
-    let (id, new, config) = (world.campaign.id, new(Kind::Record, "late", PLANTED), config());
+    let (id, new, config) = (world.campaign.id, new(Kind::Record, "late", ERASED_WORD), config());
     memory::publish(&mut writing, id, &new, &OPERATOR, &config, noon()).await.unwrap();
     assert!(is_idle_after(&world, writing).await);
     assert_eq!(
-        tables_with(&world.pool, PLANTED).await.len(),
+        tables_with(&world.pool, ERASED_WORD).await.len(),
         1,
         "the row exists for the step that removes it"
     );

@@ -26,7 +26,7 @@ pub const LONG: [(&str, &str); 4] = [
 ];
 
 /// [`LONG`] as environment variables of a process.
-pub const LONG_VARIABLES: [(&str, &str); 4] = [
+pub const LONG_LEASE_VARIABLES: [(&str, &str); 4] = [
     ("DALSEGNO_QUEUE__LEASE_SECS", "600"),
     ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "1"),
     ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "120"),

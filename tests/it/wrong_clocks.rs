@@ -29,12 +29,13 @@ struct Setup {
 const TASKS: usize = 40;
 
 /// Columns with times that lie, or may lie, in the future.
-const AHEAD: &[&str] =
+const FUTURE_COLUMNS: &[&str] =
     &["expires_at", "until", "run_at", "next_at", "valid_until", "lease_until", "not_before"];
 /// Columns with times that people or schedules have set, or that no process of the test has written.
-const SAID: &[&str] = &["schedule_slots.slot", "facts.valid_from", "installation.created_at"];
+const GIVEN_COLUMNS: &[&str] =
+    &["schedule_slots.slot", "facts.valid_from", "installation.created_at"];
 /// Columns with the earlier of two times of a row, and those with the later one.
-const STARTS: &[&str] = &[
+const EARLIER_COLUMNS: &[&str] = &[
     "created_at",
     "started_at",
     "asked_at",
@@ -48,7 +49,7 @@ const STARTS: &[&str] = &[
     "paused_at",
     "expired_at",
 ];
-const ENDS: &[&str] = &[
+const LATER_COLUMNS: &[&str] = &[
     "ended_at",
     "closed_at",
     "used_at",
@@ -68,7 +69,7 @@ const ENDS: &[&str] = &[
     "claimed_at",
 ];
 /// Rows that belong together, the later one first.
-const ACROSS: &[(&str, &str)] = &[
+const ORDERED_PAIRS: &[(&str, &str)] = &[
     (
         "a turn before its task",
         "select count(*) from dalsegno.turns as l join dalsegno.tasks as e on e.id = l.task_id where l.started_at < e.created_at",
@@ -307,19 +308,22 @@ async fn processes_with_clocks_hours_off_store_the_time_of_the_database() {
     let mut n_pairs = 0;
     for (table, columns) in setup.columns().await {
         for column in &columns {
-            if SAID.contains(&&*format!("{table}.{column}")) {
+            if GIVEN_COLUMNS.contains(&&*format!("{table}.{column}")) {
                 continue;
             }
             let range = format!("select min({column}), max({column}) from dalsegno.{table}");
             let range: (Option<DateTime<Utc>>, Option<DateTime<Utc>>) =
                 sqlx::query_as(sqlx::AssertSqlSafe(range)).fetch_one(&setup.pool).await.unwrap();
             let early = range.0.is_some_and(|least| least < began);
-            let late = range.1.is_some_and(|most| most > until) && !AHEAD.contains(&&**column);
+            let late =
+                range.1.is_some_and(|most| most > until) && !FUTURE_COLUMNS.contains(&&**column);
             if early || late {
                 wrong.push(format!("{table}.{column}: {range:?}"));
             }
         }
-        for (start, end) in STARTS.iter().flat_map(|start| ENDS.iter().map(move |end| (start, end)))
+        for (start, end) in EARLIER_COLUMNS
+            .iter()
+            .flat_map(|start| LATER_COLUMNS.iter().map(move |end| (start, end)))
         {
             let has = |name: &str| columns.iter().any(|column| column == name);
             if start == end
@@ -337,7 +341,7 @@ async fn processes_with_clocks_hours_off_store_the_time_of_the_database() {
             }
         }
     }
-    for (what, sql) in ACROSS {
+    for (what, sql) in ORDERED_PAIRS {
         match setup.count(sql).await {
             0 => {}
             n => wrong.push(format!("{what}: {n}")),

@@ -73,8 +73,8 @@ async fn a_post_is_hidden_from_agents_whose_name_only_resembles_its_audience() {
 
 const POSTS: i64 = 200_000;
 /// One post in a thousand is for this agent.
-const SPARSE: &str = "ann";
-const N_LOOKS: usize = 7;
+const RARE_READER: &str = "ann";
+const N_READS: usize = 7;
 /// Limit for the rows that are read, of 600,000.
 const MOST_ROWS: i64 = 2_000;
 
@@ -112,19 +112,19 @@ async fn rows_read(conn: &mut PgConnection) -> i64 {
     sqlx::query_scalar(sql).fetch_one(conn).await.unwrap()
 }
 
-/// Returns the most rows that one of `N_LOOKS` reads takes. After five reads, Postgres may use a generic plan.
+/// Returns the most rows that one of `N_READS` reads takes. After five reads, Postgres may use a generic plan.
 async fn rows_of_a_look(conn: &mut PgConnection, session: &Live, viewer: Viewer<'_>) -> i64 {
     let look =
         Look { session, task_id: Uuid::new_v4(), viewer, window: 50, max_bytes: 1024 * 1024 };
     let (after, mut most) = (session.board_cursor, 0);
-    for _ in 0..N_LOOKS {
+    for _ in 0..N_READS {
         let mut tx = conn.begin().await.unwrap();
         let before = rows_read(&mut tx).await;
         let seen = unseen(&mut tx, &look).await.unwrap();
         most = most.max(rows_read(&mut tx).await - before);
         tx.rollback().await.unwrap();
         assert_eq!(seen.posts.len(), 50);
-        if viewer == Viewer::Reader(SPARSE) {
+        if viewer == Viewer::Reader(RARE_READER) {
             let seqs: Vec<i64> = seen.posts.iter().map(|post| post.seq).collect();
             let hers: Vec<i64> = (after + 1..=POSTS).filter(|seq| seq % 1000 == 7).collect();
             assert_eq!(seqs, hers[hers.len() - 50..]);
@@ -138,9 +138,9 @@ async fn rows_of_a_look(conn: &mut PgConnection, session: &Live, viewer: Viewer<
 /// Returns the same for a page that a person reads.
 async fn rows_of_a_page(conn: &mut PgConnection, world: &World, way: Along) -> i64 {
     let mut most = 0;
-    for _ in 0..N_LOOKS {
+    for _ in 0..N_READS {
         let mut tx = conn.begin().await.unwrap();
-        let (viewer, before) = (Viewer::Reader(SPARSE), rows_read(&mut tx).await);
+        let (viewer, before) = (Viewer::Reader(RARE_READER), rows_read(&mut tx).await);
         let page = along(&mut *tx, world.campaign.id, viewer, way, 50).await.unwrap();
         most = most.max(rows_read(&mut tx).await - before);
         tx.rollback().await.unwrap();
@@ -164,9 +164,9 @@ async fn a_small_window_over_very_many_posts_reads_few_rows() {
             sqlx::query(sql).execute(&mut *conn).await.unwrap();
         }
         for (viewer, session) in [
-            (Viewer::Reader(SPARSE), &begins),
-            (Viewer::Reader(SPARSE), &at(0)),
-            (Viewer::Reader(SPARSE), &at(150_000)),
+            (Viewer::Reader(RARE_READER), &begins),
+            (Viewer::Reader(RARE_READER), &at(0)),
+            (Viewer::Reader(RARE_READER), &at(150_000)),
             (Viewer::Reader("anna"), &at(0)),
             (Viewer::All, &at(0)),
         ] {

@@ -21,7 +21,7 @@ use super::{after_expiry, config, memory_config, preview, purge, settings_after_
 use crate::{
     app::noon,
     conversations::world::{TurnSettings, World, inheritance, opening, wanted},
-    erasure::{PLANTED, tables_with},
+    erasure::{ERASED_WORD, tables_with},
 };
 
 const SUMMARY: &str = "## Goal\nA story of the harbour, which was built in 1817.";
@@ -356,11 +356,11 @@ async fn agents_with_fresh_resets_remember_nothing_of_expired_sessions() {
 #[tokio::test]
 async fn an_erasure_removes_the_kept_summaries_of_expired_sessions() {
     let world = World::new().await;
-    turn(&world, "main", &format!("Write of {PLANTED}."), TurnSettings::default()).await;
+    turn(&world, "main", &format!("Write of {ERASED_WORD}."), TurnSettings::default()).await;
     purge(&world.pool, walk(), 10).await;
     let kept =
         |found: &[(String, i64)]| found.iter().any(|(table, _)| table == "session_summaries");
-    assert!(kept(&tables_with(&world.pool, PLANTED).await));
+    assert!(kept(&tables_with(&world.pool, ERASED_WORD).await));
     let mut tx = world.pool.begin().await.unwrap();
     erasures::request(&mut tx, world.campaign.id, "by request", noon()).await.unwrap();
     let mut step = Some(erasures::Step::FIRST);
@@ -372,6 +372,6 @@ async fn an_erasure_removes_the_kept_summaries_of_expired_sessions() {
     let receipt = erasures::get(&mut tx, world.campaign.id).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(receipt.removed["summaries"], 1);
-    let left = tables_with(&world.pool, PLANTED).await;
+    let left = tables_with(&world.pool, ERASED_WORD).await;
     assert!(!kept(&left), "{left:?}");
 }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Puts each session at a node.
-const STAYS: &str = "insert into dalsegno.session_nodes (session_id, campaign_id, task_id, entered_at, first_seq, ordinal, agent, instance, node)
+const ADD_NODE_STAY: &str = "insert into dalsegno.session_nodes (session_id, campaign_id, task_id, entered_at, first_seq, ordinal, agent, instance, node)
                      select id, campaign_id, gen_random_uuid(), now(), 1, 1, agent_type, instance, 'draft' from dalsegno.sessions";
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn expired_sessions_are_removed_with_their_rows_and_the_ledger_stays() {
     let standing =
         "insert into dalsegno.failovers (campaign_id, agent, instance, failures, failed_at)
                     select campaign_id, agent_type, instance, 2, now() from dalsegno.sessions";
-    for statement in [files, chunks, manifests, standing, STAYS] {
+    for statement in [files, chunks, manifests, standing, ADD_NODE_STAY] {
         sqlx::query(statement).execute(&world.pool).await.unwrap();
     }
     let before = rows(&world.pool).await;
@@ -65,7 +65,7 @@ async fn expired_sessions_are_removed_with_their_rows_and_the_ledger_stays() {
 async fn an_erasure_removes_sessions_at_nodes() {
     let world = World::new().await;
     world.turn("Part one.", TurnSettings::default()).await;
-    sqlx::query(STAYS).execute(&world.pool).await.unwrap();
+    sqlx::query(ADD_NODE_STAY).execute(&world.pool).await.unwrap();
     assert_eq!(rows(&world.pool).await["session_nodes"], 1);
     let mut tx = world.pool.begin().await.unwrap();
     erasures::request(&mut tx, world.campaign.id, "by request", noon()).await.unwrap();

@@ -21,10 +21,10 @@ async fn the_tasks_of_a_file_are_added_and_a_second_run_adds_the_missing_ones() 
     assert_eq!(fixture.json(&add).await, json!({ "tasks": 1_500, "created": 1_500 }));
     std::fs::write(&file, lines(0..2_500)).unwrap();
     assert_eq!(fixture.json(&add).await, json!({ "tasks": 2_500, "created": 1_000 }));
-    let said = fixture.run(&add).await;
-    assert!(said.has("0 tasks are added, 2500 had been added before"), "{said:?}");
+    let output = fixture.run(&add).await;
+    assert!(output.has("0 tasks are added, 2500 had been added before"), "{output:?}");
     // Without a terminal, no progress is printed.
-    assert!(!said.stderr.contains('\u{1b}'), "{said:?}");
+    assert!(!output.stderr.contains('\u{1b}'), "{output:?}");
     let newest = fixture.json(&["task", "ls", "--limit", "1"]).await;
     assert_eq!(newest[0]["prompt"], "Part 2499.");
 }
@@ -35,22 +35,25 @@ async fn an_error_names_its_line_and_the_tasks_before_it_stay() {
     let campaign = fixture.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--file", "-"];
     let wrong = format!("{}\n{{\"agent\": \"copywriter\", \"promt\": \"x\"}}\n", lines(0..1_000));
-    let said = fixture.run_with(&add, &wrong).await;
-    assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.stderr.contains("line 1002 at /promt: unknown field `promt`"), "{said:?}");
-    assert!(said.stderr.contains("1000 before it were added"), "{said:?}");
-    let said = fixture.run_with(&add, "{\"agent\": \"copywritter\", \"prompt\": \"x\"}\n").await;
-    assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.stderr.contains("line 1: ") && said.stderr.contains("copywriter"), "{said:?}");
+    let output = fixture.run_with(&add, &wrong).await;
+    assert_eq!(output.code, 2, "{output:?}");
+    assert!(output.stderr.contains("line 1002 at /promt: unknown field `promt`"), "{output:?}");
+    assert!(output.stderr.contains("1000 before it were added"), "{output:?}");
+    let output = fixture.run_with(&add, "{\"agent\": \"copywritter\", \"prompt\": \"x\"}\n").await;
+    assert_eq!(output.code, 2, "{output:?}");
+    assert!(
+        output.stderr.contains("line 1: ") && output.stderr.contains("copywriter"),
+        "{output:?}"
+    );
     let two = "{\"agent\": \"copywriter\", \"prompt\": \" \"}\n\n{\"agent\": \"copywriter\", \"prompt\": \"x\", \"priority\": -1}\n";
-    let said = fixture.run_with(&add, two).await;
-    assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.stderr.contains("line 1: the prompt is empty"), "{said:?}");
-    assert!(said.stderr.contains("line 3: the priority is -1"), "{said:?}");
-    let said =
+    let output = fixture.run_with(&add, two).await;
+    assert_eq!(output.code, 2, "{output:?}");
+    assert!(output.stderr.contains("line 1: the prompt is empty"), "{output:?}");
+    assert!(output.stderr.contains("line 3: the priority is -1"), "{output:?}");
+    let output =
         fixture.run(&["task", "add", "--campaign", &campaign, "--file", "none.ndjson"]).await;
-    assert!(said.code == 2 && said.stderr.contains("none.ndjson"), "{said:?}");
-    let said =
+    assert!(output.code == 2 && output.stderr.contains("none.ndjson"), "{output:?}");
+    let output =
         fixture.run(&["task", "add", "--campaign", &campaign, "--file", "x", "--agent", "y"]).await;
-    assert!(said.code == 2 && said.stderr.contains("--agent"), "{said:?}");
+    assert!(output.code == 2 && output.stderr.contains("--agent"), "{output:?}");
 }

@@ -19,14 +19,14 @@ async fn the_built_in_agents_are_listed() {
     let names: Vec<_> = agents.as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
     assert_eq!(names, ["copywriter", "planner", "reviewer"]);
     assert!(agents[0]["prompt"].is_null(), "prompts are not printed");
-    let said = fixture.run(&["agent", "ls"]).await;
-    let line = said.stdout.lines().find(|line| line.starts_with("copywriter")).unwrap();
-    assert_eq!(line.split_whitespace().nth(1), Some("sim"), "{said:?}");
-    let said = fixture.run(&["agent", "check"]).await;
+    let output = fixture.run(&["agent", "ls"]).await;
+    let line = output.stdout.lines().find(|line| line.starts_with("copywriter")).unwrap();
+    assert_eq!(line.split_whitespace().nth(1), Some("sim"), "{output:?}");
+    let output = fixture.run(&["agent", "check"]).await;
     assert_eq!(
-        (said.code, said.has("3 agents and their skills are in order")),
+        (output.code, output.has("3 agents and their skills are in order")),
         (0, true),
-        "{said:?}"
+        "{output:?}"
     );
 }
 
@@ -34,15 +34,15 @@ async fn the_built_in_agents_are_listed() {
 async fn every_problem_of_a_file_is_listed_with_line_and_fix() {
     let fixture = Fixture::new().await;
     write_agent_file(&fixture, THREE_ERRORS);
-    let said = fixture.run(&["agent", "check"]).await;
-    assert_eq!(said.code, 2, "{said:?}");
+    let output = fixture.run(&["agent", "check"]).await;
+    assert_eq!(output.code, 2, "{output:?}");
     for words in [
         "writer.md:3: descripton:",
         "writer.md:4: window_tokens: is",
         "writer.md:5: provider:",
         "write: ",
     ] {
-        assert!(said.stdout.contains(words), "{words}: {said:?}");
+        assert!(output.stdout.contains(words), "{words}: {output:?}");
     }
     let problems = fixture.run(&["agent", "check", "config", "--json"]).await.json();
     let lines: Vec<_> = problems.as_array().unwrap().iter().map(|found| &found["line"]).collect();
@@ -55,8 +55,8 @@ async fn every_problem_of_a_file_is_listed_with_line_and_fix() {
     assert!(agents["what"].as_str().unwrap().contains("writer.md:5"), "{agents}");
 
     write_agent_file(&fixture, "---\nname: writer\ndescription: Writes\n---\nYou write.\n");
-    let said = fixture.run(&["agent", "check"]).await;
-    assert_eq!((said.code, said.has("1 agent and its skills")), (0, true), "{said:?}");
+    let output = fixture.run(&["agent", "check"]).await;
+    assert_eq!((output.code, output.has("1 agent and its skills")), (0, true), "{output:?}");
 }
 
 #[tokio::test]
@@ -99,9 +99,9 @@ async fn a_warm_agent_without_a_benefit_is_reported() {
         let file =
             "---\nname: writer\ndescription: Writes\nwarm: true\nprovider: claude\nmodel: sonnet\n";
         write_agent_file(&fixture, &format!("{file}{keys}---\nYou write.\n"));
-        let said = fixture.run(&["agent", "check"]).await;
-        assert_eq!(said.code, 0, "{said:?}");
-        said.stderr
+        let output = fixture.run(&["agent", "check"]).await;
+        assert_eq!(output.code, 0, "{output:?}");
+        output.stderr
     };
     assert_eq!(check("tools: Read\n").await, "");
     for (keys, why) in [
@@ -109,21 +109,21 @@ async fn a_warm_agent_without_a_benefit_is_reported() {
         ("tools: mcp__dalsegno__status\n", "no effect together with mcp__dalsegno"),
         ("session: none\n", "no effect with `session: none`"),
     ] {
-        let said = check(keys).await;
-        assert!(said.contains("writer: ") && said.contains(why), "{keys}: {said}");
+        let output = check(keys).await;
+        assert!(output.contains("writer: ") && output.contains(why), "{keys}: {output}");
     }
     let file =
         "---\nname: writer\ndescription: Writes\nwarm: true\nprovider: sim\n---\nYou write.\n";
     write_agent_file(&fixture, file);
-    let said = fixture.run(&["agent", "check"]).await;
-    assert!(said.stderr.contains("only the CLI of Claude is started ahead"), "{said:?}");
+    let output = fixture.run(&["agent", "check"]).await;
+    assert!(output.stderr.contains("only the CLI of Claude is started ahead"), "{output:?}");
 }
 
 #[tokio::test]
 async fn checking_a_missing_folder_fails() {
     let fixture = Fixture::new().await;
-    let said = fixture.run(&["agent", "check", "no/where"]).await;
-    assert_eq!((said.code, said.has("there is no folder no/where")), (3, true), "{said:?}");
+    let output = fixture.run(&["agent", "check", "no/where"]).await;
+    assert_eq!((output.code, output.has("there is no folder no/where")), (3, true), "{output:?}");
 }
 
 #[tokio::test]
@@ -140,8 +140,8 @@ async fn without_a_campaign_the_pauses_of_all_campaigns_are_listed() {
         (&pauses[1]["agent"], &pauses[1]["campaign_id"]),
         (&json!("reviewer"), &json!(null))
     );
-    let said = fixture.run(&["agent", "status"]).await;
-    assert!(said.has(&fixture.campaign()[24..]) && said.has("all"), "{said:?}");
+    let output = fixture.run(&["agent", "status"]).await;
+    assert!(output.has(&fixture.campaign()[24..]) && output.has("all"), "{output:?}");
     let statuses = fixture.json(&["agent", "status", "--campaign", "Harbour"]).await;
     let paused = |name: &str| {
         statuses

@@ -168,8 +168,8 @@ async fn every_changing_command_writes_an_audit_line() {
         ],
     );
     for (command, action, subject) in commands {
-        let said = fixture.run(&command).await;
-        assert_eq!(said.code, 0, "{command:?}: {said:?}");
+        let output = fixture.run(&command).await;
+        assert_eq!(output.code, 0, "{command:?}: {output:?}");
         let (id, line) = newest(&fixture).await;
         assert_eq!((id > before, &line["action"]), (true, &json!(action)), "{command:?}: {line}");
         assert_eq!(line["actor_kind"], "cli", "{line}");

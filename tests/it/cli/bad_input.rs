@@ -46,9 +46,9 @@ async fn each_error_in_a_task_has_its_exit_code_and_message() {
         ),
     ];
     for (arguments, code, words) in table {
-        let said = fixture.run(&[&["task", "add"], arguments].concat()).await;
-        assert_eq!((said.code, said.has(words)), (code, true), "{arguments:?}: {said:?}");
-        assert_eq!(said.stdout, "", "{arguments:?}");
+        let output = fixture.run(&[&["task", "add"], arguments].concat()).await;
+        assert_eq!((output.code, output.has(words)), (code, true), "{arguments:?}: {output:?}");
+        assert_eq!(output.stdout, "", "{arguments:?}");
     }
     assert_eq!(fixture.json(&["task", "ls"]).await, json!([]));
 }
@@ -64,8 +64,12 @@ async fn a_timestamp_out_of_range_is_a_usage_error() {
     {
         for far in ["-4713-01-01T00:00:00Z", "+10000-01-01T00:00:00Z"] {
             let flag = format!("{flag}={far}");
-            let said = fixture.run(&[command, &[&flag]].concat()).await;
-            assert_eq!((said.code, said.has("from 0001 to 9999")), (2, true), "{flag}: {said:?}");
+            let output = fixture.run(&[command, &[&flag]].concat()).await;
+            assert_eq!(
+                (output.code, output.has("from 0001 to 9999")),
+                (2, true),
+                "{flag}: {output:?}"
+            );
         }
     }
     assert_eq!(fixture.json(&["task", "ls"]).await, json!([]));
@@ -80,9 +84,9 @@ async fn a_campaign_without_budget_refuses_tasks() {
     campaigns::settle(pool, id, Amount::ZERO, spent).await.unwrap();
     let campaign = fixture.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "x", "--json"];
-    let said = fixture.run(&add).await;
-    assert_eq!(said.code, 5, "{said:?}");
-    let error: Value = serde_json::from_str(&said.stderr).unwrap();
+    let output = fixture.run(&add).await;
+    assert_eq!(output.code, 5, "{output:?}");
+    let error: Value = serde_json::from_str(&output.stderr).unwrap();
     assert_eq!((&error["code"], &error["retryable"]), (&json!("conflict"), &json!(false)));
     let words = error["error"].as_str().unwrap();
     assert!(
@@ -109,11 +113,11 @@ async fn an_unknown_id_is_reported_with_the_command_that_lists_ids() {
         (&["session", "uncompact"], "session ls"),
         (&["session", "interrupt"], "session ls"),
     ] {
-        let said = fixture.run(&[verbs, &[nil]].concat()).await;
+        let output = fixture.run(&[verbs, &[nil]].concat()).await;
         assert_eq!(
-            (said.code, said.has(&format!("dalsegno {list}"))),
+            (output.code, output.has(&format!("dalsegno {list}"))),
             (3, true),
-            "{verbs:?}: {said:?}"
+            "{verbs:?}: {output:?}"
         );
     }
 }
@@ -122,9 +126,9 @@ async fn an_unknown_id_is_reported_with_the_command_that_lists_ids() {
 async fn a_public_address_needs_an_api_key_or_an_explicit_setting() {
     let fixture = Fixture::new().await;
     let listen = ["serve", "--set", "http.listen=[::]:0"];
-    let said = fixture.run(&listen).await;
-    assert_eq!((said.code, said.has("no API key exists")), (2, true), "{said:?}");
-    assert!(said.has("http.allow_unauthenticated = true"), "{said:?}");
+    let output = fixture.run(&listen).await;
+    assert_eq!((output.code, output.has("no API key exists")), (2, true), "{output:?}");
+    assert!(output.has("http.allow_unauthenticated = true"), "{output:?}");
     // The keys are in the database, which `config check` does not read.
     let check = ["config", "check", "--set", "http.listen=0.0.0.0:7770"];
     assert_eq!(fixture.run(&check).await.code, 0);
@@ -136,10 +140,10 @@ async fn errors_contain_no_control_characters() {
     let fixture = Fixture::new().await;
     let campaign = fixture.campaign();
     let name = "a\u{1b}]0;title\u{7}\u{202e}b";
-    let said = fixture.run(&["task", "add", "--campaign", &campaign, "--agent", name, "x"]).await;
-    assert_eq!(said.code, 3, "{said:?}");
-    assert!(said.stderr.contains("a\u{fffd}]0;title\u{fffd}\u{fffd}b"), "{said:?}");
-    assert!(!said.stderr.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{said:?}");
+    let output = fixture.run(&["task", "add", "--campaign", &campaign, "--agent", name, "x"]).await;
+    assert_eq!(output.code, 3, "{output:?}");
+    assert!(output.stderr.contains("a\u{fffd}]0;title\u{fffd}\u{fffd}b"), "{output:?}");
+    assert!(!output.stderr.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{output:?}");
 }
 
 #[tokio::test]
@@ -154,10 +158,10 @@ async fn a_slow_database_is_reported_as_unavailable_with_the_next_step() {
     let url = format!("database.url={url}{more}options[lock_timeout]=50");
     let id = task.id.to_string();
     let cancel = ["task", "cancel", &id, "--set", &url];
-    let said = fixture.run(&cancel).await;
-    assert_eq!((said.code, said.has("try again in a moment")), (7, true), "{said:?}");
-    let said = fixture.run(&[&cancel[..], &["--json"]].concat()).await;
-    let error: Value = serde_json::from_str(&said.stderr).unwrap();
+    let output = fixture.run(&cancel).await;
+    assert_eq!((output.code, output.has("try again in a moment")), (7, true), "{output:?}");
+    let output = fixture.run(&[&cancel[..], &["--json"]].concat()).await;
+    let error: Value = serde_json::from_str(&output.stderr).unwrap();
     assert_eq!((&error["code"], &error["retryable"]), (&json!("unavailable"), &json!(true)));
     assert!(error["next"].as_str().unwrap().contains("dalsegno doctor"), "{error}");
 }

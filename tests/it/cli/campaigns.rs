@@ -32,8 +32,8 @@ async fn a_campaign_is_created_from_files_and_shown() {
     assert_eq!(created["budget"]["spent"], json!({ "micros": 0, "tokens": 0 }));
     let shown = fixture.json(&["campaign", "show", text(&created["id"])]).await;
     assert_eq!(shown, created);
-    let said = fixture.run(&["campaign", "show", text(&created["id"])]).await;
-    assert!(said.has("money") && said.has("5.25") && said.has("Spring"), "{said:?}");
+    let output = fixture.run(&["campaign", "show", text(&created["id"])]).await;
+    assert!(output.has("money") && output.has("5.25") && output.has("Spring"), "{output:?}");
     let newer = fixture.json(&["campaign", "create", "Summer"]).await;
     let listed = fixture.json(&["campaign", "ls"]).await;
     let names = listed.as_array().unwrap().iter().map(|c| &c["name"]);
@@ -54,8 +54,8 @@ async fn a_campaign_shows_its_cost_and_sessions() {
     assert_eq!(shown["usage"][0]["calls"], 1);
     assert_eq!(shown["usage"][0]["input_tokens"], 30);
     assert_eq!(shown["budget"]["spent"], json!({ "micros": 500, "tokens": 40 }));
-    let said = fixture.run(&["campaign", "show", &fixture.campaign()]).await;
-    assert!(said.has("copywriter ") && said.has("0.0005"), "{said:?}");
+    let output = fixture.run(&["campaign", "show", &fixture.campaign()]).await;
+    assert!(output.has("copywriter ") && output.has("0.0005"), "{output:?}");
 }
 
 #[tokio::test]
@@ -71,8 +71,8 @@ async fn a_campaign_is_paused_resumed_and_closed() {
     assert!(text(&explained["next"]).contains(&format!("campaign resume {id}")), "{explained}");
     assert_eq!(status(&fixture.json(&["campaign", "resume", &id]).await), "active");
     assert_eq!(status(&fixture.json(&["campaign", "close", &id]).await), "closed");
-    let said = fixture.run(&["campaign", "resume", &id]).await;
-    assert_eq!((said.code, said.has("is closed: create a new one")), (5, true), "{said:?}");
+    let output = fixture.run(&["campaign", "resume", &id]).await;
+    assert_eq!((output.code, output.has("is closed: create a new one")), (5, true), "{output:?}");
 }
 
 #[tokio::test]
@@ -88,8 +88,9 @@ async fn limits_change_one_by_one() {
     assert_eq!(limit(&["--no-money"]).await, json!({ "micros": null, "tokens": 7 }));
     assert_eq!(limit(&[]).await, json!({ "micros": null, "tokens": 7 }));
     for wrong in [["--money", "0"], ["--tokens", "-1"], ["--money", "1e3"]] {
-        let said = fixture.run(&[&["campaign", "budget", id.as_str()], &wrong[..]].concat()).await;
-        assert_eq!(said.code, 2, "{said:?}");
+        let output =
+            fixture.run(&[&["campaign", "budget", id.as_str()], &wrong[..]].concat()).await;
+        assert_eq!(output.code, 2, "{output:?}");
     }
 }
 
@@ -119,23 +120,23 @@ async fn a_campaign_may_be_named_instead_of_its_id() {
     assert_eq!(fixture.json(&answer).await["reply_to"], posted["id"]);
 
     let other = fixture.json(&["campaign", "create", "Spring series"]).await;
-    let said = fixture.run(&["campaign", "close", "Spring series"]).await;
+    let output = fixture.run(&["campaign", "close", "Spring series"]).await;
     assert_eq!(
-        (said.code, said.has("more than one campaign matches `Spring series`")),
+        (output.code, output.has("more than one campaign matches `Spring series`")),
         (2, true),
-        "{said:?}"
+        "{output:?}"
     );
     for id in [text(&spring["id"]), text(&other["id"])] {
-        assert!(said.stderr.contains(&format!("{id}  active, created 20")), "{said:?}");
+        assert!(output.stderr.contains(&format!("{id}  active, created 20")), "{output:?}");
     }
     fixture.json(&["campaign", "close", text(&other["id"])]).await;
     let shown = fixture.json(&["campaign", "show", "Spring series"]).await;
     assert_eq!(shown["id"], spring["id"], "the other one is closed");
     fixture.json(&["campaign", "close", "Spring series"]).await;
-    let said = fixture.run(&["campaign", "show", "Spring series"]).await;
-    assert!(said.code == 2 && said.has("closed, created 20"), "{said:?}");
-    let said = fixture.run(&["campaign", "show", "Sprnig"]).await;
-    assert_eq!((said.code, said.has("there is no campaign Sprnig")), (3, true), "{said:?}");
+    let output = fixture.run(&["campaign", "show", "Spring series"]).await;
+    assert!(output.code == 2 && output.has("closed, created 20"), "{output:?}");
+    let output = fixture.run(&["campaign", "show", "Sprnig"]).await;
+    assert_eq!((output.code, output.has("there is no campaign Sprnig")), (3, true), "{output:?}");
 }
 
 /// The name is one of the first things that are erased.
@@ -144,10 +145,10 @@ async fn a_running_erasure_is_queried_by_its_id() {
     let fixture = Fixture::new().await;
     let created = fixture.json(&["campaign", "create", "Autumn"]).await;
     let id = text(&created["id"]);
-    let said = fixture.run(&["campaign", "erase", "Autumn", "--yes"]).await;
-    assert_eq!(said.code, 0, "{said:?}");
+    let output = fixture.run(&["campaign", "erase", "Autumn", "--yes"]).await;
+    assert_eq!(output.code, 0, "{output:?}");
     let again = format!("`dalsegno campaign erase {id}` says how far it is");
-    assert!(said.has(&again), "{said:?}");
+    assert!(output.has(&again), "{output:?}");
     let receipt = fixture.json(&["campaign", "erase", id]).await;
     assert_eq!(receipt["campaign_id"], id);
 }

@@ -54,11 +54,11 @@ async fn a_dry_run_lists_rows_and_reasons_and_removes_nothing() {
     let mut new = fixture.world.ask("Wait.");
     new.instance = "i1";
     fixture.world.add_new(&new).await.unwrap();
-    let said = fixture.run(&["cleanup", "--dry-run"]).await;
+    let output = fixture.run(&["cleanup", "--dry-run"]).await;
     for words in
         ["4 sessions would go, with 24 messages", "expired", "task waiting", "nothing was removed"]
     {
-        assert!(said.stdout.contains(words), "{words}: {said:?}");
+        assert!(output.stdout.contains(words), "{words}: {output:?}");
     }
     let seen = fixture.json(&["cleanup", "--dry-run"]).await;
     assert_eq!((&seen["sessions"], &seen["kept"]), (&json!(4), &json!({ "task_waiting": 1 })));

@@ -9,9 +9,9 @@ async fn facts_are_stated_listed_searched_edited_revoked_and_forgotten() {
     let fixture = Fixture::new().await;
     let campaign = fixture.campaign();
     let facts = async |words: &[&str]| {
-        let said = fixture.run(&[&["memory", "facts"], words].concat()).await;
-        assert_eq!(said.code, 0, "{words:?}: {said:?}");
-        said
+        let output = fixture.run(&[&["memory", "facts"], words].concat()).await;
+        assert_eq!(output.code, 0, "{words:?}: {output:?}");
+        output
     };
     let json_of =
         async |words: &[&str]| fixture.json(&[&["memory", "facts"], words].concat()).await;

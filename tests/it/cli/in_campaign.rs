@@ -21,11 +21,11 @@ async fn the_environment_names_the_campaign_when_no_option_does() {
     let (begin, end) = (&spring_id[..13], &spring_id[24..]);
     let add = ["task", "add", "--agent", "copywriter", "Part one.", "--json"];
     for campaign in ["Spring", spring_id, begin, end] {
-        let said = fixture.run_in(campaign, &add).await;
-        assert_eq!(said.json()["campaign_id"], spring["id"], "{said:?}");
-        assert_eq!(said.stderr, format!("campaign: {campaign} (DALSEGNO_CAMPAIGN)\n"));
+        let output = fixture.run_in(campaign, &add).await;
+        assert_eq!(output.json()["campaign_id"], spring["id"], "{output:?}");
+        assert_eq!(output.stderr, format!("campaign: {campaign} (DALSEGNO_CAMPAIGN)\n"));
     }
-    let said = fixture
+    let output = fixture
         .run_in(
             "Spring",
             &[
@@ -41,7 +41,7 @@ async fn the_environment_names_the_campaign_when_no_option_does() {
         )
         .await;
     assert_eq!(
-        (said.json()["campaign_id"].as_str(), said.stderr.as_str()),
+        (output.json()["campaign_id"].as_str(), output.stderr.as_str()),
         (Some(&*fixture.campaign()), "")
     );
 
@@ -74,9 +74,9 @@ async fn commands_take_the_campaign_as_argument_option_or_from_the_environment()
     for show in [&["campaign", "show"][..], &["blackboard", "show"], &["blackboard", "history"]] {
         let in_place = fixture.json(&[show, &["Harbour"]].concat()).await;
         assert_eq!(fixture.json(&[show, &["--campaign", "Harbour"]].concat()).await, in_place);
-        let said = fixture.run_in("Harbour", &[show, &["--json"]].concat()).await;
-        assert_eq!(said.json(), in_place, "{said:?}");
-        assert_eq!(said.stderr, "campaign: Harbour (DALSEGNO_CAMPAIGN)\n");
+        let output = fixture.run_in("Harbour", &[show, &["--json"]].concat()).await;
+        assert_eq!(output.json(), in_place, "{output:?}");
+        assert_eq!(output.stderr, "campaign: Harbour (DALSEGNO_CAMPAIGN)\n");
         let both = fixture.run(&[show, &["Harbour", "--campaign", "Harbour"]].concat()).await;
         assert!(both.code == 2 && both.has("cannot be used with"), "{both:?}");
         let neither = fixture.run(show).await;

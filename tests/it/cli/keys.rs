@@ -28,19 +28,19 @@ async fn get(service: &Service, key: &str, path: &str) -> Reply {
     send(address, "GET", path, &[("Authorization", &header)], "").await
 }
 
-fn lines(said: &CommandOutput) -> Vec<&str> {
-    said.stdout.lines().collect()
+fn lines(output: &CommandOutput) -> Vec<&str> {
+    output.stdout.lines().collect()
 }
 
 #[tokio::test]
 async fn a_key_is_created_listed_rotated_and_revoked() {
     let fixture = Fixture::new().await;
     let create = ["key", "create", "ci", "--scope", "read", "--scope", "enqueue"];
-    let said = fixture.run(&[&create[..], &["--expires-in", "90d"]].concat()).await;
-    assert_eq!((said.code, lines(&said).len()), (0, 1), "{said:?}");
-    let secret = lines(&said)[0].to_owned();
-    assert!(secret.starts_with("dals_") && secret.len() == 82, "{said:?}");
-    assert!(said.stderr.contains("only time") && !said.stderr.contains(&secret), "{said:?}");
+    let output = fixture.run(&[&create[..], &["--expires-in", "90d"]].concat()).await;
+    assert_eq!((output.code, lines(&output).len()), (0, 1), "{output:?}");
+    let secret = lines(&output)[0].to_owned();
+    assert!(secret.starts_with("dals_") && secret.len() == 82, "{output:?}");
+    assert!(output.stderr.contains("only time") && !output.stderr.contains(&secret), "{output:?}");
     let again = fixture.run(&create).await;
     assert_eq!((again.code, again.has("key rotate ci")), (5, true), "{again:?}");
 
@@ -93,8 +93,11 @@ async fn a_key_is_bound_to_a_campaign() {
     let fixture = Fixture::new().await;
     let campaign = fixture.world.campaign.id.to_string();
     let create = ["key", "create", "shop", "--scope", "enqueue", "--campaign", &campaign];
-    let said = fixture.run(&create).await;
-    assert!(said.code == 0 && said.stderr.contains(&format!("bound to {campaign}")), "{said:?}");
+    let output = fixture.run(&create).await;
+    assert!(
+        output.code == 0 && output.stderr.contains(&format!("bound to {campaign}")),
+        "{output:?}"
+    );
     let all = fixture.run(&["key", "create", "eyes", "--scope", "read"]).await;
     assert!(all.stderr.contains("all campaigns"), "{all:?}");
     let listed = fixture.run(&["key", "ls"]).await;
@@ -102,8 +105,9 @@ async fn a_key_is_bound_to_a_campaign() {
     let keys = fixture.json(&["key", "ls"]).await;
     assert_eq!((&keys[1]["campaigns"], &keys[0]["campaigns"]), (&json!([campaign]), &Value::Null));
     let unknown = "00000000-0000-0000-0000-000000000000";
-    let said = fixture.run(&["key", "create", "x", "--scope", "read", "--campaign", unknown]).await;
-    assert_eq!((said.code, said.has("no campaign")), (3, true), "{said:?}");
+    let output =
+        fixture.run(&["key", "create", "x", "--scope", "read", "--campaign", unknown]).await;
+    assert_eq!((output.code, output.has("no campaign")), (3, true), "{output:?}");
 }
 
 #[tokio::test]
@@ -117,8 +121,8 @@ async fn invalid_key_options_are_refused_with_advice() {
         (&["key", "create", "ci", "--scope", "read", "--expires-in", "0s"], "still to come"),
         (&["audit", "ls", "--since", "yesterday"], "two hours ago"),
     ] {
-        let said = fixture.run(arguments).await;
-        assert_eq!((said.code, said.has(words)), (2, true), "{arguments:?}: {said:?}");
+        let output = fixture.run(arguments).await;
+        assert_eq!((output.code, output.has(words)), (2, true), "{arguments:?}: {output:?}");
     }
 }
 
@@ -185,16 +189,16 @@ async fn a_configured_key_must_be_hard_to_guess() {
     let fixture = Fixture::new().await;
     for bad in ["short-key-of-31-characters-only", "a key with spaces of forty characters ..."] {
         let set = format!("http.admin_key={bad}");
-        let said = fixture.run(&["config", "check", "--set", &set]).await;
-        assert_eq!((said.code, said.has("openssl rand -hex 32")), (2, true), "{said:?}");
-        assert!(!said.has(bad), "{said:?}");
+        let output = fixture.run(&["config", "check", "--set", &set]).await;
+        assert_eq!((output.code, output.has("openssl rand -hex 32")), (2, true), "{output:?}");
+        assert!(!output.has(bad), "{output:?}");
     }
     let set = format!("http.admin_key={ADMIN_KEY}");
-    let said = fixture.run(&["config", "check", "--set", &set]).await;
-    assert_eq!(said.code, 0, "{said:?}");
+    let output = fixture.run(&["config", "check", "--set", &set]).await;
+    assert_eq!(output.code, 0, "{output:?}");
     let both = ["--set", "http.require_key=true", "--set", "http.allow_unauthenticated=true"];
-    let said = fixture.run(&[&["config", "check"][..], &both].concat()).await;
-    assert_eq!((said.code, said.has("one of the two")), (2, true), "{said:?}");
+    let output = fixture.run(&[&["config", "check"][..], &both].concat()).await;
+    assert_eq!((output.code, output.has("one of the two")), (2, true), "{output:?}");
     let printed = fixture.json(&["config", "print", "--set", "http.require_key=true"]).await;
     let found = printed.as_array().unwrap().iter().find(|key| key["key"] == "http.require_key");
     assert_eq!(found.map(|key| &key["value"]), Some(&json!(true)), "{printed}");

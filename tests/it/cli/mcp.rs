@@ -15,14 +15,14 @@ async fn a_client_may_disconnect_at_any_time_without_an_error() {
     let fixture = Fixture::new().await;
     let campaign = fixture.campaign();
     for input in ["", &initialize()] {
-        let said = fixture.run_with(&["mcp", "--campaign", &campaign], input).await;
-        assert_eq!(said.code, 0, "{said:?}");
+        let output = fixture.run_with(&["mcp", "--campaign", &campaign], input).await;
+        assert_eq!(output.code, 0, "{output:?}");
         let lines: Vec<Value> =
-            said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(
             lines.len(),
             usize::from(!input.is_empty()),
-            "standard output has other lines than answers: {said:?}"
+            "standard output has other lines than answers: {output:?}"
         );
     }
 }
@@ -31,7 +31,7 @@ async fn a_client_may_disconnect_at_any_time_without_an_error() {
 async fn an_unknown_campaign_is_reported_where_a_client_shows_it() {
     let fixture = Fixture::new().await;
     let unknown = "00000000-0000-4000-8000-000000000000";
-    let said = fixture.run_with(&["mcp", "--campaign", unknown], &initialize()).await;
-    assert!(said.code != 0 && said.stdout.is_empty(), "{said:?}");
-    assert!(said.stderr.contains(unknown), "{said:?}");
+    let output = fixture.run_with(&["mcp", "--campaign", unknown], &initialize()).await;
+    assert!(output.code != 0 && output.stdout.is_empty(), "{output:?}");
+    assert!(output.stderr.contains(unknown), "{output:?}");
 }

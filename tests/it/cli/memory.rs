@@ -31,26 +31,27 @@ async fn a_memory_is_written_read_searched_and_revoked() {
             .run(&[&["memory", arguments[0], "--campaign", &campaign], &arguments[1..]].concat())
             .await
     };
-    let said =
+    let output =
         run(&["publish", "edict", "tone", "--title", "The tone", "Write short sentences."]).await;
-    assert!(said.code == 0 && said.has("edict `tone` is at version 1"), "{said:?}");
+    assert!(output.code == 0 && output.has("edict `tone` is at version 1"), "{output:?}");
     let file = fixture.path().join("text.md");
     fs::write(&file, "Be brief.\u{202e}\u{1b}[31m").unwrap();
     let file = file.to_str().unwrap();
-    let said = run(&["publish", "edict", "tone", "--title", "The tone", "--text-file", file]).await;
-    assert!(said.code == 0 && said.has("at version 2"), "{said:?}");
-    let said =
+    let output =
+        run(&["publish", "edict", "tone", "--title", "The tone", "--text-file", file]).await;
+    assert!(output.code == 0 && output.has("at version 2"), "{output:?}");
+    let output =
         run(&["publish", "journal", "n", "--owner", "copywriter_2", "--title", "N", "x"]).await;
-    assert!(said.code == 0 && said.has("of copywriter/2"), "{said:?}");
-    let said = run(&["publish", "edict", "../x", "--title", "T", "x"]).await;
-    assert!(said.code == 2 && said.has("slashes and dots are not allowed"), "{said:?}");
+    assert!(output.code == 0 && output.has("of copywriter/2"), "{output:?}");
+    let output = run(&["publish", "edict", "../x", "--title", "T", "x"]).await;
+    assert!(output.code == 2 && output.has("slashes and dots are not allowed"), "{output:?}");
     let late =
         run(&["publish", "edict", "tone", "--title", "T", "--expected-version", "1", "x"]).await;
     assert_eq!(late.code, 5, "{late:?}");
 
-    let said = run(&["show", "edict", "tone"]).await;
-    assert!(said.code == 0 && said.has("    Be brief.\\u{202e}\\u{1b}[31m"), "{said:?}");
-    assert!(said.has("cli:"), "the author is missing: {said:?}");
+    let output = run(&["show", "edict", "tone"]).await;
+    assert!(output.code == 0 && output.has("    Be brief.\\u{202e}\\u{1b}[31m"), "{output:?}");
+    assert!(output.has("cli:"), "the author is missing: {output:?}");
     let shown = fixture
         .json(&["memory", "show", "--campaign", &campaign, "edict", "tone", "--version", "1"])
         .await;
@@ -85,11 +86,11 @@ async fn an_export_is_imported_elsewhere_and_overwrites_nothing_by_default() {
         let mut publish =
             vec!["memory", "publish", "--campaign", &campaign, kind, name, "--title", title, "-"];
         publish.extend(owner.iter().flat_map(|owner| ["--owner", owner]));
-        let said = fixture.run_with(&publish, body).await;
-        assert_eq!(said.code, 0, "{said:?}");
+        let output = fixture.run_with(&publish, body).await;
+        assert_eq!(output.code, 0, "{output:?}");
     }
-    let said = fixture.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
-    assert!(said.code == 0 && said.has("3 items"), "{said:?}");
+    let output = fixture.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
+    assert!(output.code == 0 && output.has("3 items"), "{output:?}");
     assert_eq!(
         files(&folder),
         ["edicts/tone.md", "journals/copywriter/2/day-one.md", "records/odd.md"]
@@ -109,18 +110,18 @@ async fn an_export_is_imported_elsewhere_and_overwrites_nothing_by_default() {
     let tone = folder.join("edicts/tone.md");
     let changed = fs::read_to_string(&tone).unwrap().replace("short", "long");
     fs::write(&tone, &changed).unwrap();
-    let said = fixture.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
-    assert!(said.code == 2 && said.has("--overwrite"), "{said:?}");
+    let output = fixture.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
+    assert!(output.code == 2 && output.has("--overwrite"), "{output:?}");
     assert_eq!(fs::read_to_string(&tone).unwrap(), changed);
-    let said = other.run(&["memory", "import", "--campaign", &there, folder_name]).await;
-    assert!(said.code == 2 && said.has("exists with other content"), "{said:?}");
+    let output = other.run(&["memory", "import", "--campaign", &there, folder_name]).await;
+    assert!(output.code == 2 && output.has("exists with other content"), "{output:?}");
     let taken =
         other.json(&["memory", "import", "--campaign", &there, folder_name, "--replace"]).await;
     assert_eq!((&taken["replaced"], &taken["unchanged"]), (&json!(1), &json!(2)));
-    let said = fixture
+    let output = fixture
         .run(&["memory", "export", "--campaign", &campaign, folder_name, "--overwrite"])
         .await;
-    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(output.code, 0, "{output:?}");
     assert!(fs::read_to_string(&tone).unwrap().contains("short"));
 }
 
@@ -140,18 +141,18 @@ async fn an_import_with_an_invalid_file_or_link_is_refused_as_a_whole() {
     write("edicts/d.md", &file("d", "rule", "Text."));
     fs::write(folder.join("edicts/e.md"), [0xff, 0xfe]).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", folder.join("edicts/f.md")).unwrap();
-    let said = fixture.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
-    assert_eq!(said.code, 2, "{said:?}");
+    let output = fixture.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
+    assert_eq!(output.code, 2, "{output:?}");
     for name in ["c.md", "d.md", "e.md", "f.md is a link"] {
-        assert!(said.has(name), "{name}: {said:?}");
+        assert!(output.has(name), "{name}: {output:?}");
     }
     for name in ["c", "d", "e", "f"] {
         fs::remove_file(folder.join(format!("edicts/{name}.md"))).unwrap();
     }
-    let said = fixture.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
+    let output = fixture.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
     assert!(
-        said.code == 2 && said.has("b.md") && said.has("slashes and dots are not allowed"),
-        "{said:?}"
+        output.code == 2 && output.has("b.md") && output.has("slashes and dots are not allowed"),
+        "{output:?}"
     );
     assert!(
         fixture
@@ -170,9 +171,9 @@ async fn an_import_with_an_invalid_file_or_link_is_refused_as_a_whole() {
     std::os::unix::fs::symlink(&outside, folder.join("edicts")).unwrap();
     let publish = ["memory", "publish", "--campaign", &campaign, "edict", "a", "--title", "T", "x"];
     assert_eq!(fixture.run(&publish).await.code, 0);
-    let said = fixture
+    let output = fixture
         .run(&["memory", "export", "--campaign", &campaign, folder_name, "--overwrite"])
         .await;
-    assert!(said.code == 2 && said.has("is a link"), "{said:?}");
+    assert!(output.code == 2 && output.has("is a link"), "{output:?}");
     assert_eq!(files(&outside), Vec::<String>::new());
 }

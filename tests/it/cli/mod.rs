@@ -89,9 +89,9 @@ impl Fixture {
 
     /// Returns the JSON output of a command that succeeds.
     async fn json(&self, arguments: &[&str]) -> Value {
-        let said = self.run(&[arguments, &["--json"]].concat()).await;
-        assert_eq!(said.code, 0, "{arguments:?}: {said:?}");
-        said.json()
+        let output = self.run(&[arguments, &["--json"]].concat()).await;
+        assert_eq!(output.code, 0, "{arguments:?}: {output:?}");
+        output.json()
     }
 
     /// Runs `task add` for the copywriter.

@@ -149,8 +149,8 @@ async fn every_operation_prints_the_same_from_the_database_and_a_server() {
             let (here, remote) = (on(&local.world).await, on(&there).await);
             let (here, remote) = (words_of(&here), words_of(&remote));
             let (here, remote) = tokio::join!(local.run(&here), setup.run(&remote));
-            let words = |said: CommandOutput| {
-                (said.code, mask_values(&said.stdout), mask_values(&said.stderr))
+            let words = |output: CommandOutput| {
+                (output.code, mask_values(&output.stdout), mask_values(&output.stderr))
             };
             assert_eq!(words(here), words(remote), "{command:?}");
         }
@@ -181,11 +181,11 @@ async fn the_agents_of_a_server_come_from_its_files() {
     for (list, name) in [("ls", "editor"), ("nodes", "proof")] {
         let listed = setup.run(&["agent", list, "--json"]).await.json();
         assert_eq!((&listed[0]["name"], &listed[1]), (&json!(name), &json!(null)), "{listed}");
-        let said = setup.run(&["agent", list]).await;
-        assert!(said.code == 0 && said.has("Reads proofs"), "{said:?}");
+        let output = setup.run(&["agent", list]).await;
+        assert!(output.code == 0 && output.has("Reads proofs"), "{output:?}");
     }
-    let said = setup.run(&["agent", "check"]).await;
-    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
+    let output = setup.run(&["agent", "check"]).await;
+    assert!(output.code == 2 && output.has("about this host"), "{output:?}");
 }
 
 #[tokio::test]
@@ -207,10 +207,10 @@ async fn a_server_requires_a_key_and_checks_its_scopes() {
     let setup =
         ServiceSetup::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
     put_nightly(&setup.app.pool, noon()).await;
-    let said = setup.run(&["schedule", "ls"]).await;
-    assert!(said.code == 4 && said.has("--key-file"), "{said:?}");
-    let said = setup.run(&["schedule", "ls", "--key", "dals_wrong"]).await;
-    assert!(said.code == 4 && said.has("not accepted"), "{said:?}");
+    let output = setup.run(&["schedule", "ls"]).await;
+    assert!(output.code == 4 && output.has("--key-file"), "{output:?}");
+    let output = setup.run(&["schedule", "ls", "--key", "dals_wrong"]).await;
+    assert!(output.code == 4 && output.has("not accepted"), "{output:?}");
     let admin = format!("Bearer {ADMIN_KEY}");
     let new = json!({ "name": "reader", "scopes": ["read"] }).to_string();
     let headers = [("Authorization", admin.as_str())];
@@ -221,16 +221,16 @@ async fn a_server_requires_a_key_and_checks_its_scopes() {
     let by_file = ["schedule", "ls", "--key-file", file.to_str().unwrap()];
     assert_eq!(setup.run(&by_file).await.code, 0);
     let environment = [("DALSEGNO_URL", url.as_str()), ("DALSEGNO_KEY", key)];
-    let said = run(&setup.folder, &["schedule", "ls"], &environment).await;
-    assert!(said.code == 0 && said.has("purge"), "{said:?}");
-    let said = run(&setup.folder, &["schedule", "pause", "purge"], &environment).await;
+    let output = run(&setup.folder, &["schedule", "ls"], &environment).await;
+    assert!(output.code == 0 && output.has("purge"), "{output:?}");
+    let output = run(&setup.folder, &["schedule", "pause", "purge"], &environment).await;
     assert!(
-        said.code == 4 && said.has("the key `reader` does not have the scope `operate`"),
-        "{said:?}"
+        output.code == 4 && output.has("the key `reader` does not have the scope `operate`"),
+        "{output:?}"
     );
-    assert!(said.has("`dalsegno key create`"), "{said:?}");
-    let said = setup.run(&["schedule", "pause", "purge", "--key", ADMIN_KEY]).await;
-    assert_eq!(said.code, 0, "{said:?}");
+    assert!(output.has("`dalsegno key create`"), "{output:?}");
+    let output = setup.run(&["schedule", "pause", "purge", "--key", ADMIN_KEY]).await;
+    assert_eq!(output.code, 0, "{output:?}");
 }
 
 #[tokio::test]
@@ -245,8 +245,8 @@ async fn a_key_with_the_scope_enqueue_starts_a_flow() {
     let (campaign, key) = (campaign.to_string(), text(&made["secret"]));
     let start = ["flow", "start", "article-series", "--campaign", &campaign, "--key", key];
     let inputs = ["--input", "topic=The harbour", "--input", "parts=Moles"];
-    let said = setup.run(&[&start[..], &inputs].concat()).await;
-    assert!(said.code == 0 && said.has("is running"), "{said:?}");
+    let output = setup.run(&[&start[..], &inputs].concat()).await;
+    assert!(output.code == 0 && output.has("is running"), "{output:?}");
 }
 
 /// Starts a server with one answer for all requests.
@@ -282,45 +282,45 @@ async fn a_foreign_server_or_version_is_reported_with_the_reason() {
         (server(proxy).await, 7, "answered 502 Bad Gateway: a proxy cannot reach"),
     ] {
         let url = format!("http://{address}/");
-        let said = run(&folder, &["schedule", "ls", "--url", &url], &[]).await;
-        assert!(said.code == code && said.has(words) && said.has(&url), "{said:?}");
+        let output = run(&folder, &["schedule", "ls", "--url", &url], &[]).await;
+        assert!(output.code == code && output.has(words) && output.has(&url), "{output:?}");
     }
-    let said = run(&folder, &["schedule", "ls", "--url", "localhost:7770"], &[]).await;
-    assert!(said.code == 2 && said.has("invalid URL"), "{said:?}");
-    let said = run(&folder, &["schedule", "ls", "--url", "http://localhost:7770/v1/"], &[]).await;
-    assert!(said.code == 2 && said.has("leave out `/v1`"), "{said:?}");
+    let output = run(&folder, &["schedule", "ls", "--url", "localhost:7770"], &[]).await;
+    assert!(output.code == 2 && output.has("invalid URL"), "{output:?}");
+    let output = run(&folder, &["schedule", "ls", "--url", "http://localhost:7770/v1/"], &[]).await;
+    assert!(output.code == 2 && output.has("leave out `/v1`"), "{output:?}");
     let plain = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let url = format!("https://{}/", server(plain).await);
-    let said = run(&folder, &["schedule", "ls", "--url", &url], &[]).await;
-    assert!(said.code == 7 && said.has("try `http://`"), "{said:?}");
+    let output = run(&folder, &["schedule", "ls", "--url", &url], &[]).await;
+    assert!(output.code == 7 && output.has("try `http://`"), "{output:?}");
     let url = format!("http://{}/", server(page).await);
-    let said = run(&folder, &["feed", "--url", &url], &[]).await;
-    assert!(said.code == 1 && said.has("is not a Dalsegno server"), "{said:?}");
+    let output = run(&folder, &["feed", "--url", &url], &[]).await;
+    assert!(output.code == 1 && output.has("is not a Dalsegno server"), "{output:?}");
     let closed = format!("http://{closed_port}/");
     assert_eq!(run(&folder, &["remote", "add", "prod", &closed], &[]).await.code, 0);
-    let said = run(&folder, &["schedule", "ls", "--remote", "prod"], &[]).await;
-    assert!(said.code == 7 && said.has("`dalsegno remote add prod URL`"), "{said:?}");
+    let output = run(&folder, &["schedule", "ls", "--remote", "prod"], &[]).await;
+    assert!(output.code == 7 && output.has("`dalsegno remote add prod URL`"), "{output:?}");
 }
 
 #[tokio::test]
 async fn a_command_without_a_remote_form_refuses_a_url() {
     let folder = scratch_folder();
     let there = [("DALSEGNO_URL", "http://127.0.0.1:7770")];
-    let said = run(&folder, &["mcp", "--campaign", "Harbour"], &there).await;
-    assert!(said.code == 2 && said.has("on the database only"), "{said:?}");
-    let said = run(&folder, &["openapi", "--url", "http://127.0.0.1:7770"], &[]).await;
-    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
-    let said = run(&folder, &["openapi", "--idempotency-key", "once"], &[]).await;
-    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
-    let said = run(&folder, &["schedule", "ls", "--idempotency-key", "é"], &[]).await;
-    assert!(said.code == 2 && said.has("visible ASCII"), "{said:?}");
+    let output = run(&folder, &["mcp", "--campaign", "Harbour"], &there).await;
+    assert!(output.code == 2 && output.has("on the database only"), "{output:?}");
+    let output = run(&folder, &["openapi", "--url", "http://127.0.0.1:7770"], &[]).await;
+    assert!(output.code == 2 && output.has("about this host"), "{output:?}");
+    let output = run(&folder, &["openapi", "--idempotency-key", "once"], &[]).await;
+    assert!(output.code == 2 && output.has("about this host"), "{output:?}");
+    let output = run(&folder, &["schedule", "ls", "--idempotency-key", "é"], &[]).await;
+    assert!(output.code == 2 && output.has("visible ASCII"), "{output:?}");
     let nowhere = [("DALSEGNO_URL", "nowhere")];
-    let said = run(&folder, &["openapi"], &nowhere).await;
-    assert!(said.code == 0 && said.has("Dalsegno"), "{said:?}");
-    let said = run(&folder, &["schedule", "ls", "--key", "dals_x"], &[]).await;
-    assert!(said.code == 2 && said.has("name it with --url"), "{said:?}");
-    let said = run(&folder, &["schedule", "pause", ".."], &there).await;
-    assert!(said.code == 2 && said.has("cannot be a part of a URL"), "{said:?}");
+    let output = run(&folder, &["openapi"], &nowhere).await;
+    assert!(output.code == 0 && output.has("Dalsegno"), "{output:?}");
+    let output = run(&folder, &["schedule", "ls", "--key", "dals_x"], &[]).await;
+    assert!(output.code == 2 && output.has("name it with --url"), "{output:?}");
+    let output = run(&folder, &["schedule", "pause", ".."], &there).await;
+    assert!(output.code == 2 && output.has("cannot be a part of a URL"), "{output:?}");
 }
 
 #[tokio::test]
@@ -330,29 +330,29 @@ async fn a_stored_server_is_used_until_the_database_is_chosen_again() {
     put_nightly(&setup.app.pool, noon()).await;
     let (folder, url) = (scratch_folder(), setup.url());
     let here = async |arguments: &[&str]| run(&folder, arguments, &[]).await;
-    let said = here(&["remote", "add", "prod", &url, "--key", ADMIN_KEY]).await;
-    assert!(said.code == 0 && said.has("`dalsegno remote use prod`"), "{said:?}");
+    let output = here(&["remote", "add", "prod", &url, "--key", ADMIN_KEY]).await;
+    assert!(output.code == 0 && output.has("`dalsegno remote use prod`"), "{output:?}");
     let mode =
         std::fs::metadata(folder.path().join("dalsegno/remotes.json")).unwrap().permissions();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
 
-    let said = here(&["schedule", "ls", "--remote", "prod"]).await;
-    assert!(said.code == 0 && said.stdout.contains("purge"), "{said:?}");
+    let output = here(&["schedule", "ls", "--remote", "prod"]).await;
+    assert!(output.code == 0 && output.stdout.contains("purge"), "{output:?}");
     assert_eq!(here(&["remote", "use", "prod"]).await.code, 0);
-    let said = here(&["schedule", "ls"]).await;
-    assert!(said.code == 0 && said.stdout.contains("purge"), "{said:?}");
-    assert!(said.stderr.contains(&format!("on prod, {url}")), "{said:?}");
+    let output = here(&["schedule", "ls"]).await;
+    assert!(output.code == 0 && output.stdout.contains("purge"), "{output:?}");
+    assert!(output.stderr.contains(&format!("on prod, {url}")), "{output:?}");
     let listed = here(&["remote", "ls", "--json"]).await.json();
     let expected = json!([{ "name": "prod", "url": url, "has_key": true, "is_current": true }]);
     assert_eq!(listed, expected);
     assert!(!here(&["remote", "ls"]).await.stdout.contains(ADMIN_KEY));
 
-    let said = here(&["mcp", "--campaign", "Harbour"]).await;
-    assert!(said.code == 2 && said.has("--remote local"), "{said:?}");
-    let said = here(&["schedule", "ls", "--remote", "staging"]).await;
-    assert!(said.code == 2 && said.has("no server `staging` (known: prod)"), "{said:?}");
-    let said = here(&["remote", "add", "local", &url]).await;
-    assert!(said.code == 2 && said.has("means the database"), "{said:?}");
+    let output = here(&["mcp", "--campaign", "Harbour"]).await;
+    assert!(output.code == 2 && output.has("--remote local"), "{output:?}");
+    let output = here(&["schedule", "ls", "--remote", "staging"]).await;
+    assert!(output.code == 2 && output.has("no server `staging` (known: prod)"), "{output:?}");
+    let output = here(&["remote", "add", "local", &url]).await;
+    assert!(output.code == 2 && output.has("means the database"), "{output:?}");
     assert_eq!(here(&["remote", "rm", "prod"]).await.code, 0);
     assert_eq!(here(&["remote", "ls", "--json"]).await.json(), json!([]));
 }
@@ -383,9 +383,9 @@ async fn a_key_in_the_environment_is_sent_to_no_other_server() {
         assert_eq!(head.contains("authorization: bearer dals_mine"), is_sent, "{given:?}: {head}");
     }
     for odd in ["https://me:secret@dalsegno.example.com", "https://dalsegno.example.com/?a=b"] {
-        let said = run(&folder, &["remote", "add", "prod", odd], &[]).await;
-        assert!(said.code == 2 && said.has("invalid URL"), "{said:?}");
+        let output = run(&folder, &["remote", "add", "prod", odd], &[]).await;
+        assert!(output.code == 2 && output.has("invalid URL"), "{output:?}");
     }
-    let said = run(&folder, &["remote", "ls", "--remote", "prod"], &[]).await;
-    assert!(said.code == 2 && said.has("leave out --url and --remote"), "{said:?}");
+    let output = run(&folder, &["remote", "ls", "--remote", "prod"], &[]).await;
+    assert!(output.code == 2 && output.has("leave out --url and --remote"), "{output:?}");
 }

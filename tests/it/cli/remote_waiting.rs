@@ -69,9 +69,13 @@ async fn a_task_on_a_server_is_followed_to_its_end() {
         .await;
         let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
         world.commit(&begun, "The harbour at dawn.", TurnSettings::default()).await.unwrap();
-        let said = ended(command).await;
-        assert_eq!((said.code, said.stdout.as_str()), (0, "The harbour at dawn.\n"), "{said:?}");
-        assert_eq!(said.has("task.queued  agent=copywriter"), stay == "--follow", "{said:?}");
+        let output = ended(command).await;
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (0, "The harbour at dawn.\n"),
+            "{output:?}"
+        );
+        assert_eq!(output.has("task.queued  agent=copywriter"), stay == "--follow", "{output:?}");
         let id = task.id.to_string();
         let show = ["task", "show", &id, "--wait", "1m", "--json"];
         let shown = ended(spawn(&folder, app.address, &show)).await.json();
@@ -95,10 +99,10 @@ async fn a_broken_stream_is_resumed_after_its_last_event() {
     assert!(answer(&listener, &broken).await.contains("last-event-id: 7\r\n"));
     let rest = format!("{STREAM}{}{}", event(8, "turn.done"), event(9, "task.queued"));
     assert!(answer(&listener, &rest).await.contains("last-event-id: 7\r\n"));
-    let said = ended(command).await;
-    let events = said.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let output = ended(command).await;
+    let events = output.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let ids: Vec<Value> = events.map(|event| event["id"].clone()).collect();
-    assert_eq!((said.code, ids), (0, vec![json!(7), json!(8), json!(9)]));
+    assert_eq!((output.code, ids), (0, vec![json!(7), json!(8), json!(9)]));
 }
 
 #[tokio::test]
@@ -123,10 +127,10 @@ async fn losing_the_server_reports_the_running_task_and_the_next_step() {
         let command = spawn(&folder, address, &[&add[..], &[stay, "--timeout", "1s"]].concat());
         answer(&listener, &added).await;
         drop(listener);
-        let said = ended(command).await;
-        assert_eq!(said.code, 7, "{said:?}");
+        let output = ended(command).await;
+        assert_eq!(output.code, 7, "{output:?}");
         let words = format!("the connection was lost before the end of task {id}");
-        assert!(said.has(&words) && said.has(&format!("task show {id} --wait")), "{said:?}");
-        assert!(said.has(&format!("no server can be reached at http://{address}")), "{said:?}");
+        assert!(output.has(&words) && output.has(&format!("task show {id} --wait")), "{output:?}");
+        assert!(output.has(&format!("no server can be reached at http://{address}")), "{output:?}");
     }
 }

@@ -31,10 +31,10 @@ async fn task_add_waits_for_the_answer() {
     assert_eq!(done["state"], "done", "{done}");
     let campaign = fixture.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Part two."];
-    let said = fixture.run(&[&add[..], &["--follow"]].concat()).await;
-    assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.has("turn.started") && said.has("turn.done"), "{said:?}");
-    assert!(!said.stdout.trim().is_empty(), "{said:?}");
+    let output = fixture.run(&[&add[..], &["--follow"]].concat()).await;
+    assert_eq!(output.code, 0, "{output:?}");
+    assert!(output.has("turn.started") && output.has("turn.done"), "{output:?}");
+    assert!(!output.stdout.trim().is_empty(), "{output:?}");
     let sessions = fixture.json(&["session", "ls"]).await;
     assert_eq!((sessions.as_array().unwrap().len(), &sessions[0]["turns"]), (1, &json!(2)));
     let id = text(&sessions[0]["id"]);
@@ -71,9 +71,9 @@ async fn a_request_with_nothing_to_compact_is_answered_at_once() {
     fixture.add("Part one.", &["--wait"]).await;
     let sessions = fixture.json(&["session", "ls"]).await;
     let id = text(&sessions[0]["id"]);
-    let said = fixture.run(&["session", "compact", id]).await;
-    assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.stdout.starts_with("nothing to compact: "), "{said:?}");
+    let output = fixture.run(&["session", "compact", id]).await;
+    assert_eq!(output.code, 0, "{output:?}");
+    assert!(output.stdout.starts_with("nothing to compact: "), "{output:?}");
     let asked = fixture.json(&["session", "compact", id]).await;
     assert_eq!(asked["answer"]["outcome"], "nothing", "{asked}");
     assert_eq!(fixture.json(&["job", "ls", "--state", "dead"]).await, json!([]));
@@ -102,7 +102,7 @@ async fn a_worker_compacts_a_session_on_request() {
     assert_eq!(shown["compactions"][0]["outcome"], "applied", "{shown}");
     let view = fixture.json(&["session", "transcript", id, "--view"]).await;
     // Prompts of people precede the summary.
-    let mut roles = view.as_array().unwrap().iter().map(|said| &said["role"]);
+    let mut roles = view.as_array().unwrap().iter().map(|output| &output["role"]);
     assert_eq!(roles.find(|role| *role != "user").unwrap(), "system", "{view}");
     assert_eq!(fixture.json(&["session", "uncompact", id]).await["generation"], 0);
 }

@@ -65,10 +65,10 @@ async fn a_session_is_listed_and_shown_with_its_transcript() {
     assert_eq!((&shown["last_turns"][0]["number"], &shown["compactions"]), (&json!(2), &json!([])));
 
     let transcript = fixture.json(&["session", "transcript", &id]).await;
-    let said: Vec<_> =
+    let output: Vec<_> =
         transcript.as_array().unwrap().iter().map(|m| (&m["role"], &m["text"])).collect();
-    assert_eq!(said[2], (&json!("user"), &json!("Part two.")));
-    assert_eq!(said[3], (&json!("assistant"), &json!("Answer to: Part two.")));
+    assert_eq!(output[2], (&json!("user"), &json!("Part two.")));
+    assert_eq!(output[3], (&json!("assistant"), &json!("Answer to: Part two.")));
     let rest = fixture.json(&["session", "transcript", &id, "--after", "3"]).await;
     assert_eq!(rest.as_array().unwrap().len(), 1);
     let words = fixture.run(&["session", "transcript", &id]).await;
@@ -110,10 +110,10 @@ async fn tool_calls_and_interrupted_answers_are_shown() {
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let said = fixture.run(&["session", "transcript", &begun.session_id.to_string()]).await;
-    assert!(said.has(r#"calls search {"q":"pier"}"#), "{said:?}");
-    assert!(said.has("tool search\nBuilt in 1880."), "{said:?}");
-    assert!(said.has("assistant, broke off\nThe pier is"), "{said:?}");
+    let output = fixture.run(&["session", "transcript", &begun.session_id.to_string()]).await;
+    assert!(output.has(r#"calls search {"q":"pier"}"#), "{output:?}");
+    assert!(output.has("tool search\nBuilt in 1880."), "{output:?}");
+    assert!(output.has("assistant, broke off\nThe pier is"), "{output:?}");
 }
 
 #[tokio::test]
@@ -158,10 +158,10 @@ async fn a_reset_session_has_a_successor_after_the_next_task() {
     let (resolved, _) =
         fixture.world.begin(&task, fixture.world.lease(), TurnSettings::default()).await;
     assert_ne!(resolved.session.id.to_string(), id);
-    let said = fixture.run(&["session", "reset", &id]).await;
-    assert_eq!((said.code, said.has("is closed")), (5, true), "{said:?}");
-    let said = fixture.run(&["session", "uncompact", &id]).await;
-    assert_eq!((said.code, said.has("is closed")), (5, true), "{said:?}");
+    let output = fixture.run(&["session", "reset", &id]).await;
+    assert_eq!((output.code, output.has("is closed")), (5, true), "{output:?}");
+    let output = fixture.run(&["session", "uncompact", &id]).await;
+    assert_eq!((output.code, output.has("is closed")), (5, true), "{output:?}");
 }
 
 #[tokio::test]

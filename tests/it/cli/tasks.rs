@@ -75,8 +75,8 @@ async fn a_done_task_shows_its_answer_and_its_attempts() {
         (&shown["turns"][0]["number"], &shown["turns"][0]["state"]),
         (&json!(1), &json!("done"))
     );
-    let said = fixture.run(&["task", "show", id]).await;
-    assert!(said.stdout.ends_with("Answer to: Part one.\n"), "{said:?}");
+    let output = fixture.run(&["task", "show", id]).await;
+    assert!(output.stdout.ends_with("Answer to: Part one.\n"), "{output:?}");
     let explained = fixture.run(&["task", "explain", id]).await;
     assert!(explained.has("answered by turn 1 of session"), "{explained:?}");
 }
@@ -105,8 +105,8 @@ async fn the_same_key_and_input_return_the_same_task() {
     assert_eq!((&first["created"], &second["created"]), (&json!(true), &json!(false)));
     let campaign = fixture.campaign();
     let other = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Part two."];
-    let said = fixture.run(&[&other[..], &["--idempotency-key", "k-1"]].concat()).await;
-    assert_eq!((said.code, said.has("used for another question")), (5, true), "{said:?}");
+    let output = fixture.run(&[&other[..], &["--idempotency-key", "k-1"]].concat()).await;
+    assert_eq!((output.code, output.has("used for another question")), (5, true), "{output:?}");
     assert_eq!(fixture.json(&["task", "ls"]).await.as_array().unwrap().len(), 1);
 }
 
@@ -119,10 +119,10 @@ async fn an_id_may_be_abbreviated_to_its_beginning_or_its_end() {
     // The prefix is shared by the ids of half a million hours.
     let second = fixture.add("Part two.", &[]).await;
     assert_eq!(second["id"].as_str().unwrap()[..4], id[..4]);
-    let said = fixture.run(&["task", "show", &id[..4]]).await;
-    assert_eq!((said.code, said.has("more than one task matches")), (2, true), "{said:?}");
+    let output = fixture.run(&["task", "show", &id[..4]]).await;
+    assert_eq!((output.code, output.has("more than one task matches")), (2, true), "{output:?}");
     for words in [id, text(&second["id"]), "copywriter/main, queued: Part two."] {
-        assert!(said.stderr.contains(words), "{words}: {said:?}");
+        assert!(output.stderr.contains(words), "{words}: {output:?}");
     }
     // Lists print the last digits of ids.
     let listed = fixture.run(&["task", "ls"]).await;
@@ -136,9 +136,9 @@ async fn an_id_may_be_abbreviated_to_its_beginning_or_its_end() {
         let capitals = &end[4..].to_uppercase();
         assert_eq!(fixture.json(&["task", "show", capitals]).await["id"], task["id"]);
     }
-    let said = fixture.run(&["task", "show", "ffff"]).await;
-    assert_eq!((said.code, said.has("there is no task ffff")), (3, true), "{said:?}");
-    assert!(said.has("the end of an id needs at least 8 digits"), "{said:?}");
+    let output = fixture.run(&["task", "show", "ffff"]).await;
+    assert_eq!((output.code, output.has("there is no task ffff")), (3, true), "{output:?}");
+    assert!(output.has("the end of an id needs at least 8 digits"), "{output:?}");
 }
 
 #[tokio::test]
@@ -149,8 +149,12 @@ async fn metadata_has_one_value_for_each_key() {
     for command in
         [&add[..], &["task", "ls"], &["campaign", "create", "Spring"], &["campaign", "ls"]]
     {
-        let said = fixture.run(&[command, &twice].concat()).await;
-        assert_eq!((said.code, said.has("names the key `order` twice")), (2, true), "{said:?}");
+        let output = fixture.run(&[command, &twice].concat()).await;
+        assert_eq!(
+            (output.code, output.has("names the key `order` twice")),
+            (2, true),
+            "{output:?}"
+        );
         let once = fixture.run(&[command, &twice[..4]].concat()).await;
         assert_eq!(once.code, 0, "{once:?}");
     }
@@ -180,9 +184,9 @@ async fn a_prompt_search_stops_after_some_pages_without_a_match_and_names_the_ne
                 select ('ffff' || substr(gen_random_uuid()::text, 5))::uuid, $1, -n, 'copywriter', 'Wait.'
                   from generate_series(1, 10500) as n";
     sqlx::query(many).bind(fixture.world.campaign.id).execute(&fixture.world.pool).await.unwrap();
-    let said = fixture.run(&["task", "ls", "--text", "tide", "--json"]).await;
-    assert_eq!((said.code, said.json()), (0, json!([])), "{said:?}");
-    let (_, place) = said.stderr.split_once("`--after ").unwrap();
+    let output = fixture.run(&["task", "ls", "--text", "tide", "--json"]).await;
+    assert_eq!((output.code, output.json()), (0, json!([])), "{output:?}");
+    let (_, place) = output.stderr.split_once("`--after ").unwrap();
     let place = place.split('`').next().unwrap();
     let rest = fixture.json(&["task", "ls", "--text", "tide", "--after", place]).await;
     assert_eq!(rest[0]["prompt"], "The tide comes in.");
@@ -211,14 +215,14 @@ async fn many_tasks_are_previewed_and_then_cancelled_by_list_options() {
         fixture.add(prompt, &["--tag", tag, "--metadata", "order=17"]).await;
     }
     let late = ["task", "cancel", "--tag", "late", "--metadata", "order=17", "--since", "1d"];
-    let said = fixture.run(&[&late[..], &["--dry-run"]].concat()).await;
-    assert!(said.has("2 tasks match; nothing was done"), "{said:?}");
-    assert!(said.has("Part two.") && !said.has("Part three."), "{said:?}");
-    let said = fixture.run(&["task", "cancel", "--tag", "nowhere"]).await;
-    assert!(said.code == 0 && said.has("no tasks match; nothing was done"), "{said:?}");
+    let output = fixture.run(&[&late[..], &["--dry-run"]].concat()).await;
+    assert!(output.has("2 tasks match; nothing was done"), "{output:?}");
+    assert!(output.has("Part two.") && !output.has("Part three."), "{output:?}");
+    let output = fixture.run(&["task", "cancel", "--tag", "nowhere"]).await;
+    assert!(output.code == 0 && output.has("no tasks match; nothing was done"), "{output:?}");
     assert_eq!(fixture.json(&["bulk", "ls"]).await, json!([]));
-    let said = fixture.run(&late).await;
-    assert!(said.code == 0 && said.has("a worker will cancel 2 tasks"), "{said:?}");
+    let output = fixture.run(&late).await;
+    assert!(output.code == 0 && output.has("a worker will cancel 2 tasks"), "{output:?}");
     let listed = fixture.json(&["bulk", "ls"]).await;
     let id = text(&listed[0]["id"]);
     assert_eq!(fixture.json(&["bulk", "show", id]).await["filter"]["tags"], json!(["late"]));
@@ -235,8 +239,8 @@ async fn many_tasks_are_previewed_and_then_cancelled_by_list_options() {
         let two = fixture.run(&["task", command, "--tag", "late,early"]).await;
         assert!(two.code == 2 && two.has("invalid tag `late,early`"), "{two:?}");
     }
-    let said = fixture.run(&late).await;
-    assert_eq!(said.code, 0, "{said:?}");
+    let output = fixture.run(&late).await;
+    assert_eq!(output.code, 0, "{output:?}");
     let after = fixture.json(&["bulk", "ls", "--limit", "1"]).await;
     let first = fixture.json(&["bulk", "ls", "--after", text(&after[0]["id"])]).await;
     assert_eq!((text(&first[0]["id"]), first.as_array().unwrap().len()), (id, 1));
@@ -254,9 +258,9 @@ async fn a_change_with_an_idempotency_key_needs_an_absolute_time() {
         (&state, ["--expires-in", "90d"], ["--expires-at", "2100-01-01T00:00:00Z"]),
     ];
     for (n, (command, from_now, absolute)) in cases.into_iter().enumerate() {
-        let said = fixture.run(&[command, &from_now].concat()).await;
+        let output = fixture.run(&[command, &from_now].concat()).await;
         let next = format!("write the time itself, {} 20", absolute[0]);
-        assert!(said.code == 2 && said.has(&next), "{from_now:?}: {said:?}");
+        assert!(output.code == 2 && output.has(&next), "{from_now:?}: {output:?}");
         // The two cancellations are different changes.
         let (key, rest) = (format!("k-{n}"), &command[..command.len() - 1]);
         let repeated = [rest, &[key.as_str()], &absolute].concat();

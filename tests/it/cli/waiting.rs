@@ -71,8 +71,8 @@ async fn waiting_prints_only_the_result() {
     let fixture = Fixture::new().await;
     let command = fixture.ask(&["--wait"]);
     fixture.answer(&fixture.task().await, "The harbour at dawn.").await;
-    let said = ended(command).await;
-    assert_eq!((said.code, said.stdout.as_str()), (0, "The harbour at dawn.\n"), "{said:?}");
+    let output = ended(command).await;
+    assert_eq!((output.code, output.stdout.as_str()), (0, "The harbour at dawn.\n"), "{output:?}");
 }
 
 #[tokio::test]
@@ -81,13 +81,13 @@ async fn the_exit_code_tells_how_the_task_ended() {
     let command = fixture.ask(&["--wait", "--json"]);
     let task = fixture.task().await;
     fixture.fail(&task, "the model is unknown").await;
-    let said = ended(command).await;
-    assert_eq!((said.code, &said.json()["state"]), (1, &json!("failed")), "{said:?}");
-    assert!(said.stderr.contains("the model is unknown") && said.stderr.contains("task retry"));
+    let output = ended(command).await;
+    assert_eq!((output.code, &output.json()["state"]), (1, &json!("failed")), "{output:?}");
+    assert!(output.stderr.contains("the model is unknown") && output.stderr.contains("task retry"));
     let id = task.id.to_string();
-    let said = fixture.run(&["task", "show", &id, "--wait", "1m", "--json"]).await;
-    assert_eq!((said.code, &said.json()["state"]), (1, &json!("failed")), "{said:?}");
-    assert!(said.stderr.contains("the model is unknown"), "{said:?}");
+    let output = fixture.run(&["task", "show", &id, "--wait", "1m", "--json"]).await;
+    assert_eq!((output.code, &output.json()["state"]), (1, &json!("failed")), "{output:?}");
+    assert!(output.stderr.contains("the model is unknown"), "{output:?}");
     assert_eq!(fixture.run(&["task", "show", &id]).await.code, 0, "without --wait");
 
     let fixture = Fixture::new().await;
@@ -95,17 +95,17 @@ async fn the_exit_code_tells_how_the_task_ended() {
     let task = fixture.task().await;
     let mut conn = fixture.world.pool.acquire().await.unwrap();
     tasks::cancel(&mut conn, task.id, "not needed", noon()).await.unwrap();
-    let said = ended(command).await;
-    assert_eq!((said.code, said.has("was cancelled")), (9, true), "{said:?}");
+    let output = ended(command).await;
+    assert_eq!((output.code, output.has("was cancelled")), (9, true), "{output:?}");
     let id = task.id.to_string();
     assert_eq!(fixture.run(&["task", "show", &id, "--wait", "1m"]).await.code, 9);
 
     let fixture = Fixture::new().await;
-    let said = ended(fixture.ask(&["--wait", "--timeout", "1s"])).await;
-    assert_eq!((said.code, said.has("is still queued and continues")), (6, true), "{said:?}");
+    let output = ended(fixture.ask(&["--wait", "--timeout", "1s"])).await;
+    assert_eq!((output.code, output.has("is still queued and continues")), (6, true), "{output:?}");
     let id = fixture.task().await.id.to_string();
-    let said = fixture.run(&["task", "show", &id, "--wait", "0s"]).await;
-    assert_eq!((said.code, said.has("is still queued and continues")), (6, true), "{said:?}");
+    let output = fixture.run(&["task", "show", &id, "--wait", "0s"]).await;
+    assert_eq!((output.code, output.has("is still queued and continues")), (6, true), "{output:?}");
 }
 
 #[tokio::test]
@@ -125,13 +125,13 @@ async fn following_prints_events_as_they_happen() {
     }
     fixture.append_event(&task, Kind::TurnDone, json!({ "turn": 1 })).await;
     fixture.answer(&task, "The harbour at dawn.").await;
-    let said = ended(command).await;
-    told.push_str(&said.stdout);
+    let output = ended(command).await;
+    told.push_str(&output.stdout);
     let lines: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<_> = lines.iter().filter_map(|line| line["kind"].as_str()).collect();
     assert_eq!(kinds, ["task.queued", "turn.started", "turn.done"]);
     assert_eq!(lines.last().unwrap()["result"], "The harbour at dawn.");
-    assert_eq!(said.code, 0);
+    assert_eq!(output.code, 0);
 }
 
 #[tokio::test]
@@ -139,9 +139,9 @@ async fn following_separates_the_result_from_the_events() {
     let fixture = Fixture::new().await;
     let command = fixture.ask(&["--follow"]);
     fixture.answer(&fixture.task().await, "The harbour at dawn.").await;
-    let said = ended(command).await;
-    assert_eq!((said.code, said.stdout.as_str()), (0, "The harbour at dawn.\n"), "{said:?}");
-    assert!(said.stderr.contains("task.queued  agent=copywriter"), "{said:?}");
+    let output = ended(command).await;
+    assert_eq!((output.code, output.stdout.as_str()), (0, "The harbour at dawn.\n"), "{output:?}");
+    assert!(output.stderr.contains("task.queued  agent=copywriter"), "{output:?}");
 }
 
 #[tokio::test]
@@ -164,9 +164,9 @@ async fn the_answer_is_printed_as_it_streams() {
     fixture.append_event(&task, Kind::TurnProgress, json!({ "text": " at dawn." })).await;
     fixture.append_event(&task, Kind::TurnDone, json!({ "turn": 1, "ahead": null })).await;
     fixture.answer(&task, "The harbour at dawn.").await;
-    let said = ended(command).await;
-    assert!(said.stderr.contains("The harbour at dawn.\n"), "{said:?}");
-    assert!(said.stderr.contains("turn=1") && !said.stderr.contains("null"), "{said:?}");
+    let output = ended(command).await;
+    assert!(output.stderr.contains("The harbour at dawn.\n"), "{output:?}");
+    assert!(output.stderr.contains("turn=1") && !output.stderr.contains("null"), "{output:?}");
     // Stdout alone has the whole result.
-    assert_eq!(said.stdout, "The harbour at dawn.\n");
+    assert_eq!(output.stdout, "The harbour at dawn.\n");
 }

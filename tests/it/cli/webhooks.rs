@@ -57,8 +57,8 @@ async fn webhooks_are_added_listed_rotated_tested_and_removed() {
     let doctor = async || fixture.run(&["doctor"]).await;
     assert!(doctor().await.has("none of 1 fails"));
     sqlx::query(fail).execute(&fixture.world.pool).await.unwrap();
-    let said = doctor().await;
-    assert!(said.has(&format!("dalsegno webhook enable {id}")), "{said:?}");
+    let output = doctor().await;
+    assert!(output.has(&format!("dalsegno webhook enable {id}")), "{output:?}");
     assert!(fixture.run(&["webhook", "enable", id]).await.stdout.contains("is enabled"));
     assert!(fixture.run(&["webhook", "rm", id]).await.stdout.contains("is removed"));
     assert_eq!(fixture.run(&["webhook", "rm", id]).await.code, 3);

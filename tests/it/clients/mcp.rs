@@ -22,7 +22,7 @@ use crate::{app::eventually, http::client::send, service::command};
 
 pub const VERSIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// Timeout for a client: the inspector starts anew for each call.
-const LONG: Duration = Duration::from_secs(300);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
@@ -59,7 +59,8 @@ impl Client {
 /// Waits until a client has made all its calls, and prints the exchange.
 pub async fn read_client_report(mut program: Command) -> ClientReport {
     let child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let output = tokio::time::timeout(LONG, child.wait_with_output()).await.unwrap().unwrap();
+    let output =
+        tokio::time::timeout(CLIENT_TIMEOUT, child.wait_with_output()).await.unwrap().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     println!("{said}");
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
@@ -70,7 +71,7 @@ pub async fn read_client_report(mut program: Command) -> ClientReport {
 }
 
 /// Tools that each session of the inspector calls.
-const SOME: [&str; 2] = ["board_post", "status"];
+const INSPECTOR_TOOLS: [&str; 2] = ["board_post", "status"];
 
 #[tokio::test]
 async fn the_python_sdk_lists_and_calls_every_operator_tool() {
@@ -137,7 +138,7 @@ async fn check_all_calls(client: Client) {
 /// calls all tools in one.
 fn only(client: Client, transport: &str, version: &str) -> Option<&'static [&'static str]> {
     let calls_all = client == Client::Sdk || (transport, version) == ("key", VERSIONS[1]);
-    (!calls_all).then_some(&SOME)
+    (!calls_all).then_some(&INSPECTOR_TOOLS)
 }
 
 /// Returns the tools of operators that change data, according to `calls.json`.

@@ -15,7 +15,7 @@ use dalsegno::{
 use super::support::{entries, entry, message, parts, seed};
 use crate::turns::heavy::{SCRIPTS, text, weigh};
 
-const SMALL: &str = "Now write one line.";
+const SMALL_TASK: &str = "Now write one line.";
 
 /// Returns a calibration that has learnt this factor.
 fn factor(per_cent: u64) -> Calibration {
@@ -45,7 +45,7 @@ fn compaction_input<'a>(
         view: View::of(entries, &[], 0).unwrap(),
         budget,
         calibration,
-        upcoming_tokens: calibration.tokens(Weight::of_user_text(SMALL)),
+        upcoming_tokens: calibration.tokens(Weight::of_user_text(SMALL_TASK)),
         summariser_window_tokens: budget.window_tokens(),
         policy: Policy::default(),
         node: None,
@@ -87,7 +87,7 @@ fn a_small_task_fits_after_one_compaction_for_any_content_of_the_window() {
                 n_compacted += 1;
                 let made = [compacted(scene)];
                 let view = View::of(&entries, &made, 1).unwrap();
-                let sent = assemble(&parts(view, SMALL), &seed(), &calibration);
+                let sent = assemble(&parts(view, SMALL_TASK), &seed(), &calibration);
                 let tokens = calibration.tokens(sent.weight);
                 let most = window - budget.reserve_tokens();
                 assert!(tokens <= most, "{name} {window} {share} x {n_turns}: {tokens} of {most}");

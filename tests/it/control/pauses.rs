@@ -21,7 +21,7 @@ use crate::{
 };
 
 const EDITOR: &str = "---\nname: editor\ndescription: Edits\n---\nYou edit.\n";
-const BY: &str = "cli:ann@host";
+const ACTOR: &str = "cli:ann@host";
 
 async fn fixture(settings: &[(&str, &str)]) -> Fixture {
     let fixture = Fixture::new(settings).await;
@@ -33,17 +33,17 @@ fn campaign_place(fixture: &Fixture) -> Place<'static> {
     Place { campaign_id: Some(fixture.campaign.id), agent: "writer" }
 }
 
-const EVERYWHERE: Place<'static> = Place { campaign_id: None, agent: "writer" };
+const ALL_CAMPAIGNS: Place<'static> = Place { campaign_id: None, agent: "writer" };
 
 async fn pause(fixture: &Fixture, place: Place<'_>) {
     let mut tx = fixture.pool.begin().await.unwrap();
-    agent_pauses::pause(&mut tx, place, "too expensive", BY, noon()).await.unwrap();
+    agent_pauses::pause(&mut tx, place, "too expensive", ACTOR, noon()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
 async fn resume(fixture: &Fixture, place: Place<'_>) -> i64 {
     let mut tx = fixture.pool.begin().await.unwrap();
-    let resumed = agent_pauses::resume(&mut tx, place, BY, noon()).await.unwrap();
+    let resumed = agent_pauses::resume(&mut tx, place, ACTOR, noon()).await.unwrap();
     tx.commit().await.unwrap();
     resumed.released
 }
@@ -182,7 +182,7 @@ async fn a_pause_lets_the_running_turn_end_and_begins_no_other() {
 async fn a_global_pause_holds_beside_a_campaign_pause_which_ends_on_close() {
     let fixture = fixture(&[]).await;
     let worker = fixture.start_worker().await;
-    pause(&fixture, EVERYWHERE).await;
+    pause(&fixture, ALL_CAMPAIGNS).await;
     pause(&fixture, campaign_place(&fixture)).await;
     let task = fixture.add("Write part one.").await;
     wait_until_held(&fixture, &task).await;
@@ -201,7 +201,7 @@ async fn a_global_pause_holds_beside_a_campaign_pause_which_ends_on_close() {
     pause(&fixture, campaign_place(&fixture)).await;
     let mut tx = fixture.pool.begin().await.unwrap();
     let again =
-        agent_pauses::pause(&mut tx, campaign_place(&fixture), "another reason", BY, noon())
+        agent_pauses::pause(&mut tx, campaign_place(&fixture), "another reason", ACTOR, noon())
             .await
             .unwrap();
     assert!(!again.changed && again.pause.reason == "too expensive", "{again:?}");
@@ -209,10 +209,10 @@ async fn a_global_pause_holds_beside_a_campaign_pause_which_ends_on_close() {
     tx.commit().await.unwrap();
     let mut conn = fixture.pool.acquire().await.unwrap();
     let error =
-        agent_pauses::resume(&mut conn, campaign_place(&fixture), BY, noon()).await.unwrap_err();
+        agent_pauses::resume(&mut conn, campaign_place(&fixture), ACTOR, noon()).await.unwrap_err();
     assert!(error.to_string().contains("is not paused in campaign"), "{error}");
     drop(conn);
-    assert_eq!(resume(&fixture, EVERYWHERE).await, 1);
+    assert_eq!(resume(&fixture, ALL_CAMPAIGNS).await, 1);
     fixture.done(&task).await;
     fixture.settled().await;
     worker.stop().await;

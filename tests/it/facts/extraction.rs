@@ -17,7 +17,7 @@ use dalsegno::{
 use rustix::process::Signal;
 
 use super::{
-    ANN, all,
+    USER, all,
     setup::{
         extractions, fixture, make_jobs_due, request, run_in_own_session, set_user,
         wait_for_extractions, wait_for_retry,
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     app::{eventually, noon},
-    erasure::{PLANTED, tables_with},
+    erasure::{ERASED_WORD, tables_with},
     turns::fixture::{Fixture, WRITER},
 };
 
@@ -40,7 +40,7 @@ async fn statements_of_people_are_extracted_when_a_session_is_closed() {
     let task = run_in_own_session(&fixture, "My diet is vegan. Write part one.").await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    let facts = all(&fixture.pool, ANN, true).await;
+    let facts = all(&fixture.pool, USER, true).await;
     let [fact] = facts.as_slice() else { panic!("{facts:?}") };
     assert_eq!((fact.attribute.as_str(), fact.text.as_str()), ("diet", VEGAN));
     assert_eq!((fact.source, fact.trust), (Source::Extracted, Trust::Agent));
@@ -67,7 +67,7 @@ async fn nothing_is_extracted_unless_agent_configuration_and_campaign_allow_it()
         run_in_own_session(&fixture, "My diet is vegan.").await;
         wait_for_extractions(&fixture).await;
         worker.stop().await;
-        assert!(all(&fixture.pool, ANN, true).await.is_empty());
+        assert!(all(&fixture.pool, USER, true).await.is_empty());
         assert_eq!(fixture.count(CALLS).await, 0);
         assert!(extractions(&fixture).await.is_empty());
     }
@@ -83,8 +83,8 @@ async fn of_two_contradicting_sessions_the_newer_wins_and_the_older_fact_stays()
     let second = run_in_own_session(&fixture, "My city is Porto. Write.").await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert_eq!(texts(&fixture.pool, ANN).await, ["The city of the user: Porto."]);
-    let facts = all(&fixture.pool, ANN, true).await;
+    assert_eq!(texts(&fixture.pool, USER).await, ["The city of the user: Porto."]);
+    let facts = all(&fixture.pool, USER, true).await;
     let older = facts.iter().find(|fact| fact.valid_until.is_some()).unwrap();
     assert_eq!(older.text, "The city of the user: Bergen.");
     assert_eq!(older.ended_because, Some(Ended::Contradicted));
@@ -114,7 +114,7 @@ async fn an_extracted_stretch_is_not_extracted_again() {
     let requests: Vec<_> =
         extractions(&fixture).await.iter().map(|it| (it.requests, it.new)).collect();
     assert_eq!(requests, [(1, 1), (1, 1), (1, 0)]);
-    assert_eq!(texts(&fixture.pool, ANN).await.len(), 2);
+    assert_eq!(texts(&fixture.pool, USER).await.len(), 2);
 }
 
 /// Folded messages leave the view, while the session continues.
@@ -142,7 +142,7 @@ async fn compacted_messages_are_extracted_once() {
     let session = fixture.session(&last).await;
     assert!(session.generation > 1 && session.predecessor_id.is_none(), "{session:?}");
     assert_eq!(fixture.sessions().await.len(), 1, "the session was never closed");
-    assert_eq!(texts(&fixture.pool, ANN).await, [VEGAN]);
+    assert_eq!(texts(&fixture.pool, USER).await, [VEGAN]);
     // Each request is in at most one stretch, and the one with the fact is in the first.
     let read = extractions(&fixture).await;
     assert!(read.len() >= 2, "{read:?}");
@@ -171,7 +171,7 @@ async fn an_expired_session_is_extracted_after_its_removal() {
     wait_for_extractions(&fixture).await;
     worker.stop().await;
     assert!(sessions::get(&fixture.pool, task.session_id.unwrap()).await.is_err());
-    assert_eq!(texts(&fixture.pool, ANN).await, [VEGAN]);
+    assert_eq!(texts(&fixture.pool, USER).await, [VEGAN]);
 }
 
 #[tokio::test]
@@ -187,14 +187,14 @@ async fn an_invalid_answer_is_refused_with_its_reason_and_nothing_is_lost() {
     assert!(read[0].reason.as_deref().unwrap().contains("not written as JSON"), "{read:?}");
     // Both requests are in the ledger.
     assert_eq!(fixture.count(CALLS).await, 2);
-    assert!(all(&fixture.pool, ANN, true).await.is_empty());
+    assert!(all(&fixture.pool, USER, true).await.is_empty());
     let kinds: Vec<_> = fixture.feed().await.into_iter().map(|event| event.kind).collect();
     assert!(kinds.iter().any(|kind| kind == "facts.refused"), "{kinds:?}");
     let worker = fixture.start_worker().await;
     make_jobs_due(&fixture).await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert_eq!(texts(&fixture.pool, ANN).await, [VEGAN]);
+    assert_eq!(texts(&fixture.pool, USER).await, [VEGAN]);
     assert_eq!(extractions(&fixture).await[0].outcome, Outcome::Done);
 }
 
@@ -218,7 +218,7 @@ async fn a_refused_stretch_is_extracted_before_later_ones() {
     make_jobs_due(&fixture).await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert_eq!(texts(&fixture.pool, ANN).await, ["The city of the user: Porto.", VEGAN]);
+    assert_eq!(texts(&fixture.pool, USER).await, ["The city of the user: Porto.", VEGAN]);
     let mut read: Vec<_> =
         extractions(&fixture).await.iter().map(|it| (it.to_seq, it.requests, it.outcome)).collect();
     read.sort_by_key(|(to_seq, ..)| *to_seq);
@@ -247,7 +247,7 @@ async fn a_stretch_refused_every_time_is_abandoned_and_available_to_the_next_ext
     request(&fixture, task.session_id.unwrap()).await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert_eq!(texts(&fixture.pool, ANN).await, [VEGAN]);
+    assert_eq!(texts(&fixture.pool, USER).await, [VEGAN]);
 }
 
 #[tokio::test]
@@ -264,7 +264,7 @@ async fn a_temporary_provider_error_leaves_the_stretch_to_the_next_attempt() {
     make_jobs_due(&fixture).await;
     wait_for_extractions(&fixture).await;
     shaky.stop().await;
-    assert_eq!(texts(&fixture.pool, ANN).await, [VEGAN]);
+    assert_eq!(texts(&fixture.pool, USER).await, [VEGAN]);
     let outcomes: Vec<_> = extractions(&fixture).await.iter().map(|it| it.outcome).collect();
     assert_eq!(outcomes, [Outcome::Done]);
     assert_eq!(fixture.count(CALLS).await, 2);
@@ -297,7 +297,7 @@ async fn a_stretch_without_an_answer_is_a_dead_letter_until_a_person_retries_it(
         admin::retry_job(&fixture.pool, dead).await.unwrap();
         wait_for_extractions(&fixture).await;
         worker.stop().await;
-        assert_eq!(texts(&fixture.pool, ANN).await, [VEGAN], "{fault}");
+        assert_eq!(texts(&fixture.pool, USER).await, [VEGAN], "{fault}");
         assert_eq!(extractions(&fixture).await[0].outcome, Outcome::Done, "{fault}");
     }
 }
@@ -321,11 +321,11 @@ async fn a_stretch_that_every_provider_declines_blocks_no_later_one() {
     let worker = fixture.start_worker_with(&settings).await;
     make_jobs_due(&fixture).await;
     wait_for_extractions(&fixture).await;
-    assert_eq!(texts(&fixture.pool, ANN).await, ["The city of the user: Porto."]);
+    assert_eq!(texts(&fixture.pool, USER).await, ["The city of the user: Porto."]);
     admin::retry_job(&fixture.pool, dead).await.unwrap();
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert_eq!(texts(&fixture.pool, ANN).await, ["The city of the user: Porto.", VEGAN]);
+    assert_eq!(texts(&fixture.pool, USER).await, ["The city of the user: Porto.", VEGAN]);
     let read: Vec<_> =
         extractions(&fixture).await.iter().map(|it| (it.requests, it.outcome)).collect();
     assert_eq!(read, [(50, Outcome::Done), (1, Outcome::Done)]);
@@ -338,7 +338,7 @@ async fn an_invented_statement_is_left_out() {
     run_in_own_session(&fixture, "My diet is vegan. Write.").await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert_eq!(texts(&fixture.pool, ANN).await, [VEGAN]);
+    assert_eq!(texts(&fixture.pool, USER).await, [VEGAN]);
     assert_eq!(extractions(&fixture).await[0].found, 1);
 }
 
@@ -354,7 +354,7 @@ async fn requests_between_agents_are_not_extracted() {
     fixture.done(&child.await.unwrap()).await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert!(all(&fixture.pool, ANN, true).await.is_empty());
+    assert!(all(&fixture.pool, USER, true).await.is_empty());
 }
 
 /// Facts are about the user for whom the campaign worked at that time.
@@ -372,7 +372,7 @@ async fn requests_from_before_the_campaign_had_a_user_are_not_extracted() {
     request(&fixture, task.session_id.unwrap()).await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert!(all(&fixture.pool, ANN, true).await.is_empty());
+    assert!(all(&fixture.pool, USER, true).await.is_empty());
     assert_eq!(texts(&fixture.pool, "ben").await, ["The city of the user: Porto."]);
 }
 
@@ -384,13 +384,13 @@ async fn a_user_forgotten_during_an_extraction_stays_forgotten() {
     let task = fixture.done(&fixture.add("My diet is vegan. Write.").await).await;
     let later = fixture.advance(TimeDelta::hours(1));
     let mut forgetting = begin(&fixture.pool).await.unwrap();
-    facts::forget(&mut forgetting, ANN, later).await.unwrap();
+    facts::forget(&mut forgetting, USER, later).await.unwrap();
     request(&fixture, task.session_id.unwrap()).await;
     wait_for_user_lock(&fixture).await;
     forgetting.commit().await.unwrap();
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert!(all(&fixture.pool, ANN, true).await.is_empty());
+    assert!(all(&fixture.pool, USER, true).await.is_empty());
     let read = extractions(&fixture).await;
     assert_eq!((read.len(), read[0].found, read[0].new), (1, 1, 0));
 }
@@ -403,7 +403,7 @@ async fn facts_are_dropped_when_the_campaign_loses_its_user_during_the_extractio
     // A writer about the user blocks the job, and the campaign gets another user meanwhile.
     let mut writing = begin(&fixture.pool).await.unwrap();
     let campaign_id = fixture.campaign.id;
-    facts::hold_user_of(&mut writing, campaign_id, ANN).await.unwrap();
+    facts::hold_user_of(&mut writing, campaign_id, USER).await.unwrap();
     request(&fixture, task.session_id.unwrap()).await;
     wait_for_user_lock(&fixture).await;
     let mut unsetting = begin(&fixture.pool).await.unwrap();
@@ -412,7 +412,7 @@ async fn facts_are_dropped_when_the_campaign_loses_its_user_during_the_extractio
     writing.commit().await.unwrap();
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert!(all(&fixture.pool, ANN, true).await.is_empty());
+    assert!(all(&fixture.pool, USER, true).await.is_empty());
     assert_eq!(extractions(&fixture).await[0].found, 1);
 }
 
@@ -442,7 +442,7 @@ async fn a_worker_killed_during_an_extraction_has_written_nothing_and_the_next_w
     .await;
     slow.signal(Signal::KILL);
     slow.ended().await;
-    assert!(all(&fixture.pool, ANN, true).await.is_empty());
+    assert!(all(&fixture.pool, USER, true).await.is_empty());
     let worker = fixture.start_worker().await;
     // The lease of the killed run has to expire first.
     eventually("another worker extracts it", async || {
@@ -451,7 +451,7 @@ async fn a_worker_killed_during_an_extraction_has_written_nothing_and_the_next_w
     })
     .await;
     worker.stop().await;
-    assert_eq!(texts(&fixture.pool, ANN).await, [VEGAN]);
+    assert_eq!(texts(&fixture.pool, USER).await, [VEGAN]);
     let read = extractions(&fixture).await;
     assert_eq!((read.len(), read[0].new), (1, 1));
 }
@@ -461,12 +461,13 @@ async fn no_fact_of_an_erased_campaign_is_found() {
     let fixture = fixture(&[]).await;
     let worker = fixture.start_worker().await;
     let call = format!(
-        "call records_publish {{\"name\": \"{PLANTED}\", \"title\": \"{PLANTED}\", \"text\": \"{PLANTED}\"}}"
+        "call records_publish {{\"name\": \"{ERASED_WORD}\", \"title\": \"{ERASED_WORD}\", \"text\": \"{ERASED_WORD}\"}}"
     );
-    run_in_own_session(&fixture, &format!("My diet is {PLANTED}. Write. [[sim: {call}]]")).await;
+    run_in_own_session(&fixture, &format!("My diet is {ERASED_WORD}. Write. [[sim: {call}]]"))
+        .await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    let before = tables_with(&fixture.pool, PLANTED).await;
+    let before = tables_with(&fixture.pool, ERASED_WORD).await;
     for table in ["audit", "facts", "memory_items"] {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
     }
@@ -480,7 +481,7 @@ async fn no_fact_of_an_erased_campaign_is_found() {
     })
     .await;
     upkeep.stop().await;
-    assert_eq!(tables_with(&fixture.pool, PLANTED).await, []);
+    assert_eq!(tables_with(&fixture.pool, ERASED_WORD).await, []);
     // The actor and the tool of a call are kept.
     let calls = "select count(*) from dalsegno.audit where action = 'tool.call' and data = '{}'";
     assert_eq!(fixture.count(calls).await, 1);
@@ -493,14 +494,14 @@ async fn an_erasure_removes_the_facts_of_its_campaign_and_keeps_the_others() {
     run_in_own_session(&fixture, "My diet is vegan.").await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    super::state(&fixture.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
-    set_user(&fixture, ANN).await;
+    super::state(&fixture.pool, USER, ("Tone", "Wants short sentences.")).await.unwrap();
+    set_user(&fixture, USER).await;
     let mut tx = begin(&fixture.pool).await.unwrap();
     facts::remove_some_records(&mut tx, fixture.campaign.id, 100).await.unwrap();
     let gone = facts::remove_some(&mut tx, fixture.campaign.id, 100).await;
     tx.commit().await.unwrap();
     assert_eq!(gone.unwrap(), 1);
-    assert_eq!(texts(&fixture.pool, ANN).await, ["Wants short sentences."]);
+    assert_eq!(texts(&fixture.pool, USER).await, ["Wants short sentences."]);
     for table in ["campaign_users", "fact_extractions", "fact_showings"] {
         let sql = format!("select count(*) from dalsegno.{table}");
         let n: i64 =

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use dalsegno::domain::{facts, sessions};
 
 use super::{
-    ANN, all,
+    USER, all,
     setup::{extractions, fixture, run_in_own_session, wait_for_extractions},
 };
 
@@ -20,7 +20,7 @@ async fn sessions_that_repeat_recalled_facts_yield_no_new_fact() {
     let worker = fixture.start_worker().await;
     run_in_own_session(&fixture, "My diet is vegan. My city is Bergen. Write.").await;
     wait_for_extractions(&fixture).await;
-    let first = all(&fixture.pool, ANN, true).await;
+    let first = all(&fixture.pool, USER, true).await;
     assert_eq!(first.len(), 2);
     let began = Instant::now();
     let said =
@@ -46,7 +46,7 @@ async fn sessions_that_repeat_recalled_facts_yield_no_new_fact() {
     );
     // The messages were read.
     assert!(found >= SESSIONS as i32 / 2, "{found}");
-    assert_eq!(all(&fixture.pool, ANN, true).await, first);
+    assert_eq!(all(&fixture.pool, USER, true).await, first);
     let shown = "select count(*) from dalsegno.fact_showings";
     assert!(fixture.count(shown).await >= SESSIONS as i64);
 }
@@ -58,7 +58,7 @@ async fn sessions_that_rephrase_recalled_facts_yield_no_new_fact() {
     let worker = fixture.start_worker().await;
     run_in_own_session(&fixture, "My diet is vegan. My city is Bergen. Write.").await;
     wait_for_extractions(&fixture).await;
-    let first = all(&fixture.pool, ANN, true).await;
+    let first = all(&fixture.pool, USER, true).await;
     assert_eq!(first.len(), 2);
     let said = ["My diet is vegan.", "my Diet is  VEGAN!", "My city is Bergen."];
     for n in 0..SESSIONS {
@@ -69,12 +69,12 @@ async fn sessions_that_rephrase_recalled_facts_yield_no_new_fact() {
     let read = extractions(&fixture).await;
     assert_eq!(read.len(), SESSIONS + 1);
     assert!(read.iter().all(|it| it.requests == 1), "{read:?}");
-    assert_eq!(all(&fixture.pool, ANN, true).await, first);
+    assert_eq!(all(&fixture.pool, USER, true).await, first);
     // The messages were read.
     ask_alone(&fixture, "My city is Porto. Write.").await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
-    assert_eq!(all(&fixture.pool, ANN, true).await.len(), 3);
+    assert_eq!(all(&fixture.pool, USER, true).await.len(), 3);
 }
 
 /// Facts are in the system part with their sources, and not in the conversation.
@@ -82,7 +82,7 @@ async fn sessions_that_rephrase_recalled_facts_yield_no_new_fact() {
 async fn an_agent_gets_known_facts_if_its_file_allows_it() {
     let fixture = fixture(&[]).await;
     fixture.write_agent("other", "---\nname: other\ndescription: Does\n---\nYou do.\n");
-    super::state(&fixture.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
+    super::state(&fixture.pool, USER, ("Tone", "Wants short sentences.")).await.unwrap();
     let worker = fixture.start_worker().await;
     let told = fixture.done(&fixture.add("Write.").await).await;
     let other = fixture.done(&fixture.add_for("other", "main", "Write.").await).await;
@@ -105,11 +105,11 @@ async fn an_agent_gets_known_facts_if_its_file_allows_it() {
 #[tokio::test]
 async fn facts_shown_to_a_predecessor_count_as_shown_to_its_successor() {
     let fixture = fixture(&[]).await;
-    let fact = super::state(&fixture.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
+    let fact = super::state(&fixture.pool, USER, ("Tone", "Wants short sentences.")).await.unwrap();
     let worker = fixture.start_worker().await;
     let first = fixture.done(&fixture.add("Write.").await).await;
     let mut conn = fixture.pool.acquire().await.unwrap();
-    facts::revoke(&mut conn, ANN, fact.id, fixture.advance(TimeDelta::hours(1))).await.unwrap();
+    facts::revoke(&mut conn, USER, fact.id, fixture.advance(TimeDelta::hours(1))).await.unwrap();
     let session = first.session_id.unwrap();
     sessions::reset(&mut conn, session, false, fixture.advance(TimeDelta::hours(1))).await.unwrap();
     let second = fixture.done(&fixture.add("Write on.").await).await;

@@ -8,7 +8,7 @@ use dalsegno::domain::{
 };
 use uuid::Uuid;
 
-use super::ANN;
+use super::USER;
 use crate::{
     app::{eventually, noon},
     turns::fixture::Fixture,
@@ -23,7 +23,7 @@ pub async fn fixture(settings: &[(&str, &str)]) -> Fixture {
     all.extend(settings);
     let fixture = Fixture::new(&all).await;
     fixture.write_agent("writer", AGENT);
-    set_user(&fixture, ANN).await;
+    set_user(&fixture, USER).await;
     fixture
 }
 

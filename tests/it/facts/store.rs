@@ -9,7 +9,7 @@ use dalsegno::domain::{
 };
 use uuid::Uuid;
 
-use super::{ANN, SESSION, all, config, read, read_in, state, texts};
+use super::{SESSION, USER, all, config, read, read_in, state, texts};
 use crate::{
     app::noon,
     conversations::world::{TurnSettings, World},
@@ -35,8 +35,8 @@ async fn the_newer_of_two_contradicting_facts_holds_and_the_older_keeps_its_time
     let world = World::new().await;
     let old = new(read(&world, ("Diet", "Eats no meat."), hours(-5)).await);
     let newer = new(read(&world, ("diet", "Eats fish."), hours(-2)).await);
-    assert_eq!(texts(&world.pool, ANN).await, ["Eats fish."]);
-    let facts = all(&world.pool, ANN, true).await;
+    assert_eq!(texts(&world.pool, USER).await, ["Eats fish."]);
+    let facts = all(&world.pool, USER, true).await;
     let [first, second] = facts.as_slice() else { panic!("{facts:?}") };
     assert_eq!((first.id, first.valid_until), (newer.id, None));
     assert_eq!((second.id, second.text.as_str()), (old.id, "Eats no meat."));
@@ -57,8 +57,8 @@ async fn a_late_fact_takes_its_place_in_time() {
     new(read(&world, ("City", "Lives in Porto."), hours(-1)).await);
     let late = new(read(&world, ("City", "Lives in Graz."), hours(-4)).await);
     assert_eq!(late.valid_until, Some(hours(-1)));
-    assert_eq!(texts(&world.pool, ANN).await, ["Lives in Porto."]);
-    let mut times: Vec<_> = all(&world.pool, ANN, true)
+    assert_eq!(texts(&world.pool, USER).await, ["Lives in Porto."]);
+    let mut times: Vec<_> = all(&world.pool, USER, true)
         .await
         .into_iter()
         .map(|fact| (fact.valid_from, fact.valid_until, fact.text))
@@ -91,11 +91,11 @@ async fn equal_facts_in_different_wording_are_stored_once() {
         let again = read(&world, (attribute, text), hours(-1)).await;
         assert_eq!(again, Recorded::Known(first.id), "{attribute} {text}");
     }
-    let said = state(&world.pool, ANN, ("Diet", "Eats no meat")).await;
+    let said = state(&world.pool, USER, ("Diet", "Eats no meat")).await;
     assert!(matches!(said, Err(Error::Known(id)) if id == first.id));
     // For another user it is new.
     state(&world.pool, "ben", ("Diet", "Eats no meat.")).await.unwrap();
-    assert_eq!(all(&world.pool, ANN, true).await.len(), 1);
+    assert_eq!(all(&world.pool, USER, true).await.len(), 1);
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn facts_of_different_attributes_are_stored_separately_and_significant_mar
     ] {
         new(read(&world, (attribute, text), noon()).await);
     }
-    let holding = texts(&world.pool, ANN).await;
+    let holding = texts(&world.pool, USER).await;
     assert_eq!(holding, ["5", "C#", "Porto.", "Porto."]);
     let known = read(&world, ("birthplace", "porto"), hours(-1)).await;
     assert!(!matches!(known, Recorded::New(_)), "{known:?}");
@@ -130,11 +130,11 @@ async fn a_fact_shown_to_a_session_is_not_new_when_the_session_repeats_it() {
     let porto = new(porto);
     let repeated = read(&world, ("City", "lives in bergen"), hours(-2)).await;
     assert_eq!(repeated, Recorded::Shown(old.id));
-    assert_eq!(texts(&world.pool, ANN).await, ["Lives in Porto."]);
+    assert_eq!(texts(&world.pool, USER).await, ["Lives in Porto."]);
     // A user who was told Porto, and then states Bergen, has moved back.
     facts::show(&world.pool, shown, &[porto.id], hours(-2)).await.unwrap();
     new(read(&world, ("City", "Lives in Bergen."), hours(-1)).await);
-    assert_eq!(texts(&world.pool, ANN).await, ["Lives in Bergen."]);
+    assert_eq!(texts(&world.pool, USER).await, ["Lives in Bergen."]);
 }
 
 #[tokio::test]
@@ -145,39 +145,39 @@ async fn two_changes_of_mind_in_one_session_are_both_recorded() {
     facts::show(&world.pool, shown, &[short.id], hours(-8)).await.unwrap();
     new(read(&world, ("Tone", "Wants it long."), hours(-5)).await);
     new(read(&world, ("Tone", "Wants it short."), hours(-1)).await);
-    assert_eq!(texts(&world.pool, ANN).await, ["Wants it short."]);
-    assert_eq!(all(&world.pool, ANN, true).await.len(), 3);
+    assert_eq!(texts(&world.pool, USER).await, ["Wants it short."]);
+    assert_eq!(all(&world.pool, USER, true).await.len(), 3);
 }
 
 #[tokio::test]
 async fn people_state_edit_and_revoke_facts_and_nothing_is_overwritten() {
     let world = World::new().await;
-    let stated = state(&world.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
+    let stated = state(&world.pool, USER, ("Tone", "Wants short sentences.")).await.unwrap();
     assert_eq!((stated.source, stated.trust), (Source::Stated, Trust::Operator));
     let mut conn = world.pool.acquire().await.unwrap();
     let (config, by) = (config(), "key:ci");
     let settings = (&config, "english");
     let text = "Wants long sentences.";
     let edited =
-        facts::edit(&mut conn, (ANN, stated.id), text, by, settings, hours(1)).await.unwrap();
+        facts::edit(&mut conn, (USER, stated.id), text, by, settings, hours(1)).await.unwrap();
     assert_eq!(
         (edited.source, edited.attribute.as_str(), edited.author.as_str()),
         (Source::Edited, "Tone", by)
     );
-    let before = facts::get(&mut *conn, ANN, stated.id).await.unwrap();
+    let before = facts::get(&mut *conn, USER, stated.id).await.unwrap();
     assert_eq!(
         (before.text.as_str(), before.ended_because),
         ("Wants short sentences.", Some(Ended::Edited))
     );
     assert_eq!((before.valid_until, before.replaced_by), (Some(hours(1)), Some(edited.id)));
-    let twice = facts::edit(&mut conn, (ANN, stated.id), "Else.", by, settings, hours(2)).await;
+    let twice = facts::edit(&mut conn, (USER, stated.id), "Else.", by, settings, hours(2)).await;
     assert!(matches!(twice, Err(Error::Ended(_))), "{twice:?}");
     let foreign = facts::revoke(&mut conn, "ben", edited.id, hours(2)).await;
     assert!(matches!(foreign, Err(Error::NoFact { .. })), "{foreign:?}");
-    let revoked = facts::revoke(&mut conn, ANN, edited.id, hours(2)).await.unwrap();
+    let revoked = facts::revoke(&mut conn, USER, edited.id, hours(2)).await.unwrap();
     assert_eq!(revoked.ended_because, Some(Ended::Revoked));
-    assert!(texts(&world.pool, ANN).await.is_empty());
-    assert_eq!(all(&world.pool, ANN, true).await.len(), 2);
+    assert!(texts(&world.pool, USER).await.is_empty());
+    assert_eq!(all(&world.pool, USER, true).await.len(), 2);
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn facts_per_user_are_limited_and_replacing_stays_possible() {
         new(read(&world, (&format!("Thing {n}"), &format!("Likes thing {n}.")), hours(-5)).await);
     }
     assert_eq!(read(&world, ("Else", "Likes else."), hours(-4)).await, Recorded::Full);
-    let full = state(&world.pool, ANN, ("Else", "Likes else.")).await;
+    let full = state(&world.pool, USER, ("Else", "Likes else.")).await;
     assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
     new(read(&world, ("Thing 7", "Likes thing 7 no more."), hours(-3)).await);
 }
@@ -207,7 +207,7 @@ async fn an_expired_fact_frees_its_place_and_is_not_revoked() {
         .await
         .unwrap();
     new(read(&world, ("Thing 7", "Likes thing 7."), hours(-1)).await);
-    let facts = all(&world.pool, ANN, true).await;
+    let facts = all(&world.pool, USER, true).await;
     let ended = facts.iter().find(|fact| fact.valid_until.is_some()).unwrap();
     assert_eq!(ended.valid_until, Some(hours(-1)));
     assert_eq!(ended.ended_because, Some(Ended::Expired));
@@ -221,10 +221,10 @@ async fn an_invalid_fact_is_refused_with_the_reason() {
         ("../etc", "Diet", "Eats."),
         ("", "Diet", "Eats."),
         ("ann'; drop table facts", "Diet", "Eats."),
-        (ANN, "…", "Eats."),
-        (ANN, "Diet", "Eats\0."),
-        (ANN, "Diet", "One.\nTwo."),
-        (ANN, "Diet", long.as_str()),
+        (USER, "…", "Eats."),
+        (USER, "Diet", "Eats\0."),
+        (USER, "Diet", "One.\nTwo."),
+        (USER, "Diet", long.as_str()),
     ] {
         let refused = state(&world.pool, user, (attribute, text)).await;
         assert!(
@@ -242,12 +242,13 @@ async fn a_search_finds_current_facts_of_the_user_best_first() {
         ("City", "Lives in Bergen."),
         ("Weather", "The climate in Bergen is wet, and Bergen is dear to her."),
     ] {
-        state(&world.pool, ANN, fact).await.unwrap();
+        state(&world.pool, USER, fact).await.unwrap();
     }
     state(&world.pool, "ben", ("City", "Lives in Bergen too.")).await.unwrap();
     let mut conn = world.pool.acquire().await.unwrap();
     let mut find = async |words: &str| {
-        let hits = facts::search(&mut conn, ANN, question(words), "english", noon()).await.unwrap();
+        let hits =
+            facts::search(&mut conn, USER, question(words), "english", noon()).await.unwrap();
         hits.into_iter().map(|hit| hit.fact.attribute).collect::<Vec<_>>()
     };
     assert_eq!(find("climates Bergen").await, ["Weather"]);
@@ -257,11 +258,11 @@ async fn a_search_finds_current_facts_of_the_user_best_first() {
     assert_eq!(find("bergen -climate").await, ["City"]);
     assert!(find("submarine").await.is_empty());
     for odd in ["'; drop --", "\\ x", ":* & | !", "\"unclosed bergen"] {
-        facts::search(&mut conn, ANN, question(odd), "english", noon()).await.ok();
+        facts::search(&mut conn, USER, question(odd), "english", noon()).await.ok();
     }
-    let nothing = facts::search(&mut conn, ANN, question("…"), "english", noon()).await;
+    let nothing = facts::search(&mut conn, USER, question("…"), "english", noon()).await;
     assert!(matches!(nothing, Err(Error::Text(text::Error::NoWords))), "{nothing:?}");
-    let all_else = facts::search(&mut conn, ANN, question("-submarine"), "english", noon()).await;
+    let all_else = facts::search(&mut conn, USER, question("-submarine"), "english", noon()).await;
     assert!(matches!(all_else, Err(Error::Text(text::Error::NoWords))), "{all_else:?}");
 }
 
@@ -271,15 +272,15 @@ async fn concurrent_writers_leave_one_fact_per_attribute() {
     let both = (0..20).map(|n| {
         let (pool, text) = (world.pool.clone(), format!("Lives in town {}.", n % 10));
         async move {
-            match state(&pool, ANN, ("City", &text)).await {
+            match state(&pool, USER, ("City", &text)).await {
                 Ok(_) | Err(Error::Known(_)) => {}
                 Err(error) => panic!("{error}"),
             }
         }
     });
     futures_util::future::join_all(both).await;
-    assert_eq!(texts(&world.pool, ANN).await.len(), 1);
-    let contradicted = all(&world.pool, ANN, true).await;
+    assert_eq!(texts(&world.pool, USER).await.len(), 1);
+    let contradicted = all(&world.pool, USER, true).await;
     assert!(contradicted.len() >= 10, "{contradicted:?}");
 }
 
@@ -289,8 +290,8 @@ async fn the_user_of_a_campaign_is_set_changed_and_removed() {
     let mut conn = world.pool.acquire().await.unwrap();
     let id = world.campaign.id;
     assert_eq!(facts::user_of(&mut *conn, id).await.unwrap(), None);
-    facts::set_user(&mut conn, id, ANN, hours(0)).await.unwrap();
-    facts::set_user(&mut conn, id, ANN, hours(1)).await.unwrap();
+    facts::set_user(&mut conn, id, USER, hours(0)).await.unwrap();
+    facts::set_user(&mut conn, id, USER, hours(1)).await.unwrap();
     assert_eq!(facts::user_of(&mut *conn, id).await.unwrap().unwrap().since, hours(0));
     facts::set_user(&mut conn, id, "ben", hours(2)).await.unwrap();
     let user = facts::user_of(&mut *conn, id).await.unwrap().unwrap();
@@ -304,17 +305,17 @@ async fn the_user_of_a_campaign_is_set_changed_and_removed() {
 async fn forgetting_a_user_removes_all_facts_at_once() {
     let world = World::new().await;
     let mut conn = world.pool.acquire().await.unwrap();
-    facts::set_user(&mut conn, world.campaign.id, ANN, hours(-9)).await.unwrap();
+    facts::set_user(&mut conn, world.campaign.id, USER, hours(-9)).await.unwrap();
     let shown = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     new(read(&world, ("City", "Lives in Porto."), hours(-7)).await);
     state(&world.pool, "ben", ("City", "Lives in Porto.")).await.unwrap();
     facts::show(&mut *conn, (SESSION, world.campaign.id), &[shown.id], noon()).await.unwrap();
     let told = Uuid::from_u128(78);
     facts::show(&mut *conn, (told, world.campaign.id), &[shown.id], noon()).await.unwrap();
-    let forgotten = facts::forget(&mut conn, ANN, hours(0)).await.unwrap();
+    let forgotten = facts::forget(&mut conn, USER, hours(0)).await.unwrap();
     // Texts of sessions stay; the result names the sessions, so that the caller can tell.
     assert_eq!(forgotten, Forgotten { facts: 2, sessions: vec![told, SESSION] });
-    assert!(all(&world.pool, ANN, true).await.is_empty());
+    assert!(all(&world.pool, USER, true).await.is_empty());
     assert_eq!(all(&world.pool, "ben", true).await.len(), 1);
     let n_shown: i64 = sqlx::query_scalar("select count(*) from dalsegno.fact_showings")
         .fetch_one(&mut *conn)
@@ -337,7 +338,7 @@ async fn ended_facts_are_removed_after_their_retention_and_no_others() {
     assert_eq!(facts::count_ended(&mut *tx, late).await.unwrap(), 1);
     assert_eq!(facts::remove_ended(&mut tx, late, 10).await.unwrap(), (1, 0));
     tx.commit().await.unwrap();
-    let left = all(&world.pool, ANN, true).await;
+    let left = all(&world.pool, USER, true).await;
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].text, "Lives in Porto.");
 }
@@ -392,12 +393,12 @@ async fn the_last_extraction_of_a_session_stays_as_long_as_the_session() {
 async fn facts_of_a_campaign_are_editable_only_while_it_is_open() {
     let world = World::new().await;
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
-    let stated = state(&world.pool, ANN, ("Diet", "Eats no meat.")).await.unwrap();
+    let stated = state(&world.pool, USER, ("Diet", "Eats no meat.")).await.unwrap();
     let mut conn = world.pool.acquire().await.unwrap();
     campaign_control::close(&mut conn, world.campaign.id, noon()).await.unwrap();
     let settings = (&config(), "english");
     let mut edit = async |id: Uuid, text: &str| {
-        facts::edit(&mut conn, (ANN, id), text, "cli:ann@host", settings, noon()).await
+        facts::edit(&mut conn, (USER, id), text, "cli:ann@host", settings, noon()).await
     };
     let refused = edit(fact.id, "Lives in Porto.").await.unwrap_err();
     assert!(matches!(refused, Error::SaidInClosed(_)), "{refused}");

@@ -26,11 +26,11 @@ use crate::{
 };
 
 /// A request waits for a place during a share of its time, which a slow machine needs.
-const PATIENCE: (&str, &str) = ("http.request_timeout_secs", "600");
+const LONG_REQUEST_TIMEOUT: (&str, &str) = ("http.request_timeout_secs", "600");
 
 #[tokio::test]
 async fn concurrent_requests_get_a_task_each_and_a_refused_one_affects_no_other() {
-    let fixture = Fixture::with(&[PATIENCE]).await;
+    let fixture = Fixture::with(&[LONG_REQUEST_TIMEOUT]).await;
     let mut conn = fixture.world.pool.acquire().await.unwrap();
     let new =
         campaigns::New { name: "over", brief: "", client_context: None, limit: Limit::default() };
@@ -153,7 +153,7 @@ async fn n_waiting(fixture: &Fixture, at_least: i64) {
 /// A key that belongs to a job of no task: its caller gets the error after the others are written.
 #[tokio::test]
 async fn an_error_after_the_commit_fails_one_request_and_adds_no_task_twice() {
-    let fixture = Fixture::with(&[PATIENCE]).await;
+    let fixture = Fixture::with(&[LONG_REQUEST_TIMEOUT]).await;
     let taken = "select count(*) from generate_series(1, 40) as n, lateral dalsegno.enqueue(kind => 'run_turn', queue => 'turns',
                         lane => $1 || '/copywriter/main', group_key => $1, max_attempts => 5, idempotency_key => dalsegno.task_key($1::uuid, '', 'taken-' || n),
                         payload => jsonb_build_object('asked', dalsegno.fingerprint_of_task($1, 'copywriter', 'main', 'x',
@@ -184,7 +184,7 @@ async fn tasks_whose_answer_was_lost_are_not_added_again() {
     let direct = database.pool().await;
     let lossy = lossy_proxy::start(&database.options, "Part 11 of many").await;
     database.options = lossy.parse().unwrap();
-    let app = TestApp::start_with(database, &[PATIENCE]).await;
+    let app = TestApp::start_with(database, &[LONG_REQUEST_TIMEOUT]).await;
     let campaign = World::over(direct.clone(), Limit::default()).await.campaign.id;
     let (address, path) = (app.address, &format!("/v1/campaigns/{campaign}/tasks"));
     let posts = (0..80).map(|n| async move {
@@ -220,7 +220,9 @@ impl Clock for BreakingClock {
 #[tokio::test]
 async fn a_panic_during_a_write_stops_no_writer() {
     let clock = Arc::new(BreakingClock::default());
-    let app = TestApp::start_at(TestDatabase::migrated().await, &[PATIENCE], clock.clone()).await;
+    let app =
+        TestApp::start_at(TestDatabase::migrated().await, &[LONG_REQUEST_TIMEOUT], clock.clone())
+            .await;
     let campaign = World::over(app.pool.clone(), Limit::default()).await.campaign.id;
     let path = format!("/v1/campaigns/{campaign}/tasks");
     let post = async |key: String| {

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 /// Message of Postgres after a committed statement.
-const IS_READY: &[u8] = b"Z\0\0\0\x05I";
+const READY_FOR_QUERY: &[u8] = b"Z\0\0\0\x05I";
 
 /// Returns the address of the proxy. The statement is the one that contains `word`.
 pub async fn start(options: &PgConnectOptions, word: &'static str) -> String {
@@ -58,7 +58,7 @@ async fn carry<S: AsyncRead + AsyncWrite>(client: TcpStream, server: S, word: &s
         while let Ok(n @ 1..) = from_server.read(&mut buffer).await {
             if is_asked.load(Ordering::Relaxed) {
                 // After the commit.
-                if buffer[..n].ends_with(IS_READY) {
+                if buffer[..n].ends_with(READY_FOR_QUERY) {
                     return;
                 }
             } else if to_client.write_all(&buffer[..n]).await.is_err() {

@@ -22,7 +22,7 @@ max_prepared_statements = 200
 max_client_conn = 1000
 default_pool_size = 4";
 
-const NEED: RequiredPackage = RequiredPackage {
+const REQUIRED_PACKAGE: RequiredPackage = RequiredPackage {
     package: "PgBouncer (built from Debian's sources)",
     command: "scripts/pgbouncer",
 };
@@ -118,5 +118,5 @@ fn program(version: &str) -> Option<PathBuf> {
     if program.exists() {
         return Some(program);
     }
-    NEED.skip(&format!("there is no {}", program.display()))
+    REQUIRED_PACKAGE.skip(&format!("there is no {}", program.display()))
 }

@@ -12,7 +12,7 @@ use super::trial::Trial;
 use crate::{
     app::{SOON, eventually},
     embedded::support::send,
-    leases::LONG_VARIABLES,
+    leases::LONG_LEASE_VARIABLES,
     service::command,
 };
 
@@ -51,7 +51,7 @@ impl Worker {
     pub fn start(trial: &Trial, settings: &[(&str, &str)]) -> Self {
         let log = trial.folder().join(format!("worker-{}", uuid::Uuid::new_v4()));
         let mut command = command(env!("CARGO_BIN_EXE_worker-turns"), trial.folder());
-        command.env("DATABASE_URL", trial.url()).envs(LONG_VARIABLES).envs(SETTINGS);
+        command.env("DATABASE_URL", trial.url()).envs(LONG_LEASE_VARIABLES).envs(SETTINGS);
         command.envs(settings.iter().copied());
         command.stdout(std::process::Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
         let child = command.kill_on_drop(true).spawn().unwrap();

@@ -14,7 +14,7 @@ use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 /// Longest allowed time after the end of a lease, or after a job became due.
-const PATIENCE: Duration = crate::app::SOON;
+const MAX_WAIT: Duration = crate::app::SOON;
 const PAUSE: Duration = Duration::from_millis(250);
 
 const STUCK: &str = "
@@ -52,7 +52,7 @@ impl StuckJobWatch {
                 since.retain(|what, _| stuck.contains(what));
                 for what in stuck {
                     let age = now - *since.entry(what.clone()).or_insert(now);
-                    if age > PATIENCE {
+                    if age > MAX_WAIT {
                         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                         if !found.iter().any(|seen| seen.starts_with(&what)) {
                             found.push(format!("{what} for {age:?}"));

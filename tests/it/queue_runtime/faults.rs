@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::{
     ends::{TestJob, act},
-    fixture::{Fixture, HandlerLog, PATIENCE, Worker, until},
+    fixture::{Fixture, HandlerLog, MAX_WAIT, Worker, until},
 };
 use crate::{leases, queue::proxy::Proxy};
 
@@ -35,7 +35,7 @@ async fn a_terminated_listener_reconnects() {
             fixture.until_state(job.job_id, "gone").await;
         }
     };
-    tokio::time::timeout(PATIENCE, called).await.expect("it is called");
+    tokio::time::timeout(MAX_WAIT, called).await.expect("it is called");
     worker.stop().await;
 }
 
@@ -57,10 +57,10 @@ async fn a_notification_that_is_not_about_jobs_reaches_other_parts_of_the_proces
             .execute(&fixture.pool)
             .await
             .expect("notifies");
-        tokio::time::timeout(PATIENCE, notices.heard()).await.expect("rings");
+        tokio::time::timeout(MAX_WAIT, notices.heard()).await.expect("rings");
     }
     fixture.terminate("listener").await;
-    tokio::time::timeout(PATIENCE, notices.heard())
+    tokio::time::timeout(MAX_WAIT, notices.heard())
         .await
         .expect("notifies when the connection is lost");
     until("notifications arrive again", async || notices.is_hearing()).await;
@@ -196,7 +196,7 @@ async fn a_worker_starts_before_its_database_and_stops_without_it() {
     tokio::task::yield_now().await;
     assert!(!running.is_finished());
     shutdown.soft.cancel();
-    let stopped = tokio::time::timeout(PATIENCE, running).await;
+    let stopped = tokio::time::timeout(MAX_WAIT, running).await;
     stopped.expect("stops in time").expect("does not panic").expect("stops in order");
 }
 
@@ -220,7 +220,7 @@ async fn a_panicking_part_ends_the_worker_with_an_error() {
             worker.shutdown.soft.cancelled().await;
         }
         go_on.notify_one();
-        let ended = tokio::time::timeout(PATIENCE, worker.running).await;
+        let ended = tokio::time::timeout(MAX_WAIT, worker.running).await;
         let ended = ended.expect("the worker ends").expect("does not panic itself");
         let panicked =
             matches!(&ended, Err(WorkerError::Panicked { part: which }) if *which == part);

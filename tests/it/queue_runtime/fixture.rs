@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use crate::{app::TestDatabase, leases};
 
 /// Longest wait for an expected event.
-pub const PATIENCE: Duration = crate::app::SOON;
+pub const MAX_WAIT: Duration = crate::app::SOON;
 
 pub struct Fixture {
     pub pool: PgPool,
@@ -118,7 +118,7 @@ impl Fixture {
 
     pub async fn until_state(&self, job_id: i64, wanted: &str) {
         let mut last = String::new();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + MAX_WAIT;
         while Instant::now() < deadline {
             last = self.state(job_id).await;
             if last == wanted {
@@ -126,7 +126,7 @@ impl Fixture {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("job {job_id} is {last}, not {wanted}, after {PATIENCE:?}");
+        panic!("job {job_id} is {last}, not {wanted}, after {MAX_WAIT:?}");
     }
 
     /// Terminates the connections of a part of the workers, from the server's side.
@@ -157,7 +157,7 @@ impl Worker {
     /// Stops softly and waits for the end.
     pub async fn stop(self) {
         self.shutdown.soft.cancel();
-        let stopped = tokio::time::timeout(PATIENCE, self.running).await;
+        let stopped = tokio::time::timeout(MAX_WAIT, self.running).await;
         stopped.expect("stops in time").expect("does not panic").expect("stops in order");
     }
 }
@@ -177,11 +177,11 @@ impl HandlerLog {
     }
 }
 
-/// Waits for a condition, and fails after `PATIENCE`.
+/// Waits for a condition, and fails after `MAX_WAIT`.
 pub async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + MAX_WAIT;
     while !condition().await {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} for {what}");
+        assert!(Instant::now() < deadline, "waited {MAX_WAIT:?} for {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

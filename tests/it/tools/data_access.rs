@@ -15,10 +15,10 @@ use super::{
 };
 
 const OWN: &str = "its own";
-const ANOTHERS: &str = "another agent's";
-const BY_NAME: &str = "another agent's, by its name";
-const CAMPAIGNS: &str = "the campaign's";
-const UNGRANTED: &str = "the campaign's, not granted";
+const OF_ANOTHER_AGENT: &str = "another agent's";
+const OF_ANOTHER_AGENT_BY_NAME: &str = "another agent's, by its name";
+const OF_THE_CAMPAIGN: &str = "the campaign's";
+const NOT_GRANTED: &str = "the campaign's, not granted";
 const FOREIGN: &str = "another campaign's";
 
 /// A call, and a word that its answer contains if the call reaches its target.
@@ -64,69 +64,84 @@ fn rows(tester: &TestCaller, planted: &PlantedNames) -> Vec<AccessCase> {
     let words = |words: &str| json!({ "words": words });
     let new = format!("new-{name}");
     vec![
-        row("edicts_list", CAMPAIGNS, json!({}), "tide-edict"),
+        row("edicts_list", OF_THE_CAMPAIGN, json!({}), "tide-edict"),
         row("edicts_list", FOREIGN, json!({}), "buoy"),
-        row("edicts_read", CAMPAIGNS, json!({ "name": "tide-edict" }), "tide"),
+        row("edicts_read", OF_THE_CAMPAIGN, json!({ "name": "tide-edict" }), "tide"),
         row("edicts_read", FOREIGN, json!({ "name": "buoy-edict" }), "buoy"),
-        row("edicts_publish", CAMPAIGNS, item(&new), &new),
-        row("edicts_revoke", CAMPAIGNS, json!({ "name": format!("old-{name}") }), ""),
+        row("edicts_publish", OF_THE_CAMPAIGN, item(&new), &new),
+        row("edicts_revoke", OF_THE_CAMPAIGN, json!({ "name": format!("old-{name}") }), ""),
         row("edicts_revoke", FOREIGN, json!({ "name": "buoy-edict" }), ""),
-        row("records_list", CAMPAIGNS, json!({}), "tide-record"),
+        row("records_list", OF_THE_CAMPAIGN, json!({}), "tide-record"),
         row("records_list", FOREIGN, json!({}), "buoy"),
-        row("records_read", CAMPAIGNS, json!({ "name": "tide-record" }), "tide"),
+        row("records_read", OF_THE_CAMPAIGN, json!({ "name": "tide-record" }), "tide"),
         row("records_read", FOREIGN, json!({ "name": "buoy-record" }), "buoy"),
-        row("records_publish", CAMPAIGNS, item(&new), &new),
-        row("records_publish", ANOTHERS, with(item("mole-record"), "text", &new), "mole-record"),
-        row("records_publish", BY_NAME, with(item("x"), "author", "clerk"), ""),
+        row("records_publish", OF_THE_CAMPAIGN, item(&new), &new),
+        row(
+            "records_publish",
+            OF_ANOTHER_AGENT,
+            with(item("mole-record"), "text", &new),
+            "mole-record",
+        ),
+        row("records_publish", OF_ANOTHER_AGENT_BY_NAME, with(item("x"), "author", "clerk"), ""),
         row("journals_list", OWN, json!({}), &own),
-        row("journals_list", ANOTHERS, json!({}), "mole-note"),
-        row("journals_list", BY_NAME, json!({ "agent": "clerk" }), "mole-note"),
+        row("journals_list", OF_ANOTHER_AGENT, json!({}), "mole-note"),
+        row("journals_list", OF_ANOTHER_AGENT_BY_NAME, json!({ "agent": "clerk" }), "mole-note"),
         row("journals_list", FOREIGN, json!({}), "buoy"),
         row("journals_read", OWN, json!({ "name": own }), &own),
-        row("journals_read", ANOTHERS, json!({ "name": "mole-note" }), "mole"),
-        row("journals_read", BY_NAME, json!({ "name": "mole-note", "agent": "clerk" }), "mole"),
+        row("journals_read", OF_ANOTHER_AGENT, json!({ "name": "mole-note" }), "mole"),
+        row(
+            "journals_read",
+            OF_ANOTHER_AGENT_BY_NAME,
+            json!({ "name": "mole-note", "agent": "clerk" }),
+            "mole",
+        ),
         row("journals_read", FOREIGN, json!({ "name": "buoy-note", "agent": "clerk" }), "buoy"),
         row("journals_write", OWN, item(&new), &new),
-        row("journals_write", BY_NAME, with(item("x"), "agent", "clerk"), ""),
+        row("journals_write", OF_ANOTHER_AGENT_BY_NAME, with(item("x"), "agent", "clerk"), ""),
         row("recall", OWN, words("quay"), &own),
-        row("recall", ANOTHERS, words("mole"), "mole-note"),
-        row("recall", CAMPAIGNS, words("tide"), "tide-record"),
+        row("recall", OF_ANOTHER_AGENT, words("mole"), "mole-note"),
+        row("recall", OF_THE_CAMPAIGN, words("tide"), "tide-record"),
         row("recall", FOREIGN, words("buoy"), "buoy-"),
         row("board_history", OWN, json!({ "limit": 100 }), &own),
-        row("board_history", ANOTHERS, json!({ "limit": 100 }), "mole-post"),
+        row("board_history", OF_ANOTHER_AGENT, json!({ "limit": 100 }), "mole-post"),
         row("board_history", FOREIGN, json!({ "limit": 100 }), "buoy"),
         row("board_post", OWN, json!({ "text": new }), ""),
-        row("board_post", BY_NAME, json!({ "text": new, "sender": "clerk" }), ""),
+        row("board_post", OF_ANOTHER_AGENT_BY_NAME, json!({ "text": new, "sender": "clerk" }), ""),
         row("board_post", FOREIGN, json!({ "text": new, "reply_to": planted.foreign_post }), ""),
         row(
             "dispatch",
-            CAMPAIGNS,
+            OF_THE_CAMPAIGN,
             json!({ "tasks": [{ "agent": "clerk", "text": new }] }),
             "task_id",
         ),
         row("tasks_list", OWN, json!({ "limit": 100 }), &own),
-        row("tasks_list", ANOTHERS, json!({ "limit": 100 }), "mole-task"),
-        row("tasks_list", BY_NAME, json!({ "agent": "clerk", "limit": 100 }), "mole-task"),
+        row("tasks_list", OF_ANOTHER_AGENT, json!({ "limit": 100 }), "mole-task"),
+        row(
+            "tasks_list",
+            OF_ANOTHER_AGENT_BY_NAME,
+            json!({ "agent": "clerk", "limit": 100 }),
+            "mole-task",
+        ),
         row("tasks_list", FOREIGN, json!({ "limit": 100 }), "buoy"),
         row("wait_for_results", OWN, wait(handed_out), "queued"),
-        row("wait_for_results", ANOTHERS, wait(&planted.others_task), "queued"),
+        row("wait_for_results", OF_ANOTHER_AGENT, wait(&planted.others_task), "queued"),
         row("wait_for_results", FOREIGN, wait(&planted.foreign_task), "queued"),
-        row("workflows_list", CAMPAIGNS, json!({}), "pair"),
+        row("workflows_list", OF_THE_CAMPAIGN, json!({}), "pair"),
         row(
             "workflows_start",
-            CAMPAIGNS,
+            OF_THE_CAMPAIGN,
             json!({ "workflow": "pair", "inputs": { "topic": name } }),
             "flow_id",
         ),
-        row("blackboard_read", CAMPAIGNS, json!({}), "tide-plan"),
-        row("blackboard_read", UNGRANTED, json!({}), "mole-secret"),
+        row("blackboard_read", OF_THE_CAMPAIGN, json!({}), "tide-plan"),
+        row("blackboard_read", NOT_GRANTED, json!({}), "mole-secret"),
         row("blackboard_read", FOREIGN, json!({}), "buoy"),
-        row("blackboard_write", CAMPAIGNS, json!({ "patch": { "plan": { name: 1 } } }), ""),
-        row("blackboard_write", UNGRANTED, json!({ "patch": { "secret": { name: 1 } } }), ""),
+        row("blackboard_write", OF_THE_CAMPAIGN, json!({ "patch": { "plan": { name: 1 } } }), ""),
+        row("blackboard_write", NOT_GRANTED, json!({ "patch": { "secret": { name: 1 } } }), ""),
         row("search_transcript", OWN, words(&own), &own),
-        row("search_transcript", ANOTHERS, words("mole-task"), "mole-task"),
+        row("search_transcript", OF_ANOTHER_AGENT, words("mole-task"), "mole-task"),
         row("search_transcript", FOREIGN, words("buoy"), "buoy"),
-        row("status", CAMPAIGNS, json!({}), "clerk"),
+        row("status", OF_THE_CAMPAIGN, json!({}), "clerk"),
     ]
 }
 

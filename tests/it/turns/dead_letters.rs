@@ -12,9 +12,9 @@ use dalsegno::{
 
 use super::Fixture;
 
-const LETTERS: &str = "select count(*) from dalsegno.dead_jobs";
+const COUNT_DEAD_LETTERS: &str = "select count(*) from dalsegno.dead_jobs";
 /// The job of a task dies as it does when its workers are lost: the task itself is not written.
-const DIES: &str = "with job as (delete from dalsegno.jobs where id = $1 returning *),
+const KILL_JOB: &str = "with job as (delete from dalsegno.jobs where id = $1 returning *),
                 payload as (delete from dalsegno.job_payloads where job_id = $1 returning *)
            insert into dalsegno.dead_jobs (id, enqueued_at, lease, priority, attempt, max_attempts, crash_count, queue, kind, lane_key,
                                            group_key, reason, error, payload, headers)
@@ -66,12 +66,12 @@ impl Fixture {
 async fn retrying_the_job_of_a_failed_task_retries_the_task() {
     let fixture = Fixture::new(&[]).await;
     let (task, services) = fixture.failed("Write. [[sim: error 404 once]]").await;
-    assert_eq!(fixture.count(LETTERS).await, 1);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 1);
     let retried = fixture.retry_job(task.job_id).await.unwrap();
     assert_eq!((retried.id, retried.state.as_str()), (task.job_id, "ready"));
     assert_eq!((retried.task_id, retried.task_state), (Some(task.id), Some(State::Queued)));
     assert_ne!(retried.job_id, Some(task.job_id));
-    assert_eq!(fixture.count(LETTERS).await, 0);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
     assert_eq!(fixture.run(&task, &services).await.state, State::Done);
     // A task that has its answer cannot be retried.
     let again = fixture.retry_job(retried.job_id.unwrap()).await.unwrap_err();
@@ -83,7 +83,7 @@ async fn a_task_has_at_most_one_dead_letter_and_none_once_it_is_done() {
     let fixture = Fixture::new(&[]).await;
     let (task, services) = fixture.failed("Write. [[sim: error 404 2 times]]").await;
     fixture.retry_task(&task).await;
-    assert_eq!(fixture.count(LETTERS).await, 0);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
     let again = fixture.run(&task, &services).await;
     assert_eq!(again.state, State::Failed, "{again:?}");
     let letters: Vec<i64> = sqlx::query_scalar("select id from dalsegno.dead_jobs")
@@ -93,7 +93,7 @@ async fn a_task_has_at_most_one_dead_letter_and_none_once_it_is_done() {
     assert_eq!(letters, [again.job_id]);
     fixture.retry_task(&task).await;
     assert_eq!(fixture.run(&task, &services).await.state, State::Done);
-    assert_eq!(fixture.count(LETTERS).await, 0);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn a_dead_letter_of_an_older_version_runs_nothing_and_is_removed() {
     let retried = fixture.retry_job(task.job_id).await.unwrap();
     assert!(retried.is_removed(), "{retried:?}");
     assert_eq!((retried.task_id, retried.task_state), (Some(task.id), Some(State::Queued)));
-    assert_eq!(fixture.count(LETTERS).await, 0);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
     assert_eq!(fixture.count("select count(*) from dalsegno.jobs").await, 1, "the task's own");
     assert_eq!(fixture.run(&task, &services).await.state, State::Done);
     let unknown = fixture.retry_job(task.job_id).await.unwrap_err();
@@ -118,10 +118,10 @@ async fn a_dead_letter_of_an_earlier_job_retries_its_failed_task() {
     let (task, services) = fixture.failed("Write. [[sim: error 404 2 times]]").await;
     fixture.retry_as_before(&task).await;
     assert_eq!(fixture.run(&task, &services).await.state, State::Failed);
-    assert_eq!(fixture.count(LETTERS).await, 2);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 2);
     let retried = fixture.retry_job(task.job_id).await.unwrap();
     assert_eq!((retried.task_id, retried.task_state), (Some(task.id), Some(State::Queued)));
-    assert_eq!(fixture.count(LETTERS).await, 0);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
     assert_eq!(fixture.run(&task, &services).await.state, State::Done);
 }
 
@@ -139,7 +139,7 @@ async fn a_superseded_job_of_a_task_does_not_block_its_conversation() {
     let runs = admin::runs_of(&mut *conn, task.job_id).await.unwrap();
     let outcomes: Vec<_> = runs.iter().map(|run| run.outcome.as_str()).collect();
     assert_eq!(outcomes, ["done", "failed"], "{runs:?}");
-    assert_eq!(fixture.count(LETTERS).await, 0);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
 }
 
 /// Between the death of a job and the sweep that ends its task.
@@ -151,14 +151,14 @@ async fn a_task_with_a_newly_dead_job_is_retried_or_cancelled_without_a_dead_let
         fixture.add_for("writer", "two", "Write.").await,
     ];
     for task in [&retried, &cancelled] {
-        sqlx::query(DIES).bind(task.job_id).execute(&fixture.pool).await.unwrap();
+        sqlx::query(KILL_JOB).bind(task.job_id).execute(&fixture.pool).await.unwrap();
     }
-    assert_eq!(fixture.count(LETTERS).await, 2);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 2);
     fixture.cancel(&cancelled).await;
     assert_eq!(fixture.task(&cancelled).await.state, State::Cancelled);
     let told = fixture.retry_job(retried.job_id).await.unwrap();
     assert_eq!((told.task_state, told.state.as_str()), (Some(State::Queued), "ready"));
-    assert_eq!(fixture.count(LETTERS).await, 0);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
     assert_eq!(fixture.run(&retried, &fixture.services(&[])).await.state, State::Done);
 }
 
@@ -172,11 +172,11 @@ async fn a_waiting_task_runs_again_after_its_job_has_died() {
     fixture.run(&first, &fixture.services(&[])).await;
     let is_let_go = "select count(*) from dalsegno.task_waits where over_at is not null";
     assert_eq!(fixture.count(is_let_go).await, 1);
-    sqlx::query(DIES).bind(task.job_id).execute(&fixture.pool).await.unwrap();
+    sqlx::query(KILL_JOB).bind(task.job_id).execute(&fixture.pool).await.unwrap();
     fixture.release("writer", "two").await;
     fixture.retry_job(task.job_id).await.unwrap();
     assert_eq!(fixture.run(&task, &fixture.services(&[])).await.state, State::Done);
-    assert_eq!(fixture.count(LETTERS).await, 0);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
 }
 
 /// The policy of the lane keeps a failed job at its head.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\nfallback_provider: sim\n---\nYou write.\n";
-const BROKEN: Play = Play::Status(500, "", r#"{"error":"boom"}"#);
+const SERVER_ERROR: Play = Play::Status(500, "", r#"{"error":"boom"}"#);
 
 impl Fixture {
     /// Like [`ended`](Self::ended), without the waits between its attempts.
@@ -47,7 +47,14 @@ async fn fixture(fake: &FakeOllama, after: &str) -> Fixture {
 
 #[tokio::test]
 async fn failures_are_counted_across_tasks_and_workers_and_an_answer_resets_the_count() {
-    let plays = [BROKEN, BROKEN, Play::Says(&["One."]), BROKEN, BROKEN, BROKEN];
+    let plays = [
+        SERVER_ERROR,
+        SERVER_ERROR,
+        Play::Says(&["One."]),
+        SERVER_ERROR,
+        SERVER_ERROR,
+        SERVER_ERROR,
+    ];
     let fake = FakeOllama::playing(plays).await;
     let fixture = fixture(&fake, "3").await;
     let worker = fixture.start_worker().await;
@@ -89,7 +96,7 @@ async fn failures_are_counted_across_tasks_and_workers_and_an_answer_resets_the_
 
 #[tokio::test]
 async fn two_failing_providers_end_the_task_and_do_not_alternate_forever() {
-    let fake = FakeOllama::playing((0..50).map(|_| BROKEN)).await;
+    let fake = FakeOllama::playing((0..50).map(|_| SERVER_ERROR)).await;
     let fixture = fixture(&fake, "1").await;
     let worker = fixture.start_worker().await;
     let task = fixture.ended_without_pauses(&fixture.add("Part. [[sim: error 500]]").await).await;

@@ -19,7 +19,7 @@ use crate::providers::{
 
 const RESERVE: u64 = 512;
 /// Tokens of instructions, brief and task elements.
-const AROUND: u64 = 300;
+const FRAME_TOKENS: u64 = 300;
 
 /// Kinds of text whose tokens are hard to estimate, each with its unit.
 pub const SCRIPTS: [(&str, &str); 6] = [
@@ -46,7 +46,7 @@ pub fn weigh(text: &str) -> u64 {
 
 /// Runs every kind of text in every pattern, each in its own conversation. Returns those whose small task failed.
 async fn failures(fixture: &Fixture, window: u64, measure: fn(&str) -> u64) -> Vec<String> {
-    let room = window - RESERVE - AROUND;
+    let room = window - RESERVE - FRAME_TOKENS;
     let kinds = SCRIPTS.iter().flat_map(|script| PATTERNS.map(|pattern| (script, pattern)));
     let talks = kinds.enumerate().map(async |(n, ((name, unit), pattern))| {
         let instance = format!("i{n}");
@@ -172,7 +172,7 @@ async fn history_dropped_for_a_huge_prompt_is_summarised_afterwards() {
         .done(&fixture.add("PIN: never name the client. The light is called ROSA-0417.").await)
         .await;
     let unit = SCRIPTS[0].1;
-    let room = 4096 - RESERVE - AROUND;
+    let room = 4096 - RESERVE - FRAME_TOKENS;
     let huge = text(unit, room * 97 / 100, |text| u64::from(count_tokens(text)));
     fixture.done(&fixture.add(&huge).await).await;
     let next = fixture.done(&fixture.add("Now write one line.").await).await;

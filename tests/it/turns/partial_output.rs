@@ -26,7 +26,7 @@ use crate::{
     providers::fake_ollama::{FakeOllama, Play, Step, line},
 };
 
-const EVERY: Duration = Duration::from_millis(50);
+const CHUNK_INTERVAL: Duration = Duration::from_millis(50);
 
 fn chunk(number: usize) -> Vec<u8> {
     let message = json!({ "role": "assistant", "content": format!("<b>piece-{number:04}</b> ") });
@@ -36,7 +36,7 @@ fn chunk(number: usize) -> Vec<u8> {
 /// Returns an answer of many pieces.
 fn long_answer() -> Play {
     let pieces = (1..2_000).map(chunk).collect();
-    Play::Stream(vec![Step::Trickle { pieces, every: EVERY }, Step::End])
+    Play::Stream(vec![Step::Trickle { pieces, every: CHUNK_INTERVAL }, Step::End])
 }
 
 async fn fixture(fake: &FakeOllama) -> Fixture {
@@ -134,7 +134,7 @@ async fn the_simulation_stores_partial_output_too() {
 #[tokio::test]
 async fn partial_output_is_stored_once_a_second_and_only_when_it_has_grown() {
     let pieces = (1..=60).map(chunk).collect();
-    let stalls = vec![Step::Trickle { pieces, every: EVERY }, Step::Stall];
+    let stalls = vec![Step::Trickle { pieces, every: CHUNK_INTERVAL }, Step::Stall];
     let fake = FakeOllama::playing([Play::Stream(stalls)]).await;
     let fixture = fixture(&fake).await;
     for sql in [

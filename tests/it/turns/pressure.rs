@@ -5,7 +5,7 @@ use dalsegno::domain::{compactions, tasks::State, turns};
 use super::Fixture;
 use crate::app::eventually;
 
-const SMALL: [(&str, &str); 1] = [("sim.window_tokens", "2500")];
+const SMALL_WINDOW: [(&str, &str); 1] = [("sim.window_tokens", "2500")];
 const FILLER: &str = "The harbour has a mole, a light, two cranes and a customs house that was rebuilt after the flood.";
 
 fn writer() -> String {
@@ -15,7 +15,7 @@ fn writer() -> String {
 
 #[tokio::test]
 async fn a_conversation_that_outgrows_its_window_is_compacted_and_continues() {
-    let fixture = Fixture::new(&SMALL).await;
+    let fixture = Fixture::new(&SMALL_WINDOW).await;
     fixture.write_agent("writer", &writer());
     let worker = fixture.start_worker().await;
     let mut last = None;
@@ -139,7 +139,7 @@ async fn a_task_cancelled_during_a_compaction_ends_with_its_job() {
 
 #[tokio::test]
 async fn a_successor_is_notified_of_a_turn_too_long_to_inherit() {
-    let fixture = Fixture::new(&SMALL).await;
+    let fixture = Fixture::new(&SMALL_WINDOW).await;
     fixture.write_agent("writer", &writer());
     let worker = fixture.start_worker().await;
     fixture.done(&fixture.add("Write part one.").await).await;

@@ -15,8 +15,8 @@ use crate::{
     providers::fake_ollama::{FakeOllama, Play},
 };
 
-const REJECTS: Play = Play::Status(400, "", r#"{"error":"unprocessable: xylograph"}"#);
-const BAD: &str = "Write about the xylograph.";
+const REJECTION: Play = Play::Status(400, "", r#"{"error":"unprocessable: xylograph"}"#);
+const REJECTED_PROMPT: &str = "Write about the xylograph.";
 
 fn on_ollama() -> String {
     WRITER.replace("description:", "provider: ollama\nmodel: qwen3:8b\ndescription:")
@@ -69,13 +69,13 @@ async fn retry(fixture: &Fixture, task: &Task) -> Task {
 #[tokio::test]
 async fn a_rejected_prompt_fails_its_task_and_the_conversation_continues_without_it() {
     let good = || Play::Says(&["A good answer."]);
-    let fake = FakeOllama::playing([good(), good(), good(), REJECTS]).await;
+    let fake = FakeOllama::playing([good(), good(), good(), REJECTION]).await;
     let fixture = fixture(&fake).await;
     let worker = fixture.start_worker().await;
     let first = run_prompt(&fixture, "Part one.").await;
     run_prompt(&fixture, "Part two.").await;
     run_prompt(&fixture, "Part three.").await;
-    let bad = is_rejected(&fixture, BAD).await;
+    let bad = is_rejected(&fixture, REJECTED_PROMPT).await;
     assert!(bad.error.as_deref().unwrap().contains("unprocessable: xylograph"), "{bad:?}");
     assert_eq!(fake.chats().len(), 4, "the prompt is not sent again");
     let next = run_prompt(&fixture, "Part four.").await;
@@ -91,7 +91,7 @@ async fn a_rejected_prompt_fails_its_task_and_the_conversation_continues_without
     let expected = ["system", user, assistant, user, assistant, user, assistant, user];
     assert_eq!(roles(&chat), expected);
     // People see the prompt, and a mark that it is not sent.
-    assert_eq!(marked(&fixture, &bad).await, [BAD]);
+    assert_eq!(marked(&fixture, &bad).await, [REJECTED_PROMPT]);
     let transcript = fixture.transcript(first.session_id.unwrap()).await;
     assert_eq!(transcript.len(), 9, "{transcript:?}");
     let view = sessions::history(&fixture.pool, first.session_id.unwrap()).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_rejected_prompt_fails_its_task_and_the_conversation_continues_without
     assert_eq!(again.state, State::Done, "{again:?}");
     assert_eq!(marked(&fixture, &bad).await, [""; 0]);
     run_prompt(&fixture, "Part five.").await;
-    assert!(last_call(&fake).contains(BAD));
+    assert!(last_call(&fake).contains(REJECTED_PROMPT));
     worker.stop().await;
 }
 
@@ -125,11 +125,11 @@ async fn the_simulation_handles_rejected_prompts_too() {
 
 #[tokio::test]
 async fn a_rejected_first_prompt_leaves_only_itself() {
-    let fake = FakeOllama::playing([REJECTS, REJECTS]).await;
+    let fake = FakeOllama::playing([REJECTION, REJECTION]).await;
     let fixture = fixture(&fake).await;
     let worker = fixture.start_worker().await;
-    is_rejected(&fixture, BAD).await;
-    is_rejected(&fixture, BAD).await;
+    is_rejected(&fixture, REJECTED_PROMPT).await;
+    is_rejected(&fixture, REJECTED_PROMPT).await;
     run_prompt(&fixture, "Part one.").await;
     let said = last_call(&fake);
     assert!(!said.contains("xylograph") && said.contains("Part one."), "{said}");
@@ -143,7 +143,7 @@ async fn no_successor_and_no_other_provider_gets_a_rejected_prompt() {
     fixture.write_agent("writer", WRITER);
     let worker = fixture.start_worker().await;
     run_prompt(&fixture, "Part one.").await;
-    let bad = is_rejected(&fixture, &format!("{BAD} [[sim: error 400]]")).await;
+    let bad = is_rejected(&fixture, &format!("{REJECTED_PROMPT} [[sim: error 400]]")).await;
     fixture.write_agent("writer", &on_ollama());
     let next = run_prompt(&fixture, "Part two.").await;
     worker.stop().await;
@@ -161,15 +161,15 @@ async fn no_successor_and_no_other_provider_gets_a_rejected_prompt() {
 #[tokio::test]
 async fn a_rejection_also_removes_failed_prompts_since_the_last_answer() {
     let missing = Play::Status(404, "", r#"{"error":"model 'qwen3:8b' not found"}"#);
-    let fake = FakeOllama::playing([Play::Says(&["Yes."]), missing, REJECTS]).await;
+    let fake = FakeOllama::playing([Play::Says(&["Yes."]), missing, REJECTION]).await;
     let fixture = fixture(&fake).await;
     let worker = fixture.start_worker().await;
     run_prompt(&fixture, "Part one.").await;
     let failed = fixture.ended(&fixture.add("Of the palimpsest.").await).await;
     assert_eq!(failed.state, State::Failed);
     assert!(fixture.turns(&failed).await[0].flags.is_empty(), "no provider has rejected it");
-    let bad = is_rejected(&fixture, BAD).await;
-    assert_eq!(marked(&fixture, &bad).await, ["Of the palimpsest.", BAD]);
+    let bad = is_rejected(&fixture, REJECTED_PROMPT).await;
+    assert_eq!(marked(&fixture, &bad).await, ["Of the palimpsest.", REJECTED_PROMPT]);
     run_prompt(&fixture, "Part two.").await;
     let said = last_call(&fake);
     assert!(said.contains("Part one."), "{said}");
@@ -180,7 +180,7 @@ async fn a_rejection_also_removes_failed_prompts_since_the_last_answer() {
 /// A history that one provider has accepted may not suit another. It is rebuilt once, as text, and never deleted.
 #[tokio::test]
 async fn a_history_rejected_by_a_new_provider_is_sent_once_more_without_tools_and_kept() {
-    let fake = FakeOllama::playing([REJECTS]).await;
+    let fake = FakeOllama::playing([REJECTION]).await;
     let fixture = fixture(&fake).await;
     fixture.write_agent("writer", WRITER);
     let worker = fixture.start_worker().await;
@@ -196,8 +196,8 @@ async fn a_history_rejected_by_a_new_provider_is_sent_once_more_without_tools_an
     fixture.write_agent("writer", WRITER);
     run_prompt(&fixture, "Part three.").await;
     fixture.write_agent("writer", &on_ollama());
-    fake.state.plays.lock().unwrap().extend([REJECTS, REJECTS]);
-    let bad = fixture.ended(&fixture.add(BAD).await).await;
+    fake.state.plays.lock().unwrap().extend([REJECTION, REJECTION]);
+    let bad = fixture.ended(&fixture.add(REJECTED_PROMPT).await).await;
     assert_eq!(bad.state, State::Failed);
     assert!(bad.error.as_deref().unwrap().contains("`fresh`"), "{bad:?}");
     assert_eq!(fake.chats().len(), 4, "there is only one retry");
@@ -217,8 +217,8 @@ async fn no_summary_is_made_of_a_rejected_prompt() {
     let worker = fixture.start_worker().await;
     let long = "The light is tall. ".repeat(150);
     let first = run_prompt(&fixture, &format!("Part one. {long}")).await;
-    fake.state.plays.lock().unwrap().push_back(REJECTS);
-    is_rejected(&fixture, BAD).await;
+    fake.state.plays.lock().unwrap().push_back(REJECTION);
+    is_rejected(&fixture, REJECTED_PROMPT).await;
     for number in 2..6 {
         run_prompt(&fixture, &format!("Part {number}. {}", "The mole is long. ".repeat(150))).await;
     }
@@ -241,7 +241,7 @@ async fn no_summary_is_made_of_a_rejected_prompt() {
 
 #[tokio::test]
 async fn requirements_of_a_node_are_repeated_if_their_prompt_was_rejected() {
-    let fake = FakeOllama::playing([REJECTS]).await;
+    let fake = FakeOllama::playing([REJECTION]).await;
     let fixture = fixture(&fake).await;
     let node = "---\nname: draft\ndescription: d\n---\nThe contract of the draft.\n";
     fixture.write_node("draft", node);
@@ -249,7 +249,7 @@ async fn requirements_of_a_node_are_repeated_if_their_prompt_was_rejected() {
     let mode = Some(Mode::Continue);
     let limit = dalsegno::domain::amount::Limit::default();
     let role = ("writer", "main");
-    let bad = fixture.add_at_node(role, Some("draft"), BAD, mode, limit).await;
+    let bad = fixture.add_at_node(role, Some("draft"), REJECTED_PROMPT, mode, limit).await;
     assert_eq!(fixture.ended(&bad).await.state, State::Failed);
     run_prompt(&fixture, "Go on.").await;
     let said = last_call(&fake);
@@ -262,14 +262,14 @@ async fn requirements_of_a_node_are_repeated_if_their_prompt_was_rejected() {
 /// The effects of an interrupted turn stay known, also when the next prompt is rejected.
 #[tokio::test]
 async fn an_interruption_is_still_reported_after_a_rejected_prompt() {
-    let fake = FakeOllama::playing([Play::NeverBegins, REJECTS]).await;
+    let fake = FakeOllama::playing([Play::NeverBegins, REJECTION]).await;
     let fixture = fixture(&fake).await;
     let worker = fixture.start_worker().await;
     let cancelled = fixture.add("Part one.").await;
     fake.wait_for_chats(1).await;
     fixture.cancel(&cancelled).await;
     fixture.ended(&cancelled).await;
-    is_rejected(&fixture, BAD).await;
+    is_rejected(&fixture, REJECTED_PROMPT).await;
     run_prompt(&fixture, "Part two.").await;
     let said = last_call(&fake);
     assert!(said.contains("A turn before this one was interrupted."), "{said}");

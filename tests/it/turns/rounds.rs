@@ -279,7 +279,7 @@ async fn task_in_tool(fixture: &Fixture) -> Task {
 }
 
 /// A limit longer than any wait of a test.
-const PATIENCE: (&str, &str) = ("agents.tool_timeout_secs", "600");
+const LONG_TOOL_TIMEOUT: (&str, &str) = ("agents.tool_timeout_secs", "600");
 
 /// Returns the path of the file that the tool waits for.
 fn gate(fixture: &Fixture) -> PathBuf {
@@ -295,7 +295,7 @@ async fn interrupt(fixture: &Fixture, task: &Task, how: How) {
 
 #[tokio::test]
 async fn a_soft_interrupt_stops_a_turn_between_two_calls_and_keeps_its_results() {
-    let fixture = fixture(&[PATIENCE], "").await;
+    let fixture = fixture(&[LONG_TOOL_TIMEOUT], "").await;
     let worker = fixture.start_worker().await;
     let task = task_in_tool(&fixture).await;
     interrupt(&fixture, &task, How::Soft).await;
@@ -321,7 +321,7 @@ async fn a_soft_interrupt_stops_a_turn_between_two_calls_and_keeps_its_results()
 
 #[tokio::test]
 async fn a_hard_interrupt_stops_a_turn_inside_its_tool() {
-    let fixture = fixture(&[PATIENCE], "").await;
+    let fixture = fixture(&[LONG_TOOL_TIMEOUT], "").await;
     let worker = fixture.start_worker().await;
     let task = task_in_tool(&fixture).await;
     interrupt(&fixture, &task, How::Hard).await;

@@ -18,22 +18,22 @@ use crate::{
 };
 
 /// Characters with a meaning in JSON, SQL and shells.
-const ODD: &str = "\"a\" 'b' \\ \\\\ \\u0000 \\n $1 {\"x\":null} -- /* \t\r\n \u{1} \u{7f} \u{2028} é 港 🚢 𝄞 \u{fffd}";
+const ODD_CHARACTERS: &str = "\"a\" 'b' \\ \\\\ \\u0000 \\n $1 {\"x\":null} -- /* \t\r\n \u{1} \u{7f} \u{2028} é 港 🚢 𝄞 \u{fffd}";
 
 #[tokio::test]
 async fn unusual_characters_of_prompts_and_answers_are_stored_unchanged() {
-    let fake = FakeOllama::playing([Play::Says(&[ODD, "\0."])]).await;
+    let fake = FakeOllama::playing([Play::Says(&[ODD_CHARACTERS, "\0."])]).await;
     let url = format!("http://{}", fake.addr);
     let fixture = Fixture::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "8192")]).await;
     let agent = WRITER.replace("description:", "provider: ollama\nmodel: qwen3:8b\ndescription:");
     fixture.write_agent("writer", &agent);
     let worker = fixture.start_worker().await;
-    let task = fixture.done(&fixture.add(&format!("Repeat: {ODD}.")).await).await;
+    let task = fixture.done(&fixture.add(&format!("Repeat: {ODD_CHARACTERS}.")).await).await;
     worker.stop().await;
     // Postgres cannot store NUL.
-    let answer = format!("{ODD}\u{fffd}.");
+    let answer = format!("{ODD_CHARACTERS}\u{fffd}.");
     let said = fixture.transcript(task.session_id.unwrap()).await;
-    assert_eq!(said, [format!("User: Repeat: {ODD}."), format!("Assistant: {answer}")]);
+    assert_eq!(said, [format!("User: Repeat: {ODD_CHARACTERS}."), format!("Assistant: {answer}")]);
     assert_eq!(task.result, Some(answer));
 }
 
@@ -44,15 +44,16 @@ async fn large_numbers_long_texts_and_tool_calls_are_stored_unchanged() {
         role,
         text: text.to_owned(),
         tool_calls,
-        tool_call_id: (role == Role::Tool).then(|| ODD.to_owned()),
-        tool_name: (role == Role::Tool).then(|| ODD.to_owned()),
+        tool_call_id: (role == Role::Tool).then(|| ODD_CHARACTERS.to_owned()),
+        tool_name: (role == Role::Tool).then(|| ODD_CHARACTERS.to_owned()),
     };
-    let arguments = json!({ ODD: [ODD, null, i64::MIN, u64::MAX, 1.5] });
-    let call = ToolCall { id: ODD.to_owned(), name: ODD.to_owned(), arguments };
+    let arguments = json!({ ODD_CHARACTERS: [ODD_CHARACTERS, null, i64::MIN, u64::MAX, 1.5] });
+    let call =
+        ToolCall { id: ODD_CHARACTERS.to_owned(), name: ODD_CHARACTERS.to_owned(), arguments };
     let news = [
         (message(Role::Assistant, "", vec![call]), i64::MAX),
         // A number that a float cannot represent.
-        (message(Role::Tool, &ODD.repeat(50_000), Vec::new()), (1 << 53) + 1),
+        (message(Role::Tool, &ODD_CHARACTERS.repeat(50_000), Vec::new()), (1 << 53) + 1),
     ];
     let news = news.map(|(message, weight)| {
         let digest = std::array::from_fn(|at| u8::MAX - u8::try_from(at).unwrap());

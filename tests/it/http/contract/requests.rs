@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value, json};
 use super::schema::resolve;
 
 /// Texts that often cause faults.
-const ODD: &[&str] = &[
+const ODD_TEXTS: &[&str] = &[
     "",
     " ",
     "\0",
@@ -49,7 +49,7 @@ impl RequestGenerator<'_> {
         match self.rng.random_range(0..12) {
             0 => "x".repeat(self.rng.random_range(150..5_000)),
             1 => "ü".repeat(self.rng.random_range(60..250)),
-            _ => (*ODD.choose(self.rng).unwrap()).to_owned(),
+            _ => (*ODD_TEXTS.choose(self.rng).unwrap()).to_owned(),
         }
     }
 

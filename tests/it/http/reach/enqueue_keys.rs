@@ -8,7 +8,7 @@ use super::{KeySetup, count, id, request_parts, without_names};
 use crate::http::client::Reply;
 
 /// Parts that name a task, by operation. Each has a probe in [`Probe::of`].
-const NAME_A_TASK: &[(&str, &str)] = &[
+const PARTS_WITH_TASK: &[(&str, &str)] = &[
     ("add_many_tasks", "body [].depends_on[]"),
     ("add_many_tasks", "body [].depends_on[].key"),
     ("add_many_tasks", "body [].idempotency_key"),
@@ -26,7 +26,7 @@ const NAME_A_TASK: &[(&str, &str)] = &[
     ("show_task", "path id"),
 ];
 /// Fields of a task that name no other task.
-const OF_A_TASK: &[&str] = &[
+const TASK_FIELDS: &[&str] = &[
     "agent",
     "budget.micros",
     "budget.tokens",
@@ -42,7 +42,7 @@ const OF_A_TASK: &[&str] = &[
     "tags[]",
 ];
 /// Other parts that name no task, by operation: campaigns, templates, waits, texts.
-const NAME_NO_TASK: &[(&str, &[&str])] = &[
+const PARTS_WITHOUT_TASK: &[(&str, &[&str])] = &[
     ("add_many_tasks", &["path id", "body "]),
     ("add_task", &["path id"]),
     ("explain_task", &[]),
@@ -57,7 +57,7 @@ const NAME_NO_TASK: &[(&str, &[&str])] = &[
     ),
 ];
 /// Places of task fields in requests.
-const TASKS_IN: &[(&str, &str)] =
+const TASK_PLACES: &[(&str, &str)] =
     &[("add_many_tasks", "body []."), ("add_task", "body "), ("hand_out", "body children[].")];
 
 #[test]
@@ -66,21 +66,22 @@ fn every_part_of_every_enqueue_request_has_a_case() {
     let mut know = |operation: &str, part: String| {
         assert!(known.insert((operation.to_owned(), part.clone())), "{operation}: {part} twice");
     };
-    for (operation, part) in NAME_A_TASK {
+    for (operation, part) in PARTS_WITH_TASK {
         know(operation, (*part).to_owned());
     }
-    for (operation, parts) in NAME_NO_TASK {
+    for (operation, parts) in PARTS_WITHOUT_TASK {
         for part in *parts {
             know(operation, (*part).to_owned());
         }
     }
-    for (operation, at) in TASKS_IN {
-        for field in OF_A_TASK {
+    for (operation, at) in TASK_PLACES {
+        for field in TASK_FIELDS {
             know(operation, format!("{at}{field}"));
         }
     }
     let operations = request_parts::of_enqueue();
-    let cased: BTreeSet<&str> = NAME_NO_TASK.iter().map(|(operation, _)| *operation).collect();
+    let cased: BTreeSet<&str> =
+        PARTS_WITHOUT_TASK.iter().map(|(operation, _)| *operation).collect();
     let there: BTreeSet<&str> = operations.iter().map(|operation| operation.id.as_str()).collect();
     assert_eq!(there, cased, "an operation of `enqueue` keys without a case");
     let parts: BTreeSet<(String, String)> = operations
@@ -182,7 +183,7 @@ async fn an_enqueue_key_finds_no_task_of_another_key_through_any_request() {
     let unknown = "019aa2f4-0000-7000-8000-00000000dead";
     let names = [theirs.as_str(), unknown, "order-17", "order-404"];
     let probe = Probe { setup: &setup, key: &stock, parent: &mine };
-    for (operation, part) in NAME_A_TASK.iter().filter(|(_, part)| !is_idempotency_key(part)) {
+    for (operation, part) in PARTS_WITH_TASK.iter().filter(|(_, part)| !is_idempotency_key(part)) {
         let their = probe.of(operation, part, (&theirs, "order-17"), "x").await;
         let nothing = probe.of(operation, part, (unknown, "order-404"), "x").await;
         assert!([404, 422].contains(&their.status), "{operation} {part}: {their:?}");
@@ -227,7 +228,7 @@ async fn an_idempotency_key_of_another_key_is_available() {
     let successor = successor["secret"].as_str().unwrap();
     let of_successor = Probe { setup: &setup, key: successor, parent: &mine };
     for (n, (operation, part)) in
-        NAME_A_TASK.iter().filter(|(_, part)| is_idempotency_key(part)).enumerate()
+        PARTS_WITH_TASK.iter().filter(|(_, part)| is_idempotency_key(part)).enumerate()
     {
         let name = format!("order-{n}");
         let named = ("", name.as_str());

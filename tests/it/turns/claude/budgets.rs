@@ -23,7 +23,7 @@ const BUDGET: i64 = 60_000;
 /// More calls than the budget pays for.
 const N_CALLS: usize = 30;
 /// Tokens that the test's API adds to its count: two of a cache, and the answer.
-const BESIDE_INPUT: i64 = 3 + 7 + 11;
+const OTHER_TOKENS: i64 = 3 + 7 + 11;
 
 /// Calls that take long enough for a check of the budget, each with a new text.
 fn calls() -> impl Iterator<Item = Play> {
@@ -37,7 +37,7 @@ fn tokens(limit: i64) -> Limit {
 
 /// Returns the tokens of the calls, as the API has counted them.
 fn counted(api: &Api) -> Vec<i64> {
-    let tokens = |request: &Value| (request.to_string().len() / 4) as i64 + BESIDE_INPUT;
+    let tokens = |request: &Value| (request.to_string().len() / 4) as i64 + OTHER_TOKENS;
     api.requests().iter().map(tokens).collect()
 }
 

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use super::{Setup, WRITER};
 use crate::providers::claude::api::Play;
 
-const LONG: usize = 6000;
+const N_WORDS: usize = 6000;
 
 #[tokio::test]
 async fn an_answer_without_memory_is_discarded_and_the_transcript_rebuilt() {
@@ -13,7 +13,7 @@ async fn an_answer_without_memory_is_discarded_and_the_transcript_rebuilt() {
     let fixture = &setup.fixture;
     setup.api.counts();
     let worker = fixture.start_worker().await;
-    let long = "The harbour is called Vik. ".repeat(LONG / 27);
+    let long = "The harbour is called Vik. ".repeat(N_WORDS / 27);
     setup.run_prompt(&long).await;
     setup.run_prompt("Two.").await;
     setup.api.plays([Play::Forgets]);
@@ -37,7 +37,7 @@ async fn a_model_that_never_sees_its_history_is_flagged_and_not_retried_forever(
     let fixture = &setup.fixture;
     setup.api.counts();
     let worker = fixture.start_worker().await;
-    setup.run_prompt(&"The harbour is called Vik. ".repeat(LONG / 27)).await;
+    setup.run_prompt(&"The harbour is called Vik. ".repeat(N_WORDS / 27)).await;
     setup.api.plays([Play::Forgets, Play::Forgets]);
     let second = setup.run_prompt("Two.").await;
     fixture.settled().await;
