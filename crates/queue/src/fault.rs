@@ -137,13 +137,13 @@ mod tests {
     use super::*;
 
     /// The version whose variants [`fault_of`] and the list below name.
-    const NAMED: &str = "name = \"sqlx-core\"\nversion = \"0.9.0\"\n";
+    const SQLX_VERSION: &str = "name = \"sqlx-core\"\nversion = \"0.9.0\"\n";
 
     #[test]
     fn a_newer_sqlx_is_pinned_only_after_its_errors_are_classified_here() {
         assert!(
-            include_str!("../../../Cargo.lock").contains(NAMED),
-            "sqlx was updated: compare its `enum Error` with `fault_of` and with this test, then change NAMED"
+            include_str!("../../../Cargo.lock").contains(SQLX_VERSION),
+            "sqlx was updated: compare its `enum Error` with `fault_of` and with this test, then change SQLX_VERSION"
         );
     }
 

@@ -105,14 +105,14 @@ mod tests {
 
     use super::*;
 
-    fn resting(login: &str, minute: u32) -> Resting {
+    fn paused(login: &str, minute: u32) -> Resting {
         let until = Utc.with_ymd_and_hms(2026, 11, 20, 12, minute, 0).unwrap();
         Resting { login: login.to_owned(), until, why: "used up".to_owned() }
     }
 
     #[test]
     fn a_session_keeps_its_credential_and_a_new_one_takes_the_first_unpaused() {
-        let (both, tired) = (["one", "two"], [resting("one", 30)]);
+        let (both, tired) = (["one", "two"], [paused("one", 30)]);
         assert_eq!(choose(&both, None, &[]).unwrap(), "one");
         assert_eq!(choose(&both, None, &tired).unwrap(), "two");
         assert_eq!(choose(&both, Some("two"), &[]).unwrap(), "two");
@@ -120,7 +120,7 @@ mod tests {
         // Its own is not configured any more.
         assert_eq!(choose(&both, Some("gone"), &tired).unwrap(), "two");
         assert!(matches!(choose(&[], None, &[]), Err(NoLogin::NoneConfigured)));
-        let all = [resting("one", 30), resting("two", 10)];
+        let all = [paused("one", 30), paused("two", 10)];
         let Err(NoLogin::Rests(first)) = choose(&both, None, &all) else { panic!() };
         assert_eq!(first.login, "two");
     }

@@ -213,16 +213,19 @@ mod tests {
         heard
     }
 
-    fn said(id: &str, block: &Value) -> Value {
+    fn assistant_line(id: &str, block: &Value) -> Value {
         json!({"type": "assistant", "uuid": Uuid::new_v4(), "message": {"id": id, "content": [block]}})
     }
 
     fn text(id: &str, text: &str) -> Value {
-        said(id, &json!({"type": "text", "text": text}))
+        assistant_line(id, &json!({"type": "text", "text": text}))
     }
 
     fn call(id: &str, call: &str) -> Value {
-        said(id, &json!({"type": "tool_use", "id": call, "name": "look", "input": {"at": 1}}))
+        assistant_line(
+            id,
+            &json!({"type": "tool_use", "id": call, "name": "look", "input": {"at": 1}}),
+        )
     }
 
     fn result(call: &str, content: &Value) -> Value {

@@ -117,7 +117,7 @@ mod tests {
 
     const LINES: &[u8] = b"{\"a\":1}\n{\"b\":2}\n";
 
-    fn held(name: &str, bytes: &[u8]) -> TranscriptFile {
+    fn stored_file(name: &str, bytes: &[u8]) -> TranscriptFile {
         TranscriptFile {
             name: name.to_owned(),
             n_bytes: bytes.len() as u64,
@@ -186,7 +186,7 @@ mod tests {
     fn only_grown_files_are_returned() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let (main, sub) = (main_name(session), format!("{session}/subagents/agent-1.jsonl"));
-        let known = [held(&main, LINES), held(&sub, LINES)];
+        let known = [stored_file(&main, LINES), stored_file(&sub, LINES)];
         write_private(&folder.path().join(&sub), LINES).unwrap();
         let path = folder.path().join(&main);
         write_private(&path, &[LINES, b"{\"c\":3}\n{\"torn"].concat()).unwrap();
@@ -206,7 +206,7 @@ mod tests {
         for name in [main_name(session), sub(1), sub(2), sub(3)] {
             write_private(&folder.path().join(name), LINES).unwrap();
         }
-        let known = [held(&sub(3), LINES)];
+        let known = [stored_file(&sub(3), LINES)];
         let two = 2 * LINES.len() as u64;
         let (more, left_out) = grown(folder.path(), session, &known, &no_secrets(), two).unwrap();
         let names: Vec<_> = more.into_iter().map(|grown| grown.name).collect();

@@ -313,7 +313,7 @@ fn stem(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn takes_back(later: &str, requirement: &str) -> bool {
+    fn revokes(later: &str, requirement: &str) -> bool {
         let matter = Matter::of(requirement);
         revocations(later).iter().any(|revocation| revocation.takes_back(&matter))
     }
@@ -340,7 +340,7 @@ mod tests {
             ("Das mit der roten Lampe hat sich erledigt.", "Immer die rote Lampe erwähnen!"),
             ("Emojis sind wieder erlaubt.", "Keine Emojis in Pressemitteilungen."),
         ] {
-            assert!(takes_back(later, requirement), "{later} / {requirement}");
+            assert!(revokes(later, requirement), "{later} / {requirement}");
         }
     }
 
@@ -355,7 +355,7 @@ mod tests {
             ("We no longer ship to Norway.", "Prices for Norway are in crowns."),
             ("The red lamp is great.", "You must always mention the red lamp."),
         ] {
-            assert!(!takes_back(later, requirement), "{later} / {requirement}");
+            assert!(!revokes(later, requirement), "{later} / {requirement}");
         }
     }
 }
