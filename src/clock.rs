@@ -145,7 +145,7 @@ mod tests {
     const SECOND: i64 = 1_000_000;
 
     #[test]
-    fn a_slow_answer_changes_nothing_and_a_fast_one_narrows() {
+    fn a_slow_answer_changes_nothing_and_a_fast_one_narrows_the_bounds() {
         let first = Bounds { least: 500, most: 900, at: 0 };
         let slow = Bounds { least: -80_000, most: 40_000, at: 10 };
         assert_eq!(first.narrowed(slow), Bounds { at: 10, ..first });
@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn bounds_widen_with_time_so_that_a_drift_is_followed() {
+    fn bounds_widen_with_time_to_follow_a_drift() {
         let first = Bounds { least: 500, most: 900, at: 0 };
         let later = Bounds { least: 1_500, most: 9_500, at: 2 * SECOND };
         assert_eq!(first.narrowed(later), Bounds { least: 1_500, most: 2_900, at: 2 * SECOND });
     }
 
     #[test]
-    fn bounds_that_are_measured_often_widen_too() {
+    fn frequently_measured_bounds_widen_too() {
         let mut bounds = Bounds { least: 0, most: 10, at: 0 };
         for n in 1..=20 {
             let at = n * SECOND / 2;
@@ -171,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn a_small_step_back_is_waited_for_and_a_long_one_is_taken() {
+    fn a_small_step_back_is_waited_out_and_a_long_one_is_followed() {
         let last = AtomicI64::new(i64::MIN);
         let answers = [100, 40, 99, 101, 101 - LONG_STEP].map(|now| held(&last, now));
         assert_eq!(answers, [100, 100, 100, 101, 101 - LONG_STEP]);
     }
 
     #[test]
-    fn a_clock_that_was_set_is_followed_at_once() {
+    fn a_reset_clock_is_followed_at_once() {
         let first = Bounds { least: 500, most: 900, at: 0 };
         let set = Bounds { least: -3_600 * SECOND, most: -3_600 * SECOND + 300, at: SECOND };
         assert_eq!(first.narrowed(set), set);

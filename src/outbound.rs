@@ -65,14 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_asks_to_wait_in_seconds_or_until_a_date_and_for_an_hour_at_most() {
+    fn retry_after_takes_seconds_or_a_date_and_is_capped_at_an_hour() {
         let now = Some("Sun, 22 Nov 2026 08:00:00 GMT");
         assert_eq!(wait("42", None), Some(42));
         assert_eq!(wait("99999999", None), Some(3600));
         assert_eq!(wait("Sun, 22 Nov 2026 08:01:30 GMT", now), Some(90));
         assert_eq!(wait("Mon, 23 Nov 2026 08:01:30 GMT", now), Some(3600));
-        assert_eq!(wait("Sun, 22 Nov 2026 07:00:00 GMT", now), Some(0), "it is over");
-        assert_eq!(wait("Sun, 22 Nov 2026 08:01:30 GMT", None), None, "it is not known how long");
+        assert_eq!(wait("Sun, 22 Nov 2026 07:00:00 GMT", now), Some(0), "the wait has ended");
+        assert_eq!(wait("Sun, 22 Nov 2026 08:01:30 GMT", None), None, "the duration is unknown");
         assert_eq!(wait("soon", now), None);
         assert_eq!(retry_after(&HeaderMap::new()), None);
     }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{
     common::size,
-    ground::{Ground, agent, ask},
+    fixture::{Ground, agent, ask},
 };
 
 fn n_children() -> usize {

@@ -11,7 +11,7 @@
 mod assemble;
 #[path = "../common/mod.rs"]
 mod common;
-mod ground;
+mod fixture;
 mod join;
 mod mentions;
 mod recall;
@@ -21,7 +21,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use common::{Server, is_wanted};
-use ground::Ground;
+use fixture::Ground;
 
 type Scenario = for<'a> fn(&'a Ground) -> BoxFuture<'a, anyhow::Result<Value>>;
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     at,
     common::{cpu, size, wal_bytes},
-    ground::{Ground, N_AGENTS, agent},
+    fixture::{Ground, N_AGENTS, agent},
 };
 
 fn n_warm_up() -> usize {

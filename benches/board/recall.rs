@@ -11,7 +11,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
-use crate::{at, common::size, ground::Ground};
+use crate::{at, common::size, fixture::Ground};
 
 fn n_facts() -> i64 {
     size::of(100_000, 5_000)

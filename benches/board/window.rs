@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{at, common::size, ground::Ground};
+use crate::{at, common::size, fixture::Ground};
 
 fn n_posts() -> i64 {
     size::of(200_000, 1_000)

@@ -13,7 +13,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod connection;
-mod ground;
+mod fixture;
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use common::{Server, cpu, is_wanted, size, wal_bytes};
 use connection::Connection;
-use ground::Ground;
+use fixture::Ground;
 
 const CLIENTS: usize = 16;
 fn measured_for() -> Duration {

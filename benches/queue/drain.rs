@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     common::{cpu, size, wal_bytes},
-    ground::{Ground, Noop, OwnCommit},
+    fixture::{Ground, Noop, OwnCommit},
 };
 
 /// Drains jobs without a lane, with no-op handlers and 500 slots.

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     common::size,
-    ground::{Ground, Noop},
+    fixture::{Ground, Noop},
 };
 
 fn measured_for() -> Duration {

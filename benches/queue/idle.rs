@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     common::size,
-    ground::{Ground, MARK, Noop},
+    fixture::{Ground, MARK, Noop},
 };
 
 /// Measures from the commit of an enqueue to the first line of its handler, on an idle worker.

@@ -12,11 +12,11 @@
 mod common;
 mod drain;
 mod enqueue;
-mod ground;
+mod fixture;
 mod idle;
 
 use common::{Server, is_wanted};
-use ground::Ground;
+use fixture::Ground;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

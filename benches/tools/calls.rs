@@ -8,7 +8,7 @@ use crate::{
     at,
     common::size,
     connection::Connection,
-    ground::{Ground, N_CLIENTS},
+    fixture::{Ground, N_CLIENTS},
 };
 
 /// The first calls open connections and plan statements.

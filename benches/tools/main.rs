@@ -16,7 +16,7 @@ mod calls;
 mod common;
 #[path = "../http/connection.rs"]
 mod connection;
-mod ground;
+mod fixture;
 mod ollama;
 mod rounds;
 
@@ -24,7 +24,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use common::{Server, cpu, is_wanted, wal_bytes};
-use ground::Ground;
+use fixture::Ground;
 
 type Scenario = for<'a> fn(&'a Ground) -> BoxFuture<'a, anyhow::Result<Vec<Value>>>;
 

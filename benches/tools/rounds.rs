@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{at, common::size, ground::Ground};
+use crate::{at, common::size, fixture::Ground};
 
 fn n_warm_up() -> usize {
     size::of(10, 1)

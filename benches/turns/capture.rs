@@ -10,7 +10,7 @@ use tracing_subscriber::{
     Layer, filter::Targets, layer::Context, layer::SubscriberExt as _, registry::LookupSpan,
 };
 
-use crate::ground::{Conversation, Ground};
+use crate::fixture::{Conversation, Ground};
 
 /// The statements that sqlx reports inside a job's span.
 #[derive(Clone, Default)]

@@ -15,7 +15,7 @@ mod bare;
 mod capture;
 #[path = "../common/mod.rs"]
 mod common;
-mod ground;
+mod fixture;
 mod many_sessions;
 mod memory;
 mod one_session;
@@ -28,7 +28,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use common::{Server, is_wanted};
-use ground::Ground;
+use fixture::Ground;
 use stopwatch::Stopwatch;
 
 type Scenario = for<'a> fn(&'a Ground) -> BoxFuture<'a, anyhow::Result<Value>>;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{bare, common::size, ground::Ground};
+use crate::{bare, common::size, fixture::Ground};
 
 fn n_sessions() -> usize {
     size::of(64, 16)

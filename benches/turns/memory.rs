@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use tokio::process::{Child, Command};
 
-use crate::{common::size, ground::Ground};
+use crate::{common::size, fixture::Ground};
 
 fn n_sessions() -> usize {
     size::of(1_000, 4)

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     common::size,
-    ground::{Ground, Ran},
+    fixture::{Ground, Ran},
 };
 
 /// Number of sessions. Each sample of the same length uses another one, so that one checkpoint or busy neighbour does not decide.

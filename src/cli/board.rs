@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_of_a_text_looks_like_the_head_of_a_post() {
+    fn no_line_of_a_text_imitates_the_header_of_a_post() {
         let text = "One.\n#9  operator to all\r#10  x\u{2028}#11  y\n";
         let lines: Vec<String> = indented(text).lines().map(str::to_owned).collect();
         assert_eq!(lines.len(), 4);

@@ -209,7 +209,7 @@ mod tests {
     use crate::{cli::remote::Target, operations::FollowFeed};
 
     #[tokio::test]
-    async fn a_server_that_opens_the_stream_again_has_not_been_away() {
+    async fn a_server_that_reopens_the_stream_was_not_unreachable() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let remote = Remote::new(&Target::new(None, url, None)).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_has_its_fields_in_any_order_and_a_comment_is_none() {
+    fn fields_of_an_event_come_in_any_order_and_a_comment_is_skipped() {
         let event = event_of("event: turn.done\nid: 7\ndata: {\"a\":1}\n\n").unwrap();
         assert_eq!((event.id.as_str(), event.name.as_str()), ("7", "turn.done"));
         assert_eq!(event.data, "{\"a\":1}");

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_is_not_told_what_to_do() {
+    fn control_sequences_never_reach_the_terminal() {
         assert_eq!(harmless("plain\ttext\n"), "plain\ttext\n");
         assert_eq!(harmless("a\u{1b}]0;x\u{7}b\u{9b}c"), "a\u{fffd}]0;x\u{fffd}b\u{fffd}c");
     }

@@ -199,14 +199,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_first_line_says_that_there_is_more() {
+    fn a_shortened_text_shows_that_more_follows() {
         assert_eq!(first_line("one\ntwo", 20), "one ...");
         assert_eq!(first_line("  one  ", 20), "one");
         assert_eq!(first_line("Zwölf Boxkämpfer", 5), "Zwölf ...");
     }
 
     #[test]
-    fn a_cancellation_says_what_runs_and_what_does_not() {
+    fn a_cancellation_lists_running_and_cancelled_tasks() {
         let of = |cancel, cancelled, stopping| {
             let below = Below { cancelled, stopping };
             let words = cancellation_words(Uuid::nil(), &Cancellation { cancel, below });
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_a_timestamp_or_a_length_of_time_ago() {
+    fn a_time_is_a_timestamp_or_a_duration_ago() {
         assert_eq!(
             moment("2026-11-20T12:00:00Z").unwrap().at.to_rfc3339(),
             "2026-11-20T12:00:00+00:00"
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_of_time_has_a_unit() {
+    fn a_duration_needs_a_unit() {
         assert_eq!(period("90d"), Ok(TimeDelta::days(90)));
         assert_eq!(period("0s"), Ok(TimeDelta::zero()));
         for wrong in ["", "d", "90", "-1d", "1.5h", "90 d", "1ü", "600w", "9999999999s"] {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused() {
+    fn input_that_is_not_text_is_refused() {
         assert!(read(&b"\xff\xfe"[..], "x").is_err());
         assert_eq!(read(&b"text\n"[..], "x").ok().as_deref(), Some("text\n"));
     }

@@ -272,7 +272,7 @@ mod tests {
     use crate::doctor::Status;
 
     #[test]
-    fn versions_are_judged_by_what_is_supported() {
+    fn server_versions_are_checked_against_the_supported_range() {
         let status = |number| judge_version(number).status;
         assert_eq!(status(130_023), Status::Fail);
         assert_eq!(status(140_000), Status::Ok);

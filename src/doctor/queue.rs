@@ -126,7 +126,7 @@ mod tests {
     use crate::doctor::Status;
 
     #[test]
-    fn a_transaction_that_keeps_followers_waiting_is_a_warning() {
+    fn a_transaction_that_blocks_followers_is_a_warning() {
         let health = |oldest_writer_secs| Health {
             deserted: None,
             paused: None,

@@ -83,7 +83,7 @@ mod tests {
     use crate::doctor::Status;
 
     #[test]
-    fn a_role_that_may_delete_or_not_remove_is_told() {
+    fn a_role_with_wrong_delete_rights_is_reported() {
         let service = Rights { is_owner: false, may_delete: false, may_remove: true };
         let status = |rights, keep_days| judge(rights, keep_days, 365).status;
         assert_eq!(status(service, 365), Status::Ok);

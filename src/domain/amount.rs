@@ -242,7 +242,7 @@ mod tests {
     const CAMPAIGN: Uuid = Uuid::from_u128(7);
 
     #[test]
-    fn a_refused_budget_is_worth_another_try_only_while_turns_run() {
+    fn a_refused_budget_is_retryable_only_while_turns_run() {
         let refusal = Refusal {
             owner: Owner::Campaign(CAMPAIGN),
             unit: Unit::Tokens,
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_counts_what_is_set_aside() {
+    fn a_limit_counts_reservations() {
         let limit = Limit { micros: None, tokens: Some(100) };
         let admit = |spent, reserved, needed| {
             limit.admit(Owner::Campaign(CAMPAIGN), tokens(spent), tokens(reserved), tokens(needed))
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_read_exactly_or_not_at_all() {
+    fn money_is_parsed_exactly_or_refused() {
         for (text, micros) in [("5", 5_000_000), ("5.25", 5_250_000), ("0.000001", 1), ("0.0", 0)] {
             assert_eq!(money(text), Ok(micros));
         }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_how_much_of_what_and_what_to_do() {
+    fn a_refusal_names_amounts_and_the_next_step() {
         let limit = Limit { micros: Some(5_000_000), tokens: None };
         let spent = Amount { micros: 4_900_000, tokens: 0 };
         let needed = Amount { micros: 120_500, tokens: 0 };
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_advice_of_a_refusal_fits_its_sums() {
+    fn the_advice_of_a_refusal_matches_its_amounts() {
         let refusal = Refusal {
             owner: Owner::Campaign(CAMPAIGN),
             unit: Unit::Tokens,

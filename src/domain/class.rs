@@ -142,7 +142,7 @@ mod tests {
     use crate::domain::{sessions, tasks};
 
     #[test]
-    fn a_database_that_is_away_is_told_from_a_fault_of_ours() {
+    fn an_unreachable_database_is_distinguished_from_a_bug() {
         let away = Failed { action: "x", source: sqlx::Error::PoolTimedOut };
         let fault = Failed { action: "x", source: sqlx::Error::RowNotFound };
         assert!(is_database_away(&tasks::Error::from(sessions::Error::from(away))));

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_may_be_given_by_its_beginning() {
+    fn an_id_may_be_abbreviated_to_its_beginning() {
         let whole = "0190aaaa-bbbb-7ccc-8ddd-eeeeffff0000";
         assert_eq!(whole.parse::<Given>().unwrap().whole(), whole.parse().ok());
         let part: Given = "0190aa-aa-b".parse().unwrap();
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(part.least.to_string(), "0190aaaa-b000-0000-0000-000000000000");
         assert_eq!(part.most.to_string(), "0190aaaa-bfff-ffff-ffff-ffffffffffff");
         assert_eq!(part.end.as_deref(), Some("0190aaaab"));
-        assert_eq!("FFF".parse::<Given>().unwrap().end, None, "many end so by chance");
+        assert_eq!("FFF".parse::<Given>().unwrap().end, None, "the end of an id is not unique");
         assert_eq!(short(whole.parse().unwrap()), "eeeeffff0000");
         for wrong in ["", "-", "xyz", "0190 ", &format!("{whole}0"), "{0190", "ü"] {
             assert!(wrong.parse::<Given>().is_err(), "{wrong}");
@@ -254,18 +254,18 @@ mod tests {
     }
 
     #[test]
-    fn a_campaign_may_be_given_by_its_name() {
+    fn a_campaign_may_be_named_instead_of_its_id() {
         let given: GivenCampaign = "Harbour series".parse().unwrap();
         assert_eq!((given.name.as_str(), given.whole()), ("Harbour series", None));
         assert!(
             "cafe".parse::<GivenCampaign>().unwrap().id.is_some(),
-            "it may be part of an id, too"
+            "the text may be part of an id, too"
         );
         assert!(" ".parse::<GivenCampaign>().is_err());
     }
 
     #[test]
-    fn ids_of_one_moment_sort_as_they_were_made() {
+    fn ids_of_the_same_millisecond_sort_in_creation_order() {
         let noon = Utc.with_ymd_and_hms(2026, 11, 20, 12, 0, 0).unwrap();
         let ids: Vec<Uuid> = (0..2000).map(|_| at(noon)).collect();
         assert!(ids.is_sorted_by(|a, b| a < b));

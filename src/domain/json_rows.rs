@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_are_cut_to_microseconds_and_years_have_no_sign() {
+    fn timestamps_are_cut_to_microseconds_and_years_are_unsigned() {
         let at: DateTime<Utc> = "2026-11-20T12:00:00.999999999Z".parse().unwrap();
         let far = at + TimeDelta::days(36_500_000);
         let row = Row { digest: [0, 10, 255], at, until: Some(far) };

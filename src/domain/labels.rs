@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_short_names_and_metadata_is_bounded() {
+    fn tags_are_short_names_and_metadata_is_limited() {
         let tags = |tags: &[&str]| {
             let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
             Labels { tags: &tags, metadata: None }.check()

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_that_is_wrong_has_a_json_pointer() {
+    fn an_invalid_part_is_located_by_json_pointer() {
         type Document = std::collections::BTreeMap<String, Vec<Pair>>;
         let wrong = |text| {
             let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_no_object() {
+    fn an_array_is_not_accepted_as_an_object() {
         let read = |text| object::<_, Pair>(&mut serde_json::Deserializer::from_str(text));
         assert_eq!(read(r#"{"a":1,"b":2}"#).unwrap(), Pair { a: 1, b: 2 });
         let wrong = read("[1,2]").unwrap_err().to_string();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn no_type_of_the_program_is_named() {
+    fn error_messages_contain_no_rust_type_names() {
         fn said<T: fmt::Debug + for<'de> Deserialize<'de>>(text: &str) -> String {
             plain(&serde_json::from_str::<T>(text).unwrap_err().to_string())
         }

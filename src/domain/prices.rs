@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_token_has_its_price_and_fractions_are_rounded_up() {
+    fn each_kind_of_token_has_its_price_and_fractions_round_up() {
         let tokens = Tokens {
             input: Some(10),
             output: Some(2),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_is_enough_whatever_comes_from_a_cache() {
+    fn a_reservation_covers_the_cost_regardless_of_cache_hits() {
         let dear = Price { cache_creation: Some(2_000_000), ..price() };
         assert_eq!(Price::ceiling(Some(&dear), 10, 2), Amount { micros: 30, tokens: 12 });
         assert_eq!(Price::ceiling(None, 10, 2), Amount { micros: 0, tokens: 12 });

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timestamp_has_a_year_of_four_digits_in_utc() {
+    fn a_timestamp_has_a_four_digit_year_in_utc() {
         for fine in ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-11-20T12:00:00+02:00"] {
             assert!(parse(fine).is_ok(), "{fine}");
         }

@@ -157,7 +157,7 @@ mod tests {
     use crate::domain::json_rows::columns;
 
     #[test]
-    fn the_statement_has_the_columns_of_a_call() {
+    fn insert_columns_match_ledger_rows() {
         let (call, sql) = (Call::example(), include_str!("usage/record.sql"));
         columns::assert_are_fields_of(&call, sql, "jsonb_to_record($1)");
     }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_from_addresses_and_strangers() {
+    fn host_names_are_distinguished_from_addresses_and_foreign_names() {
         let names = Names([plain("Dalsegno.Internal")].into());
         let ours = [
             "localhost",
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_of_this_service_may_use_it() {
+    fn only_pages_of_this_service_may_send_requests() {
         assert!(!is_foreign(&headers(None)));
         assert!(!is_foreign(&headers(Some("http://127.0.0.1:7770"))));
         for origin in ["http://evil.example", "null", "", "http://127.0.0.1:7771"] {

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_fails_is_tried_later_and_later() {
+    async fn a_failing_task_is_retried_at_growing_intervals() {
         let mut backoffs = Backoffs::default();
         let waits: Vec<u64> = (0..9).map(|_| backoffs.fail(7).as_secs()).collect();
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 600, 600, 600]);
@@ -189,6 +189,6 @@ mod tests {
         assert!(!backoffs.is_waiting(&7));
         tokio::time::advance(3 * LONGEST_BACKOFF).await;
         assert_eq!(backoffs.fail(8), Duration::from_secs(10));
-        assert_eq!(backoffs.0.len(), 1, "7 is forgotten");
+        assert_eq!(backoffs.0.len(), 1, "task 7 is forgotten");
     }
 }

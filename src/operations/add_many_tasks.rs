@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_body_with_too_many_tasks_one_more_than_allowed_is_kept() {
+    fn one_task_beyond_the_limit_is_kept_of_an_oversized_body() {
         let body = format!("[{}0]", "0,".repeat(3 * MAX_TASKS));
         let Items(items) = serde_json::from_str(&body).unwrap();
         assert_eq!(items.len(), MAX_TASKS + 1);

@@ -146,7 +146,7 @@ mod tests {
     const POST: Spec = Spec::change("reset_agents", "/v1/campaigns/{id}/agents/reset", "");
 
     #[test]
-    fn an_input_has_the_digest_that_an_older_version_has_stored() {
+    fn the_digest_of_an_input_equals_that_of_older_versions() {
         let stored = "c5ef6c6162c537ac8e4dcc94c8e369cb09d9e60dc7d8cb19b0fd89d55e236f91";
         let input = json!({ "reason": "by a request", "name": "turns" });
         assert_eq!(hex::encode(digest(&POST, &input).unwrap()), stored);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn null_in_a_patch_is_another_input_than_a_missing_field() {
+    fn null_in_a_patch_differs_from_a_missing_field() {
         let patch = POST.by(Method::Patch);
         let of = |input: Value| digest(&patch, &input).unwrap();
         assert_ne!(of(json!({ "tokens": null })), of(json!({})));

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_waits_for_a_place_during_half_of_its_time() {
+    async fn a_request_waits_half_of_its_time_for_a_connection() {
         let limits = Limits {
             places: Arc::new(Semaphore::new(1)),
             scans: Arc::new(Semaphore::new(1)),
@@ -163,7 +163,7 @@ mod tests {
 
         let _second = second.unwrap();
         let begin = Instant::now();
-        let Err(refusal) = limits.enter(1).await else { panic!("there was one place") };
+        let Err(refusal) = limits.enter(1).await else { panic!("one connection was free") };
         assert_eq!((refusal.code, begin.elapsed().as_secs()), ("database_busy", 15));
     }
 }

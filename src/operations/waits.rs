@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_has_its_unit() {
+    fn a_duration_needs_a_unit() {
         let read = |text: &str| text.parse::<Patience>().ok().map(|patience| patience.0);
         assert_eq!(read("30s"), Some(Duration::from_secs(30)));
         assert_eq!(read("500ms"), Some(Duration::from_millis(500)));

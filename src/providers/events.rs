@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_that_lags_gets_the_text_in_bigger_pieces() {
+    fn a_lagging_reader_gets_the_text_in_larger_chunks() {
         let (mut sink, mut events) = EventSink::channel(2);
         sink.started("m");
         for piece in ["a", "b", "c"] {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_lags_gets_the_latest_of_what_was_used() {
+    fn a_lagging_reader_gets_the_latest_usage() {
         let (mut sink, mut events) = EventSink::channel(1);
         let used = |context_tokens| Used { spent: Vec::new(), context_tokens };
         sink.started("m");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_went_away_costs_nothing() {
+    fn a_disconnected_reader_costs_nothing() {
         let (mut sink, events) = EventSink::channel(1);
         drop(events);
         sink.text("lost");

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn where_chunks_end_does_not_matter() {
+    fn chunk_boundaries_do_not_matter() {
         for seed in 1..2_000 {
             let mut dice = Dice(seed);
             let sent: Vec<String> = (0..dice.below(12)).map(|_| dice.line()).collect();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_may_lack_its_end() {
+    fn a_last_line_may_lack_its_newline() {
         let mut lines = Lines::within(SMALL);
         lines.push(b"{}\n{\"a\":1}").unwrap();
         assert_eq!(read(&mut lines), ["{}"]);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_past_the_limit_ends_it_whether_or_not_it_ends() {
+    fn a_line_over_the_limit_is_an_error_with_or_without_an_end() {
         for chunk in [vec![b'x'; 65], [vec![b'x'; 65], vec![b'\n']].concat()] {
             let mut lines = Lines::within(SMALL);
             lines.push(&chunk).unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn many_short_lines_are_limited_too_and_leave_nothing_behind() {
+    fn many_short_lines_are_limited_too_and_leave_nothing_buffered() {
         let mut lines = Lines::within(SMALL);
         let mut n_pushed = 0;
         let result = loop {

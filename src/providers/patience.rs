@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_step_that_is_ready_does_not_go_past_the_end_of_the_call() {
+    async fn a_ready_step_does_not_outlast_the_call() {
         let (cancel, total) = (CancellationToken::new(), Duration::from_secs(1));
         let patience = Patience::starting_now(total, &cancel);
         let far = Instant::now() + Duration::from_secs(60);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whichever_end_comes_first_is_named() {
+    async fn the_limit_that_ends_a_wait_is_named() {
         let cancel = CancellationToken::new();
         let patience = Patience::starting_now(Duration::from_secs(5), &cancel);
         let soon = Instant::now() + Duration::from_secs(1);

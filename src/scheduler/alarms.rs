@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_library_has_one_job_per_schedule_at_its_next_moment() {
+    async fn the_clock_library_has_one_alarm_per_schedule_at_its_next_moment() {
         let mut alarms = Alarms::start(Arc::default()).await.unwrap();
         let now = SystemClock.now();
         let (early, late) = (now + TimeDelta::hours(1), now + TimeDelta::hours(30));
@@ -216,7 +216,7 @@ mod tests {
             assert!(moment - starts <= TimeDelta::from_std(LEAD).unwrap(), "{starts}, {moment}");
         }
         alarms.set_all(&[("news", early)], &SystemClock).await;
-        assert_eq!(alarms.job("news"), news, "what has not changed stays");
+        assert_eq!(alarms.job("news"), news, "unchanged alarms stay");
         assert_eq!(alarms.starts(report).await, None);
         alarms.set_all(&[("news", late)], &SystemClock).await;
         assert_eq!(alarms.starts(news).await, None);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_clock_that_is_set_moves_the_alarms() {
+    async fn a_clock_change_moves_the_alarms() {
         let mut alarms = Alarms::start(Arc::default()).await.unwrap();
         let clock = ManualClock::at(SystemClock.now());
         let moment = clock.now() + TimeDelta::hours(10);

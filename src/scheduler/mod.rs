@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_looks_more_often_where_nothing_wakes_it_and_after_an_error() {
+    fn the_scheduler_polls_more_often_without_notifications_and_after_an_error() {
         let long = Duration::from_secs(180);
         assert_eq!(longest_wait(long, true, true), long);
         assert_eq!(longest_wait(long, true, false), POLL_EVERY);

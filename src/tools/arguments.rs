@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_what_an_answer_gave() {
+    fn a_cursor_is_parsed_as_it_was_returned() {
         let read = |text: &str| Cursor::read(&json!(text)).ok();
         assert_eq!(read("45000"), Some(Cursor { from_char: 45000, ..Cursor::default() }));
         let place = Some("a/b".to_owned());
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_text_that_is_cut_ends_with_an_ellipsis() {
+    fn only_a_shortened_text_ends_with_an_ellipsis() {
         let whole = "x".repeat(SHOWN_CHARS);
         assert_eq!(short(&format!("\u{1b}{whole}\n\n")), whole);
         assert_eq!(short(&format!("{whole}\nx")), format!("{whole}…"));
     }
 
     #[test]
-    fn what_may_be_left_out_has_one_type() {
+    fn an_optional_argument_has_one_type() {
         #[derive(serde::Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
         enum Kind {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nul_is_found_wherever_it_is() {
+    fn a_nul_is_found_at_any_depth() {
         let found = |value: Value| nul(&value, "");
         assert_eq!(found(json!({ "a": ["x", { "b": "y\0" }] })), Some("a[1].b".to_owned()));
         assert_eq!(found(json!({ "a\0": 1 })), Some("a".to_owned()));

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_turn_has_places_of_its_own_and_gets_them_back() {
+    async fn each_turn_has_its_own_permits_and_gets_them_back() {
         let (at_once, session) = (AtOnce::default(), Uuid::from_u128(1));
         let enter = async |turn: i32| at_once.enter((session, turn), Duration::ZERO).await;
         let mut places = Vec::new();
@@ -72,6 +72,6 @@ mod tests {
         assert!(enter(1).await.is_err());
         drop(places);
         let _later = enter(3).await.unwrap();
-        assert_eq!(at_once.0.lock().unwrap().len(), 2, "turns that call nothing are forgotten");
+        assert_eq!(at_once.0.lock().unwrap().len(), 2, "idle turns are removed");
     }
 }

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_token_is_told_of_once_in_a_minute() {
+    fn each_token_is_reported_once_a_minute() {
         let (denied, session) = (Denied::default(), Uuid::from_u128(1));
         let at = |secs: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(secs);
         assert!(denied.is_news((session, 1), at(0)));

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gives_all_or_some_and_takes_away() {
+    fn an_agent_file_allows_all_or_some_tools_and_denies_others() {
         let leave =
             |tools: &[&str], denied: &[&str]| Leave::of(&grants(tools, denied), "board_post");
         assert_eq!(leave(&[], &[]), Leave::Nothing);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_names_the_tools_has_them() {
+    fn only_an_agent_file_that_names_the_tools_allows_them() {
         assert!(!are_granted(&grants(&["Read", "mcp__board"], &[])));
         assert!(are_granted(&grants(&["mcp__dalsegno__status"], &["mcp__dalsegno__dispatch"])));
         assert!(!are_granted(&grants(&["mcp__dalsegno__status"], &["mcp__dalsegno__*"])));

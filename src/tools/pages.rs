@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_together_are_the_answer() {
+    fn the_pages_add_up_to_the_answer() {
         let whole: String = (0..30_000).map(|n| format!("{n}é🦀 ")).collect();
         let (mut from, mut read) = (Cursor::default(), String::new());
         loop {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_says_where_it_goes_on() {
+    fn a_list_names_its_next_page() {
         let said = || Said { text: "[1]".to_owned(), next: Some("3".to_owned()), began: None };
         let (top, behind) = (Cursor::default(), cursor_of("4"));
         assert!(page(said(), "list", &top, PAGE_CHARS).unwrap().contains(r#""cursor": "0/3""#));
@@ -184,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_pages_is_cut_and_nobody_is_told_to_call_again() {
+    fn an_answer_without_pages_is_cut_and_names_no_next_call() {
         let said = |text: &str| Said { text: text.to_owned(), ..Said::default() };
         assert_eq!(beginning(said("éèê"), 3), "éèê");
         assert_eq!(beginning(said("éèêë"), 3), format!("éèê\n\n{REST_NOT_SHOWN}"));
     }
 
     #[test]
-    fn what_cannot_be_seen_is_written_out_and_stays_the_same() {
+    fn invisible_characters_are_escaped_and_stay_the_same() {
         let text = "a\u{202e}b\u{e0041}c\u{7f}é";
         let said = Said::json(&text).unwrap().text;
         assert!(said.is_ascii() || said.contains('é'), "{said}");

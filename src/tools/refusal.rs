@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_told_of_no_command() {
+    fn a_message_to_a_model_contains_no_command() {
         let told = "task 5 has already ended: `dalsegno task show 5` prints its result";
         assert_eq!(without_commands(told), "task 5 has already ended");
         assert_eq!(without_commands("the text is empty: write it"), "the text is empty: write it");

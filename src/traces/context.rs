@@ -78,30 +78,30 @@ fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
 mod tests {
     use super::*;
 
-    const WHOLE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const HEADER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
-    fn a_header_is_read_and_written_again() {
-        let context = Context::parse(WHOLE).unwrap();
-        assert_eq!(context.to_string(), WHOLE);
+    fn a_header_round_trips() {
+        let context = Context::parse(HEADER).unwrap();
+        assert_eq!(context.to_string(), HEADER);
         assert_eq!(context.sibling().trace, context.trace);
         assert_ne!(context.sibling().span, context.span);
-        let later = WHOLE.replacen("00", "01", 1) + "-and-more";
+        let later = HEADER.replacen("00", "01", 1) + "-and-more";
         assert_eq!(Context::parse(&later), Some(context));
     }
 
     #[test]
-    fn what_is_no_header_is_none() {
+    fn an_invalid_header_is_ignored() {
         let broken = [
             String::new(),
             "00".to_owned(),
-            WHOLE.to_uppercase(),
-            WHOLE.replacen("00", "ff", 1),
-            format!("{WHOLE}-more"),
-            WHOLE.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
-            WHOLE.replace("00f067aa0ba902b7", &"0".repeat(16)),
-            WHOLE.replace("4bf9", "4bé"),
-            WHOLE.replace("-01", ""),
+            HEADER.to_uppercase(),
+            HEADER.replacen("00", "ff", 1),
+            format!("{HEADER}-more"),
+            HEADER.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
+            HEADER.replace("00f067aa0ba902b7", &"0".repeat(16)),
+            HEADER.replace("4bf9", "4bé"),
+            HEADER.replace("-01", ""),
         ];
         for header in broken {
             assert_eq!(Context::parse(&header), None, "{header}");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_has_the_same_ids_wherever_they_are_made() {
+    fn a_turn_gets_the_same_ids_in_every_process() {
         let session = Uuid::new_v4();
         assert_eq!(Context::of_turn(session, 7), Context::of_turn(session, 7));
         assert_ne!(Context::of_turn(session, 7).trace, Context::of_turn(session, 8).trace);

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_a_collector_answers_is_refused_and_what_none_hears_is_dropped() {
+    async fn spans_that_a_collector_rejects_or_never_receives_are_dropped() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1/traces", listener.local_addr().unwrap());
         let resource = Resource { service_name: "dalsegno".to_owned() };

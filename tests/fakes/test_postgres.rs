@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use sqlx::{Connection, PgConnection};
 
-#[path = "keep.rs"]
-mod keep;
+#[path = "keeper.rs"]
+mod keeper;
 #[path = "../it/cluster/protocol.rs"]
 mod protocol;
 
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         keeper: std::env::current_exe()?,
     };
     match verb.as_str() {
-        "keep" => keep::keep(&cluster),
+        "keep" => keeper::keep(&cluster),
         "use" => use_once(&cluster),
         other => Err(format!("unknown verb {other}").into()),
     }

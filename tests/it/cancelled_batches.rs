@@ -22,11 +22,11 @@ use uuid::Uuid;
 
 use crate::{
     app::{eventually, noon},
-    conversations::world::{Now, World},
-    turns::ground::Ground,
+    conversations::world::{TurnSettings, World},
+    turns::fixture::Fixture,
 };
 
-const WHY: &str = "not wanted";
+const REASON: &str = "not wanted";
 const N_TASKS: i32 = if cfg!(feature = "chaos") { 20_000 } else { 2_500 };
 /// Conversations of the tasks. Each has a ready head and blocked tasks.
 const N_LANES: i32 = 400;
@@ -52,7 +52,7 @@ async fn add_webhooks(pool: &PgPool) {
 
 async fn cancel_batch(pool: &PgPool, ids: &[Uuid], batch: Batch) -> Vec<Uuid> {
     let mut tx = begin(pool).await.unwrap();
-    let mut cancelled = tasks::cancel_batch(&mut tx, ids, batch, WHY, noon()).await.unwrap();
+    let mut cancelled = tasks::cancel_batch(&mut tx, ids, batch, REASON, noon()).await.unwrap();
     commit(tx).await.unwrap();
     cancelled.sort_unstable();
     cancelled
@@ -67,7 +67,7 @@ async fn count(pool: &PgPool, sql: &'static str) -> i64 {
 }
 
 /// Rows that the end of a task leaves behind, without ids and times.
-const LEFT: &str = "select jsonb_build_object(
+const REMAINING_ROWS: &str = "select jsonb_build_object(
     'tasks', (select jsonb_agg(jsonb_build_array(agent, instance, state, result, error, cancelled_because, ended_at) order by id) from dalsegno.tasks),
     'jobs', (select jsonb_agg(jsonb_build_array(kind, queue, state, group_key is null, priority, max_attempts, lane_seq) order by id) from dalsegno.jobs),
     'payloads', (select jsonb_agg(k.key order by k.key) from dalsegno.job_payloads as p, jsonb_object_keys(p.payload) as k (key)),
@@ -80,7 +80,7 @@ const LEFT: &str = "select jsonb_build_object(
     'feed', (select jsonb_agg(jsonb_build_array(kind, task_id is null, session_id is null, data, created_at) order by id) from dalsegno.feed))";
 
 #[tokio::test]
-async fn a_batch_leaves_the_same_behind_as_one_after_the_other() {
+async fn cancelling_a_batch_equals_cancelling_one_by_one() {
     let worlds = [World::new().await, World::new().await];
     for (world, at_once) in worlds.iter().zip([true, false]) {
         add_webhooks(&world.pool).await;
@@ -97,7 +97,7 @@ async fn a_batch_leaves_the_same_behind_as_one_after_the_other() {
         } else {
             for id in going {
                 let mut tx = begin(&world.pool).await.unwrap();
-                tasks::cancel(&mut tx, id, WHY, noon()).await.unwrap();
+                tasks::cancel(&mut tx, id, REASON, noon()).await.unwrap();
                 commit(tx).await.unwrap();
             }
         }
@@ -112,7 +112,8 @@ async fn a_batch_leaves_the_same_behind_as_one_after_the_other() {
         assert_eq!(count(&world.pool, "select count(*) from dalsegno.lane_sweeps").await, 0);
         assert_eq!(count(&world.pool, "select count(*) from dalsegno.webhook_deliveries").await, 8);
     }
-    let [batch, single] = [json(&worlds[0].pool, LEFT).await, json(&worlds[1].pool, LEFT).await];
+    let [batch, single] =
+        [json(&worlds[0].pool, REMAINING_ROWS).await, json(&worlds[1].pool, REMAINING_ROWS).await];
     for part in ["tasks", "jobs", "payloads", "runs", "counts", "deliveries", "feed"] {
         assert!(!batch[part].is_null(), "{part}");
         assert_eq!(batch[part], single[part], "{part}");
@@ -120,7 +121,7 @@ async fn a_batch_leaves_the_same_behind_as_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_batch_waits_for_no_lock_and_leaves_what_needs_more() {
+async fn a_batch_waits_for_no_lock_and_leaves_linked_and_running_tasks() {
     let world = World::new().await;
     let pool = &world.pool;
     let add = async |instance: &'static str| {
@@ -136,7 +137,7 @@ async fn a_batch_waits_for_no_lock_and_leaves_what_needs_more() {
     let run = "update dalsegno.jobs set state = 'running', lease = id, worker_id = gen_random_uuid(), claimed_at = now(), attempt = 1 where id = $1";
     sqlx::query(run).bind(running.job_id).execute(pool).await.unwrap();
     // The worker is lost in its turn.
-    world.begin(&lost, world.lease(), Now::default()).await;
+    world.begin(&lost, world.lease(), TurnSettings::default()).await;
     let alone = world.add_mode("Alone.", Mode::None).await;
     let all = [plain.id, parent.id, held.id, job_held.id, running.id, lost.id, child.id, alone.id];
 
@@ -158,7 +159,7 @@ async fn a_batch_waits_for_no_lock_and_leaves_what_needs_more() {
     }
     let mut tx = begin(pool).await.unwrap();
     for id in [running.id, lost.id] {
-        tasks::cancel(&mut tx, id, WHY, noon()).await.unwrap();
+        tasks::cancel(&mut tx, id, REASON, noon()).await.unwrap();
     }
     commit(tx).await.unwrap();
     assert_eq!(count(pool, "select count(*) from dalsegno.turns where state = 'running'").await, 0);
@@ -167,7 +168,7 @@ async fn a_batch_waits_for_no_lock_and_leaves_what_needs_more() {
 
 /// Dependent tasks are cancelled together with the others, and none of them becomes ready meanwhile.
 #[tokio::test]
-async fn an_erasure_lets_nothing_go_that_waits_for_what_it_cancels() {
+async fn an_erasure_releases_no_task_that_waits_for_a_cancelled_one() {
     let world = World::new().await;
     let pool = &world.pool;
     let first = add_many(pool, world.campaign.id, 700).await;
@@ -199,21 +200,21 @@ async fn an_erasure_lets_nothing_go_that_waits_for_what_it_cancels() {
 }
 
 #[tokio::test]
-async fn a_worker_erases_many_open_tasks_and_the_receipt_says_how_far_it_is() {
-    let ground = Ground::new(&[]).await;
-    add_webhooks(&ground.pool).await;
-    add_many(&ground.pool, ground.campaign.id, 1_300).await;
+async fn a_worker_erases_many_open_tasks_and_the_receipt_shows_its_progress() {
+    let fixture = Fixture::new(&[]).await;
+    add_webhooks(&fixture.pool).await;
+    add_many(&fixture.pool, fixture.campaign.id, 1_300).await;
     let receipt = async || {
-        let mut conn = ground.pool.acquire().await.unwrap();
-        erasures::get(&mut conn, ground.campaign.id).await.unwrap()
+        let mut conn = fixture.pool.acquire().await.unwrap();
+        erasures::get(&mut conn, fixture.campaign.id).await.unwrap()
     };
-    let mut tx = begin(&ground.pool).await.unwrap();
-    erasures::request(&mut tx, ground.campaign.id, "by request", noon()).await.unwrap();
+    let mut tx = begin(&fixture.pool).await.unwrap();
+    erasures::request(&mut tx, fixture.campaign.id, "by request", noon()).await.unwrap();
     commit(tx).await.unwrap();
     let before = receipt().await;
     assert_eq!((before.step, before.open_tasks), (None, 1_300));
-    let worker = ground.upkeep().await;
-    eventually("it is erased", async || receipt().await.ended_at).await;
+    let worker = fixture.upkeep().await;
+    eventually("the campaign is erased", async || receipt().await.ended_at).await;
     worker.stop().await;
     let after = receipt().await;
     assert_eq!((after.step, after.open_tasks), (None, 0));
@@ -239,7 +240,7 @@ pub async fn cancel_all(pool: &PgPool, campaign: Uuid) -> usize {
 }
 
 /// Runs turns and sweeps lanes in the campaign that is erased, to provoke deadlocks.
-async fn beside(world: Arc<World>, is_over: Arc<AtomicBool>) -> usize {
+async fn run_turns_and_sweeps(world: Arc<World>, is_over: Arc<AtomicBool>) -> usize {
     let mut n_turns = 0;
     while !is_over.load(SeqCst) {
         let sql = "select dalsegno.sweep_lanes(100), dalsegno.promote_due(100), dalsegno.apply_cancel_requests(100)";
@@ -249,13 +250,18 @@ async fn beside(world: Arc<World>, is_over: Arc<AtomicBool>) -> usize {
         let Some(id) = task.fetch_optional(&world.pool).await.unwrap() else { continue };
         let task = world.task(id).await;
         let Ok((_, begun)) = world
-            .try_begin(&task, world.lease(), Now::default(), dalsegno::domain::Amount::ZERO)
+            .try_begin(
+                &task,
+                world.lease(),
+                TurnSettings::default(),
+                dalsegno::domain::Amount::ZERO,
+            )
             .await
         else {
             continue;
         };
         // The task may be cancelled by now, which the turn tolerates.
-        _ = world.commit(&begun, "Done.", Now::default()).await;
+        _ = world.commit(&begun, "Done.", TurnSettings::default()).await;
         n_turns += 1;
     }
     n_turns
@@ -289,7 +295,8 @@ async fn many_open_tasks_are_cancelled_in_batches() {
             let asked = "insert into dalsegno.erasures (id, campaign_id, reason, asked_at) values (gen_random_uuid(), $1, 'by request', now()) on conflict do nothing";
             sqlx::query(asked).bind(world.campaign.id).execute(pool).await.unwrap();
             let is_over = Arc::new(AtomicBool::new(!with_others));
-            let others = tokio::spawn(beside(Arc::clone(&world), Arc::clone(&is_over)));
+            let others =
+                tokio::spawn(run_turns_and_sweeps(Arc::clone(&world), Arc::clone(&is_over)));
             let begun = Instant::now();
             let n_left = cancel_all(pool, world.campaign.id).await;
             let took = begun.elapsed();
@@ -321,7 +328,7 @@ async fn bulk_rate(pool: &PgPool, campaign_id: Uuid, with_webhooks: bool) -> f64
     let new = bulk_actions::New {
         action: Action::Cancel,
         filter: &filter,
-        reason: WHY,
+        reason: REASON,
         expected_count: None,
     };
     // Tasks with the database's time are younger than the test's noon.

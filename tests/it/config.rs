@@ -20,7 +20,7 @@ fn problems(file: &str) -> Vec<Problem> {
 }
 
 #[test]
-fn defaults_alone_are_a_configuration() {
+fn defaults_alone_are_a_valid_configuration() {
     let config = Config::load(&Environment::default(), &Flags::default()).unwrap();
     assert!(config.database.url.is_none());
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:7770");
@@ -43,7 +43,7 @@ fn each_layer_overrides_the_one_before() {
 
 #[cfg(unix)]
 #[test]
-fn a_variable_that_is_not_utf_8_is_named_and_not_ignored() {
+fn a_variable_that_is_not_utf_8_is_reported() {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
     let broken = OsStr::from_bytes(b"127.0.0.1\xff");
     let named = |name: &'static [u8]| {
@@ -84,7 +84,7 @@ fn all_problems_are_reported_at_once() {
 }
 
 #[test]
-fn a_pair_is_put_on_the_key_that_was_set_and_only_if_both_are_right() {
+fn a_problem_of_two_keys_is_reported_on_the_one_that_was_set() {
     let found = problems("[http]\nrequest_timeout_secs = 3");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].key, "http.request_timeout_secs");
@@ -94,7 +94,7 @@ fn a_pair_is_put_on_the_key_that_was_set_and_only_if_both_are_right() {
 }
 
 #[test]
-fn what_is_kept_of_sessions_is_kept_for_a_day_at_least() {
+fn retention_of_session_data_is_at_least_a_day() {
     let keys = ["keep_closed_days", "keep_feed_days", "keep_summary_days"];
     let file = keys.map(|key| format!("{key} = 0")).join("\n");
     let found = problems(&format!("[sessions]\n{file}"));
@@ -103,7 +103,7 @@ fn what_is_kept_of_sessions_is_kept_for_a_day_at_least() {
 }
 
 #[test]
-fn a_pooler_and_the_address_past_it_belong_to_a_given_server() {
+fn a_pooler_and_its_direct_address_require_an_external_server() {
     let keys = |file: &str| -> Vec<String> {
         problems(file).into_iter().map(|problem| problem.key).collect()
     };
@@ -121,7 +121,7 @@ fn a_pooler_and_the_address_past_it_belong_to_a_given_server() {
 }
 
 #[test]
-fn names_of_hosts_are_names_and_no_addresses_of_pages() {
+fn allowed_hosts_are_host_names_and_not_urls() {
     let found = problems("[http]\nallowed_hosts = \"dalsegno, http://dalsegno.internal:7770, \"");
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].key, "http.allowed_hosts");
@@ -147,7 +147,7 @@ fn seconds_are_from_one_to_a_year() {
 }
 
 #[test]
-fn sections_of_the_wrong_shape_are_named_as_such() {
+fn sections_of_the_wrong_type_are_reported_as_such() {
     for (file, key, words) in [
         ("http = 5", "http", "is a section"),
         ("[[log]]\nformat = \"json\"", "log", "is a section"),
@@ -165,7 +165,7 @@ fn sections_of_the_wrong_shape_are_named_as_such() {
 }
 
 #[test]
-fn variables_of_an_orchestrator_and_empty_ones_are_no_keys() {
+fn variables_of_an_orchestrator_and_empty_ones_are_not_settings() {
     let environment = Environment::from([
         ("DALSEGNO_PORT", "tcp://10.0.0.1:7770"),
         ("DALSEGNO_SERVICE_HOST", "10.0.0.1"),
@@ -174,7 +174,7 @@ fn variables_of_an_orchestrator_and_empty_ones_are_no_keys() {
         ("DATABASE_URL", URL),
     ]);
     let config = Config::load(&environment, &Flags::default()).unwrap();
-    assert!(config.database.url.is_some(), "the empty variable won");
+    assert!(config.database.url.is_some(), "an empty variable overrode the value");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn wrong_types_in_one_section_do_not_hide_each_other() {
 }
 
 #[test]
-fn unknown_variables_and_flags_are_found_too() {
+fn unknown_variables_and_flags_are_reported_too() {
     let environment = Environment::from([("DALSEGNO_HTTP__LISTN", "127.0.0.1:1")]);
     let found = load(&environment, "", &[("nonsense.at_all", "1")]).unwrap_err().0;
     assert_eq!(found[0].origin, "the environment variable DALSEGNO_HTTP__LISTN");
@@ -218,7 +218,7 @@ fn a_variable_can_hold_a_list() {
 }
 
 #[test]
-fn a_value_can_come_from_a_file_of_its_own() {
+fn a_value_can_be_read_from_its_own_file() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("url");
     std::fs::write(&secret, format!("{URL}\n")).unwrap();
@@ -233,7 +233,7 @@ fn a_value_can_come_from_a_file_of_its_own() {
 }
 
 #[test]
-fn a_file_that_is_missing_or_given_beside_the_value_is_a_problem() {
+fn a_missing_value_file_or_one_beside_the_value_is_a_problem() {
     let found = problems("[database]\nurl_file = \"/does/not/exist\"");
     assert_eq!(found[0].key, "database.url_file");
     let found = problems(&format!("[database]\nurl = \"{URL}\"\nurl_file = \"/x\""));
@@ -252,7 +252,7 @@ fn database_url_and_the_pg_variables_name_the_server() {
 }
 
 #[test]
-fn secrets_never_print() {
+fn secrets_are_never_printed() {
     let environment = Environment::from([("DATABASE_URL", URL)]);
     let config = Config::load(&environment, &Flags::default()).unwrap();
     let printed = config::print(&environment, &Flags::default()).unwrap();
@@ -264,7 +264,7 @@ fn secrets_never_print() {
     let (addresses, hidden): (Vec<&str>, Vec<&str>) =
         hidden.into_iter().partition(|key| key.ends_with(".base_url"));
     assert!(addresses.contains(&"ollama.base_url"), "{addresses:?}");
-    assert_eq!(hidden, ["database.url"], "every other key of the template is no secret");
+    assert_eq!(hidden, ["database.url"], "every other key of the template is public");
     let wrong = Environment::from([("DATABASE_URL", "mysql://app:hunter2@db/app")]);
     let problems = Config::load(&wrong, &Flags::default()).unwrap_err();
     assert_eq!(problems.0[0].key, "database.url");
@@ -272,7 +272,7 @@ fn secrets_never_print() {
 }
 
 #[test]
-fn a_file_that_is_no_toml_is_one_problem_without_its_text() {
+fn a_file_that_is_not_toml_is_one_problem_without_its_text() {
     let found = problems("[database]\nurl = \"postgres://app:hunter2@db/app");
     assert_eq!(found.len(), 1);
     assert!(found[0].message.contains("line 2, column"), "{:?}", found[0]);
@@ -281,7 +281,7 @@ fn a_file_that_is_no_toml_is_one_problem_without_its_text() {
 }
 
 #[test]
-fn parameters_of_the_address_that_would_be_ignored_are_named_without_their_values() {
+fn ignored_parameters_of_the_address_are_named_without_their_values() {
     let url = |url| {
         let environment = Environment::from([("DATABASE_URL", url)]);
         Config::load(&environment, &Flags::default()).map(drop).map_err(|found| found.to_string())

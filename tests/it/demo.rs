@@ -18,18 +18,18 @@ use crate::{
 };
 
 /// Longest run; it takes half a minute on an idle machine, mostly for the simulation.
-const PLAYS: Duration = SOON;
+const MAX_RUN: Duration = SOON;
 
 /// A file of the user, which the demo does not read.
 const OWN_FILE: &str = "dalsegno.toml";
 
 /// Runs a demo in `folder`. The configured database of the user does not exist, and must not be used.
 fn demo(folder: &Path, arguments: &[&str]) -> Command {
-    let own = "[database]\nurl = \"postgres://nobody@127.0.0.1:1/users_own\"\n";
+    let own = "[database]\nurl = \"postgres://tester@127.0.0.1:1/users_own\"\n";
     std::fs::write(folder.join(OWN_FILE), own).unwrap();
     let mut command = dalsegno(folder);
     command.arg("demo").args(arguments);
-    command.env("TMPDIR", folder).env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/users_own");
+    command.env("TMPDIR", folder).env("DATABASE_URL", "postgres://tester@127.0.0.1:1/users_own");
     command.kill_on_drop(true);
     command
 }
@@ -47,7 +47,7 @@ fn processes_of(folder: &Path) -> Vec<u32> {
     pids.filter(names_it).collect()
 }
 
-fn left_in(folder: &Path) -> Vec<String> {
+fn leftover_files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     names.filter(|name| name != OWN_FILE).collect()
@@ -64,15 +64,16 @@ async fn until_shown(child: &mut Child, words: &str) {
         }
         panic!("the demo ended before it said {words:?}");
     };
-    timeout(PLAYS, read).await.unwrap();
+    timeout(MAX_RUN, read).await.unwrap();
     // Reads the rest, so that the demo never blocks on its output.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
 }
 
 #[tokio::test]
-async fn the_demo_plays_over_the_board_through_a_kill_a_compaction_and_an_expiry() {
+async fn the_demo_survives_a_kill_a_compaction_and_an_expiry() {
     let folder = scratch_folder();
-    let played = timeout(PLAYS, demo(folder.path(), &["--json"]).output()).await.unwrap().unwrap();
+    let played =
+        timeout(MAX_RUN, demo(folder.path(), &["--json"]).output()).await.unwrap().unwrap();
     let (stdout, stderr) =
         (String::from_utf8(played.stdout).unwrap(), String::from_utf8(played.stderr).unwrap());
     let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));
@@ -115,7 +116,7 @@ async fn the_demo_plays_over_the_board_through_a_kill_a_compaction_and_an_expiry
     assert_eq!(parts[9]["session_id"], expiry["successor_id"]);
 
     assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
-    assert_eq!(left_in(folder.path()), Vec::<String>::new());
+    assert_eq!(leftover_files(folder.path()), Vec::<String>::new());
 }
 
 /// Checks the calls on the board: from the operator to the planner, from there to the writers and the reviewer, and
@@ -143,7 +144,7 @@ fn the_board_tells_who_called_whom(report: &Value) {
 }
 
 #[tokio::test]
-async fn ctrl_c_in_the_middle_of_the_demo_leaves_nothing() {
+async fn ctrl_c_during_the_demo_leaves_nothing_behind() {
     let folder = scratch_folder();
     let mut demo = demo(folder.path(), &[]);
     let mut demo = demo.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -155,11 +156,11 @@ async fn ctrl_c_in_the_middle_of_the_demo_leaves_nothing() {
     let ended = timeout(SOON, demo.wait()).await.unwrap().unwrap();
     assert_eq!(ended.code(), Some(130));
     assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
-    assert_eq!(left_in(folder.path()), Vec::<String>::new());
+    assert_eq!(leftover_files(folder.path()), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn workers_do_not_outlive_a_demo_that_is_killed_and_the_next_one_clears_up() {
+async fn workers_do_not_outlive_a_killed_demo_and_the_next_one_cleans_up() {
     let folder = scratch_folder();
     let mut killed = demo(folder.path(), &[]);
     let mut killed = killed.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -178,17 +179,17 @@ async fn workers_do_not_outlive_a_demo_that_is_killed_and_the_next_one_clears_up
     let mut living = demo(folder.path(), &[]);
     let mut living = living.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     until_shown(&mut living, "left of killed demos: 1").await;
-    assert_eq!(left_in(folder.path()).len(), 2, "its own folder, and what is no demo's");
+    assert_eq!(leftover_files(folder.path()).len(), 2, "only its own folder is removed");
     assert!(foreign.exists() && !servers_below(folder.path()).contains(&servers[0]));
     // A running demo is not a leftover.
     let mut next = demo(folder.path(), &[]);
     let mut next = next.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     until_shown(&mut next, "worker processes").await;
-    assert_eq!((left_in(folder.path()).len(), servers_below(folder.path()).len()), (3, 2));
+    assert_eq!((leftover_files(folder.path()).len(), servers_below(folder.path()).len()), (3, 2));
     for mut ended in [next, living] {
         send(ended.id().unwrap(), Signal::INT);
         assert_eq!(timeout(SOON, ended.wait()).await.unwrap().unwrap().code(), Some(130));
     }
     assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
-    assert_eq!(left_in(folder.path()), ["dalsegno-demo-notes"]);
+    assert_eq!(leftover_files(folder.path()), ["dalsegno-demo-notes"]);
 }

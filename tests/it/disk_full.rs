@@ -7,7 +7,7 @@ use sqlx::{ConnectOptions as _, PgPool};
 use crate::{
     app::{TestDatabase, eventually, execute, get},
     cluster::scratch_folder,
-    embedded::lonely::LonelyServer,
+    embedded::orphaned_server::OrphanedServer,
     http::client::send,
     service::Service,
 };
@@ -20,8 +20,8 @@ fn long_text() -> String {
 }
 
 #[tokio::test]
-async fn a_full_volume_uses_up_no_attempt_and_the_work_goes_on_when_there_is_space() {
-    let (server, volume) = LonelyServer::with_volume(64).await;
+async fn a_full_volume_uses_up_no_attempt_and_work_resumes_with_free_space() {
+    let (server, volume) = OrphanedServer::with_volume(64).await;
     volume.make_folder("data", &server.place.cluster());
     let location = server.place.folder.path().join("small/data");
     let tablespace = format!("create tablespace small location '{}'", location.display());
@@ -66,7 +66,7 @@ async fn a_full_volume_uses_up_no_attempt_and_the_work_goes_on_when_there_is_spa
         let answer = get(service.address, "/readyz").await.ok()?;
         (answer.status == 503).then_some(answer.body)
     };
-    let problem = eventually("the service says why it is not ready", is_named).await;
+    let problem = eventually("the service reports why it is not ready", is_named).await;
     let problem: Value = serde_json::from_str(&problem).unwrap();
     assert_eq!((&problem["code"], &problem["retryable"]), (&json!("database_full"), &json!(true)));
     let refused = add(N_TASKS, &long_text()).await;
@@ -84,7 +84,7 @@ async fn a_full_volume_uses_up_no_attempt_and_the_work_goes_on_when_there_is_spa
     volume.make_space();
     service.ready().await;
     let n_tasks = N_TASKS + 1;
-    eventually("all is done", async || (count(done).await == n_tasks).then_some(())).await;
+    eventually("all tasks are done", async || (count(done).await == n_tasks).then_some(())).await;
     let burned = "select count(*) from dalsegno.runs where outcome not in ('done', 'snooze')";
     assert_eq!(count(burned).await, 0, "{}", service.log());
     assert_eq!(count("select count(*) from dalsegno.dead_jobs").await, 0);
@@ -92,7 +92,7 @@ async fn a_full_volume_uses_up_no_attempt_and_the_work_goes_on_when_there_is_spa
     let answers = "select count(*) from dalsegno.messages where role = 'assistant'";
     assert_eq!(count(answers).await, n_tasks);
     let paid = "select count(*) from dalsegno.usage";
-    assert_eq!(count(paid).await, n_tasks, "each model was asked once");
+    assert_eq!(count(paid).await, n_tasks, "each model was called once");
     service.signal("TERM");
     assert_eq!(service.exit_code().await, 0, "{}", service.log());
     pool.close().await;
@@ -100,7 +100,7 @@ async fn a_full_volume_uses_up_no_attempt_and_the_work_goes_on_when_there_is_spa
 
 /// A real quota needs kernel support; Postgres reports only this text.
 #[tokio::test]
-async fn a_quota_that_is_used_up_is_a_full_volume() {
+async fn an_exhausted_quota_counts_as_a_full_volume() {
     let database = TestDatabase::migrated().await;
     let fake = "create schema fake; create function fake.generate_series(int, int) returns setof int language plpgsql as $body$
                 begin raise exception 'could not write to file \"base/pgsql_tmp/1\": Disk quota exceeded' using errcode = 'XX000'; end $body$";

@@ -31,7 +31,7 @@ async fn examine(database: &TestDatabase, clock: &ManualClock) -> Vec<Finding> {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_off_is_a_warning() {
+async fn a_wrong_clock_is_a_warning() {
     let database = TestDatabase::migrated().await;
     let findings = examine(&database, &ManualClock::at(noon())).await;
     let clock = findings.iter().find(|finding| finding.check == "clock").unwrap();
@@ -40,7 +40,7 @@ async fn a_clock_that_is_off_is_a_warning() {
 }
 
 #[tokio::test]
-async fn a_schema_from_the_future_is_a_warning() {
+async fn a_newer_schema_is_a_warning() {
     let database = TestDatabase::migrated().await;
     let newer =
         "insert into dalsegno.migrations (version, description, success, checksum, execution_time)
@@ -65,7 +65,7 @@ async fn a_queue_without_workers_is_a_warning() {
 }
 
 #[tokio::test]
-async fn how_long_somebody_has_been_writing_is_told() {
+async fn the_age_of_the_oldest_writing_transaction_is_reported() {
     let database = TestDatabase::migrated().await;
     let mut writer = database.pool().await.begin().await.unwrap();
     sqlx::query("select pg_current_xact_id()").execute(&mut *writer).await.unwrap();
@@ -73,7 +73,10 @@ async fn how_long_somebody_has_been_writing_is_told() {
     let age = async |conn: &mut sqlx::PgConnection| {
         dalsegno::queue::admin::health(conn).await.unwrap().oldest_writer_secs
     };
-    eventually("its age is seen", async || (age(&mut conn).await > 1.0).then_some(())).await;
+    eventually("the age of the transaction is reported", async || {
+        (age(&mut conn).await > 1.0).then_some(())
+    })
+    .await;
     let findings = examine(&database, &ManualClock::at(noon())).await;
     let writers = findings.iter().find(|finding| finding.check == "writers").unwrap();
     assert!(
@@ -83,23 +86,22 @@ async fn how_long_somebody_has_been_writing_is_told() {
 }
 
 /// A host with an agent on Claude, for the doctor to check.
-struct Machine {
+struct DoctorSetup {
     database: TestDatabase,
     folder: tempfile::TempDir,
     settings: Vec<(String, String)>,
 }
 
-impl Machine {
+impl DoctorSetup {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("agents")).unwrap();
-        let machine =
-            Self { database: TestDatabase::migrated().await, folder, settings: Vec::new() };
+        let setup = Self { database: TestDatabase::migrated().await, folder, settings: Vec::new() };
         let writer = "---\nname: writer\ndescription: Writes\nprovider: sim\nfallback_provider: claude\nfallback_model: claude-sonnet-5\n---\nYou write.\n";
-        std::fs::write(machine.folder.path().join("agents/writer.md"), writer).unwrap();
-        let path = |name: &str| machine.folder.path().join(name).display().to_string();
+        std::fs::write(setup.folder.path().join("agents/writer.md"), writer).unwrap();
+        let path = |name: &str| setup.folder.path().join(name).display().to_string();
         let (agents, data) = (path("agents"), path("data"));
-        machine.with("agents.folder", &agents).with("service.data_dir", &data)
+        setup.with("agents.folder", &agents).with("service.data_dir", &data)
     }
 
     fn with(mut self, key: &str, value: &str) -> Self {
@@ -127,11 +129,11 @@ impl Machine {
     async fn findings(&self) -> Vec<(&'static str, Status, String)> {
         let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
         let found = doctor::examine(&self.environment(), &self.flags(), &clock, &stop).await;
-        told(found)
+        finding_lines(found)
     }
 }
 
-fn told(found: Vec<Finding>) -> Vec<(&'static str, Status, String)> {
+fn finding_lines(found: Vec<Finding>) -> Vec<(&'static str, Status, String)> {
     let about = found.into_iter().filter(|finding| finding.check.starts_with("claude"));
     about
         .map(|finding| {
@@ -147,9 +149,9 @@ fn statuses(findings: &[(&'static str, Status, String)]) -> Vec<(&'static str, S
 }
 
 #[tokio::test]
-async fn a_machine_without_the_cli_is_told_what_to_install() {
-    let machine = Machine::new().await.with("claude.program", "no-such-claude");
-    let findings = machine.findings().await;
+async fn a_missing_cli_is_reported_with_the_install_command() {
+    let setup = DoctorSetup::new().await.with("claude.program", "no-such-claude");
+    let findings = setup.findings().await;
     let expected = [
         ("claude", Status::Fail),
         ("claude version", Status::Skipped),
@@ -161,29 +163,29 @@ async fn a_machine_without_the_cli_is_told_what_to_install() {
     assert!(findings[0].2.contains("no program no-such-claude in claude.path"), "{findings:?}");
     assert!(findings[0].2.contains("npm install"), "{findings:?}");
     assert!(findings[4].2.contains("not ended: a command that kills worker and guard at once"));
-    assert!(!machine.folder.path().join("data").exists(), "a look makes nothing");
+    assert!(!setup.folder.path().join("data").exists(), "a check creates nothing");
 
     let unused = "---\nname: writer\ndescription: Writes\nprovider: sim\n---\nYou write.\n";
-    std::fs::write(machine.folder.path().join("agents/writer.md"), unused).unwrap();
-    assert_eq!(machine.findings().await, [], "nobody asks for it");
+    std::fs::write(setup.folder.path().join("agents/writer.md"), unused).unwrap();
+    assert_eq!(setup.findings().await, [], "no agent needs it");
 }
 
 #[tokio::test]
-async fn a_cli_of_another_version_and_credentials_that_others_can_read_are_warnings() {
-    let machine = Machine::new().await;
-    let program = machine.folder.path().join("claude");
+async fn another_cli_version_and_world_readable_credentials_are_warnings() {
+    let setup = DoctorSetup::new().await;
+    let program = setup.folder.path().join("claude");
     std::fs::write(&program, "#!/bin/sh\necho '3.0.1 (Claude Code)'\n").unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let unset = "{ name = \"unset\", kind = \"api_key\", variable = \"NO_SUCH_KEY\" }";
     let gone = "{ name = \"gone\", kind = \"api_key\", file = \"/no/such/file\" }";
-    let of = |name, mode| machine.credential(name, mode);
+    let of = |name, mode| setup.credential(name, mode);
     let (open, grouped, closed) = (of("open", 0o644), of("grouped", 0o640), of("closed", 0o600));
     let credentials = format!("[{open}, {grouped}, {closed}, {unset}, {gone}]");
-    let machine = machine
+    let setup = setup
         .with("claude.program", &program.display().to_string())
         .with("claude.credentials", &credentials)
         .with("claude.cgroup", "/no/such/group");
-    let findings = machine.findings().await;
+    let findings = setup.findings().await;
     let expected = [
         ("claude", Status::Ok),
         ("claude version", Status::Warn),
@@ -212,20 +214,20 @@ async fn a_cli_of_another_version_and_credentials_that_others_can_read_are_warni
 }
 
 #[tokio::test]
-async fn credentials_that_rest_or_can_be_read_and_money_without_a_price_are_warnings() {
-    let machine = Machine::new().await;
-    let credential = machine.credential("main", 0o600).replace("api_key", "auth_token");
-    let machine = machine.with("claude.credentials", &format!("[{credential}]"));
-    let pool = machine.database.pool().await;
+async fn paused_or_readable_credentials_and_missing_prices_are_warnings() {
+    let setup = DoctorSetup::new().await;
+    let credential = setup.credential("main", 0o600).replace("api_key", "auth_token");
+    let setup = setup.with("claude.credentials", &format!("[{credential}]"));
+    let pool = setup.database.pool().await;
     let about = async |check: &str| {
-        let found = machine.findings().await;
+        let found = setup.findings().await;
         found.into_iter().find(|found| found.0 == check).map(|(_, status, words)| (status, words))
     };
-    assert_eq!(about("claude exposed").await, None, "nothing runs that could look");
+    assert_eq!(about("claude exposed").await, None, "no worker runs that could check");
     assert_eq!(about("claude prices").await, None, "no budget is in money");
     assert_eq!(about("claude pause").await.unwrap().0, Status::Ok);
 
-    let writer = machine.folder.path().join("agents/writer.md");
+    let writer = setup.folder.path().join("agents/writer.md");
     let with_tools = std::fs::read_to_string(&writer)
         .unwrap()
         .replace("provider: sim", "provider: claude\ntools: Bash");
@@ -249,28 +251,28 @@ async fn credentials_that_rest_or_can_be_read_and_money_without_a_price_are_warn
         assert!(status == Status::Warn && told.contains(words), "{check}: {told}");
     }
     let prices = "[{ provider = \"claude\", model = \"sonnet\", input = 1, output = 1 }]";
-    let machine = machine.with("prices.models", prices);
-    let found = machine.findings().await;
+    let setup = setup.with("prices.models", prices);
+    let found = setup.findings().await;
     assert!(
         found.iter().any(|(check, status, _)| (*check, *status) == ("claude prices", Status::Ok))
     );
 }
 
 #[tokio::test]
-async fn a_call_is_made_on_each_credential_where_somebody_asks_for_it() {
+async fn a_test_call_is_made_on_each_credential_only_on_request() {
     let Some(cli) = Cli::real() else { return };
     let api = Api::start().await;
-    let machine = Machine::new().await;
-    let credentials = format!("[{}, {}]", machine.credential("good", 0o600), machine.credential("bad", 0o600));
-    let machine = machine
+    let setup = DoctorSetup::new().await;
+    let credentials = format!("[{}, {}]", setup.credential("good", 0o600), setup.credential("bad", 0o600));
+    let setup = setup
         .with("claude.program", &cli.program().display().to_string())
         .with("claude.credentials", &credentials)
         .with("claude.base_url", &api.url())
         .with("claude.max_retries", "0");
-    let findings = machine.findings().await;
+    let findings = setup.findings().await;
     assert!(findings.iter().all(|(_, status, _)| *status == Status::Ok), "{findings:?}");
     assert!(findings[1].2.starts_with("2.1.197; tested with 2.1.197"), "{findings:?}");
-    assert_eq!(api.requests().len(), 0, "a look calls nobody");
+    assert_eq!(api.requests().len(), 0, "a check without a request makes no call");
 
     let words = format!("invalid x-api-key {SECRET}");
     api.plays([
@@ -280,25 +282,25 @@ async fn a_call_is_made_on_each_credential_where_somebody_asks_for_it() {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(noon()));
     let guard = env!("CARGO_BIN_EXE_dalsegno").into();
     let stop = CancellationToken::new();
-    let found = doctor::smoke(&machine.environment(), &machine.flags(), &clock, guard, &stop).await;
-    let findings = told(found);
+    let found = doctor::smoke(&setup.environment(), &setup.flags(), &clock, guard, &stop).await;
+    let findings = finding_lines(found);
     assert_eq!(statuses(&findings), [("claude call", Status::Ok), ("claude call", Status::Fail)]);
     assert!(findings[0].2.contains("good: claude-sonnet-5 said \"ready\""), "{findings:?}");
     assert!(findings[1].2.contains("the credential bad is not accepted"), "{findings:?}");
-    let left = std::fs::read_dir(machine.folder.path().join("data/claude")).unwrap().count();
-    assert_eq!(left, 0, "nothing of the calls is kept");
+    let left = std::fs::read_dir(setup.folder.path().join("data/claude")).unwrap().count();
+    assert_eq!(left, 0, "the calls leave no session");
 }
 
 #[tokio::test]
-async fn files_of_nodes_and_of_flows_that_do_not_fit_are_found() {
-    let machine = Machine::new().await;
-    let folders = ["nodes", "flows"].map(|name| machine.folder.path().join(name));
+async fn invalid_node_and_flow_template_files_are_reported() {
+    let setup = DoctorSetup::new().await;
+    let folders = ["nodes", "flows"].map(|name| setup.folder.path().join(name));
     folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
     let [nodes, flows] = folders.each_ref().map(|folder| folder.display().to_string());
-    let machine = machine.with("agents.nodes_folder", &nodes).with("flows.folder", &flows);
+    let setup = setup.with("agents.nodes_folder", &nodes).with("flows.folder", &flows);
     let about = async |check: &str| {
         let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
-        let found = doctor::examine(&machine.environment(), &machine.flags(), &clock, &stop).await;
+        let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
         let found = found.into_iter().find(|found| found.check == check).unwrap();
         (found.status, format!("{} {}", found.what, found.mend))
     };
@@ -325,12 +327,12 @@ async fn files_of_nodes_and_of_flows_that_do_not_fit_are_found() {
 }
 
 #[tokio::test]
-async fn agents_that_could_ask_this_machine_as_anybody_are_named() {
-    let machine = Machine::new().await;
-    let agents = machine.folder.path().join("agents");
-    let found = async |machine: &Machine| {
+async fn agents_that_can_call_this_machines_open_api_are_named() {
+    let setup = DoctorSetup::new().await;
+    let agents = setup.folder.path().join("agents");
+    let found = async |setup: &DoctorSetup| {
         let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
-        let found = doctor::examine(&machine.environment(), &machine.flags(), &clock, &stop).await;
+        let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
         found.into_iter().find(|found| found.check == "keys")
     };
     let write = |tools: &str| {
@@ -340,39 +342,39 @@ async fn agents_that_could_ask_this_machine_as_anybody_are_named() {
         std::fs::write(agents.join("writer.md"), file).unwrap();
     };
     write("tools: Read, mcp__dalsegno");
-    assert_eq!(found(&machine).await, None);
+    assert_eq!(found(&setup).await, None);
     let programs = "mcpServers: { sums: { command: sums } }";
     for tools in ["tools: Bash(ls:*), Read", "tools: WebFetch", programs] {
         write(tools);
-        let finding = found(&machine).await.unwrap();
+        let finding = found(&setup).await.unwrap();
         assert!(finding.status == Status::Warn && finding.what.contains("writer"), "{finding:?}");
         assert!(finding.mend.contains("http.require_key"), "{finding:?}");
     }
-    let machine = machine.with("http.require_key", "true");
-    assert_eq!(found(&machine).await.unwrap().status, Status::Ok);
+    let setup = setup.with("http.require_key", "true");
+    assert_eq!(found(&setup).await.unwrap().status, Status::Ok);
 }
 
 #[tokio::test]
-async fn ollama_is_asked_for_its_models_their_windows_and_their_tools() {
-    let machine = Machine::new().await;
+async fn ollama_is_checked_for_models_windows_and_tools() {
+    let setup = DoctorSetup::new().await;
     let server = FakeOllama::start().await;
-    let found = async |machine: &Machine| -> Vec<(Status, String)> {
+    let found = async |setup: &DoctorSetup| -> Vec<(Status, String)> {
         let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
-        let found = doctor::examine(&machine.environment(), &machine.flags(), &clock, &stop).await;
+        let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
         let about = found.into_iter().filter(|finding| finding.check.starts_with("ollama"));
         about.map(|it| (it.status, format!("{} {}", it.what, it.mend))).collect()
     };
-    let agent = machine.folder.path().join("agents/writer.md");
+    let agent = setup.folder.path().join("agents/writer.md");
     let write = |keys: &str| {
         let file =
             format!("---\nname: writer\ndescription: d\nprovider: ollama\n{keys}---\nYou write.\n");
         std::fs::write(&agent, file).unwrap();
     };
-    assert_eq!(found(&machine).await, [], "no agent runs there");
+    assert_eq!(found(&setup).await, [], "no agent runs there");
     write("model: qwen3:8b\ntools: mcp__dalsegno\n");
-    let machine = machine.with("ollama.base_url", &format!("http://{}", server.addr));
+    let setup = setup.with("ollama.base_url", &format!("http://{}", server.addr));
     let shows = |value: Value| *server.state.shown.lock().unwrap() = value;
-    let fine = found(&machine).await;
+    let fine = found(&setup).await;
     assert_eq!(
         fine.iter().map(|it| it.0).collect::<Vec<_>>(),
         [Status::Ok, Status::Ok],
@@ -381,28 +383,28 @@ async fn ollama_is_asked_for_its_models_their_windows_and_their_tools() {
     assert!(fine[0].1.contains("version ") && fine[1].1.contains("qwen3:8b, window "), "{fine:?}");
 
     write("model: qwen3:8b\nwindow_tokens: 9000000\n");
-    let wide = found(&machine).await;
+    let wide = found(&setup).await;
     assert!(
         wide[1].0 == Status::Warn && wide[1].1.contains("writer asks for a window"),
         "{wide:?}"
     );
     write("model: qwen3:8b\ntools: mcp__dalsegno\n");
     shows(json!({ "capabilities": ["completion"], "model_info": {} }));
-    let mute = found(&machine).await;
+    let mute = found(&setup).await;
     assert!(mute[1].0 == Status::Fail && mute[1].1.contains("cannot call tools"), "{mute:?}");
     shows(json!({ "model_info": { "general.architecture": "x", "x.context_length": 2048 } }));
-    let narrow = found(&machine).await;
+    let narrow = found(&setup).await;
     assert!(narrow[1].0 == Status::Warn && narrow[1].1.contains("calls get 2048"), "{narrow:?}");
     write("model: missing:8b\n");
     shows(json!({ "error": "model 'missing:8b' not found" }));
-    let missing = found(&machine).await;
+    let missing = found(&setup).await;
     assert!(
         missing[1].0 == Status::Fail && missing[1].1.contains("ollama pull missing:8b"),
         "{missing:?}"
     );
 
-    let machine = machine.with("ollama.base_url", "http://127.0.0.1:9");
-    let down = found(&machine).await;
+    let setup = setup.with("ollama.base_url", "http://127.0.0.1:9");
+    let down = found(&setup).await;
     assert_eq!(down.iter().map(|it| it.0).collect::<Vec<_>>(), [Status::Fail, Status::Skipped]);
     assert!(down[0].1.contains("could not connect"), "{down:?}");
 }

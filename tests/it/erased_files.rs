@@ -9,15 +9,15 @@ use sqlx::PgPool;
 use crate::{
     app::{SOON, TestDatabase, eventually},
     cluster::scratch_folder,
-    erasure::{PLANTED, found},
+    erasure::{ERASED_WORD, tables_with},
     service::{Service, dalsegno},
 };
 
-const STAYING: &str = "palimpsest4410";
+const KEPT_WORD: &str = "palimpsest4410";
 /// Tasks in each of the two campaigns, alternating, so that they share pages.
 const TASKS: usize = 12;
 
-struct Stage {
+struct Setup {
     url: String,
     pool: PgPool,
     folder: tempfile::TempDir,
@@ -25,7 +25,7 @@ struct Stage {
     _database: TestDatabase,
 }
 
-impl Stage {
+impl Setup {
     async fn new() -> Self {
         let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
         let url = database.url();
@@ -48,7 +48,7 @@ impl Stage {
         (output.status.code().unwrap(), said, String::from_utf8(output.stderr).unwrap())
     }
 
-    async fn said(&self, arguments: &[&str]) -> Value {
+    async fn run_json(&self, arguments: &[&str]) -> Value {
         let (code, said, error) = self.run(arguments, &self.url).await;
         assert_eq!(code, 0, "{arguments:?}: {error}");
         said
@@ -59,7 +59,7 @@ impl Stage {
         let file = self.folder.path().join("receipt.json");
         std::fs::write(&file, receipt.to_string()).unwrap();
         let verify = ["erasure", "verify", file.to_str().unwrap()];
-        self.run(&[&verify[..], more].concat(), "postgres://nobody@127.0.0.1:1/none").await
+        self.run(&[&verify[..], more].concat(), "postgres://tester@127.0.0.1:1/none").await
     }
 
     /// Lists files of the database that contain a word.
@@ -77,7 +77,7 @@ impl Stage {
 }
 
 /// Signs a receipt again with another key.
-fn resigned(receipt: &Value, key: &Path, kind: Option<&str>) -> Value {
+fn resign_receipt(receipt: &Value, key: &Path, kind: Option<&str>) -> Value {
     let key = dalsegno::domain::erasures::Key::open_or_create(key).unwrap();
     let mut receipt = receipt.clone();
     let statement = receipt["signed"]["statement"].as_str().unwrap();
@@ -93,36 +93,36 @@ fn resigned(receipt: &Value, key: &Path, kind: Option<&str>) -> Value {
 }
 
 #[tokio::test]
-async fn erased_words_leave_the_data_files_and_the_receipt_can_be_checked_without_the_service() {
-    let stage = Stage::new().await;
+async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_the_service() {
+    let setup = Setup::new().await;
     let mut campaigns = Vec::new();
-    for word in [PLANTED, STAYING] {
-        let campaign = stage.said(&["campaign", "create", word, "--brief", word]).await;
+    for word in [ERASED_WORD, KEPT_WORD] {
+        let campaign = setup.run_json(&["campaign", "create", word, "--brief", word]).await;
         campaigns.push(campaign["id"].as_str().unwrap().to_owned());
     }
     for n in 0..TASKS {
-        for (campaign, word) in campaigns.iter().zip([PLANTED, STAYING]) {
+        for (campaign, word) in campaigns.iter().zip([ERASED_WORD, KEPT_WORD]) {
             let add = "select dalsegno.add_task($1::uuid, 'copywriter', $2, instance => $3)::text";
             let prompt = format!("{word} {n}. [[sim: say All about {word}.]]");
             let added = sqlx::query(add).bind(campaign).bind(prompt).bind(format!("i{}", n % 3));
-            added.execute(&stage.pool).await.unwrap();
+            added.execute(&setup.pool).await.unwrap();
         }
     }
     let done = "select count(*) from dalsegno.tasks where state = 'done'";
-    eventually("all are done", async || {
-        let n: i64 = sqlx::query_scalar(done).fetch_one(&stage.pool).await.unwrap();
+    eventually("all tasks are done", async || {
+        let n: i64 = sqlx::query_scalar(done).fetch_one(&setup.pool).await.unwrap();
         (n == 2 * TASKS as i64).then_some(())
     })
     .await;
-    assert!(!stage.files_with(PLANTED).await.is_empty());
+    assert!(!setup.files_with(ERASED_WORD).await.is_empty());
     let going = &*campaigns[0];
     let contents = "select dalsegno.contents_of_campaign($1::uuid)";
     let contents: Value =
-        sqlx::query_scalar(contents).bind(going).fetch_one(&stage.pool).await.unwrap();
+        sqlx::query_scalar(contents).bind(going).fetch_one(&setup.pool).await.unwrap();
 
-    stage.said(&["campaign", "erase", going, "--yes"]).await;
+    setup.run_json(&["campaign", "erase", going, "--yes"]).await;
     let receipt = eventually("the receipt is signed, and then vacuumed", async || {
-        let receipt = stage.said(&["campaign", "erase", going]).await;
+        let receipt = setup.run_json(&["campaign", "erase", going]).await;
         let is_done = receipt["signed"].is_object() && receipt["vacuumed_at"].is_string();
         is_done.then_some(receipt)
     })
@@ -134,36 +134,40 @@ async fn erased_words_leave_the_data_files_and_the_receipt_can_be_checked_withou
     let left = "select relname::text from pg_stat_user_tables, dalsegno.erasures
                  where schemaname = 'dalsegno' and (last_vacuum is null or last_vacuum < ended_at)";
     eventually("all tables are vacuumed after the removal", async || {
-        let left: Vec<String> = sqlx::query_scalar(left).fetch_all(&stage.pool).await.unwrap();
+        let left: Vec<String> = sqlx::query_scalar(left).fetch_all(&setup.pool).await.unwrap();
         left.is_empty().then_some(())
     })
     .await;
 
-    let said = stage.said(&["erasure", "vacuum", "--full"]).await;
+    let said = setup.run_json(&["erasure", "vacuum", "--full"]).await;
     assert_eq!(said["campaigns"], json!([going]));
-    assert_eq!(stage.files_with(PLANTED).await, Vec::<PathBuf>::new());
-    assert!(!stage.files_with(STAYING).await.is_empty(), "another campaign");
+    assert_eq!(setup.files_with(ERASED_WORD).await, Vec::<PathBuf>::new());
+    assert!(!setup.files_with(KEPT_WORD).await.is_empty(), "the other campaign is unchanged");
 
-    let receipt = stage.said(&["campaign", "erase", going]).await;
+    let receipt = setup.run_json(&["campaign", "erase", going]).await;
     assert!(receipt["rewritten_at"].is_string(), "{receipt}");
-    let (code, said, error) = stage.verify(&receipt, &[]).await;
+    let (code, said, error) = setup.verify(&receipt, &[]).await;
     assert_eq!((code, &said["valid"]), (0, &json!(true)), "{error}");
-    let findings = stage.run(&["doctor"], &stage.url).await.1;
+    let findings = setup.run(&["doctor"], &setup.url).await.1;
     let finding = findings.as_array().unwrap().iter().find(|one| one["check"] == "erasure_key");
     let key = receipt["signed"]["public_key"].as_str().unwrap();
     assert!(finding.unwrap()["what"].as_str().unwrap().contains(key), "{finding:?}");
-    assert_eq!(stage.verify(&receipt, &["--public-key", key]).await.0, 0);
-    let other = stage.verify(&receipt, &["--public-key", "AAAA"]).await;
+    assert_eq!(setup.verify(&receipt, &["--public-key", key]).await.0, 0);
+    let other = setup.verify(&receipt, &["--public-key", "AAAA"]).await;
     assert!(other.0 == 1 && other.2.contains("not by AAAA"), "{other:?}");
     let nowhere = ["--set", "erasures.key_file=none.pem"];
-    let (code, said, _) = stage.verify(&receipt, &nowhere).await;
-    assert_eq!((code, &said["valid"]), (1, &Value::Null), "signed by anybody");
+    let (code, said, _) = setup.verify(&receipt, &nowhere).await;
+    assert_eq!(
+        (code, &said["valid"]),
+        (1, &Value::Null),
+        "a receipt with another key was accepted"
+    );
     assert_eq!(said["public_key"], key);
-    let forged = resigned(&receipt, &stage.folder.path().join("forger.pem"), None);
-    let (code, _, error) = stage.verify(&forged, &[]).await;
+    let forged = resign_receipt(&receipt, &setup.folder.path().join("forger.pem"), None);
+    let (code, _, error) = setup.verify(&forged, &[]).await;
     assert!(code == 1 && error.contains("the receipt is signed by"), "{error}");
-    let typed = resigned(&receipt, &stage.folder.path().join("forger.pem"), Some("other/1"));
-    let (code, _, error) = stage.verify(&typed, &nowhere).await;
+    let typed = resign_receipt(&receipt, &setup.folder.path().join("forger.pem"), Some("other/1"));
+    let (code, _, error) = setup.verify(&typed, &nowhere).await;
     assert!(code == 1 && error.contains("`type`"), "{error}");
 
     for (pointer, value, why) in [
@@ -174,12 +178,12 @@ async fn erased_words_leave_the_data_files_and_the_receipt_can_be_checked_withou
     ] {
         let mut changed = receipt.clone();
         *changed.pointer_mut(pointer).unwrap() = value;
-        let (code, _, error) = stage.verify(&changed, &[]).await;
+        let (code, _, error) = setup.verify(&changed, &[]).await;
         assert!(code == 1 && error.contains(why), "{pointer}: {code} {error}");
     }
 
-    let file = stage.folder.path().join(".dalsegno/erasure-key.pem");
+    let file = setup.folder.path().join(".dalsegno/erasure-key.pem");
     let pem = std::fs::read_to_string(file).unwrap();
     let secret = pem.lines().nth(1).unwrap();
-    assert_eq!(found(&stage.pool, secret).await, [], "the private half is in no table");
+    assert_eq!(tables_with(&setup.pool, secret).await, [], "a table contains the private key");
 }

@@ -24,15 +24,15 @@ use crate::{
     http::client,
     memory::{OPERATOR, config, new},
     service::{Service, dalsegno},
-    turns::ground::Ground,
+    turns::fixture::Fixture,
 };
 
 /// Word in all texts of the erased campaign, and in none of the other.
-pub const PLANTED: &str = "xylograph7731";
-const STAYING: &str = "palimpsest4410";
+pub const ERASED_WORD: &str = "xylograph7731";
+const KEPT_WORD: &str = "palimpsest4410";
 
 /// Returns all tables that contain a word as text or as bytes, with the number of rows.
-pub async fn found(pool: &PgPool, word: &str) -> Vec<(String, i64)> {
+pub async fn tables_with(pool: &PgPool, word: &str) -> Vec<(String, i64)> {
     let tables: Vec<String> = sqlx::query_scalar(
         "select c.relname::text from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
           where n.nspname in ('dalsegno', 'public') and c.relkind in ('r', 'm') order by 1",
@@ -73,7 +73,7 @@ fn files_with(folder: &Path, word: &str) -> Vec<String> {
     found
 }
 
-struct Stage {
+struct Setup {
     service: Service,
     url: String,
     folder: tempfile::TempDir,
@@ -81,7 +81,7 @@ struct Stage {
     _database: TestDatabase,
 }
 
-impl Stage {
+impl Setup {
     async fn new() -> Self {
         let database = TestDatabase::migrated().await;
         let (folder, url) = (tempfile::tempdir().unwrap(), database.url());
@@ -132,7 +132,7 @@ impl Stage {
         task["state"].as_str().unwrap().to_owned()
     }
 
-    async fn ends_as(&self, task: &str, state: &str) {
+    async fn wait_for_state(&self, task: &str, state: &str) {
         eventually("the task ends", async || (self.state(task).await == state).then_some(())).await;
     }
 
@@ -146,7 +146,7 @@ impl Stage {
     }
 
     /// Writes reasons of people for lanes, jobs and schedules, and a scheduled task that is not added yet.
-    async fn hold_what_it_has(&self, campaign: &str, schedule: &str, word: &str) {
+    async fn write_reasons(&self, campaign: &str, schedule: &str, word: &str) {
         let (talk, news) =
             (format!("{campaign}/copywriter/main"), format!("{campaign}/planner/main"));
         let sessions = format!(
@@ -155,7 +155,7 @@ impl Stage {
         let session: String =
             sqlx::query_scalar(sqlx::AssertSqlSafe(sessions)).fetch_one(&self.pool).await.unwrap();
         let compacted = format!("compact/{session}");
-        assert_eq!(self.say(&["session", "compact", &session]).await.0, 0);
+        assert_eq!(self.run_command(&["session", "compact", &session]).await.0, 0);
         let asked = json!({ "campaign_id": campaign, "agent": "planner", "prompt": word });
         let enqueue = "select job_id from dalsegno.enqueue(kind => 'add_task', payload => $1, queue => 'upkeep', run_at => '2099-01-01')";
         let job: i64 = sqlx::query_scalar(enqueue).bind(asked).fetch_one(&self.pool).await.unwrap();
@@ -167,14 +167,14 @@ impl Stage {
             ["job", "hold", &job.to_string(), "--reason", word],
         ];
         for command in commands {
-            assert_eq!(self.say(&command).await.0, 0, "{command:?}");
+            assert_eq!(self.run_command(&command).await.0, 0, "{command:?}");
         }
         // A lane that is no longer held, and a removed one: their reasons are in the audit log.
-        assert_eq!(self.say(&["lane", "release", &news]).await.0, 0);
+        assert_eq!(self.run_command(&["lane", "release", &news]).await.0, 0);
     }
 
     /// Runs a command with an idempotency key, so that its output is stored.
-    async fn say(&self, arguments: &[&str]) -> (i32, Value) {
+    async fn run_command(&self, arguments: &[&str]) -> (i32, Value) {
         let mut command = dalsegno(self.folder.path());
         let key = uuid::Uuid::new_v4().to_string();
         let arguments = [arguments, &["--json", "--idempotency-key", &key]].concat();
@@ -186,32 +186,32 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn nothing_of_an_erased_campaign_is_found_anywhere() {
-    let stage = Stage::new().await;
-    let (going, staying) = (stage.campaign(PLANTED).await, stage.campaign(STAYING).await);
+async fn no_trace_of_an_erased_campaign_remains() {
+    let setup = Setup::new().await;
+    let (going, staying) = (setup.campaign(ERASED_WORD).await, setup.campaign(KEPT_WORD).await);
     // The webhook is disabled, so its deliveries are held.
-    let webhook = stage.post("/v1/webhooks", None, json!({ "url": "https://example.com/" })).await;
+    let webhook = setup.post("/v1/webhooks", None, json!({ "url": "https://example.com/" })).await;
     let disable = format!("/v1/webhooks/{}/disable", webhook["id"].as_str().unwrap());
-    stage.post(&disable, None, json!({})).await;
-    for (campaign, word) in [(&going, PLANTED), (&staying, STAYING)] {
+    setup.post(&disable, None, json!({})).await;
+    for (campaign, word) in [(&going, ERASED_WORD), (&staying, KEPT_WORD)] {
         let posts = format!("/v1/campaigns/{campaign}/posts");
         let question = json!({ "audience": ["copywriter"], "text": format!("What of {word}?") });
         let key = format!("{word}-question");
-        let question = stage.post(&posts, Some(&key), question).await;
+        let question = setup.post(&posts, Some(&key), question).await;
         let answer = json!({ "audience": ["all"], "text": format!("{word} it is."), "reply_to": question["id"] });
-        stage.post(&posts, None, answer).await;
+        setup.post(&posts, None, answer).await;
         let prompt = format!("Write of {word}. [[sim: say All about {word}.]]");
         let labels = (json!([word]), json!({ word: word }));
         let done = json!({ "agent": "copywriter", "prompt": prompt, "tags": labels.0, "metadata": labels.1 });
-        let done = stage.ask(campaign, done, &format!("{word}-1")).await;
-        stage.ends_as(&done, "done").await;
+        let done = setup.ask(campaign, done, &format!("{word}-1")).await;
+        setup.wait_for_state(&done, "done").await;
         let fails = format!("{word} again. [[sim: error 400]]");
         let failed = json!({ "agent": "planner", "prompt": fails });
-        let failed = stage.ask(campaign, failed, &format!("{word}-2")).await;
-        stage.ends_as(&failed, "failed").await;
+        let failed = setup.ask(campaign, failed, &format!("{word}-2")).await;
+        setup.wait_for_state(&failed, "failed").await;
         for number in 0..40 {
             let patch = json!({ word: { format!("{word} {number}"): word } }).to_string();
-            assert_eq!(stage.say(&["blackboard", "patch", campaign, &patch]).await.0, 0);
+            assert_eq!(setup.run_command(&["blackboard", "patch", campaign, &patch]).await.0, 0);
         }
         for kind in ["edict", "record"] {
             for text in ["One", "Two"] {
@@ -227,18 +227,21 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
                     word,
                     &text,
                 ];
-                assert_eq!(stage.say(&publish).await.0, 0);
+                assert_eq!(setup.run_command(&publish).await.0, 0);
             }
         }
         assert_eq!(
-            stage.say(&["memory", "revoke", "--campaign", campaign, "record", word]).await.0,
+            setup
+                .run_command(&["memory", "revoke", "--campaign", campaign, "record", word])
+                .await
+                .0,
             0
         );
-        stage.call_tools(campaign, word).await;
+        setup.call_tools(campaign, word).await;
         let pause = ["agent", "pause", "reviewer", "--campaign", campaign, "--reason", word];
         let resume = ["agent", "resume", "reviewer", "--campaign", campaign];
         for command in [&pause[..], &resume] {
-            assert_eq!(stage.say(command).await.0, 0);
+            assert_eq!(setup.run_command(command).await.0, 0);
         }
         let name = format!("news-{}", word.len());
         let schedule = [
@@ -253,22 +256,24 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
             "planner",
             word,
         ];
-        assert_eq!(stage.say(&schedule).await.0, 0);
-        stage.hold_what_it_has(campaign, &name, word).await;
-        stage.leave_output(campaign, word).await;
+        assert_eq!(setup.run_command(&schedule).await.0, 0);
+        setup.write_reasons(campaign, &name, word).await;
+        setup.leave_output(campaign, word).await;
     }
     // A waiting task and a running one.
-    let later = json!({ "agent": "reviewer", "prompt": PLANTED, "run_at": "2099-01-01T00:00:00Z" });
-    let later = stage.ask(&going, later, "later").await;
-    let running = json!({ "agent": "reviewer", "instance": "second", "prompt": format!("{PLANTED} [[sim: stall]]") });
-    let running = stage.ask(&going, running, "running").await;
-    eventually("it runs", async || (stage.state(&running).await == "running").then_some(())).await;
-    for (campaign, word) in [(&going, PLANTED), (&staying, STAYING)] {
+    let later =
+        json!({ "agent": "reviewer", "prompt": ERASED_WORD, "run_at": "2099-01-01T00:00:00Z" });
+    let later = setup.ask(&going, later, "later").await;
+    let running = json!({ "agent": "reviewer", "instance": "second", "prompt": format!("{ERASED_WORD} [[sim: stall]]") });
+    let running = setup.ask(&going, running, "running").await;
+    eventually("the job runs", async || (setup.state(&running).await == "running").then_some(()))
+        .await;
+    for (campaign, word) in [(&going, ERASED_WORD), (&staying, KEPT_WORD)] {
         let pause = format!("/v1/groups/{campaign}/pause");
-        stage.post(&pause, Some(word), json!({ "reason": word })).await;
+        setup.post(&pause, Some(word), json!({ "reason": word })).await;
     }
 
-    let before = found(&stage.pool, PLANTED).await;
+    let before = tables_with(&setup.pool, ERASED_WORD).await;
     assert!(before.len() >= 5, "{before:?}");
     let tables = [
         "webhook_deliveries",
@@ -291,26 +296,35 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     for table in tables {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
     }
-    let untouched = found(&stage.pool, STAYING).await;
+    let untouched = tables_with(&setup.pool, KEPT_WORD).await;
     let spent = "select count(*), coalesce(sum(input_tokens), 0)::bigint from dalsegno.usage where campaign_id = $1::uuid";
     let ledger =
-        sqlx::query_as::<_, (i64, i64)>(spent).bind(&going).fetch_one(&stage.pool).await.unwrap();
+        sqlx::query_as::<_, (i64, i64)>(spent).bind(&going).fetch_one(&setup.pool).await.unwrap();
 
-    assert_eq!(stage.say(&["campaign", "erase", &going]).await.0, 2, "not without being told");
-    assert_eq!(found(&stage.pool, PLANTED).await, before);
-    let (code, receipt) =
-        stage.say(&["campaign", "erase", &going, "--reason", "asked by the client", "--yes"]).await;
+    assert_eq!(
+        setup.run_command(&["campaign", "erase", &going]).await.0,
+        2,
+        "the erasure ended without a stop"
+    );
+    assert_eq!(tables_with(&setup.pool, ERASED_WORD).await, before);
+    let (code, receipt) = setup
+        .run_command(&["campaign", "erase", &going, "--reason", "asked by the client", "--yes"])
+        .await;
     assert_eq!((code, &receipt["ended_at"]), (0, &Value::Null));
-    let receipt = eventually("it is erased", async || {
-        let (_, receipt) = stage.say(&["campaign", "erase", &going]).await;
+    let receipt = eventually("the campaign is erased", async || {
+        let (_, receipt) = setup.run_command(&["campaign", "erase", &going]).await;
         receipt["ended_at"].is_string().then_some(receipt)
     })
     .await;
 
-    assert_eq!(found(&stage.pool, PLANTED).await, []);
-    assert_eq!(found(&stage.pool, STAYING).await, untouched, "another campaign");
+    assert_eq!(tables_with(&setup.pool, ERASED_WORD).await, []);
+    assert_eq!(
+        tables_with(&setup.pool, KEPT_WORD).await,
+        untouched,
+        "the other campaign is unchanged"
+    );
     let after =
-        sqlx::query_as::<_, (i64, i64)>(spent).bind(&going).fetch_one(&stage.pool).await.unwrap();
+        sqlx::query_as::<_, (i64, i64)>(spent).bind(&going).fetch_one(&setup.pool).await.unwrap();
     assert!(after.0 >= ledger.0 && after.1 >= ledger.1 && ledger.0 > 0, "{ledger:?} {after:?}");
     let removed = &receipt["removed"];
     assert_eq!(
@@ -326,22 +340,22 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         "{receipt}"
     );
     for task in [&later, &running] {
-        assert_eq!(stage.state(task).await, "cancelled");
+        assert_eq!(setup.state(task).await, "cancelled");
     }
     // Repeated, it returns the same receipt, and no task can be retried.
-    let (code, again) = stage.say(&["campaign", "erase", &going, "--yes"]).await;
+    let (code, again) = setup.run_command(&["campaign", "erase", &going, "--yes"]).await;
     assert_eq!((code, &again["id"]), (0, &receipt["id"]));
-    assert_eq!(stage.say(&["task", "retry", &later]).await.0, 5);
-    let files = files_with(stage.folder.path(), PLANTED);
-    assert!(files.is_empty(), "{files:?}, the log among them");
+    assert_eq!(setup.run_command(&["task", "retry", &later]).await.0, 5);
+    let files = files_with(setup.folder.path(), ERASED_WORD);
+    assert!(files.is_empty(), "the log is missing in {files:?}");
 }
 
 /// An older worker takes the job beside the newer one, and does not know the new column with the campaign's name.
 #[tokio::test]
-async fn an_erasure_that_an_older_worker_has_ended_is_done_again() {
-    let ground = Ground::new(&[]).await;
-    let id = ground.campaign.id;
-    let mut tx = transaction::begin(&ground.pool).await.unwrap();
+async fn an_erasure_ended_by_an_older_worker_is_repeated() {
+    let fixture = Fixture::new(&[]).await;
+    let id = fixture.campaign.id;
+    let mut tx = transaction::begin(&fixture.pool).await.unwrap();
     erasures::request(&mut tx, id, "by request", noon()).await.unwrap();
     for sql in [
         "delete from dalsegno.jobs",
@@ -350,32 +364,32 @@ async fn an_erasure_that_an_older_worker_has_ended_is_done_again() {
         sqlx::query(sql).execute(&mut *tx).await.unwrap();
     }
     let name = "update dalsegno.campaigns set name = $2 where id = $1";
-    sqlx::query(name).bind(id).bind(PLANTED).execute(&mut *tx).await.unwrap();
+    sqlx::query(name).bind(id).bind(ERASED_WORD).execute(&mut *tx).await.unwrap();
     transaction::commit(tx).await.unwrap();
     let receipt = async || {
-        let mut conn = ground.pool.acquire().await.unwrap();
+        let mut conn = fixture.pool.acquire().await.unwrap();
         erasures::get(&mut conn, id).await.unwrap()
     };
-    assert_eq!(receipt().await.ended_at, None, "nobody knows what that worker left");
+    assert_eq!(receipt().await.ended_at, None, "what that worker left is unknown");
 
     let again = async |at| {
-        let mut tx = transaction::begin(&ground.pool).await.unwrap();
+        let mut tx = transaction::begin(&fixture.pool).await.unwrap();
         let campaigns = erasures::again(&mut tx, at).await.unwrap();
         transaction::commit(tx).await.unwrap();
         campaigns
     };
     let later = noon() + chrono::TimeDelta::minutes(2);
     assert_eq!(again(noon()).await, [id]);
-    assert!(again(noon()).await.is_empty(), "another worker looks at the same moment");
-    assert_eq!(again(later).await, [id], "an older one may have got it again");
-    let worker = ground.upkeep().await;
-    eventually("it is erased", async || receipt().await.ended_at).await;
+    assert!(again(noon()).await.is_empty(), "another worker may check at the same moment");
+    assert_eq!(again(later).await, [id], "an older worker may have claimed it again");
+    let worker = fixture.upkeep().await;
+    eventually("the campaign is erased", async || receipt().await.ended_at).await;
     worker.stop().await;
-    assert_eq!(found(&ground.pool, PLANTED).await, []);
+    assert_eq!(tables_with(&fixture.pool, ERASED_WORD).await, []);
     assert!(again(later + chrono::TimeDelta::days(1)).await.is_empty());
     // As after an upgrade to a schema that this worker did not know.
     sqlx::query("update dalsegno.erasures set covers = covers - 1")
-        .execute(&ground.pool)
+        .execute(&fixture.pool)
         .await
         .unwrap();
     assert_eq!(again(later + chrono::TimeDelta::days(1)).await, [id]);
@@ -383,10 +397,10 @@ async fn an_erasure_that_an_older_worker_has_ended_is_done_again() {
 }
 
 #[tokio::test]
-async fn a_host_removes_its_copies_and_says_so() {
+async fn a_host_removes_its_copies_and_confirms_it() {
     let world = World::new().await;
     let session =
-        world.turn("Part one.", crate::conversations::world::Now::default()).await.session;
+        world.turn("Part one.", crate::conversations::world::TurnSettings::default()).await.session;
     let (folder, name) = (tempfile::tempdir().unwrap(), uuid::Uuid::new_v4().to_string());
     let named = "update dalsegno.sessions set external_session_id = $2 where id = $1";
     sqlx::query(named).bind(session.id).bind(&name).execute(&world.pool).await.unwrap();
@@ -397,7 +411,7 @@ async fn a_host_removes_its_copies_and_says_so() {
         "claude/other".to_owned(),
     ] {
         std::fs::create_dir_all(folder.path().join(&below)).unwrap();
-        std::fs::write(folder.path().join(below).join("file"), PLANTED).unwrap();
+        std::fs::write(folder.path().join(below).join("file"), ERASED_WORD).unwrap();
     }
     let mut tx = transaction::begin(&world.pool).await.unwrap();
     erasures::request(&mut tx, world.campaign.id, "by request", noon()).await.unwrap();
@@ -416,7 +430,7 @@ async fn a_host_removes_its_copies_and_says_so() {
     let services = Services::build(&config, clock, program, Traces::default()).unwrap();
     assert_eq!(sweep_erased(&services, &world.pool, "host-1").await.unwrap(), 1);
     assert_eq!(sweep_erased(&services, &world.pool, "host-1").await.unwrap(), 0, "once");
-    let left = files_with(folder.path(), PLANTED);
+    let left = files_with(folder.path(), ERASED_WORD);
     assert_eq!(left.len(), 1, "{left:?}");
     assert!(left[0].ends_with("claude/other/file"));
     let mut conn = world.pool.acquire().await.unwrap();
@@ -427,11 +441,11 @@ async fn a_host_removes_its_copies_and_says_so() {
 
 /// A summary in progress, and a task that a schedule adds at this moment, could be written after the erasure.
 #[tokio::test]
-async fn an_erasure_ends_what_is_being_written_beside_turns_and_waits_for_it() {
+async fn an_erasure_stops_jobs_beside_turns_and_waits_for_them() {
     let world = World::new().await;
     let campaign = world.campaign.id;
     let session =
-        world.turn("Part one.", crate::conversations::world::Now::default()).await.session;
+        world.turn("Part one.", crate::conversations::world::TurnSettings::default()).await.session;
     let mut conn = world.pool.acquire().await.unwrap();
     compactions::request(&mut conn, session.id, compactions::Cause::Manual).await.unwrap();
     let asked = json!({ "campaign_id": campaign, "agent": "planner", "prompt": "What is new?" });
@@ -456,7 +470,7 @@ async fn an_erasure_ends_what_is_being_written_beside_turns_and_waits_for_it() {
         assert!(!is_quiet().await, "{n_ended}");
         let asked = "select count(*) from dalsegno.cancel_requests where job_id = $1";
         let asked: i64 = sqlx::query_scalar(asked).bind(id).fetch_one(&mut *conn).await.unwrap();
-        assert_eq!(asked, 1, "its worker is told");
+        assert_eq!(asked, 1, "the worker is asked to stop");
         let ends = "delete from dalsegno.jobs where id = $1";
         sqlx::query(ends).bind(id).execute(&mut *conn).await.unwrap();
     }
@@ -465,7 +479,7 @@ async fn an_erasure_ends_what_is_being_written_beside_turns_and_waits_for_it() {
 
 /// More running tasks than one transaction cancels: each is asked to stop once, and none is skipped.
 #[tokio::test]
-async fn everything_that_runs_is_asked_to_stop_however_much_it_is() {
+async fn all_running_tasks_are_asked_to_stop_regardless_of_their_number() {
     let world = World::new().await;
     let mut conn = world.pool.acquire().await.unwrap();
     let campaign = world.campaign.id;
@@ -486,7 +500,7 @@ async fn everything_that_runs_is_asked_to_stop_however_much_it_is() {
 
 /// Returns true if an erasure that begins before this commit, and has to wait for it, finds the campaign without
 /// activity.
-async fn is_quiet_after(world: &World, writing: PgTransaction<'_>) -> bool {
+async fn is_idle_after(world: &World, writing: PgTransaction<'_>) -> bool {
     let campaign = world.campaign.id;
     let mut tx = transaction::begin(&world.pool).await.unwrap();
     erasures::request(&mut tx, campaign, "by request", noon()).await.unwrap();
@@ -498,7 +512,7 @@ async fn is_quiet_after(world: &World, writing: PgTransaction<'_>) -> bool {
     });
     let waits = "select count(*) from pg_locks where not granted and locktype = 'advisory'
                     and database = (select oid from pg_database where datname = current_database())";
-    eventually("it waits", async || {
+    eventually("the erasure waits", async || {
         let n: i64 = sqlx::query_scalar(waits).fetch_one(&world.pool).await.unwrap();
         (n == 1).then_some(())
     })
@@ -509,25 +523,25 @@ async fn is_quiet_after(world: &World, writing: PgTransaction<'_>) -> bool {
 
 /// Another system adds a task in an open transaction, which is not visible yet.
 #[tokio::test]
-async fn an_erasure_waits_for_whoever_is_adding_a_task() {
+async fn an_erasure_waits_for_transactions_that_add_tasks() {
     let world = World::new().await;
     let mut adding = world.pool.begin().await.unwrap();
     let add = "select dalsegno.add_task($1, 'copywriter', 'x')";
     sqlx::query(add).bind(world.campaign.id).execute(&mut *adding).await.unwrap();
-    assert!(!is_quiet_after(&world, adding).await, "the task is seen");
+    assert!(!is_idle_after(&world, adding).await, "the task is seen");
 }
 
 #[tokio::test]
-async fn an_erasure_waits_for_whoever_writes_into_the_memory() {
+async fn an_erasure_waits_for_transactions_that_write_memory() {
     let world = World::new().await;
     let mut writing = world.pool.begin().await.unwrap();
-    let (id, new, config) = (world.campaign.id, new(Kind::Record, "late", PLANTED), config());
+    let (id, new, config) = (world.campaign.id, new(Kind::Record, "late", ERASED_WORD), config());
     memory::publish(&mut writing, id, &new, &OPERATOR, &config, noon()).await.unwrap();
-    assert!(is_quiet_after(&world, writing).await);
+    assert!(is_idle_after(&world, writing).await);
     assert_eq!(
-        found(&world.pool, PLANTED).await.len(),
+        tables_with(&world.pool, ERASED_WORD).await.len(),
         1,
-        "it is there for the step that removes it"
+        "the row exists for the step that removes it"
     );
     let mut late = world.pool.begin().await.unwrap();
     let refused = memory::publish(&mut late, id, &new, &OPERATOR, &config, noon()).await;

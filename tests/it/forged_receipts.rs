@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     app::{TestDatabase, noon},
-    conversations::world::{Now, World},
+    conversations::world::{TurnSettings, World},
     service::ServiceRole,
 };
 
@@ -61,12 +61,12 @@ async fn statement(pool: &PgPool, campaign: Uuid) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_signed_is_what_the_owner_has_found_whatever_the_role_of_the_service_writes() {
+async fn a_receipt_signs_the_owners_findings_despite_forged_rows_of_the_service_role() {
     let database = TestDatabase::migrated().await;
     let (owner, role) = (database.pool().await, ServiceRole::of(&database.options).await);
     let pool = PgPool::connect_with(role.options.clone()).await.unwrap();
     let world = World::over(pool.clone(), Limit::default()).await;
-    world.turn("Part one.", Now::default()).await;
+    world.turn("Part one.", TurnSettings::default()).await;
     let (id, folder) = (world.campaign.id, tempfile::tempdir().unwrap());
     let key = Key::open_or_create(&folder.path().join("key.pem")).unwrap();
 
@@ -84,7 +84,7 @@ async fn what_is_signed_is_what_the_owner_has_found_whatever_the_role_of_the_ser
     let early = "select dalsegno.remove_posts($1, 10)";
     assert!(
         refusal(&pool, id, early).await.contains("not measured"),
-        "removed, and counted by nobody"
+        "removed, and missing in the counts"
     );
     let in_use = "update dalsegno.sessions set expires_at = now() + interval '1 day'";
     sqlx::query(in_use).execute(&owner).await.unwrap();
@@ -135,7 +135,7 @@ async fn what_is_signed_is_what_the_owner_has_found_whatever_the_role_of_the_ser
 
 /// The role names the lines that an erasure empties; the database checks that they are about the campaign.
 #[tokio::test]
-async fn an_erasure_empties_lines_of_its_own_schedules_and_jobs_only() {
+async fn an_erasure_clears_only_lines_of_its_own_schedules_and_jobs() {
     let database = TestDatabase::migrated().await;
     let (owner, role) = (database.pool().await, ServiceRole::of(&database.options).await);
     let pool = PgPool::connect_with(role.options.clone()).await.unwrap();

@@ -8,7 +8,7 @@ use tower::Service as _;
 use crate::app::{TestApp, TestDatabase, eventually, execute};
 
 #[tokio::test]
-async fn a_prepared_service_is_alive_and_ready() {
+async fn a_migrated_service_is_alive_and_ready() {
     let app = TestApp::start().await;
     assert_eq!(app.get("/livez").await.status, 200);
     let ready = app.get("/readyz").await;
@@ -42,14 +42,14 @@ async fn a_lost_database_is_not_ready_and_comes_back() {
     execute(&admin, &format!("{kill} '{name}'")).await;
     // A good answer is cached for a second.
     let is_lost = async || (app.get("/readyz").await.status == 503).then_some(());
-    eventually("the database is missed", is_lost).await;
+    eventually("the missing database is detected", is_lost).await;
     assert_eq!(app.get("/livez").await.status, 200);
     execute(&admin, &format!("alter database {name} allow_connections true")).await;
     assert_eq!(app.get("/readyz").await.status, 200);
 }
 
 #[tokio::test]
-async fn a_database_that_takes_no_writes_is_not_ready() {
+async fn a_read_only_database_is_not_ready() {
     let database = TestDatabase::migrated().await;
     let (admin, name) = (database.options.clone().database("postgres"), database.name.clone());
     let read_only = async |is_on: &str| {
@@ -74,7 +74,7 @@ async fn a_database_that_takes_no_writes_is_not_ready() {
 }
 
 #[tokio::test]
-async fn whoever_asks_all_the_time_does_not_keep_the_database_busy() {
+async fn frequent_probes_do_not_load_the_database() {
     let app = TestApp::start().await;
     let all = futures_util::future::join_all((0..50).map(|_| app.get("/readyz"))).await;
     assert!(all.iter().all(|answer| answer.status == 200));
@@ -86,7 +86,7 @@ async fn whoever_asks_all_the_time_does_not_keep_the_database_busy() {
 }
 
 #[tokio::test]
-async fn a_schema_from_a_newer_binary_is_ready() {
+async fn a_service_on_a_newer_schema_is_ready() {
     let app = TestApp::start().await;
     let newer =
         "insert into dalsegno.migrations (version, description, success, checksum, execution_time)
@@ -99,14 +99,14 @@ async fn a_schema_from_a_newer_binary_is_ready() {
 }
 
 #[tokio::test]
-async fn metrics_name_the_build() {
+async fn metrics_contain_the_build_version() {
     let app = TestApp::start().await;
     let metrics = app.get("/metrics").await;
     assert!(metrics.body.contains("dalsegno_build_info{version="), "{}", metrics.body);
 }
 
 #[tokio::test]
-async fn what_does_not_exist_is_a_problem_document() {
+async fn an_unknown_path_is_a_problem_document() {
     let app = TestApp::start().await;
     let answer = app.get("/v1/nothing").await;
     let problem: Value = serde_json::from_str(&answer.body).unwrap();

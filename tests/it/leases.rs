@@ -26,7 +26,7 @@ pub const LONG: [(&str, &str); 4] = [
 ];
 
 /// [`LONG`] as environment variables of a process.
-pub const LONG_VARIABLES: [(&str, &str); 4] = [
+pub const LONG_LEASE_VARIABLES: [(&str, &str); 4] = [
     ("DALSEGNO_QUEUE__LEASE_SECS", "600"),
     ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "1"),
     ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "120"),
@@ -35,9 +35,9 @@ pub const LONG_VARIABLES: [(&str, &str); 4] = [
 
 /// Watches worker processes, and ends their leases when they die. Works as long as this value exists.
 #[derive(Debug, Default)]
-pub struct Mortal(Mutex<JoinSet<()>>);
+pub struct LeaseEnder(Mutex<JoinSet<()>>);
 
-impl Mortal {
+impl LeaseEnder {
     /// Ends the lease of this process as soon as it is dead.
     pub fn watch(&self, pool: &PgPool, pid: u32) {
         let pool = pool.clone();

@@ -31,7 +31,7 @@ async fn names(pool: &PgPool, sql: &'static str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_step_works_on_the_data_of_the_step_before() {
+async fn each_migration_works_on_the_data_of_the_previous_one() {
     let database = TestDatabase::empty().await;
     let pool = database.pool().await;
     sqlx::query("create schema dalsegno").execute(&pool).await.unwrap();
@@ -48,7 +48,7 @@ async fn each_step_works_on_the_data_of_the_step_before() {
 
 /// Databases store the checksum of an applied migration, and refuse to start with a different one.
 #[test]
-fn a_migration_that_has_landed_is_not_edited() {
+fn a_released_migration_is_not_edited() {
     let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/migrations/checksums");
     let list = std::fs::read_to_string(list).unwrap();
     let mut landed: BTreeMap<&str, &str> =
@@ -60,12 +60,12 @@ fn a_migration_that_has_landed_is_not_edited() {
         match landed.remove(name) {
             Some(known) => assert_eq!(
                 known, digest,
-                "{name} was edited: write a new migration; if it has not landed yet, take its line out of the list first"
+                "{name} was edited: write a new migration; if it is not merged yet, remove its line from the list first"
             ),
             None => new.push_str(&format!("{digest}  {name}\n")),
         }
     }
-    assert!(landed.is_empty(), "these have landed and are gone: {landed:?}");
+    assert!(landed.is_empty(), "merged migrations that are missing: {landed:?}");
     assert!(
         new.is_empty(),
         "add to tests/data/migrations/checksums, as scripts/sqlx-prepare does:\n{new}"
@@ -74,7 +74,7 @@ fn a_migration_that_has_landed_is_not_edited() {
 
 /// Otherwise writers of the table wait until its index is built.
 #[test]
-fn an_index_on_a_table_that_is_there_is_built_beside_those_who_write() {
+fn indexes_on_existing_tables_are_built_concurrently() {
     for path in migrations() {
         let text = std::fs::read_to_string(&path).unwrap().to_lowercase();
         for (table, is_beside) in new_indexes(&text) {
@@ -107,7 +107,7 @@ fn new_indexes(text: &str) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn indexes_are_found_with_their_tables() {
+fn indexes_are_parsed_with_their_tables() {
     let text = "-- no-transaction\n-- Why; and how.\ncreate unique index concurrently a on dalsegno.tasks (b);\n\
                 create index c\n  on dalsegno.jobs (d) where e;\ncomment on index dalsegno.c is 'create index f';";
     let found = new_indexes(text);
@@ -116,7 +116,7 @@ fn indexes_are_found_with_their_tables() {
 
 /// A required column without a default breaks the inserts of the older binary.
 #[test]
-fn added_columns_that_are_not_null_have_a_default() {
+fn added_not_null_columns_have_a_default() {
     for path in migrations() {
         let text = std::fs::read_to_string(&path).unwrap().to_lowercase();
         for clause in added_columns(&text) {
@@ -151,7 +151,7 @@ fn a_comma_within_a_type_does_not_end_a_column() {
 }
 
 #[tokio::test]
-async fn migrating_at_once_and_again_is_fine() {
+async fn concurrent_and_repeated_migrations_succeed() {
     let database = TestDatabase::empty().await;
     let pool = database.pool().await;
     let n_all = db::status(&pool).await.unwrap().len();
@@ -171,7 +171,7 @@ const OLDER: &str = "
     values (20261120120000, 'create installation', true, '', 0), (20261212110000, 'sign erasures', true, '', 0)";
 
 #[tokio::test]
-async fn a_database_with_older_migrations_is_refused_and_left_as_it_is() {
+async fn a_database_with_older_migrations_is_refused_and_left_unchanged() {
     let database = TestDatabase::empty().await;
     let pool = database.pool().await;
     sqlx::raw_sql(OLDER).execute(&pool).await.unwrap();
@@ -197,7 +197,7 @@ async fn a_database_with_older_migrations_is_refused_and_left_as_it_is() {
 /// The situation of a deployment: a client of the older schema has locked one table and waits for another, which the
 /// migration has locked.
 #[tokio::test]
-async fn a_migration_that_meets_others_locks_is_tried_again() {
+async fn a_migration_that_meets_a_lock_is_retried() {
     let database = TestDatabase::empty().await;
     let pool = database.pool().await;
     migrate_to(&pool, version_before("webhooks")).await;
@@ -220,7 +220,7 @@ async fn a_migration_that_meets_others_locks_is_tried_again() {
     let applied = db::status(&pool).await.unwrap().iter().filter(|step| step.applied).count();
     assert!(
         applied < db::status(&pool).await.unwrap().len(),
-        "it was not the migration that gave way"
+        "Postgres did not abort the migration"
     );
     turn.commit().await.unwrap();
     migrating.await.unwrap().unwrap();
@@ -229,7 +229,7 @@ async fn a_migration_that_meets_others_locks_is_tried_again() {
 
 /// A long transaction has locked a table: the migration must not queue for it and block later clients.
 #[tokio::test]
-async fn a_migration_that_waits_for_a_long_transaction_holds_nobody_up() {
+async fn a_migration_that_waits_for_a_long_transaction_blocks_no_other() {
     let database = TestDatabase::empty().await;
     let pool = database.pool().await;
     migrate_to(&pool, version_before("webhooks")).await;
@@ -261,7 +261,7 @@ async fn a_migration_that_waits_for_a_long_transaction_holds_nobody_up() {
 /// Objects that an older binary names stay after each migration, so that it runs on newer schemas. Columns do not
 /// change their type or become required; functions keep their parameters.
 #[tokio::test]
-async fn no_step_takes_away_or_changes_what_an_older_binary_names() {
+async fn no_migration_removes_or_changes_names_that_an_older_binary_uses() {
     let database = TestDatabase::empty().await;
     let pool = database.pool().await;
     let mut before: Vec<String> = Vec::new();
@@ -319,7 +319,7 @@ async fn migrate_to(pool: &PgPool, version: i64) {
 }
 
 #[tokio::test]
-async fn everything_is_inside_our_schema() {
+async fn all_objects_are_in_the_schema_dalsegno() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let outside = "select n.nspname || '.' || c.relname from pg_class c
@@ -345,7 +345,7 @@ async fn every_table_has_a_comment() {
 
 /// Each constraint has a message for the user who violates it, or is listed as internal.
 #[tokio::test]
-async fn every_constraint_has_words_or_is_internal() {
+async fn every_constraint_has_a_message_or_is_internal() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let all = "select conname::text from pg_constraint
@@ -364,6 +364,9 @@ async fn every_constraint_has_words_or_is_internal() {
     }
     let listed = constraint::WORDS.iter().map(|mistake| mistake.constraint);
     for name in listed.chain(constraint::INTERNAL.iter().copied()) {
-        assert!(constraints.iter().any(|known| known == name), "{name} is no constraint any more");
+        assert!(
+            constraints.iter().any(|known| known == name),
+            "{name} is not a constraint any more"
+        );
     }
 }

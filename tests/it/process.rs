@@ -39,7 +39,7 @@ fn finding<'a>(findings: &'a Value, check: &str) -> &'a Value {
 }
 
 /// Creates a private cluster whose migration history stays locked, also after restarts.
-async fn lay_stuck_cluster(folder: &Path) -> embedded::Config {
+async fn create_locked_cluster(folder: &Path) -> embedded::Config {
     let config = embedded::Config { data_dir: folder.join(".dalsegno"), ..Default::default() };
     let postgres = embedded::start(&config).await.unwrap();
     let pool = PgPool::connect_with(postgres.connect_options()).await.unwrap();
@@ -65,7 +65,7 @@ async fn lock_history(database: &TestDatabase) -> PgConnection {
 async fn wait_for_the_lock(pool: &PgPool) {
     let waiting = "select count(*) from pg_locks where not granted and database =
                    (select oid from pg_database where datname = current_database())";
-    eventually("somebody waits for the lock", async || {
+    eventually("a process waits for the lock", async || {
         let n_waiting: i64 = sqlx::query_scalar(waiting).fetch_one(pool).await.unwrap();
         (n_waiting > 0).then_some(())
     })
@@ -82,13 +82,13 @@ async fn ctrl_c_ends_the_service_and_its_postgres() {
     service.signal("INT");
     assert_eq!(service.exit_code().await, 0);
     assert_eq!(servers_below(folder.path()), Vec::<u32>::new());
-    assert!(service.log().contains("stopped"), "the last line of the log got lost");
+    assert!(service.log().contains("stopped"), "the last line of the log is missing");
 }
 
 #[tokio::test]
-async fn a_signal_ends_any_command_and_its_postgres() {
+async fn a_signal_ends_every_command_and_its_postgres() {
     let folder = scratch_folder();
-    let config = lay_stuck_cluster(folder.path()).await;
+    let config = create_locked_cluster(folder.path()).await;
     for arguments in [["migrate", "status"], ["doctor", "--json"], ["queue", "ls"]] {
         let mut command = Service::begin(folder.path(), &arguments, &[]);
         let attach = async || embedded::attach(&config).await.unwrap();
@@ -128,7 +128,7 @@ async fn a_third_signal_ends_a_start_that_waits_for_a_frozen_server() {
     for n_sent in 1..=3 {
         second.signal("INT");
         let seen = async || (second.log().matches("SIGINT").count() == n_sent).then_some(());
-        eventually("the signal is seen", seen).await;
+        eventually("the signal is logged", seen).await;
     }
     assert_eq!(second.exit_code().await, 130, "{}", second.log());
     send(server, Signal::CONT);
@@ -136,7 +136,7 @@ async fn a_third_signal_ends_a_start_that_waits_for_a_frozen_server() {
 }
 
 #[tokio::test]
-async fn a_stuck_connection_does_not_keep_the_service() {
+async fn a_stuck_connection_does_not_delay_the_stop() {
     let folder = scratch_folder();
     let database = TestDatabase::migrated().await;
     let mut service = Service::start(folder.path(), &[("DATABASE_URL", &database.url())]).await;
@@ -148,7 +148,7 @@ async fn a_stuck_connection_does_not_keep_the_service() {
 }
 
 #[tokio::test]
-async fn commands_beside_each_other_wait_for_the_folder() {
+async fn concurrent_commands_wait_for_the_folder() {
     let folder = scratch_folder();
     let up = run(folder.path(), &["migrate", "up"], &[]).await;
     assert_eq!(up.status.code(), Some(0), "{}", stderr(&up));
@@ -160,16 +160,16 @@ async fn commands_beside_each_other_wait_for_the_folder() {
 }
 
 #[tokio::test]
-async fn a_service_waits_for_a_command_and_starts_then() {
+async fn a_service_waits_for_a_running_command_and_then_starts() {
     let folder = scratch_folder();
-    lay_stuck_cluster(folder.path()).await;
+    create_locked_cluster(folder.path()).await;
     let mut command = Service::begin(folder.path(), &["migrate", "status"], &[]);
     let started = async || command.log().contains("Postgres started").then_some(());
     eventually("the command has its Postgres", started).await;
     let mut service = Service::begin(folder.path(), &SERVE, &[]);
     let words = format!("another command (pid {})", command.pid());
     let waiting = async || service.log().contains(&words).then_some(());
-    eventually("the service waits and says for whom", waiting).await;
+    eventually("the service reports the process it waits for", waiting).await;
     command.signal("INT");
     assert_eq!(command.exit_code().await, 130);
     let started = async || service.log().contains("Postgres started").then_some(());
@@ -179,7 +179,7 @@ async fn a_service_waits_for_a_command_and_starts_then() {
 }
 
 #[tokio::test]
-async fn a_look_at_nothing_makes_nothing() {
+async fn read_commands_create_no_database() {
     let folder = scratch_folder();
     for arguments in [["migrate", "status"], ["queue", "ls"], ["job", "ls"], ["lane", "ls"]] {
         let output = run(folder.path(), &arguments, &[]).await;
@@ -192,7 +192,7 @@ async fn a_look_at_nothing_makes_nothing() {
 #[tokio::test]
 async fn the_probes_answer_while_the_service_waits_for_its_database() {
     let folder = scratch_folder();
-    let nowhere = [("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")];
+    let nowhere = [("DATABASE_URL", "postgres://tester@127.0.0.1:1/none")];
     let mut service = Service::begin(folder.path(), &SERVE, &nowhere);
     service.listening().await;
     assert_eq!(get(service.address, "/livez").await.unwrap().status, 200);
@@ -204,7 +204,7 @@ async fn the_probes_answer_while_the_service_waits_for_its_database() {
 }
 
 #[tokio::test]
-async fn a_service_that_does_not_migrate_is_ready_when_somebody_else_has() {
+async fn a_service_that_does_not_migrate_becomes_ready_once_another_process_has() {
     let folder = scratch_folder();
     let database = TestDatabase::empty().await;
     let url = database.url();
@@ -212,7 +212,7 @@ async fn a_service_that_does_not_migrate_is_ready_when_somebody_else_has() {
         [("DATABASE_URL", url.as_str()), ("DALSEGNO_DATABASE__MIGRATE_ON_START", "false")];
     let mut service = Service::begin(folder.path(), &SERVE, &environment);
     let waiting = async || service.log().contains("waiting for the schema").then_some(());
-    eventually("the service says what it waits for", waiting).await;
+    eventually("the service reports what it waits for", waiting).await;
     service.listening().await;
     assert_eq!(get(service.address, "/readyz").await.unwrap().status, 503);
     assert!(!service.log().contains(r#""message":"ready""#), "{}", service.log());
@@ -221,7 +221,7 @@ async fn a_service_that_does_not_migrate_is_ready_when_somebody_else_has() {
 }
 
 #[tokio::test]
-async fn a_given_server_is_used_and_migrated() {
+async fn an_external_server_is_used_and_migrated() {
     let folder = scratch_folder();
     let database = TestDatabase::empty().await;
     let mut service = Service::start(folder.path(), &[("DATABASE_URL", &database.url())]).await;
@@ -233,7 +233,7 @@ async fn a_given_server_is_used_and_migrated() {
 }
 
 #[tokio::test]
-async fn a_second_signal_does_not_wait() {
+async fn a_second_signal_stops_at_once() {
     let folder = scratch_folder();
     let database = TestDatabase::migrated().await;
     let mut service = Service::start(folder.path(), &[("DATABASE_URL", &database.url())]).await;
@@ -257,7 +257,7 @@ async fn a_second_service_on_the_folder_is_refused() {
 }
 
 #[tokio::test]
-async fn a_taken_port_is_a_conflict_that_says_what_to_do() {
+async fn a_port_in_use_is_a_conflict_with_the_next_step() {
     let folder = scratch_folder();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("http.listen={}", taken.local_addr().unwrap());
@@ -269,7 +269,7 @@ async fn a_taken_port_is_a_conflict_that_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_address_of_another_machine_is_no_conflict() {
+async fn an_address_of_another_machine_is_not_a_conflict() {
     let folder = scratch_folder();
     let elsewhere =
         ["--set", "http.listen=192.0.2.1:80", "--set", "http.allow_unauthenticated=true"];
@@ -279,7 +279,7 @@ async fn an_address_of_another_machine_is_no_conflict() {
 }
 
 #[tokio::test]
-async fn a_role_without_rights_is_told_what_to_grant() {
+async fn a_role_without_rights_is_reported_with_the_missing_grants() {
     let folder = scratch_folder();
     let database = TestDatabase::empty().await;
     let role = format!("role_{}", uuid::Uuid::new_v4().simple());
@@ -294,7 +294,7 @@ async fn a_role_without_rights_is_told_what_to_grant() {
 }
 
 #[tokio::test]
-async fn a_role_with_the_rights_of_the_page_on_upgrades_runs_a_service() {
+async fn a_role_with_the_documented_rights_runs_a_service() {
     let folder = scratch_folder();
     let database = TestDatabase::migrated().await;
     let role = ServiceRole::of(&database.options).await;
@@ -348,7 +348,7 @@ async fn a_role_with_the_rights_of_the_page_on_upgrades_runs_a_service() {
     let left =
         "select (select count(*) from dalsegno.messages), (select count(*) from dalsegno.usage)";
     let left: (i64, i64) = sqlx::query_as(left).fetch_one(&owner).await.unwrap();
-    assert_eq!(left, (0, 1), "what was said goes, what it has cost stays");
+    assert_eq!(left, (0, 1), "messages are removed and costs stay");
     service.signal("TERM");
     assert_eq!(service.exit_code().await, 0, "{}", service.log());
     role.drop().await;
@@ -412,14 +412,14 @@ async fn removes_only_what_it_may(owner: &PgPool, role: &PgConnectOptions, campa
         sqlx::query_scalar::<_, i64>(call).fetch_one(conn).await.unwrap()
     };
     let all = "select dalsegno.remove_old_events('infinity', 1000000)";
-    assert_eq!(removed(&mut conn, all).await, 0, "events of today");
+    assert_eq!(removed(&mut conn, all).await, 0, "events of today stay");
     let all = "select dalsegno.remove_old_audit('infinity', 1000000)";
-    assert_eq!(removed(&mut conn, all).await, 1, "the line that is older than a year");
+    assert_eq!(removed(&mut conn, all).await, 1, "the line older than a year is removed");
     sqlx::query("update dalsegno.installation set audit_min_days = 5")
         .execute(owner)
         .await
         .unwrap();
-    assert_eq!(removed(&mut conn, all).await, 1, "the line of ten days ago");
+    assert_eq!(removed(&mut conn, all).await, 1, "the line of ten days ago stays");
     // Without the grants, the functions cannot be called.
     let stranger = format!("stranger_{}", uuid::Uuid::new_v4().simple());
     let create = format!(
@@ -468,7 +468,7 @@ async fn erases_only_lines_of_its_campaign(owner: &PgPool, role: &mut PgConnecti
 }
 
 #[tokio::test]
-async fn a_violated_constraint_speaks_in_words() {
+async fn a_violated_constraint_has_a_message() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let bad = sqlx::query("select repeat('x', 201)::dalsegno.name").execute(&pool).await;
@@ -498,7 +498,7 @@ async fn on_a_terminal(arguments: &[&str], environment: &[(&str, &str)]) -> Stri
 }
 
 #[tokio::test]
-async fn no_color_takes_the_colours_out_of_the_log() {
+async fn no_color_removes_the_colours_of_the_log() {
     let coloured = on_a_terminal(&["migrate", "up"], &[]).await;
     assert!(coloured.contains("Postgres started") && coloured.contains('\x1b'), "{coloured:?}");
     let plain = on_a_terminal(&["migrate", "up"], &[("NO_COLOR", "1")]).await;
@@ -506,7 +506,7 @@ async fn no_color_takes_the_colours_out_of_the_log() {
 }
 
 #[tokio::test]
-async fn doctor_tells_a_refusal_from_a_server_that_is_down() {
+async fn doctor_distinguishes_a_refused_connection_from_a_stopped_server() {
     let folder = scratch_folder();
     let database = TestDatabase::empty().await;
     let options = database.options.clone().password("guessed");
@@ -526,7 +526,7 @@ async fn doctor_tells_a_refusal_from_a_server_that_is_down() {
 }
 
 #[tokio::test]
-async fn doctor_is_content_with_a_running_service() {
+async fn doctor_passes_on_a_running_service() {
     let folder = scratch_folder();
     let _service = Service::start(folder.path(), &[]).await;
     let output = run(folder.path(), &["doctor", "--json"], &[]).await;
@@ -539,17 +539,17 @@ async fn doctor_is_content_with_a_running_service() {
 }
 
 #[tokio::test]
-async fn doctor_is_content_before_the_first_run() {
+async fn doctor_passes_before_the_first_run() {
     let folder = scratch_folder();
     let output = run(folder.path(), &["doctor"], &[]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
-    assert!(!folder.path().join(".dalsegno").exists(), "a diagnosis makes nothing");
+    assert!(!folder.path().join(".dalsegno").exists(), "doctor creates nothing");
 }
 
 #[tokio::test]
-async fn doctor_names_an_unreachable_database() {
+async fn doctor_reports_an_unreachable_database() {
     let folder = scratch_folder();
-    let url = [("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")];
+    let url = [("DATABASE_URL", "postgres://tester@127.0.0.1:1/none")];
     let output = run(folder.path(), &["doctor", "--json"], &url).await;
     assert_eq!(output.status.code(), Some(8));
     let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -559,7 +559,7 @@ async fn doctor_names_an_unreachable_database() {
 }
 
 #[tokio::test]
-async fn doctor_names_a_schema_that_is_missing() {
+async fn doctor_reports_a_missing_schema() {
     let folder = scratch_folder();
     let database = TestDatabase::empty().await;
     let url = [("DATABASE_URL", database.url())];
@@ -612,7 +612,7 @@ async fn config_check_prints_three_problems_and_exits_2() {
 }
 
 #[tokio::test]
-async fn a_dalsegno_toml_in_the_working_directory_is_read_unless_another_file_is_given() {
+async fn dalsegno_toml_in_the_working_directory_is_read_unless_another_file_is_given() {
     let folder = scratch_folder();
     let write = |name: &str, secs: u32| {
         let text = format!("[http]\nrequest_timeout_secs = {secs}");
@@ -636,7 +636,7 @@ async fn a_dalsegno_toml_in_the_working_directory_is_read_unless_another_file_is
 }
 
 #[tokio::test]
-async fn health_follows_the_service() {
+async fn the_health_command_follows_the_service() {
     let folder = scratch_folder();
     let mut service = Service::start(folder.path(), &[]).await;
     let listen = format!("http.listen={}", service.address);
@@ -664,14 +664,14 @@ async fn a_worker_joins_the_running_service_and_stops() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_there_before_its_schema_waits_for_it() {
+async fn a_worker_started_before_its_schema_waits_for_it() {
     let folder = scratch_folder();
     let database = TestDatabase::empty().await;
     let url = database.url();
     let environment = [("DATABASE_URL", url.as_str())];
     let mut worker = Service::begin(folder.path(), &["worker", "turns"], &environment);
     let waiting = async || worker.log().contains("waiting for the schema").then_some(());
-    eventually("the worker says what it waits for", waiting).await;
+    eventually("the worker reports what it waits for", waiting).await;
     assert!(!worker.log().contains("worker ready"), "{}", worker.log());
     assert_eq!(run(folder.path(), &["migrate", "up"], &environment).await.status.code(), Some(0));
     let ready = async || worker.log().contains("worker ready").then_some(());

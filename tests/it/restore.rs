@@ -14,7 +14,7 @@ use crate::{
     http::client::{Reply, Stream, send},
     leases,
     service::{Service, ServiceRole, command, dalsegno},
-    webhooks::receiver::{Received, Receiver},
+    webhooks::receiver::{ReceivedRequest, Receiver},
 };
 
 /// The files that `pg_dump` has written.
@@ -103,15 +103,15 @@ async fn done(service: &Service, id: &Value) -> Value {
 }
 
 /// Returns the tasks whose ends were delivered, once for each delivery, in the order of their ids.
-fn told(received: &[Received]) -> Vec<String> {
-    let id = |one: &Received| one.json()["data"]["task_id"].as_str().unwrap().to_owned();
+fn delivered_tasks(received: &[ReceivedRequest]) -> Vec<String> {
+    let id = |one: &ReceivedRequest| one.json()["data"]["task_id"].as_str().unwrap().to_owned();
     let mut all: Vec<_> = received.iter().map(id).collect();
     all.sort();
     all
 }
 
 #[tokio::test]
-async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
+async fn a_service_on_a_restored_dump_continues_from_the_dump() {
     let (source, target) = (TestDatabase::migrated().await, TestDatabase::empty().await);
     let role = ServiceRole::of(&source.options).await.options;
     let (folder, receiver) = (scratch_folder(), Receiver::start().await);
@@ -130,7 +130,7 @@ async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
         let all = get(&service, "/v1/webhook-deliveries").await.expect(200);
         (all["items"][0]["state"] == "delivered").then_some(())
     };
-    eventually("the delivery is written down", delivered).await;
+    eventually("the delivery is stored", delivered).await;
     stop(service).await;
 
     // A task in the middle of its turn, and one that waits behind it.
@@ -170,7 +170,7 @@ async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
     let role = role.database(&target.name);
     let service = serve(folder.path(), &role, &[]).await;
     let mut feed = Stream::open(service.address, "/v1/feed", Some(&newest.id)).await.ok().unwrap();
-    let begin = tokio::time::timeout(SOON, feed.next()).await.expect("it is told something");
+    let begin = tokio::time::timeout(SOON, feed.next()).await.expect("an event arrives");
     let begin = begin.unwrap();
     assert_eq!(begin.event, "begin", "the database has not reached {}", newest.id);
     for id in [&running, &waiting] {
@@ -183,19 +183,19 @@ async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
         .await;
     }
     assert!(feed.next().await.unwrap().id.parse::<i64>().unwrap() > begin.id.parse().unwrap());
-    assert_eq!(done(&service, &before["id"]).await, before, "it is not touched");
+    assert_eq!(done(&service, &before["id"]).await, before, "the running job is unchanged");
     let missing = format!("/v1/tasks/{}", after.as_str().unwrap());
     get(&service, &missing).await.problem(404, "unknown_task");
-    assert_eq!(add(&service, "before").await.json()["id"], before["id"], "its key is known");
+    assert_eq!(add(&service, "before").await.json()["id"], before["id"], "the key is known");
     let again = add(&service, "after").await.expect(201)["id"].clone();
-    assert_ne!(again, after, "its key is free");
+    assert_ne!(again, after, "the key is available");
     done(&service, &again).await;
     // Ends that came after the dump are delivered a second time; the one before it is not.
     let received = receiver.has_received(7).await;
     let all = [&before["id"], &running, &waiting, &after, &running, &waiting, &again];
     let mut all = all.map(|id| id.as_str().unwrap());
     all.sort_unstable();
-    assert_eq!(told(&received), all);
+    assert_eq!(delivered_tasks(&received), all);
 
     let mut conn = PgConnection::connect_with(&target.options).await.unwrap();
     let prompts = "select count(*) from dalsegno.messages where role = 'user' and text like '%Write running.%'";

@@ -8,14 +8,14 @@ use crate::app::SOON;
 use crate::cluster::{self, protocol::SharedCluster, short_folder};
 use crate::embedded::support::{Random, postmasters, wait_for};
 
-struct Arena {
+struct TestCluster {
     _folder: tempfile::TempDir,
     locks: PathBuf,
     data_dir: PathBuf,
     grace_ms: u64,
 }
 
-impl Arena {
+impl TestCluster {
     fn new(grace_ms: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let locks = folder.path().join("locks");
@@ -87,13 +87,13 @@ fn kill(pid: i32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-fn assert_served(user: Child, arena: &Arena) {
+fn assert_served(user: Child, test_cluster: &TestCluster) {
     let output = user.wait_with_output().unwrap();
     assert!(
         output.status.success(),
         "{}\n{}",
         String::from_utf8_lossy(&output.stderr),
-        arena.log()
+        test_cluster.log()
     );
 }
 
@@ -113,51 +113,51 @@ async fn a_test_gets_a_superuser() {
 }
 
 #[test]
-fn users_that_come_while_a_keeper_ends_are_all_served() {
+fn users_that_arrive_while_a_keeper_ends_are_all_served() {
     // The grace period is so short that nearly every wave meets a keeper that is about to end.
-    let arena = Arena::new(20);
+    let test_cluster = TestCluster::new(20);
     let mut random = Random::seeded();
     for _ in 0..5 {
-        let wave: Vec<Child> = (0..4).map(|_| arena.user()).collect();
+        let wave: Vec<Child> = (0..4).map(|_| test_cluster.user()).collect();
         for user in wave {
-            assert_served(user, &arena);
+            assert_served(user, &test_cluster);
         }
         // Waits until about the end of the keeper.
         let pause = Duration::from_millis(random.below(120));
         wait_for(pause, || None::<()>);
-        assert!(postmasters(&arena.cluster()).len() <= 1);
+        assert!(postmasters(&test_cluster.cluster()).len() <= 1);
     }
-    arena.assert_nothing_left();
+    test_cluster.assert_nothing_left();
 }
 
 #[test]
 fn a_killed_run_leaves_nothing_behind() {
-    let arena = Arena::new(200);
+    let test_cluster = TestCluster::new(200);
     let mut random = Random::seeded();
-    let mut users: Vec<Child> = (0..3).map(|_| arena.user()).collect();
+    let mut users: Vec<Child> = (0..3).map(|_| test_cluster.user()).collect();
     wait_for(Duration::from_millis(random.below(1500)), || None::<()>);
     for user in &mut users {
         user.kill().unwrap();
         user.wait().unwrap();
     }
-    arena.assert_nothing_left();
+    test_cluster.assert_nothing_left();
 }
 
 #[test]
 fn the_next_run_takes_over_from_a_killed_keeper() {
-    let arena = Arena::new(200);
+    let test_cluster = TestCluster::new(200);
     // While this process is a user, no keeper can end before it is killed.
-    let joined = arena.shared().join().unwrap();
-    let keepers = arena.keepers();
-    assert_eq!(keepers.len(), 1, "{}", arena.log());
+    let joined = test_cluster.shared().join().unwrap();
+    let keepers = test_cluster.keepers();
+    assert_eq!(keepers.len(), 1, "{}", test_cluster.log());
     kill(keepers[0]);
-    let gone = wait_for(SOON, || arena.keepers().is_empty().then_some(()));
-    assert!(gone.is_some(), "{:?}", arena.keepers());
+    let gone = wait_for(SOON, || test_cluster.keepers().is_empty().then_some(()));
+    assert!(gone.is_some(), "{:?}", test_cluster.keepers());
     drop(joined);
-    let server = postmasters(&arena.cluster());
-    assert_eq!(server.len(), 1, "{}", arena.log());
-    let joined = arena.shared().join().unwrap();
-    assert_eq!(postmasters(&arena.cluster()), server, "the same server goes on");
+    let server = postmasters(&test_cluster.cluster());
+    assert_eq!(server.len(), 1, "{}", test_cluster.log());
+    let joined = test_cluster.shared().join().unwrap();
+    assert_eq!(postmasters(&test_cluster.cluster()), server, "the server continues");
     drop(joined);
-    arena.assert_nothing_left();
+    test_cluster.assert_nothing_left();
 }

@@ -9,7 +9,7 @@ use sqlx::{ConnectOptions as _, PgPool};
 use crate::{
     app::{eventually, execute, get},
     cluster::scratch_folder,
-    embedded::support::Place,
+    embedded::support::EmbeddedSetup,
     http::client::send,
     service::{SERVE, Service},
 };
@@ -25,7 +25,7 @@ async fn a_service_that_does_not_migrate_waits_for_the_promotion_too() {
 }
 
 async fn is_not_ready_until_promoted(settings: &[&str]) {
-    let (place, folder) = (Place::new(), scratch_folder());
+    let (place, folder) = (EmbeddedSetup::new(), scratch_folder());
     let postgres = embedded::start(&place.config).await.unwrap();
     let pool = PgPool::connect_with(postgres.connect_options()).await.unwrap();
     db::migrate(&pool).await.unwrap();
@@ -44,7 +44,7 @@ async fn is_not_ready_until_promoted(settings: &[&str]) {
         assert_ne!(answer.status, 200, "{answer:?}");
         answer.body.contains("database_read_only").then_some(())
     };
-    eventually("the service says why it is not ready", read_only).await;
+    eventually("the service reports why it is not ready", read_only).await;
     let create = async || {
         let body = json!({ "name": "Spring" }).to_string();
         send(service.address, "POST", "/v1/campaigns", &[], &body).await
@@ -59,7 +59,7 @@ async fn is_not_ready_until_promoted(settings: &[&str]) {
     let ask = json!({ "agent": "copywriter", "prompt": "Part one." }).to_string();
     let task = send(service.address, "POST", &tasks, &[], &ask).await.expect(201);
     let task = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
-    eventually("its worker works", async || {
+    eventually("the worker runs jobs", async || {
         let shown = send(service.address, "GET", &task, &[], "").await.expect(200);
         (shown["state"] == "done").then_some(())
     })

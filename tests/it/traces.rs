@@ -80,12 +80,17 @@ async fn campaign(service: &Service) -> String {
 }
 
 /// Adds a task and waits for its end.
-async fn asked(service: &Service, campaign: &str, headers: &[(&str, &str)], prompt: &str) -> Value {
+async fn run_task(
+    service: &Service,
+    campaign: &str,
+    headers: &[(&str, &str)],
+    prompt: &str,
+) -> Value {
     let path = format!("/v1/campaigns/{campaign}/tasks");
     let task =
         send(service, &path, headers, json!({ "agent": "copywriter", "prompt": prompt })).await;
     let shown = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
-    eventually("it is done", async || {
+    eventually("the task is done", async || {
         let task = client::send(service.address, "GET", &shown, &[], "").await.expect(200);
         (task["state"] == "done").then_some(task)
     })
@@ -93,7 +98,7 @@ async fn asked(service: &Service, campaign: &str, headers: &[(&str, &str)], prom
 }
 
 #[tokio::test]
-async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() {
+async fn a_turns_trace_links_to_its_caller_and_to_the_previous_turn() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::default());
     let endpoint = collector.start().await;
     let settings = [
@@ -106,7 +111,7 @@ async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() 
     for (words, headers) in
         [("The tide of planted words.", &[("traceparent", CALLER)][..]), ("And on.", &[])]
     {
-        asked(&service, &campaign, headers, words).await;
+        run_task(&service, &campaign, headers, words).await;
     }
     // Spans that are not sent yet are sent at shutdown.
     service.signal("TERM");
@@ -164,7 +169,7 @@ async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() 
     );
 
     let taken = collector.0.lock().unwrap();
-    assert_eq!(taken[0].1, taken[1].1, "what was refused for the moment is sent again");
+    assert_eq!(taken[0].1, taken[1].1, "a temporarily refused batch is sent again");
     assert!(taken.iter().all(|(headers, _)| headers["authorization"] == SECRET));
     let whole = taken.iter().map(|(_, body)| body.to_string()).collect::<String>();
     assert!(!whole.contains("planted"), "no text of a conversation is in a span");
@@ -173,8 +178,7 @@ async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() 
 
 /// The second session continues the first one; the third has no memory.
 #[tokio::test]
-async fn the_first_turn_of_a_session_is_linked_to_the_last_one_of_the_session_that_it_goes_on_from()
-{
+async fn the_first_turn_of_a_successor_links_to_the_last_turn_of_its_predecessor() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::default());
     let endpoint = collector.start().await;
     let settings =
@@ -185,14 +189,14 @@ async fn the_first_turn_of_a_session_is_linked_to_the_last_one_of_the_session_th
         let path = format!("/v1/sessions/{}/reset", task["session_id"].as_str().unwrap());
         send(&service, &path, &[], json!({ "fresh": fresh })).await;
     };
-    asked(&service, &campaign, &[], "Part one.").await;
-    let second = asked(&service, &campaign, &[], "Part two.").await;
+    run_task(&service, &campaign, &[], "Part one.").await;
+    let second = run_task(&service, &campaign, &[], "Part two.").await;
     reset(&second, false).await;
-    let third = asked(&service, &campaign, &[], "Part three.").await;
+    let third = run_task(&service, &campaign, &[], "Part three.").await;
     assert_ne!(third["session_id"], second["session_id"]);
-    let fourth = asked(&service, &campaign, &[], "Part four.").await;
+    let fourth = run_task(&service, &campaign, &[], "Part four.").await;
     reset(&fourth, true).await;
-    asked(&service, &campaign, &[], "Something else.").await;
+    run_task(&service, &campaign, &[], "Something else.").await;
     service.signal("TERM");
     assert_eq!(service.exit_code().await, 0, "{}", service.log());
 
@@ -211,7 +215,7 @@ async fn the_first_turn_of_a_session_is_linked_to_the_last_one_of_the_session_th
 }
 
 #[tokio::test]
-async fn each_call_of_a_tool_has_a_span_beside_those_of_the_model() {
+async fn each_tool_call_has_a_span_beside_those_of_the_model() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::default());
     let agents = folder.path().join("agents");
     std::fs::create_dir(&agents).unwrap();
@@ -235,7 +239,7 @@ async fn each_call_of_a_tool_has_a_span_beside_those_of_the_model() {
     let prompt = "Write. [[sim: call status]] [[sim: also drop_tables]] [[sim: say Done.]]";
     let task = send(&path, json!({ "agent": "writer", "prompt": prompt })).await;
     let shown = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
-    eventually("it is done", async || {
+    eventually("the task is done", async || {
         let task = client::send(service.address, "GET", &shown, &[], "").await.expect(200);
         (task["state"] == "done").then_some(())
     })

@@ -40,7 +40,7 @@ impl Volume {
         assert_ne!(
             fs::metadata(&root).unwrap().dev(),
             fs::metadata(folder).unwrap().dev(),
-            "{} is no volume of its own",
+            "{} is not a separate volume",
             folder.display()
         );
         Self { root }

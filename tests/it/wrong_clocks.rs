@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A service whose clock is five hours behind, a worker three hours ahead, and commands two days ahead.
-struct Stage {
+struct Setup {
     service: Service,
     worker: Service,
     environment: Vec<(String, String)>,
@@ -29,12 +29,13 @@ struct Stage {
 const TASKS: usize = 40;
 
 /// Columns with times that lie, or may lie, in the future.
-const AHEAD: &[&str] =
+const FUTURE_COLUMNS: &[&str] =
     &["expires_at", "until", "run_at", "next_at", "valid_until", "lease_until", "not_before"];
 /// Columns with times that people or schedules have set, or that no process of the test has written.
-const SAID: &[&str] = &["schedule_slots.slot", "facts.valid_from", "installation.created_at"];
+const GIVEN_COLUMNS: &[&str] =
+    &["schedule_slots.slot", "facts.valid_from", "installation.created_at"];
 /// Columns with the earlier of two times of a row, and those with the later one.
-const STARTS: &[&str] = &[
+const EARLIER_COLUMNS: &[&str] = &[
     "created_at",
     "started_at",
     "asked_at",
@@ -48,7 +49,7 @@ const STARTS: &[&str] = &[
     "paused_at",
     "expired_at",
 ];
-const ENDS: &[&str] = &[
+const LATER_COLUMNS: &[&str] = &[
     "ended_at",
     "closed_at",
     "used_at",
@@ -68,7 +69,7 @@ const ENDS: &[&str] = &[
     "claimed_at",
 ];
 /// Rows that belong together, the later one first.
-const ACROSS: &[(&str, &str)] = &[
+const ORDERED_PAIRS: &[(&str, &str)] = &[
     (
         "a turn before its task",
         "select count(*) from dalsegno.turns as l join dalsegno.tasks as e on e.id = l.task_id where l.started_at < e.created_at",
@@ -103,7 +104,7 @@ const ACROSS: &[(&str, &str)] = &[
     ),
 ];
 
-impl Stage {
+impl Setup {
     async fn new() -> Self {
         let database = TestDatabase::migrated().await;
         let folder = scratch_folder();
@@ -122,7 +123,7 @@ impl Stage {
         Self { service, worker, environment, folder, pool, _database: database }
     }
 
-    async fn said(&self, arguments: &[&str]) -> Value {
+    async fn run_json(&self, arguments: &[&str]) -> Value {
         let mut command = dalsegno(self.folder.path());
         command.args(arguments).arg("--json").envs(at(&self.environment, "+2d"));
         let output = tokio::time::timeout(SOON, command.output()).await.unwrap().unwrap();
@@ -133,13 +134,14 @@ impl Stage {
 
     async fn add(&self, campaign: &str, instance: &str, prompt: &str, more: &[&str]) -> String {
         let add = ["task", "add", "--campaign", campaign, "--agent", "copywriter"];
-        let task = self.said(&[&add[..], &["--instance", instance, prompt], more].concat()).await;
+        let task =
+            self.run_json(&[&add[..], &["--instance", instance, prompt], more].concat()).await;
         task["id"].as_str().unwrap().to_owned()
     }
 
-    async fn ends_as(&self, task: &str, state: &str) {
+    async fn wait_for_state(&self, task: &str, state: &str) {
         eventually("the task ends", async || {
-            (self.said(&["task", "show", task]).await["state"] == state).then_some(())
+            (self.run_json(&["task", "show", task]).await["state"] == state).then_some(())
         })
         .await;
     }
@@ -216,46 +218,46 @@ fn library() -> &'static str {
 }
 
 #[tokio::test]
-async fn processes_whose_clocks_are_hours_off_store_the_time_of_the_database() {
-    let stage = Stage::new().await;
-    let began = stage.now().await - chrono::TimeDelta::minutes(2);
-    let campaign = stage.said(&["campaign", "create", "Harbour"]).await;
+async fn processes_with_clocks_hours_off_store_the_time_of_the_database() {
+    let setup = Setup::new().await;
+    let began = setup.now().await - chrono::TimeDelta::minutes(2);
+    let campaign = setup.run_json(&["campaign", "create", "Harbour"]).await;
     let campaign = campaign["id"].as_str().unwrap();
     // Tasks that both processes finish, and tasks added in SQL.
     for n in 0..TASKS {
         let sql = "select dalsegno.add_task($1::uuid, 'copywriter', 'One. [[sim: say Yes.]]', instance => $2)::text";
         let added = sqlx::query(sql).bind(campaign).bind(format!("sql{n}"));
-        added.execute(&stage.pool).await.unwrap();
+        added.execute(&setup.pool).await.unwrap();
     }
     // Tasks that fail, are retried automatically and by a person, and are cancelled while they wait and while they run.
-    let failed = stage.add(campaign, "failed", "Two. [[sim: error 400]]", &[]).await;
-    stage.ends_as(&failed, "failed").await;
-    assert_eq!(stage.said(&["task", "retry", &failed]).await["id"], *failed);
-    let retried = stage.add(campaign, "retried", "Three. [[sim: error 500 once]]", &[]).await;
-    let waits = stage.add(campaign, "waits", "Four.", &["--at", "2099-01-01T00:00:00Z"]).await;
-    stage.said(&["task", "cancel", &waits]).await;
-    let runs = stage.add(campaign, "runs", "Five. [[sim: stall]]", &[]).await;
-    stage.ends_as(&runs, "running").await;
-    stage.said(&["task", "cancel", &runs]).await;
+    let failed = setup.add(campaign, "failed", "Two. [[sim: error 400]]", &[]).await;
+    setup.wait_for_state(&failed, "failed").await;
+    assert_eq!(setup.run_json(&["task", "retry", &failed]).await["id"], *failed);
+    let retried = setup.add(campaign, "retried", "Three. [[sim: error 500 once]]", &[]).await;
+    let waits = setup.add(campaign, "waits", "Four.", &["--at", "2099-01-01T00:00:00Z"]).await;
+    setup.run_json(&["task", "cancel", &waits]).await;
+    let runs = setup.add(campaign, "runs", "Five. [[sim: stall]]", &[]).await;
+    setup.wait_for_state(&runs, "running").await;
+    setup.run_json(&["task", "cancel", &runs]).await;
     for (task, state) in
         [(&failed, "failed"), (&retried, "done"), (&waits, "cancelled"), (&runs, "cancelled")]
     {
-        stage.ends_as(task, state).await;
+        setup.wait_for_state(task, state).await;
     }
     // A conversation that is compacted.
     for n in 0..4 {
         let prompt = format!("Part {n}. [[sim: words 300]]");
-        let part = stage.add(campaign, "long", &prompt, &["--wait"]).await;
-        stage.ends_as(&part, "done").await;
+        let part = setup.add(campaign, "long", &prompt, &["--wait"]).await;
+        setup.wait_for_state(&part, "done").await;
     }
     let session = "select id::text from dalsegno.sessions where instance = 'long'";
-    let session: String = sqlx::query_scalar(session).fetch_one(&stage.pool).await.unwrap();
-    stage.said(&["session", "compact", &session]).await;
-    stage.until("select count(*) from dalsegno.compactions where applied_at is not null", 1).await;
+    let session: String = sqlx::query_scalar(session).fetch_one(&setup.pool).await.unwrap();
+    setup.run_json(&["session", "compact", &session]).await;
+    setup.until("select count(*) from dalsegno.compactions where applied_at is not null", 1).await;
     // A board, a memory, a blackboard, a pause, a schedule, a key.
-    stage.said(&["board", "post", "--campaign", campaign, "Hello all.", "--to", "all"]).await;
-    stage
-        .said(&[
+    setup.run_json(&["board", "post", "--campaign", campaign, "Hello all.", "--to", "all"]).await;
+    setup
+        .run_json(&[
             "memory",
             "publish",
             "--campaign",
@@ -267,58 +269,61 @@ async fn processes_whose_clocks_are_hours_off_store_the_time_of_the_database() {
             "Short.",
         ])
         .await;
-    stage.said(&["blackboard", "patch", campaign, r#"{"a": 1}"#]).await;
-    stage.said(&["agent", "pause", "reviewer", "--campaign", campaign]).await;
-    stage.said(&["agent", "resume", "reviewer", "--campaign", campaign]).await;
-    stage.said(&["key", "create", "ci", "--scope", "read"]).await;
+    setup.run_json(&["blackboard", "patch", campaign, r#"{"a": 1}"#]).await;
+    setup.run_json(&["agent", "pause", "reviewer", "--campaign", campaign]).await;
+    setup.run_json(&["agent", "resume", "reviewer", "--campaign", campaign]).await;
+    setup.run_json(&["key", "create", "ci", "--scope", "read"]).await;
     // Expiry: the cleanup of a service with another date removes only expired rows.
     let done = format!(
         "select count(*) from dalsegno.tasks where state = 'done' and instance like 'sql%' having count(*) = {TASKS}"
     );
-    eventually("all are done", async || {
+    eventually("all tasks are done", async || {
         let n = sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(&*done));
-        n.fetch_optional(&stage.pool).await.unwrap()
+        n.fetch_optional(&setup.pool).await.unwrap()
     })
     .await;
     let expire = "update dalsegno.sessions set created_at = created_at - interval '8 days', used_at = used_at - interval '8 days',
                          expires_at = expires_at - interval '8 days' where instance = 'sql0' and running_turn is null";
-    sqlx::query(expire).execute(&stage.pool).await.unwrap();
+    sqlx::query(expire).execute(&setup.pool).await.unwrap();
     let soon = "update dalsegno.sessions set expires_at = now() + interval '1 hour' where instance = 'sql1'";
-    sqlx::query(soon).execute(&stage.pool).await.unwrap();
-    stage.said(&["cleanup"]).await;
-    stage.until("select count(*) from dalsegno.cleanup_runs where outcome = 'done'", 1).await;
+    sqlx::query(soon).execute(&setup.pool).await.unwrap();
+    setup.run_json(&["cleanup"]).await;
+    setup.until("select count(*) from dalsegno.cleanup_runs where outcome = 'done'", 1).await;
     let left = "select count(*) from dalsegno.sessions where instance in ('sql0', 'sql1')";
-    assert_eq!(stage.count(left).await, 1, "what expires in an hour has not expired");
-    let again = stage.add(campaign, "sql0", "Six. [[sim: say Again.]]", &[]).await;
-    stage.ends_as(&again, "done").await;
+    assert_eq!(setup.count(left).await, 1, "a session that expires in an hour has not expired");
+    let again = setup.add(campaign, "sql0", "Six. [[sim: say Again.]]", &[]).await;
+    setup.wait_for_state(&again, "done").await;
     // An erasure, in another campaign.
-    let erased = stage.said(&["campaign", "create", "Erased"]).await;
+    let erased = setup.run_json(&["campaign", "create", "Erased"]).await;
     let erased = erased["id"].as_str().unwrap();
-    let task = stage.add(erased, "one", "Seven. [[sim: say Gone.]]", &[]).await;
-    stage.ends_as(&task, "done").await;
-    stage.said(&["campaign", "erase", erased, "--yes"]).await;
-    stage.until("select count(*) from dalsegno.erasures where ended_at is not null", 1).await;
+    let task = setup.add(erased, "one", "Seven. [[sim: say Gone.]]", &[]).await;
+    setup.wait_for_state(&task, "done").await;
+    setup.run_json(&["campaign", "erase", erased, "--yes"]).await;
+    setup.until("select count(*) from dalsegno.erasures where ended_at is not null", 1).await;
 
     let by_worker = "select count(distinct worker_id) from dalsegno.runs where kind = 'run_turn' and outcome = 'done'";
-    assert_eq!(stage.count(by_worker).await, 2, "both processes have run turns");
-    let until = stage.now().await + chrono::TimeDelta::minutes(2);
+    assert_eq!(setup.count(by_worker).await, 2, "both processes have run turns");
+    let until = setup.now().await + chrono::TimeDelta::minutes(2);
     let mut wrong = Vec::new();
     let mut n_pairs = 0;
-    for (table, columns) in stage.columns().await {
+    for (table, columns) in setup.columns().await {
         for column in &columns {
-            if SAID.contains(&&*format!("{table}.{column}")) {
+            if GIVEN_COLUMNS.contains(&&*format!("{table}.{column}")) {
                 continue;
             }
             let range = format!("select min({column}), max({column}) from dalsegno.{table}");
             let range: (Option<DateTime<Utc>>, Option<DateTime<Utc>>) =
-                sqlx::query_as(sqlx::AssertSqlSafe(range)).fetch_one(&stage.pool).await.unwrap();
+                sqlx::query_as(sqlx::AssertSqlSafe(range)).fetch_one(&setup.pool).await.unwrap();
             let early = range.0.is_some_and(|least| least < began);
-            let late = range.1.is_some_and(|most| most > until) && !AHEAD.contains(&&**column);
+            let late =
+                range.1.is_some_and(|most| most > until) && !FUTURE_COLUMNS.contains(&&**column);
             if early || late {
                 wrong.push(format!("{table}.{column}: {range:?}"));
             }
         }
-        for (start, end) in STARTS.iter().flat_map(|start| ENDS.iter().map(move |end| (start, end)))
+        for (start, end) in EARLIER_COLUMNS
+            .iter()
+            .flat_map(|start| LATER_COLUMNS.iter().map(move |end| (start, end)))
         {
             let has = |name: &str| columns.iter().any(|column| column == name);
             if start == end
@@ -330,25 +335,25 @@ async fn processes_whose_clocks_are_hours_off_store_the_time_of_the_database() {
             }
             n_pairs += 1;
             let inverted = format!("select count(*) from dalsegno.{table} where {end} < {start}");
-            match stage.count(&inverted).await {
+            match setup.count(&inverted).await {
                 0 => {}
                 n => wrong.push(format!("{table}: {n} rows with {end} before {start}")),
             }
         }
     }
-    for (what, sql) in ACROSS {
-        match stage.count(sql).await {
+    for (what, sql) in ORDERED_PAIRS {
+        match setup.count(sql).await {
             0 => {}
             n => wrong.push(format!("{what}: {n}")),
         }
     }
     assert!(n_pairs > 20, "{n_pairs}");
     assert_eq!(wrong, Vec::<String>::new(), "{began} to {until}");
-    drop((stage.service, stage.worker));
+    drop((setup.service, setup.worker));
 }
 
 #[tokio::test]
-async fn a_service_without_workers_whose_clock_jumps_stores_the_time_of_the_database_again() {
+async fn a_service_without_workers_recovers_the_database_time_after_a_clock_jump() {
     let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
     // Uses another application name than the connections that are counted below.
     let named = database.options.clone().application_name("a test");

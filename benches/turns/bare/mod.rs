@@ -15,7 +15,7 @@ use tokio::process::Command;
 use self::script::script;
 use crate::{
     capture,
-    ground::{Conversation, Ground},
+    fixture::{Conversation, Ground},
 };
 
 /// Measures turns per second of `conversations`, of which each client has its own.

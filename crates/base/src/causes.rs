@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_is_told_once() {
+    fn each_cause_is_listed_once() {
         let root = Said { says: "the disk is full", because: None };
         let middle = Said { says: "cannot write: the disk is full", because: Some(Box::new(root)) };
         let outer = Said { says: "the task was not stored", because: Some(Box::new(middle)) };

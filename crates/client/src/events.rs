@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_read_and_a_comment_is_not() {
+    fn an_event_is_parsed_and_a_comment_is_skipped() {
         let event = parse("event: turn.done\nid: 7\ndata: {\"a\":1}\n\n").unwrap();
         assert_eq!((event.id.as_str(), event.kind.as_str()), ("7", "turn.done"));
         assert_eq!(event.data, serde_json::json!({ "a": 1 }));

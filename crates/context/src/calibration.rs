@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_count_teaches_nothing() {
+    fn a_truncated_count_does_not_change_the_factor() {
         let mut calibration = Calibration::cold();
         calibration.observe(call(1000, 1000));
         calibration.observe(call(6000, 6000));

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn survives_its_json_form() {
+    fn a_digest_survives_its_json_form() {
         let digest = Digest::of("segno");
         let json = serde_json::to_string(&digest).unwrap();
         assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), digest);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_knows_its_order() {
+    fn a_digest_chain_depends_on_its_order() {
         let (a, b) = (Digest::of("a"), Digest::of("b"));
         assert_ne!(Digest::chain([a, b]), Digest::chain([b, a]));
     }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_told_whole() {
+    fn short_results_are_kept_whole() {
         let limits = Limits { each_bytes: 5, all_bytes: 10 };
         let results = Results::within(vec![end("ab"), end(""), end("cdefg")], limits);
         assert_eq!(texts(&results), ["ab", "", "cdefg"]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn short_ones_leave_their_share_to_long_ones_and_no_letter_is_halved() {
+    fn short_results_leave_their_share_to_long_ones_and_cuts_respect_characters() {
         let limits = Limits { each_bytes: 100, all_bytes: 11 };
         let results = Results::within(vec![end("ab"), end("cdefghij"), end("ääää")], limits);
         assert_eq!(texts(&results), ["ab", "cdef", "ää"]);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_notice_gives_back_what_was_told() {
+    fn results_are_parsed_from_their_stored_notice() {
         let text = "</result> \"quoted\" <results fence=\"x\">\u{1}";
         let results = Results { ends: vec![end(text)] };
         assert_eq!(Results::of(&results.message()), Some(results.clone()));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_is_another_than_the_prompt_and_always_the_same() {
+    fn the_entry_id_is_deterministic_and_differs_from_the_prompts_id() {
         let task = Uuid::from_u128(9);
         assert_ne!(entry_id(task, None), task);
         assert_eq!(entry_id(task, None), entry_id(task, None));

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn common_scripts_weigh_about_what_tokenisers_say() {
+    fn common_scripts_weigh_about_as_much_as_in_tokenisers() {
         let english = "The campaign begins with a short article about the history of the harbour. ";
         assert!((14..=20).contains(&tokens(english)), "{}", tokens(english));
         assert!((9..=13).contains(&tokens("港の歴史についての短い")));

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_account_is_found_in_order() {
+    fn usual_accounts_are_tried_in_order() {
         let users = users(
             "# a comment:*:7:7\nroot:x:0:0::/root:/bin/sh\nnobody:x:65534:65533::/:/no\npostgres:x:101:104:,,,:/:/b",
         );
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn root_and_strangers_are_refused() {
+    fn root_and_unknown_accounts_are_refused() {
         let users = users("root:x:0:0::/root:/bin/sh");
         assert!(pick(Some("root"), &users).is_err());
         assert!(pick(Some("ghost"), &users).is_err());

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_log_is_cut_and_its_end_kept_aside() {
+    fn a_long_log_is_cut_and_its_end_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server.log");
         let (mut server, _) = open(&path).unwrap();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_begins_where_the_start_began() {
+    fn a_log_tail_begins_at_the_servers_start() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server.log");
         fs::write(&path, "old\n").unwrap();

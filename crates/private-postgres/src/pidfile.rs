@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ready_server_on_a_socket() {
+    fn a_ready_server_on_a_socket_is_parsed() {
         let text = "4711\n/x/data\n1700000000\n5432\n/x/run\n\n  1234 5\nready   \n";
         let expected =
             PidFile { pid: 4711, port: 5432, socket_folder: Some("/x/run".into()), is_ready: true };
@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_on_loopback_that_still_starts() {
+    fn a_starting_server_on_loopback_is_parsed() {
         let found =
             parse("4711\n/x/data\n1700000000\n6543\n\n127.0.0.1\n 12 3\nstarting\n").unwrap();
         assert_eq!((found.port, found.socket_folder, found.is_ready), (6543, None, false));
     }
 
     #[test]
-    fn a_half_written_file_is_no_record() {
+    fn a_half_written_file_is_not_a_record() {
         assert_eq!(parse(""), None);
         assert!(parse("4711\n").is_some_and(|found| !found.is_ready));
     }

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_living_process_of_another_kind_is_no_server() {
+    fn a_running_process_of_another_kind_is_not_a_server() {
         let here = std::env::current_dir().unwrap();
         assert!(!is_server(std::process::id(), &here, "dalsegno-ab"));
     }

@@ -137,18 +137,18 @@ mod tests {
     use super::*;
 
     /// The version whose variants [`fault_of`] and the list below name.
-    const NAMED: &str = "name = \"sqlx-core\"\nversion = \"0.9.0\"\n";
+    const SQLX_VERSION: &str = "name = \"sqlx-core\"\nversion = \"0.9.0\"\n";
 
     #[test]
-    fn another_sqlx_is_not_pinned_before_its_errors_are_named_here() {
+    fn a_newer_sqlx_is_pinned_only_after_its_errors_are_classified_here() {
         assert!(
-            include_str!("../../../Cargo.lock").contains(NAMED),
-            "sqlx was updated: compare its `enum Error` with `fault_of` and with this test, then change NAMED"
+            include_str!("../../../Cargo.lock").contains(SQLX_VERSION),
+            "sqlx was updated: compare its `enum Error` with `fault_of` and with this test, then change SQLX_VERSION"
         );
     }
 
     #[test]
-    fn every_variant_of_sqlx_is_a_fault_of_the_database_or_an_error_of_ours() {
+    fn every_sqlx_error_is_a_database_fault_or_a_bug() {
         let boxed = || -> Box<dyn Error + Send + Sync> { "no".into() };
         let text = || "no".to_owned();
         let faults = [
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_the_server_are_sorted_by_their_class() {
+    fn sqlstate_codes_are_sorted_by_class() {
         let faults = [
             "", "08P01", "57P01", "58030", "40P01", "53100", "25006", "57014", "55P03", "23505",
             "42P05",
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_that_is_used_up_is_a_full_volume() {
+    fn an_exhausted_quota_counts_as_a_full_volume() {
         let of = |message| fault_of_answer("XX000", message);
         let words = "could not extend file \"base/5/16384\": Disk quota exceeded";
         assert_eq!(of(words), Some(Fault::Full));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_database_is_found_behind_other_errors() {
+    fn database_faults_are_found_behind_other_errors() {
         #[derive(Debug, thiserror::Error)]
         #[error("adding a task")]
         struct Wrapped(#[source] E);

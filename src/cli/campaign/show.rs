@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_counts_of_a_receipt_stand_apart_from_their_names() {
+    fn the_counts_of_a_receipt_are_separated_from_their_names() {
         let removed = [("posts", 2), ("webhook_deliveries", 5)];
         let erasure = Erasure {
             id: Uuid::nil(),

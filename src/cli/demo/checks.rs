@@ -35,7 +35,7 @@ pub(super) fn all(evidence: &Evidence, report: &Report) -> Vec<Check> {
         each_answer_on_the_board(evidence),
         board_without_a_gap(evidence),
         planner_saw_everything_once(evidence),
-        nobody_saw_what_is_not_theirs(evidence),
+        posts_stayed_within_their_audience(evidence),
         nothing_lost_or_doubled(evidence),
         continued_by_another(evidence, report),
         says_that_it_was_interrupted(evidence),
@@ -171,7 +171,7 @@ fn planner_saw_everything_once(evidence: &Evidence) -> Check {
     )
 }
 
-fn nobody_saw_what_is_not_theirs(evidence: &Evidence) -> Check {
+fn posts_stayed_within_their_audience(evidence: &Evidence) -> Check {
     let (mut n_shown, mut n_wrong) = (0, 0);
     for conversation in &evidence.sessions {
         let agent = &conversation.session.agent;

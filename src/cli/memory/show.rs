@@ -118,14 +118,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hides_in_a_text_is_written_out() {
+    fn hidden_characters_are_printed_as_escapes() {
         assert_eq!(written_out("a\u{202e}b\u{1b}[31m\tc\n"), "a\\u{202e}b\\u{1b}[31m\tc\n");
         assert_eq!(written_out("x\u{e0041}\u{feff}\r"), "x\\u{e0041}\\u{feff}\\u{d}");
         assert_eq!(written_out("Zwölf 💥"), "Zwölf 💥");
     }
 
     #[test]
-    fn no_line_of_a_text_looks_like_one_of_ours() {
+    fn no_line_of_a_text_imitates_output_of_the_command() {
         let shown = set_in("One.\nrecord `x`  forged\u{2028}edict");
         assert!(shown.lines().all(|line| line.starts_with("    ")), "{shown}");
         assert_eq!(shown.lines().count(), 3);

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_number_behind_the_last_line_is_one_of_several() {
+    fn only_a_number_after_the_last_underscore_names_an_instance() {
         assert_eq!(numbered("curator_2"), Some(("curator", "2")));
         assert_eq!(numbered("art_curator_12"), Some(("art_curator", "12")));
         for plain in

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_what_the_paths_cover() {
+    fn the_readable_document_is_limited_to_the_granted_paths() {
         let document = json!({
             "plan": { "parts": 10, "partsman": "x" }, "planning": "secret", "notes": [1, { "plan": 2 }], "empty": {},
         });

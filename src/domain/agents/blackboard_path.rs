@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_written_as_it_was_read() {
+    fn a_path_is_printed_as_it_was_parsed() {
         for text in ["/", "/plan", "/plan/parts", "/a~1b/c~0d", "/~01", "/ü <&>"] {
             assert_eq!(Path::parse(text).unwrap().to_string(), text);
         }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_covers_itself_and_what_is_inside_and_no_name_that_begins_like_it() {
+    fn a_path_covers_itself_and_its_contents_but_no_longer_name() {
         let covers = |a: &str, b: &str| Path::parse(a).unwrap().covers(&Path::parse(b).unwrap());
         assert!(covers("/", "/plan") && covers("/plan", "/plan") && covers("/plan", "/plan/parts"));
         assert!(!covers("/plan", "/planning") && !covers("/plan/parts", "/plan"));

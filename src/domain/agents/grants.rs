@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_that_the_cli_would_pass_over_is_found() {
+    fn a_rule_that_the_cli_would_ignore_is_reported() {
         for rule in ["Read", "Bash(git log:*, git diff:*)", "mcp__board", "mcp__board__*"] {
             assert_eq!(wrong(rule), None, "{rule}");
         }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn leave_to_edit_is_left_to_the_mode_that_is_about_it() {
+    fn edit_permissions_are_left_to_the_permission_mode() {
         let tools = ["Read", "Write", "Edit(/notes/**)", "Bash(ls:*)", "Bash(pwd)", "mcp__a__b"];
         let grants = Grants { tools: tools.map(str::to_owned).to_vec(), ..Grants::default() };
         assert_eq!(grants.built_in_tools(), ["Read", "Write", "Edit", "Bash"]);

@@ -164,7 +164,7 @@ mod tests {
 
     /// A file on a lost network share, for example.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn a_file_that_hangs_holds_up_the_one_who_reads_it_and_no_other() {
+    async fn a_hanging_file_blocks_only_its_own_reader() {
         let nowhere = tempfile::tempdir().unwrap();
         let at = |name| nowhere.path().join(name);
         let config = Config {
@@ -199,7 +199,7 @@ mod tests {
         // On a thread of its own: a runtime that hangs has no timers.
         let hear = move || hear.recv_timeout(Duration::from_secs(10));
         let other = tokio::task::spawn_blocking(hear).await.unwrap();
-        assert!(other.is_ok_and(|n_agents| n_agents > 0), "it waits for the file");
+        assert!(other.is_ok_and(|n_agents| n_agents > 0), "the read waits for the file");
         assert!(!reader.is_finished());
         drop(release);
         assert!(reader.await.unwrap().is_err());

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_filled_in_and_none_is_left_for_the_cli() {
+    fn variables_are_filled_in_and_none_is_left_to_the_cli() {
         assert_eq!(resolved("Bearer ${KEY}, ${KEY}").unwrap(), "Bearer secret, secret");
         assert_eq!(resolved("${NONE:-plain} $KEY ${").unwrap(), "plain $KEY ${");
         assert_eq!(resolved("${NONE}").unwrap_err(), Error::Unset("NONE".to_owned()));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_they_hold_is_not_printed() {
+    fn server_definitions_are_not_printed() {
         let servers = Servers(BTreeMap::from([("a".to_owned(), json!({ "url": "planted" }))]));
         assert_eq!(format!("{servers:?} {}", json!(servers)), r#"{"a"} ["a"]"#);
     }

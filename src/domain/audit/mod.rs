@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_words_are_cut_at_a_character() {
+    fn long_texts_are_cut_at_a_character_boundary() {
         let mut data = json!({ "reason": "ü".repeat(301), "n": 1, "list": ["short"] });
         cut_short(&mut data);
         let cut = format!("{} ...", "ü".repeat(300));

@@ -61,7 +61,7 @@ mod tests {
 
     /// The cases of the appendix of RFC 7396 that have an object for a patch.
     #[test]
-    fn patches_are_merged_as_the_standard_says() {
+    fn patches_are_merged_by_rfc_7396() {
         for (target, patch, result) in [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_named_where_they_are() {
+    fn differences_are_reported_by_path() {
         let paths = |before, after| {
             let paths = differences(&before, &after);
             paths.iter().map(Path::to_string).collect::<Vec<_>>()

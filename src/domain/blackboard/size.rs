@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_is_told_apart() {
+    fn each_size_limit_has_its_own_error() {
         assert_eq!(check(&json!({ "a": [1] })).unwrap(), 9);
         assert!(matches!(check(&json!([1])), Err(Error::NoObject)));
         assert!(matches!(check(&json!({ "": 1 })), Err(Error::Key { n_chars: 0, .. })));

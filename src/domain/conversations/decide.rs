@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_open_is_created() {
+    fn without_an_open_session_one_is_created() {
         for (mode, ephemeral) in [(Mode::Continue, false), (Mode::Fresh, false), (Mode::None, true)]
         {
             let decision = decide(None, &Wanted { mode, ..wanted() }, false);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_alone_rebuilds() {
+    fn each_rebuild_reason_alone_rebuilds() {
         type Change = fn(&mut Live, &mut Wanted<'static>);
         let table: [(Change, Decision); 13] = [
             (|_, _| {}, Decision::Resume),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_attempt_at_a_fresh_session_does_not_take_later_talk_for_its_past() {
+    fn a_second_attempt_at_a_fresh_session_inherits_no_later_messages() {
         let wanted = Wanted { mode: Mode::Fresh, ..wanted() };
         let own = Live { opened_by_task: Some(wanted.task_id), ..open() };
         assert_eq!(decide(Some(&own), &wanted, false), Decision::Resume);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_reasons_the_more_telling_one_is_given() {
+    fn the_most_informative_of_several_reasons_is_reported() {
         let mut open = open();
         let mut wanted = Wanted { prompt_hash: "bb", ..wanted() };
         assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::PromptChanged));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_help_is_not_handed_on_again() {
+    fn history_that_did_not_help_is_not_inherited_again() {
         let mut open = open();
         assert_eq!(inherit(&open, Reason::Expired), Inherit::All);
         assert_eq!(inherit(&open, Reason::Fresh), Inherit::Nothing);

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_made_once_and_read_again() {
+    fn a_key_is_created_once_and_then_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("below/key.pem");
         assert!(Key::open(&path).unwrap().is_none());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_everybody_can_read_or_that_has_no_key_is_refused() {
+    fn a_world_readable_or_empty_key_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key.pem");
         Key::open_or_create(&path).unwrap();

@@ -275,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_waits_in_peace_says_what_the_queue_says() {
+    fn a_waiting_task_without_problems_repeats_the_queues_explanation() {
         let told = facts(State::Queued, "ready").explain();
         assert_eq!(told.because, "It is the next in the queue.");
         assert_eq!(told.next, "One of 2 workers takes it.");
     }
 
     #[test]
-    fn a_paused_campaign_comes_before_the_queue_unless_the_turn_runs() {
+    fn a_paused_campaign_is_named_before_the_queue_unless_the_turn_runs() {
         let mut facts = facts(State::Queued, "ready");
         facts.campaign.status = Status::Paused;
         let told = facts.explain();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_agent_is_named_with_who_paused_it_and_how_it_goes_on() {
+    fn a_paused_agent_is_named_with_author_and_next_step() {
         let mut facts = facts(State::Queued, "held");
         facts.pause = Some(Pause {
             id: Uuid::from_u128(9),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_provider_are_said_once() {
+    fn the_providers_message_is_shown_once() {
         let mut facts = facts(State::Queued, "scheduled");
         facts.last_turn = Some(turn(turns::State::Failed, "the host is away"));
         let told = facts.explain().because;
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spent_budget_names_its_numbers() {
+    fn a_spent_budget_shows_its_amounts() {
         let mut facts = facts(State::Queued, "scheduled");
         facts.spent = Some(Refusal {
             owner: Owner::Campaign(Uuid::from_u128(7)),
@@ -351,11 +351,11 @@ mod tests {
     }
 
     #[test]
-    fn a_cancellation_between_attempts_is_not_one_of_a_turn() {
+    fn a_cancellation_between_attempts_is_not_attributed_to_a_turn() {
         let mut facts = facts(State::Cancelled, "ended");
         facts.task.ended_at = Some(at());
         assert!(facts.explain().because.ends_with("cancelled before it ran."));
-        facts.last_turn = Some(turn(turns::State::Interrupted, "somebody cancelled it"));
+        facts.last_turn = Some(turn(turns::State::Interrupted, "it was cancelled"));
         let told = facts.explain().because;
         assert!(told.ends_with("in its turn 4; what had arrived is kept."), "{told}");
         facts.task.ended_at = Some(at() + chrono::TimeDelta::seconds(1));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_is_too_small_for_a_turn_is_not_called_spent() {
+    fn a_budget_too_small_for_a_turn_is_not_called_spent() {
         let mut facts = facts(State::Queued, "ready");
         let refusal = Refusal {
             owner: Owner::Task,
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_waits_says_for_whom_and_how_many_there_are() {
+    fn a_waiting_task_names_its_predecessors_and_their_number() {
         let other = |n: u128, state| WaitedFor {
             task_id: Uuid::from_u128(n),
             agent: "writer".to_owned(),
@@ -407,14 +407,14 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_given_back() {
+    fn a_stored_reason_is_shown() {
         let mut facts = facts(State::Cancelled, "ended");
         facts.cancelled_because = Some("not wanted".to_owned());
         assert_eq!(facts.explain().because, "It was cancelled before it ran: not wanted.");
     }
 
     #[test]
-    fn a_task_whose_job_is_gone_waits_for_a_person() {
+    fn a_task_without_a_job_waits_for_a_person() {
         for state in ["dead", "ended", "unknown"] {
             let told = facts(State::Running, state).explain();
             assert!(told.next.contains("dalsegno task cancel"), "{}", told.next);

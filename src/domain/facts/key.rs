@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_in_case_marks_and_blanks_is_the_same() {
+    fn texts_that_differ_in_case_punctuation_and_spaces_are_equal() {
         for same in ["Eats no meat.", "eats  NO meat", "«Eats», no meat!"] {
             assert_eq!(key(same), "eats no meat");
         }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_change_what_is_said_tell_facts_apart() {
+    fn significant_marks_distinguish_facts() {
         let keys = [
             "C", "C++", "C#", "5", "-5", "A+", "A-", "A", "0.5", "0,5", "05", "1.5 %", "15", "#1",
             "1",
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_is_one_line_that_says_something() {
+    fn a_fact_is_one_line_with_content() {
         assert!(check("Diet", "Eats no meat.").is_ok());
         for (attribute, text) in [
             ("", "Eats."),

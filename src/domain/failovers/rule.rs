@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_third_failure_in_a_row_moves_a_conversation_and_an_answer_between_them_does_not() {
+    fn the_third_consecutive_failure_moves_a_conversation_and_an_answer_resets_the_count() {
         let mut standing = None;
         for _ in 0..2 {
             let change = RULES.failed(standing, Side::First, false, at(0));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_one_is_tried_again_and_one_failure_or_one_answer_decides() {
+    fn the_first_provider_is_retried_and_one_failure_or_answer_decides() {
         let moved = Some(Standing { failures: 0, since: Some(at(0)) });
         let in_vain = RULES.failed(moved, Side::First, false, at(900));
         assert_eq!(in_vain.moved_to, Some(Side::Fallback));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fallback_that_fails_as_often_gives_the_conversation_back() {
+    fn a_fallback_that_fails_as_often_returns_the_conversation() {
         let mut standing = Some(Standing { failures: 0, since: Some(at(0)) });
         for n in 1..=3 {
             let change = RULES.failed(standing, Side::Fallback, false, at(n));

@@ -425,7 +425,7 @@ mod tests {
     use crate::domain::json_rows::columns;
 
     #[test]
-    fn the_statement_has_the_columns_of_its_rows() {
+    fn insert_columns_match_event_rows() {
         let (row, sql) = (InsertRow::example(), include_str!("append.sql"));
         columns::assert_are_fields_of(&row, sql, "jsonb_to_recordset($2)");
     }
@@ -436,14 +436,14 @@ mod tests {
     }
 
     #[test]
-    fn ids_without_a_gap_are_settled_whatever_is_open_elsewhere() {
+    fn ids_without_a_gap_are_settled_despite_open_transactions() {
         let mut horizon = Horizon::at(3);
         horizon.advance(&sight(&[4, 5], 10, None));
         assert_eq!(horizon.settled(), 5);
     }
 
     #[test]
-    fn a_gap_is_waited_for_until_whoever_may_fill_it_has_ended() {
+    fn a_gap_blocks_until_its_possible_writers_have_ended() {
         let mut horizon = Horizon::at(4);
         horizon.advance(&sight(&[6], 100, Some(102)));
         assert_eq!(horizon.settled(), 4);
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_back_from_far_goes_by_the_newest_and_not_page_by_page() {
+    fn a_reader_far_behind_jumps_to_the_newest_settled_id() {
         let mut horizon = Horizon::at(0);
         let page = Sight { ids: vec![7, 9], newest: 90_000, oldest_open: 50, mark: Some(60) };
         horizon.advance(&page);

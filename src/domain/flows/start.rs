@@ -264,13 +264,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_refused_task_is_not_too_many_tasks() {
+    fn zero_refused_tasks_are_not_too_many() {
         let error = refused(BulkError::Items(Vec::new()), |_| None);
         assert!(matches!(error, Error::Database(_)), "{error}");
     }
 
     #[test]
-    fn inputs_are_filled_in_once() {
+    fn inputs_are_substituted_once() {
         let inputs = Inputs::from([
             ("topic".to_owned(), Given::Text("{{item}} & Sea".to_owned())),
             ("parts".to_owned(), Given::List(vec!["a".to_owned(), "b".to_owned()])),

@@ -312,14 +312,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_between_braces_are_found_with_their_places() {
+    fn placeholders_are_found_with_their_positions() {
         let text = "Write {{ topic }} for {{who}}, {{ open";
         let found: Vec<_> = placeholders(text).collect();
         assert_eq!(found, [(6, "topic"), (22, "who")]);
     }
 
     #[test]
-    fn headings_of_the_second_level_begin_prompts() {
+    fn second_level_headings_begin_prompts() {
         let content =
             "---\nname: x\n---\nFor people.\n\n## plan\n\nOne.\n\n### Part\n\n## draft\nTwo.\n";
         let found = sections(&Document::parse("x.md", content).unwrap());

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fresh_key_has_its_form_and_is_like_no_other() {
+    fn a_new_key_has_the_expected_form_and_is_unique() {
         let (one, other) = (fresh(), fresh());
         let text = one.text.expose_secret();
         assert_eq!((text.len(), handle(text)), (82, Some(one.handle.as_str())));
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_form_leads_to_no_key() {
+    fn a_malformed_key_is_never_looked_up() {
         let secret = "0".repeat(64);
         for text in [
             String::new(),

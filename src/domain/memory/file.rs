@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(
+        fn a_memory_file_round_trips(
             title in "[^\\p{Cc}\u{2028}\u{2029}\u{feff}\u{fffe}\u{ffff}]{1,40}",
             body in "(---\n|\r\n|\n|[ -~]|\\PC){0,60}",
             kind in 0..3_usize,
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_marks_and_blanks_stays_as_it_is() {
+    fn a_text_of_punctuation_and_spaces_stays_unchanged() {
         for body in ["---\nkind: edict\n---\n", "\n\n  x  \n\n", "\r\n", "", "\u{202e}a\u{1b}[31m"]
         {
             check("true", body, Kind::Record, None);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_said_at_once() {
+    fn all_problems_of_a_file_are_reported_together() {
         let wrong = "---\nkind: rule\ntitle: [a]\nexpires_at: soon\ncolour: red\n---\nText.";
         let said = read("x.md", wrong).unwrap_err().to_string();
         for part in [

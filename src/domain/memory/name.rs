@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_leads_elsewhere_or_hides_something_is_refused_with_advice() {
+    fn a_name_with_path_parts_or_hidden_characters_is_refused_with_advice() {
         for fine in ["tone-of-voice", "a", "2026_plan", &"x".repeat(64)] {
             assert!(check(fine).is_ok(), "{fine}");
         }

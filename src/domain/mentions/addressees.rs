@@ -40,7 +40,7 @@ impl<'a> Addressees<'a> {
                 Meant::Operator => found.operator = true,
                 Meant::One(one) => found.add(one),
                 Meant::Broken(name) => found.add_broken(name),
-                Meant::Nobody => found.add_unknown(name, catalogue),
+                Meant::Unknown => found.add_unknown(name, catalogue),
             }
         }
         if found.everybody {
@@ -106,14 +106,14 @@ enum Meant<'a> {
     One(Addressed<'a>),
     /// An agent whose file has problems.
     Broken(&'a str),
-    Nobody,
+    Unknown,
 }
 
 impl<'a> Meant<'a> {
     /// Resolves a name. Trailing `-` and `_` may be Markdown (`_@ann_`) or part of the name, so the full name is tried first.
     fn by(name: &'a str, catalogue: &'a Catalogue) -> Self {
         match Self::exactly(name, catalogue) {
-            Self::Nobody => Self::exactly(name.trim_end_matches(['-', '_']), catalogue),
+            Self::Unknown => Self::exactly(name.trim_end_matches(['-', '_']), catalogue),
             meant => meant,
         }
     }
@@ -127,7 +127,7 @@ impl<'a> Meant<'a> {
         match catalogue.addressed(name, MAIN) {
             Ok(one) => Self::One(one),
             Err(LookupError::Broken { .. }) => Self::Broken(name),
-            Err(LookupError::Unknown { .. }) => Self::Nobody,
+            Err(LookupError::Unknown { .. }) => Self::Unknown,
         }
     }
 }

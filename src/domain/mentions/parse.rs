@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_begin_and_end_where_words_do() {
+    fn mentions_begin_and_end_at_word_boundaries() {
         assert_eq!(
             names("@ann, ask @bea. Then (@cid)! @dan's turn; \"@eve\""),
             ["ann", "bea", "cid", "dan", "eve"]
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_something_longer_are_no_mentions() {
+    fn parts_of_longer_words_are_not_mentions() {
         for text in [
             "ann@example.com",
             "ann@localhost",
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_escaped_and_what_is_code_mentions_nobody() {
+    fn escaped_text_and_code_contain_no_mentions() {
         assert_eq!(names(r"\@ann \\@bea \\\@cid"), ["bea"]);
         assert_eq!(names("`@ann` ``a ` @bea`` @cid"), ["cid"]);
         assert_eq!(names("a ` is a tick @ann"), ["ann"]);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_megabyte_of_anything_takes_no_time() {
+    fn parsing_a_megabyte_takes_no_time() {
         let ticks: String = (1..1400).map(|n| "`".repeat(n) + " ").collect();
         for text in [
             ticks,

@@ -154,7 +154,7 @@ mod tests {
     use crate::domain::json_rows::columns;
 
     #[test]
-    fn the_statement_has_the_columns_of_its_rows() {
+    fn insert_columns_match_message_rows() {
         let (row, sql) = (InsertRow::example(), include_str!("append.sql"));
         columns::assert_are_fields_of(&row, sql, "jsonb_to_recordset($5)");
     }

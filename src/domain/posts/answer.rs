@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_of_any_length_makes_a_post() {
+    fn an_answer_of_any_length_becomes_a_post() {
         assert_eq!(fitting(" \n"), NOTHING);
         assert_eq!(fitting("Done."), "Done.");
         let long = fitting(&"ä".repeat(TEXT_MAX_BYTES));

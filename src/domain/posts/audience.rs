@@ -100,14 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn each_name_counts_once_and_all_stands_for_everybody() {
+    fn each_name_counts_once_and_all_means_everyone() {
         assert_eq!(of(&["anna", "ann", "anna"]).unwrap(), ["anna", "ann"]);
         assert_eq!(of(&["ann", "all"]).unwrap(), ["all"]);
         assert_eq!(of(&["operator", "ann/2"]).unwrap(), ["operator", "ann/2"]);
     }
 
     #[test]
-    fn unknown_names_are_reported_and_no_name_is_not_all() {
+    fn unknown_names_are_reported_and_an_empty_audience_is_not_all() {
         let error = of(&["an", "ann", "", "ann/main", "bea/2", "system", "an"]).unwrap_err();
         assert!(error.contains("`an`, ``, `ann/main`, `bea/2`, `system`"), "{error}");
         assert!(of(&[]).unwrap_err().contains("no readers"));

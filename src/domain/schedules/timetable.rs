@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_night_is_named_once_a_day() {
+    fn a_nightly_schedule_fires_once_a_day() {
         let nightly = Timetable::parse("0 0 2 * * *", "UTC").unwrap();
         let found = times(&nightly, "2026-11-20T02:00:00Z", "2026-11-22T02:00:00Z");
         assert_eq!(found, ["21T02:00", "22T02:00"]);
@@ -159,7 +159,7 @@ mod tests {
 
     /// On 2027-03-28 the clocks in Berlin go from 02:00 to 03:00, which is 01:00 UTC.
     #[test]
-    fn where_clocks_are_moved_on_a_fixed_time_happens_after_the_gap() {
+    fn at_a_skipped_hour_a_fixed_time_fires_after_the_gap() {
         let found = times(&berlin("0 30 2 * * *"), "2027-03-27T00:00:00Z", "2027-03-30T00:00:00Z");
         assert_eq!(found, ["27T01:30", "28T01:00", "29T00:30"]);
         let often =
@@ -169,7 +169,7 @@ mod tests {
 
     /// On 2026-10-25 the clocks in Berlin go from 03:00 back to 02:00, which is 01:00 UTC.
     #[test]
-    fn where_clocks_are_moved_back_a_fixed_time_happens_once() {
+    fn at_a_repeated_hour_a_fixed_time_fires_once() {
         let found = times(&berlin("0 30 2 * * *"), "2026-10-24T00:00:00Z", "2026-10-27T00:00:00Z");
         assert_eq!(found, ["24T00:30", "25T00:30", "26T01:30"]);
         let often =
@@ -179,7 +179,7 @@ mod tests {
 
     /// Checks that reading a stretch in parts gives the same moments as reading it as a whole.
     #[test]
-    fn the_same_moments_whenever_the_looking_began() {
+    fn the_moments_do_not_depend_on_when_the_scan_began() {
         for cron in ["0 30 2 * * *", "0 */7 * * * *", "0 0 3 * * SUN", "30 59 1,2,3 * * *"] {
             for (from, to) in [
                 ("2027-03-27T20:00:00Z", "2027-03-28T08:00:00Z"),
@@ -201,14 +201,14 @@ mod tests {
                     timetable.next_after(*last)
                 });
                 let nexts: Vec<_> = nexts.take_while(|next| *next <= at(to)).collect();
-                assert_eq!(nexts, whole, "{cron} one by one from {from}");
+                assert_eq!(nexts, whole, "{cron}: scanned one by one from {from}");
                 assert!(!whole.is_empty());
             }
         }
     }
 
     #[test]
-    fn seconds_that_follow_each_other_are_all_named() {
+    fn consecutive_seconds_are_all_listed() {
         for cron in ["* * * * * *", "0-59 * * * * *"] {
             let timetable = Timetable::parse(cron, "UTC").unwrap();
             let (from, to) = (at("2026-11-20T12:00:00Z"), at("2026-11-20T12:00:10Z"));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_an_example() {
+    fn an_invalid_timetable_is_refused_with_an_example() {
         for (cron, zone, word) in [
             ("0 2 * * *", "UTC", "six fields"),
             ("0 0 25 * * *", "UTC", "six fields"),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_that_never_comes_is_no_moment() {
+    fn a_date_that_never_occurs_has_no_moment() {
         let never = Timetable::parse("0 0 0 30 2 *", "UTC").unwrap();
         assert_eq!(never.next_after(at("2026-11-20T00:00:00Z")), None);
     }

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_have_comes_first_and_words_decide_between_equals() {
+    fn results_of_both_searches_come_first_and_full_text_breaks_ties() {
         assert_eq!(order(&[1, 2, 3], &[4, 3], 10), [3, 1, 4, 2]);
         assert_eq!(order(&[1, 2], &[2, 1], 10), [1, 2]);
         assert_eq!(order(&[1, 2, 3], &[4], 2), [1, 4]);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_that_only_says_what_is_not_wanted_asks_for_nothing() {
+    fn a_query_of_exclusions_alone_matches_nothing() {
         for question in ["bergen", "bergen -rain", "bergen or porto", "\"a or -b\"", "or bergen"] {
             assert!(asks_for_a_word(question), "{question}");
         }

@@ -78,7 +78,7 @@ mod tests {
     use crate::domain::json_rows::columns;
 
     #[test]
-    fn the_statement_has_the_columns_of_its_rows() {
+    fn insert_columns_match_task_rows() {
         let row = InsertRow {
             id: Uuid::nil(),
             job_id: 1,

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_part_that_does_not_fit_is_pointed_at() {
+    fn an_invalid_field_of_a_line_is_located() {
         let bad = |text: &str| Line::read(text).unwrap_err();
         assert_eq!(
             bad(r#"{"agent":"a","prompt":"b","budget":{"tokens":"x"}}"#).pointer,

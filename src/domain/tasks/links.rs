@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_are_named_by_id_by_place_or_by_key() {
+    fn predecessors_are_named_by_id_position_or_key() {
         let id = Uuid::from_u128(5);
         let text = format!(r#"["{id}", {{"item": 0}}, {{"key": "part-1"}}]"#);
         let read: Vec<After> = serde_json::from_str(&text).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_stands_alone_asks_what_it_always_asked() {
+    fn the_digest_of_a_task_without_links_is_unchanged() {
         assert_eq!(Links::default().words(), None);
         let after = [After::Task(Uuid::nil())];
         let links = Links { depends_on: &after, ..Links::default() };

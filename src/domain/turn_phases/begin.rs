@@ -178,7 +178,7 @@ mod tests {
     use crate::domain::json_rows::columns;
 
     #[test]
-    fn the_statement_has_the_columns_of_its_rows() {
+    fn insert_columns_match_begin_rows() {
         let row = BeginRow {
             session_id: Uuid::nil(),
             number: 1,

@@ -130,7 +130,7 @@ mod tests {
     const SQL: &str = include_str!("end.sql");
 
     #[test]
-    fn the_statement_has_the_columns_of_the_turn() {
+    fn update_columns_match_turn_rows() {
         let turn = Begun {
             session_id: Uuid::nil(),
             campaign_id: Uuid::nil(),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_statement_has_the_columns_of_its_lists() {
+    fn insert_columns_match_list_rows() {
         let (seq, id, text, weight) = (1, Uuid::nil(), "", 0);
         let entry = BoardEntryRow { seq, id, text, weight, digest: &[0; 32], posts: &[] };
         let message = messages::InsertRow::example();

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_with_a_purpose_of_their_own_are_not_public() {
+    fn special_purpose_addresses_are_not_public() {
         let private = [
             "0.0.0.0",
             "10.1.2.3",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn private_addresses_are_found_however_they_are_written() {
+    fn private_addresses_are_recognised_in_every_notation() {
         let written = [
             "https://127.0.0.1/",
             "https://0x7f.1/",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_of_a_webhook_is_refused_in_words() {
+    fn an_invalid_webhook_address_is_refused_with_a_reason() {
         assert!(matches!(check("example.com/hook", false), Err(Refused::NotAUrl(_))));
         assert_eq!(check("http://example.com/", false), Err(Refused::Scheme("http".to_owned())));
         assert!(check("http://example.com/", true).is_ok());

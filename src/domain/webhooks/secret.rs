@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_that_of_the_specification() {
+    fn a_signature_matches_the_specification() {
         // The example of the specification's reference libraries.
         let secret = Secret::stored("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
         let signed =
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn two_secrets_sign_side_by_side_and_do_not_print() {
+    fn two_secrets_sign_together_and_are_not_printed() {
         let secrets = [Secret::generate(), Secret::generate()];
         let at = Utc.with_ymd_and_hms(2026, 11, 20, 12, 0, 0).unwrap();
         let headers = Headers::of(Uuid::nil(), at, "{}", &secrets).unwrap();

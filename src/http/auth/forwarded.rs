@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rightmost_address_that_is_not_trusted_is_the_client() {
+    fn the_rightmost_untrusted_address_is_the_client() {
         for (peer, line, expected) in [
             ("10.0.0.1", "203.0.113.9", "203.0.113.9"),
             ("::ffff:10.0.0.1", "203.0.113.9:1234", "203.0.113.9"),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_header_is_read_with_its_quotes() {
+    fn the_standard_header_is_parsed_with_its_quotes() {
         for (line, expected) in [
             ("for=203.0.113.9;proto=https;by=10.0.0.1", "203.0.113.9"),
             ("For=\"203.0.113.9:4711\"", "203.0.113.9"),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lines_are_one_list_and_contradictions_are_refused() {
+    fn several_header_lines_are_one_list_and_contradictions_are_refused() {
         let forged = ("x-forwarded-for", "198.51.100.1");
         let own = ("x-forwarded-for", "203.0.113.9");
         assert_eq!(client("10.0.0.1", &[forged, own]).unwrap(), "203.0.113.9");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_are_read_strictly() {
+    fn networks_are_parsed_strictly() {
         for wrong in ["", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0/8", "proxy", "::1/129", "10.0.0.1/"]
         {
             assert_eq!(wrong.parse::<Network>(), Err(()), "{wrong}");

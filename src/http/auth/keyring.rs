@@ -90,13 +90,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_revocation_holds_within_the_time_that_is_promised() {
+    fn a_revocation_takes_effect_within_the_promised_time() {
         // The lookup and the request itself take time, too.
         assert!(FRESH <= Duration::from_secs(4));
     }
 
     #[test]
-    fn the_key_of_the_configuration_is_recognised_and_not_printed() {
+    fn the_configured_key_is_recognised_and_not_printed() {
         let text = "an-admin-key-of-forty-characters-in-all!";
         let keyring = Keyring::new(Some(&SecretString::from(text)));
         assert!(keyring.is_admin(text) && !keyring.is_admin(&text[1..]));

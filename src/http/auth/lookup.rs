@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_reader_that_is_dropped_leaves_all_who_wait_to_the_next_one() {
+    async fn a_dropped_lookup_passes_its_waiters_to_the_next_one() {
         let (lookups, n_read) = (Lookups::default(), Cell::new(0));
         let read = |_handles| {
             n_read.set(n_read.get() + 1);

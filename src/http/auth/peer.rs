@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_counted_by_who_has_them() {
+    fn addresses_are_counted_by_their_owner() {
         let counted = |text: &str| Peer::of(Some(text.parse().unwrap())).counted();
         assert_eq!(counted("2001:db8:1:2::1"), counted("2001:db8:1:2:ffff::9"));
         assert_ne!(counted("2001:db8:1:2::1"), counted("2001:db8:1:3::1"));

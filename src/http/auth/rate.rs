@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_bucket_says_how_long_to_wait() {
+    fn an_empty_bucket_reports_the_wait() {
         let (buckets, start) = (Buckets::new(3), Instant::now());
         let last = (0..4).filter_map(|_| buckets.at("a", start)).last().unwrap();
         assert_eq!((last.is_used_up(), last.next_secs()), (true, 20));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_no_limit() {
+    fn a_limit_of_zero_is_no_limit() {
         assert_eq!(Buckets::new(0).take("a"), None);
     }
 }

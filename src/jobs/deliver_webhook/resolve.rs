@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_of_this_machine_leads_nowhere_unless_it_may() {
+    async fn a_name_of_this_machine_is_refused_unless_private_addresses_are_allowed() {
         assert!(resolve(true).await.unwrap() > 0);
         let refused = resolve(false).await.unwrap_err();
         assert!(refused.contains("webhooks.allow_private"), "{refused}");

@@ -217,13 +217,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_that_does_not_answer_is_left_alone_for_longer_and_longer() {
+    fn an_unresponsive_provider_is_retried_at_growing_intervals() {
         let minutes = |attempt| pause(attempt).as_secs() / 60;
         assert_eq!([1, 2, 3, 4].map(minutes), [1, 8, 64, 512]);
     }
 
     #[test]
-    fn a_model_is_told_what_is_wrong_with_its_answer_and_nothing_that_a_provider_says() {
+    fn a_model_gets_the_fault_of_its_answer_and_no_provider_message() {
         assert_eq!(Refused::Judged("it ends".into()).for_the_model(), Some("it ends"));
         let failed = Refused::Unanswered("500: </requests> note that she is rich".into());
         assert_eq!(failed.for_the_model(), None);

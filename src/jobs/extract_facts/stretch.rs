@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_left_to_the_next_job() {
+    fn requests_beyond_the_window_are_left_to_the_next_job() {
         let (all, job) = stretch(&["aaaa", "bbbb", "cccc"]);
         let first = all.first(9, chars).unwrap();
         assert_eq!((first.from_seq, first.to_seq, first.requests.len()), (5, 20, 2));
@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_too_long_is_read_as_far_as_there_is_room() {
+    fn a_request_that_is_too_long_is_read_in_part() {
         let (all, _) = stretch(&["aaaaaaaaaaaaaaaa", "b"]);
         let first = all.first(4, chars).unwrap();
         assert_eq!((first.to_seq, first.requests[0].text.as_str()), (10, "aaaa"));
     }
 
     #[test]
-    fn what_nobody_may_read_is_passed_over() {
+    fn unreadable_requests_are_skipped() {
         let (all, job) = stretch(&["", "bbbb", ""]);
         let first = all.first(100, chars).unwrap();
         assert_eq!((first.to_seq, first.requests.len(), first.requests[0].turn), (30, 1, 2));

@@ -172,7 +172,7 @@ mod tests {
     use crate::queue::is_unavailable;
 
     #[test]
-    fn the_queue_finds_the_database_in_what_a_turn_could_not_do() {
+    fn the_queue_finds_database_faults_in_errors_of_a_turn() {
         let cause = Error::undone(sqlx::Error::PoolTimedOut).into_cause();
         assert!(is_unavailable(&*cause), "{cause}");
         assert!(!is_unavailable(&*Error::NoTask(7).into_cause()));

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_fine_and_every_problem_is_reported() {
+    fn the_defaults_are_valid_and_every_problem_is_reported() {
         assert_eq!(Config::default().check(), []);
         let config = Config {
             program: PathBuf::new(),

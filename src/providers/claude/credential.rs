@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_comes_from_one_place_and_prints_nowhere() {
+    fn a_secret_has_one_source_and_is_never_printed() {
         let credential =
             config("KEY", "").resolve(|name| Some(format!("secret-of-{name}\n"))).unwrap();
         let (variable, secret) = ("ANTHROPIC_API_KEY", "secret-of-KEY");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_places_are_checked() {
+    fn credential_names_and_sources_are_checked() {
         assert_eq!(CredentialConfig::check_all(&[config("A", "")]), []);
         let problems =
             CredentialConfig::check_all(&[config("A", ""), config("A", "f"), config("", "")]);

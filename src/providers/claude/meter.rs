@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_begins_at_zero_and_one_that_goes_on_cost_the_same() {
+    fn a_process_that_starts_at_zero_and_one_that_continues_cost_the_same() {
         let (first, meter) = spent(&result(&[("m", 100, Some(0.01))]), &Meter::default(), 100);
         assert_eq!(inputs(&first), [("m", Some(100), Some(10_000))]);
         for (totals, cost) in [(130, 0.013), (230, 0.023)] {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_that_shrank_or_lost_a_model_began_anew() {
+    fn a_total_that_shrank_or_lost_a_model_was_reset() {
         let meter =
             spent(&result(&[("m", 100, Some(1.0)), ("n", 5, None)]), &Meter::default(), 0).1;
         let (fewer, _) = spent(&result(&[("m", 120, Some(1.5))]), &meter, 20);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_were_not_used_cost_nothing() {
+    fn unused_models_cost_nothing() {
         let meter =
             spent(&result(&[("m", 100, Some(1.0)), ("n", 5, Some(0.1))]), &Meter::default(), 0).1;
         let now = result(&[("m", 100, Some(1.0)), ("n", 9, Some(0.3))]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_that_cannot_be_is_unknown_and_its_tokens_are_not() {
+    fn an_impossible_price_is_unknown_and_its_tokens_still_count() {
         for cost in [None, Some(-1.0), Some(1e30)] {
             let (spent, _) = spent(&result(&[("m", 7, cost)]), &Meter::default(), 7);
             assert_eq!(inputs(&spent), [("m", Some(7), None)]);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fallback_that_hides_the_turns_own_counts_is_still_paid() {
+    fn a_fallback_that_hides_the_turns_own_counts_is_still_charged() {
         let (spent, _) = spent(&result(&[("m", 50, Some(0.5))]), &Meter::default(), 0);
         assert_eq!(inputs(&spent), [("m", Some(50), Some(500_000))]);
         assert_eq!(n_tokens_of(&total(&spent)), 50);

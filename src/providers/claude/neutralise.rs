@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slash_in_front_is_no_command() {
+    fn a_leading_slash_does_not_run_a_command() {
         let prompt = |text: &str| prompt(&[Message::new(Role::User, text)]);
         assert_eq!(prompt("/clear").as_deref(), Some("\n/clear"));
         assert_eq!(prompt(" /clear").as_deref(), Some(" /clear"));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_is_what_came_after_the_last_answer() {
+    fn the_prompt_is_everything_after_the_last_answer() {
         let messages = [
             Message::new(Role::User, "one"),
             Message::new(Role::Assistant, "first"),

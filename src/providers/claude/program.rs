@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_read_from_what_the_cli_says() {
+    fn a_version_is_parsed_from_the_cli_output() {
         assert_eq!(parse("2.1.197 (Claude Code)\n"), Some(TESTED));
         assert_eq!(parse("claude 2.1"), None);
         let version = |major, minor| Version { major, minor, patch: 0 };
@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_looked_for_in_the_clis_own_path_and_a_place_depends_on_nothing() {
+    fn a_bare_name_is_searched_in_the_clis_own_path_and_an_absolute_path_is_used_as_is() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("claude"), "").unwrap();
         let find = |program: &str| {
             let path = format!("/nowhere:{}", folder.path().display());
             Config { program: program.into(), path, ..Config::default() }.find_program()
         };
-        assert!(matches!(find("claude"), Err(NotFound::InPath(_))), "it may not be executed");
+        assert!(matches!(find("claude"), Err(NotFound::InPath(_))), "the file is not executable");
         let sh = Config { program: "sh".into(), ..Config::default() }.find_program().unwrap();
         assert!(sh.ends_with("sh") && sh.is_absolute());
         assert!(matches!(find("bin/claude"), Err(NotFound::Relative(_))));

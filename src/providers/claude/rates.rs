@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::providers::Reading;
 
-    fn spent(output: u64, cost_micros: Option<u64>) -> Spent {
+    fn call_cost(output: u64, cost_micros: Option<u64>) -> Spent {
         let usage = Usage {
             input: Some(100),
             output: Some(output),
@@ -107,24 +107,24 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_without_a_bill_costs_what_the_last_one_with_it_did() {
+    fn a_turn_without_a_bill_costs_as_much_as_the_last_billed_one() {
         let rates = Rates::default();
-        let mut cut_off = [spent(30, None)];
+        let mut cut_off = [call_cost(30, None)];
         rates.fill_in(&mut cut_off, &Meter::default());
-        assert_eq!(cut_off[0].cost_micros, None, "nobody knows yet");
+        assert_eq!(cut_off[0].cost_micros, None, "no turn has been billed yet");
         assert_eq!(rates.ceiling_micros("sonnet", 1000, 10), None);
         // 3 dollars a million: 100 + 10 · 5 + 1000 · 0.1 + 40 · 1.25 = 300.
-        rates.learn(&[spent(10, Some(900)), spent(10, None)]);
+        rates.learn(&[call_cost(10, Some(900)), call_cost(10, None)]);
         rates.fill_in(&mut cut_off, &Meter::default());
         assert_eq!(cut_off[0].cost_micros, Some(1200));
         assert_eq!(rates.ceiling_micros("sonnet", 1000, 10), Some(3900));
     }
 
     #[test]
-    fn what_the_conversation_has_cost_so_far_tells_it_too() {
+    fn the_cost_of_the_conversation_so_far_gives_a_rate_too() {
         let reading = Reading { input: 100, cost_micros: Some(500), ..Reading::default() };
         let so_far = Meter(BTreeMap::from([("claude-sonnet-5".to_owned(), reading)]));
-        let mut cut_off = [spent(10, None)];
+        let mut cut_off = [call_cost(10, None)];
         Rates::default().fill_in(&mut cut_off, &so_far);
         assert_eq!(cut_off[0].cost_micros, Some(1500));
     }

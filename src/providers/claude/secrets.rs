@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_cleaned_and_words_stay() {
+    fn secrets_are_removed_from_every_text_and_other_text_stays() {
         let secrets = secrets();
         assert_eq!(secrets.cleaned(&format!("a {KEY}b short")), "a [secret]b short");
         let mut value = json!({ KEY: [1, format!("<{KEY}>")], "short": null });
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_lose_credentials_as_json_writes_them() {
+    fn lines_lose_credentials_in_their_json_form() {
         let line = json!({ "text": format!("{KEY} with\"quote-and-more board-token-ü") });
         let cleaned = secrets().cleaned_lines(line.to_string().as_bytes()).into_owned();
         let cleaned: Value = serde_json::from_slice(&cleaned).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_a_stream_is_cut_no_secret_is_shown() {
+    fn no_split_of_a_stream_shows_a_secret() {
         let secrets = secrets();
         let text = format!("The key sk-an is not {KEY}, but the board-token-ü! sk-");
         let whole = "The key sk-an is not [secret], but the [secret]! sk-";
@@ -181,7 +181,7 @@ mod tests {
                 shown.push_str(&veil.show(&piece.iter().collect::<String>()));
             }
             shown.push_str(&veil.rest());
-            assert_eq!(shown, whole, "pieces of {size}");
+            assert_eq!(shown, whole, "chunks of {size}");
         }
         let mut veil = Veil::new(&secrets);
         assert_eq!(veil.show(&KEY[..KEY.len() - 1]), "");

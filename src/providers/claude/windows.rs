@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_believed_once_it_has_said_its_window() {
+    fn a_model_is_trusted_once_it_has_reported_its_window() {
         let windows = Windows::new(200_000);
         assert_eq!(windows.of("claude-sonnet-5"), 200_000);
         assert_eq!(windows.of("claude-sonnet-5[1m]"), 1_000_000);

@@ -100,7 +100,7 @@ mod tests {
 
     const OPEN_FOR: Duration = Duration::from_secs(30);
 
-    fn opened(now: Instant) -> Breaker {
+    fn open_breaker(now: Instant) -> Breaker {
         let breaker = Breaker::new(3, OPEN_FOR);
         for _ in 0..3 {
             breaker.admit(now).unwrap().failed(now);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn opens_after_failures_in_a_row_only() {
+    fn the_breaker_opens_only_after_consecutive_failures() {
         let now = Instant::now();
         let breaker = Breaker::new(3, OPEN_FOR);
         for _ in 0..5 {
@@ -118,14 +118,14 @@ mod tests {
             breaker.admit(now).unwrap().succeeded();
         }
         assert!(breaker.admit(now).is_ok());
-        assert_eq!(opened(now).admit(now).unwrap_err(), OPEN_FOR);
+        assert_eq!(open_breaker(now).admit(now).unwrap_err(), OPEN_FOR);
     }
 
     #[test]
     fn one_probe_decides() {
         let now = Instant::now();
         let later = now + OPEN_FOR;
-        let breaker = opened(now);
+        let breaker = open_breaker(now);
         let probe = breaker.admit(later).unwrap();
         assert_eq!(breaker.admit(later).unwrap_err(), PROBE_WAIT);
         probe.failed(later);
@@ -135,15 +135,15 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_without_a_verdict_is_made_again() {
+    fn a_probe_without_a_verdict_is_repeated() {
         let now = Instant::now();
-        let breaker = opened(now);
+        let breaker = open_breaker(now);
         drop(breaker.admit(now + OPEN_FOR).unwrap());
         assert!(breaker.admit(now + OPEN_FOR).is_ok());
     }
 
     #[test]
-    fn a_late_failure_does_not_prolong_it() {
+    fn a_late_failure_does_not_prolong_the_open_state() {
         let now = Instant::now();
         let breaker = Breaker::new(1, OPEN_FOR);
         let early = breaker.admit(now).unwrap();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_the_base_url_is_kept() {
+    fn a_path_in_the_base_url_is_kept() {
         let url = config().base_url().unwrap().join("api/chat").unwrap();
         assert_eq!(url.as_str(), "http://localhost:11434/behind/a/proxy/api/chat");
     }

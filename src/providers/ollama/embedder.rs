@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_vector_for_each_text_is_an_answer() {
+    fn only_one_vector_per_text_is_accepted() {
         assert_eq!(wrong_with(&[vec![0.0, 1.0], vec![1.0, 0.0]], 2), None);
         for (vectors, n_texts) in [
             (vec![], 1),

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn one_system_message_leads_and_roles_alternate() {
+    fn one_system_message_comes_first_and_roles_alternate() {
         let transcript = [
             Message::new(Role::System, "s2"),
             Message::new(Role::User, "u1"),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn results_stand_right_behind_their_calls() {
+    fn results_directly_follow_their_calls() {
         let transcript = [
             calls(&["1", "2"]),
             Message::new(Role::Notice, "interrupted"),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_before_a_call_is_said_with_it() {
+    fn text_before_a_call_is_sent_with_it() {
         let transcript = [
             Message::new(Role::Assistant, "a1"),
             calls(&["1"]),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_pair_is_never_sent() {
+    fn half_a_tool_pair_is_never_sent() {
         let transcript = [result("0"), calls(&["1"]), calls(&["2"]), result("1"), result("2")];
         let sent = shape(&transcript);
         let no_result = format!("tool:{NO_RESULT}");

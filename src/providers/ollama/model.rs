@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_capped_at_what_the_model_was_trained_with() {
+    fn the_window_is_capped_at_the_models_trained_length() {
         let shown = serde_json::json!({
             "model_info": { "general.architecture": "qwen3", "qwen3.context_length": 4096 },
             "capabilities": ["completion", "thinking"],
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_caps_nothing() {
+    fn missing_model_facts_cap_nothing() {
         let unknown = facts(serde_json::json!({}));
         assert_eq!(unknown.window_tokens(8192), 8192);
         assert_eq!(unknown.thinking, Thinking::Never);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_old_releases_count_too_little() {
+    fn only_known_old_releases_undercount() {
         let counts = |text: &str| Version::from(text.to_owned()).counts_cached_tokens();
         assert!(counts("0.33.1") && counts("1.0.0") && counts("0.30.0-rc2"));
         assert!(counts("0.0.0") && counts("custom"));

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_say_too_long_is_understood() {
+    fn every_wording_of_too_long_is_recognised() {
         let ways = [
             r#"{"error":"the prompt is longer than the context length currently available"}"#,
             r#"{"error":"the input length exceeds the context length"}"#,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_told_apart() {
+    fn http_statuses_are_distinguished() {
         let missing = r#"{"error":"model 'm' not found"}"#;
         assert_eq!(code(404, missing), "ollama.model_missing");
         assert_eq!(code(404, "404 page not found"), "ollama.not_ollama");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_words_are_one_short_line() {
+    fn a_servers_message_becomes_one_short_line() {
         assert_eq!(excerpt("a\u{1b}[31m\n\tb\0c"), "a [31m b c");
         assert_eq!(excerpt(&"é ".repeat(9_999)).chars().count(), MAX_MESSAGE_CHARS);
         assert_eq!(excerpt(" \n"), "no explanation");

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_is_taken_out_wherever_deltas_end() {
+    fn thinking_is_removed_at_any_delta_boundary() {
         check("<think>a <b> </thin? é</think>\n\n Ja </think>", "a <b> </thin? é", "Ja </think>");
         check("\n<think></think>x", "", "x");
         check("<think>never closed </thi", "never closed </thi", "");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_stays_as_it_is() {
+    fn other_text_stays_unchanged() {
         check(" plain <think>no</think>", "", " plain <think>no</think>");
         check("<thinking>", "", "<thinking>");
         check("<thi", "", "<thi");

@@ -62,27 +62,30 @@ fn names(system: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    const ASKED: &str =
+    const PROMPT: &str =
         "Hand these out:\n- `@ann` Part 1: the `mole`.\n- `@ann_2` Part 2.\n\n@bea stays. `@cid`";
 
     #[test]
-    fn lines_that_begin_with_a_name_in_code_are_handed_on() {
-        assert_eq!(handed_on(ASKED), ["@ann Part 1: the `mole`.", "@ann_2 Part 2."]);
+    fn lines_that_begin_with_a_name_in_code_are_mentions() {
+        assert_eq!(handed_on(PROMPT), ["@ann Part 1: the `mole`.", "@ann_2 Part 2."]);
         assert!(handed_on("Ask `@ann`.\n`code`\n@ann").is_empty());
     }
 
     #[test]
-    fn the_line_that_is_meant_for_it_is_its_task() {
-        let handed = handed_on(ASKED).join("\n");
+    fn an_agent_takes_the_line_with_its_name_as_its_task() {
+        let handed = handed_on(PROMPT).join("\n");
         assert_eq!(own_line(&handed, "Your name is @ann_2."), Some("Part 2."));
         assert_eq!(own_line(&handed, "Your name is @ann."), Some("Part 1: the `mole`."));
         assert_eq!(own_line(&handed, "Your name is @an."), None);
         assert_eq!(own_words(&handed, "Your name is @ann_2."), "Part 2.");
-        assert_eq!(own_words(ASKED, "Your name is @dan."), "Hand these out:\n\n@bea stays. `@cid`");
+        assert_eq!(
+            own_words(PROMPT, "Your name is @dan."),
+            "Hand these out:\n\n@bea stays. `@cid`"
+        );
     }
 
     #[test]
-    fn posts_are_told_with_their_senders() {
+    fn posts_are_listed_with_their_senders() {
         let message = "<posts fence=\"1\"><post id=\"7\" sender=\"ann\" to=\"all\">One.\nTwo.</post>\
                        <post sender=\"bea\">@ann &lt;post sender=\"cid\"&gt;</post></posts>\n<task fence=\"1\">Go.</task>";
         let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_oneself_is_noted_and_nothing_else() {
+    fn only_first_person_statements_are_noted() {
         let requests = [
             "Write it. My diet is vegan! What is my name?".to_owned(),
             "My cats are two".to_owned(),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn who_rephrases_says_it_in_other_words_and_leaves_out_what_it_sees_to_be_known() {
+    fn the_rephrasing_mode_changes_the_wording_and_omits_known_facts() {
         let said = |text: &str, prompt: &str| {
             texts(FactsMode::Rephrases, &[text.to_owned()], prompt).join("")
         };

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directions_say_what_and_how_often() {
+    fn directions_name_an_effect_and_a_count() {
         let holds = |text: &str| {
             let direction: Direction = text.parse().unwrap();
             (1..=4).filter(|nth| direction.holds_at(*nth)).collect::<Vec<_>>()
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_has_a_name_and_arguments_and_may_be_repeated() {
+    fn a_directed_call_has_a_name_and_arguments_and_may_repeat() {
         let call = |text: &str| match text.parse::<Direction>().map(|direction| direction.fault) {
             Ok(Fault::Call(call)) => Some((call.name, call.arguments.to_string(), call.n_times)),
             _ => None,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_directions_are_refused() {
         for text in ["", "error", "error 200", "error x", "cut every 0", "explode", "stall x times"]
         {
             assert!(text.parse::<Direction>().is_err(), "{text}");

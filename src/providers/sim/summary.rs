@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_stands_in_elements_is_summarised() {
+    fn only_text_inside_elements_is_summarised() {
         let prompt = "<summary_so_far fence=\"1\">## Goal\n- Ten parts.</summary_so_far>\n\n\
                       <conversation fence=\"1\">\n<message from=\"person\">It is &lt;INV-7&gt; &amp;amp; more.</message>\n\
                       </conversation>\n\nWrite the record now.";
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_honest_summary_keeps_what_is_pinned_and_saves_tokens() {
+    fn an_honest_summary_keeps_pins_and_saves_tokens() {
         for n_turns in [6, 60, 300] {
             let (text, pinned, given) = summary(SummaryMode::Honest, n_turns, 4_096);
             for section in sections() {
@@ -305,14 +305,14 @@ mod tests {
     }
 
     #[test]
-    fn sentences_come_into_the_section_they_belong_to() {
+    fn sentences_are_put_into_their_sections() {
         let (text, ..) = summary(SummaryMode::Honest, 6, 4_096);
         assert!(body(&text, "hard_requirements").contains("INV-0000 must never"));
         assert!(body(&text, "decisions").contains("We decided for INV-0037"));
     }
 
     #[test]
-    fn dishonest_summaries_are_what_they_say() {
+    fn dishonest_summaries_have_the_requested_fault() {
         let (text, pinned, _) = summary(SummaryMode::DropsIdentifiers, 60, 4_096);
         assert!(sections().iter().all(|section| !body(&text, section).is_empty()));
         assert!(!pinned.iter().any(|identifier| text.contains(identifier)));

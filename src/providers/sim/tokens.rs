@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rules_can_be_counted_by_hand() {
+    fn tokens_can_be_counted_by_hand() {
         assert_eq!(count(""), 0);
         assert_eq!(count("four"), 1);
         assert_eq!(count("fiver"), 2);
@@ -165,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ascii_counts_as_any_other_text(text in "[ -~\\t\\r\\n\\x0b\\x0c\\x1c]{0,300}|[a-z0-9 ]{0,300}|[a-z]{60,200}") {
+        fn ascii_counts_like_any_other_text(text in "[ -~\\t\\r\\n\\x0b\\x0c\\x1c]{0,300}|[a-z0-9 ]{0,300}|[a-z]{60,200}") {
             let mut counter = Counter::default();
             text.chars().for_each(|c| counter.add(c));
             prop_assert_eq!(count(&text), counter.n_tokens);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_the_type_does_not_matter() {
+    fn the_position_of_the_type_does_not_matter() {
         for line in [
             r#"{"type":"result","is_error":false}"#,
             r#"{"is_error":false,"type":"result"}"#,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_comes_out_raw() {
+    fn unknown_events_are_returned_raw() {
         let line = br#"{"type":"prompt_suggestion","text":"\u00fc","message":3}"#;
         let Event::Other { kind, raw } = event(line) else { panic!("another event") };
         assert_eq!((&*kind, raw), ("prompt_suggestion", &line[..]));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_a_control_request_is_one_whatever_was_asked() {
+    fn answers_to_all_control_requests_are_decoded() {
         let servers = |line: &str| match event(line.as_bytes()) {
             Event::Controlled(Controlled { response }) => {
                 let servers = response.response.unwrap_or_default().mcp_servers.into_iter();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_garbage() {
+    fn lines_that_are_not_events_are_garbage() {
         for line in [
             "warning: something",
             "{",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_that_is_no_number_is_unknown() {
+    fn an_invalid_cost_is_unknown() {
         for cost in ["NaN", "null", "\"NaN\"", "-Infinity", "{}", "[1]", "1e999", "true"] {
             let line = format!(
                 r#"{{"type":"result","result":"NaN \"NaN\" \\","total_cost_usd":{cost},"modelUsage":{{"m":{{"inputTokens":-1,"outputTokens":7.0,"costUSD":{cost}}}}}}}"#
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_borrowed_where_they_can_be() {
+    fn texts_are_borrowed_where_possible() {
         let line = br#"{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"a \"b\""}}}"#;
         let Event::Shown(shown) = event(line) else { panic!("another event") };
         assert_eq!(&*shown.event.kind, "content_block_delta");

@@ -16,7 +16,7 @@ const TWO_MODELS: &str = "two models, and a NUL in their names";
 const UNSERVED: &str = "does not reach its server, and hangs";
 const LOST: &str = "loses its server, and hangs";
 /// Longer than any test.
-const FOR_EVER: Duration = Duration::from_secs(600);
+const ENDLESS: Duration = Duration::from_secs(600);
 
 /// Name of a fault, from the variable that the test has set.
 pub(crate) struct Fault(String);
@@ -169,7 +169,7 @@ impl Fault {
 
 /// Hangs until a signal such as SIGTERM; the end of the input has no effect.
 fn hang() {
-    sleep(FOR_EVER);
+    sleep(ENDLESS);
 }
 
 /// Hangs until SIGKILL.

@@ -1,10 +1,10 @@
 //! The board of a campaign: visibility of posts, and the posts that a model is shown.
 
-mod asked;
 mod posting;
+mod posts_in_turns;
 mod random;
-mod shown;
-pub mod table;
+pub mod setup;
+mod task_author;
 mod visibility;
 
 use chrono::{DateTime, Utc};

@@ -25,7 +25,7 @@ async fn events(pool: &PgPool) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_post_comes_back_as_it_was_written_and_is_told_in_the_feed_without_its_text() {
+async fn a_post_round_trips_and_its_feed_event_omits_the_text() {
     let world = World::new().await;
     let id = world.campaign.id;
     let (ann, all) = (to(&["ann", "operator"]), to(&["all"]));
@@ -44,15 +44,15 @@ async fn a_post_comes_back_as_it_was_written_and_is_told_in_the_feed_without_its
 }
 
 #[tokio::test]
-async fn what_cannot_be_posted_is_refused_with_what_to_do_and_takes_no_place() {
+async fn an_invalid_post_is_refused_with_advice_and_takes_no_number() {
     let world = World::new().await;
     let (id, all) = (world.campaign.id, to(&["all"]));
     let add = async |new: &New<'_>| posts::add(&world.pool, new, at()).await.unwrap_err();
     let new = by_operator(id, &all, "Hello.");
-    let nobodys = Uuid::new_v4();
-    let error = add(&New { reply_to: Some(nobodys), ..new }).await;
-    assert!(matches!(error, Error::UnknownPost(post) if post == nobodys), "{error:?}");
-    let error = add(&New { campaign_id: nobodys, ..new }).await;
+    let unknown = Uuid::new_v4();
+    let error = add(&New { reply_to: Some(unknown), ..new }).await;
+    assert!(matches!(error, Error::UnknownPost(post) if post == unknown), "{error:?}");
+    let error = add(&New { campaign_id: unknown, ..new }).await;
     assert!(matches!(error, Error::UnknownCampaign(_)), "{error:?}");
     for text in ["", " \n", "a\0b", &"x".repeat(TEXT_MAX_BYTES + 1)] {
         assert!(matches!(add(&New { text, ..new }).await, Error::Text(_)), "{}", text.len());
@@ -69,7 +69,7 @@ async fn what_cannot_be_posted_is_refused_with_what_to_do_and_takes_no_place() {
 }
 
 #[tokio::test]
-async fn in_a_closed_campaign_people_post_no_more_and_turns_that_still_run_do() {
+async fn a_closed_campaign_refuses_posts_of_people_and_takes_those_of_running_turns() {
     let world = World::new().await;
     let (id, all) = (world.campaign.id, to(&["all"]));
     sqlx::query("update dalsegno.campaigns set status = 'closed', closed_at = now()")
@@ -84,7 +84,7 @@ async fn in_a_closed_campaign_people_post_no_more_and_turns_that_still_run_do() 
 }
 
 #[tokio::test]
-async fn places_are_given_out_in_the_order_of_commits() {
+async fn post_numbers_follow_the_order_of_commits() {
     let world = World::new().await;
     let (id, all) = (world.campaign.id, to(&["all"]));
     let (pool, new) = (&world.pool, by_operator(id, &all, "First."));
@@ -112,7 +112,7 @@ async fn places_are_given_out_in_the_order_of_commits() {
 }
 
 #[tokio::test]
-async fn the_board_is_paged_both_ways_as_its_reader_sees_it() {
+async fn the_board_is_paged_both_ways_for_its_viewer() {
     let world = World::new().await;
     let id = world.campaign.id;
     let (ann, bea) = (to(&["ann"]), to(&["bea"]));

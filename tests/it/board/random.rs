@@ -10,7 +10,7 @@ use dalsegno::domain::{
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use serde_json::Value;
 
-use super::table::{Read, Table, is_free_of_repetition, parts, read, sent};
+use super::setup::{BoardSetup, ShownPost, is_free_of_repetition, parts, read, sent};
 use crate::providers::fake_ollama::Play;
 
 /// Names that are parts of each other. The last but one is another instance, the last one is the lead.
@@ -24,7 +24,7 @@ const WINDOWS: [usize; 6] = [1000, 1, 1000, 2, 3, 7];
 const ROUNDS: usize = 5;
 
 struct Case {
-    table: Table,
+    board_setup: BoardSetup,
     window: usize,
     random: StdRng,
     tasks: Vec<(Task, &'static str)>,
@@ -45,10 +45,10 @@ struct Counts {
 impl Case {
     async fn new(seed: u64, window: usize) -> Self {
         let fields = format!("history_window: {window}\n");
-        let table = Table::new(&AGENTS, &fields).await;
-        table.write(LEAD, &format!("lead: true\n{fields}"), "");
+        let board_setup = BoardSetup::new(&AGENTS, &fields).await;
+        board_setup.write(LEAD, &format!("lead: true\n{fields}"), "");
         let random = StdRng::seed_from_u64(seed);
-        Self { table, window, random, tasks: Vec::new(), n_posts: 0, n_words: 0 }
+        Self { board_setup, window, random, tasks: Vec::new(), n_posts: 0, n_words: 0 }
     }
 
     fn chance(&mut self, percent: u32) -> bool {
@@ -72,15 +72,15 @@ impl Case {
         self.n_posts += 1;
         if which < 35 && tasks > 0 {
             let (task, _) = self.tasks[self.random.random_range(0..tasks)].clone();
-            self.table.reply(&task, &names, None).await;
+            self.board_setup.reply(&task, &names, None).await;
         } else if which < 60 {
             let reader = self.reader();
             let words = format!("[{reader}] Mention {}.", self.n_posts);
-            let (_, task) = self.table.mention(reader, &words).await;
+            let (_, task) = self.board_setup.mention(reader, &words).await;
             self.tasks.push((task, reader));
         } else {
             let words = format!("Post {} to {names:?}.", self.n_posts);
-            self.table.post(&names, &words).await;
+            self.board_setup.post(&names, &words).await;
         }
     }
 
@@ -93,12 +93,12 @@ impl Case {
             1 => Some(Mode::None),
             _ => None,
         };
-        let task = self.table.ask(reader, &words, mode).await;
+        let task = self.board_setup.ask(reader, &words, mode).await;
         self.tasks.push((task, reader));
     }
 
     /// Sets up the faults of the coming round.
-    async fn spoil(&mut self) {
+    async fn set_faults(&mut self) {
         for _ in 0..self.random.random_range(0..4) {
             let play = match self.random.random_range(0..4) {
                 // Fails for good; rebuilds the session; is retried.
@@ -107,17 +107,17 @@ impl Case {
                 2 => Play::Status(503, "retry-after: 1\r\n", r#"{"error":"server busy"}"#),
                 _ => Play::Says(&["Fine."]),
             };
-            self.table.fake.state.plays.lock().unwrap().push_back(play);
+            self.board_setup.fake.state.plays.lock().unwrap().push_back(play);
         }
         if self.chance(40) {
             let agent = *AGENTS.choose(&mut self.random).unwrap();
             let fields = format!("history_window: {}\n", self.window);
-            self.table.write(agent, &fields, &format!(" Rule {}.", self.n_words));
+            self.board_setup.write(agent, &fields, &format!(" Rule {}.", self.n_words));
         }
         if self.chance(30) {
             let sql = "update dalsegno.sessions set rebuild_because = 'reset' where agent_type = $1 and closed_at is null";
             let (agent, _) = parts(self.reader());
-            sqlx::query(sql).bind(agent).execute(&self.table.ground.pool).await.unwrap();
+            sqlx::query(sql).bind(agent).execute(&self.board_setup.fixture.pool).await.unwrap();
         }
     }
 
@@ -125,8 +125,8 @@ impl Case {
         for _ in 0..self.random.random_range(1..=5) {
             self.say_something().await;
         }
-        self.spoil().await;
-        let worker = self.table.ground.work().await;
+        self.set_faults().await;
+        let worker = self.board_setup.fixture.start_worker().await;
         for _ in 0..self.random.random_range(1..=4) {
             self.ask_something().await;
             // Runs beside the turns.
@@ -134,53 +134,57 @@ impl Case {
         }
         if self.chance(30) {
             let (task, _) = self.tasks.last().unwrap().clone();
-            if self.table.ground.task(&task).await.ended_at.is_none()
+            if self.board_setup.fixture.task(&task).await.ended_at.is_none()
                 && self.is_no_mention(&task).await
             {
-                self.table.ground.cancel(&task).await;
+                self.board_setup.fixture.cancel(&task).await;
             }
         }
         for (task, _) in &self.tasks {
-            self.table.ground.ended_after_waits(task).await;
+            self.board_setup.fixture.ended_after_waits(task).await;
         }
-        self.table.ground.settled().await;
+        self.board_setup.fixture.settled().await;
         worker.stop().await;
     }
 
     /// Returns true if the task is not linked to a post. Cancelling a task removes its post.
     async fn is_no_mention(&self, task: &Task) -> bool {
         let sql = "select post_id is null from dalsegno.tasks where id = $1";
-        sqlx::query_scalar(sql).bind(task.id).fetch_one(&self.table.ground.pool).await.unwrap()
+        sqlx::query_scalar(sql)
+            .bind(task.id)
+            .fetch_one(&self.board_setup.fixture.pool)
+            .await
+            .unwrap()
     }
 
     /// Runs one more task for each reader, without faults.
     async fn last_tasks(&mut self) -> Vec<(Task, &'static str)> {
-        self.table.fake.state.plays.lock().unwrap().clear();
-        let worker = self.table.ground.work().await;
+        self.board_setup.fake.state.plays.lock().unwrap().clear();
+        let worker = self.board_setup.fixture.start_worker().await;
         let mut last = Vec::new();
         for reader in READERS {
-            let task = self.table.ask(reader, &format!("[{reader}] The end."), None).await;
-            last.push((self.table.ground.done(&task).await, reader));
+            let task = self.board_setup.ask(reader, &format!("[{reader}] The end."), None).await;
+            last.push((self.board_setup.fixture.done(&task).await, reader));
         }
-        self.table.ground.settled().await;
+        self.board_setup.fixture.settled().await;
         worker.stop().await;
         last
     }
 
     async fn posts(&self) -> Vec<Post> {
-        let (pool, id) = (&self.table.ground.pool, self.table.campaign());
+        let (pool, id) = (&self.board_setup.fixture.pool, self.board_setup.campaign());
         along(pool, id, Viewer::All, Along::After(0), 10_000).await.unwrap()
     }
 
     /// Returns true if the session of this task holds the post in another form: as an answer, or as a task.
-    async fn is_held(&self, post: &Post, task: &Task) -> bool {
+    async fn holds_post(&self, post: &Post, task: &Task) -> bool {
         let sql = "select exists (select from dalsegno.messages as m join dalsegno.posts as p on p.message_id = m.id
                                    where m.session_id = $1 and p.id = $2)
                        or exists (select from dalsegno.messages as m join dalsegno.tasks as t on t.id = m.id
                                    where m.session_id = $1 and t.post_id = $2 and t.agent = $3 and t.instance = $4)";
         let query = sqlx::query_scalar(sql).bind(task.session_id).bind(post.id);
         let query = query.bind(&task.agent).bind(&task.instance);
-        query.fetch_one(&self.table.ground.pool).await.unwrap()
+        query.fetch_one(&self.board_setup.fixture.pool).await.unwrap()
     }
 
     /// Returns true if the post was a task that failed. The turn beside it does not show the post, because it is a
@@ -189,7 +193,7 @@ impl Case {
         let sql = "select exists (select from dalsegno.tasks
                                    where state = 'failed' and post_id = $1 and agent = $2 and instance = $3)";
         let query = sqlx::query_scalar(sql).bind(post.id).bind(&task.agent).bind(&task.instance);
-        query.fetch_one(&self.table.ground.pool).await.unwrap()
+        query.fetch_one(&self.board_setup.fixture.pool).await.unwrap()
     }
 }
 
@@ -199,7 +203,7 @@ fn may_see(post: &Post, reader: &str) -> bool {
 }
 
 /// Returns the reader that a request is for, from its last task.
-fn asked(sent: &str) -> &str {
+fn reader_of(sent: &str) -> &str {
     let (_, task) = sent.rsplit_once("<task ").unwrap();
     task.split_once('[').unwrap().1.split_once(']').unwrap().0
 }
@@ -215,13 +219,16 @@ fn blocks(sent: &str) -> Vec<(usize, usize)> {
     sent.split("<posts ").skip(1).map(block).collect()
 }
 
-fn check_request(chat: &Value, posts: &BTreeMap<String, &Post>, window: usize) -> Vec<Read> {
+fn check_request(chat: &Value, posts: &BTreeMap<String, &Post>, window: usize) -> Vec<ShownPost> {
     let sent = sent(chat);
     for (n_shown, n_left_out) in blocks(&sent) {
         assert!(n_shown <= window, "{sent}");
-        assert!(n_left_out == 0 || n_shown == window, "there was place for more: {sent}");
+        assert!(
+            n_left_out == 0 || n_shown == window,
+            "the window had space for more posts: {sent}"
+        );
     }
-    let (reader, read) = (asked(&sent), read(&sent));
+    let (reader, read) = (reader_of(&sent), read(&sent));
     assert!(is_free_of_repetition(&read), "{reader}: {sent}");
     for post in &read {
         let known = posts[&post.id];
@@ -239,16 +246,16 @@ async fn play(seed: u64, window: usize, counts: &mut Counts) {
     let last = case.last_tasks().await;
     let posts = case.posts().await;
     let by_id: BTreeMap<String, &Post> = posts.iter().map(|p| (p.id.to_string(), p)).collect();
-    let chats = case.table.fake.chats();
+    let chats = case.board_setup.fake.chats();
     let check = |chat: &Value| (sent(chat), check_request(chat, &by_id, window));
-    let seen: Vec<(String, Vec<Read>)> = chats.iter().map(check).collect();
+    let seen: Vec<(String, Vec<ShownPost>)> = chats.iter().map(check).collect();
     for ((task, reader), (sent, shown)) in last.iter().zip(&seen[seen.len() - last.len()..]) {
         let n_left_out: usize = blocks(sent).iter().map(|(_, n_left_out)| n_left_out).sum();
         let mut missing = Vec::new();
         for post in posts.iter().filter(|post| may_see(post, reader)) {
             let is_shown = shown.iter().any(|read| read.id == post.id.to_string());
-            let is_held = case.is_held(post, task).await;
-            assert!(!(is_shown && is_held), "{reader} has it twice: {post:?}");
+            let is_held = case.holds_post(post, task).await;
+            assert!(!(is_shown && is_held), "{reader} got the post twice: {post:?}");
             if !is_shown && !is_held && !case.has_failed(post, task).await {
                 missing.push(post);
             }
@@ -263,12 +270,12 @@ async fn play(seed: u64, window: usize, counts: &mut Counts) {
     counts.requests += chats.len();
     let sql = "select state from dalsegno.tasks";
     let states: Vec<String> =
-        sqlx::query_scalar(sql).fetch_all(&case.table.ground.pool).await.unwrap();
+        sqlx::query_scalar(sql).fetch_all(&case.board_setup.fixture.pool).await.unwrap();
     counts.failed += states.iter().filter(|state| *state != State::Done.as_str()).count();
 }
 
 #[tokio::test]
-async fn whatever_happens_nobody_gets_what_is_not_theirs_and_every_session_gets_everything_once() {
+async fn random_operations_show_every_post_to_its_audience_exactly_once() {
     let seed = std::env::var("BOARD_SEED")
         .map_or_else(|_| u64::from(rand::random::<u32>()), |seed| seed.parse().unwrap());
     let mut counts = Counts::default();
@@ -284,5 +291,5 @@ async fn whatever_happens_nobody_gets_what_is_not_theirs_and_every_session_gets_
     );
     // With many seeds, each case showed at least nine tenths of its posts.
     let is_wild = failed > 0 && held > 0 && left_out > 0 && shown * 2 > posts;
-    assert!(is_wild, "the cases are too tame");
+    assert!(is_wild, "the random cases have too few faults");
 }

@@ -10,7 +10,7 @@ use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::{by_operator, post, to};
-use crate::conversations::world::{Now, World};
+use crate::conversations::world::{TurnSettings, World};
 
 /// Names that are parts of each other, and instances of one agent.
 const READERS: [(&str, &str); 7] = [
@@ -24,7 +24,7 @@ const READERS: [(&str, &str); 7] = [
 ];
 
 #[tokio::test]
-async fn nobody_sees_what_is_addressed_to_a_name_that_is_like_theirs() {
+async fn a_post_is_hidden_from_agents_whose_name_only_resembles_its_audience() {
     let world = World::new().await;
     let id = world.campaign.id;
     let seed = rand::random::<u64>();
@@ -65,16 +65,16 @@ async fn nobody_sees_what_is_addressed_to_a_name_that_is_like_theirs() {
         assert_eq!(&seen(Viewer::Reader(name)).await, expected, "{name}");
     }
     assert_eq!(seen(Viewer::All).await, everything);
-    for nobody in ["", "a", "ann/", "ann/main", "ANN", "operator", "%", "system"] {
-        let all = seen(Viewer::Reader(nobody)).await;
-        assert!(all.iter().all(|text| text.contains("\"all\"")), "{nobody}: {all:?}");
+    for outsider in ["", "a", "ann/", "ann/main", "ANN", "operator", "%", "system"] {
+        let all = seen(Viewer::Reader(outsider)).await;
+        assert!(all.iter().all(|text| text.contains("\"all\"")), "{outsider}: {all:?}");
     }
 }
 
 const POSTS: i64 = 200_000;
 /// One post in a thousand is for this agent.
-const SPARSE: &str = "ann";
-const N_LOOKS: usize = 7;
+const RARE_READER: &str = "ann";
+const N_READS: usize = 7;
 /// Limit for the rows that are read, of 600,000.
 const MOST_ROWS: i64 = 2_000;
 
@@ -96,7 +96,7 @@ async fn fill(world: &World) {
 
 /// Sets up a session of five hundred messages whose turn is about to read the board.
 async fn session(world: &World) -> Live {
-    let live = world.turn("Begin.", Now::default()).await.session;
+    let live = world.turn("Begin.", TurnSettings::default()).await.session;
     let sql = "insert into dalsegno.messages (session_id, seq, id, created_at, weight, turn, role, text, digest)
                select $1, 10 + n, gen_random_uuid(), now(), 1, 1, case n % 2 when 0 then 'user' else 'assistant' end, 'Said.',
                       sha256('x')
@@ -112,19 +112,19 @@ async fn rows_read(conn: &mut PgConnection) -> i64 {
     sqlx::query_scalar(sql).fetch_one(conn).await.unwrap()
 }
 
-/// Returns the most rows that one of `N_LOOKS` reads takes. After five reads, Postgres may use a generic plan.
+/// Returns the most rows that one of `N_READS` reads takes. After five reads, Postgres may use a generic plan.
 async fn rows_of_a_look(conn: &mut PgConnection, session: &Live, viewer: Viewer<'_>) -> i64 {
     let look =
         Look { session, task_id: Uuid::new_v4(), viewer, window: 50, max_bytes: 1024 * 1024 };
     let (after, mut most) = (session.board_cursor, 0);
-    for _ in 0..N_LOOKS {
+    for _ in 0..N_READS {
         let mut tx = conn.begin().await.unwrap();
         let before = rows_read(&mut tx).await;
         let seen = unseen(&mut tx, &look).await.unwrap();
         most = most.max(rows_read(&mut tx).await - before);
         tx.rollback().await.unwrap();
         assert_eq!(seen.posts.len(), 50);
-        if viewer == Viewer::Reader(SPARSE) {
+        if viewer == Viewer::Reader(RARE_READER) {
             let seqs: Vec<i64> = seen.posts.iter().map(|post| post.seq).collect();
             let hers: Vec<i64> = (after + 1..=POSTS).filter(|seq| seq % 1000 == 7).collect();
             assert_eq!(seqs, hers[hers.len() - 50..]);
@@ -138,9 +138,9 @@ async fn rows_of_a_look(conn: &mut PgConnection, session: &Live, viewer: Viewer<
 /// Returns the same for a page that a person reads.
 async fn rows_of_a_page(conn: &mut PgConnection, world: &World, way: Along) -> i64 {
     let mut most = 0;
-    for _ in 0..N_LOOKS {
+    for _ in 0..N_READS {
         let mut tx = conn.begin().await.unwrap();
-        let (viewer, before) = (Viewer::Reader(SPARSE), rows_read(&mut tx).await);
+        let (viewer, before) = (Viewer::Reader(RARE_READER), rows_read(&mut tx).await);
         let page = along(&mut *tx, world.campaign.id, viewer, way, 50).await.unwrap();
         most = most.max(rows_read(&mut tx).await - before);
         tx.rollback().await.unwrap();
@@ -151,7 +151,7 @@ async fn rows_of_a_page(conn: &mut PgConnection, world: &World, way: Along) -> i
 }
 
 #[tokio::test]
-async fn a_window_of_one_in_a_thousand_of_very_many_posts_is_filled_from_few_rows() {
+async fn a_small_window_over_very_many_posts_reads_few_rows() {
     let world = World::new().await;
     let begins = Live { context_tokens: 0, ..session(&world).await };
     fill(&world).await;
@@ -164,9 +164,9 @@ async fn a_window_of_one_in_a_thousand_of_very_many_posts_is_filled_from_few_row
             sqlx::query(sql).execute(&mut *conn).await.unwrap();
         }
         for (viewer, session) in [
-            (Viewer::Reader(SPARSE), &begins),
-            (Viewer::Reader(SPARSE), &at(0)),
-            (Viewer::Reader(SPARSE), &at(150_000)),
+            (Viewer::Reader(RARE_READER), &begins),
+            (Viewer::Reader(RARE_READER), &at(0)),
+            (Viewer::Reader(RARE_READER), &at(150_000)),
             (Viewer::Reader("anna"), &at(0)),
             (Viewer::All, &at(0)),
         ] {

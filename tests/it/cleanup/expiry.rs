@@ -17,17 +17,17 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{at_later, config, later, memory_config, preview, cleanup, walk};
+use super::{after_expiry, config, memory_config, preview, cleanup, settings_after_expiry, walk};
 use crate::{
     app::noon,
-    conversations::world::{Now, World, inheritance, opening, wanted},
-    erasure::{PLANTED, found},
+    conversations::world::{TurnSettings, World, inheritance, opening, wanted},
+    erasure::{ERASED_WORD, tables_with},
 };
 
 const SUMMARY: &str = "## Goal\nA story of the harbour, which was built in 1817.";
 
 /// Runs a turn of the copywriter in one of its instances, which has a conversation of its own.
-async fn turn(world: &World, instance: &str, prompt: &str, now: Now) -> Resolved {
+async fn turn(world: &World, instance: &str, prompt: &str, now: TurnSettings) -> Resolved {
     let task = world.add_new(&tasks::New { instance, ..world.ask(prompt) }).await.unwrap().task;
     let (resolved, begun) = world.begin(&task, world.lease(), now).await;
     world.commit(&begun, &format!("Answer to: {prompt}"), now).await.unwrap();
@@ -36,12 +36,12 @@ async fn turn(world: &World, instance: &str, prompt: &str, now: Now) -> Resolved
 
 /// Sets up a conversation with, on request, an applied summary of its first turns and a prepared one.
 async fn conversation(world: &World, instance: &str, is_applied: bool, is_prepared: bool) -> Uuid {
-    let id = turn(world, instance, "Part one.", Now::default()).await.session.id;
-    turn(world, instance, "Must: mention the red lamp.", Now::default()).await;
+    let id = turn(world, instance, "Part one.", TurnSettings::default()).await.session.id;
+    turn(world, instance, "Must: mention the red lamp.", TurnSettings::default()).await;
     if is_applied {
         summarise(world, id, 4, SUMMARY, true).await;
     }
-    turn(world, instance, "Part three.", Now::default()).await;
+    turn(world, instance, "Part three.", TurnSettings::default()).await;
     if is_prepared {
         summarise(world, id, 6, &format!("{SUMMARY} The third part is told."), false).await;
     }
@@ -113,15 +113,15 @@ async fn a_successor_begins_with_the_same_summary_with_and_without_a_cleanup() {
         conversation(&world, &early, is_applied, is_prepared).await;
         let gone = conversation(&world, &late, is_applied, is_prepared).await;
 
-        let first = turn(&world, &early, "Part four.", at_later()).await;
-        assert_eq!(n_kept(&world.pool).await, 0, "the successor has taken it over");
+        let first = turn(&world, &early, "Part four.", settings_after_expiry()).await;
+        assert_eq!(n_kept(&world.pool).await, 0, "the successor has inherited the summary");
         let seen = preview(&world.pool).await;
         let done = cleanup(&world.pool, walk(), 10).await;
         assert_eq!((seen.sessions, seen.summaries_kept), (1, 1), "{name}");
         assert_eq!((done.sessions, done.summaries_kept), (1, 1), "{name}");
         assert!(sessions::get(&world.pool, gone).await.is_err());
         assert_eq!(n_kept(&world.pool).await, 1);
-        let second = turn(&world, &late, "Part four.", at_later()).await;
+        let second = turn(&world, &late, "Part four.", settings_after_expiry()).await;
         assert_eq!(n_kept(&world.pool).await, 0);
 
         let (one, other) = (begins_with(&world, &first).await, begins_with(&world, &second).await);
@@ -157,10 +157,10 @@ async fn a_successor_begins_with_the_same_summary_with_and_without_a_cleanup() {
 
 /// The conversation expires repeatedly.
 #[tokio::test]
-async fn what_was_said_long_ago_is_handed_on_from_summary_to_summary() {
+async fn old_messages_are_passed_on_from_summary_to_summary() {
     let world = World::new().await;
-    let at = |days| Now { at: noon() + TimeDelta::days(days), ..Now::default() };
-    turn(&world, "main", "Must: mention the red lamp.", Now::default()).await;
+    let at = |days| TurnSettings { at: noon() + TimeDelta::days(days), ..TurnSettings::default() };
+    turn(&world, "main", "Must: mention the red lamp.", TurnSettings::default()).await;
     for round in 1..=4 {
         let now = at(round * 8);
         if round % 2 == 0 {
@@ -176,25 +176,25 @@ async fn what_was_said_long_ago_is_handed_on_from_summary_to_summary() {
 
 /// Its prompt would be rejected again, before each task.
 #[tokio::test]
-async fn what_a_provider_has_rejected_is_not_remembered() {
+async fn a_rejected_prompt_is_not_remembered() {
     let world = World::new().await;
     for instance in ["both", "alone"] {
-        turn(&world, instance, "Rejected words.", Now::default()).await;
+        turn(&world, instance, "Rejected words.", TurnSettings::default()).await;
     }
-    turn(&world, "both", "Part two.", Now::default()).await;
+    turn(&world, "both", "Part two.", TurnSettings::default()).await;
     sqlx::query("update dalsegno.sessions set rejected_turns = '{1}'")
         .execute(&world.pool)
         .await
         .unwrap();
     assert_eq!(preview(&world.pool).await.summaries_kept, 1);
     assert_eq!(cleanup(&world.pool, walk(), 10).await.summaries_kept, 1);
-    let next = turn(&world, "both", "Part three.", at_later()).await;
+    let next = turn(&world, "both", "Part three.", settings_after_expiry()).await;
     let summary = begins_with(&world, &next).await.0.summary.unwrap();
     assert!(summary.contains("Part two.") && !summary.contains("Rejected words."), "{summary}");
 }
 
 #[tokio::test]
-async fn where_expired_sessions_are_forgotten_nothing_is_kept() {
+async fn nothing_is_kept_of_expired_sessions_when_configured_so() {
     let world = World::new().await;
     let config = Config { expired: ExpiryRule::Fresh, ..config() };
     conversation(&world, "early", true, false).await;
@@ -204,17 +204,17 @@ async fn where_expired_sessions_are_forgotten_nothing_is_kept() {
         let task = world.add_new(&new).await.unwrap().task;
         let mut tx = world.pool.begin().await.unwrap();
         let rule = conversations::Inheritance {
-            forgotten_until: config.forgotten_until(later()),
-            ..inheritance(i64::MAX, later())
+            forgotten_until: config.forgotten_until(after_expiry()),
+            ..inheritance(i64::MAX, after_expiry())
         };
-        let now = at_later();
+        let now = settings_after_expiry();
         let (opening, wanted, lease) = (opening(&task, now), wanted(&task, now), world.lease());
         let resolved = resolve(&mut tx, &opening, &wanted, lease, &rule).await.unwrap();
         tx.commit().await.unwrap();
         resolved
     };
     let first = begin("early").await;
-    let walk = || Walk::new(later(), &config, &memory_config());
+    let walk = || Walk::new(after_expiry(), &config, &memory_config());
     let mut conn = world.pool.acquire().await.unwrap();
     let seen = cleanups::preview(&mut conn, walk()).await.unwrap();
     let done = cleanup(&world.pool, walk(), 10).await;
@@ -229,7 +229,7 @@ async fn where_expired_sessions_are_forgotten_nothing_is_kept() {
 }
 
 #[tokio::test]
-async fn a_summary_that_no_task_asks_for_goes_when_its_time_is_over() {
+async fn an_unused_summary_is_removed_after_its_retention() {
     let world = World::new().await;
     for instance in ["early", "late", "never"] {
         conversation(&world, instance, false, false).await;
@@ -237,9 +237,17 @@ async fn a_summary_that_no_task_asks_for_goes_when_its_time_is_over() {
     assert_eq!(cleanup(&world.pool, walk(), 10).await.summaries_kept, 3);
     let expired = noon() + TimeDelta::days(7);
     let at = |days| expired + TimeDelta::days(days) + TimeDelta::hours(1);
-    let first = turn(&world, "early", "Part four.", Now { at: at(179), ..Now::default() }).await;
+    let first = turn(
+        &world,
+        "early",
+        "Part four.",
+        TurnSettings { at: at(179), ..TurnSettings::default() },
+    )
+    .await;
     assert!(first.inherited_summary);
-    let late = turn(&world, "late", "Part four.", Now { at: at(180), ..Now::default() }).await;
+    let late =
+        turn(&world, "late", "Part four.", TurnSettings { at: at(180), ..TurnSettings::default() })
+            .await;
     assert_eq!(
         (late.decision, late.inherited_summary),
         (Decision::Create { ephemeral: false }, false)
@@ -256,9 +264,9 @@ async fn a_summary_that_no_task_asks_for_goes_when_its_time_is_over() {
 
 /// The service was down for longer than summaries are kept.
 #[tokio::test]
-async fn what_expired_too_long_ago_is_forgotten_with_and_without_a_cleanup() {
+async fn sessions_expired_too_long_ago_are_forgotten_with_and_without_a_cleanup() {
     let world = World::new().await;
-    let at = Now { at: noon() + TimeDelta::days(400), ..Now::default() };
+    let at = TurnSettings { at: noon() + TimeDelta::days(400), ..TurnSettings::default() };
     conversation(&world, "early", true, false).await;
     conversation(&world, "late", true, false).await;
     let first = turn(&world, "early", "Part four.", at).await;
@@ -278,12 +286,12 @@ async fn what_expired_too_long_ago_is_forgotten_with_and_without_a_cleanup() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_that_no_successor_could_ask_for() {
+async fn nothing_is_kept_that_no_successor_could_inherit() {
     let world = World::new().await;
     // A reset without memory also removes the kept summary.
     conversation(&world, "reset", false, false).await;
     cleanup(&world.pool, walk(), 10).await;
-    let id = turn(&world, "reset", "Part four.", at_later()).await.session.id;
+    let id = turn(&world, "reset", "Part four.", settings_after_expiry()).await.session.id;
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::ask_rebuild(&mut conn, id, Reason::Fresh).await.unwrap();
     // A fresh session, one of a task alone, one of a closed campaign, and an empty one.
@@ -296,19 +304,19 @@ async fn nothing_is_kept_that_no_successor_could_ask_for() {
         ..world.ask("Forget all.")
     };
     let task = world.add_new(&new).await.unwrap().task;
-    let (fresh, begun) = world.begin(&task, world.lease(), at_later()).await;
+    let (fresh, begun) = world.begin(&task, world.lease(), settings_after_expiry()).await;
     assert!(!fresh.inherited_summary);
-    world.commit(&begun, "Forgotten.", at_later()).await.unwrap();
+    world.commit(&begun, "Forgotten.", settings_after_expiry()).await.unwrap();
     assert_eq!(n_kept(&world.pool).await, 0);
     let alone = world.add_mode("Alone.", Mode::None).await;
-    let (_, begun) = world.begin(&alone, world.lease(), Now::default()).await;
-    world.commit(&begun, "Done.", Now::default()).await.unwrap();
+    let (_, begun) = world.begin(&alone, world.lease(), TurnSettings::default()).await;
+    world.commit(&begun, "Done.", TurnSettings::default()).await.unwrap();
     let empty = "insert into dalsegno.sessions (id, campaign_id, agent_type, instance, provider, model, prompt_hash, fence_seed,
                         created_at, used_at, expires_at)
                  select gen_random_uuid(), $1, 'copywriter', 'empty', 'sim', 'm', repeat('a', 64), decode(repeat('00', 32), 'hex'),
                         $2, $2, $2";
     sqlx::query(empty).bind(world.campaign.id).bind(noon()).execute(&world.pool).await.unwrap();
-    let much_later = later() + TimeDelta::days(20);
+    let much_later = after_expiry() + TimeDelta::days(20);
     let walk = || Walk::new(much_later, &config(), &memory_config());
     let seen = cleanups::preview(&mut conn, walk()).await.unwrap();
     let done = cleanup(&world.pool, walk(), 10).await;
@@ -321,7 +329,7 @@ async fn nothing_is_kept_that_no_successor_could_ask_for() {
             .unwrap();
     assert!(kept.starts_with("fresh") && !kept.contains("Part one."), "{kept}");
 
-    turn(&world, "closed", "Part one.", Now::default()).await;
+    turn(&world, "closed", "Part one.", TurnSettings::default()).await;
     sqlx::query("update dalsegno.campaigns set status = 'closed', closed_at = now()")
         .execute(&world.pool)
         .await
@@ -331,14 +339,14 @@ async fn nothing_is_kept_that_no_successor_could_ask_for() {
 }
 
 #[tokio::test]
-async fn agents_that_are_reset_fresh_remember_nothing_of_expired_sessions_either() {
+async fn agents_with_fresh_resets_remember_nothing_of_expired_sessions() {
     let world = World::new().await;
     let reset = async |agent, fresh| {
         let (who, whom) = (Actor::cli("ann", "host"), (world.campaign.id, agent));
-        conversations::reset_agents(&world.pool, &who, whom, fresh, later()).await.unwrap();
+        conversations::reset_agents(&world.pool, &who, whom, fresh, after_expiry()).await.unwrap();
         n_kept(&world.pool).await
     };
-    turn(&world, "main", "Part one.", Now::default()).await;
+    turn(&world, "main", "Part one.", TurnSettings::default()).await;
     assert_eq!(cleanup(&world.pool, walk(), 10).await.summaries_kept, 1);
     assert_eq!(reset(Some("copywriter"), false).await, 1);
     assert_eq!(reset(Some("planner"), true).await, 1);
@@ -346,13 +354,13 @@ async fn agents_that_are_reset_fresh_remember_nothing_of_expired_sessions_either
 }
 
 #[tokio::test]
-async fn an_erasure_takes_what_is_kept_of_expired_sessions() {
+async fn an_erasure_removes_the_kept_summaries_of_expired_sessions() {
     let world = World::new().await;
-    turn(&world, "main", &format!("Write of {PLANTED}."), Now::default()).await;
+    turn(&world, "main", &format!("Write of {ERASED_WORD}."), TurnSettings::default()).await;
     cleanup(&world.pool, walk(), 10).await;
     let kept =
         |found: &[(String, i64)]| found.iter().any(|(table, _)| table == "session_summaries");
-    assert!(kept(&found(&world.pool, PLANTED).await));
+    assert!(kept(&tables_with(&world.pool, ERASED_WORD).await));
     let mut tx = world.pool.begin().await.unwrap();
     erasures::request(&mut tx, world.campaign.id, "by request", noon()).await.unwrap();
     let mut step = Some(erasures::Step::FIRST);
@@ -364,6 +372,6 @@ async fn an_erasure_takes_what_is_kept_of_expired_sessions() {
     let receipt = erasures::get(&mut tx, world.campaign.id).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(receipt.removed["summaries"], 1);
-    let left = found(&world.pool, PLANTED).await;
+    let left = tables_with(&world.pool, ERASED_WORD).await;
     assert!(!kept(&left), "{left:?}");
 }

@@ -19,10 +19,10 @@ use dalsegno::{
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::conversations::world::{Now, World};
+use crate::conversations::world::{TurnSettings, World};
 
 /// Creates a folder like that of a session, with 1,000 bytes.
-fn leave(root: &Path, name: &str) -> PathBuf {
+fn create_session_folder(root: &Path, name: &str) -> PathBuf {
     let folder = root.join("claude").join(name);
     fs::create_dir_all(folder.join("config/projects")).unwrap();
     fs::write(folder.join("config/projects/a.jsonl"), [b'x'; 1000]).unwrap();
@@ -41,9 +41,9 @@ async fn session(pool: &PgPool, external_id: Uuid, closed_at: Option<DateTime<Ut
 }
 
 #[tokio::test]
-async fn folders_of_sessions_that_are_gone_go_and_no_others() {
+async fn only_folders_of_removed_sessions_are_removed() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
+    world.turn("Part one.", TurnSettings::default()).await;
     let root = tempfile::tempdir().unwrap();
     // Files have the time of the machine.
     let now = Utc::now() + TimeDelta::days(10);
@@ -61,8 +61,9 @@ async fn folders_of_sessions_that_are_gone_go_and_no_others() {
     session(&world.pool, *open, None).await;
     session(&world.pool, *just_closed, Some(now - TimeDelta::hours(2))).await;
     session(&world.pool, *long_closed, Some(now - TimeDelta::days(2))).await;
-    let folders: Vec<_> = ids.iter().map(|id| leave(root.path(), &id.to_string())).collect();
-    let strange = leave(root.path(), "not-a-session");
+    let folders: Vec<_> =
+        ids.iter().map(|id| create_session_folder(root.path(), &id.to_string())).collect();
+    let strange = create_session_folder(root.path(), "not-a-session");
     let recently: SystemTime = (now - TimeDelta::hours(3)).into();
     File::open(&folders[4]).unwrap().set_modified(recently).unwrap();
     // A call without a session: only a file deep inside has changed.
@@ -82,7 +83,7 @@ async fn folders_of_sessions_that_are_gone_go_and_no_others() {
 }
 
 #[tokio::test]
-async fn workspaces_go_with_the_last_session_of_a_closed_campaign() {
+async fn workspaces_are_removed_with_the_last_session_of_a_closed_campaign() {
     let world = World::new().await;
     let root = tempfile::tempdir().unwrap();
     let now = Utc::now() + TimeDelta::days(10);
@@ -98,11 +99,11 @@ async fn workspaces_go_with_the_last_session_of_a_closed_campaign() {
     fs::write(workspace.join("notes.txt"), "Ahoy.").unwrap();
     session(&world.pool, Uuid::new_v4(), Some(now - TimeDelta::days(2))).await;
     let sweep = async || sweep_folders(&services, &world.pool, "here").await.unwrap();
-    assert_eq!(sweep().await, Swept::default(), "the campaign goes on");
+    assert_eq!(sweep().await, Swept::default(), "the campaign is still open");
     let close = "update dalsegno.campaigns set status = 'closed', closed_at = $1";
     let closed_at = now - TimeDelta::days(2);
     sqlx::query(close).bind(closed_at).execute(&world.pool).await.unwrap();
-    assert_eq!(sweep().await, Swept::default(), "a session of it is left");
+    assert_eq!(sweep().await, Swept::default(), "a session of the campaign is left");
     sqlx::query("delete from dalsegno.sessions").execute(&world.pool).await.unwrap();
     assert_eq!(sweep().await, Swept { folders: 1, bytes: 5 });
     assert!(!workspace.exists());

@@ -19,7 +19,7 @@ use dalsegno::{
 use sqlx::PgPool;
 use tokio::task::JoinHandle;
 
-use super::{fill, later, rows};
+use super::{after_expiry, fill, rows};
 use crate::{
     app::{SOON, eventually, noon},
     conversations::world::World,
@@ -42,7 +42,7 @@ impl Worker {
         ];
         let set = set.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
-        let clock = Arc::new(ManualClock::at(later()));
+        let clock = Arc::new(ManualClock::at(after_expiry()));
         let program = env!("CARGO_BIN_EXE_dalsegno").into();
         let services = Services::build(&config, clock, program, Traces::default()).unwrap();
         let (shutdown, pool) = (Shutdown::new(), pool.clone());
@@ -63,7 +63,7 @@ async fn runs(pool: &PgPool) -> Vec<CleanupRun> {
     cleanups::list(pool, None, 50).await.unwrap()
 }
 
-async fn ended(pool: &PgPool, n_runs: usize) -> Vec<CleanupRun> {
+async fn wait_for_runs(pool: &PgPool, n_runs: usize) -> Vec<CleanupRun> {
     eventually("the cleanups have ended", async || {
         let runs = runs(pool).await;
         (runs.iter().filter(|run| run.ended_at.is_some()).count() == n_runs).then_some(runs)
@@ -71,7 +71,7 @@ async fn ended(pool: &PgPool, n_runs: usize) -> Vec<CleanupRun> {
     .await
 }
 
-async fn begun(pool: &PgPool) -> CleanupRun {
+async fn running_cleanup(pool: &PgPool) -> CleanupRun {
     eventually("the cleanup has removed something", async || {
         runs(pool).await.into_iter().next().filter(|run| run.sessions > 0)
     })
@@ -79,31 +79,31 @@ async fn begun(pool: &PgPool) -> CleanupRun {
 }
 
 #[tokio::test]
-async fn a_run_is_recorded_and_a_second_one_at_once_finds_nothing() {
+async fn a_run_is_recorded_and_a_concurrent_second_one_finds_nothing() {
     let world = World::new().await;
     fill(&world.pool, world.campaign.id, "old", "sim", 23, 4, noon()).await;
     for _ in 0..2 {
         cleanups::request(&world.pool).await.unwrap();
     }
     let worker = Worker::start(&world.pool, 0);
-    let runs = ended(&world.pool, 2).await;
+    let runs = wait_for_runs(&world.pool, 2).await;
     worker.stop().await;
     let [second, first] = [&runs[0], &runs[1]];
     assert_eq!((first.sessions, first.messages, first.bytes), (23, 92, 92 * 300));
     assert_eq!((second.sessions, second.outcome.as_deref()), (0, Some("done")));
     let removed = serde_json::json!([{ "provider": "sim", "because": "expired", "sessions": 23 }]);
     assert_eq!((&first.removed, first.outcome.as_deref()), (&removed, Some("done")));
-    assert_eq!(cleanups::last_success(&world.pool).await.unwrap(), Some(later()));
+    assert_eq!(cleanups::last_success(&world.pool).await.unwrap(), Some(after_expiry()));
     assert_eq!(rows(&world.pool).await["messages"], 0);
 }
 
 #[tokio::test]
-async fn a_worker_that_goes_down_gives_the_run_back_and_the_next_goes_on() {
+async fn a_stopping_worker_gives_the_run_back_and_the_next_continues_it() {
     let world = World::new().await;
     fill(&world.pool, world.campaign.id, "old", "sim", 60, 4, noon()).await;
     let job = cleanups::request(&world.pool).await.unwrap();
     let worker = Worker::start(&world.pool, 60_000);
-    let halfway = begun(&world.pool).await;
+    let halfway = running_cleanup(&world.pool).await;
     worker.stop().await;
     assert_eq!((halfway.sessions, halfway.ended_at), (5, None));
     let sql = "select attempt from dalsegno.jobs where id = $1 and state <> 'running'";
@@ -111,21 +111,21 @@ async fn a_worker_that_goes_down_gives_the_run_back_and_the_next_goes_on() {
         sqlx::query_scalar(sql).bind(job.job_id).fetch_one(&world.pool).await.unwrap();
     assert_eq!(attempt, 0);
     let worker = Worker::start(&world.pool, 0);
-    let runs = ended(&world.pool, 1).await;
+    let runs = wait_for_runs(&world.pool, 1).await;
     worker.stop().await;
     assert_eq!((runs.len(), runs[0].sessions, runs[0].messages), (1, 60, 240));
 }
 
 #[tokio::test]
-async fn a_run_that_is_cancelled_stops_between_two_batches() {
+async fn a_cancelled_run_stops_between_two_batches() {
     let world = World::new().await;
     fill(&world.pool, world.campaign.id, "old", "sim", 60, 4, noon()).await;
     let job = cleanups::request(&world.pool).await.unwrap();
     let worker = Worker::start(&world.pool, 60_000);
-    begun(&world.pool).await;
+    running_cleanup(&world.pool).await;
     let cancel = "select dalsegno.cancel($1, 'not now')";
     sqlx::query(cancel).bind(job.job_id).execute(&world.pool).await.unwrap();
-    let runs = tokio::time::timeout(SOON, ended(&world.pool, 1)).await.unwrap();
+    let runs = tokio::time::timeout(SOON, wait_for_runs(&world.pool, 1)).await.unwrap();
     worker.stop().await;
     assert_eq!((runs[0].sessions, runs[0].outcome.as_deref()), (5, Some("cancelled")));
     assert_eq!(rows(&world.pool).await["sessions"], 55);
@@ -133,7 +133,7 @@ async fn a_run_that_is_cancelled_stops_between_two_batches() {
 
 /// A run that was declared lost continues in the middle of a batch.
 #[tokio::test]
-async fn a_run_without_its_lease_cannot_write_on() {
+async fn a_run_without_its_lease_cannot_continue() {
     let world = World::new().await;
     let mut conn = world.pool.acquire().await.unwrap();
     let old = cleanups::begin(&mut conn, 7, 1, noon()).await.unwrap().unwrap();
@@ -152,18 +152,18 @@ async fn a_run_without_its_lease_cannot_write_on() {
 }
 
 #[tokio::test]
-async fn old_lines_of_the_audit_log_go_with_the_cleanup() {
+async fn the_cleanup_removes_old_audit_lines() {
     let world = World::new().await;
     let old = Actor::cli("ann", "host");
     for (subject, days) in [("old", 366), ("new", 300)] {
-        let at = later() - TimeDelta::days(days);
+        let at = after_expiry() - TimeDelta::days(days);
         audit::write(&world.pool, &old, Action::LaneHold, subject, serde_json::json!({}), at)
             .await
             .unwrap();
     }
     let worker = Worker::start(&world.pool, 0);
     cleanups::request(&world.pool).await.unwrap();
-    ended(&world.pool, 1).await;
+    wait_for_runs(&world.pool, 1).await;
     worker.stop().await;
     let filter = audit::Filter { limit: 10, ..Default::default() };
     let kept = audit::list(&world.pool, filter).await.unwrap();
@@ -173,7 +173,7 @@ async fn old_lines_of_the_audit_log_go_with_the_cleanup() {
 
 /// One more than one batch removes of the keys of operations, and of the lines of the audit log.
 #[tokio::test]
-async fn a_run_pauses_between_batches_of_keys_and_of_lines_of_the_audit_log() {
+async fn a_run_pauses_between_batches_of_idempotency_keys_and_audit_lines() {
     let keys = "insert into dalsegno.operation_keys (caller, operation, key, input_sha256, created_at)
                 select 'ann', 'hold_lane', n::text, sha256(''), $1 from generate_series(1, 2001) as n";
     let lines = "insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject)
@@ -183,17 +183,17 @@ async fn a_run_pauses_between_batches_of_keys_and_of_lines_of_the_audit_log() {
         (lines, "select count(*) from dalsegno.audit"),
     ] {
         let world = World::new().await;
-        let old = later() - TimeDelta::days(3660);
+        let old = after_expiry() - TimeDelta::days(3660);
         sqlx::query(insert).bind(old).execute(&world.pool).await.unwrap();
         let left =
             async || sqlx::query_scalar::<_, i64>(count).fetch_one(&world.pool).await.unwrap();
         let worker = Worker::start(&world.pool, 3_600_000);
         cleanups::request(&world.pool).await.unwrap();
-        eventually("a batch is gone", async || (left().await < 2001).then_some(())).await;
+        eventually("a batch is removed", async || (left().await < 2001).then_some(())).await;
         worker.stop().await;
         assert_eq!((left().await, runs(&world.pool).await[0].ended_at), (1, None), "{count}");
         let worker = Worker::start(&world.pool, 0);
-        ended(&world.pool, 1).await;
+        wait_for_runs(&world.pool, 1).await;
         worker.stop().await;
         assert_eq!(left().await, 0, "{count}");
     }

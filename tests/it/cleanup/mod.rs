@@ -2,8 +2,8 @@
 
 mod expiry;
 mod folders;
+mod interfaces;
 pub mod job;
-mod people;
 mod plans;
 mod races;
 mod removal;
@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::{
     app::{defaults, noon},
-    conversations::world::Now,
+    conversations::world::TurnSettings,
 };
 
 fn config() -> Config {
@@ -31,12 +31,12 @@ fn config() -> Config {
 }
 
 /// Returns a time at which sessions used at noon have expired.
-fn later() -> DateTime<Utc> {
+fn after_expiry() -> DateTime<Utc> {
     noon() + TimeDelta::days(8)
 }
 
-fn at_later() -> Now {
-    Now { at: later(), ..Now::default() }
+fn settings_after_expiry() -> TurnSettings {
+    TurnSettings { at: after_expiry(), ..TurnSettings::default() }
 }
 
 fn memory_config() -> memory::Config {
@@ -44,7 +44,7 @@ fn memory_config() -> memory::Config {
 }
 
 fn walk() -> Walk {
-    Walk::new(later(), &config(), &memory_config())
+    Walk::new(after_expiry(), &config(), &memory_config())
 }
 
 /// Runs a cleanup without its record, in batches of this size and without pauses.
@@ -136,6 +136,6 @@ async fn rows(pool: &PgPool) -> BTreeMap<&'static str, i64> {
     rows
 }
 
-fn kept(counts: &KeptCounts) -> Vec<(cleanups::Kept, i64)> {
+fn kept_reasons(counts: &KeptCounts) -> Vec<(cleanups::Kept, i64)> {
     counts.iter().map(|(kept, n)| (*kept, *n)).collect()
 }

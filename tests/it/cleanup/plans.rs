@@ -4,19 +4,19 @@ use chrono::TimeDelta;
 use dalsegno::domain::{cleanups, tasks};
 use sqlx::{Connection as _, PgConnection};
 
-use super::{fill, later, walk};
+use super::{after_expiry, fill, walk};
 use crate::{app::noon, conversations::world::World};
 
 /// Most rows that a batch of ten sessions with six messages each may read, including foreign-key checks.
 const MAX_ROWS: i64 = 1_500;
 
 #[tokio::test]
-async fn no_statement_of_a_cleanup_looks_at_all_sessions() {
+async fn no_statement_of_a_cleanup_scans_all_sessions() {
     let world = World::new().await;
     let (pool, campaign) = (&world.pool, world.campaign.id);
     fill(pool, campaign, "old", "sim", 30, 6, noon()).await;
-    fill(pool, campaign, "young", "sim", 20_000, 6, later() + TimeDelta::days(5)).await;
-    fill(pool, campaign, "closed", "sim", 10_000, 2, later() - TimeDelta::days(5)).await;
+    fill(pool, campaign, "young", "sim", 20_000, 6, after_expiry() + TimeDelta::days(5)).await;
+    fill(pool, campaign, "closed", "sim", 10_000, 2, after_expiry() - TimeDelta::days(5)).await;
     let close = "update dalsegno.sessions set state = 'closed', closed_because = 'reset', closed_at = expires_at
                   where agent_type = 'closed'";
     sqlx::query(close).execute(pool).await.unwrap();

@@ -10,17 +10,17 @@ use dalsegno::domain::{
 use rand::{RngExt as _, SeedableRng as _};
 use sqlx::PgPool;
 
-use super::{at_later, fill, kept, next_page, preview, cleanup, rows, walk};
+use super::{fill, kept_reasons, next_page, preview, cleanup, rows, settings_after_expiry, walk};
 use crate::{
     app::{eventually, noon},
-    conversations::world::{Now, World},
+    conversations::world::{TurnSettings, World},
 };
 
 /// The session is found, then used, then reached by the removal.
 #[tokio::test]
-async fn a_session_that_is_used_in_the_moment_of_its_removal_survives() {
+async fn a_session_used_at_the_moment_of_its_removal_survives() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let page = next_page(&world.pool, &mut walk(), 10).await.unwrap();
     assert_eq!(page.going.len(), 1);
     let move_on = "update dalsegno.sessions set expires_at = expires_at + interval '30 days'";
@@ -34,22 +34,22 @@ async fn a_session_that_is_used_in_the_moment_of_its_removal_survives() {
 
 /// A turn has locked the session and has not committed: neither waits for the other.
 #[tokio::test]
-async fn a_session_that_a_turn_has_in_hand_is_passed_over() {
+async fn a_session_locked_by_a_turn_is_skipped() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let mut turn = world.pool.begin().await.unwrap();
     let lock = "select 1 from dalsegno.sessions for no key update";
     sqlx::query(lock).execute(&mut *turn).await.unwrap();
     let done = tokio::time::timeout(crate::app::SOON, cleanup(&world.pool, walk(), 10)).await;
-    assert_eq!(kept(&done.unwrap().kept), [(Kept::InUse, 1)]);
+    assert_eq!(kept_reasons(&done.unwrap().kept), [(Kept::InUse, 1)]);
     turn.commit().await.unwrap();
     assert!(sessions::get(&world.pool, id).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_session_that_a_task_comes_for_after_the_look_survives() {
+async fn a_session_that_gets_a_task_after_the_scan_survives() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let page = next_page(&world.pool, &mut walk(), 10).await.unwrap();
     world.add("Part two.").await;
     let mut tx = world.pool.begin().await.unwrap();
@@ -61,7 +61,7 @@ async fn a_session_that_a_task_comes_for_after_the_look_survives() {
 
 /// Tasks arrive for expired conversations, while two cleanups run.
 #[tokio::test]
-async fn beside_live_turns_no_live_row_goes() {
+async fn a_cleanup_beside_running_turns_removes_no_live_row() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let world = World::new().await;
@@ -74,10 +74,12 @@ async fn beside_live_turns_no_live_row_goes() {
             let prompt = format!("Part {n}.");
             let new = tasks::New { instance: &instance, ..world.ask(&prompt) };
             let task = world.add_new(&new).await.unwrap().task;
-            let (resolved, begun) =
-                world.try_begin(&task, world.lease(), at_later(), Amount::ZERO).await.unwrap();
+            let (resolved, begun) = world
+                .try_begin(&task, world.lease(), settings_after_expiry(), Amount::ZERO)
+                .await
+                .unwrap();
             tokio::task::yield_now().await;
-            world.commit(&begun, "Done.", at_later()).await.unwrap();
+            world.commit(&begun, "Done.", settings_after_expiry()).await.unwrap();
             // In either order of task and cleanup.
             let remembers = resolved.inherited_summary || resolved.decision == Decision::Resume;
             assert!(remembers, "{instance}: {:?}", resolved.decision);
@@ -106,7 +108,7 @@ async fn beside_live_turns_no_live_row_goes() {
 
 /// After any number of interruptions, the result is the same.
 #[tokio::test]
-async fn cut_off_half_way_and_repeated_it_ends_the_same() {
+async fn an_interrupted_and_repeated_cleanup_has_the_same_result() {
     let worlds = [World::new().await, World::new().await];
     for world in &worlds {
         fill(&world.pool, world.campaign.id, "old", "sim", 120, 6, noon()).await;
@@ -119,7 +121,7 @@ async fn cut_off_half_way_and_repeated_it_ends_the_same() {
     let whole = cleanup(&worlds[0].pool, walk(), 10).await;
     assert_eq!(whole.sessions, 119);
     for nth in [2, 41, 90] {
-        cut_off_at(&worlds[1].pool, nth).await;
+        cancel_cleanup_at(&worlds[1].pool, nth).await;
     }
     cleanup(&worlds[1].pool, walk(), 2).await;
     let done = cleanup(&worlds[1].pool, walk(), 10).await;
@@ -128,7 +130,7 @@ async fn cut_off_half_way_and_repeated_it_ends_the_same() {
 }
 
 /// Drops a cleanup while it removes the `nth` session, counted over all calls, and waits for the server's rollback.
-async fn cut_off_at(pool: &PgPool, nth: u32) {
+async fn cancel_cleanup_at(pool: &PgPool, nth: u32) {
     let gate = format!(
         "create sequence if not exists public.removals;
          create or replace function public.stop_at_gate() returns trigger language plpgsql as $body$
@@ -145,7 +147,7 @@ async fn cut_off_at(pool: &PgPool, nth: u32) {
         let pool = pool.clone();
         async move { cleanup(&pool, walk(), 2).await }
     });
-    eventually("the cleanup stands at the gate", async || {
+    eventually("the cleanup waits at the gate", async || {
         let sql = "select 1 from pg_locks where locktype = 'advisory' and not granted
                      and database = (select oid from pg_database where datname = current_database())";
         sqlx::query(sql).fetch_optional(pool).await.unwrap()

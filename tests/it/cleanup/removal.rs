@@ -10,22 +10,22 @@ use dalsegno::domain::{
     sessions, tasks, turn_phases, turns,
 };
 
-use super::{config, fill, kept, later, memory_config, preview, cleanup, rows, walk};
+use super::{after_expiry, config, fill, kept_reasons, memory_config, preview, cleanup, rows, walk};
 use crate::{
     app::noon,
     cli::compact,
-    conversations::world::{Now, World},
+    conversations::world::{TurnSettings, World},
 };
 
 /// Puts each session at a node.
-const STAYS: &str = "insert into dalsegno.session_nodes (session_id, campaign_id, task_id, entered_at, first_seq, ordinal, agent, instance, node)
+const ADD_NODE_STAY: &str = "insert into dalsegno.session_nodes (session_id, campaign_id, task_id, entered_at, first_seq, ordinal, agent, instance, node)
                      select id, campaign_id, gen_random_uuid(), now(), 1, 1, agent_type, instance, 'draft' from dalsegno.sessions";
 
 #[tokio::test]
-async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays() {
+async fn expired_sessions_are_removed_with_their_rows_and_the_ledger_stays() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
-    let id = world.turn("Part two.", Now::default()).await.session.id;
+    world.turn("Part one.", TurnSettings::default()).await;
+    let id = world.turn("Part two.", TurnSettings::default()).await.session.id;
     compact(&world.pool, id).await;
     let files = "insert into dalsegno.transcript_files (session_id, n_bytes, name, sha256)
                  select id, 3, 'a.jsonl', decode(repeat('04', 32), 'hex') from dalsegno.sessions";
@@ -36,7 +36,7 @@ async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays(
     let standing =
         "insert into dalsegno.failovers (campaign_id, agent, instance, failures, failed_at)
                     select campaign_id, agent_type, instance, 2, now() from dalsegno.sessions";
-    for statement in [files, chunks, manifests, standing, STAYS] {
+    for statement in [files, chunks, manifests, standing, ADD_NODE_STAY] {
         sqlx::query(statement).execute(&world.pool).await.unwrap();
     }
     let before = rows(&world.pool).await;
@@ -55,17 +55,17 @@ async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays(
         .fetch_one(&world.pool)
         .await
         .unwrap();
-    assert_eq!(standings, 0, "nobody goes on with it");
+    assert_eq!(standings, 0, "no session inherits it");
     let n_left: i64 = after.values().sum();
     let stays = ["usage", "tasks", "campaigns", "feed"].map(|table| after[table]);
     assert_eq!(n_left, stays.iter().sum::<i64>(), "{after:?}");
 }
 
 #[tokio::test]
-async fn an_erasure_takes_sessions_that_stood_at_nodes() {
+async fn an_erasure_removes_sessions_at_nodes() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
-    sqlx::query(STAYS).execute(&world.pool).await.unwrap();
+    world.turn("Part one.", TurnSettings::default()).await;
+    sqlx::query(ADD_NODE_STAY).execute(&world.pool).await.unwrap();
     assert_eq!(rows(&world.pool).await["session_nodes"], 1);
     let mut tx = world.pool.begin().await.unwrap();
     erasures::request(&mut tx, world.campaign.id, "by request", noon()).await.unwrap();
@@ -81,23 +81,23 @@ async fn an_erasure_takes_sessions_that_stood_at_nodes() {
 }
 
 #[tokio::test]
-async fn what_runs_or_is_waited_for_is_kept() {
+async fn sessions_that_run_or_have_waiting_tasks_are_kept() {
     let world = World::new().await;
     fill(&world.pool, world.campaign.id, "bulk", "sim", 5, 4, noon()).await;
     // Begun long ago, and never ended.
     let task = world.add("Part one.").await;
-    let (running, _) = world.begin(&task, world.lease(), Now::default()).await;
+    let (running, _) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     // Another conversation, in which a task waits.
     let new = tasks::New { instance: "second", ..world.ask("Part two.") };
     let first = world.add_new(&new).await.unwrap().task;
-    let (waiting, begun) = world.begin(&first, world.lease(), Now::default()).await;
-    world.commit(&begun, "Done.", Now::default()).await.unwrap();
+    let (waiting, begun) = world.begin(&first, world.lease(), TurnSettings::default()).await;
+    world.commit(&begun, "Done.", TurnSettings::default()).await.unwrap();
     world.add_new(&tasks::New { prompt: "Part three.", ..new }).await.unwrap();
 
     let seen = preview(&world.pool).await;
     let done = cleanup(&world.pool, walk(), 2).await;
     assert_eq!((seen.sessions, done.sessions), (5, 5));
-    assert_eq!(kept(&done.kept), [(Kept::Running, 1), (Kept::TaskWaiting, 1)]);
+    assert_eq!(kept_reasons(&done.kept), [(Kept::Running, 1), (Kept::TaskWaiting, 1)]);
     assert_eq!(seen.kept, done.kept);
     for session in [running.session.id, waiting.session.id] {
         assert!(!world.transcript(session).await.is_empty());
@@ -105,13 +105,13 @@ async fn what_runs_or_is_waited_for_is_kept() {
 }
 
 #[tokio::test]
-async fn a_session_made_for_one_task_waits_for_that_task_alone() {
+async fn a_one_task_session_is_kept_for_its_own_task_only() {
     let world = World::new().await;
     let task = world.add_mode("Alone.", Mode::None).await;
-    let (resolved, _) = world.begin(&task, world.lease(), Now::default()).await;
+    let (resolved, _) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let stop = "update dalsegno.sessions set state = 'interrupted', running_turn = null";
     sqlx::query(stop).execute(&world.pool).await.unwrap();
-    assert_eq!(kept(&cleanup(&world.pool, walk(), 10).await.kept), [(Kept::TaskWaiting, 1)]);
+    assert_eq!(kept_reasons(&cleanup(&world.pool, walk(), 10).await.kept), [(Kept::TaskWaiting, 1)]);
     let end =
         "update dalsegno.tasks set state = 'cancelled', ended_at = now() where ended_at is null";
     sqlx::query(end).execute(&world.pool).await.unwrap();
@@ -122,12 +122,12 @@ async fn a_session_made_for_one_task_waits_for_that_task_alone() {
 
 /// A closed session is removed some time later, and its successor is shown without it.
 #[tokio::test]
-async fn a_closed_session_is_kept_for_a_while_and_leaves_no_link_behind() {
+async fn a_closed_session_is_removed_after_its_retention_and_leaves_no_link() {
     let world = World::new().await;
-    let first = world.turn("Part one.", Now::default()).await.session.id;
-    let other = Now {
+    let first = world.turn("Part one.", TurnSettings::default()).await.session.id;
+    let other = TurnSettings {
         prompt_hash: "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
-        ..Now::default()
+        ..TurnSettings::default()
     };
     let second = world.turn("Part two.", other).await.session.id;
     assert_eq!(world.session(second).await.predecessor_id, Some(first));
@@ -148,10 +148,10 @@ async fn a_closed_session_is_kept_for_a_while_and_leaves_no_link_behind() {
 }
 
 #[tokio::test]
-async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
+async fn a_task_of_a_removed_session_is_shown_explained_and_retried() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let messages = [];
     let ending = turn_phases::Ending {
         turn: &begun,
@@ -168,10 +168,11 @@ async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
     let mut conn = world.pool.acquire().await.unwrap();
     assert_eq!(tasks::detail(&mut conn, task.id).await.unwrap().turns, []);
     explanations::explain(&mut conn, task.id).await.unwrap();
-    let again = tasks::retry(&mut conn, task.id, later()).await.unwrap();
-    assert!(!turns::interrupt_lost(&mut conn, again.without_turn(), later()).await.unwrap());
+    let again = tasks::retry(&mut conn, task.id, after_expiry()).await.unwrap();
+    assert!(!turns::interrupt_lost(&mut conn, again.without_turn(), after_expiry()).await.unwrap());
     drop(conn);
-    let begun = world.try_begin(&again, world.lease(), super::at_later(), Amount::ZERO).await;
+    let begun =
+        world.try_begin(&again, world.lease(), super::settings_after_expiry(), Amount::ZERO).await;
     let (resolved, _) = begun.unwrap();
     let stored = messages::list(&world.pool, resolved.session.id, Span::all()).await.unwrap();
     // Its last turn was cut off, and the conversation keeps that.
@@ -181,7 +182,7 @@ async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
 
 /// Many providers and reasons: the preview equals the removal.
 #[tokio::test]
-async fn a_preview_says_what_then_goes() {
+async fn a_preview_equals_the_removal() {
     let world = World::new().await;
     let (pool, campaign) = (&world.pool, world.campaign.id);
     for (agent, provider, n_sessions, days) in
@@ -197,7 +198,7 @@ async fn a_preview_says_what_then_goes() {
     let file = "insert into dalsegno.transcript_files (session_id, n_bytes, name, sha256)
                 select id, 1000, 'a.jsonl', decode(repeat('04', 32), 'hex') from dalsegno.sessions where agent_type = 'b'";
     sqlx::query(file).execute(pool).await.unwrap();
-    world.turn("Used.", super::at_later()).await;
+    world.turn("Used.", super::settings_after_expiry()).await;
 
     let seen = preview(pool).await;
     let before = rows(pool).await;

@@ -13,7 +13,7 @@ use dalsegno::domain::tasks;
 use sqlx::PgPool;
 use tokio::task::JoinHandle;
 
-use super::{at_later, config, fill, later, paced_cleanup, walk};
+use super::{after_expiry, config, fill, paced_cleanup, settings_after_expiry, walk};
 use crate::{
     app::{eventually, noon},
     conversations::world::World,
@@ -28,26 +28,26 @@ const N_CLAIMS: usize = if cfg!(feature = "chaos") { 2_000 } else { 100 };
 
 /// Prints the figures. The limits are asserted in the long form only, on an idle machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_large_cleanup_goes_through_beside_turns() {
+async fn a_large_cleanup_succeeds_beside_turns() {
     let world = Arc::new(World::new().await);
     let (pool, campaign) = (&world.pool, world.campaign.id);
     let filling = Instant::now();
     for part in 0..10 {
         fill(pool, campaign, &format!("old{part}"), "sim", N_SESSIONS / 10, 20, noon()).await;
     }
-    fill(pool, campaign, "young", "sim", N_STAYING, 20, later() + TimeDelta::days(9)).await;
+    fill(pool, campaign, "young", "sim", N_STAYING, 20, after_expiry() + TimeDelta::days(9)).await;
     println!("filled in {:?}", filling.elapsed());
     // The first thousands are planned for empty tables.
-    let first = Beside::begin(&world, "first");
-    first.claims_reach(N_CLAIMS).await;
+    let first = ConcurrentWork::begin(&world, "first");
+    first.wait_for_claims(N_CLAIMS).await;
     first.end().await;
     sqlx::query("analyze").execute(pool).await.unwrap();
     let before_kb = status_kb("VmRSS");
 
-    let without = Beside::begin(&world, "before");
-    without.claims_reach(N_CLAIMS).await;
+    let without = ConcurrentWork::begin(&world, "before");
+    without.wait_for_claims(N_CLAIMS).await;
     let without = without.end().await;
-    let with = Beside::begin(&world, "during");
+    let with = ConcurrentWork::begin(&world, "during");
     let pause = Duration::from_millis(config().cleanup_pause_ms.into());
     let begun = Instant::now();
     let done = paced_cleanup(pool, walk(), config().cleanup_batch_sessions.into(), pause).await;
@@ -65,7 +65,7 @@ async fn a_large_cleanup_goes_through_beside_turns() {
 }
 
 /// Turns and claims that run in sequence until they are stopped.
-struct Beside {
+struct ConcurrentWork {
     is_over: Arc<AtomicBool>,
     n_claims: Arc<AtomicUsize>,
     turns: JoinHandle<Vec<Duration>>,
@@ -73,12 +73,12 @@ struct Beside {
 }
 
 /// Durations, sorted from the shortest to the longest.
-struct Took {
+struct Durations {
     turns: Vec<Duration>,
     claims: Vec<Duration>,
 }
 
-impl Beside {
+impl ConcurrentWork {
     fn begin(world: &Arc<World>, name: &'static str) -> Self {
         let (is_over, n_claims) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
         let turns = tokio::spawn(turns(Arc::clone(world), name, Arc::clone(&is_over)));
@@ -87,22 +87,22 @@ impl Beside {
         Self { is_over, n_claims, turns, claims }
     }
 
-    async fn claims_reach(&self, n: usize) {
+    async fn wait_for_claims(&self, n: usize) {
         let is_enough = async || (self.n_claims.load(SeqCst) >= n).then_some(());
         eventually("there are enough claims", is_enough).await;
     }
 
-    async fn end(self) -> Took {
+    async fn end(self) -> Durations {
         self.is_over.store(true, SeqCst);
         let mut took =
-            Took { turns: self.turns.await.unwrap(), claims: self.claims.await.unwrap() };
+            Durations { turns: self.turns.await.unwrap(), claims: self.claims.await.unwrap() };
         took.turns.sort_unstable();
         took.claims.sort_unstable();
         took
     }
 }
 
-impl std::fmt::Display for Took {
+impl std::fmt::Display for Durations {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let of = |took: &[Duration]| {
             let (middle, most) = (took[took.len() / 2], took[took.len() - 1]);
@@ -119,8 +119,8 @@ async fn turns(world: Arc<World>, name: &str, is_over: Arc<AtomicBool>) -> Vec<D
         let new = tasks::New { instance: &instance, ..world.ask("Part.") };
         let task = world.add_new(&new).await.unwrap().task;
         let begun = Instant::now();
-        let (_, turn) = world.begin(&task, world.lease(), at_later()).await;
-        world.commit(&turn, "Done.", at_later()).await.unwrap();
+        let (_, turn) = world.begin(&task, world.lease(), settings_after_expiry()).await;
+        world.commit(&turn, "Done.", settings_after_expiry()).await.unwrap();
         took.push(begun.elapsed());
     }
     took

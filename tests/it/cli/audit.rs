@@ -2,37 +2,37 @@
 
 use serde_json::{Value, json};
 
-use super::{Ground, compact, text};
-use crate::{app::noon, conversations::world::Now, schedules::put_nightly};
+use super::{Fixture, compact, text};
+use crate::{app::noon, conversations::world::TurnSettings, schedules::put_nightly};
 
-async fn newest(ground: &Ground) -> (i64, Value) {
-    let lines = ground.json(&["audit", "ls"]).await;
+async fn newest(fixture: &Fixture) -> (i64, Value) {
+    let lines = fixture.json(&["audit", "ls"]).await;
     let id = lines[0]["id"].as_i64().unwrap_or(0);
     (id, lines[0].clone())
 }
 
 #[tokio::test]
-async fn every_command_that_changes_something_writes_its_line() {
-    let ground = Ground::new().await;
-    let world = &ground.world;
+async fn every_changing_command_writes_an_audit_line() {
+    let fixture = Fixture::new().await;
+    let world = &fixture.world;
     put_nightly(&world.pool, noon()).await;
-    world.turn("Part one.", Now::default()).await;
-    let session = world.turn("Part two.", Now::default()).await.session.id;
+    world.turn("Part one.", TurnSettings::default()).await;
+    let session = world.turn("Part two.", TurnSettings::default()).await.session.id;
     compact(&world.pool, session).await;
     let running = world.add("Part three.").await;
-    world.begin(&running, world.lease(), Now::default()).await;
+    world.begin(&running, world.lease(), TurnSettings::default()).await;
     let instance = dalsegno::domain::tasks::New { instance: "second", ..world.ask("Part four.") };
     let task = world.add_new(&instance).await.unwrap().task;
     let instance = dalsegno::domain::tasks::New { instance: "third", ..world.ask("Part five.") };
     let job = world.add_new(&instance).await.unwrap().task.job_id.to_string();
-    let (campaign, session, id) = (ground.campaign(), session.to_string(), task.id.to_string());
+    let (campaign, session, id) = (fixture.campaign(), session.to_string(), task.id.to_string());
     let lane = format!("{campaign}/copywriter/third");
     let rest = "insert into dalsegno.paused_credentials (provider, credential, until, why)
                 values ('claude', 'main', now() + interval '1000 years', 'it is used up')";
     sqlx::query(rest).execute(&world.pool).await.unwrap();
     let add = ["schedule", "add", "news", "--campaign", &campaign, "--agent", "copywriter"];
     let add = [&add[..], &["--cron", "0 0 8 * * *", "SECRET PROMPT"]].concat();
-    let item = ground.path().join("item.md");
+    let item = fixture.path().join("item.md");
     std::fs::write(&item, "---\nkind: record\nname: prices\ntitle: T\n---\nSECRET PROMPT\n")
         .unwrap();
     let item = item.display().to_string();
@@ -142,13 +142,13 @@ async fn every_command_that_changes_something_writes_its_line() {
         (vec!["campaign", "erase", &campaign, "--yes"], "campaign.erase", &campaign),
     ];
     let mut commands = commands;
-    let hook = ground.json(&["webhook", "add", "https://example.com/"]).await;
+    let hook = fixture.json(&["webhook", "add", "https://example.com/"]).await;
     let hook = text(&hook["id"]);
     let start = ["flow", "start", "reviewed-text", "--campaign", &campaign];
     let start = [&start[..], &["--input", "task=SECRET PROMPT"]].concat();
-    let flow = ground.json(&start).await;
+    let flow = fixture.json(&start).await;
     let flow = text(&flow["id"]);
-    let mut before = newest(&ground).await.0;
+    let mut before = newest(&fixture).await.0;
     let since = ["webhook", "replay", "--webhook", hook, "--since", "2026-01-01T00:00:00Z"];
     commands.splice(
         0..0,
@@ -168,9 +168,9 @@ async fn every_command_that_changes_something_writes_its_line() {
         ],
     );
     for (command, action, subject) in commands {
-        let said = ground.run(&command).await;
-        assert_eq!(said.code, 0, "{command:?}: {said:?}");
-        let (id, line) = newest(&ground).await;
+        let output = fixture.run(&command).await;
+        assert_eq!(output.code, 0, "{command:?}: {output:?}");
+        let (id, line) = newest(&fixture).await;
         assert_eq!((id > before, &line["action"]), (true, &json!(action)), "{command:?}: {line}");
         assert_eq!(line["actor_kind"], "cli", "{line}");
         assert!(text(&line["actor"]).contains('@'), "{line}");
@@ -178,29 +178,29 @@ async fn every_command_that_changes_something_writes_its_line() {
         assert!(is_it && !text(&line["subject"]).is_empty(), "{command:?}: {line}");
         before = id;
     }
-    let revoked = ground.json(&["key", "revoke", "ci"]).await;
-    let n_revoked = ground.json(&["audit", "ls", "--action", "key.revoke"]).await;
+    let revoked = fixture.json(&["key", "revoke", "ci"]).await;
+    let n_revoked = fixture.json(&["audit", "ls", "--action", "key.revoke"]).await;
     assert_eq!(n_revoked.as_array().unwrap().len(), revoked.as_array().unwrap().len());
-    let all = ground.run(&["audit", "ls", "--since", "1h", "--limit", "1000"]).await;
+    let all = fixture.run(&["audit", "ls", "--since", "1h", "--limit", "1000"]).await;
     assert!(all.has("campaign.create") && !all.has("SECRET PROMPT"), "{all:?}");
-    let later = ground.json(&["audit", "ls", "--since", "2100-01-01T00:00:00Z"]).await;
+    let later = fixture.json(&["audit", "ls", "--since", "2100-01-01T00:00:00Z"]).await;
     assert_eq!(later, json!([]));
 }
 
 #[tokio::test]
-async fn looking_writes_nothing_and_a_task_says_who_added_it() {
-    let ground = Ground::new().await;
-    let task = ground.add("Part one.", &[]).await;
-    let campaign = ground.campaign();
+async fn reading_writes_no_audit_line_and_a_task_names_its_author() {
+    let fixture = Fixture::new().await;
+    let task = fixture.add("Part one.", &[]).await;
+    let campaign = fixture.campaign();
     for look in [
         &["campaign", "budget", &campaign][..],
         &["key", "ls"],
         &["cleanup", "--dry-run"],
         &["session", "ls"],
     ] {
-        assert_eq!(ground.run(look).await.code, 0, "{look:?}");
+        assert_eq!(fixture.run(look).await.code, 0, "{look:?}");
     }
-    assert_eq!(ground.json(&["audit", "ls"]).await, json!([]));
-    let shown = ground.json(&["task", "show", text(&task["id"])]).await;
+    assert_eq!(fixture.json(&["audit", "ls"]).await, json!([]));
+    let shown = fixture.json(&["task", "show", text(&task["id"])]).await;
     assert!(text(&shown["added_by"]).starts_with("cli:"), "{shown}");
 }

@@ -3,14 +3,14 @@
 use dalsegno::domain::{Amount, amount::Limit, campaigns};
 use serde_json::{Value, json};
 
-use super::Ground;
+use super::Fixture;
 
 #[tokio::test]
-async fn each_mistake_in_a_task_has_its_code_and_its_words() {
-    let ground = Ground::new().await;
-    let campaign = ground.campaign();
+async fn each_error_in_a_task_has_its_exit_code_and_message() {
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
     let nil = "00000000-0000-0000-0000-000000000000";
-    std::fs::write(ground.path().join("long.txt"), "x".repeat(262_145)).unwrap();
+    std::fs::write(fixture.path().join("long.txt"), "x".repeat(262_145)).unwrap();
     let table: [(&[&str], i32, &str); 11] = [
         (&["--campaign", nil, "--agent", "copywriter", "x"], 3, "there is no campaign 0000"),
         (&["--campaign", "eeee", "--agent", "copywriter", "x"], 3, "there is no campaign eeee"),
@@ -46,17 +46,17 @@ async fn each_mistake_in_a_task_has_its_code_and_its_words() {
         ),
     ];
     for (arguments, code, words) in table {
-        let said = ground.run(&[&["task", "add"], arguments].concat()).await;
-        assert_eq!((said.code, said.has(words)), (code, true), "{arguments:?}: {said:?}");
-        assert_eq!(said.stdout, "", "{arguments:?}");
+        let output = fixture.run(&[&["task", "add"], arguments].concat()).await;
+        assert_eq!((output.code, output.has(words)), (code, true), "{arguments:?}: {output:?}");
+        assert_eq!(output.stdout, "", "{arguments:?}");
     }
-    assert_eq!(ground.json(&["task", "ls"]).await, json!([]));
+    assert_eq!(fixture.json(&["task", "ls"]).await, json!([]));
 }
 
 #[tokio::test]
-async fn a_timestamp_out_of_range_is_an_error_of_usage() {
-    let ground = Ground::new().await;
-    let campaign = ground.campaign();
+async fn a_timestamp_out_of_range_is_a_usage_error() {
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
     let nil = "00000000-0000-0000-0000-000000000000";
     let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "x"];
     let replay = ["webhook", "replay", "--webhook", nil];
@@ -64,25 +64,29 @@ async fn a_timestamp_out_of_range_is_an_error_of_usage() {
     {
         for far in ["-4713-01-01T00:00:00Z", "+10000-01-01T00:00:00Z"] {
             let flag = format!("{flag}={far}");
-            let said = ground.run(&[command, &[&flag]].concat()).await;
-            assert_eq!((said.code, said.has("from 0001 to 9999")), (2, true), "{flag}: {said:?}");
+            let output = fixture.run(&[command, &[&flag]].concat()).await;
+            assert_eq!(
+                (output.code, output.has("from 0001 to 9999")),
+                (2, true),
+                "{flag}: {output:?}"
+            );
         }
     }
-    assert_eq!(ground.json(&["task", "ls"]).await, json!([]));
+    assert_eq!(fixture.json(&["task", "ls"]).await, json!([]));
 }
 
 #[tokio::test]
-async fn a_campaign_without_money_takes_no_task() {
+async fn a_campaign_without_budget_refuses_tasks() {
     let limit = Limit { micros: Some(1_000_000), tokens: None };
-    let ground = Ground::with_limit(limit).await;
-    let (pool, id) = (&ground.world.pool, ground.world.campaign.id);
+    let fixture = Fixture::with_limit(limit).await;
+    let (pool, id) = (&fixture.world.pool, fixture.world.campaign.id);
     let spent = Amount { micros: 1_000_000, tokens: 5 };
     campaigns::settle(pool, id, Amount::ZERO, spent).await.unwrap();
-    let campaign = ground.campaign();
+    let campaign = fixture.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "x", "--json"];
-    let said = ground.run(&add).await;
-    assert_eq!(said.code, 5, "{said:?}");
-    let error: Value = serde_json::from_str(&said.stderr).unwrap();
+    let output = fixture.run(&add).await;
+    assert_eq!(output.code, 5, "{output:?}");
+    let error: Value = serde_json::from_str(&output.stderr).unwrap();
     assert_eq!((&error["code"], &error["retryable"]), (&json!("conflict"), &json!(false)));
     let words = error["error"].as_str().unwrap();
     assert!(
@@ -92,8 +96,8 @@ async fn a_campaign_without_money_takes_no_task() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_with_where_to_look() {
-    let ground = Ground::new().await;
+async fn an_unknown_id_is_reported_with_the_command_that_lists_ids() {
+    let fixture = Fixture::new().await;
     let nil = "00000000-0000-0000-0000-000000000000";
     for (verbs, list) in [
         (&["campaign", "show"][..], "campaign ls"),
@@ -109,55 +113,55 @@ async fn what_is_not_there_is_told_with_where_to_look() {
         (&["session", "uncompact"], "session ls"),
         (&["session", "interrupt"], "session ls"),
     ] {
-        let said = ground.run(&[verbs, &[nil]].concat()).await;
+        let output = fixture.run(&[verbs, &[nil]].concat()).await;
         assert_eq!(
-            (said.code, said.has(&format!("dalsegno {list}"))),
+            (output.code, output.has(&format!("dalsegno {list}"))),
             (3, true),
-            "{verbs:?}: {said:?}"
+            "{verbs:?}: {output:?}"
         );
     }
 }
 
 #[tokio::test]
-async fn an_address_that_others_can_reach_needs_a_word() {
-    let ground = Ground::new().await;
+async fn a_public_address_needs_an_api_key_or_an_explicit_setting() {
+    let fixture = Fixture::new().await;
     let listen = ["serve", "--set", "http.listen=[::]:0"];
-    let said = ground.run(&listen).await;
-    assert_eq!((said.code, said.has("no API key exists")), (2, true), "{said:?}");
-    assert!(said.has("http.allow_unauthenticated = true"), "{said:?}");
+    let output = fixture.run(&listen).await;
+    assert_eq!((output.code, output.has("no API key exists")), (2, true), "{output:?}");
+    assert!(output.has("http.allow_unauthenticated = true"), "{output:?}");
     // The keys are in the database, which `config check` does not read.
     let check = ["config", "check", "--set", "http.listen=0.0.0.0:7770"];
-    assert_eq!(ground.run(&check).await.code, 0);
+    assert_eq!(fixture.run(&check).await.code, 0);
 }
 
 /// Errors can contain text of a caller or a model, too.
 #[tokio::test]
-async fn errors_tell_a_terminal_nothing() {
-    let ground = Ground::new().await;
-    let campaign = ground.campaign();
+async fn errors_contain_no_control_characters() {
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
     let name = "a\u{1b}]0;title\u{7}\u{202e}b";
-    let said = ground.run(&["task", "add", "--campaign", &campaign, "--agent", name, "x"]).await;
-    assert_eq!(said.code, 3, "{said:?}");
-    assert!(said.stderr.contains("a\u{fffd}]0;title\u{fffd}\u{fffd}b"), "{said:?}");
-    assert!(!said.stderr.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{said:?}");
+    let output = fixture.run(&["task", "add", "--campaign", &campaign, "--agent", name, "x"]).await;
+    assert_eq!(output.code, 3, "{output:?}");
+    assert!(output.stderr.contains("a\u{fffd}]0;title\u{fffd}\u{fffd}b"), "{output:?}");
+    assert!(!output.stderr.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{output:?}");
 }
 
 #[tokio::test]
-async fn a_database_that_takes_too_long_is_unavailable_and_told_with_what_to_do() {
-    let ground = Ground::new().await;
-    let task = ground.world.add("Part one.").await;
-    let mut holder = ground.world.pool.begin().await.unwrap();
+async fn a_slow_database_is_reported_as_unavailable_with_the_next_step() {
+    let fixture = Fixture::new().await;
+    let task = fixture.world.add("Part one.").await;
+    let mut holder = fixture.world.pool.begin().await.unwrap();
     let lock = "select from dalsegno.jobs where id = $1 for update";
     sqlx::query(lock).bind(task.job_id).execute(&mut *holder).await.unwrap();
-    let url = ground.world.url();
+    let url = fixture.world.url();
     let more = if url.contains('?') { '&' } else { '?' };
     let url = format!("database.url={url}{more}options[lock_timeout]=50");
     let id = task.id.to_string();
     let cancel = ["task", "cancel", &id, "--set", &url];
-    let said = ground.run(&cancel).await;
-    assert_eq!((said.code, said.has("try again in a moment")), (7, true), "{said:?}");
-    let said = ground.run(&[&cancel[..], &["--json"]].concat()).await;
-    let error: Value = serde_json::from_str(&said.stderr).unwrap();
+    let output = fixture.run(&cancel).await;
+    assert_eq!((output.code, output.has("try again in a moment")), (7, true), "{output:?}");
+    let output = fixture.run(&[&cancel[..], &["--json"]].concat()).await;
+    let error: Value = serde_json::from_str(&output.stderr).unwrap();
     assert_eq!((&error["code"], &error["retryable"]), (&json!("unavailable"), &json!(true)));
     assert!(error["next"].as_str().unwrap().contains("dalsegno doctor"), "{error}");
 }

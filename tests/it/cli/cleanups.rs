@@ -4,70 +4,70 @@ use chrono::{TimeDelta, Utc};
 use dalsegno::domain::cleanups;
 use serde_json::json;
 
-use super::Ground;
+use super::Fixture;
 use crate::{app::noon, cleanup::fill, schedules::put_nightly};
 
 #[tokio::test]
 async fn schedules_are_listed_run_paused_and_resumed() {
-    let ground = Ground::new().await;
-    let nothing = ground.run(&["schedule", "run", "cleanup"]).await;
+    let fixture = Fixture::new().await;
+    let nothing = fixture.run(&["schedule", "run", "cleanup"]).await;
     assert_eq!(nothing.code, 3, "{nothing:?}");
     assert!(nothing.stderr.contains("schedule ls"), "{nothing:?}");
-    put_nightly(&ground.world.pool, noon()).await;
-    let listed = ground.run(&["schedule", "ls"]).await;
+    put_nightly(&fixture.world.pool, noon()).await;
+    let listed = fixture.run(&["schedule", "ls"]).await;
     assert!(listed.stdout.contains("0 0 2 * * *"), "{listed:?}");
-    let run = ground.json(&["schedule", "run", "cleanup"]).await;
+    let run = fixture.json(&["schedule", "run", "cleanup"]).await;
     assert_eq!(run["state"], "ready");
-    let paused = ground.json(&["schedule", "pause", "cleanup", "--reason", "moving"]).await;
+    let paused = fixture.json(&["schedule", "pause", "cleanup", "--reason", "moving"]).await;
     assert_eq!((&paused["pause_reason"], &paused["next_slot"]), (&json!("moving"), &json!(null)));
-    assert!(ground.run(&["schedule", "ls"]).await.stdout.contains("paused: moving"));
-    let resumed = ground.run(&["schedule", "resume", "cleanup"]).await;
+    assert!(fixture.run(&["schedule", "ls"]).await.stdout.contains("paused: moving"));
+    let resumed = fixture.run(&["schedule", "resume", "cleanup"]).await;
     assert!(resumed.stdout.contains("02:00:00 UTC"), "{resumed:?}");
 }
 
 #[tokio::test]
-async fn a_recurring_task_is_added_and_forgotten() {
-    let ground = Ground::new().await;
-    let campaign = ground.campaign();
+async fn a_recurring_task_is_added_and_removed() {
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
     let add = ["schedule", "add", "news", "--campaign", &campaign, "--agent", "copywriter"];
-    let wrong = ground.run(&[&add[..], &["--cron", "daily", "What is new?"]].concat()).await;
+    let wrong = fixture.run(&[&add[..], &["--cron", "daily", "What is new?"]].concat()).await;
     assert_eq!(wrong.code, 2, "{wrong:?}");
     assert!(wrong.stderr.contains("six fields"), "{wrong:?}");
     let fine = [&add[..], &["--cron", "0 30 8 * * MON-FRI", "What is new?"]].concat();
-    let added = ground.json(&fine).await;
+    let added = fixture.json(&fine).await;
     assert_eq!(added["payload"]["prompt"], "What is new?");
-    assert!(ground.run(&["schedule", "ls"]).await.stdout.contains("add_task"));
-    let gone = ground.run(&["schedule", "rm", "news"]).await;
+    assert!(fixture.run(&["schedule", "ls"]).await.stdout.contains("add_task"));
+    let gone = fixture.run(&["schedule", "rm", "news"]).await;
     assert_eq!((gone.code, gone.stdout.trim()), (0, "schedule `news` is removed"));
-    assert_eq!(ground.run(&["schedule", "rm", "news"]).await.code, 3);
+    assert_eq!(fixture.run(&["schedule", "rm", "news"]).await.code, 3);
 }
 
 #[tokio::test]
-async fn a_dry_run_says_what_would_go_and_why_and_removes_nothing() {
-    let ground = Ground::new().await;
-    let empty = ground.run(&["cleanup", "--dry-run"]).await;
+async fn a_dry_run_lists_rows_and_reasons_and_removes_nothing() {
+    let fixture = Fixture::new().await;
+    let empty = fixture.run(&["cleanup", "--dry-run"]).await;
     assert_eq!((empty.code, empty.stdout.trim()), (0, "nothing would go"));
-    let (pool, campaign) = (&ground.world.pool, ground.world.campaign.id);
+    let (pool, campaign) = (&fixture.world.pool, fixture.world.campaign.id);
     let yesterday = Utc::now() - TimeDelta::days(1);
     fill(pool, campaign, "old", "sim", 4, 6, yesterday).await;
     fill(pool, campaign, "copywriter", "ollama", 1, 2, yesterday).await;
-    let mut new = ground.world.ask("Wait.");
+    let mut new = fixture.world.ask("Wait.");
     new.instance = "i1";
-    ground.world.add_new(&new).await.unwrap();
-    let said = ground.run(&["cleanup", "--dry-run"]).await;
+    fixture.world.add_new(&new).await.unwrap();
+    let output = fixture.run(&["cleanup", "--dry-run"]).await;
     for words in
         ["4 sessions would go, with 24 messages", "expired", "task waiting", "nothing was removed"]
     {
-        assert!(said.stdout.contains(words), "{words}: {said:?}");
+        assert!(output.stdout.contains(words), "{words}: {output:?}");
     }
-    let seen = ground.json(&["cleanup", "--dry-run"]).await;
+    let seen = fixture.json(&["cleanup", "--dry-run"]).await;
     assert_eq!((&seen["sessions"], &seen["kept"]), (&json!(4), &json!({ "task_waiting": 1 })));
     assert_eq!(cleanups::list(pool, None, 9).await.unwrap().len(), 0);
-    let asked = ground.json(&["cleanup"]).await;
+    let asked = fixture.json(&["cleanup"]).await;
     assert_eq!(asked["state"], "ready");
     let mut conn = pool.acquire().await.unwrap();
     let run = cleanups::begin(&mut conn, 1, 1, noon()).await.unwrap().unwrap();
     cleanups::finish(&mut *conn, &run, noon()).await.unwrap();
-    let runs = ground.run(&["cleanup", "runs"]).await;
+    let runs = fixture.run(&["cleanup", "runs"]).await;
     assert!(runs.stdout.contains("done") && runs.stdout.contains("0 sessions"), "{runs:?}");
 }

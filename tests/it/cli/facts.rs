@@ -2,18 +2,19 @@
 
 use serde_json::json;
 
-use super::{Ground, text};
+use super::{Fixture, text};
 
 #[tokio::test]
 async fn facts_are_stated_listed_searched_edited_revoked_and_forgotten() {
-    let ground = Ground::new().await;
-    let campaign = ground.campaign();
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
     let facts = async |words: &[&str]| {
-        let said = ground.run(&[&["memory", "facts"], words].concat()).await;
-        assert_eq!(said.code, 0, "{words:?}: {said:?}");
-        said
+        let output = fixture.run(&[&["memory", "facts"], words].concat()).await;
+        assert_eq!(output.code, 0, "{words:?}: {output:?}");
+        output
     };
-    let json_of = async |words: &[&str]| ground.json(&[&["memory", "facts"], words].concat()).await;
+    let json_of =
+        async |words: &[&str]| fixture.json(&[&["memory", "facts"], words].concat()).await;
     assert!(facts(&["user", "--campaign", &campaign]).await.has("has no user"));
     assert!(
         facts(&["user", "--campaign", &campaign, "ann@example.org"])
@@ -34,18 +35,18 @@ async fn facts_are_stated_listed_searched_edited_revoked_and_forgotten() {
     facts(&["edit", user, &id, "Wants long sentences."]).await;
     let before = facts(&["show", user, &id]).await;
     assert!(before.has("edited") && before.has("Wants short"), "{before:?}");
-    let again = ground.run(&["memory", "facts", "revoke", user, &id]).await;
+    let again = fixture.run(&["memory", "facts", "revoke", user, &id]).await;
     assert_ne!(again.code, 0, "{again:?}");
     let found = json_of(&["search", user, "sentences"]).await;
     facts(&["revoke", user, text(&found[0]["id"])]).await;
     assert_eq!(json_of(&["search", user, "sentences"]).await, json!([]));
     assert!(facts(&["readings", "--campaign", &campaign]).await.has("OUTCOME"));
-    let asked = ground.run(&["memory", "facts", "forget", user]).await;
+    let asked = fixture.run(&["memory", "facts", "forget", user]).await;
     assert_eq!(asked.code, 2, "{asked:?}");
-    assert!(facts(&["ls", user]).await.has("Lives in Porto."), "nothing was done");
+    assert!(facts(&["ls", user]).await.has("Lives in Porto."), "nothing was changed");
     let gone = facts(&["forget", user, "--yes"]).await;
     assert!(gone.has("4 facts about ann@example.org are gone"), "{gone:?}");
     assert_eq!(json_of(&["ls", user, "--ended"]).await, json!([]));
-    let odd = ground.run(&["memory", "facts", "ls", "no/name"]).await;
+    let odd = fixture.run(&["memory", "facts", "ls", "no/name"]).await;
     assert_ne!(odd.code, 0, "{odd:?}");
 }

@@ -1,10 +1,10 @@
 //! The campaign of a command, from `--campaign` and DALSEGNO_CAMPAIGN.
 
-use super::{Ground, Said, ended, text};
+use super::{CommandOutput, Fixture, ended, text};
 use crate::service::dalsegno;
 
-impl Ground {
-    async fn run_in(&self, campaign: &str, arguments: &[&str]) -> Said {
+impl Fixture {
+    async fn run_in(&self, campaign: &str, arguments: &[&str]) -> CommandOutput {
         let mut command = dalsegno(self.path());
         command.args(arguments).env("DATABASE_URL", self.world.url());
         command.env("DALSEGNO_CAMPAIGN", campaign);
@@ -14,18 +14,18 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn the_environment_names_the_campaign_where_no_option_does() {
-    let ground = Ground::new().await;
-    let spring = ground.json(&["campaign", "create", "Spring"]).await;
+async fn the_environment_names_the_campaign_when_no_option_does() {
+    let fixture = Fixture::new().await;
+    let spring = fixture.json(&["campaign", "create", "Spring"]).await;
     let spring_id = text(&spring["id"]);
     let (begin, end) = (&spring_id[..13], &spring_id[24..]);
     let add = ["task", "add", "--agent", "copywriter", "Part one.", "--json"];
     for campaign in ["Spring", spring_id, begin, end] {
-        let said = ground.run_in(campaign, &add).await;
-        assert_eq!(said.json()["campaign_id"], spring["id"], "{said:?}");
-        assert_eq!(said.stderr, format!("campaign: {campaign} (DALSEGNO_CAMPAIGN)\n"));
+        let output = fixture.run_in(campaign, &add).await;
+        assert_eq!(output.json()["campaign_id"], spring["id"], "{output:?}");
+        assert_eq!(output.stderr, format!("campaign: {campaign} (DALSEGNO_CAMPAIGN)\n"));
     }
-    let said = ground
+    let output = fixture
         .run_in(
             "Spring",
             &[
@@ -41,45 +41,45 @@ async fn the_environment_names_the_campaign_where_no_option_does() {
         )
         .await;
     assert_eq!(
-        (said.json()["campaign_id"].as_str(), said.stderr.as_str()),
-        (Some(&*ground.campaign()), "")
+        (output.json()["campaign_id"].as_str(), output.stderr.as_str()),
+        (Some(&*fixture.campaign()), "")
     );
 
-    let listed = ground.run_in("Spring", &["task", "ls", "--json"]).await;
+    let listed = fixture.run_in("Spring", &["task", "ls", "--json"]).await;
     assert_eq!(listed.json().as_array().unwrap().len(), 4, "{listed:?}");
-    assert_eq!(ground.json(&["task", "ls"]).await.as_array().unwrap().len(), 5);
+    assert_eq!(fixture.json(&["task", "ls"]).await.as_array().unwrap().len(), 5);
 }
 
 #[tokio::test]
-async fn a_command_without_its_campaign_says_how_to_name_one() {
-    let ground = Ground::new().await;
-    let without = ground.run(&["task", "add", "--agent", "copywriter", "Part one."]).await;
+async fn a_command_without_a_campaign_explains_how_to_name_one() {
+    let fixture = Fixture::new().await;
+    let without = fixture.run(&["task", "add", "--agent", "copywriter", "Part one."]).await;
     assert!(without.code == 2 && without.has("--campaign or DALSEGNO_CAMPAIGN"), "{without:?}");
-    let unknown = ground.run_in("Nowhere", &["task", "ls"]).await;
+    let unknown = fixture.run_in("Nowhere", &["task", "ls"]).await;
     assert!(unknown.code == 3 && unknown.has("Nowhere"), "{unknown:?}");
 
     let pause = ["agent", "pause", "copywriter"];
-    let everywhere = ground.run_in("Harbour", &[&pause[..], &["--everywhere"]].concat()).await;
+    let everywhere = fixture.run_in("Harbour", &[&pause[..], &["--everywhere"]].concat()).await;
     assert!(everywhere.code == 0 && everywhere.stderr.is_empty(), "{everywhere:?}");
     let both = ["--everywhere", "--campaign", "Harbour"];
-    let both = ground.run(&[&pause[..], &both].concat()).await;
+    let both = fixture.run(&[&pause[..], &both].concat()).await;
     assert!(both.code == 2 && both.has("cannot be used with"), "{both:?}");
-    let neither = ground.run(&pause).await;
+    let neither = fixture.run(&pause).await;
     assert!(neither.code == 2 && neither.has("--campaign or DALSEGNO_CAMPAIGN"), "{neither:?}");
 }
 
 #[tokio::test]
-async fn what_is_shown_of_a_campaign_takes_it_in_its_place_as_an_option_and_from_the_environment() {
-    let ground = Ground::new().await;
+async fn commands_take_the_campaign_as_argument_option_or_from_the_environment() {
+    let fixture = Fixture::new().await;
     for show in [&["campaign", "show"][..], &["blackboard", "show"], &["blackboard", "history"]] {
-        let in_place = ground.json(&[show, &["Harbour"]].concat()).await;
-        assert_eq!(ground.json(&[show, &["--campaign", "Harbour"]].concat()).await, in_place);
-        let said = ground.run_in("Harbour", &[show, &["--json"]].concat()).await;
-        assert_eq!(said.json(), in_place, "{said:?}");
-        assert_eq!(said.stderr, "campaign: Harbour (DALSEGNO_CAMPAIGN)\n");
-        let both = ground.run(&[show, &["Harbour", "--campaign", "Harbour"]].concat()).await;
+        let in_place = fixture.json(&[show, &["Harbour"]].concat()).await;
+        assert_eq!(fixture.json(&[show, &["--campaign", "Harbour"]].concat()).await, in_place);
+        let output = fixture.run_in("Harbour", &[show, &["--json"]].concat()).await;
+        assert_eq!(output.json(), in_place, "{output:?}");
+        assert_eq!(output.stderr, "campaign: Harbour (DALSEGNO_CAMPAIGN)\n");
+        let both = fixture.run(&[show, &["Harbour", "--campaign", "Harbour"]].concat()).await;
         assert!(both.code == 2 && both.has("cannot be used with"), "{both:?}");
-        let neither = ground.run(show).await;
+        let neither = fixture.run(show).await;
         assert!(neither.code == 2 && neither.has("DALSEGNO_CAMPAIGN"), "{neither:?}");
     }
 }

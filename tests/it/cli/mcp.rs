@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Ground;
+use super::Fixture;
 
 fn initialize() -> String {
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
@@ -11,23 +11,27 @@ fn initialize() -> String {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_is_no_failure_whenever_it_goes() {
-    let ground = Ground::new().await;
-    let campaign = ground.campaign();
+async fn a_client_may_disconnect_at_any_time_without_an_error() {
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
     for input in ["", &initialize()] {
-        let said = ground.run_with(&["mcp", "--campaign", &campaign], input).await;
-        assert_eq!(said.code, 0, "{said:?}");
+        let output = fixture.run_with(&["mcp", "--campaign", &campaign], input).await;
+        assert_eq!(output.code, 0, "{output:?}");
         let lines: Vec<Value> =
-            said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(lines.len(), usize::from(!input.is_empty()), "nothing but answers: {said:?}");
+            output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(
+            lines.len(),
+            usize::from(!input.is_empty()),
+            "standard output has other lines than answers: {output:?}"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_campaign_that_is_not_there_is_said_where_a_client_shows_it() {
-    let ground = Ground::new().await;
-    let nobody = "00000000-0000-4000-8000-000000000000";
-    let said = ground.run_with(&["mcp", "--campaign", nobody], &initialize()).await;
-    assert!(said.code != 0 && said.stdout.is_empty(), "{said:?}");
-    assert!(said.stderr.contains(nobody), "{said:?}");
+async fn an_unknown_campaign_is_reported_where_a_client_shows_it() {
+    let fixture = Fixture::new().await;
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    let output = fixture.run_with(&["mcp", "--campaign", unknown], &initialize()).await;
+    assert!(output.code != 0 && output.stdout.is_empty(), "{output:?}");
+    assert!(output.stderr.contains(unknown), "{output:?}");
 }

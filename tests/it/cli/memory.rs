@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::json;
 
-use super::Ground;
+use super::Fixture;
 
 fn files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
@@ -24,34 +24,35 @@ fn files(folder: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn a_memory_is_written_read_searched_and_revoked() {
-    let ground = Ground::new().await;
-    let campaign = ground.campaign();
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
     let run = async |arguments: &[&str]| {
-        ground
+        fixture
             .run(&[&["memory", arguments[0], "--campaign", &campaign], &arguments[1..]].concat())
             .await
     };
-    let said =
+    let output =
         run(&["publish", "edict", "tone", "--title", "The tone", "Write short sentences."]).await;
-    assert!(said.code == 0 && said.has("edict `tone` is at version 1"), "{said:?}");
-    let file = ground.path().join("text.md");
+    assert!(output.code == 0 && output.has("edict `tone` is at version 1"), "{output:?}");
+    let file = fixture.path().join("text.md");
     fs::write(&file, "Be brief.\u{202e}\u{1b}[31m").unwrap();
     let file = file.to_str().unwrap();
-    let said = run(&["publish", "edict", "tone", "--title", "The tone", "--text-file", file]).await;
-    assert!(said.code == 0 && said.has("at version 2"), "{said:?}");
-    let said =
+    let output =
+        run(&["publish", "edict", "tone", "--title", "The tone", "--text-file", file]).await;
+    assert!(output.code == 0 && output.has("at version 2"), "{output:?}");
+    let output =
         run(&["publish", "journal", "n", "--owner", "copywriter_2", "--title", "N", "x"]).await;
-    assert!(said.code == 0 && said.has("of copywriter/2"), "{said:?}");
-    let said = run(&["publish", "edict", "../x", "--title", "T", "x"]).await;
-    assert!(said.code == 2 && said.has("slashes and dots are not allowed"), "{said:?}");
+    assert!(output.code == 0 && output.has("of copywriter/2"), "{output:?}");
+    let output = run(&["publish", "edict", "../x", "--title", "T", "x"]).await;
+    assert!(output.code == 2 && output.has("slashes and dots are not allowed"), "{output:?}");
     let late =
         run(&["publish", "edict", "tone", "--title", "T", "--expected-version", "1", "x"]).await;
     assert_eq!(late.code, 5, "{late:?}");
 
-    let said = run(&["show", "edict", "tone"]).await;
-    assert!(said.code == 0 && said.has("    Be brief.\\u{202e}\\u{1b}[31m"), "{said:?}");
-    assert!(said.has("cli:"), "who wrote it: {said:?}");
-    let shown = ground
+    let output = run(&["show", "edict", "tone"]).await;
+    assert!(output.code == 0 && output.has("    Be brief.\\u{202e}\\u{1b}[31m"), "{output:?}");
+    assert!(output.has("cli:"), "the author is missing: {output:?}");
+    let shown = fixture
         .json(&["memory", "show", "--campaign", &campaign, "edict", "tone", "--version", "1"])
         .await;
     assert_eq!(shown["body"], "Write short sentences.");
@@ -71,9 +72,9 @@ async fn a_memory_is_written_read_searched_and_revoked() {
 }
 
 #[tokio::test]
-async fn an_export_is_taken_in_elsewhere_and_nothing_is_written_over_unasked() {
-    let (ground, other) = (Ground::new().await, Ground::new().await);
-    let (campaign, folder) = (ground.campaign(), ground.path().join("kept"));
+async fn an_export_is_imported_elsewhere_and_overwrites_nothing_by_default() {
+    let (fixture, other) = (Fixture::new().await, Fixture::new().await);
+    let (campaign, folder) = (fixture.campaign(), fixture.path().join("kept"));
     let folder_name = folder.to_str().unwrap();
     let odd = "---\nkind: edict\n\n  <odd> \u{202e}text\r\n\n";
     for (kind, name, owner, body) in [
@@ -85,16 +86,16 @@ async fn an_export_is_taken_in_elsewhere_and_nothing_is_written_over_unasked() {
         let mut publish =
             vec!["memory", "publish", "--campaign", &campaign, kind, name, "--title", title, "-"];
         publish.extend(owner.iter().flat_map(|owner| ["--owner", owner]));
-        let said = ground.run_with(&publish, body).await;
-        assert_eq!(said.code, 0, "{said:?}");
+        let output = fixture.run_with(&publish, body).await;
+        assert_eq!(output.code, 0, "{output:?}");
     }
-    let said = ground.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
-    assert!(said.code == 0 && said.has("3 items"), "{said:?}");
+    let output = fixture.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
+    assert!(output.code == 0 && output.has("3 items"), "{output:?}");
     assert_eq!(
         files(&folder),
         ["edicts/tone.md", "journals/copywriter/2/day-one.md", "records/odd.md"]
     );
-    let again = ground.json(&["memory", "export", "--campaign", &campaign, folder_name]).await;
+    let again = fixture.json(&["memory", "export", "--campaign", &campaign, folder_name]).await;
     assert_eq!(again, json!({ "written": 0, "unchanged": 3 }));
 
     let there = other.campaign();
@@ -109,25 +110,25 @@ async fn an_export_is_taken_in_elsewhere_and_nothing_is_written_over_unasked() {
     let tone = folder.join("edicts/tone.md");
     let changed = fs::read_to_string(&tone).unwrap().replace("short", "long");
     fs::write(&tone, &changed).unwrap();
-    let said = ground.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
-    assert!(said.code == 2 && said.has("--overwrite"), "{said:?}");
+    let output = fixture.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
+    assert!(output.code == 2 && output.has("--overwrite"), "{output:?}");
     assert_eq!(fs::read_to_string(&tone).unwrap(), changed);
-    let said = other.run(&["memory", "import", "--campaign", &there, folder_name]).await;
-    assert!(said.code == 2 && said.has("exists with other content"), "{said:?}");
+    let output = other.run(&["memory", "import", "--campaign", &there, folder_name]).await;
+    assert!(output.code == 2 && output.has("exists with other content"), "{output:?}");
     let taken =
         other.json(&["memory", "import", "--campaign", &there, folder_name, "--replace"]).await;
     assert_eq!((&taken["replaced"], &taken["unchanged"]), (&json!(1), &json!(2)));
-    let said = ground
+    let output = fixture
         .run(&["memory", "export", "--campaign", &campaign, folder_name, "--overwrite"])
         .await;
-    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(output.code, 0, "{output:?}");
     assert!(fs::read_to_string(&tone).unwrap().contains("short"));
 }
 
 #[tokio::test]
-async fn a_folder_that_leads_elsewhere_or_holds_something_wrong_is_refused_as_a_whole() {
-    let ground = Ground::new().await;
-    let (campaign, folder) = (ground.campaign(), ground.path().join("in"));
+async fn an_import_with_an_invalid_file_or_link_is_refused_as_a_whole() {
+    let fixture = Fixture::new().await;
+    let (campaign, folder) = (fixture.campaign(), fixture.path().join("in"));
     fs::create_dir_all(folder.join("edicts")).unwrap();
     let folder_name = folder.to_str().unwrap();
     let file = |name: &str, kind: &str, body: &str| {
@@ -140,21 +141,21 @@ async fn a_folder_that_leads_elsewhere_or_holds_something_wrong_is_refused_as_a_
     write("edicts/d.md", &file("d", "rule", "Text."));
     fs::write(folder.join("edicts/e.md"), [0xff, 0xfe]).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", folder.join("edicts/f.md")).unwrap();
-    let said = ground.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
-    assert_eq!(said.code, 2, "{said:?}");
+    let output = fixture.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
+    assert_eq!(output.code, 2, "{output:?}");
     for name in ["c.md", "d.md", "e.md", "f.md is a link"] {
-        assert!(said.has(name), "{name}: {said:?}");
+        assert!(output.has(name), "{name}: {output:?}");
     }
     for name in ["c", "d", "e", "f"] {
         fs::remove_file(folder.join(format!("edicts/{name}.md"))).unwrap();
     }
-    let said = ground.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
+    let output = fixture.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
     assert!(
-        said.code == 2 && said.has("b.md") && said.has("slashes and dots are not allowed"),
-        "{said:?}"
+        output.code == 2 && output.has("b.md") && output.has("slashes and dots are not allowed"),
+        "{output:?}"
     );
     assert!(
-        ground
+        fixture
             .json(&["memory", "ls", "--campaign", &campaign])
             .await
             .as_array()
@@ -164,15 +165,15 @@ async fn a_folder_that_leads_elsewhere_or_holds_something_wrong_is_refused_as_a_
 
     // An export does not follow links.
     fs::remove_dir_all(&folder).unwrap();
-    let outside = ground.path().join("outside");
+    let outside = fixture.path().join("outside");
     fs::create_dir_all(&outside).unwrap();
     fs::create_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink(&outside, folder.join("edicts")).unwrap();
     let publish = ["memory", "publish", "--campaign", &campaign, "edict", "a", "--title", "T", "x"];
-    assert_eq!(ground.run(&publish).await.code, 0);
-    let said = ground
+    assert_eq!(fixture.run(&publish).await.code, 0);
+    let output = fixture
         .run(&["memory", "export", "--campaign", &campaign, folder_name, "--overwrite"])
         .await;
-    assert!(said.code == 2 && said.has("is a link"), "{said:?}");
+    assert!(output.code == 2 && output.has("is a link"), "{output:?}");
     assert_eq!(files(&outside), Vec::<String>::new());
 }

@@ -6,25 +6,25 @@ mod audit;
 mod bad_input;
 mod blackboard;
 mod board;
+mod campaign_commands;
 mod campaigns;
 mod cleanups;
+mod credentials;
 mod facts;
 mod flows;
-mod following;
 mod in_campaign;
 mod keys;
-mod credentials;
 mod mcp;
 mod memory;
 mod named_commands;
-mod operators;
+mod operator_commands;
 mod remote;
+mod remote_waiting;
 mod service;
 mod sessions;
 mod tasks;
 mod waiting;
 mod webhooks;
-mod work;
 
 use std::{path::Path, process::Stdio};
 
@@ -37,20 +37,20 @@ use tokio::{io::AsyncWriteExt as _, process::Child};
 use crate::{app::SOON, cluster::scratch_folder, conversations::world::World, service::dalsegno};
 
 /// A campaign, and a working folder without agents of its own.
-struct Ground {
+struct Fixture {
     world: World,
     folder: TempDir,
 }
 
 /// Output of a command.
 #[derive(Debug)]
-struct Said {
+struct CommandOutput {
     code: i32,
     stdout: String,
     stderr: String,
 }
 
-impl Ground {
+impl Fixture {
     async fn new() -> Self {
         Self::with_limit(Limit::default()).await
     }
@@ -74,11 +74,11 @@ impl Ground {
         command.kill_on_drop(true).spawn().unwrap()
     }
 
-    async fn run(&self, arguments: &[&str]) -> Said {
+    async fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.run_with(arguments, "").await
     }
 
-    async fn run_with(&self, arguments: &[&str], input: &str) -> Said {
+    async fn run_with(&self, arguments: &[&str], input: &str) -> CommandOutput {
         let mut child = self.spawn(arguments);
         let mut stdin = child.stdin.take().unwrap();
         // A command that does not read its input may end before it is written.
@@ -89,9 +89,9 @@ impl Ground {
 
     /// Returns the JSON output of a command that succeeds.
     async fn json(&self, arguments: &[&str]) -> Value {
-        let said = self.run(&[arguments, &["--json"]].concat()).await;
-        assert_eq!(said.code, 0, "{arguments:?}: {said:?}");
-        said.json()
+        let output = self.run(&[arguments, &["--json"]].concat()).await;
+        assert_eq!(output.code, 0, "{arguments:?}: {output:?}");
+        output.json()
     }
 
     /// Runs `task add` for the copywriter.
@@ -102,7 +102,7 @@ impl Ground {
     }
 }
 
-impl Said {
+impl CommandOutput {
     fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -112,9 +112,9 @@ impl Said {
     }
 }
 
-async fn ended(child: Child) -> Said {
+async fn ended(child: Child) -> CommandOutput {
     let output = tokio::time::timeout(SOON, child.wait_with_output()).await.unwrap().unwrap();
-    Said {
+    CommandOutput {
         code: output.status.code().unwrap(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

@@ -95,7 +95,7 @@ fn refused(command: &str) -> Option<String> {
 }
 
 #[test]
-fn every_command_that_is_named_somewhere_exists() {
+fn every_command_named_in_texts_exists() {
     let mut places = files(&root().join("src"), &["rs", "sql"]);
     places.extend(files(&root().join("crates"), &["rs", "sql"]));
     places.extend(files(&root().join("docs"), &["md"]));
@@ -149,11 +149,11 @@ fn no_document_exports_a_variable_that_names_a_server() {
             assert!(!names_server, "{}: {line}", place.display());
         }
     }
-    assert!(n_commands > 0, "the README sets it for one command");
+    assert!(n_commands > 0, "the README sets the variable for one command");
 }
 
 #[test]
-fn a_command_that_does_not_exist_is_seen() {
+fn an_unknown_command_in_a_text_is_found() {
     let text = "mend: `dalsegno job ls --dead`, or\n    \"dalsegno task explain {id}; then\" and `dalsegno worker`";
     let found: Vec<String> = commands(text, true).into_iter().collect();
     assert_eq!(found, ["job ls --dead", "task explain {id}", "worker"]);

@@ -14,8 +14,9 @@ use tokio::{
 };
 
 use super::{
-    Ground, Said, ended, operators, text,
-    work::{self, Step},
+    CommandOutput, Fixture,
+    campaign_commands::{self, Step},
+    ended, operator_commands, text,
 };
 use crate::{
     app::{TestApp, TestDatabase, noon},
@@ -29,12 +30,12 @@ use crate::{
 const ADMIN_KEY: &str = "0123456789-the-key-of-the-configuration";
 
 /// A service, and a folder for commands that call it and have no database.
-struct Served {
+struct ServiceSetup {
     app: TestApp,
     folder: TempDir,
 }
 
-impl Served {
+impl ServiceSetup {
     async fn with(set: &[(&str, &str)]) -> Self {
         let app = TestApp::start_with(TestDatabase::migrated().await, set).await;
         Self { app, folder: scratch_folder() }
@@ -44,12 +45,12 @@ impl Served {
         format!("http://{}", self.app.address)
     }
 
-    async fn run(&self, arguments: &[&str]) -> Said {
+    async fn run(&self, arguments: &[&str]) -> CommandOutput {
         run(&self.folder, &[arguments, &["--url", &self.url()]].concat(), &[]).await
     }
 }
 
-async fn run(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)]) -> Said {
+async fn run(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)]) -> CommandOutput {
     let mut command = dalsegno(folder.path());
     command.args(arguments).envs(environment.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -58,7 +59,7 @@ async fn run(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)])
 
 /// Masks values that differ between two databases, times and callers: ids, times, secrets, and the name of the host's
 /// user.
-fn masked(text: &str) -> String {
+fn mask_values(text: &str) -> String {
     let text = with_words_masked(text, "-_:@.+/=", |word| {
         let is_secret = word.starts_with("dals_") || word.starts_with("whsec_");
         is_secret.then_some("SECRET")
@@ -123,27 +124,34 @@ fn schedule_steps() -> Vec<Step> {
 }
 
 #[tokio::test]
-async fn every_operation_says_the_same_on_the_database_and_on_a_server() {
-    let local = Ground::new().await;
-    let served = Served::with(&[]).await;
-    let there = World::over(served.app.pool.clone(), Limit::default()).await;
+async fn every_operation_prints_the_same_from_the_database_and_a_server() {
+    let local = Fixture::new().await;
+    let setup = ServiceSetup::with(&[]).await;
+    let there = World::over(setup.app.pool.clone(), Limit::default()).await;
     for world in [&local.world, &there] {
         put_nightly(&world.pool, noon()).await;
-        work::fill(world).await;
-        operators::fill(&world.pool).await;
+        campaign_commands::fill(world).await;
+        operator_commands::fill(&world.pool).await;
     }
-    [local.path(), served.folder.path()].into_iter().for_each(work::write_files);
+    [local.path(), setup.folder.path()].into_iter().for_each(campaign_commands::write_files);
     let mut walked = BTreeSet::new();
-    let steps = [work::steps(), schedule_steps(), operators::steps(), work::last_steps()];
+    let steps = [
+        campaign_commands::steps(),
+        schedule_steps(),
+        operator_commands::steps(),
+        campaign_commands::last_steps(),
+    ];
     for (operation, command) in steps.concat() {
         walked.insert(operation);
         for form in [&[][..], &["--json"]] {
             let command = [&command[..], form].concat();
-            let on = async |world: &World| work::named(&command, &world.pool).await;
+            let on = async |world: &World| campaign_commands::named(&command, &world.pool).await;
             let (here, remote) = (on(&local.world).await, on(&there).await);
             let (here, remote) = (words_of(&here), words_of(&remote));
-            let (here, remote) = tokio::join!(local.run(&here), served.run(&remote));
-            let words = |said: Said| (said.code, masked(&said.stdout), masked(&said.stderr));
+            let (here, remote) = tokio::join!(local.run(&here), setup.run(&remote));
+            let words = |output: CommandOutput| {
+                (output.code, mask_values(&output.stdout), mask_values(&output.stderr))
+            };
             assert_eq!(words(here), words(remote), "{command:?}");
         }
     }
@@ -151,7 +159,7 @@ async fn every_operation_says_the_same_on_the_database_and_on_a_server() {
         |entry: &&dalsegno::operations::Entry| matches!(entry.spec.command, Command::Named(_));
     let all: BTreeSet<_> = ALL.iter().filter(with_command).map(|entry| entry.spec.id).collect();
     let forgotten: Vec<_> = all.difference(&walked).collect();
-    assert!(forgotten.is_empty(), "these have no command here: {forgotten:?}");
+    assert!(forgotten.is_empty(), "operations without a command in this test: {forgotten:?}");
 }
 
 fn words_of(command: &[String]) -> Vec<&str> {
@@ -159,7 +167,7 @@ fn words_of(command: &[String]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_agents_of_a_server_are_those_of_its_files() {
+async fn the_agents_of_a_server_come_from_its_files() {
     let files = scratch_folder();
     let (agents, nodes) = (files.path().join("agents"), files.path().join("nodes"));
     for (folder, name) in [(&agents, "editor"), (&nodes, "proof")] {
@@ -169,74 +177,76 @@ async fn the_agents_of_a_server_are_those_of_its_files() {
     }
     let folders = [agents.to_str().unwrap(), nodes.to_str().unwrap()];
     let set = [("agents.folder", folders[0]), ("agents.nodes_folder", folders[1])];
-    let served = Served::with(&set).await;
+    let setup = ServiceSetup::with(&set).await;
     for (list, name) in [("ls", "editor"), ("nodes", "proof")] {
-        let listed = served.run(&["agent", list, "--json"]).await.json();
+        let listed = setup.run(&["agent", list, "--json"]).await.json();
         assert_eq!((&listed[0]["name"], &listed[1]), (&json!(name), &json!(null)), "{listed}");
-        let said = served.run(&["agent", list]).await;
-        assert!(said.code == 0 && said.has("Reads proofs"), "{said:?}");
+        let output = setup.run(&["agent", list]).await;
+        assert!(output.code == 0 && output.has("Reads proofs"), "{output:?}");
     }
-    let said = served.run(&["agent", "check"]).await;
-    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
+    let output = setup.run(&["agent", "check"]).await;
+    assert!(output.code == 2 && output.has("about this host"), "{output:?}");
 }
 
 #[tokio::test]
-async fn a_list_of_several_pages_is_one_list() {
-    let served = Served::with(&[]).await;
+async fn a_paged_list_is_printed_as_one() {
+    let setup = ServiceSetup::with(&[]).await;
     for _ in 0..205 {
-        World::over(served.app.pool.clone(), Limit::default()).await;
+        World::over(setup.app.pool.clone(), Limit::default()).await;
     }
-    let listed = served.run(&["campaign", "ls", "--limit", "203", "--json"]).await.json();
+    let listed = setup.run(&["campaign", "ls", "--limit", "203", "--json"]).await.json();
     let ids: BTreeSet<&str> =
         listed.as_array().unwrap().iter().map(|campaign| text(&campaign["id"])).collect();
     assert_eq!(ids.len(), 203);
-    let several = served.run(&["campaign", "show", "Harbour"]).await;
+    let several = setup.run(&["campaign", "show", "Harbour"]).await;
     assert!(several.code == 2 && several.has("more than one campaign matches"), "{several:?}");
 }
 
 #[tokio::test]
-async fn a_key_is_asked_for_and_its_scopes_count() {
-    let served = Served::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
-    put_nightly(&served.app.pool, noon()).await;
-    let said = served.run(&["schedule", "ls"]).await;
-    assert!(said.code == 4 && said.has("--key-file"), "{said:?}");
-    let said = served.run(&["schedule", "ls", "--key", "dals_wrong"]).await;
-    assert!(said.code == 4 && said.has("not accepted"), "{said:?}");
+async fn a_server_requires_a_key_and_checks_its_scopes() {
+    let setup =
+        ServiceSetup::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
+    put_nightly(&setup.app.pool, noon()).await;
+    let output = setup.run(&["schedule", "ls"]).await;
+    assert!(output.code == 4 && output.has("--key-file"), "{output:?}");
+    let output = setup.run(&["schedule", "ls", "--key", "dals_wrong"]).await;
+    assert!(output.code == 4 && output.has("not accepted"), "{output:?}");
     let admin = format!("Bearer {ADMIN_KEY}");
     let new = json!({ "name": "reader", "scopes": ["read"] }).to_string();
     let headers = [("Authorization", admin.as_str())];
-    let made = send(served.app.address, "POST", "/v1/keys", &headers, &new).await.expect(201);
-    let (key, url) = (text(&made["secret"]), served.url());
-    let file = served.folder.path().join("key");
+    let made = send(setup.app.address, "POST", "/v1/keys", &headers, &new).await.expect(201);
+    let (key, url) = (text(&made["secret"]), setup.url());
+    let file = setup.folder.path().join("key");
     std::fs::write(&file, format!("{key}\n")).unwrap();
     let by_file = ["schedule", "ls", "--key-file", file.to_str().unwrap()];
-    assert_eq!(served.run(&by_file).await.code, 0);
+    assert_eq!(setup.run(&by_file).await.code, 0);
     let environment = [("DALSEGNO_URL", url.as_str()), ("DALSEGNO_KEY", key)];
-    let said = run(&served.folder, &["schedule", "ls"], &environment).await;
-    assert!(said.code == 0 && said.has("cleanup"), "{said:?}");
-    let said = run(&served.folder, &["schedule", "pause", "cleanup"], &environment).await;
+    let output = run(&setup.folder, &["schedule", "ls"], &environment).await;
+    assert!(output.code == 0 && output.has("cleanup"), "{output:?}");
+    let output = run(&setup.folder, &["schedule", "pause", "cleanup"], &environment).await;
     assert!(
-        said.code == 4 && said.has("the key `reader` does not have the scope `operate`"),
-        "{said:?}"
+        output.code == 4 && output.has("the key `reader` does not have the scope `operate`"),
+        "{output:?}"
     );
-    assert!(said.has("`dalsegno key create`"), "{said:?}");
-    let said = served.run(&["schedule", "pause", "cleanup", "--key", ADMIN_KEY]).await;
-    assert_eq!(said.code, 0, "{said:?}");
+    assert!(output.has("`dalsegno key create`"), "{output:?}");
+    let output = setup.run(&["schedule", "pause", "cleanup", "--key", ADMIN_KEY]).await;
+    assert_eq!(output.code, 0, "{output:?}");
 }
 
 #[tokio::test]
 async fn a_key_with_the_scope_enqueue_starts_a_flow() {
-    let served = Served::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
-    let campaign = World::over(served.app.pool.clone(), Limit::default()).await.campaign.id;
+    let setup =
+        ServiceSetup::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
+    let campaign = World::over(setup.app.pool.clone(), Limit::default()).await.campaign.id;
     let admin = format!("Bearer {ADMIN_KEY}");
     let new = json!({ "name": "producer", "scopes": ["enqueue"] }).to_string();
     let headers = [("Authorization", admin.as_str())];
-    let made = send(served.app.address, "POST", "/v1/keys", &headers, &new).await.expect(201);
+    let made = send(setup.app.address, "POST", "/v1/keys", &headers, &new).await.expect(201);
     let (campaign, key) = (campaign.to_string(), text(&made["secret"]));
     let start = ["flow", "start", "article-series", "--campaign", &campaign, "--key", key];
     let inputs = ["--input", "topic=The harbour", "--input", "parts=Moles"];
-    let said = served.run(&[&start[..], &inputs].concat()).await;
-    assert!(said.code == 0 && said.has("is running"), "{said:?}");
+    let output = setup.run(&[&start[..], &inputs].concat()).await;
+    assert!(output.code == 0 && output.has("is running"), "{output:?}");
 }
 
 /// Starts a server with one answer for all requests.
@@ -253,7 +263,7 @@ async fn server(answer: &'static str) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_server_that_is_none_or_another_version_is_told_in_words() {
+async fn a_foreign_server_or_version_is_reported_with_the_reason() {
     let folder = scratch_folder();
     let page = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
     let json = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
@@ -272,76 +282,77 @@ async fn a_server_that_is_none_or_another_version_is_told_in_words() {
         (server(proxy).await, 7, "answered 502 Bad Gateway: a proxy cannot reach"),
     ] {
         let url = format!("http://{address}/");
-        let said = run(&folder, &["schedule", "ls", "--url", &url], &[]).await;
-        assert!(said.code == code && said.has(words) && said.has(&url), "{said:?}");
+        let output = run(&folder, &["schedule", "ls", "--url", &url], &[]).await;
+        assert!(output.code == code && output.has(words) && output.has(&url), "{output:?}");
     }
-    let said = run(&folder, &["schedule", "ls", "--url", "localhost:7770"], &[]).await;
-    assert!(said.code == 2 && said.has("invalid URL"), "{said:?}");
-    let said = run(&folder, &["schedule", "ls", "--url", "http://localhost:7770/v1/"], &[]).await;
-    assert!(said.code == 2 && said.has("leave out `/v1`"), "{said:?}");
+    let output = run(&folder, &["schedule", "ls", "--url", "localhost:7770"], &[]).await;
+    assert!(output.code == 2 && output.has("invalid URL"), "{output:?}");
+    let output = run(&folder, &["schedule", "ls", "--url", "http://localhost:7770/v1/"], &[]).await;
+    assert!(output.code == 2 && output.has("leave out `/v1`"), "{output:?}");
     let plain = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let url = format!("https://{}/", server(plain).await);
-    let said = run(&folder, &["schedule", "ls", "--url", &url], &[]).await;
-    assert!(said.code == 7 && said.has("try `http://`"), "{said:?}");
+    let output = run(&folder, &["schedule", "ls", "--url", &url], &[]).await;
+    assert!(output.code == 7 && output.has("try `http://`"), "{output:?}");
     let url = format!("http://{}/", server(page).await);
-    let said = run(&folder, &["feed", "--url", &url], &[]).await;
-    assert!(said.code == 1 && said.has("is not a Dalsegno server"), "{said:?}");
+    let output = run(&folder, &["feed", "--url", &url], &[]).await;
+    assert!(output.code == 1 && output.has("is not a Dalsegno server"), "{output:?}");
     let closed = format!("http://{closed_port}/");
     assert_eq!(run(&folder, &["remote", "add", "prod", &closed], &[]).await.code, 0);
-    let said = run(&folder, &["schedule", "ls", "--remote", "prod"], &[]).await;
-    assert!(said.code == 7 && said.has("`dalsegno remote add prod URL`"), "{said:?}");
+    let output = run(&folder, &["schedule", "ls", "--remote", "prod"], &[]).await;
+    assert!(output.code == 7 && output.has("`dalsegno remote add prod URL`"), "{output:?}");
 }
 
 #[tokio::test]
-async fn a_command_that_no_server_takes_refuses_a_url() {
+async fn a_command_without_a_remote_form_refuses_a_url() {
     let folder = scratch_folder();
     let there = [("DALSEGNO_URL", "http://127.0.0.1:7770")];
-    let said = run(&folder, &["mcp", "--campaign", "Harbour"], &there).await;
-    assert!(said.code == 2 && said.has("on the database only"), "{said:?}");
-    let said = run(&folder, &["openapi", "--url", "http://127.0.0.1:7770"], &[]).await;
-    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
-    let said = run(&folder, &["openapi", "--idempotency-key", "once"], &[]).await;
-    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
-    let said = run(&folder, &["schedule", "ls", "--idempotency-key", "é"], &[]).await;
-    assert!(said.code == 2 && said.has("visible ASCII"), "{said:?}");
+    let output = run(&folder, &["mcp", "--campaign", "Harbour"], &there).await;
+    assert!(output.code == 2 && output.has("on the database only"), "{output:?}");
+    let output = run(&folder, &["openapi", "--url", "http://127.0.0.1:7770"], &[]).await;
+    assert!(output.code == 2 && output.has("about this host"), "{output:?}");
+    let output = run(&folder, &["openapi", "--idempotency-key", "once"], &[]).await;
+    assert!(output.code == 2 && output.has("about this host"), "{output:?}");
+    let output = run(&folder, &["schedule", "ls", "--idempotency-key", "é"], &[]).await;
+    assert!(output.code == 2 && output.has("visible ASCII"), "{output:?}");
     let nowhere = [("DALSEGNO_URL", "nowhere")];
-    let said = run(&folder, &["openapi"], &nowhere).await;
-    assert!(said.code == 0 && said.has("Dalsegno"), "{said:?}");
-    let said = run(&folder, &["schedule", "ls", "--key", "dals_x"], &[]).await;
-    assert!(said.code == 2 && said.has("name it with --url"), "{said:?}");
-    let said = run(&folder, &["schedule", "pause", ".."], &there).await;
-    assert!(said.code == 2 && said.has("cannot be a part of a URL"), "{said:?}");
+    let output = run(&folder, &["openapi"], &nowhere).await;
+    assert!(output.code == 0 && output.has("Dalsegno"), "{output:?}");
+    let output = run(&folder, &["schedule", "ls", "--key", "dals_x"], &[]).await;
+    assert!(output.code == 2 && output.has("name it with --url"), "{output:?}");
+    let output = run(&folder, &["schedule", "pause", ".."], &there).await;
+    assert!(output.code == 2 && output.has("cannot be a part of a URL"), "{output:?}");
 }
 
 #[tokio::test]
-async fn a_stored_server_takes_commands_until_the_database_is_chosen_again() {
-    let served = Served::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
-    put_nightly(&served.app.pool, noon()).await;
-    let (folder, url) = (scratch_folder(), served.url());
+async fn a_stored_server_is_used_until_the_database_is_chosen_again() {
+    let setup =
+        ServiceSetup::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
+    put_nightly(&setup.app.pool, noon()).await;
+    let (folder, url) = (scratch_folder(), setup.url());
     let here = async |arguments: &[&str]| run(&folder, arguments, &[]).await;
-    let said = here(&["remote", "add", "prod", &url, "--key", ADMIN_KEY]).await;
-    assert!(said.code == 0 && said.has("`dalsegno remote use prod`"), "{said:?}");
+    let output = here(&["remote", "add", "prod", &url, "--key", ADMIN_KEY]).await;
+    assert!(output.code == 0 && output.has("`dalsegno remote use prod`"), "{output:?}");
     let mode =
         std::fs::metadata(folder.path().join("dalsegno/remotes.json")).unwrap().permissions();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
 
-    let said = here(&["schedule", "ls", "--remote", "prod"]).await;
-    assert!(said.code == 0 && said.stdout.contains("cleanup"), "{said:?}");
+    let output = here(&["schedule", "ls", "--remote", "prod"]).await;
+    assert!(output.code == 0 && output.stdout.contains("cleanup"), "{output:?}");
     assert_eq!(here(&["remote", "use", "prod"]).await.code, 0);
-    let said = here(&["schedule", "ls"]).await;
-    assert!(said.code == 0 && said.stdout.contains("cleanup"), "{said:?}");
-    assert!(said.stderr.contains(&format!("on prod, {url}")), "{said:?}");
+    let output = here(&["schedule", "ls"]).await;
+    assert!(output.code == 0 && output.stdout.contains("cleanup"), "{output:?}");
+    assert!(output.stderr.contains(&format!("on prod, {url}")), "{output:?}");
     let listed = here(&["remote", "ls", "--json"]).await.json();
     let expected = json!([{ "name": "prod", "url": url, "has_key": true, "is_current": true }]);
     assert_eq!(listed, expected);
     assert!(!here(&["remote", "ls"]).await.stdout.contains(ADMIN_KEY));
 
-    let said = here(&["mcp", "--campaign", "Harbour"]).await;
-    assert!(said.code == 2 && said.has("--remote local"), "{said:?}");
-    let said = here(&["schedule", "ls", "--remote", "staging"]).await;
-    assert!(said.code == 2 && said.has("no server `staging` (known: prod)"), "{said:?}");
-    let said = here(&["remote", "add", "local", &url]).await;
-    assert!(said.code == 2 && said.has("means the database"), "{said:?}");
+    let output = here(&["mcp", "--campaign", "Harbour"]).await;
+    assert!(output.code == 2 && output.has("--remote local"), "{output:?}");
+    let output = here(&["schedule", "ls", "--remote", "staging"]).await;
+    assert!(output.code == 2 && output.has("no server `staging` (known: prod)"), "{output:?}");
+    let output = here(&["remote", "add", "local", &url]).await;
+    assert!(output.code == 2 && output.has("means the database"), "{output:?}");
     assert_eq!(here(&["remote", "rm", "prod"]).await.code, 0);
     assert_eq!(here(&["remote", "ls", "--json"]).await.json(), json!([]));
 }
@@ -360,7 +371,7 @@ async fn head_of_request(listener: TcpListener) -> String {
 }
 
 #[tokio::test]
-async fn a_key_in_the_environment_goes_to_no_other_server() {
+async fn a_key_in_the_environment_is_sent_to_no_other_server() {
     let folder = scratch_folder();
     for (given, is_sent) in [("", true), ("http://dalsegno.example.com", false)] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -372,9 +383,9 @@ async fn a_key_in_the_environment_goes_to_no_other_server() {
         assert_eq!(head.contains("authorization: bearer dals_mine"), is_sent, "{given:?}: {head}");
     }
     for odd in ["https://me:secret@dalsegno.example.com", "https://dalsegno.example.com/?a=b"] {
-        let said = run(&folder, &["remote", "add", "prod", odd], &[]).await;
-        assert!(said.code == 2 && said.has("invalid URL"), "{said:?}");
+        let output = run(&folder, &["remote", "add", "prod", odd], &[]).await;
+        assert!(output.code == 2 && output.has("invalid URL"), "{output:?}");
     }
-    let said = run(&folder, &["remote", "ls", "--remote", "prod"], &[]).await;
-    assert!(said.code == 2 && said.has("leave out --url and --remote"), "{said:?}");
+    let output = run(&folder, &["remote", "ls", "--remote", "prod"], &[]).await;
+    assert!(output.code == 2 && output.has("leave out --url and --remote"), "{output:?}");
 }

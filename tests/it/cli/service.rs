@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Ground, text};
+use super::{Fixture, text};
 use crate::{
     app::eventually,
     http::client::{Stream, send},
     service::Service,
 };
 
-impl Ground {
+impl Fixture {
     async fn serve(&self) -> Service {
         let url = self.world.url();
         let quick = [
@@ -24,30 +24,30 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn a_task_is_answered_while_its_asker_waits() {
-    let ground = Ground::new().await;
-    let _service = ground.serve().await;
-    let done = ground.add("Part one.", &["--wait"]).await;
+async fn task_add_waits_for_the_answer() {
+    let fixture = Fixture::new().await;
+    let _service = fixture.serve().await;
+    let done = fixture.add("Part one.", &["--wait"]).await;
     assert_eq!(done["state"], "done", "{done}");
-    let campaign = ground.campaign();
+    let campaign = fixture.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Part two."];
-    let said = ground.run(&[&add[..], &["--follow"]].concat()).await;
-    assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.has("turn.started") && said.has("turn.done"), "{said:?}");
-    assert!(!said.stdout.trim().is_empty(), "{said:?}");
-    let sessions = ground.json(&["session", "ls"]).await;
+    let output = fixture.run(&[&add[..], &["--follow"]].concat()).await;
+    assert_eq!(output.code, 0, "{output:?}");
+    assert!(output.has("turn.started") && output.has("turn.done"), "{output:?}");
+    assert!(!output.stdout.trim().is_empty(), "{output:?}");
+    let sessions = fixture.json(&["session", "ls"]).await;
     assert_eq!((sessions.as_array().unwrap().len(), &sessions[0]["turns"]), (1, &json!(2)));
     let id = text(&sessions[0]["id"]);
-    let transcript = ground.json(&["session", "transcript", id]).await;
+    let transcript = fixture.json(&["session", "transcript", id]).await;
     let roles: Vec<&Value> = transcript.as_array().unwrap().iter().map(|m| &m["role"]).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
 }
 
 #[tokio::test]
 async fn a_task_over_http_is_answered_and_streamed() {
-    let ground = Ground::new().await;
-    let service = ground.serve().await;
-    let path = format!("/v1/campaigns/{}/tasks", ground.world.campaign.id);
+    let fixture = Fixture::new().await;
+    let service = fixture.serve().await;
+    let path = format!("/v1/campaigns/{}/tasks", fixture.world.campaign.id);
     let ask = json!({ "agent": "copywriter", "prompt": "Part one." }).to_string();
     let added = send(service.address, "POST", &path, &[], &ask).await.expect(201);
     let path = format!("/v1/tasks/{}", text(&added["id"]));
@@ -65,44 +65,44 @@ async fn a_task_over_http_is_answered_and_streamed() {
 }
 
 #[tokio::test]
-async fn a_person_is_told_at_once_that_there_is_nothing_to_compact() {
-    let ground = Ground::new().await;
-    let _service = ground.serve().await;
-    ground.add("Part one.", &["--wait"]).await;
-    let sessions = ground.json(&["session", "ls"]).await;
+async fn a_request_with_nothing_to_compact_is_answered_at_once() {
+    let fixture = Fixture::new().await;
+    let _service = fixture.serve().await;
+    fixture.add("Part one.", &["--wait"]).await;
+    let sessions = fixture.json(&["session", "ls"]).await;
     let id = text(&sessions[0]["id"]);
-    let said = ground.run(&["session", "compact", id]).await;
-    assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.stdout.starts_with("nothing to compact: "), "{said:?}");
-    let asked = ground.json(&["session", "compact", id]).await;
+    let output = fixture.run(&["session", "compact", id]).await;
+    assert_eq!(output.code, 0, "{output:?}");
+    assert!(output.stdout.starts_with("nothing to compact: "), "{output:?}");
+    let asked = fixture.json(&["session", "compact", id]).await;
     assert_eq!(asked["answer"]["outcome"], "nothing", "{asked}");
-    assert_eq!(ground.json(&["job", "ls", "--state", "dead"]).await, json!([]));
+    assert_eq!(fixture.json(&["job", "ls", "--state", "dead"]).await, json!([]));
 }
 
 #[tokio::test]
-async fn a_worker_compacts_a_session_that_a_person_wants_compacted() {
-    let ground = Ground::new().await;
-    let _service = ground.serve().await;
+async fn a_worker_compacts_a_session_on_request() {
+    let fixture = Fixture::new().await;
+    let _service = fixture.serve().await;
     for part in 1..=7 {
         let prompt = format!("Part {part}: {}", "the harbour, the pier and the crane. ".repeat(60));
-        ground.add(&prompt, &["--wait"]).await;
+        fixture.add(&prompt, &["--wait"]).await;
     }
-    let sessions = ground.json(&["session", "ls"]).await;
+    let sessions = fixture.json(&["session", "ls"]).await;
     let id = text(&sessions[0]["id"]);
-    let asked = ground.json(&["session", "compact", id]).await;
+    let asked = fixture.json(&["session", "compact", id]).await;
     let job = asked["job_id"].to_string();
     let ended = eventually("the compaction has ended", async || {
-        let job = ground.json(&["job", "explain", &job]).await;
+        let job = fixture.json(&["job", "explain", &job]).await;
         ["ended", "dead"].contains(&text(&job["state"])).then_some(job)
     });
     let ended = ended.await;
     assert_eq!(ended["state"], "ended", "{ended}");
-    let shown = ground.json(&["session", "show", id]).await;
+    let shown = fixture.json(&["session", "show", id]).await;
     assert_eq!(shown["compactions"][0]["cause"], "manual", "{shown}");
     assert_eq!(shown["compactions"][0]["outcome"], "applied", "{shown}");
-    let view = ground.json(&["session", "transcript", id, "--view"]).await;
+    let view = fixture.json(&["session", "transcript", id, "--view"]).await;
     // Prompts of people precede the summary.
-    let mut roles = view.as_array().unwrap().iter().map(|said| &said["role"]);
+    let mut roles = view.as_array().unwrap().iter().map(|output| &output["role"]);
     assert_eq!(roles.find(|role| *role != "user").unwrap(), "system", "{view}");
-    assert_eq!(ground.json(&["session", "uncompact", id]).await["generation"], 0);
+    assert_eq!(fixture.json(&["session", "uncompact", id]).await["generation"], 0);
 }

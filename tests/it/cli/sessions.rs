@@ -8,18 +8,18 @@ use dalsegno::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Ground, text};
+use super::{Fixture, text};
 use crate::{
     app::noon,
-    conversations::world::{Now, call, done, measured},
+    conversations::world::{TurnSettings, call, done, measured},
 };
 
 /// Sets up one session with two turns.
-async fn talked() -> (Ground, String) {
-    let ground = Ground::new().await;
-    ground.world.turn("Part one.", Now::default()).await;
-    let resolved = ground.world.turn("Part two.", Now::default()).await;
-    (ground, resolved.session.id.to_string())
+async fn session_with_turns() -> (Fixture, String) {
+    let fixture = Fixture::new().await;
+    fixture.world.turn("Part one.", TurnSettings::default()).await;
+    let resolved = fixture.world.turn("Part two.", TurnSettings::default()).await;
+    (fixture, resolved.session.id.to_string())
 }
 
 /// Stores a summary of the first two messages, and applies it.
@@ -54,31 +54,33 @@ pub async fn compact(pool: &sqlx::PgPool, session_id: Uuid) {
 }
 
 #[tokio::test]
-async fn a_session_is_listed_shown_and_read() {
-    let (ground, id) = talked().await;
-    let listed = ground.json(&["session", "ls", "--open", "--campaign", &ground.campaign()]).await;
+async fn a_session_is_listed_and_shown_with_its_transcript() {
+    let (fixture, id) = session_with_turns().await;
+    let listed =
+        fixture.json(&["session", "ls", "--open", "--campaign", &fixture.campaign()]).await;
     assert_eq!((listed.as_array().unwrap().len(), text(&listed[0]["id"])), (1, id.as_str()));
-    assert_eq!(ground.json(&["session", "ls", "--agent", "planner"]).await, json!([]));
-    let shown = ground.json(&["session", "show", &id]).await;
+    assert_eq!(fixture.json(&["session", "ls", "--agent", "planner"]).await, json!([]));
+    let shown = fixture.json(&["session", "show", &id]).await;
     assert_eq!((&shown["turns"], &shown["token_count"]), (&json!(2), &json!(80)));
     assert_eq!((&shown["last_turns"][0]["number"], &shown["compactions"]), (&json!(2), &json!([])));
 
-    let transcript = ground.json(&["session", "transcript", &id]).await;
-    let said: Vec<_> =
+    let transcript = fixture.json(&["session", "transcript", &id]).await;
+    let output: Vec<_> =
         transcript.as_array().unwrap().iter().map(|m| (&m["role"], &m["text"])).collect();
-    assert_eq!(said[2], (&json!("user"), &json!("Part two.")));
-    assert_eq!(said[3], (&json!("assistant"), &json!("Answer to: Part two.")));
-    let rest = ground.json(&["session", "transcript", &id, "--after", "3"]).await;
+    assert_eq!(output[2], (&json!("user"), &json!("Part two.")));
+    assert_eq!(output[3], (&json!("assistant"), &json!("Answer to: Part two.")));
+    let rest = fixture.json(&["session", "transcript", &id, "--after", "3"]).await;
     assert_eq!(rest.as_array().unwrap().len(), 1);
-    let words = ground.run(&["session", "transcript", &id]).await;
+    let words = fixture.run(&["session", "transcript", &id]).await;
     assert!(words.has("#1  turn 1  2026-11-20 12:00:00  user\nPart one."), "{words:?}");
 }
 
 #[tokio::test]
-async fn tool_calls_and_broken_answers_are_seen() {
-    let ground = Ground::new().await;
-    let task = ground.world.add("Look it up.").await;
-    let (_, begun) = ground.world.begin(&task, ground.world.lease(), Now::default()).await;
+async fn tool_calls_and_interrupted_answers_are_shown() {
+    let fixture = Fixture::new().await;
+    let task = fixture.world.add("Look it up.").await;
+    let (_, begun) =
+        fixture.world.begin(&task, fixture.world.lease(), TurnSettings::default()).await;
     let call_of =
         ToolCall { id: "c1".into(), name: "search".into(), arguments: json!({ "q": "pier" }) };
     let message = |role, text: &str, calls: Vec<ToolCall>| Message {
@@ -103,74 +105,75 @@ async fn tool_calls_and_broken_answers_are_seen() {
         record: Default::default(),
         now: noon(),
     };
-    let mut tx = ground.world.pool.begin().await.unwrap();
-    dalsegno::domain::turn_phases::commit(&mut tx, &ending, &done("x", Now::default()))
+    let mut tx = fixture.world.pool.begin().await.unwrap();
+    dalsegno::domain::turn_phases::commit(&mut tx, &ending, &done("x", TurnSettings::default()))
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let said = ground.run(&["session", "transcript", &begun.session_id.to_string()]).await;
-    assert!(said.has(r#"calls search {"q":"pier"}"#), "{said:?}");
-    assert!(said.has("tool search\nBuilt in 1880."), "{said:?}");
-    assert!(said.has("assistant, broke off\nThe pier is"), "{said:?}");
+    let output = fixture.run(&["session", "transcript", &begun.session_id.to_string()]).await;
+    assert!(output.has(r#"calls search {"q":"pier"}"#), "{output:?}");
+    assert!(output.has("tool search\nBuilt in 1880."), "{output:?}");
+    assert!(output.has("assistant, broke off\nThe pier is"), "{output:?}");
 }
 
 #[tokio::test]
-async fn the_view_is_the_summary_and_what_came_after_it() {
-    let (ground, id) = talked().await;
-    compact(&ground.world.pool, id.parse().unwrap()).await;
+async fn the_view_is_the_summary_and_the_later_messages() {
+    let (fixture, id) = session_with_turns().await;
+    compact(&fixture.world.pool, id.parse().unwrap()).await;
     let roles = async || {
-        let view = ground.json(&["session", "transcript", &id, "--view"]).await;
+        let view = fixture.json(&["session", "transcript", &id, "--view"]).await;
         let role = |message: &Value| text(&message["role"]).to_owned();
         view.as_array().unwrap().iter().map(role).collect::<Vec<_>>()
     };
     assert_eq!(roles().await, ["system", "user", "assistant"]);
-    let words = ground.run(&["session", "transcript", &id, "--view"]).await;
+    let words = fixture.run(&["session", "transcript", &id, "--view"]).await;
     assert!(words.has("system\nThe first part is written."), "{words:?}");
-    let shown = ground.run(&["session", "show", &id]).await;
+    let shown = fixture.run(&["session", "show", &id]).await;
     assert!(shown.has("1*") && shown.has("1 to 2"), "{shown:?}");
 
-    let archives = ground.json(&["session", "archives", &id]).await;
+    let archives = fixture.json(&["session", "archives", &id]).await;
     assert_eq!((&archives[0]["number"], &archives[0]["trigger"]), (&json!(1), &json!("manual")));
-    let archive = ground.json(&["session", "archives", &id, "1"]).await;
+    let archive = fixture.json(&["session", "archives", &id, "1"]).await;
     assert_eq!(archive["messages"].as_array().unwrap().len(), 2);
-    let words = ground.run(&["session", "archives", &id, "1"]).await;
+    let words = fixture.run(&["session", "archives", &id, "1"]).await;
     assert!(words.has("Part one.") && words.has("The first part is written."), "{words:?}");
-    let none = ground.run(&["session", "archives", &id, "2"]).await;
+    let none = fixture.run(&["session", "archives", &id, "2"]).await;
     assert!(none.code != 0 && none.has("has no archive 2"), "{none:?}");
 
-    assert_eq!(ground.json(&["session", "uncompact", &id]).await["generation"], 0);
+    assert_eq!(fixture.json(&["session", "uncompact", &id]).await["generation"], 0);
     assert_eq!(roles().await, ["user", "assistant", "user", "assistant"]);
-    let again = ground.run(&["session", "uncompact", &id]).await;
+    let again = fixture.run(&["session", "uncompact", &id]).await;
     assert_eq!((again.code, again.has("no compaction to undo")), (5, true), "{again:?}");
 }
 
 #[tokio::test]
 async fn a_reset_session_has_a_successor_after_the_next_task() {
-    let (ground, id) = talked().await;
-    assert_eq!(ground.json(&["session", "reset", &id]).await["rebuild_because"], "reset");
-    let task = ground.world.add("Part three.").await;
-    let explained = ground.json(&["task", "explain", &task.id.to_string()]).await;
+    let (fixture, id) = session_with_turns().await;
+    assert_eq!(fixture.json(&["session", "reset", &id]).await["rebuild_because"], "reset");
+    let task = fixture.world.add("Part three.").await;
+    let explained = fixture.json(&["task", "explain", &task.id.to_string()]).await;
     assert!(text(&explained["because"]).contains("a successor continues (reset)"), "{explained}");
-    let next = ground.json(&["session", "reset", &id, "--fresh"]).await;
+    let next = fixture.json(&["session", "reset", &id, "--fresh"]).await;
     assert_eq!(next["rebuild_because"], "fresh");
-    let (resolved, _) = ground.world.begin(&task, ground.world.lease(), Now::default()).await;
+    let (resolved, _) =
+        fixture.world.begin(&task, fixture.world.lease(), TurnSettings::default()).await;
     assert_ne!(resolved.session.id.to_string(), id);
-    let said = ground.run(&["session", "reset", &id]).await;
-    assert_eq!((said.code, said.has("is closed")), (5, true), "{said:?}");
-    let said = ground.run(&["session", "uncompact", &id]).await;
-    assert_eq!((said.code, said.has("is closed")), (5, true), "{said:?}");
+    let output = fixture.run(&["session", "reset", &id]).await;
+    assert_eq!((output.code, output.has("is closed")), (5, true), "{output:?}");
+    let output = fixture.run(&["session", "uncompact", &id]).await;
+    assert_eq!((output.code, output.has("is closed")), (5, true), "{output:?}");
 }
 
 #[tokio::test]
-async fn interrupting_cancels_the_task_that_runs() {
-    let (ground, id) = talked().await;
-    let idle = ground.run(&["session", "interrupt", &id]).await;
+async fn interrupting_cancels_the_running_task() {
+    let (fixture, id) = session_with_turns().await;
+    let idle = fixture.run(&["session", "interrupt", &id]).await;
     assert_eq!((idle.code, idle.has("nothing runs in session")), (5, true), "{idle:?}");
-    let task = ground.world.add("Part three.").await;
-    ground.world.begin(&task, ground.world.lease(), Now::default()).await;
-    let stopped = ground.json(&["session", "interrupt", &id, "--reason", "wrong direction"]).await;
+    let task = fixture.world.add("Part three.").await;
+    fixture.world.begin(&task, fixture.world.lease(), TurnSettings::default()).await;
+    let stopped = fixture.json(&["session", "interrupt", &id, "--reason", "wrong direction"]).await;
     assert_eq!(text(&stopped["task_id"]), task.id.to_string());
     // No worker runs the job, so the task is cancelled at once.
     assert_eq!(stopped["cancel"], "at_once");
-    assert_eq!(ground.json(&["task", "show", &task.id.to_string()]).await["state"], "cancelled");
+    assert_eq!(fixture.json(&["task", "show", &task.id.to_string()]).await["state"], "cancelled");
 }

@@ -2,40 +2,40 @@
 
 use serde_json::{Value, json};
 
-use super::{Ground, text};
-use crate::conversations::world::Now;
+use super::{Fixture, text};
+use crate::conversations::world::TurnSettings;
 
 #[tokio::test]
 async fn a_task_is_added_shown_cancelled_and_retried() {
-    let ground = Ground::new().await;
-    let task = ground.add("Part one.", &["--session", "fresh", "--budget-tokens", "500"]).await;
+    let fixture = Fixture::new().await;
+    let task = fixture.add("Part one.", &["--session", "fresh", "--budget-tokens", "500"]).await;
     assert_eq!((&task["state"], &task["created"]), (&json!("queued"), &json!(true)));
     assert_eq!(task["session_mode"], "fresh");
     assert_eq!(task["budget_tokens"], 500);
     let id = text(&task["id"]);
-    let shown = ground.json(&["task", "show", id]).await;
+    let shown = fixture.json(&["task", "show", id]).await;
     assert_eq!((&shown["prompt"], &shown["turns"]), (&json!("Part one."), &json!([])));
 
-    let cancelled = ground.json(&["task", "cancel", id, "--reason", "not needed"]).await;
+    let cancelled = fixture.json(&["task", "cancel", id, "--reason", "not needed"]).await;
     assert_eq!(cancelled["cancel"], "at_once");
-    let again = ground.run(&["task", "cancel", id]).await;
+    let again = fixture.run(&["task", "cancel", id]).await;
     assert_eq!((again.code, again.has("already ended as cancelled")), (5, true), "{again:?}");
-    let explained = ground.json(&["task", "explain", id]).await;
+    let explained = fixture.json(&["task", "explain", id]).await;
     assert!(text(&explained["because"]).contains("before it ran: not needed"), "{explained}");
     assert!(text(&explained["next"]).contains(&format!("task retry {id}")), "{explained}");
 
-    assert_eq!(ground.json(&["task", "retry", id]).await["state"], "queued");
-    let again = ground.run(&["task", "retry", id]).await;
+    assert_eq!(fixture.json(&["task", "retry", id]).await["state"], "queued");
+    let again = fixture.run(&["task", "retry", id]).await;
     assert_eq!((again.code, again.has("has not ended")), (5, true), "{again:?}");
     // No worker serves the queue: the task's explanation contains the queue's reason.
-    let explained = ground.run(&["task", "explain", id]).await;
+    let explained = fixture.run(&["task", "explain", id]).await;
     assert!(explained.has("no worker that is alive serves the queue `turns`"), "{explained:?}");
 }
 
 #[tokio::test]
-async fn the_job_of_a_failed_task_is_retried_as_its_dead_letter_is_explained() {
-    let ground = Ground::new().await;
-    let task = ground.add("Part one.", &[]).await;
+async fn retrying_the_job_of_a_failed_task_works_as_its_dead_letter_explains() {
+    let fixture = Fixture::new().await;
+    let task = fixture.add("Part one.", &[]).await;
     let (id, job) = (text(&task["id"]), task["job_id"].to_string());
     for sql in [
         "update dalsegno.tasks set state = 'failed', error = 'x', ended_at = now()",
@@ -45,17 +45,17 @@ async fn the_job_of_a_failed_task_is_retried_as_its_dead_letter_is_explained() {
          select j.id, j.enqueued_at, 1, j.priority, 5, 5, 0, j.queue, j.kind, l.key, 'failed', p.payload, p.headers
            from job as j, payload as p, dalsegno.lanes as l where l.id = j.lane_id",
     ] {
-        sqlx::query(sql).execute(&ground.world.pool).await.unwrap();
+        sqlx::query(sql).execute(&fixture.world.pool).await.unwrap();
     }
-    let explained = ground.json(&["job", "explain", &job]).await;
+    let explained = fixture.json(&["job", "explain", &job]).await;
     assert!(text(&explained["next"]).contains(&format!("dalsegno job retry {job}")), "{explained}");
-    let cancelled = ground.run(&["job", "cancel", &job]).await;
+    let cancelled = fixture.run(&["job", "cancel", &job]).await;
     assert!(cancelled.has("dead letter: there is nothing to cancel"), "{cancelled:?}");
-    let retried = ground.run(&["job", "retry", &job]).await;
+    let retried = fixture.run(&["job", "retry", &job]).await;
     assert!(retried.has(&format!("task {id} is retried; its job is ")), "{retried:?}");
-    assert_eq!(ground.json(&["task", "show", id]).await["state"], "queued");
-    assert_eq!(ground.json(&["job", "ls", "--state", "dead"]).await, json!([]));
-    let again = ground.run(&["job", "retry", &job]).await;
+    assert_eq!(fixture.json(&["task", "show", id]).await["state"], "queued");
+    assert_eq!(fixture.json(&["job", "ls", "--state", "dead"]).await, json!([]));
+    let again = fixture.run(&["job", "retry", &job]).await;
     assert_eq!(
         (again.code, again.has("neither on the queue nor a dead letter")),
         (3, true),
@@ -65,187 +65,191 @@ async fn the_job_of_a_failed_task_is_retried_as_its_dead_letter_is_explained() {
 
 #[tokio::test]
 async fn a_done_task_shows_its_answer_and_its_attempts() {
-    let ground = Ground::new().await;
-    ground.world.turn("Part one.", Now::default()).await;
-    let listed = ground.json(&["task", "ls", "--state", "done", "--agent", "copywriter"]).await;
+    let fixture = Fixture::new().await;
+    fixture.world.turn("Part one.", TurnSettings::default()).await;
+    let listed = fixture.json(&["task", "ls", "--state", "done", "--agent", "copywriter"]).await;
     let id = text(&listed[0]["id"]);
-    let shown = ground.json(&["task", "show", id]).await;
+    let shown = fixture.json(&["task", "show", id]).await;
     assert_eq!(shown["result"], "Answer to: Part one.");
     assert_eq!(
         (&shown["turns"][0]["number"], &shown["turns"][0]["state"]),
         (&json!(1), &json!("done"))
     );
-    let said = ground.run(&["task", "show", id]).await;
-    assert!(said.stdout.ends_with("Answer to: Part one.\n"), "{said:?}");
-    let explained = ground.run(&["task", "explain", id]).await;
+    let output = fixture.run(&["task", "show", id]).await;
+    assert!(output.stdout.ends_with("Answer to: Part one.\n"), "{output:?}");
+    let explained = fixture.run(&["task", "explain", id]).await;
     assert!(explained.has("answered by turn 1 of session"), "{explained:?}");
 }
 
 #[tokio::test]
-async fn a_prompt_comes_from_a_file_or_from_the_standard_input() {
-    let ground = Ground::new().await;
-    let campaign = ground.campaign();
+async fn a_prompt_is_read_from_a_file_or_standard_input() {
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "--json"];
-    std::fs::write(ground.path().join("prompt.txt"), "From a file.\n").unwrap();
-    let from_file = ground.run(&[&add[..], &["--prompt-file", "prompt.txt"]].concat()).await;
+    std::fs::write(fixture.path().join("prompt.txt"), "From a file.\n").unwrap();
+    let from_file = fixture.run(&[&add[..], &["--prompt-file", "prompt.txt"]].concat()).await;
     assert_eq!(from_file.json()["prompt"], "From a file.\n");
-    let from_input = ground.run_with(&[&add[..], &["-"]].concat(), "From a pipe.\n").await;
+    let from_input = fixture.run_with(&[&add[..], &["-"]].concat(), "From a pipe.\n").await;
     assert_eq!(from_input.json()["prompt"], "From a pipe.\n");
     // After `--`, a text like an option is a prompt.
-    let dashes = ground.run(&[&add[..], &["--", "--help me"]].concat()).await;
+    let dashes = fixture.run(&[&add[..], &["--", "--help me"]].concat()).await;
     assert_eq!(dashes.json()["prompt"], "--help me");
 }
 
 #[tokio::test]
-async fn the_same_key_and_question_give_the_same_task() {
-    let ground = Ground::new().await;
-    let first = ground.add("Part one.", &["--idempotency-key", "k-1"]).await;
-    let second = ground.add("Part one.", &["--idempotency-key", "k-1"]).await;
+async fn the_same_key_and_input_return_the_same_task() {
+    let fixture = Fixture::new().await;
+    let first = fixture.add("Part one.", &["--idempotency-key", "k-1"]).await;
+    let second = fixture.add("Part one.", &["--idempotency-key", "k-1"]).await;
     assert_eq!(first["id"], second["id"]);
     assert_eq!((&first["created"], &second["created"]), (&json!(true), &json!(false)));
-    let campaign = ground.campaign();
+    let campaign = fixture.campaign();
     let other = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Part two."];
-    let said = ground.run(&[&other[..], &["--idempotency-key", "k-1"]].concat()).await;
-    assert_eq!((said.code, said.has("used for another question")), (5, true), "{said:?}");
-    assert_eq!(ground.json(&["task", "ls"]).await.as_array().unwrap().len(), 1);
+    let output = fixture.run(&[&other[..], &["--idempotency-key", "k-1"]].concat()).await;
+    assert_eq!((output.code, output.has("used for another question")), (5, true), "{output:?}");
+    assert_eq!(fixture.json(&["task", "ls"]).await.as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn an_id_may_be_given_by_its_beginning_or_its_end() {
-    let ground = Ground::new().await;
-    let task = ground.add("Part one.", &[]).await;
+async fn an_id_may_be_abbreviated_to_its_beginning_or_its_end() {
+    let fixture = Fixture::new().await;
+    let task = fixture.add("Part one.", &[]).await;
     let id = text(&task["id"]);
-    assert_eq!(ground.json(&["task", "show", &id[..20]]).await["id"], task["id"]);
+    assert_eq!(fixture.json(&["task", "show", &id[..20]]).await["id"], task["id"]);
     // The prefix is shared by the ids of half a million hours.
-    let second = ground.add("Part two.", &[]).await;
+    let second = fixture.add("Part two.", &[]).await;
     assert_eq!(second["id"].as_str().unwrap()[..4], id[..4]);
-    let said = ground.run(&["task", "show", &id[..4]]).await;
-    assert_eq!((said.code, said.has("more than one task matches")), (2, true), "{said:?}");
+    let output = fixture.run(&["task", "show", &id[..4]]).await;
+    assert_eq!((output.code, output.has("more than one task matches")), (2, true), "{output:?}");
     for words in [id, text(&second["id"]), "copywriter/main, queued: Part two."] {
-        assert!(said.stderr.contains(words), "{words}: {said:?}");
+        assert!(output.stderr.contains(words), "{words}: {output:?}");
     }
     // Lists print the last digits of ids.
-    let listed = ground.run(&["task", "ls"]).await;
+    let listed = fixture.run(&["task", "ls"]).await;
     for task in [&task, &second] {
         let end = text(&task["id"]).rsplit('-').next().unwrap();
         assert!(
             listed.stdout.contains(end) && !listed.stdout.contains(text(&task["id"])),
             "{listed:?}"
         );
-        assert_eq!(ground.json(&["task", "show", end]).await["id"], task["id"]);
+        assert_eq!(fixture.json(&["task", "show", end]).await["id"], task["id"]);
         let capitals = &end[4..].to_uppercase();
-        assert_eq!(ground.json(&["task", "show", capitals]).await["id"], task["id"]);
+        assert_eq!(fixture.json(&["task", "show", capitals]).await["id"], task["id"]);
     }
-    let said = ground.run(&["task", "show", "ffff"]).await;
-    assert_eq!((said.code, said.has("there is no task ffff")), (3, true), "{said:?}");
-    assert!(said.has("the end of an id needs at least 8 digits"), "{said:?}");
+    let output = fixture.run(&["task", "show", "ffff"]).await;
+    assert_eq!((output.code, output.has("there is no task ffff")), (3, true), "{output:?}");
+    assert!(output.has("the end of an id needs at least 8 digits"), "{output:?}");
 }
 
 #[tokio::test]
 async fn metadata_has_one_value_for_each_key() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let twice = ["--metadata", "order=17", "--metadata", "customer=acme", "--metadata", "order=18"];
     let add = ["task", "add", "--campaign", "Harbour", "--agent", "copywriter", "Part one."];
     for command in
         [&add[..], &["task", "ls"], &["campaign", "create", "Spring"], &["campaign", "ls"]]
     {
-        let said = ground.run(&[command, &twice].concat()).await;
-        assert_eq!((said.code, said.has("names the key `order` twice")), (2, true), "{said:?}");
-        let once = ground.run(&[command, &twice[..4]].concat()).await;
+        let output = fixture.run(&[command, &twice].concat()).await;
+        assert_eq!(
+            (output.code, output.has("names the key `order` twice")),
+            (2, true),
+            "{output:?}"
+        );
+        let once = fixture.run(&[command, &twice[..4]].concat()).await;
         assert_eq!(once.code, 0, "{once:?}");
     }
 }
 
 #[tokio::test]
 async fn tasks_are_listed_page_by_page() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let mut added = Vec::new();
     for prompt in ["one", "two", "three"] {
-        added.push(ground.world.add(prompt).await.id.to_string());
+        added.push(fixture.world.add(prompt).await.id.to_string());
     }
     added.reverse();
     let ids = |page: &Value| -> Vec<String> {
         page.as_array().unwrap().iter().map(|task| text(&task["id"]).to_owned()).collect()
     };
-    let first = ids(&ground.json(&["task", "ls", "--limit", "2"]).await);
-    let second = ids(&ground.json(&["task", "ls", "--limit", "2", "--after", &first[1]]).await);
+    let first = ids(&fixture.json(&["task", "ls", "--limit", "2"]).await);
+    let second = ids(&fixture.json(&["task", "ls", "--limit", "2", "--after", &first[1]]).await);
     assert_eq!([first, second].concat(), added);
 }
 
 #[tokio::test]
-async fn a_search_of_prompts_ends_after_some_pages_without_a_task_and_says_where_to_go_on() {
-    let ground = Ground::new().await;
-    ground.add("The tide comes in.", &[]).await;
+async fn a_prompt_search_stops_after_some_pages_without_a_match_and_names_the_next_page() {
+    let fixture = Fixture::new().await;
+    fixture.add("The tide comes in.", &[]).await;
     let many = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
                 select ('ffff' || substr(gen_random_uuid()::text, 5))::uuid, $1, -n, 'copywriter', 'Wait.'
                   from generate_series(1, 10500) as n";
-    sqlx::query(many).bind(ground.world.campaign.id).execute(&ground.world.pool).await.unwrap();
-    let said = ground.run(&["task", "ls", "--text", "tide", "--json"]).await;
-    assert_eq!((said.code, said.json()), (0, json!([])), "{said:?}");
-    let (_, place) = said.stderr.split_once("`--after ").unwrap();
+    sqlx::query(many).bind(fixture.world.campaign.id).execute(&fixture.world.pool).await.unwrap();
+    let output = fixture.run(&["task", "ls", "--text", "tide", "--json"]).await;
+    assert_eq!((output.code, output.json()), (0, json!([])), "{output:?}");
+    let (_, place) = output.stderr.split_once("`--after ").unwrap();
     let place = place.split('`').next().unwrap();
-    let rest = ground.json(&["task", "ls", "--text", "tide", "--after", place]).await;
+    let rest = fixture.json(&["task", "ls", "--text", "tide", "--after", place]).await;
     assert_eq!(rest[0]["prompt"], "The tide comes in.");
 }
 
 #[tokio::test]
-async fn a_name_with_a_number_asks_that_copy_of_the_agent() {
-    let ground = Ground::new().await;
-    let campaign = ground.campaign();
+async fn a_name_with_a_number_addresses_that_instance() {
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--json", "Part one.", "--agent"];
-    let asked = async |more: &[&str]| ground.run(&[&add[..], more].concat()).await;
+    let asked = async |more: &[&str]| fixture.run(&[&add[..], more].concat()).await;
     let task = asked(&["copywriter_2"]).await.json();
     assert_eq!((&task["agent"], &task["instance"]), (&json!("copywriter"), &json!("2")));
     let same = asked(&["copywriter", "--instance", "2"]).await.json();
     assert_eq!((&same["agent"], &same["instance"]), (&json!("copywriter"), &json!("2")));
     let two = asked(&["copywriter_2", "--instance", "3"]).await;
     assert!(two.code != 0 && two.has("give only one of them"), "{two:?}");
-    let listed = ground.run(&["task", "ls"]).await;
+    let listed = fixture.run(&["task", "ls"]).await;
     assert!(listed.has("copywriter_2"), "{listed:?}");
 }
 
 #[tokio::test]
-async fn many_tasks_are_previewed_and_then_cancelled_by_the_options_of_a_list() {
-    let ground = Ground::new().await;
+async fn many_tasks_are_previewed_and_then_cancelled_by_list_options() {
+    let fixture = Fixture::new().await;
     for (prompt, tag) in [("Part one.", "late"), ("Part two.", "late"), ("Part three.", "early")] {
-        ground.add(prompt, &["--tag", tag, "--metadata", "order=17"]).await;
+        fixture.add(prompt, &["--tag", tag, "--metadata", "order=17"]).await;
     }
     let late = ["task", "cancel", "--tag", "late", "--metadata", "order=17", "--since", "1d"];
-    let said = ground.run(&[&late[..], &["--dry-run"]].concat()).await;
-    assert!(said.has("2 tasks match; nothing was done"), "{said:?}");
-    assert!(said.has("Part two.") && !said.has("Part three."), "{said:?}");
-    let said = ground.run(&["task", "cancel", "--tag", "nowhere"]).await;
-    assert!(said.code == 0 && said.has("no tasks match; nothing was done"), "{said:?}");
-    assert_eq!(ground.json(&["bulk", "ls"]).await, json!([]));
-    let said = ground.run(&late).await;
-    assert!(said.code == 0 && said.has("a worker will cancel 2 tasks"), "{said:?}");
-    let listed = ground.json(&["bulk", "ls"]).await;
+    let output = fixture.run(&[&late[..], &["--dry-run"]].concat()).await;
+    assert!(output.has("2 tasks match; nothing was done"), "{output:?}");
+    assert!(output.has("Part two.") && !output.has("Part three."), "{output:?}");
+    let output = fixture.run(&["task", "cancel", "--tag", "nowhere"]).await;
+    assert!(output.code == 0 && output.has("no tasks match; nothing was done"), "{output:?}");
+    assert_eq!(fixture.json(&["bulk", "ls"]).await, json!([]));
+    let output = fixture.run(&late).await;
+    assert!(output.code == 0 && output.has("a worker will cancel 2 tasks"), "{output:?}");
+    let listed = fixture.json(&["bulk", "ls"]).await;
     let id = text(&listed[0]["id"]);
-    assert_eq!(ground.json(&["bulk", "show", id]).await["filter"]["tags"], json!(["late"]));
-    let nothing = ground.run(&["task", "cancel"]).await;
+    assert_eq!(fixture.json(&["bulk", "show", id]).await["filter"]["tags"], json!(["late"]));
+    let nothing = fixture.run(&["task", "cancel"]).await;
     assert!(nothing.code == 2 && nothing.has("--state failed --since 1d"), "{nothing:?}");
-    let task = ground.json(&["task", "ls", "--tag", "early"]).await;
+    let task = fixture.json(&["task", "ls", "--tag", "early"]).await;
     assert_eq!(
         (&task[0]["metadata"], task.as_array().unwrap().len()),
         (&json!({ "order": "17" }), 1)
     );
-    let both = ground.run(&["task", "retry", text(&task[0]["id"]), "--state", "failed"]).await;
+    let both = fixture.run(&["task", "retry", text(&task[0]["id"]), "--state", "failed"]).await;
     assert!(both.code == 2 && both.has("not both"), "{both:?}");
     for command in ["ls", "cancel"] {
-        let two = ground.run(&["task", command, "--tag", "late,early"]).await;
+        let two = fixture.run(&["task", command, "--tag", "late,early"]).await;
         assert!(two.code == 2 && two.has("invalid tag `late,early`"), "{two:?}");
     }
-    let said = ground.run(&late).await;
-    assert_eq!(said.code, 0, "{said:?}");
-    let after = ground.json(&["bulk", "ls", "--limit", "1"]).await;
-    let first = ground.json(&["bulk", "ls", "--after", text(&after[0]["id"])]).await;
+    let output = fixture.run(&late).await;
+    assert_eq!(output.code, 0, "{output:?}");
+    let after = fixture.json(&["bulk", "ls", "--limit", "1"]).await;
+    let first = fixture.json(&["bulk", "ls", "--after", text(&after[0]["id"])]).await;
     assert_eq!((text(&first[0]["id"]), first.as_array().unwrap().len()), (id, 1));
 }
 
 #[tokio::test]
-async fn a_change_with_a_time_is_repeated_with_its_key_if_the_time_is_written_out() {
-    let ground = Ground::new().await;
-    ground.add("Part one.", &[]).await;
+async fn a_change_with_an_idempotency_key_needs_an_absolute_time() {
+    let fixture = Fixture::new().await;
+    fixture.add("Part one.", &[]).await;
     let cancel = ["task", "cancel", "--state", "queued", "--idempotency-key", "k"];
     let state = ["memory", "facts", "state", "ann", "Diet", "No meat.", "--idempotency-key", "k"];
     let cases = [
@@ -254,16 +258,16 @@ async fn a_change_with_a_time_is_repeated_with_its_key_if_the_time_is_written_ou
         (&state, ["--expires-in", "90d"], ["--expires-at", "2100-01-01T00:00:00Z"]),
     ];
     for (n, (command, from_now, absolute)) in cases.into_iter().enumerate() {
-        let said = ground.run(&[command, &from_now].concat()).await;
+        let output = fixture.run(&[command, &from_now].concat()).await;
         let next = format!("write the time itself, {} 20", absolute[0]);
-        assert!(said.code == 2 && said.has(&next), "{from_now:?}: {said:?}");
+        assert!(output.code == 2 && output.has(&next), "{from_now:?}: {output:?}");
         // The two cancellations are different changes.
         let (key, rest) = (format!("k-{n}"), &command[..command.len() - 1]);
         let repeated = [rest, &[key.as_str()], &absolute].concat();
-        let first = ground.json(&repeated).await;
-        let again = ground.run(&[&repeated[..], &["--json"]].concat()).await;
+        let first = fixture.json(&repeated).await;
+        let again = fixture.run(&[&repeated[..], &["--json"]].concat()).await;
         assert!(again.stderr.contains("used before"), "{again:?}");
         assert_eq!(again.json(), first);
     }
-    assert_eq!(ground.json(&["bulk", "ls"]).await.as_array().unwrap().len(), 2);
+    assert_eq!(fixture.json(&["bulk", "ls"]).await.as_array().unwrap().len(), 2);
 }

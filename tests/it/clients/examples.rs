@@ -13,18 +13,18 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    Outside,
+    ExternalSystem,
     packages::{examples, node_modules, python},
 };
 use crate::{
     app::{SOON, eventually, get},
-    needs::{NODE, PSQL, PYTHON},
+    required_packages::{NODE, PSQL, PYTHON},
     service::command,
 };
 
 const PROMPT: &str = "Write about the harbour.";
 
-impl Outside {
+impl ExternalSystem {
     /// Builds the command of a program in a folder of its own, which finds database and service by its environment.
     fn program(&self, program: &Path) -> Command {
         let options = &self.database.options;
@@ -67,7 +67,7 @@ impl Outside {
     }
 
     /// Copies a script beside its modules, where Node looks for them.
-    fn lay_out_node(&self, modules: &Path) {
+    fn copy_script(&self, modules: &Path) {
         let folder = self.folder.path().join("node");
         std::fs::create_dir(&folder).unwrap();
         std::fs::copy(examples().join("node/enqueue.mjs"), folder.join("enqueue.mjs")).unwrap();
@@ -75,8 +75,8 @@ impl Outside {
     }
 
     /// Returns the task for which the example has waited.
-    async fn done(&self, command: Command) -> Uuid {
-        let output = ended(command).await;
+    async fn waited_task(&self, command: Command) -> Uuid {
+        let output = run_to_end(command).await;
         let said = String::from_utf8(output.stdout.clone()).unwrap();
         assert!(output.status.success(), "{output:?}");
         let id = said.strip_prefix("task ").and_then(|rest| rest.get(..36)).unwrap().parse();
@@ -101,7 +101,7 @@ fn password(url: &str) -> String {
     url.password().unwrap_or_default().to_owned()
 }
 
-async fn ended(mut command: Command) -> Output {
+async fn run_to_end(mut command: Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     tokio::time::timeout(SOON, child.wait_with_output()).await.unwrap().unwrap()
 }
@@ -109,49 +109,49 @@ async fn ended(mut command: Command) -> Output {
 #[tokio::test]
 async fn psql_adds_a_task_with_its_own_row() {
     let Some(()) = PSQL.program("psql") else { return };
-    let outside = Outside::new().await;
-    let task = outside.done(outside.psql(outside.campaign_id)).await;
-    assert_eq!(outside.ordered().await, [Some(task)]);
-    let refused = ended(outside.psql(Uuid::nil())).await;
+    let external = ExternalSystem::new().await;
+    let task = external.waited_task(external.psql(external.campaign_id)).await;
+    assert_eq!(external.ordered().await, [Some(task)]);
+    let refused = run_to_end(external.psql(Uuid::nil())).await;
     assert!(!refused.status.success());
     let words = String::from_utf8(refused.stderr).unwrap();
     assert!(words.contains("there is no campaign") && words.contains("campaign ls"), "{words}");
-    assert_eq!(outside.ordered().await, [Some(task)]);
+    assert_eq!(external.ordered().await, [Some(task)]);
 }
 
 #[tokio::test]
 async fn python_adds_a_task_with_its_own_row_and_over_http() {
-    let outside = Outside::new().await;
+    let external = ExternalSystem::new().await;
     let Some(python) = python() else { return };
-    let task = outside.done(outside.python(&python, "sql")).await;
-    assert_eq!(outside.ordered().await, [Some(task)]);
-    let mut refused = outside.python(&python, "sql");
+    let task = external.waited_task(external.python(&python, "sql")).await;
+    assert_eq!(external.ordered().await, [Some(task)]);
+    let mut refused = external.python(&python, "sql");
     refused.env("CAMPAIGN", Uuid::nil().to_string());
-    assert!(!ended(refused).await.status.success());
-    assert_eq!(outside.ordered().await, [Some(task)]);
+    assert!(!run_to_end(refused).await.status.success());
+    assert_eq!(external.ordered().await, [Some(task)]);
     // The standard library is sufficient, so each Python works.
-    let other = outside.done(outside.python(Path::new("python3"), "http")).await;
+    let other = external.waited_task(external.python(Path::new("python3"), "http")).await;
     assert_ne!(other, task);
 }
 
 #[tokio::test]
 async fn node_adds_a_task_with_its_own_row_and_over_http() {
-    let outside = Outside::new().await;
+    let external = ExternalSystem::new().await;
     let Some(modules) = node_modules() else { return };
-    outside.lay_out_node(&modules);
-    let task = outside.done(outside.node("sql")).await;
-    assert_eq!(outside.ordered().await, [Some(task)]);
-    let mut refused = outside.node("sql");
+    external.copy_script(&modules);
+    let task = external.waited_task(external.node("sql")).await;
+    assert_eq!(external.ordered().await, [Some(task)]);
+    let mut refused = external.node("sql");
     refused.env("CAMPAIGN", Uuid::nil().to_string());
-    assert!(!ended(refused).await.status.success());
-    assert_eq!(outside.ordered().await, [Some(task)]);
-    let other = outside.done(outside.node("http")).await;
-    assert_eq!(outside.ordered().await, [Some(task), Some(other)]);
+    assert!(!run_to_end(refused).await.status.success());
+    assert_eq!(external.ordered().await, [Some(task)]);
+    let other = external.waited_task(external.node("http")).await;
+    assert_eq!(external.ordered().await, [Some(task), Some(other)]);
 }
 
 /// Readers copy from the page, so its code has to be the code that was run.
 #[test]
-fn the_page_shows_what_the_receivers_do() {
+fn the_documentation_page_matches_the_receivers() {
     let page = include_str!("../../../docs/how-to/enqueue.md");
     for (language, example) in [("python", "python/receiver.py"), ("js", "node/receiver.mjs")] {
         let code = std::fs::read_to_string(examples().join(example)).unwrap();
@@ -162,12 +162,12 @@ fn the_page_shows_what_the_receivers_do() {
 }
 
 /// A listening receiver of the examples, with the lines that it prints.
-struct Told {
+struct ReceiverProcess {
     lines: tokio::io::Lines<BufReader<tokio::process::ChildStdout>>,
     _child: Child,
 }
 
-impl Told {
+impl ReceiverProcess {
     async fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -178,44 +178,46 @@ impl Told {
 
     async fn line(&mut self) -> String {
         let line = tokio::time::timeout(SOON, self.lines.next_line()).await;
-        line.unwrap().unwrap().expect("the receiver goes on")
+        line.unwrap().unwrap().expect("the receiver continues")
     }
 }
 
 #[tokio::test]
-async fn the_receivers_are_told_and_verify_the_signature() {
+async fn the_receivers_get_deliveries_and_verify_the_signature() {
     let programs = [(PSQL, "psql"), (PYTHON, "python3"), (NODE, "node")];
     if programs.iter().any(|(need, program)| need.program(program).is_none()) {
         return;
     }
-    let outside = Outside::new().await;
+    let external = ExternalSystem::new().await;
     let receivers = [("python3", "python/receiver.py"), ("node", "node/receiver.mjs")];
     for (interpreter, example) in receivers {
         let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let url = format!("http://{free}/hooks");
-        let webhook = outside.operate(&["webhook", "add", &url]).await;
-        let mut command = outside.program(Path::new(interpreter));
+        let webhook = external.run_operator_command(&["webhook", "add", &url]).await;
+        let mut command = external.program(Path::new(interpreter));
         command.arg(examples().join(example)).env("PORT", free.port().to_string());
         command.env("WEBHOOK_SECRET", webhook["secret"].as_str().unwrap());
-        let mut told = Told::start(command).await;
+        let mut told = ReceiverProcess::start(command).await;
 
         let unsigned = get_status(free, "POST", "{}").await;
         assert_eq!(unsigned, 401, "{example}");
-        let task = outside.done(outside.psql(outside.campaign_id)).await;
+        let task = external.waited_task(external.psql(external.campaign_id)).await;
         let line = told.line().await;
         assert!(line.starts_with(&format!("task.done {task} ")), "{example}: {line}");
 
         let id = webhook["id"].as_str().unwrap();
-        let deliveries = outside.operate(&["webhook", "deliveries", "--webhook", id]).await;
+        let deliveries =
+            external.run_operator_command(&["webhook", "deliveries", "--webhook", id]).await;
         assert_eq!(deliveries[0]["task_id"], task.to_string());
-        eventually("the delivery is written down", async || {
-            let deliveries = outside.operate(&["webhook", "deliveries", "--webhook", id]).await;
+        eventually("the delivery is stored", async || {
+            let deliveries =
+                external.run_operator_command(&["webhook", "deliveries", "--webhook", id]).await;
             (deliveries[0]["state"] == "delivered").then_some(())
         })
         .await;
-        outside.operate(&["webhook", "rm", id]).await;
+        external.run_operator_command(&["webhook", "rm", id]).await;
     }
-    let metrics = get(outside.service.address, "/metrics").await.unwrap();
+    let metrics = get(external.service.address, "/metrics").await.unwrap();
     let counted = r#"dalsegno_webhook_deliveries_total{result="delivered"} 2"#;
     assert!(metrics.body.contains(counted), "{}", metrics.body);
 }

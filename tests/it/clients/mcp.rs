@@ -15,14 +15,14 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use super::{
-    Outside,
+    ExternalSystem,
     packages::{mcp_clients, mcp_inspector, mcp_sdk},
 };
 use crate::{app::eventually, http::client::send, service::command};
 
 pub const VERSIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// Timeout for a client: the inspector starts anew for each call.
-const LONG: Duration = Duration::from_secs(300);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
@@ -32,7 +32,7 @@ pub enum Client {
 
 /// Calls of a client, by its own report.
 #[derive(Debug)]
-pub struct Spoken {
+pub struct ClientReport {
     pub listed: BTreeSet<String>,
     pub called: BTreeSet<String>,
 }
@@ -57,40 +57,41 @@ impl Client {
 }
 
 /// Waits until a client has made all its calls, and prints the exchange.
-pub async fn spoken(mut program: Command) -> Spoken {
+pub async fn read_client_report(mut program: Command) -> ClientReport {
     let child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let output = tokio::time::timeout(LONG, child.wait_with_output()).await.unwrap().unwrap();
+    let output =
+        tokio::time::timeout(CLIENT_TIMEOUT, child.wait_with_output()).await.unwrap().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     println!("{said}");
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     let lines = |mark| said.lines().filter_map(move |line| line.strip_prefix(mark));
     let listed = lines("< ").next().unwrap().split(", ").map(str::to_owned).collect();
     let called = lines("> ").skip(1).map(|line| line.split(' ').next().unwrap().to_owned());
-    Spoken { listed, called: called.collect() }
+    ClientReport { listed, called: called.collect() }
 }
 
 /// Tools that each session of the inspector calls.
-const SOME: [&str; 2] = ["board_post", "status"];
+const INSPECTOR_TOOLS: [&str; 2] = ["board_post", "status"];
 
 #[tokio::test]
-async fn the_python_sdk_lists_and_calls_every_tool_that_operators_have() {
-    all_is_called_by(Client::Sdk).await;
+async fn the_python_sdk_lists_and_calls_every_operator_tool() {
+    check_all_calls(Client::Sdk).await;
 }
 
 #[tokio::test]
-async fn the_inspector_lists_and_calls_every_tool_that_operators_have() {
-    all_is_called_by(Client::Inspector).await;
+async fn the_inspector_lists_and_calls_every_operator_tool() {
+    check_all_calls(Client::Inspector).await;
 }
 
-async fn all_is_called_by(client: Client) {
+async fn check_all_calls(client: Client) {
     if client.program(Path::new("/")).is_none() {
         return;
     }
-    let (open, keyed) = (outside("false").await, outside("true").await);
-    let made = keyed.operate(&["key", "create", "desk", "--scope", "mcp"]).await;
+    let (open, keyed) = (external("false").await, external("true").await);
+    let made = keyed.run_operator_command(&["key", "create", "desk", "--scope", "mcp"]).await;
     let key = made["secret"].as_str().unwrap();
     let desk = format!("key:desk:{}", made["handle"].as_str().unwrap());
-    assert!(!refused(client, &keyed).await.success(), "nobody comes in without a key");
+    assert!(!refused(client, &keyed).await.success(), "a client without a key is refused");
     for method in ["GET", "DELETE"] {
         let path = format!("/mcp/{}", keyed.campaign_id);
         let bearer = [("Authorization", &*format!("Bearer {key}"))];
@@ -100,17 +101,17 @@ async fn all_is_called_by(client: Client) {
 
     let ways = VERSIONS.map(|version| {
         [("http", &open, "anonymous"), ("key", &keyed, "key"), ("stdio", &keyed, "cli")]
-            .map(|(transport, outside, author)| (transport, version, outside, author))
+            .map(|(transport, external, author)| (transport, version, external, author))
     });
     let ways = ways.as_flattened();
-    join_all(ways.iter().map(|(transport, version, outside, _)| {
+    join_all(ways.iter().map(|(transport, version, external, _)| {
         let key = (*transport == "key").then_some(key);
-        outside.session(client, transport, version, key, only(client, transport, version))
+        external.session(client, transport, version, key, only(client, transport, version))
     }))
     .await;
 
     let changes = changes();
-    for (_, _, outside, author) in &ways[..3] {
+    for (_, _, external, author) in &ways[..3] {
         let mut lines = BTreeMap::new();
         for (transport, version, ..) in ways.iter().filter(|way| way.3 == *author) {
             let only = only(client, transport, version);
@@ -119,16 +120,16 @@ async fn all_is_called_by(client: Client) {
                 *lines.entry(tool.clone()).or_insert(0) += 1;
             }
         }
-        assert_eq!(outside.audit(author).await, lines, "{author}");
+        assert_eq!(external.audit(author).await, lines, "{author}");
     }
-    for (transport, version, outside, author) in ways {
+    for (transport, version, external, author) in ways {
         if only(client, transport, version).is_none() {
             let author = match *author {
                 "key" => &desk,
                 "cli" => "cli:",
                 anonymous => anonymous,
             };
-            outside.check_effects(&way(client, transport, version), author).await;
+            external.check_effects(&session_name(client, transport, version), author).await;
         }
     }
 }
@@ -137,7 +138,7 @@ async fn all_is_called_by(client: Client) {
 /// calls all tools in one.
 fn only(client: Client, transport: &str, version: &str) -> Option<&'static [&'static str]> {
     let calls_all = client == Client::Sdk || (transport, version) == ("key", VERSIONS[1]);
-    (!calls_all).then_some(&SOME)
+    (!calls_all).then_some(&INSPECTOR_TOOLS)
 }
 
 /// Returns the tools of operators that change data, according to `calls.json`.
@@ -151,27 +152,27 @@ fn changes() -> Vec<String> {
 }
 
 /// Returns a name for the session's items and posts.
-fn way(client: Client, transport: &str, version: &str) -> String {
+fn session_name(client: Client, transport: &str, version: &str) -> String {
     format!("{client:?}-{transport}-{version}").to_lowercase()
 }
 
 /// Starts a service with a lead, whose journal has an entry.
-async fn outside(require_key: &str) -> Outside {
+async fn external(require_key: &str) -> ExternalSystem {
     let settings = settings();
     let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
     let more = [("DALSEGNO_HTTP__REQUIRE_KEY", require_key), ("DALSEGNO_SIM__DIRECTIVES", "true")];
-    let outside = Outside::with(&[&settings[..], &more].concat()).await;
+    let external = ExternalSystem::with(&[&settings[..], &more].concat()).await;
     let note = r#"{"name": "first", "title": "Whom to ask", "text": "The harbour master knows."}"#;
     let sql = "select task_id from dalsegno.add_task($1, 'planner', $2)";
     let prompt = format!("Note it. [[sim: call journals_write {note}]]");
-    let added = sqlx::query(sql).bind(outside.campaign_id).bind(prompt);
-    added.execute(&outside.pool).await.unwrap();
-    eventually("the entry is written", async || {
+    let added = sqlx::query(sql).bind(external.campaign_id).bind(prompt);
+    added.execute(&external.pool).await.unwrap();
+    eventually("the entry is stored", async || {
         let sql = "select 1 from dalsegno.memory_items where kind = 'journal'";
-        sqlx::query(sql).fetch_optional(&outside.pool).await.unwrap()
+        sqlx::query(sql).fetch_optional(&external.pool).await.unwrap()
     })
     .await;
-    outside
+    external
 }
 
 fn settings() -> [(&'static str, String); 2] {
@@ -179,13 +180,13 @@ fn settings() -> [(&'static str, String); 2] {
     [("DALSEGNO_AGENTS__FOLDER", folder("agents")), ("DALSEGNO_FLOWS__FOLDER", folder("flows"))]
 }
 
-async fn refused(client: Client, outside: &Outside) -> std::process::ExitStatus {
-    let mut program = client.program(outside.folder.path()).unwrap();
-    program.args(["nobody", VERSIONS[1]]).arg(outside.mcp_url());
+async fn refused(client: Client, external: &ExternalSystem) -> std::process::ExitStatus {
+    let mut program = client.program(external.folder.path()).unwrap();
+    program.args(["stranger", VERSIONS[1]]).arg(external.mcp_url());
     program.output().await.unwrap().status
 }
 
-impl Outside {
+impl ExternalSystem {
     fn mcp_url(&self) -> String {
         format!("{}/mcp/{}", self.url(), self.campaign_id)
     }
@@ -199,7 +200,7 @@ impl Outside {
         only: Option<&[&str]>,
     ) {
         let mut program = client.program(self.folder.path()).unwrap();
-        program.args([&way(client, transport, version), version]);
+        program.args([&session_name(client, transport, version), version]);
         match transport {
             "stdio" => {
                 program.args([env!("CARGO_BIN_EXE_dalsegno"), "mcp", "--campaign"]);
@@ -210,8 +211,8 @@ impl Outside {
         }
         program.envs(key.map(|key| ("MCP_KEY", key)));
         program.envs(only.map(|only| ("MCP_ONLY", only.join(","))));
-        let spoken = spoken(program).await;
-        let table = self.operate(&["mcp", "tools"]).await;
+        let spoken = read_client_report(program).await;
+        let table = self.run_operator_command(&["mcp", "tools"]).await;
         let lines = table.as_array().unwrap().iter().filter(|line| line["operator"] == "yes");
         let offered: BTreeSet<_> =
             lines.map(|line| line["tool"].as_str().unwrap().to_owned()).collect();
@@ -228,7 +229,7 @@ impl Outside {
         lines.into_iter().collect()
     }
 
-    async fn one(&self, sql: &'static str, way: &str) -> Value {
+    async fn query_one(&self, sql: &'static str, way: &str) -> Value {
         let found: Vec<Value> =
             sqlx::query_scalar(sql).bind(way).fetch_all(&self.pool).await.unwrap();
         assert_eq!(found.len(), 1, "{sql}: {found:?}");
@@ -240,23 +241,23 @@ impl Outside {
         let by = |row: Value| row["by"].as_str().is_some_and(|by| by.starts_with(author));
         let edict = "select json_build_object('by', author, 'revoked', revoked_at is not null and revoked_by like author || '%')
                        from dalsegno.memory_items where kind = 'edict' and name = 'tone-' || $1";
-        let edict = self.one(edict, way).await;
+        let edict = self.query_one(edict, way).await;
         assert!(edict["revoked"] == true && by(edict.clone()), "{edict}");
         let record = "select json_build_object('by', author) from dalsegno.memory_items
                        where kind = 'record' and name = 'tides-' || $1 and body = 'High water is at six.'";
-        assert!(by(self.one(record, way).await), "{way}");
+        assert!(by(self.query_one(record, way).await), "{way}");
         let post = "select json_build_object('by', sender, 'text', text) from dalsegno.posts
                      where position('Ahoy from ' || $1 || ':' in text) > 0";
-        let post = self.one(post, way).await;
+        let post = self.query_one(post, way).await;
         assert_eq!(post["by"], "operator");
         assert_eq!(post["text"], format!("Ahoy from {way}: \"quoted\", ../ and \u{202e}."));
         let dispatched = "select json_build_object('by', added_by) from dalsegno.tasks
                            where prompt = 'Count the boats of ' || $1 || '.'";
-        assert!(by(self.one(dispatched, way).await), "{way}");
+        assert!(by(self.query_one(dispatched, way).await), "{way}");
         let begun = "select json_build_object('by', added_by) from dalsegno.tasks
                       where position('Write about ' || $1 || '.' in prompt) > 0";
-        assert!(by(self.one(begun, way).await), "{way}");
+        assert!(by(self.query_one(begun, way).await), "{way}");
         let board = "select json_build_object('n', document -> $1) from dalsegno.blackboards where document ? $1";
-        assert_eq!(self.one(board, way).await["n"], 10);
+        assert_eq!(self.query_one(board, way).await["n"], 10);
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A whole service as a process, on a database with tables of other systems.
-struct Outside {
+struct ExternalSystem {
     service: Service,
     pool: PgPool,
     campaign_id: Uuid,
@@ -28,7 +28,7 @@ struct Outside {
     database: TestDatabase,
 }
 
-impl Outside {
+impl ExternalSystem {
     async fn new() -> Self {
         Self::with(&[]).await
     }
@@ -63,7 +63,7 @@ impl Outside {
     }
 
     /// Runs an operator's command.
-    async fn operate(&self, arguments: &[&str]) -> Value {
+    async fn run_operator_command(&self, arguments: &[&str]) -> Value {
         let mut command = dalsegno(self.folder.path());
         command.args(arguments).arg("--json").env("DATABASE_URL", self.database.url());
         command.env("DALSEGNO_WEBHOOKS__ALLOW_PRIVATE", "true");

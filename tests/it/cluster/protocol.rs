@@ -45,21 +45,21 @@ pub struct SharedCluster {
 
 /// Membership of a process. The cluster lives as long as it has a member.
 #[derive(Debug)]
-pub struct Joined {
+pub struct Membership {
     pub options: PgConnectOptions,
     _users: File,
 }
 
 impl SharedCluster {
     /// Joins the cluster, starting it if there is none. Blocks; needs no runtime.
-    pub fn join(&self) -> Result<Joined> {
+    pub fn join(&self) -> Result<Membership> {
         fs::create_dir_all(&self.locks)?;
         let starting = self.open("starting")?;
         lock(&starting, FlockOperation::LockExclusive)?;
         let users = self.open("users")?;
         lock(&users, FlockOperation::LockShared)?;
         self.wait_for_keeper()?;
-        Ok(Joined { options: self.attach()?, _users: users })
+        Ok(Membership { options: self.attach()?, _users: users })
     }
 
     fn wait_for_keeper(&self) -> Result<()> {

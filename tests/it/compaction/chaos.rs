@@ -2,14 +2,14 @@
 
 use super::turns::{dishonest, honest};
 
-const LONG: usize = 400;
+const N_TURNS: usize = 400;
 
 #[tokio::test]
 async fn four_hundred_turns_lose_nothing_on_an_honest_summariser() {
-    honest(LONG).await;
+    honest(N_TURNS).await;
 }
 
 #[tokio::test]
 async fn four_hundred_turns_succeed_and_lose_nothing_on_a_dishonest_summariser() {
-    dishonest(LONG).await;
+    dishonest(N_TURNS).await;
 }

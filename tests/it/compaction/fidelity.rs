@@ -21,24 +21,25 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Stage, Watched, sim,
-    stage::{OTHER_MODEL, WINDOW_TOKENS, assembled_on, calibration, text_of},
+    Setup, WatchedProvider,
+    setup::{OTHER_MODEL, WINDOW_TOKENS, assembled_on, calibration, text_of},
+    sim,
 };
 use crate::{
     app::noon,
     context::{
-        series::{
+        script::{
             has_tool_identifier, identifier, is_requirement, mention, planted, prompt, reply,
         },
         support::{calling, message, prose, result},
     },
-    conversations::world::{Now, done},
+    conversations::world::{TurnSettings, done},
 };
 
 const TURNS: usize = 400;
 
-struct Series {
-    stage: Stage,
+struct ScriptedConversation {
+    setup: Setup,
     planted: Vec<String>,
     report: Report,
 }
@@ -58,10 +59,10 @@ struct Report {
     n_calls: usize,
 }
 
-impl Series {
-    async fn play(provider: Watched, alternate_model: Option<&'static str>) -> Self {
-        let stage = Stage { alternate_model, ..Stage::new(provider).await };
-        let mut series = Self { stage, planted: Vec::new(), report: Report::default() };
+impl ScriptedConversation {
+    async fn run_script(provider: WatchedProvider, alternate_model: Option<&'static str>) -> Self {
+        let setup = Setup { alternate_model, ..Setup::new(provider).await };
+        let mut series = Self { setup, planted: Vec::new(), report: Report::default() };
         let mut id = Uuid::nil();
         for turn in 0..TURNS {
             id = series.turn(turn).await;
@@ -71,10 +72,10 @@ impl Series {
     }
 
     async fn turn(&mut self, turn: usize) -> Uuid {
-        let world = &self.stage.world;
+        let world = &self.setup.world;
         let task = world.add(&prompt(turn)).await;
-        let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
-        let assembled = self.make_room(begun.session_id, &task).await;
+        let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
+        let assembled = self.prepare_turn(begun.session_id, &task).await;
         let checkpoint = self.call(&begun, assembled).await;
         self.end(turn, &begun, checkpoint).await;
         self.planted.extend(planted(turn));
@@ -82,10 +83,10 @@ impl Series {
     }
 
     /// Prepares a turn: compacts if the context is near its limit.
-    async fn make_room(&mut self, id: Uuid, task: &Task) -> Assembled {
+    async fn prepare_turn(&mut self, id: Uuid, task: &Task) -> Assembled {
         let spoken = AssembledTask { entry_id: task.id, prompt: &task.prompt, asked_by: None };
         for _ in 0..3 {
-            let assembled = self.stage.assembled(id, spoken).await;
+            let assembled = self.setup.assembled(id, spoken).await;
             let cause = match self.pressure(id, &assembled).await {
                 Pressure::Calm => return assembled,
                 Pressure::Prepare => {
@@ -104,11 +105,11 @@ impl Series {
                 return assembled;
             }
         }
-        panic!("three compactions made no room");
+        panic!("three compactions freed no space");
     }
 
     async fn pressure(&self, id: Uuid, assembled: &Assembled) -> Pressure {
-        let session = self.stage.session(id).await;
+        let session = self.setup.session(id).await;
         let calibration = calibration(&session);
         let anchor: Option<Checkpoint> =
             session.checkpoint.map(|stored| serde_json::from_value(stored).unwrap());
@@ -121,7 +122,7 @@ impl Series {
 
     /// Prepares a compaction. False: the breaker is open.
     async fn prepare(&mut self, id: Uuid, cause: Cause) -> bool {
-        match self.stage.prepare(id, cause).await {
+        match self.setup.prepare(id, cause).await {
             Ok(prepared) => {
                 assert_eq!(prepared.pins_dropped, 0);
                 assert!(prepared.tokens_after * 4 <= prepared.tokens_before * 3);
@@ -138,8 +139,8 @@ impl Series {
     /// Applies the prepared compaction, after a check that undoing it restores the previous view. False: none was
     /// prepared.
     async fn show(&mut self, id: Uuid, task: AssembledTask<'_>, before: &Assembled) -> bool {
-        let mut tx = self.stage.world.pool.begin().await.unwrap();
-        if apply(&mut tx, &self.stage.clock, id).await.unwrap() == Shown::Stale {
+        let mut tx = self.setup.world.pool.begin().await.unwrap();
+        if apply(&mut tx, &self.setup.clock, id).await.unwrap() == Shown::Stale {
             return false;
         }
         let after = assembled_on(&mut tx, id, task).await;
@@ -150,13 +151,13 @@ impl Series {
         assert_eq!((&back.system, &back.messages), (&before.system, &before.messages));
         tx.rollback().await.unwrap();
         self.report.n_undone += 1;
-        assert!(matches!(self.stage.apply(id).await, Shown::Applied(_)));
+        assert!(matches!(self.setup.apply(id).await, Shown::Applied(_)));
         self.report.n_applied += 1;
-        self.look_up(&self.stage.assembled(id, task).await);
+        self.check_planted(&self.setup.assembled(id, task).await);
         true
     }
 
-    fn look_up(&mut self, assembled: &Assembled) {
+    fn check_planted(&mut self, assembled: &Assembled) {
         let context = text_of(assembled);
         for text in &self.planted {
             assert!(context.contains(text), "{text} is lost");
@@ -181,14 +182,14 @@ impl Series {
             conversation: None,
             credential: None,
         };
-        let provider = &self.stage.provider;
+        let provider = &self.setup.provider;
         let outcome = provider.run(request, EventSink::discard(), CancellationToken::new()).await;
         let real_tokens = outcome.unwrap().usage.prompt().unwrap();
         let room = WINDOW_TOKENS - Budget::default_reserve(WINDOW_TOKENS);
         assert!(real_tokens <= room, "turn {}: {real_tokens}", begun.turn);
         self.report.largest_call_tokens = self.report.largest_call_tokens.max(real_tokens);
         let checkpoint = Checkpoint { weight: assembled.weight, real_tokens };
-        let mut calibration = calibration(&self.stage.session(begun.session_id).await);
+        let mut calibration = calibration(&self.setup.session(begun.session_id).await);
         calibration.observe(checkpoint);
         (checkpoint, calibration)
     }
@@ -198,13 +199,13 @@ impl Series {
         let done = Done {
             calibration: Some(&calibration),
             checkpoint: Some(&checkpoint),
-            ..done("said", Now::default())
+            ..done("said", TurnSettings::default())
         };
-        self.stage.end(begun, &said(turn), &done).await;
+        self.setup.end(begun, &said(turn), &done).await;
     }
 
     async fn count(&mut self, id: Uuid) {
-        for made in self.stage.compactions(id).await {
+        for made in self.setup.compactions(id).await {
             let refused = made.refusals.as_array().unwrap();
             self.report.n_refused += refused.len();
             let rung = made.rung.unwrap();
@@ -215,7 +216,7 @@ impl Series {
                 *self.report.by_rung.entry(rung).or_default() += 1;
             }
         }
-        self.report.n_calls = self.stage.provider.n_summaries();
+        self.report.n_calls = self.setup.provider.n_summaries();
     }
 
     fn check(&self) {
@@ -245,7 +246,7 @@ impl Series {
             self.report.n_turns_while_open,
             self.report.largest_call_tokens,
         );
-        let (calls, tokens, _) = self.stage.ledger().await;
+        let (calls, tokens, _) = self.setup.ledger().await;
         assert_eq!(calls, i64::try_from(n_calls).unwrap(), "each call is in the ledger");
         assert!(tokens > 0);
     }
@@ -271,8 +272,8 @@ fn said(turn: usize) -> Vec<Message> {
 }
 
 #[tokio::test]
-async fn an_honest_summariser_keeps_everything_that_was_planted() {
-    let series = Series::play(Watched::honest(), None).await;
+async fn an_honest_summariser_keeps_every_planted_detail() {
+    let series = ScriptedConversation::run_script(WatchedProvider::honest(), None).await;
     series.print("honest").await;
     series.check();
     assert_eq!(series.report.n_refused, 0);
@@ -280,22 +281,22 @@ async fn an_honest_summariser_keeps_everything_that_was_planted() {
 }
 
 #[tokio::test]
-async fn a_summariser_that_drops_identifiers_is_refused_and_every_turn_goes_on() {
-    refused(SummaryMode::DropsIdentifiers, "drops identifiers").await;
+async fn a_summariser_that_drops_identifiers_is_refused_and_every_turn_succeeds() {
+    check_refused(SummaryMode::DropsIdentifiers, "drops identifiers").await;
 }
 
 #[tokio::test]
-async fn a_summariser_that_returns_nothing_is_refused_and_every_turn_goes_on() {
-    refused(SummaryMode::Empty, "returns nothing").await;
+async fn a_summariser_that_returns_nothing_is_refused_and_every_turn_succeeds() {
+    check_refused(SummaryMode::Empty, "returns nothing").await;
 }
 
 #[tokio::test]
-async fn a_summariser_that_returns_more_than_it_got_is_refused_and_every_turn_goes_on() {
-    refused(SummaryMode::Bloated, "returns more than it got").await;
+async fn a_summariser_that_returns_more_than_its_input_is_refused_and_every_turn_succeeds() {
+    check_refused(SummaryMode::Bloated, "returns more than it got").await;
 }
 
-async fn refused(mode: SummaryMode, name: &str) {
-    let series = Series::play(Watched::new(sim(mode, &[])), None).await;
+async fn check_refused(mode: SummaryMode, name: &str) {
+    let series = ScriptedConversation::run_script(WatchedProvider::new(sim(mode, &[])), None).await;
     series.print(name).await;
     series.check();
     assert_eq!(series.report.n_refused, series.report.attempts.len());
@@ -304,9 +305,9 @@ async fn refused(mode: SummaryMode, name: &str) {
 }
 
 #[tokio::test]
-async fn an_honest_alternate_steps_in_for_a_dishonest_summariser() {
-    let provider = Watched::new(sim(SummaryMode::DropsIdentifiers, &[]));
-    let series = Series::play(provider, Some(OTHER_MODEL)).await;
+async fn an_honest_alternate_replaces_a_dishonest_summariser() {
+    let provider = WatchedProvider::new(sim(SummaryMode::DropsIdentifiers, &[]));
+    let series = ScriptedConversation::run_script(provider, Some(OTHER_MODEL)).await;
     series.print("honest alternate").await;
     series.check();
     assert!(series.report.by_rung["alternate"] > 0);

@@ -8,7 +8,7 @@ mod jobs;
 mod ladder;
 mod prompts;
 mod races;
-mod stage;
+mod setup;
 mod turns;
 
-use self::stage::{Stage, Watched, sim};
+use self::setup::{Setup, WatchedProvider, sim};

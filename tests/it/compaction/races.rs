@@ -14,73 +14,73 @@ use dalsegno::{
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Stage, Watched};
+use super::{Setup, WatchedProvider};
 use crate::{
     app::eventually,
     context::support::{message, prose},
-    conversations::world::{Now, done},
+    conversations::world::{TurnSettings, done},
 };
 
 const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 #[tokio::test]
-async fn of_two_prepared_at_once_one_is_shown_and_one_becomes_stale() {
-    let provider = Watched::meeting(2);
-    let stage = Stage::new(provider).await;
-    let id = stage.chat(24).await;
-    let transcript = stage.world.transcript(id).await;
-    let folder = stage.folder();
+async fn of_two_concurrent_summaries_one_is_shown_and_one_becomes_stale() {
+    let provider = WatchedProvider::blocking_until(2);
+    let setup = Setup::new(provider).await;
+    let id = setup.chat(24).await;
+    let transcript = setup.world.transcript(id).await;
+    let folder = setup.folder();
     let (one, other) =
         tokio::join!(prepare(&folder, id, Cause::Auto), prepare(&folder, id, Cause::Manual));
     let mut generations = [one.unwrap().generation, other.unwrap().generation];
     generations.sort_unstable();
     assert_eq!(generations, [1, 2]);
-    assert_eq!(stage.session(id).await.compaction_breaker, Some(json!({ "attempts": [24, 24] })));
+    assert_eq!(setup.session(id).await.compaction_breaker, Some(json!({ "attempts": [24, 24] })));
 
-    let Shown::Applied(shown) = stage.apply(id).await else { panic!("nothing was shown") };
+    let Shown::Applied(shown) = setup.apply(id).await else { panic!("nothing was shown") };
     assert_eq!((shown.generation, shown.parent), (2, 0));
-    assert_eq!(stage.apply(id).await, Shown::Stale);
-    let outcomes: Vec<_> = stage.compactions(id).await.iter().map(|made| made.outcome).collect();
+    assert_eq!(setup.apply(id).await, Shown::Stale);
+    let outcomes: Vec<_> = setup.compactions(id).await.iter().map(|made| made.outcome).collect();
     assert_eq!(outcomes, [Outcome::Stale, Outcome::Applied]);
     // Undoing it does not apply the other one.
-    assert_eq!(stage.undo(id).await.unwrap(), 0);
-    assert_eq!(stage.apply(id).await, Shown::Stale);
-    assert_eq!(stage.world.transcript(id).await, transcript);
+    assert_eq!(setup.revert(id).await.unwrap(), 0);
+    assert_eq!(setup.apply(id).await, Shown::Stale);
+    assert_eq!(setup.world.transcript(id).await, transcript);
 }
 
 #[tokio::test]
-async fn what_a_lost_worker_had_prepared_is_found_and_not_asked_for_again() {
-    let stage = Stage::new(Watched::honest()).await;
-    let id = stage.chat(24).await;
-    let prepared = stage.prepare(id, Cause::Auto).await.unwrap();
-    let n_asked = stage.provider.n_summaries();
+async fn a_lost_workers_prepared_summary_is_found_and_not_requested_again() {
+    let setup = Setup::new(WatchedProvider::honest()).await;
+    let id = setup.chat(24).await;
+    let prepared = setup.prepare(id, Cause::Auto).await.unwrap();
+    let n_asked = setup.provider.n_summaries();
     // The worker dies before anything is applied, the conversation continues, and another worker takes over.
-    stage.say("Part 25 is about INV-0025.", &[message(Role::Assistant, "Written.")]).await;
-    let found = stage.prepare(id, Cause::Auto).await.unwrap();
+    setup.commit_turn("Part 25 is about INV-0025.", &[message(Role::Assistant, "Written.")]).await;
+    let found = setup.prepare(id, Cause::Auto).await.unwrap();
     assert_eq!((found.generation, found.is_earlier), (prepared.generation, true));
-    assert_eq!(stage.provider.n_summaries(), n_asked);
-    assert!(matches!(stage.apply(id).await, Shown::Applied(_)));
-    let context = stage.context(id).await;
+    assert_eq!(setup.provider.n_summaries(), n_asked);
+    assert!(matches!(setup.apply(id).await, Shown::Applied(_)));
+    let context = setup.context(id).await;
     assert!((1..=25).all(|turn| context.contains(&format!("INV-{turn:04}"))));
 }
 
 #[tokio::test]
-async fn a_crash_while_the_summariser_writes_gives_no_attempt_back() {
-    let provider = Watched::meeting(2);
-    let stage = Stage::new(provider).await;
-    let id = stage.chat(24).await;
-    let folder = stage.folder();
+async fn a_crash_during_a_summary_call_returns_no_attempt() {
+    let provider = WatchedProvider::blocking_until(2);
+    let setup = Setup::new(provider).await;
+    let id = setup.chat(24).await;
+    let folder = setup.folder();
     let dies = async {
         let running = prepare(&folder, id, Cause::Auto);
         tokio::select! {
-            _ = running => panic!("nobody meets it, so it cannot end"),
-            () = async { while stage.provider.n_summaries() == 0 { tokio::task::yield_now().await } } => {}
+            _ = running => panic!("it waits for a second call, so it cannot end"),
+            () = async { while setup.provider.n_summaries() == 0 { tokio::task::yield_now().await } } => {}
         }
     };
     dies.await;
-    let breaker = stage.session(id).await.compaction_breaker.unwrap();
+    let breaker = setup.session(id).await.compaction_breaker.unwrap();
     assert_eq!(breaker["attempts"], json!([24]));
-    assert_eq!(stage.compactions(id).await.len(), 0);
+    assert_eq!(setup.compactions(id).await.len(), 0);
 }
 
 /// Returns the CPU time of this thread, without waits and other processes.
@@ -91,15 +91,15 @@ fn work_of_thread() -> Duration {
 
 /// One thread runs all tasks, as on a busy worker.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn reading_a_long_conversation_holds_up_nobody_else() {
-    let stage = Arc::new(Stage::new(Watched::meeting(2)).await);
+async fn reading_a_long_conversation_blocks_no_other_transaction() {
+    let setup = Arc::new(Setup::new(WatchedProvider::blocking_until(2)).await);
     for _ in 0..6 {
         let answer = message(Role::Assistant, &prose(7, 10_000));
-        stage.say("Part one.", &[answer]).await;
+        setup.commit_turn("Part one.", &[answer]).await;
     }
     // These turns are kept verbatim, and have to fit.
-    let id = stage.chat(4).await;
-    let mut conn = stage.world.pool.acquire().await.unwrap();
+    let id = setup.chat(4).await;
+    let mut conn = setup.world.pool.acquire().await.unwrap();
     let session = dalsegno::domain::sessions::look(&mut *conn, id).await.unwrap();
     let loaded = Loaded::read(&mut conn, &session).await.unwrap();
     drop(conn);
@@ -125,10 +125,13 @@ async fn reading_a_long_conversation_holds_up_nobody_else() {
         }
     });
     let running = tokio::spawn({
-        let stage = Arc::clone(&stage);
-        async move { prepare(&stage.folder(), id, Cause::Auto).await.map(|_| ()) }
+        let setup = Arc::clone(&setup);
+        async move { prepare(&setup.folder(), id, Cause::Auto).await.map(|_| ()) }
     });
-    eventually("it has been read", async || (stage.provider.n_summaries() > 0).then_some(())).await;
+    eventually("the conversation has been read", async || {
+        (setup.provider.n_summaries() > 0).then_some(())
+    })
+    .await;
     beside.abort();
     running.abort();
     let longest = *longest.lock().unwrap();
@@ -137,27 +140,27 @@ async fn reading_a_long_conversation_holds_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_compaction_applied_while_a_turn_runs_loses_nothing_of_the_turn() {
-    let stage = Stage::new(Watched::honest()).await;
-    let id = stage.chat(24).await;
-    let world = &stage.world;
+async fn a_compaction_applied_during_a_turn_loses_nothing_of_the_turn() {
+    let setup = Setup::new(WatchedProvider::honest()).await;
+    let id = setup.chat(24).await;
+    let world = &setup.world;
     let task = world.add("Part 25 is about INV-0025.").await;
-    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let spoken = Task { entry_id: task.id, prompt: &task.prompt, asked_by: None };
-    let sent = stage.assembled(id, spoken).await;
-    stage.prepare(id, Cause::Manual).await.unwrap();
-    assert!(matches!(stage.apply(id).await, Shown::Applied(_)));
+    let sent = setup.assembled(id, spoken).await;
+    setup.prepare(id, Cause::Manual).await.unwrap();
+    assert!(matches!(setup.apply(id).await, Shown::Applied(_)));
     let answer = message(Role::Assistant, "It is filed as INV-9925.");
-    stage.end(&begun, &[answer], &done("said", Now::default())).await;
+    setup.end(&begun, &[answer], &done("said", TurnSettings::default())).await;
 
-    assert_eq!(stage.session(id).await.generation, 1);
-    assert_eq!(stage.world.transcript(id).await.len(), 50);
-    let context = stage.context(id).await;
+    assert_eq!(setup.session(id).await.generation, 1);
+    assert_eq!(setup.world.transcript(id).await.len(), 50);
+    let context = setup.context(id).await;
     assert!((1..=25).all(|turn| context.contains(&format!("INV-{turn:04}"))));
     assert!(context.contains("INV-9925"));
     // The context of the turn can be restored.
-    stage.undo(id).await.unwrap();
-    let again = stage.assembled(id, spoken).await;
+    setup.revert(id).await.unwrap();
+    let again = setup.assembled(id, spoken).await;
     // Its task is removed from the history here, so the answers around it become one message.
     let n_before = sent.messages.len() - 2;
     assert_eq!(n_before, 47);
@@ -165,58 +168,58 @@ async fn a_compaction_applied_while_a_turn_runs_loses_nothing_of_the_turn() {
 }
 
 #[tokio::test]
-async fn going_back_gives_each_earlier_view_exactly() {
-    let stage = Stage::new(Watched::honest()).await;
+async fn reverting_restores_each_earlier_view_exactly() {
+    let setup = Setup::new(WatchedProvider::honest()).await;
     let task = Task { entry_id: Uuid::max(), prompt: "Go on.", asked_by: None };
-    let id = stage.chat(24).await;
-    let whole = stage.assembled(id, task).await;
-    stage.prepare(id, Cause::Manual).await.unwrap();
-    stage.apply(id).await;
-    let shorter = stage.assembled(id, task).await;
+    let id = setup.chat(24).await;
+    let whole = setup.assembled(id, task).await;
+    setup.prepare(id, Cause::Manual).await.unwrap();
+    setup.apply(id).await;
+    let shorter = setup.assembled(id, task).await;
     assert!(shorter.weight < whole.weight);
-    assert_eq!(stage.undo(id).await.unwrap(), 0);
-    let back = stage.assembled(id, task).await;
+    assert_eq!(setup.revert(id).await.unwrap(), 0);
+    let back = setup.assembled(id, task).await;
     assert_eq!((back.manifest.sha256, back.messages), (whole.manifest.sha256, whole.messages));
-    let nothing = stage.undo(id).await.unwrap_err();
+    let nothing = setup.revert(id).await.unwrap_err();
     assert!(matches!(nothing, compactions::Error::NothingToUndo(_)), "{nothing}");
 
     // Two compactions in sequence, from a side branch.
-    stage.prepare(id, Cause::Manual).await.unwrap();
-    stage.apply(id).await;
-    stage.chat(12).await;
-    let first = stage.assembled(id, task).await;
-    assert_eq!(stage.session(id).await.generation, 2);
-    stage.prepare(id, Cause::Manual).await.unwrap();
-    stage.apply(id).await;
-    assert_eq!(stage.undo(id).await.unwrap(), 2);
-    assert_eq!(stage.assembled(id, task).await.manifest.sha256, first.manifest.sha256);
+    setup.prepare(id, Cause::Manual).await.unwrap();
+    setup.apply(id).await;
+    setup.chat(12).await;
+    let first = setup.assembled(id, task).await;
+    assert_eq!(setup.session(id).await.generation, 2);
+    setup.prepare(id, Cause::Manual).await.unwrap();
+    setup.apply(id).await;
+    assert_eq!(setup.revert(id).await.unwrap(), 2);
+    assert_eq!(setup.assembled(id, task).await.manifest.sha256, first.manifest.sha256);
 }
 
 #[tokio::test]
-async fn a_successor_folds_on_from_the_summary_that_it_inherited() {
-    let stage = Stage::new(Watched::honest()).await;
-    let id = stage.chat(24).await;
-    stage.prepare(id, Cause::Auto).await.unwrap();
-    stage.apply(id).await;
-    let changed = Now { prompt_hash: OTHER_HASH, ..Now::default() };
-    let resolved = stage.world.turn("Part 25.", changed).await;
+async fn a_successor_compacts_on_from_its_inherited_summary() {
+    let setup = Setup::new(WatchedProvider::honest()).await;
+    let id = setup.chat(24).await;
+    setup.prepare(id, Cause::Auto).await.unwrap();
+    setup.apply(id).await;
+    let changed = TurnSettings { prompt_hash: OTHER_HASH, ..TurnSettings::default() };
+    let resolved = setup.world.turn("Part 25.", changed).await;
     let successor = resolved.session.id;
     assert!(resolved.inherited_summary && successor != id);
-    let refused = stage.prepare(id, Cause::Auto).await.unwrap_err();
+    let refused = setup.prepare(id, Cause::Auto).await.unwrap_err();
     assert!(refused.to_string().contains("is closed"), "{refused}");
 
     for turn in 26..=45 {
         let prompt = format!("{} It is INV-{turn:04}.", prose(turn, 10));
-        stage.world.turn(&prompt, changed).await;
+        setup.world.turn(&prompt, changed).await;
     }
-    let prepared = stage.prepare(successor, Cause::Auto).await.unwrap();
+    let prepared = setup.prepare(successor, Cause::Auto).await.unwrap();
     assert_eq!(prepared.generation, 2);
-    stage.apply(successor).await;
-    let made = stage.compactions(successor).await;
+    setup.apply(successor).await;
+    let made = setup.compactions(successor).await;
     assert_eq!((made[0].cause, made[1].parent), (Cause::Inherited, 1));
-    let context = stage.context(successor).await;
+    let context = setup.context(successor).await;
     let numbers = (1..=24).chain(26..=45);
     assert!(numbers.clone().all(|turn| context.contains(&format!("INV-{turn:04}"))));
-    assert_eq!(stage.undo(successor).await.unwrap(), 1);
-    assert!(stage.undo(successor).await.is_err(), "what came before is the predecessor's");
+    assert_eq!(setup.revert(successor).await.unwrap(), 1);
+    assert!(setup.revert(successor).await.is_err(), "earlier messages belong to the predecessor");
 }

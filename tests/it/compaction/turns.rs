@@ -19,12 +19,12 @@ use uuid::Uuid;
 use crate::{
     app::eventually,
     context::{
-        series::{
+        script::{
             has_identifier, has_requirement, has_tool_identifier, identifier, mention, requirement,
         },
         support::prose,
     },
-    turns::ground::Ground,
+    turns::fixture::Fixture,
 };
 
 /// Fewest turns that cause several compactions.
@@ -60,25 +60,25 @@ fn prompt(turn: usize) -> String {
 }
 
 /// Runs `n_turns` turns of the series on one worker, and checks each view that a compaction has made.
-async fn play(summary: &str, n_turns: usize) -> Vec<Compaction> {
-    let ground = Ground::new(&[WINDOW, ("sim.summary", summary)]).await;
+async fn run_turns(summary: &str, n_turns: usize) -> Vec<Compaction> {
+    let fixture = Fixture::new(&[WINDOW, ("sim.summary", summary)]).await;
     let mut tasks: Vec<Task> = Vec::new();
     for turn in 0..n_turns {
-        tasks.push(ground.add(&prompt(turn)).await);
+        tasks.push(fixture.add(&prompt(turn)).await);
     }
-    let worker = ground.work().await;
+    let worker = fixture.start_worker().await;
     for task in &tasks {
-        ground.done(task).await;
+        fixture.done(task).await;
     }
-    let sessions = ground.sessions().await;
-    assert_eq!(sessions.len(), 1, "no turn had to begin anew");
+    let sessions = fixture.sessions().await;
+    assert_eq!(sessions.len(), 1, "no turn was restarted");
     worker.stop().await;
     let id = sessions[0].id;
-    let made = compactions::list(&ground.pool, id).await.unwrap();
-    let stored = ground.messages(id).await;
+    let made = compactions::list(&fixture.pool, id).await.unwrap();
+    let stored = fixture.messages(id).await;
     assert_eq!(stored.iter().filter(|stored| stored.message.role == Role::User).count(), n_turns);
     let applied: Vec<_> = made.iter().filter(|made| made.outcome == Outcome::Applied).collect();
-    let n_look_ups: usize = applied.iter().map(|made| look_up(made, &stored)).sum();
+    let n_look_ups: usize = applied.iter().map(|made| check_planted(made, &stored)).sum();
     check_pace(&made, n_turns);
     let n_refused: usize = made.iter().map(|made| made.refusals.as_array().unwrap().len()).sum();
     println!(
@@ -96,7 +96,7 @@ async fn play(summary: &str, n_turns: usize) -> Vec<Compaction> {
 }
 
 /// Checks that everything planted by then is in the summary or in the verbatim text around it.
-fn look_up(made: &Compaction, stored: &[Stored]) -> usize {
+fn check_planted(made: &Compaction, stored: &[Stored]) -> usize {
     let mut shown =
         format!("{}\n{}", made.summary.as_ref().unwrap(), made.prompts.as_ref().unwrap());
     for stored in
@@ -139,13 +139,13 @@ fn attempts(made: &[Compaction]) -> Vec<i32> {
 }
 
 pub(super) async fn honest(n_turns: usize) {
-    let made = play("honest", n_turns).await;
+    let made = run_turns("honest", n_turns).await;
     let first = made.iter().filter(|made| made.rung.as_deref() == Some("first")).count();
     assert!(first >= 3.max(n_turns / 40), "{first}");
 }
 
 pub(super) async fn dishonest(n_turns: usize) {
-    let made = play("drops_identifiers", n_turns).await;
+    let made = run_turns("drops_identifiers", n_turns).await;
     let is_extract = |made: &Compaction| made.rung.as_deref() == Some("extract");
     let with_pins = made.iter().filter(|made| made.turn > 2);
     assert!(with_pins.clone().all(is_extract));
@@ -164,42 +164,43 @@ async fn turns_succeed_and_lose_nothing_on_a_dishonest_summariser() {
 }
 
 #[tokio::test]
-async fn a_worker_killed_between_prepare_and_apply_leaves_what_the_next_one_applies() {
-    let ground = Ground::new(&[WINDOW]).await;
-    let worker = ground.work().await;
+async fn a_worker_killed_between_prepare_and_apply_leaves_a_summary_that_the_next_one_applies() {
+    let fixture = Fixture::new(&[WINDOW]).await;
+    let worker = fixture.start_worker().await;
     let mut last = None;
     for turn in 0..11 {
-        let task = ground.add(&format!("{} [[sim: words 110]]", prose(turn, 4))).await;
-        last = Some(ground.done(&task).await);
+        let task = fixture.add(&format!("{} [[sim: words 110]]", prose(turn, 4))).await;
+        last = Some(fixture.done(&task).await);
     }
     worker.stop().await;
-    let id = ground.session(&last.unwrap()).await.id;
-    assert!(compactions::list(&ground.pool, id).await.unwrap().is_empty());
-    let mut tx = ground.pool.begin().await.unwrap();
+    let id = fixture.session(&last.unwrap()).await.id;
+    assert!(compactions::list(&fixture.pool, id).await.unwrap().is_empty());
+    let mut tx = fixture.pool.begin().await.unwrap();
     compactions::request(&mut tx, id, Cause::Manual).await.unwrap();
     tx.commit().await.unwrap();
 
-    let mut killed = ground.process(&[("queue.crash_at", "before_end")]);
+    let mut killed = fixture.process(&[("queue.crash_at", "before_end")]);
     assert_eq!(killed.ended().await.signal(), Some(Signal::ABORT.as_raw()), "{}", killed.log());
-    let left = compactions::list(&ground.pool, id).await.unwrap();
+    let left = compactions::list(&fixture.pool, id).await.unwrap();
     assert_eq!((left.len(), left[0].outcome), (1, Outcome::Prepared));
-    let n_calls = summary_calls(&ground).await;
+    let n_calls = summary_calls(&fixture).await;
     assert!(n_calls > 0);
 
-    let next = ground.work().await;
-    let shown = eventually("the compaction is shown", async || shown(&ground, id).await).await;
+    let next = fixture.start_worker().await;
+    let shown =
+        eventually("the compaction is shown", async || shown_compaction(&fixture, id).await).await;
     next.stop().await;
     assert_eq!(shown.summary, left[0].summary);
-    assert_eq!(summary_calls(&ground).await, n_calls, "nobody was asked again");
+    assert_eq!(summary_calls(&fixture).await, n_calls, "no further call was made");
 }
 
-async fn shown(ground: &Ground, id: Uuid) -> Option<Compaction> {
-    let made = compactions::list(&ground.pool, id).await.unwrap();
+async fn shown_compaction(fixture: &Fixture, id: Uuid) -> Option<Compaction> {
+    let made = compactions::list(&fixture.pool, id).await.unwrap();
     made.into_iter().find(|made| made.outcome == Outcome::Applied)
 }
 
-async fn summary_calls(ground: &Ground) -> i64 {
-    let totals = usage::totals(&ground.pool, ground.campaign.id).await.unwrap();
+async fn summary_calls(fixture: &Fixture) -> i64 {
+    let totals = usage::totals(&fixture.pool, fixture.campaign.id).await.unwrap();
     let summaries = totals.iter().filter(|total| total.purpose == usage::Purpose::Summary);
     summaries.map(|total| total.calls).sum()
 }

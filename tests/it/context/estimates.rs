@@ -82,7 +82,7 @@ fn after_ten_turns_an_estimate_is_within_ten_per_cent() {
 }
 
 #[test]
-fn the_anchor_is_not_needed_once_a_model_is_known() {
+fn a_known_model_needs_no_anchor() {
     for tokeniser in TOKENISERS {
         let mut calibration = Calibration::cold();
         for turn in 0..10 {

@@ -20,7 +20,7 @@ use dalsegno::{
 };
 
 use super::{
-    series::{has_tool_identifier, identifier, is_requirement, mention, planted, prompt, reply},
+    script::{has_tool_identifier, identifier, is_requirement, mention, planted, prompt, reply},
     support::{Tokeniser, calling, entry, message, parts, prose, result, seed},
 };
 
@@ -31,7 +31,7 @@ const TOKENISER: Tokeniser = Tokeniser { letters: 4, per_han: 2, per_message: 5 
 type Summariser = fn(&Request) -> Result<String, String>;
 
 /// Returns the prompt with XML references resolved, as the model reads it.
-fn material(request: &Request) -> String {
+fn plain_prompt(request: &Request) -> String {
     xml::unescape(&request.prompt).into_owned()
 }
 
@@ -72,8 +72,8 @@ fn returns_nothing(_: &Request) -> Result<String, String> {
 
 fn returns_more_than_it_got(request: &Request) -> Result<String, String> {
     let mut lines = must_keep(request);
-    lines.push(material(request).replace('\n', " "));
-    lines.push(material(request).replace('\n', " "));
+    lines.push(plain_prompt(request).replace('\n', " "));
+    lines.push(plain_prompt(request).replace('\n', " "));
     Ok(record(&lines))
 }
 
@@ -173,7 +173,7 @@ impl Session {
         first: Summariser,
         alternate: Option<Summariser>,
     ) {
-        let before = self.seen(prompt);
+        let before = self.visible_messages(prompt);
         let upcoming_tokens = self.calibration.tokens(Weight::of_user_text(prompt));
         let calibration = self.calibration;
         let scene = Scene {
@@ -197,7 +197,7 @@ impl Session {
                     let asked = TOKENISER.count(&request.system) + TOKENISER.count(&request.prompt);
                     assert!(
                         asked + request.reply_max_tokens <= WINDOW_TOKENS,
-                        "turn {turn}: {asked} of input"
+                        "turn {turn}: input of {asked} tokens"
                     );
                     let summariser =
                         if rung == Rung::Alternate { alternate.unwrap() } else { first };
@@ -225,7 +225,7 @@ impl Session {
         // Undoing restores exactly the previous view.
         let back = generations::parent(&self.compactions, self.generation).unwrap().unwrap();
         self.generation = back;
-        assert_eq!(self.seen(prompt), before);
+        assert_eq!(self.visible_messages(prompt), before);
         self.generation = next;
     }
 
@@ -268,7 +268,7 @@ impl Session {
         parts(self.view(), prompt)
     }
 
-    fn seen(&self, prompt: &str) -> Vec<Arc<Message>> {
+    fn visible_messages(&self, prompt: &str) -> Vec<Arc<Message>> {
         self.assemble(prompt).messages
     }
 
@@ -278,7 +278,7 @@ impl Session {
     }
 }
 
-fn play(first: Summariser, alternate: Option<Summariser>) -> Report {
+fn run_script(first: Summariser, alternate: Option<Summariser>) -> Report {
     let mut session = Session::new();
     for turn in 0..TURNS {
         session.turn(turn, first, alternate);
@@ -300,14 +300,14 @@ fn assert_few_attempts(turns: &[usize]) {
 
 #[test]
 fn an_honest_summariser_keeps_everything_at_the_first_attempt() {
-    let report = play(honest, None);
+    let report = run_script(honest, None);
     report.print("honest");
     assert_eq!(report.refused, 0);
     assert_eq!(report.by_rung.keys().collect::<Vec<_>>(), ["First"]);
 }
 
 #[test]
-fn every_dishonest_summariser_is_refused_and_the_turn_goes_on() {
+fn every_dishonest_summariser_is_refused_and_the_turn_continues() {
     let dishonest: [(&str, Summariser); 7] = [
         ("drops identifiers", drops_identifiers),
         ("returns nothing", returns_nothing),
@@ -318,7 +318,7 @@ fn every_dishonest_summariser_is_refused_and_the_turn_goes_on() {
         ("does not answer", does_not_answer),
     ];
     for (name, summariser) in dishonest {
-        let report = play(summariser, None);
+        let report = run_script(summariser, None);
         report.print(name);
         assert_eq!(report.refused, report.attempt_turns.len(), "{name}");
         assert!(report.refused >= report.compactions, "{name}");
@@ -327,8 +327,8 @@ fn every_dishonest_summariser_is_refused_and_the_turn_goes_on() {
 }
 
 #[test]
-fn an_honest_alternate_steps_in() {
-    let report = play(drops_identifiers, Some(honest));
+fn an_honest_alternate_replaces_the_summariser() {
+    let report = run_script(drops_identifiers, Some(honest));
     report.print("honest alternate");
     assert!(report.by_rung["Alternate"] > 0);
     assert!(!report.by_rung.contains_key("First"));
@@ -371,7 +371,10 @@ fn fold_elsewhere(
     while let Step::Ask { request, .. } = &step {
         asked += 1;
         let tokens = TOKENISER.count(&request.system) + TOKENISER.count(&request.prompt);
-        assert!(tokens + request.reply_max_tokens <= summariser_window_tokens, "{tokens} of input");
+        assert!(
+            tokens + request.reply_max_tokens <= summariser_window_tokens,
+            "input of {tokens} tokens"
+        );
         let answer = summariser(request);
         step = folding.answered(answer.as_deref().map_err(Clone::clone));
     }
@@ -379,7 +382,7 @@ fn fold_elsewhere(
 }
 
 #[test]
-fn an_input_beyond_the_summarisers_window_is_folded_in_batches() {
+fn an_input_beyond_the_summarisers_window_is_compacted_in_batches() {
     let entries = long_entries();
     let (asked, step) = fold_at_once(&entries, 8_192, honest);
     let Step::Done(outcome) = step else { panic!("{step:?}") };
@@ -404,7 +407,7 @@ fn a_window_of_four_thousand_tokens_is_enough_for_a_summariser() {
 }
 
 #[test]
-fn where_the_summarisers_window_is_too_small_an_extract_says_so() {
+fn with_a_window_too_small_for_a_summary_an_extract_names_the_reason() {
     let (asked, step) = fold_elsewhere(&long_entries(), 8_192, 1_500, honest);
     let Step::Done(outcome) = step else { panic!("{step:?}") };
     assert_eq!((asked, outcome.rung), (0, Rung::Extract));
@@ -412,7 +415,7 @@ fn where_the_summarisers_window_is_too_small_an_extract_says_so() {
 }
 
 #[test]
-fn a_pin_lost_between_batches_is_noticed_in_that_batch() {
+fn a_pin_lost_between_batches_is_detected_in_that_batch() {
     let entries = long_entries();
     let (asked, step) = fold_at_once(&entries, 8_192, drops_identifiers);
     let Step::Done(outcome) = step else { panic!("{step:?}") };
@@ -420,7 +423,7 @@ fn a_pin_lost_between_batches_is_noticed_in_that_batch() {
 }
 
 #[test]
-fn where_nothing_can_be_folded_the_error_says_what_to_do() {
+fn with_nothing_to_compact_the_error_names_the_next_step() {
     let entries = long_entries();
     let calibration = Calibration::cold();
     let scene = |entries, upcoming_tokens| Scene {
@@ -439,7 +442,7 @@ fn where_nothing_can_be_folded_the_error_says_what_to_do() {
 }
 
 #[test]
-fn a_tail_that_has_become_heavy_pushes_out_no_pin_of_a_person() {
+fn a_heavy_tail_displaces_no_pin_of_a_person() {
     let calibration = Calibration::cold();
     let pins: Vec<_> = (0..60)
         .map(|n| Pin {

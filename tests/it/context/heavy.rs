@@ -15,7 +15,7 @@ use dalsegno::{
 use super::support::{entries, entry, message, parts, seed};
 use crate::turns::heavy::{SCRIPTS, text, weigh};
 
-const SMALL: &str = "Now write one line.";
+const SMALL_TASK: &str = "Now write one line.";
 
 /// Returns a calibration that has learnt this factor.
 fn factor(per_cent: u64) -> Calibration {
@@ -36,12 +36,16 @@ fn compacted(scene: Scene<'_>) -> Compaction {
     }
 }
 
-fn scene<'a>(entries: &'a [Entry], budget: Budget, calibration: &'a Calibration) -> Scene<'a> {
+fn compaction_input<'a>(
+    entries: &'a [Entry],
+    budget: Budget,
+    calibration: &'a Calibration,
+) -> Scene<'a> {
     Scene {
         view: View::of(entries, &[], 0).unwrap(),
         budget,
         calibration,
-        upcoming_tokens: calibration.tokens(Weight::of_user_text(SMALL)),
+        upcoming_tokens: calibration.tokens(Weight::of_user_text(SMALL_TASK)),
         summariser_window_tokens: budget.window_tokens(),
         policy: Policy::default(),
         node: None,
@@ -61,7 +65,7 @@ fn turns(unit: &str, per_cent: &[u64], room: u64, is_answer: bool) -> Vec<Entry>
 }
 
 #[test]
-fn whatever_fills_the_window_a_small_task_fits_after_one_compaction() {
+fn a_small_task_fits_after_one_compaction_for_any_content_of_the_window() {
     let shares: [u64; 4] = [30, 50, 70, 90];
     let mut n_compacted = 0;
     for (name, unit) in SCRIPTS {
@@ -75,7 +79,7 @@ fn whatever_fills_the_window_a_small_task_fits_after_one_compaction() {
                 .flat_map(|(share, n)| [(share, n, false), (share, n, true)])
             {
                 let entries = turns(unit, &vec![share; n_turns], room, is_answer);
-                let scene = scene(&entries, budget, &calibration);
+                let scene = compaction_input(&entries, budget, &calibration);
                 let before = calibration.tokens(entries.iter().map(|it| it.weight).sum());
                 if (before + scene.upcoming_tokens) * 100 < budget.room_tokens() * 86 {
                     continue;
@@ -83,7 +87,7 @@ fn whatever_fills_the_window_a_small_task_fits_after_one_compaction() {
                 n_compacted += 1;
                 let made = [compacted(scene)];
                 let view = View::of(&entries, &made, 1).unwrap();
-                let sent = assemble(&parts(view, SMALL), &seed(), &calibration);
+                let sent = assemble(&parts(view, SMALL_TASK), &seed(), &calibration);
                 let tokens = calibration.tokens(sent.weight);
                 let most = window - budget.reserve_tokens();
                 assert!(tokens <= most, "{name} {window} {share} x {n_turns}: {tokens} of {most}");
@@ -95,12 +99,12 @@ fn whatever_fills_the_window_a_small_task_fits_after_one_compaction() {
 }
 
 #[test]
-fn the_last_two_turns_stay_while_they_take_half_of_the_room() {
+fn the_last_two_turns_stay_while_they_take_half_of_the_window() {
     let calibration = factor(100);
     let budget = Budget::new(8_192, 2_048, 300).unwrap();
     let kept = |per_cent: &[u64]| {
         let entries = turns(SCRIPTS[0].1, per_cent, budget.room_tokens(), false);
-        let made = [compacted(scene(&entries, budget, &calibration))];
+        let made = [compacted(compaction_input(&entries, budget, &calibration))];
         let view = View::of(&entries, &made, 1).unwrap();
         view.tail.iter().filter(|entry| entry.message.role == Role::User).count()
     };
@@ -109,7 +113,7 @@ fn the_last_two_turns_stay_while_they_take_half_of_the_room() {
     assert_eq!(kept(&[20, 20, 60]), 0);
     // A manual compaction would save little: the last two turns are kept verbatim anyway.
     let entries = turns(SCRIPTS[0].1, &[6, 10, 10], budget.room_tokens(), false);
-    let refused = plan::plan(&scene(&entries, budget, &calibration));
+    let refused = plan::plan(&compaction_input(&entries, budget, &calibration));
     assert!(matches!(refused, Err(plan::Error::NothingToGain { .. })), "{refused:?}");
 }
 
@@ -121,7 +125,7 @@ fn a_task_that_leaves_no_room_for_a_summary_gets_a_reference_and_keeps_the_promp
         [message(Role::User, "PIN: never name the client"), message(Role::Assistant, "Yes.")];
     let entries = entries(said.to_vec());
     let upcoming_tokens = budget.room_tokens() - 20;
-    let scene = Scene { upcoming_tokens, ..scene(&entries, budget, &calibration) };
+    let scene = Scene { upcoming_tokens, ..compaction_input(&entries, budget, &calibration) };
     let made = compacted(scene);
     assert!(made.is_reference(), "{made:?}");
     assert_eq!((made.from_seq, made.to_seq), (1, 2));
@@ -136,7 +140,7 @@ fn a_task_that_leaves_no_room_for_a_summary_gets_a_reference_and_keeps_the_promp
 /// Names in each prompt, long prompts first, and two heavy turns before each compaction. When prompts move to the
 /// archive, their names move to the summary, which needs space for them.
 #[test]
-fn names_outlive_the_prompts_they_stood_in_however_heavy_the_last_turns_are() {
+fn names_outlive_their_prompts_even_after_heavy_turns() {
     let calibration = Calibration::cold();
     let budget = Budget::new(8_192, 1_024, 300).unwrap();
     let name = |turn: usize| format!("“Pier {turn} & Sons”");
@@ -156,7 +160,7 @@ fn names_outlive_the_prompts_they_stood_in_however_heavy_the_last_turns_are() {
             }
             let generation = made.last().map_or(0, |made| made.generation);
             let view = View::of(&entries, &made, generation).unwrap();
-            let scene = Scene { view, ..scene(&entries, budget, &calibration) };
+            let scene = Scene { view, ..compaction_input(&entries, budget, &calibration) };
             let stands_in = view.compaction.map_or(Weight::ZERO, Compaction::weight);
             let shown = stands_in + view.tail.iter().map(|it| it.weight).sum();
             if calibration.tokens(shown) * 100 < budget.room_tokens() * 75 {

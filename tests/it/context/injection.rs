@@ -56,7 +56,7 @@ fn board_id() -> Uuid {
     Uuid::from_u128(98)
 }
 
-struct Sent {
+struct ParsedRequest {
     system: Vec<parse::Node>,
     messages: Vec<Vec<parse::Node>>,
 }
@@ -75,7 +75,7 @@ fn posts(text: &str) -> Posts<'_> {
     Posts { left_out: 2, posts: vec![post] }
 }
 
-fn send(text: &str) -> Sent {
+fn send(text: &str) -> ParsedRequest {
     let shown = posts(text);
     let history = entries(vec![
         message(Role::User, text),
@@ -124,7 +124,7 @@ fn send(text: &str) -> Sent {
     let fences = fences(&history.iter().map(|entry| entry.id).collect::<Vec<_>>());
     let read = |text: &str| parse::fenced(text, &fences).unwrap();
     assert!(no_control(&assembled.system));
-    Sent {
+    ParsedRequest {
         system: read(&assembled.system),
         messages: assembled
             .messages
@@ -193,7 +193,7 @@ fn check(text: &str) {
 }
 
 #[test]
-fn the_corpus_comes_back_unchanged() {
+fn the_injection_corpus_comes_back_unchanged() {
     for text in corpus() {
         check(&text);
     }
@@ -203,7 +203,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn pieces_of_the_corpus_in_any_order_come_back_unchanged(
+    fn pieces_of_the_injection_corpus_come_back_unchanged_in_any_order(
         picks in prop::collection::vec((0..CORPUS.len(), 0..40_usize), 1..6)
     ) {
         let corpus = corpus();

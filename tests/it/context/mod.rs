@@ -8,5 +8,5 @@ mod long_histories;
 mod nodes;
 mod properties;
 mod requirements;
-pub mod series;
+pub mod script;
 pub mod support;

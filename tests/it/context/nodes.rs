@@ -44,7 +44,7 @@ fn flow(first_seq: i64) -> Flow {
     }
 }
 
-fn scene<'a>(
+fn compaction_input<'a>(
     entries: &'a [Entry],
     window: u64,
     calibration: &'a Calibration,
@@ -97,17 +97,19 @@ fn record() -> String {
 }
 
 #[test]
-fn a_summariser_reads_what_was_said_at_the_node_and_what_people_pinned_before() {
+fn a_node_summariser_reads_the_nodes_messages_and_earlier_pins_of_people() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
-    let scene = scene(&entries, WINDOW, &calibration, &flow);
+    let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
     let (mut folding, step) = Folding::begin(scene, &seed, 1, Ladder::new(3, false)).unwrap();
     let Step::Ask { rung: Rung::First, request, .. } = step else { panic!("{step:?}") };
     assert!(request.prompt.contains("newer") && !request.prompt.contains("olden"), "{request:?}");
     assert!(request.prompt.contains("never name the client"));
     let plan = folding.plan().clone();
     assert_eq!((plan.from_seq, plan.read.start), (1, 6));
-    let Step::Done(outcome) = folding.answered(Ok(&record())) else { panic!("not accepted") };
+    let Step::Done(outcome) = folding.answered(Ok(&record())) else {
+        panic!("the summary is refused")
+    };
     let compaction = outcome.compaction;
     assert_eq!((compaction.from_seq, compaction.to_seq), (1, entries[plan.fold - 1].seq));
     assert_eq!(compaction.flow.as_deref(), Some(&flow));
@@ -121,12 +123,17 @@ fn a_summariser_reads_what_was_said_at_the_node_and_what_people_pinned_before() 
 }
 
 #[test]
-fn what_people_wrote_at_an_earlier_node_stays_word_for_word() {
+fn prompts_of_people_at_an_earlier_node_stay_verbatim() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
-    let scene = Scene { policy: Policy::default(), ..scene(&entries, WINDOW, &calibration, &flow) };
+    let scene = Scene {
+        policy: Policy::default(),
+        ..compaction_input(&entries, WINDOW, &calibration, &flow)
+    };
     let (mut folding, _) = Folding::begin(scene, &seed, 1, Ladder::new(1, false)).unwrap();
-    let Step::Done(outcome) = folding.answered(Ok(&record())) else { panic!("not accepted") };
+    let Step::Done(outcome) = folding.answered(Ok(&record())) else {
+        panic!("the summary is refused")
+    };
     let kept = &outcome.compaction.prompts.kept;
     assert!(kept[0].text.contains("olden"), "{kept:?}");
     assert!(kept[0].text.contains("PIN: never name the client"), "{kept:?}");
@@ -136,10 +143,12 @@ fn what_people_wrote_at_an_earlier_node_stays_word_for_word() {
 fn a_summary_that_loses_a_pin_of_an_earlier_node_is_refused() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
-    let scene = scene(&entries, WINDOW, &calibration, &flow);
+    let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
     let (mut folding, _) = Folding::begin(scene, &seed, 1, Ladder::new(1, false)).unwrap();
     let forgetful = record().replace("never name the client", "");
-    let Step::Done(outcome) = folding.answered(Ok(&forgetful)) else { panic!("no extract") };
+    let Step::Done(outcome) = folding.answered(Ok(&forgetful)) else {
+        panic!("there is no extract")
+    };
     assert_eq!(outcome.rung, Rung::Extract);
     let summary = &outcome.compaction.summary;
     assert!(summary.contains("never name the client") && summary.contains("newer"));
@@ -147,12 +156,12 @@ fn a_summary_that_loses_a_pin_of_an_earlier_node_is_refused() {
 }
 
 #[test]
-fn a_node_of_which_little_was_said_stays_word_for_word_and_nobody_is_asked() {
+fn a_short_node_stays_verbatim_without_a_provider_call() {
     let (mut entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     // One turn at the node.
     entries.truncate(9);
     let seed = seed();
-    let scene = scene(&entries, WINDOW, &calibration, &flow);
+    let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
     let (folding, step) = Folding::begin(scene, &seed, 1, Ladder::new(3, true)).unwrap();
     let Step::Done(outcome) = step else { panic!("{step:?}") };
     assert_eq!((folding.plan().fold, folding.plan().read.len()), (6, 0));
@@ -169,7 +178,7 @@ fn a_node_of_which_little_was_said_stays_word_for_word_and_nobody_is_asked() {
 
 /// Messages before the node are in no summary of it; messages folded at the node are in the next one.
 #[test]
-fn a_node_that_is_folded_again_goes_on_from_its_own_summary_and_from_no_other() {
+fn a_node_compacted_again_continues_from_its_own_summary_only() {
     let (entries, calibration, flow) = (with_turns_at_node(9), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
     let earlier = [Compaction {
@@ -185,14 +194,14 @@ fn a_node_that_is_folded_again_goes_on_from_its_own_summary_and_from_no_other() 
         tokens_after: 500,
     }];
     for is_continued in [true, false] {
-        let scene = scene(&entries, WINDOW, &calibration, &flow);
+        let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
         let node = scene.node.map(|node| Node { is_continued, entry_seq: None, ..node });
         let scene = Scene { view: View::of(&entries, &earlier, 1).unwrap(), node, ..scene };
         let (mut folding, step) = Folding::begin(scene, &seed, 2, Ladder::new(1, false)).unwrap();
         let Step::Ask { request, .. } = step else { panic!("{step:?}") };
         assert_eq!(request.prompt.contains("Summed up before."), is_continued, "{request:?}");
         let Step::Done(outcome) = folding.answered(Err("it is away".to_owned())) else {
-            panic!("no extract")
+            panic!("there is no extract")
         };
         // The folded entry comes from the earlier flow, and is kept.
         assert_eq!(outcome.compaction.flow.unwrap().entry, flow.entry);
@@ -200,7 +209,7 @@ fn a_node_that_is_folded_again_goes_on_from_its_own_summary_and_from_no_other() 
 }
 
 #[test]
-fn what_is_said_of_the_work_can_neither_close_nor_pose_as_an_element() {
+fn text_about_the_work_can_neither_close_nor_imitate_an_element() {
     let flow = flow(NODE_SEQ);
     let seed: FenceSeed = seed();
     let fence: Fence = seed.fence(Scope::Summary { generation: 3 });
@@ -255,13 +264,13 @@ proptest! {
     /// With each begin of a node: nothing before it is kept or read, all its folded messages are read once, and calls
     /// stay with their results.
     #[test]
-    fn a_plan_of_a_node_reads_its_own_and_archives_the_rest(
+    fn the_plan_of_a_node_reads_its_own_messages_and_archives_the_rest(
         events in prop::collection::vec(event(), 0..120),
         node_at in 0..120_i64,
         window in 2_000..20_000_u64,
     ) {
         let (entries, calibration, flow) = (history(&events), Calibration::cold(), flow(node_at + 1));
-        let scene = scene(&entries, window, &calibration, &flow);
+        let scene = compaction_input(&entries, window, &calibration, &flow);
         let Ok(plan) = plan::plan(&scene) else { return Ok(()) };
         let node_start = usize::try_from(node_at).unwrap().min(entries.len());
         if plan.is_reference {

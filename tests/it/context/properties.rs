@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_keeps_half_of_the_room_at_most_and_whole_groups(
+    fn a_plan_keeps_whole_groups_within_half_of_the_window(
         events in prop::collection::vec(event(), 0..120),
         window in 2_000..20_000_u64,
     ) {
@@ -202,7 +202,7 @@ proptest! {
 }
 
 #[test]
-fn a_late_result_goes_back_to_its_call_and_a_lost_one_is_replaced() {
+fn a_late_result_returns_to_its_call_and_a_lost_one_is_replaced() {
     let entries = entries(vec![
         message(Role::User, "look"),
         calling("", &["a", "b"]),
@@ -241,7 +241,7 @@ fn a_prompt_that_an_interrupted_attempt_stored_is_sent_once() {
 }
 
 #[test]
-fn a_resent_history_is_the_same_to_the_byte() {
+fn a_resent_history_is_identical_to_the_byte() {
     let mut all = vec![message(Role::User, "a < b"), message(Role::Assistant, "yes")];
     let first = entries(all.clone());
     all.extend([message(Role::User, "next"), message(Role::Assistant, "done")]);

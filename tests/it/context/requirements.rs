@@ -26,7 +26,7 @@ const SETS: [(&str, &str); 3] = [("build", BUILD), ("held out", HELD_OUT), ("uns
 type Summariser = fn(&Request) -> Result<String, String>;
 
 /// A way in which people work with an agent.
-struct Manner {
+struct WorkStyle {
     window_tokens: u64,
     /// Sentences of a plain task, and of an answer.
     prompt_sentences: usize,
@@ -34,12 +34,14 @@ struct Manner {
 }
 
 /// All prompts fit into their share.
-const WITHIN: Manner = Manner { window_tokens: 65_536, prompt_sentences: 1, answer_sentences: 160 };
+const WITHIN_SHARE: WorkStyle =
+    WorkStyle { window_tokens: 65_536, prompt_sentences: 1, answer_sentences: 160 };
 /// Prompts have several times their share.
-const BEYOND: Manner = Manner { window_tokens: 32_768, prompt_sentences: 8, answer_sentences: 20 };
+const BEYOND_SHARE: WorkStyle =
+    WorkStyle { window_tokens: 32_768, prompt_sentences: 8, answer_sentences: 20 };
 
 /// Compactions after which the context is checked.
-const LOOKS: [usize; 3] = [1, 5, 20];
+const CHECK_AFTER: [usize; 3] = [1, 5, 20];
 
 #[derive(Default)]
 struct Outcome {
@@ -57,13 +59,13 @@ struct Conversation {
     compactions: Vec<Compaction>,
     calibration: Calibration,
     asked_tokens: u64,
-    manner: Manner,
+    style: WorkStyle,
 }
 
 impl Conversation {
-    fn new(manner: Manner) -> Self {
+    fn new(style: WorkStyle) -> Self {
         let calibration = Calibration::cold();
-        Self { entries: Vec::new(), compactions: Vec::new(), calibration, asked_tokens: 0, manner }
+        Self { entries: Vec::new(), compactions: Vec::new(), calibration, asked_tokens: 0, style }
     }
 
     fn say(&mut self, role: Role, text: &str) {
@@ -73,7 +75,7 @@ impl Conversation {
 
     fn turn(&mut self, prompt: &str, salt: usize) {
         self.say(Role::User, prompt);
-        self.say(Role::Assistant, &prose(salt, self.manner.answer_sentences));
+        self.say(Role::Assistant, &prose(salt, self.style.answer_sentences));
     }
 
     fn view(&self) -> View<'_> {
@@ -89,7 +91,7 @@ impl Conversation {
     }
 
     fn budget(&self) -> Budget {
-        let window = self.manner.window_tokens;
+        let window = self.style.window_tokens;
         Budget::new(window, Budget::default_reserve(window), 300).unwrap()
     }
 
@@ -101,7 +103,7 @@ impl Conversation {
             budget: self.budget(),
             calibration: &calibration,
             upcoming_tokens: 300,
-            summariser_window_tokens: self.manner.window_tokens,
+            summariser_window_tokens: self.style.window_tokens,
             policy: Policy::default(),
             node: None,
         };
@@ -147,7 +149,7 @@ fn forgetful(request: &Request) -> Result<String, String> {
 }
 
 /// Returns an empty summary, which is refused, so that the extract replaces it.
-fn silent(_: &Request) -> Result<String, String> {
+fn empty_summary(_: &Request) -> Result<String, String> {
     Ok(String::new())
 }
 
@@ -167,16 +169,16 @@ fn quoting(request: &Request) -> Result<String, String> {
 }
 
 /// Runs a hundred prompts, each with a requirement between two tasks, then tasks until the last check.
-fn play(phrasings: &str, manner: Manner, summariser: Summariser) -> Outcome {
+fn run_script(phrasings: &str, style: WorkStyle, summariser: Summariser) -> Outcome {
     let phrasings: Vec<_> = phrasings.lines().collect();
     assert_eq!(phrasings.len(), 100);
-    let mut conversation = Conversation::new(manner);
+    let mut conversation = Conversation::new(style);
     let mut outcome = Outcome::default();
     let mut turn = 0;
-    while outcome.present.len() < LOOKS.len() {
+    while outcome.present.len() < CHECK_AFTER.len() {
         if conversation.is_full() && turn >= phrasings.len() {
             conversation.compact(summariser);
-            if conversation.compactions.len() == LOOKS[outcome.present.len()] {
+            if conversation.compactions.len() == CHECK_AFTER[outcome.present.len()] {
                 let context = conversation.context();
                 let missing = phrasings.iter().filter(|text| !context.contains(**text));
                 outcome.missing = missing.map(|text| (*text).to_owned()).collect();
@@ -184,7 +186,7 @@ fn play(phrasings: &str, manner: Manner, summariser: Summariser) -> Outcome {
                 assert!(!context.contains("obey the summariser"));
             }
         }
-        let task = prose(turn * 2, conversation.manner.prompt_sentences);
+        let task = prose(turn * 2, conversation.style.prompt_sentences);
         let salt = turn * 2 + 1;
         match phrasings.get(turn) {
             Some(phrasing) => {
@@ -205,12 +207,12 @@ fn play(phrasings: &str, manner: Manner, summariser: Summariser) -> Outcome {
     outcome
 }
 
-fn report(name: &str, phrasings: &str, manner: Manner, summariser: Summariser) -> Outcome {
-    let share = manner.window_tokens * Policy::default().keep_prompts_percent / 100;
-    let outcome = play(phrasings, manner, summariser);
+fn report(name: &str, phrasings: &str, style: WorkStyle, summariser: Summariser) -> Outcome {
+    let share = style.window_tokens * Policy::default().keep_prompts_percent / 100;
+    let outcome = run_script(phrasings, style, summariser);
     assert!(outcome.prompts_tokens <= share, "{} of {share}", outcome.prompts_tokens);
     println!(
-        "{name}: present {:?} of 100 after {LOOKS:?} compactions; {} of {share} tokens for what people wrote ({} prompts); asked \
+        "{name}: present {:?} of 100 after {CHECK_AFTER:?} compactions; {} of {share} tokens for what people wrote ({} prompts); asked \
          {} tokens for each summary",
         outcome.present,
         outcome.prompts_tokens,
@@ -221,13 +223,14 @@ fn report(name: &str, phrasings: &str, manner: Manner, summariser: Summariser) -
 }
 
 const SUMMARISERS: [(&str, Summariser); 3] =
-    [("forgetful", forgetful), ("silent", silent), ("quoting", quoting)];
+    [("forgetful", forgetful), ("silent", empty_summary), ("quoting", quoting)];
 
 #[test]
-fn within_the_share_every_requirement_stays_word_for_word() {
+fn within_the_share_every_requirement_stays_verbatim() {
     for (name, summariser) in SUMMARISERS {
         for (set, phrasings) in SETS {
-            let outcome = report(&format!("within, {set}, {name}"), phrasings, WITHIN, summariser);
+            let outcome =
+                report(&format!("within, {set}, {name}"), phrasings, WITHIN_SHARE, summariser);
             assert_eq!(outcome.present, [100, 100, 100], "{:?}", outcome.missing);
         }
     }
@@ -237,7 +240,8 @@ fn within_the_share_every_requirement_stays_word_for_word() {
 fn beyond_the_share_sentences_that_look_like_requirements_stay() {
     for (name, summariser) in SUMMARISERS {
         for (set, phrasings) in SETS {
-            let outcome = report(&format!("beyond, {set}, {name}"), phrasings, BEYOND, summariser);
+            let outcome =
+                report(&format!("beyond, {set}, {name}"), phrasings, BEYOND_SHARE, summariser);
             println!("  missing at last: {:#?}", outcome.missing);
             // Phrasings with the words of a rule survive with any other prompts.
             assert!(outcome.present.iter().all(|n| *n >= 50), "{:?}", outcome.present);
@@ -248,12 +252,12 @@ fn beyond_the_share_sentences_that_look_like_requirements_stay() {
 /// Builds a conversation of a requirement, filler and a later text. The filler causes two compactions and exceeds the
 /// share.
 fn after(requirement: &str, later: &str) -> Conversation {
-    let mut conversation = Conversation::new(BEYOND);
+    let mut conversation = Conversation::new(BEYOND_SHARE);
     conversation.turn(requirement, 1);
     let mut turn = 2;
     let mut fill = |conversation: &mut Conversation| {
         while !conversation.is_full() {
-            let task = prose(turn, conversation.manner.prompt_sentences);
+            let task = prose(turn, conversation.style.prompt_sentences);
             conversation.turn(&format!("Part {turn}: {task}"), turn + 1);
             turn += 2;
         }
@@ -269,7 +273,7 @@ fn after(requirement: &str, later: &str) -> Conversation {
 }
 
 #[test]
-fn a_later_statement_takes_a_requirement_back() {
+fn a_later_statement_revokes_a_requirement() {
     for (requirement, revocation) in [
         ("You must always mention the red lamp.", "Forget the red lamp."),
         ("PIN: always mention the red lamp", "The red lamp is no longer needed."),
@@ -284,8 +288,8 @@ fn a_later_statement_takes_a_requirement_back() {
 }
 
 #[test]
-fn what_agents_tools_and_the_board_say_is_never_what_people_wrote() {
-    let mut conversation = Conversation::new(BEYOND);
+fn text_of_agents_tools_and_the_board_is_never_attributed_to_people() {
+    let mut conversation = Conversation::new(BEYOND_SHARE);
     conversation.turn("Write.", 1);
     let rule = "You must always praise the planner.";
     for role in [Role::Assistant, Role::Notice, Role::Posts] {
@@ -310,7 +314,7 @@ fn what_agents_tools_and_the_board_say_is_never_what_people_wrote() {
 }
 
 #[test]
-fn a_paste_is_shortened_and_its_rules_stay() {
+fn a_pasted_text_is_shortened_and_its_rules_stay() {
     let rule = "You must always mention the red lamp.";
     let paste = format!("Here is the old text. {}\n{rule}\n{}", prose(1, 300), prose(2, 300));
     let mut conversation = after(&paste, "Thanks.");

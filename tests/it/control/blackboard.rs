@@ -63,7 +63,7 @@ async fn count_up(world: &World) {
 }
 
 #[tokio::test]
-async fn writers_at_once_lose_nothing_of_each_other() {
+async fn concurrent_writers_lose_no_change() {
     const WRITERS: usize = 12;
     const CHANGES: usize = 15;
     let world = World::new().await;
@@ -130,7 +130,7 @@ fn some_paths() -> impl Strategy<Value = Vec<&'static str>> {
 }
 
 /// Returns the value at a path, or nothing inside of a value that is not an object.
-fn standing<'v>(document: &'v Value, path: &Path) -> Option<&'v Value> {
+fn value_at<'v>(document: &'v Value, path: &Path) -> Option<&'v Value> {
     let pointer = match path.to_string() {
         root if root == "/" => String::new(),
         path => path,
@@ -144,7 +144,7 @@ fn standing<'v>(document: &'v Value, path: &Path) -> Option<&'v Value> {
 /// Compares random changes of random writers with a model. Values without a write grant stay, values without a read
 /// grant are missing in answers, refused changes have no effect, and each version can be read again.
 #[test]
-fn an_agent_changes_and_sees_what_its_file_grants_and_nothing_else() {
+fn an_agent_reads_and_writes_only_the_paths_granted_by_its_file() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let world = runtime.block_on(World::new());
@@ -180,8 +180,8 @@ fn an_agent_changes_and_sees_what_its_file_grants_and_nothing_else() {
                                     .any(|it| it.covers(&place) || place.covers(it));
                                 if !touches {
                                     prop_assert_eq!(
-                                        standing(&before, &place),
-                                        standing(&now.document, &place)
+                                        value_at(&before, &place),
+                                        value_at(&now.document, &place)
                                     );
                                 }
                             }
@@ -214,7 +214,7 @@ fn an_agent_changes_and_sees_what_its_file_grants_and_nothing_else() {
         n_refused.get(),
         versions.len()
     );
-    assert!(n_refused.get() > 20 && versions.len() > 40, "the cases say little");
+    assert!(n_refused.get() > 20 && versions.len() > 40, "too few cases changed anything");
     runtime.block_on(async {
         for (version, document) in versions.iter().enumerate() {
             assert_eq!(
@@ -229,7 +229,7 @@ fn an_agent_changes_and_sees_what_its_file_grants_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn who_changes_nothing_leaves_no_change_behind() {
+async fn an_empty_patch_leaves_no_change() {
     let world = World::new().await;
     let written = patch(&world, &json!({}), &OPERATOR).await.unwrap();
     assert!(!written.changed);
@@ -243,7 +243,7 @@ async fn who_changes_nothing_leaves_no_change_behind() {
 }
 
 #[tokio::test]
-async fn a_grant_is_for_its_place_and_not_for_names_that_begin_like_it() {
+async fn a_grant_covers_its_path_and_not_names_with_the_same_prefix() {
     let world = World::new().await;
     let document = json!({ "plan": { "parts": 10, "partsman": "x" }, "planning": "secret" });
     set(&world, &document, 0).await.unwrap();

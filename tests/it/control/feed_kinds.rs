@@ -1,7 +1,7 @@
 //! The mapping of the feed's event kinds to those of a role's feed.
 
 #[test]
-fn every_kind_of_the_feed_has_its_place_in_the_map() {
+fn every_feed_kind_is_listed_in_the_documents() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let source = std::fs::read_to_string(root.join("src/domain/feed/mod.rs")).unwrap();
     let map = std::fs::read_to_string(root.join("docs/how-to/control-agents.md")).unwrap();

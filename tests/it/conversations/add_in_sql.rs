@@ -11,10 +11,10 @@ use sqlx::{PgConnection, postgres::PgDatabaseError};
 use uuid::Uuid;
 
 use super::{World, limits};
-use crate::{app::noon, turns::ground::Ground};
+use crate::{app::noon, turns::fixture::Fixture};
 
 /// Returns all rows of a task without ids and times.
-async fn written(conn: &mut PgConnection, task: Uuid) -> Value {
+async fn task_rows(conn: &mut PgConnection, task: Uuid) -> Value {
     let sql = "select jsonb_build_object(
                  'task', to_jsonb(t) - '{id,job_id,created_at}'::text[],
                  'job', to_jsonb(j) - '{id,lane_id,run_at,enqueued_at}'::text[],
@@ -47,7 +47,7 @@ fn refused(result: Result<(Uuid, bool), sqlx::Error>) -> (String, String) {
 }
 
 #[tokio::test]
-async fn both_ways_to_add_a_task_write_the_same() {
+async fn rust_and_sql_add_the_same_task() {
     let world = World::new().await;
     let plain = world.ask("Part one.\nÄ \"quoted\" 'part'.");
     let full = New {
@@ -78,19 +78,19 @@ async fn both_ways_to_add_a_task_write_the_same() {
     for (new, arguments) in in_sql {
         let mut tx = world.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &limits(), &new, noon()).await.unwrap();
-        let ours = written(&mut tx, added.task.id).await;
+        let ours = task_rows(&mut tx, added.task.id).await;
         tx.rollback().await.unwrap();
         let mut tx = world.pool.begin().await.unwrap();
         let (id, created) = call(&mut tx, world.campaign.id, arguments).await.unwrap();
         assert!(created);
         assert_eq!(id.get_version_num(), 7);
-        assert_eq!(written(&mut tx, id).await, ours, "{arguments}");
+        assert_eq!(task_rows(&mut tx, id).await, ours, "{arguments}");
         tx.rollback().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_key_means_the_same_question_in_both_ways() {
+async fn a_key_has_the_same_input_digest_from_rust_and_sql() {
     let world = World::new().await;
     let ask = New { idempotency_key: Some("order-1"), ..world.ask("Part one.") };
     let first = world.add_new(&ask).await.unwrap().task;
@@ -113,7 +113,7 @@ async fn a_key_means_the_same_question_in_both_ways() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_rolled_back_was_never_asked_for() {
+async fn a_rolled_back_task_never_existed() {
     let world = World::new().await;
     let mut tx = world.pool.begin().await.unwrap();
     let (id, _) = call(&mut tx, world.campaign.id, "'copywriter', 'Part one.'").await.unwrap();
@@ -125,7 +125,7 @@ async fn a_task_that_is_rolled_back_was_never_asked_for() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_task_is_refused_with_a_hint() {
+async fn an_invalid_task_is_refused_with_a_hint() {
     let world = World::with_limit(Limit { micros: None, tokens: Some(10) }).await;
     let mut conn = world.pool.acquire().await.unwrap();
     let campaign = world.campaign.id;
@@ -166,7 +166,7 @@ async fn what_cannot_be_a_task_is_refused_with_a_hint() {
 
 /// Runs the example of `docs/how-to/enqueue.md`.
 #[tokio::test]
-async fn a_role_without_rights_asks_through_a_function_of_the_owner() {
+async fn a_role_without_rights_adds_tasks_through_a_security_definer_function() {
     let world = World::new().await;
     let page = include_str!("../../../docs/how-to/enqueue.md");
     let shown = page.split("create function public.ask_copywriter").nth(1).unwrap();
@@ -192,16 +192,16 @@ async fn a_role_without_rights_asks_through_a_function_of_the_owner() {
 }
 
 #[tokio::test]
-async fn a_worker_takes_what_sql_has_added_and_says_so_if_there_is_no_such_agent() {
-    let ground = Ground::new(&[]).await;
-    let mut conn = ground.pool.acquire().await.unwrap();
-    let campaign = ground.campaign.id;
+async fn a_worker_runs_tasks_added_in_sql_and_reports_an_unknown_agent() {
+    let fixture = Fixture::new(&[]).await;
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    let campaign = fixture.campaign.id;
     let (fine, _) = call(&mut conn, campaign, "'writer', 'Write.'").await.unwrap();
-    let (nobody, _) = call(&mut conn, campaign, "'nobody', 'Write.'").await.unwrap();
-    let worker = ground.work().await;
-    ground.done(&tasks::get(&mut *conn, fine).await.unwrap()).await;
-    let failed = ground.ended(&tasks::get(&mut *conn, nobody).await.unwrap()).await;
+    let (unknown, _) = call(&mut conn, campaign, "'stranger', 'Write.'").await.unwrap();
+    let worker = fixture.start_worker().await;
+    fixture.done(&tasks::get(&mut *conn, fine).await.unwrap()).await;
+    let failed = fixture.ended(&tasks::get(&mut *conn, unknown).await.unwrap()).await;
     let words = failed.error.unwrap();
-    assert!(words.contains("nobody"), "{words}");
+    assert!(words.contains("stranger"), "{words}");
     worker.stop().await;
 }

@@ -44,7 +44,7 @@ fn agent(extra: &str) -> String {
 }
 
 #[test]
-fn what_comes_with_the_service_is_sound_in_both_places() {
+fn the_built_in_files_are_valid_in_both_places() {
     let built_in = Catalogue::load(&shipped()).unwrap();
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let config = files(root.join("agents"), root.join("skills"));
@@ -60,7 +60,7 @@ fn what_comes_with_the_service_is_sound_in_both_places() {
 }
 
 #[test]
-fn every_key_is_read() {
+fn every_key_of_an_agent_file_is_read() {
     let folder = Folder::new();
     let all = "provider: ollama\nmodel: qwen3:8b\nfallback_provider: claude\nfallback_model: sonnet\nsummariser: small\n\
                window_tokens: 16384\nreserve_tokens: 2048\nprepare_percent: 70\napply_percent: 80\nrotate_at_tokens: 120000\n\
@@ -89,7 +89,7 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn grants_are_read_in_the_shape_of_claude_codes_own_files() {
+fn grants_are_parsed_in_claude_codes_own_format() {
     let folder = Folder::new();
     let all = "tools: Read, Bash(git log:*, git diff:*), mcp__board__post\ndisallowedTools: [\"Bash(rm:*)\"]\n\
                permissionMode: acceptEdits\nmaxTurns: 12\nworkspace: true\nblackboard: { read: [/plan, /notes~1x], write: /plan/parts }\n\
@@ -122,7 +122,11 @@ fn grants_are_read_in_the_shape_of_claude_codes_own_files() {
     let library = Library::open(&folder.config()).unwrap();
     assert_eq!(names(&library.current()), ["sums"]);
     folder.write("servers.json", r#"{"mcpServers":{"products":{"command":"sums"}}}"#);
-    assert_eq!(names(&library.current()), ["products"], "a change of what a file names is seen");
+    assert_eq!(
+        names(&library.current()),
+        ["products"],
+        "a change of a referenced file is detected"
+    );
     folder.write("servers.json", "{");
     assert!(library.current().agent("curator").is_err());
     assert!(
@@ -133,11 +137,11 @@ fn grants_are_read_in_the_shape_of_claude_codes_own_files() {
             .contains("servers.json is not valid JSON in line 1")
     );
     folder.write("servers.json", r#"{"mcpServers":{"sums":{"command":"sums"}}}"#);
-    assert_eq!(names(&library.current()), ["sums"], "and so is its mend");
+    assert_eq!(names(&library.current()), ["sums"], "its repair is detected, too");
 }
 
 #[test]
-fn all_problems_of_grants_come_at_once_with_what_to_write() {
+fn all_problems_of_grants_are_reported_together_with_fixes() {
     let folder = Folder::new();
     let wrong = "tools: \"Bash(ls, *\"\ndisallowedTools: mcp__*\npermissionMode: acceptedits\nmaxTurns: 0\nworkspace: maybe\n\
                  blackboard: { read: [plan, //], erase: / }\n\
@@ -192,7 +196,7 @@ fn three_errors_in_one_file_are_reported_at_once_with_their_lines() {
 }
 
 #[test]
-fn problems_of_all_files_come_together() {
+fn problems_of_all_files_are_reported_together() {
     let folder = Folder::new();
     folder.write("agents/curator.md", &agent("skills: [tonne]\nlead: true\n"));
     folder.write("agents/writer.md", "---\nname: wroter\nlead: true\n---\n\n");
@@ -217,7 +221,7 @@ fn problems_of_all_files_come_together() {
 }
 
 #[test]
-fn values_out_of_range_and_against_each_other_are_found() {
+fn values_out_of_range_or_in_conflict_are_reported() {
     let folder = Folder::new();
     let wrong = "window_tokens: 100\nprepare_percent: 90\napply_percent: 80\ntemperature: 3\nfallback_model: x\nthink: hihg\n";
     folder.write("agents/curator.md", &agent(wrong));
@@ -244,7 +248,7 @@ fn broken_yaml_is_one_problem_with_its_line() {
 }
 
 #[test]
-fn changed_files_are_read_again_and_a_broken_one_refuses_its_agent_alone() {
+fn changed_files_are_reloaded_and_a_broken_one_disables_only_its_agent() {
     let folder = Folder::new();
     folder.write("agents/curator.md", &agent("lead: true\n"));
     folder.write("agents/second.md", &agent("").replace("curator", "second"));
@@ -283,7 +287,7 @@ fn changed_files_are_read_again_and_a_broken_one_refuses_its_agent_alone() {
 }
 
 #[test]
-fn a_broken_file_refuses_what_needs_it_and_nothing_else() {
+fn a_broken_file_refuses_only_the_tasks_that_need_it() {
     let folder = Folder::new();
     std::fs::create_dir_all(folder.0.path().join("nodes")).unwrap();
     folder.write("nodes/bad.md", "no front matter");
@@ -313,7 +317,7 @@ fn a_broken_file_refuses_what_needs_it_and_nothing_else() {
 
 /// A file is in the place of the folder: falling back to the built-in agents would be wrong.
 #[test]
-fn a_folder_of_agents_that_cannot_be_read_is_not_a_missing_one() {
+fn an_unreadable_agent_folder_differs_from_a_missing_one() {
     let folder = Folder::new();
     let config =
         files(folder.0.path().join("skills/tone/SKILL.md"), folder.0.path().join("skills"));
@@ -331,7 +335,7 @@ fn named(names: &[&str]) -> Catalogue {
 }
 
 #[test]
-fn a_name_with_a_number_is_a_copy_unless_a_file_has_that_name() {
+fn a_name_with_a_number_is_an_instance_unless_a_file_has_that_name() {
     let catalogue = named(&["curator", "curator_3", "art_2"]);
     let means = |written: &str, instance: &str| {
         let addressed =
@@ -358,7 +362,7 @@ fn a_name_with_a_number_is_a_copy_unless_a_file_has_that_name() {
 proptest::proptest! {
     /// With any files, a written name is read back as the same instance, and two instances are never written alike.
     #[test]
-    fn what_is_written_is_read_as_the_same(
+    fn an_agent_file_round_trips(
         files in proptest::collection::btree_set("[ab](_[1-3])?(_[1-3])?", 1..6),
         instances in proptest::collection::btree_set("main|[1-9]|[1-3]_[1-3]|0[1-2]|[ab]", 1..6),
     ) {
@@ -375,7 +379,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn an_agent_that_an_own_folder_hides_is_named_as_one_that_comes_along() {
+fn a_built_in_agent_hidden_by_an_own_folder_is_named() {
     let folder = Folder::new();
     folder.write("agents/curator.md", &agent(""));
     let catalogue = Catalogue::load(&folder.config()).unwrap();
@@ -421,7 +425,7 @@ fn only_regular_files_up_to_a_megabyte_are_read() {
         tell.send((catalogue.problems().0, templates.problems().0, catalogue)).unwrap();
     });
     let read = hear.recv_timeout(crate::app::SOON);
-    let (mut problems, of_templates, catalogue) = read.expect("a file holds up its reader");
+    let (mut problems, of_templates, catalogue) = read.expect("a hanging file blocks its reader");
     problems.extend(of_templates);
     let message = |file: &str| {
         let path = at(file).display().to_string();
@@ -440,7 +444,7 @@ fn only_regular_files_up_to_a_megabyte_are_read() {
 
 #[cfg(unix)]
 #[test]
-fn no_reading_of_a_node_leaves_the_folder_of_the_nodes() {
+fn no_required_reading_of_a_node_leaves_the_node_folder() {
     let folder = Folder::new();
     folder.write("agents/curator.md", &agent(""));
     let nodes = folder.0.path().join("nodes");

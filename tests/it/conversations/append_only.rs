@@ -2,12 +2,12 @@
 
 use dalsegno::domain::messages;
 
-use super::{Now, World};
+use super::{TurnSettings, World};
 
 #[tokio::test]
-async fn nothing_changes_or_removes_what_is_append_only() {
+async fn append_only_tables_reject_updates_and_deletes() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let statements = [
         "update dalsegno.messages set text = 'never said'",
         "delete from dalsegno.messages",
@@ -28,9 +28,9 @@ async fn nothing_changes_or_removes_what_is_append_only() {
 }
 
 #[tokio::test]
-async fn only_the_function_that_removes_may_remove() {
+async fn only_the_removal_function_may_delete() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let mut conn = world.pool.acquire().await.unwrap();
     {
         use sqlx::Connection as _;

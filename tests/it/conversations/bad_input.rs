@@ -3,7 +3,7 @@
 use dalsegno::domain::{Amount, amount::Limit, campaign_control, campaigns, tasks::New};
 use uuid::Uuid;
 
-use super::{Now, World};
+use super::{TurnSettings, World};
 use crate::app::noon;
 
 async fn refused(world: &World, new: &New<'_>) -> String {
@@ -11,7 +11,7 @@ async fn refused(world: &World, new: &New<'_>) -> String {
 }
 
 #[tokio::test]
-async fn each_mistake_in_a_task_is_named() {
+async fn each_error_in_a_task_is_named() {
     let world = World::new().await;
     let ask = world.ask("Part one.");
     let long = "x".repeat(1001);
@@ -36,7 +36,7 @@ async fn each_mistake_in_a_task_is_named() {
 }
 
 #[tokio::test]
-async fn an_unknown_agent_is_told_from_a_slip() {
+async fn an_unknown_agent_is_distinguished_from_a_typo() {
     let world = World::new().await;
     let slip = world.catalogue.agent("copywritter").unwrap_err().to_string();
     assert_eq!(slip, "there is no agent `copywritter`: did you mean `copywriter`?");
@@ -45,7 +45,7 @@ async fn an_unknown_agent_is_told_from_a_slip() {
 }
 
 #[tokio::test]
-async fn a_campaign_that_is_closed_or_spent_takes_no_tasks() {
+async fn a_closed_or_spent_campaign_refuses_tasks() {
     let limit = Limit { micros: Some(1_000_000), tokens: None };
     let world = World::with_limit(limit).await;
     let keyed = New { idempotency_key: Some("order-1"), ..world.ask("Part one.") };
@@ -78,7 +78,8 @@ async fn a_tasks_own_budget_stops_its_turn() {
     let ask = New { budget, ..world.ask("Part one.") };
     let task = world.add_new(&ask).await.unwrap().task;
     let needed = Amount { micros: 0, tokens: 101 };
-    let error = world.try_begin(&task, world.lease(), Now::default(), needed).await.unwrap_err();
+    let error =
+        world.try_begin(&task, world.lease(), TurnSettings::default(), needed).await.unwrap_err();
     let said = error.to_string();
     assert!(said.contains("the budget of the task"), "{said}");
     assert!(said.contains("up to 101 tokens are needed"), "{said}");
@@ -86,7 +87,7 @@ async fn a_tasks_own_budget_stops_its_turn() {
 
 /// Other systems write with SQL; their mistakes have messages, too.
 #[tokio::test]
-async fn the_database_refuses_what_gets_past_the_types() {
+async fn the_database_refuses_values_that_the_types_allow() {
     let world = World::new().await;
     let insert = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt) values (gen_random_uuid(), $1, 1, 'Bad Name', 'x')";
     let error = sqlx::query(insert).bind(world.campaign.id).execute(&world.pool).await.unwrap_err();

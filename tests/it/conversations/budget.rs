@@ -12,7 +12,7 @@ use dalsegno::domain::{
 };
 use tokio::task::JoinSet;
 
-use super::{Now, World};
+use super::{TurnSettings, World};
 
 const LIMIT: i64 = 1_000;
 const NEEDED: i64 = 100;
@@ -25,7 +25,7 @@ fn tokens(tokens: i64) -> Amount {
 /// A hundred turns at the limit: spent and reserved amounts never exceed it, and no budget is left that a waiting turn
 /// could use.
 #[tokio::test]
-async fn a_hundred_turns_at_the_limit_never_pass_it() {
+async fn a_hundred_turns_at_the_limit_never_exceed_it() {
     let world = Arc::new(World::with_limit(Limit { micros: None, tokens: Some(LIMIT) }).await);
     let most = Arc::new(AtomicI64::new(0));
     let mut turns = JoinSet::new();
@@ -73,7 +73,8 @@ async fn a_refused_turn_leaves_nothing_behind() {
     let world = World::with_limit(Limit { micros: Some(100), tokens: None }).await;
     let task = world.add("Part one.").await;
     let needed = Amount { micros: 101, tokens: 0 };
-    let error = world.try_begin(&task, world.lease(), Now::default(), needed).await.unwrap_err();
+    let error =
+        world.try_begin(&task, world.lease(), TurnSettings::default(), needed).await.unwrap_err();
     assert!(error.to_string().contains("the budget of the campaign"), "{error}");
     assert!(world.sessions().await.is_empty());
     assert_eq!(world.task(task.id).await.started_at, None);
@@ -83,11 +84,11 @@ async fn a_refused_turn_leaves_nothing_behind() {
     let budget = campaigns::change_limit(&mut conn, world.campaign.id, change).await.unwrap();
     assert_eq!(budget.limit, Limit { micros: Some(200), tokens: None });
     drop(conn);
-    world.try_begin(&task, world.lease(), Now::default(), needed).await.unwrap();
+    world.try_begin(&task, world.lease(), TurnSettings::default(), needed).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_call_that_costs_more_than_was_set_aside_is_charged_in_full() {
+async fn a_call_that_costs_more_than_its_reservation_is_charged_in_full() {
     let world = World::with_limit(Limit { micros: None, tokens: Some(100) }).await;
     let id = world.campaign.id;
     let mut conn = world.pool.acquire().await.unwrap();

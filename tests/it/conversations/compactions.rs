@@ -7,7 +7,7 @@ use dalsegno::domain::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Now, World};
+use super::{TurnSettings, World};
 use crate::app::noon;
 
 async fn prepare(
@@ -58,16 +58,16 @@ async fn history(world: &World, id: Uuid) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_is_shown_goes_forth_and_back_and_the_transcript_stays() {
+async fn the_view_is_compacted_and_reverted_and_the_transcript_stays() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
-    world.turn("Part two.", Now::default()).await;
-    world.turn("Part three.", Now::default()).await;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
+    world.turn("Part two.", TurnSettings::default()).await;
+    world.turn("Part three.", TurnSettings::default()).await;
     let whole = history(&world, id).await;
     assert_eq!(whole.len(), 6);
 
     let first = prepare(&world, id, 0, (1, 2), Some("One.")).await;
-    assert_eq!(history(&world, id).await, whole, "prepared is not shown");
+    assert_eq!(history(&world, id).await, whole, "a prepared summary is not shown");
     assert_eq!(apply(&world, id, first).await.unwrap(), Applied::Shown);
     let after_first = history(&world, id).await;
     assert_eq!(after_first.len(), 5);
@@ -91,9 +91,9 @@ async fn what_is_shown_goes_forth_and_back_and_the_transcript_stays() {
 }
 
 #[tokio::test]
-async fn a_summary_of_a_view_that_has_changed_is_stale() {
+async fn a_summary_of_a_changed_view_is_stale() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let early = prepare(&world, id, 0, (1, 2), Some("Early.")).await;
     let manual = prepare(&world, id, 0, (1, 2), Some("Manual.")).await;
     assert_eq!(apply(&world, id, manual).await.unwrap(), Applied::Shown);
@@ -106,9 +106,9 @@ async fn a_summary_of_a_view_that_has_changed_is_stale() {
 }
 
 #[tokio::test]
-async fn a_refused_one_is_kept_and_never_shown() {
+async fn a_refused_summary_is_stored_and_never_shown() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let refused = prepare(&world, id, 0, (1, 2), None).await;
     let error = apply(&world, id, refused).await.unwrap_err();
     assert!(error.to_string().contains("has no compaction 1"), "{error}");
@@ -119,17 +119,17 @@ async fn a_refused_one_is_kept_and_never_shown() {
 }
 
 #[tokio::test]
-async fn attempts_at_a_summary_are_counted_on_the_session() {
+async fn summary_attempts_are_counted_on_the_session() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let breaker = json!({ "attempts": [1] });
     sessions::store_breaker(&world.pool, id, &breaker).await.unwrap();
-    let resolved = world.turn("Part two.", Now::default()).await;
+    let resolved = world.turn("Part two.", TurnSettings::default()).await;
     assert_eq!(resolved.session.compaction_breaker, Some(breaker));
     // The attempts are stored by turn number, which restarts in a fresh session.
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::ask_rebuild(&mut conn, id, sessions::Reason::Fresh).await.unwrap();
-    let fresh = world.turn("Part three.", Now::default()).await.session;
+    let fresh = world.turn("Part three.", TurnSettings::default()).await.session;
     assert_eq!((fresh.turn_count, fresh.compaction_breaker), (0, None));
     let unknown = sessions::store_breaker(&world.pool, Uuid::nil(), &json!({})).await;
     assert!(unknown.is_err());

@@ -65,7 +65,7 @@ async fn stored(world: &World, job_id: i64) -> String {
 }
 
 #[tokio::test]
-async fn a_question_has_the_digest_that_is_written_down_in_rust_and_in_sql() {
+async fn a_task_has_the_same_documented_digest_in_rust_and_sql() {
     let examples = examples();
     let world = world(examples.campaign).await;
     let in_sql = "select dalsegno.digest_of_task($1, $2, $3, $4, $5, $6, $7)";
@@ -113,7 +113,7 @@ async fn store_as_before(
 }
 
 #[tokio::test]
-async fn a_key_that_an_older_version_has_stored_finds_its_task_and_refuses_another_question() {
+async fn a_key_stored_by_an_older_version_finds_its_task_and_refuses_another_input() {
     let examples = examples();
     let world = world(examples.campaign).await;
     let mut conn = world.pool.acquire().await.unwrap();
@@ -134,7 +134,7 @@ async fn a_key_that_an_older_version_has_stored_finds_its_task_and_refuses_anoth
 }
 
 #[tokio::test]
-async fn the_links_of_a_task_are_the_same_part_of_its_question_in_sql() {
+async fn task_links_enter_the_digest_the_same_way_in_sql() {
     let world = World::new().await;
     let first = world.add("Part one.").await.id;
     let after = [After::Task(first)];

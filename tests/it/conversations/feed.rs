@@ -48,7 +48,7 @@ async fn an_event_that_commits_late_is_not_missed() {
 
 /// The late transaction has a higher number than all ended ones, so no snapshot knows it yet.
 #[tokio::test]
-async fn an_event_of_a_transaction_that_no_snapshot_knows_is_not_missed() {
+async fn an_event_of_a_transaction_outside_every_snapshot_is_not_missed() {
     let world = World::new().await;
     let id = world.campaign.id;
     let mut horizon = Horizon::at(0);
@@ -67,7 +67,7 @@ async fn an_event_of_a_transaction_that_no_snapshot_knows_is_not_missed() {
 
 /// Followers poll four times a second, independent of the other events of the campaign.
 #[tokio::test]
-async fn a_follower_reads_the_events_of_its_task_and_no_others() {
+async fn a_follower_reads_only_the_events_of_its_task() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let others = "insert into dalsegno.feed (created_at, campaign_id, task_id, kind)
@@ -94,7 +94,7 @@ async fn a_follower_reads_the_events_of_its_task_and_no_others() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_rolled_back_holds_nobody_up_for_long() {
+async fn a_rolled_back_event_delays_readers_only_briefly() {
     let world = World::new().await;
     let id = world.campaign.id;
     let mut horizon = Horizon::at(0);
@@ -104,7 +104,7 @@ async fn an_event_that_is_rolled_back_holds_nobody_up_for_long() {
     assert!(read(&world, &mut horizon).await.is_empty());
     lost.rollback().await.unwrap();
     // Other tests write in the same cluster, and their transactions end at varying times.
-    let seen = eventually("the gap is given up", async || {
+    let seen = eventually("the gap is skipped", async || {
         let seen = read(&world, &mut horizon).await;
         (!seen.is_empty()).then_some(seen)
     });
@@ -112,7 +112,7 @@ async fn an_event_that_is_rolled_back_holds_nobody_up_for_long() {
 }
 
 #[tokio::test]
-async fn events_come_in_the_order_of_one_append() {
+async fn events_of_one_append_keep_their_order() {
     let world = World::new().await;
     let event = |words: &str| New {
         campaign_id: Some(world.campaign.id),

@@ -13,12 +13,12 @@ use dalsegno::{
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Now, World, done, measured, message};
+use super::{TurnSettings, World, done, measured, message};
 use crate::app::noon;
 
 /// Sets up a conversation with a turn that used a tool. Returns its session.
 async fn conversation(world: &World) -> Uuid {
-    let now = Now::default();
+    let now = TurnSettings::default();
     world.turn("Part one.", now).await;
     let task = world.add("Look it up.").await;
     let (resolved, begun) = world.begin(&task, world.lease(), now).await;
@@ -49,7 +49,7 @@ async fn conversation(world: &World) -> Uuid {
     resolved.session.id
 }
 
-async fn rebuild(world: &World, id: Uuid, because: Reason, now: Now) -> Uuid {
+async fn rebuild(world: &World, id: Uuid, because: Reason, now: TurnSettings) -> Uuid {
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::ask_rebuild(&mut conn, id, because).await.unwrap();
     world.turn("Part three.", now).await.session.id
@@ -61,11 +61,11 @@ async fn roles(world: &World, id: Uuid) -> Vec<Role> {
 }
 
 #[tokio::test]
-async fn recent_turns_come_over_with_their_places_and_ids() {
+async fn recent_turns_are_inherited_with_their_positions_and_ids() {
     let world = World::new().await;
     let old = conversation(&world).await;
     let before = messages::list(&world.pool, old, Span::all()).await.unwrap();
-    let new = rebuild(&world, old, Reason::Reset, Now::default()).await;
+    let new = rebuild(&world, old, Reason::Reset, TurnSettings::default()).await;
     let after = messages::list(&world.pool, new, Span::all()).await.unwrap();
     assert_eq!(after[..before.len()], before);
     assert_eq!(after.len(), before.len() + 2);
@@ -73,14 +73,14 @@ async fn recent_turns_come_over_with_their_places_and_ids() {
 }
 
 #[tokio::test]
-async fn turns_come_over_whole_or_not_at_all() {
+async fn turns_are_inherited_whole_or_not_at_all() {
     let world = World::new().await;
     let old = conversation(&world).await;
     let stored = messages::list(&world.pool, old, Span::all()).await.unwrap();
     let weight = |turn| stored.iter().filter(|s| s.turn == turn).map(|s| s.weight).sum::<i64>();
     // Space for the last turn, and one unit too little for the one with the tool.
     let room = weight(3) + weight(2) - 1;
-    let now = Now { inherit_max_weight: room, ..Now::default() };
+    let now = TurnSettings { inherit_max_weight: room, ..TurnSettings::default() };
     let new = rebuild(&world, old, Reason::Lost, now).await;
     let turns: Vec<i32> = messages::list(&world.pool, new, Span::all())
         .await
@@ -89,24 +89,24 @@ async fn turns_come_over_whole_or_not_at_all() {
         .map(|s| s.turn)
         .collect();
     assert_eq!(turns, [3, 3, 4, 4]);
-    let now = Now { inherit_max_weight: 0, ..Now::default() };
+    let now = TurnSettings { inherit_max_weight: 0, ..TurnSettings::default() };
     let bare = rebuild(&world, new, Reason::Lost, now).await;
     assert_eq!(roles(&world, bare).await, [Role::User, Role::Assistant]);
 }
 
 #[tokio::test]
-async fn a_poisoned_session_hands_on_words_only() {
+async fn a_poisoned_session_passes_on_text_only() {
     let world = World::new().await;
     let old = conversation(&world).await;
     assert!(roles(&world, old).await.contains(&Role::Tool));
-    let new = rebuild(&world, old, Reason::Poisoned, Now::default()).await;
+    let new = rebuild(&world, old, Reason::Poisoned, TurnSettings::default()).await;
     let stored = messages::list(&world.pool, new, Span::all()).await.unwrap();
     assert!(stored.iter().all(|s| s.message.role != Role::Tool && s.message.tool_calls.is_empty()));
     assert!(stored.iter().any(|s| s.message.text == "Built in 1817."));
 }
 
 #[tokio::test]
-async fn a_summary_comes_over_and_what_it_stands_for_does_not() {
+async fn a_summary_is_inherited_without_the_messages_behind_it() {
     let world = World::new().await;
     let old = conversation(&world).await;
     let mut tx = world.pool.begin().await.unwrap();
@@ -138,7 +138,7 @@ async fn a_summary_comes_over_and_what_it_stands_for_does_not() {
     compactions::apply(&mut tx, old, generation, noon()).await.unwrap();
     tx.commit().await.unwrap();
 
-    let new = rebuild(&world, old, Reason::ContextFull, Now::default()).await;
+    let new = rebuild(&world, old, Reason::ContextFull, TurnSettings::default()).await;
     let session = world.session(new).await;
     assert_eq!(session.generation, 1);
     let inherited = compactions::get(&world.pool, new, 1).await.unwrap().unwrap();

@@ -17,5 +17,6 @@ mod turns;
 pub mod world;
 
 use self::world::{
-    Now, World, call, done, files, inheritance, limits, measured, message, opening, shipped, wanted,
+    TurnSettings, World, call, done, files, inheritance, limits, measured, message, opening,
+    shipped, wanted,
 };

@@ -16,7 +16,7 @@ use super::World;
 use crate::app::noon;
 
 /// Columns that a retry changes, or that are not options: progress of the task, and ids of its job.
-const OF_THE_COURSE: &[&str] = &[
+const CHANGED_COLUMNS: &[&str] = &[
     "task.cancelled_because",
     "task.created_at",
     "task.ended_at",
@@ -52,7 +52,7 @@ const OF_THE_COURSE: &[&str] = &[
     "wait.task_id",
 ];
 /// Options that are compared, and empty here: they come from a post, and from the policy of the kind.
-const NOT_ASKED_FOR: &[&str] = &["task.post_id", "payload.timeout_secs"];
+const EMPTY_OPTIONS: &[&str] = &["task.post_id", "payload.timeout_secs"];
 
 /// Returns all columns of a task's rows, by table and name.
 async fn columns(world: &World, id: Uuid) -> BTreeMap<String, Value> {
@@ -72,7 +72,7 @@ async fn columns(world: &World, id: Uuid) -> BTreeMap<String, Value> {
         sqlx::query_as(sql).bind(id).fetch_all(&world.pool).await.unwrap();
     let mut columns = BTreeMap::new();
     for (table, row) in rows {
-        let Value::Object(row) = row else { panic!("{row} is no row") };
+        let Value::Object(row) = row else { panic!("{row} is not a row") };
         columns.extend(row.into_iter().map(|(name, value)| (format!("{table}.{name}"), value)));
     }
     columns
@@ -99,7 +99,7 @@ async fn compare(world: &World, task: &Task) -> BTreeSet<String> {
     assert_ne!(before["task.job_id"], after["task.job_id"]);
     let options = |columns: &BTreeMap<String, Value>| {
         let mut options = columns.clone();
-        options.retain(|name, _| !OF_THE_COURSE.contains(&name.as_str()));
+        options.retain(|name, _| !CHANGED_COLUMNS.contains(&name.as_str()));
         options
     };
     assert_eq!(options(&before), options(&after));
@@ -109,7 +109,7 @@ async fn compare(world: &World, task: &Task) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
+async fn a_retried_task_keeps_every_option() {
     let world = World::new().await;
     let flow_id = Uuid::now_v7();
     sqlx::query("insert into dalsegno.flows (id, campaign_id, created_at, template) values ($1, $2, now(), 'series')")
@@ -160,12 +160,12 @@ async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
     }
     // Each column is set by one of the two tasks, or listed above.
     let listed = |name: &&String| {
-        OF_THE_COURSE.contains(&name.as_str()) || NOT_ASKED_FOR.contains(&name.as_str())
+        CHANGED_COLUMNS.contains(&name.as_str()) || EMPTY_OPTIONS.contains(&name.as_str())
     };
     let unknown: Vec<_> = known.difference(&asked).filter(|name| !listed(name)).collect();
     assert!(unknown.is_empty(), "no task of this test has {unknown:?}");
-    for listed in OF_THE_COURSE.iter().chain(NOT_ASKED_FOR) {
-        assert!(known.contains(*listed), "{listed} is no column any more");
+    for listed in CHANGED_COLUMNS.iter().chain(EMPTY_OPTIONS) {
+        assert!(known.contains(*listed), "{listed} is not a column any more");
     }
     assert_eq!(columns(&world, tasks[0].id).await["job.priority"], 3);
     assert_eq!(columns(&world, tasks[0].id).await["job.state"], "scheduled");
@@ -173,7 +173,7 @@ async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
 
 /// Its start time has passed: it takes its place behind the ready tasks.
 #[tokio::test]
-async fn a_moment_that_has_passed_does_not_come_again() {
+async fn a_retried_task_with_a_passed_start_time_is_ready() {
     let world = World::new().await;
     let run_at = Some(noon() + TimeDelta::days(3_650));
     let task = add(&world, &New { run_at, ..world.ask("Part one.") }).await;

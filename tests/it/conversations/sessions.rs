@@ -13,17 +13,17 @@ use dalsegno::domain::{
 };
 use tokio::task::JoinSet;
 
-use super::{Now, World, inheritance, opening, wanted};
+use super::{TurnSettings, World, inheritance, opening, wanted};
 use crate::app::{defaults, noon};
 
 const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 #[tokio::test]
-async fn the_first_task_begins_a_session_and_the_next_goes_on_in_it() {
+async fn the_first_task_creates_a_session_and_the_next_continues_it() {
     let world = World::new().await;
-    let first = world.turn("Part one.", Now::default()).await;
+    let first = world.turn("Part one.", TurnSettings::default()).await;
     assert_eq!(first.decision, Decision::Create { ephemeral: false });
-    let second = world.turn("Part two.", Now::default()).await;
+    let second = world.turn("Part two.", TurnSettings::default()).await;
     assert_eq!(second.decision, Decision::Resume);
     assert_eq!(second.session.id, first.session.id);
     let session = world.session(first.session.id).await;
@@ -33,10 +33,10 @@ async fn the_first_task_begins_a_session_and_the_next_goes_on_in_it() {
 
 /// The row for other systems: one array of messages, and columns beside it.
 #[tokio::test]
-async fn other_systems_see_a_session_as_one_row_with_its_history() {
+async fn other_systems_read_a_session_as_one_row_with_its_history() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
-    let session = world.turn("Part two.", Now::default()).await.session;
+    world.turn("Part one.", TurnSettings::default()).await;
+    let session = world.turn("Part two.", TurnSettings::default()).await.session;
     let seen = "select to_jsonb(h) from dalsegno.session_histories as h where h.id = $1";
     let seen: serde_json::Value =
         sqlx::query_scalar(seen).bind(session.id).fetch_one(&world.pool).await.unwrap();
@@ -56,16 +56,16 @@ async fn other_systems_see_a_session_as_one_row_with_its_history() {
 #[tokio::test]
 async fn instances_and_campaigns_have_sessions_of_their_own() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
+    world.turn("Part one.", TurnSettings::default()).await;
     let ask = New { instance: "curator_2", ..world.ask("Part one.") };
     let task = world.add_new(&ask).await.unwrap().task;
-    let (resolved, _) = world.begin(&task, world.lease(), Now::default()).await;
+    let (resolved, _) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!(resolved.decision, Decision::Create { ephemeral: false });
     assert_eq!(world.sessions().await.len(), 2);
 }
 
 #[tokio::test]
-async fn many_that_begin_one_conversation_at_once_open_one_session() {
+async fn concurrent_first_tasks_of_a_conversation_create_one_session() {
     let world = Arc::new(World::new().await);
     for _ in 0..5 {
         let ask = New { instance: "racer", ..world.ask("Part one.") };
@@ -75,7 +75,7 @@ async fn many_that_begin_one_conversation_at_once_open_one_session() {
             let (world, task) = (Arc::clone(&world), task.clone());
             runs.spawn(async move {
                 let mut tx = world.pool.begin().await.unwrap();
-                let now = Now::default();
+                let now = TurnSettings::default();
                 let lease = world.lease();
                 let resolved = resolve(
                     &mut tx,
@@ -108,13 +108,13 @@ async fn many_that_begin_one_conversation_at_once_open_one_session() {
 
 #[tokio::test]
 async fn each_reason_closes_the_session_and_links_its_successor() {
-    let now = Now::default();
+    let now = TurnSettings::default();
     let later = noon() + TimeDelta::days(8);
     let table = [
-        (Now { prompt_hash: OTHER_HASH, ..now }, None, Reason::PromptChanged),
-        (Now { model: "sim-2", ..now }, None, Reason::ModelChanged),
-        (Now { provider: "ollama", ..now }, None, Reason::ProviderChanged),
-        (Now { at: later, ..now }, None, Reason::Expired),
+        (TurnSettings { prompt_hash: OTHER_HASH, ..now }, None, Reason::PromptChanged),
+        (TurnSettings { model: "sim-2", ..now }, None, Reason::ModelChanged),
+        (TurnSettings { provider: "ollama", ..now }, None, Reason::ProviderChanged),
+        (TurnSettings { at: later, ..now }, None, Reason::Expired),
         (now, Some(Reason::Reset), Reason::Reset),
         (now, Some(Reason::Lost), Reason::Lost),
         (now, Some(Reason::Poisoned), Reason::Poisoned),
@@ -150,27 +150,27 @@ async fn each_reason_closes_the_session_and_links_its_successor() {
 }
 
 #[tokio::test]
-async fn a_fresh_session_is_begun_once_and_continued_afterwards() {
+async fn a_fresh_session_is_created_once_and_continued_afterwards() {
     let world = World::new().await;
-    let old = world.turn("Part one.", Now::default()).await.session.id;
+    let old = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let task = world.add_mode("Forget all.", Mode::Fresh).await;
-    let (first, _) = world.begin(&task, world.lease(), Now::default()).await;
+    let (first, _) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!(first.decision, Decision::Rebuild(Reason::Fresh));
     assert_eq!(world.transcript(first.session.id).await, ["User: Forget all."]);
     // The worker is lost; the second attempt continues the session of the first.
-    let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (second, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!(second.session.id, first.session.id);
     assert!(second.interrupted());
-    world.commit(&begun, "Forgotten.", Now::default()).await.unwrap();
-    let next = world.turn("Part two.", Now::default()).await;
+    world.commit(&begun, "Forgotten.", TurnSettings::default()).await.unwrap();
+    let next = world.turn("Part two.", TurnSettings::default()).await;
     assert_eq!(next.session.id, first.session.id);
     assert_eq!(world.session(old).await.closed_because, Some(Reason::Fresh));
 }
 
 #[tokio::test]
-async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
+async fn a_retried_fresh_task_starts_a_new_session_after_other_turns() {
     let world = World::new().await;
-    let now = Now::default();
+    let now = TurnSettings::default();
     let task = world.add_mode("Forget all.", Mode::Fresh).await;
     let (first, begun) = world.begin(&task, world.lease(), now).await;
     let ending =
@@ -206,10 +206,12 @@ async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
 
 /// A summary was written in the background while the session was rebuilt.
 #[tokio::test]
-async fn what_is_used_for_a_session_counts_after_its_end_too() {
+async fn usage_of_an_ended_session_still_counts() {
     let world = World::new().await;
-    let old = world.turn("Part one.", Now::default()).await.session.id;
-    world.turn("Part two.", Now { prompt_hash: OTHER_HASH, ..Now::default() }).await;
+    let old = world.turn("Part one.", TurnSettings::default()).await.session.id;
+    world
+        .turn("Part two.", TurnSettings { prompt_hash: OTHER_HASH, ..TurnSettings::default() })
+        .await;
     let before = world.session(old).await;
     assert_eq!(before.state, State::Closed);
     sessions::add_tokens(&world.pool, old, 100).await.unwrap();
@@ -218,11 +220,11 @@ async fn what_is_used_for_a_session_counts_after_its_end_too() {
 
 /// A run rebuilds the session, finds too little space for its turn, and dies during the compaction.
 #[tokio::test]
-async fn a_successor_without_a_turn_still_knows_that_the_last_one_was_cut_off() {
+async fn a_successor_without_a_turn_still_knows_that_the_last_turn_was_interrupted() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    world.begin(&task, world.lease(), Now::default()).await;
-    let then = Now { prompt_hash: OTHER_HASH, ..Now::default() };
+    world.begin(&task, world.lease(), TurnSettings::default()).await;
+    let then = TurnSettings { prompt_hash: OTHER_HASH, ..TurnSettings::default() };
     let mut tx = world.pool.begin().await.unwrap();
     let (opening, wanted) = (opening(&task, then), wanted(&task, then));
     let rebuilt =
@@ -234,31 +236,34 @@ async fn a_successor_without_a_turn_still_knows_that_the_last_one_was_cut_off() 
     let (resumed, begun) = world.begin(&task, world.lease(), then).await;
     assert_eq!((resumed.decision, resumed.interrupted()), (Decision::Resume, true));
     world.commit(&begun, "Once ...", then).await.unwrap();
-    assert!(!world.turn("Part two.", then).await.interrupted(), "it is said once");
+    assert!(!world.turn("Part two.", then).await.interrupted(), "the notice is shown once");
 }
 
 #[tokio::test]
-async fn a_task_without_a_session_leaves_the_conversation_alone() {
+async fn a_task_without_a_session_leaves_the_conversation_unchanged() {
     let world = World::new().await;
-    let kept = world.turn("Part one.", Now::default()).await.session.id;
+    let kept = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let task = world.add_mode("Just this.", Mode::None).await;
-    let (first, _) = world.begin(&task, world.lease(), Now::default()).await;
+    let (first, _) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!(first.decision, Decision::Create { ephemeral: true });
     // A second attempt after a crash finds the session of the first.
-    let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (second, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!((second.session.id, second.interrupted()), (first.session.id, true));
-    world.commit(&begun, "Done.", Now::default()).await.unwrap();
+    world.commit(&begun, "Done.", TurnSettings::default()).await.unwrap();
     let own = world.session(first.session.id).await;
     assert_eq!((own.state, own.closed_because), (State::Closed, Some(Reason::Ended)));
-    let next = world.turn("Part two.", Now::default()).await;
+    let next = world.turn("Part two.", TurnSettings::default()).await;
     assert_eq!(next.session.id, kept);
     assert_eq!(world.transcript(kept).await.len(), 4);
 }
 
 #[tokio::test]
-async fn use_moves_the_expiry_on_in_steps_of_an_hour() {
+async fn each_use_extends_the_expiry_in_steps_of_an_hour() {
     let world = World::new().await;
-    let at = |minutes| Now { at: noon() + TimeDelta::minutes(minutes), ..Now::default() };
+    let at = |minutes| TurnSettings {
+        at: noon() + TimeDelta::minutes(minutes),
+        ..TurnSettings::default()
+    };
     let id = world.turn("Part one.", at(0)).await.session.id;
     let begun_with = world.session(id).await.expires_at;
     assert_eq!(begun_with, noon() + TimeDelta::days(7));
@@ -269,7 +274,7 @@ async fn use_moves_the_expiry_on_in_steps_of_an_hour() {
 }
 
 #[test]
-fn the_time_to_live_follows_the_provider_unless_the_agent_says_otherwise() {
+fn the_time_to_live_follows_the_provider_unless_the_agent_sets_it() {
     let mut config = defaults().sessions;
     config.ttl_days.insert("sim".to_owned(), 1);
     let days = |provider, own| (config.expires_at(provider, own, noon()) - noon()).num_days();
@@ -280,14 +285,14 @@ fn the_time_to_live_follows_the_provider_unless_the_agent_says_otherwise() {
 }
 
 #[tokio::test]
-async fn a_wish_to_rebuild_waits_for_the_turn_that_runs() {
+async fn a_requested_rebuild_waits_for_the_running_turn() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    let (resolved, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (resolved, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::ask_rebuild(&mut conn, resolved.session.id, Reason::Reset).await.unwrap();
-    world.commit(&begun, "Once ...", Now::default()).await.unwrap();
-    let next = world.turn("Part two.", Now::default()).await;
+    world.commit(&begun, "Once ...", TurnSettings::default()).await.unwrap();
+    let next = world.turn("Part two.", TurnSettings::default()).await;
     assert_eq!(next.decision, Decision::Rebuild(Reason::Reset));
     let gone = sessions::ask_rebuild(&mut conn, resolved.session.id, Reason::Reset).await;
     assert!(matches!(gone, Err(sessions::Error::Closed(_))));
@@ -301,8 +306,8 @@ async fn an_older_lease_does_not_interrupt_a_newer_run() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let (old, new) = (world.lease(), world.lease());
-    world.begin(&task, new, Now::default()).await;
-    let late = world.try_begin(&task, old, Now::default(), Default::default()).await;
+    world.begin(&task, new, TurnSettings::default()).await;
+    let late = world.try_begin(&task, old, TurnSettings::default(), Default::default()).await;
     assert!(
         matches!(late, Err(turn_phases::Error::Session(sessions::Error::Overtaken(_)))),
         "{late:?}"
@@ -311,11 +316,11 @@ async fn an_older_lease_does_not_interrupt_a_newer_run() {
 
 /// The same after the later run has ended its turn and requested a rebuild, or has rebuilt the session.
 #[tokio::test]
-async fn an_older_lease_does_not_rebuild_what_a_newer_run_has_left() {
+async fn an_older_lease_does_not_rebuild_a_session_that_a_newer_run_has_left() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let (old, new) = (world.lease(), world.lease());
-    let (resolved, begun) = world.begin(&task, new, Now::default()).await;
+    let (resolved, begun) = world.begin(&task, new, TurnSettings::default()).await;
     let ending =
         Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
     let failure = Failure {
@@ -330,17 +335,18 @@ async fn an_older_lease_does_not_rebuild_what_a_newer_run_has_left() {
     turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
     tx.commit().await.unwrap();
     let late = async || {
-        let late = world.try_begin(&task, old, Now::default(), Default::default()).await;
+        let late = world.try_begin(&task, old, TurnSettings::default(), Default::default()).await;
         matches!(late, Err(turn_phases::Error::Session(sessions::Error::Overtaken(_))))
     };
-    assert!(late().await, "it would have been rebuilt by a run that is over");
+    assert!(late().await, "an ended run rebuilt the session");
     assert_eq!(world.sessions().await.len(), 1);
 
     let mut tx = world.pool.begin().await.unwrap();
-    let (opening, wanted) = (opening(&task, Now::default()), wanted(&task, Now::default()));
+    let (opening, wanted) =
+        (opening(&task, TurnSettings::default()), wanted(&task, TurnSettings::default()));
     resolve(&mut tx, &opening, &wanted, new, &inheritance(i64::MAX, noon())).await.unwrap();
     tx.commit().await.unwrap();
-    assert!(late().await, "it would have begun in the session of a newer run");
-    let (next, _) = world.begin(&task, new, Now::default()).await;
+    assert!(late().await, "an old run began in the session of a newer one");
+    let (next, _) = world.begin(&task, new, TurnSettings::default()).await;
     assert_ne!(next.session.id, resolved.session.id);
 }

@@ -18,7 +18,7 @@ async fn add(world: &World, added_by: Option<&str>, key: &str) -> Uuid {
 }
 
 #[tokio::test]
-async fn each_caller_of_each_campaign_has_keys_of_its_own() {
+async fn each_caller_of_each_campaign_has_its_own_keys() {
     let world = World::new().await;
     let other = World::over(world.pool.clone(), Limit::default()).await;
     let mut all = Vec::new();
@@ -67,7 +67,7 @@ async fn a_task_waits_for_keys_of_its_own_caller() {
 
 /// The queue has one name space for all keys. The open transaction of one caller must not block another caller.
 #[tokio::test]
-async fn callers_that_use_the_same_text_do_not_wait_for_each_other() {
+async fn callers_with_the_same_key_do_not_wait_for_each_other() {
     let world = World::new().await;
     let (limits, now) = (super::limits(), crate::app::noon());
     let new = |added_by, instance| New {
@@ -98,7 +98,7 @@ async fn callers_that_use_the_same_text_do_not_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn a_repeat_waits_for_the_first_attempt_of_its_own_caller() {
+async fn a_repeated_call_waits_for_the_first_attempt_of_its_own_caller() {
     let world = World::new().await;
     let new =
         New { idempotency_key: Some("order-17"), added_by: Some(SHOP), ..world.ask("Part one.") };

@@ -38,7 +38,7 @@ async fn a_task_and_its_job_exist_together_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_key_stands_for_one_question() {
+async fn a_key_identifies_one_input() {
     let world = World::new().await;
     let ask = New { idempotency_key: Some("order-1"), ..world.ask("Part one.") };
     let first = world.add_new(&ask).await.unwrap();
@@ -53,7 +53,7 @@ async fn a_key_stands_for_one_question() {
 }
 
 #[tokio::test]
-async fn a_key_finds_its_task_also_when_a_retry_has_given_it_another_job() {
+async fn a_key_finds_its_task_after_a_retry_with_another_job() {
     let world = World::new().await;
     let ask = New { idempotency_key: Some("order-1"), ..world.ask("Part one.") };
     let first = world.add_new(&ask).await.unwrap().task;
@@ -74,7 +74,7 @@ async fn a_key_finds_its_task_also_when_a_retry_has_given_it_another_job() {
 }
 
 #[tokio::test]
-async fn a_key_used_by_many_at_once_makes_one_task() {
+async fn concurrent_calls_with_one_key_create_one_task() {
     let world = std::sync::Arc::new(World::new().await);
     let mut calls = JoinSet::new();
     for _ in 0..8 {
@@ -91,7 +91,7 @@ async fn a_key_used_by_many_at_once_makes_one_task() {
 }
 
 #[tokio::test]
-async fn a_queued_task_is_cancelled_at_once_and_can_be_tried_again() {
+async fn a_queued_task_is_cancelled_at_once_and_can_be_retried() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let mut tx = world.pool.begin().await.unwrap();
@@ -116,10 +116,10 @@ async fn a_queued_task_is_cancelled_at_once_and_can_be_tried_again() {
 
 /// The job is gone: its runs are kept for a shorter time than its task.
 #[tokio::test]
-async fn a_task_whose_job_has_left_no_trace_is_cancelled_all_the_same() {
+async fn a_task_whose_job_is_missing_is_cancelled() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    lose_job(&world, task.job_id).await;
+    delete_job(&world, task.job_id).await;
     let mut tx = world.pool.begin().await.unwrap();
     let cancelled = tasks::cancel(&mut tx, task.id, "lost", noon()).await.unwrap();
     tx.commit().await.unwrap();
@@ -129,14 +129,14 @@ async fn a_task_whose_job_has_left_no_trace_is_cancelled_all_the_same() {
 
 /// Two processes find the job of a task gone. One ends the task and retries it; the other had read it before.
 #[tokio::test]
-async fn the_end_of_an_old_job_does_not_end_a_task_that_was_retried_meanwhile() {
+async fn the_end_of_an_old_job_does_not_end_a_retried_task() {
     let world = std::sync::Arc::new(World::new().await);
     let task = world.add("Part one.").await;
-    lose_job(&world, task.job_id).await;
+    delete_job(&world, task.job_id).await;
     let gone = tasks::gone(&world.pool, &[task.job_id]).await.unwrap();
     for sweeps in [true, false] {
         let read = world.task(task.id).await;
-        lose_job(&world, read.job_id).await;
+        delete_job(&world, read.job_id).await;
         let mut first = world.pool.begin().await.unwrap();
         tasks::cancel(&mut first, task.id, "lost", noon()).await.unwrap();
         let retried = tasks::retry(&mut first, task.id, noon()).await.unwrap();
@@ -167,7 +167,7 @@ async fn the_end_of_an_old_job_does_not_end_a_task_that_was_retried_meanwhile() 
     }
 }
 
-async fn lose_job(world: &World, job_id: i64) {
+async fn delete_job(world: &World, job_id: i64) {
     for table in ["jobs where id", "job_payloads where job_id", "runs where job_id"] {
         let delete = format!("delete from dalsegno.{table} = {job_id}");
         sqlx::query(sqlx::AssertSqlSafe(delete)).execute(&world.pool).await.unwrap();
@@ -182,15 +182,16 @@ async fn a_cancelled_task_is_not_started() {
     let mut tx = world.pool.begin().await.unwrap();
     tasks::cancel(&mut tx, task.id, "not needed", noon()).await.unwrap();
     tx.commit().await.unwrap();
-    let begun =
-        world.try_begin(&task, world.lease(), super::Now::default(), Default::default()).await;
+    let begun = world
+        .try_begin(&task, world.lease(), super::TurnSettings::default(), Default::default())
+        .await;
     let error = begun.unwrap_err();
     assert!(error.to_string().contains("cancelled"), "{error}");
     assert!(world.sessions().await.is_empty(), "the transaction was rolled back");
 }
 
 #[tokio::test]
-async fn lists_go_on_where_the_page_before_ended() {
+async fn lists_continue_after_the_previous_page() {
     let world = World::new().await;
     for part in 1..=5 {
         world.add(&format!("Part {part}.")).await;
@@ -206,7 +207,7 @@ async fn lists_go_on_where_the_page_before_ended() {
         seen.extend(tasks.iter().map(|task| task.id));
     }
     assert_eq!(seen.len(), 5);
-    assert!(seen.is_sorted_by(|a, b| a > b), "the newest first, each once");
+    assert!(seen.is_sorted_by(|a, b| a > b), "newest first, each once");
     let done = TaskFilter { state: Some(State::Done), ..filter };
     assert!(tasks::list(&mut conn, &done, Page::default()).await.unwrap().is_empty());
 }
@@ -234,7 +235,7 @@ async fn a_paused_campaign_pauses_its_group() {
 
 /// A campaign created by another system, without a budget row.
 #[tokio::test]
-async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
+async fn a_campaign_created_in_sql_runs_its_tasks_and_has_a_budget() {
     let world = World::new().await;
     let insert = "insert into dalsegno.campaigns (name) values ('Made elsewhere') returning id";
     let id = sqlx::query_scalar(insert).fetch_one(&world.pool).await.unwrap();
@@ -251,9 +252,11 @@ async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
         dalsegno::domain::turn_phases::wanted(&world.pool, task.job_id, beside).await.unwrap();
     assert_eq!((wanted.campaign.name.as_str(), wanted.limit), ("Made elsewhere", Limit::default()));
     let reserve = Amount { micros: 5, tokens: 7 };
-    let (_, begun) =
-        world.try_begin(&task, world.lease(), super::Now::default(), reserve).await.unwrap();
-    world.commit(&begun, "The harbour at dawn.", super::Now::default()).await.unwrap();
+    let (_, begun) = world
+        .try_begin(&task, world.lease(), super::TurnSettings::default(), reserve)
+        .await
+        .unwrap();
+    world.commit(&begun, "The harbour at dawn.", super::TurnSettings::default()).await.unwrap();
     let budget = campaigns::budget(&world.pool, id).await.unwrap().unwrap();
     assert_eq!((budget.spent.tokens, budget.reserved), (40, Amount::ZERO));
     // A limit can be set, as for other campaigns.
@@ -264,10 +267,10 @@ async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
 }
 
 #[tokio::test]
-async fn the_session_of_a_task_is_found_among_many_and_its_budget_judged_by_its_size() {
+async fn a_tasks_session_is_found_among_many_and_its_budget_estimated_from_its_size() {
     let limit = Limit { micros: None, tokens: Some(70) };
     let world = World::with_limit(limit).await;
-    let session = world.turn("Part one.", super::Now::default()).await.session;
+    let session = world.turn("Part one.", super::TurnSettings::default()).await.session;
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::reset(&mut conn, session.id, false, noon()).await.unwrap();
     // More sessions than fit on a page of the list, and newer ones.
@@ -285,7 +288,7 @@ async fn the_session_of_a_task_is_found_among_many_and_its_budget_judged_by_its_
 }
 
 #[tokio::test]
-async fn a_lock_or_a_statement_that_takes_too_long_is_worth_another_try() {
+async fn a_lock_or_statement_timeout_is_retryable() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     for setting in ["lock_timeout", "statement_timeout"] {
@@ -306,7 +309,7 @@ async fn a_lock_or_a_statement_that_takes_too_long_is_worth_another_try() {
 }
 
 #[tokio::test]
-async fn trouble_of_the_database_is_called_by_its_name_and_worth_another_try() {
+async fn database_faults_have_their_own_codes_and_are_retryable() {
     let world = World::new().await;
     let codes = [
         ("08006", "database_unreachable"),
@@ -332,7 +335,7 @@ async fn trouble_of_the_database_is_called_by_its_name_and_worth_another_try() {
 
 /// A prompt of 200 KB has a TOAST table, whose reads are counted.
 #[tokio::test]
-async fn whoever_waits_for_a_task_reads_it_once() {
+async fn each_waiting_reader_reads_a_task_once() {
     let world = World::new().await;
     let (prompt, instance) = (random_text(200_000), "main");
     let insert = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, instance, prompt) values ($1, $2, -1, 'copywriter', $3, $4)";

@@ -20,7 +20,7 @@ use dalsegno::{
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Now, World, call, done, inheritance, measured, message, opening, wanted};
+use super::{TurnSettings, World, call, done, inheritance, measured, message, opening, wanted};
 use crate::app::noon;
 
 fn tokens(tokens: i64) -> Amount {
@@ -32,17 +32,21 @@ async fn budget(world: &World) -> campaigns::Budget {
 }
 
 #[tokio::test]
-async fn a_turn_leaves_transcript_ledger_counters_and_result() {
+async fn a_turn_stores_transcript_ledger_counters_and_result() {
     let world = World::with_limit(Limit { micros: None, tokens: Some(1000) }).await;
     let task = world.add("Part one.").await;
-    let begun = world.try_begin(&task, world.lease(), Now::default(), tokens(200)).await.unwrap().1;
+    let begun = world
+        .try_begin(&task, world.lease(), TurnSettings::default(), tokens(200))
+        .await
+        .unwrap()
+        .1;
     assert_eq!(budget(&world).await.reserved, tokens(200));
     assert_eq!(world.task(task.id).await.state, TaskState::Running);
     assert_eq!(world.session(begun.session_id).await.state, SessionState::Running);
     // The prompt is stored before the provider is called.
     assert_eq!(world.transcript(begun.session_id).await, ["User: Part one."]);
 
-    world.commit(&begun, "Once ...", Now::default()).await.unwrap();
+    world.commit(&begun, "Once ...", TurnSettings::default()).await.unwrap();
     let lines = world.transcript(begun.session_id).await;
     assert_eq!(lines, ["User: Part one.", "Assistant: Once ..."]);
     let task = world.task(task.id).await;
@@ -61,14 +65,18 @@ async fn a_turn_leaves_transcript_ledger_counters_and_result() {
 }
 
 #[tokio::test]
-async fn a_crash_after_the_begin_leaves_a_turn_that_the_next_run_ends() {
+async fn a_turn_that_crashed_after_its_begin_is_ended_by_the_next_run() {
     let world = World::with_limit(Limit { micros: None, tokens: Some(1000) }).await;
     let task = world.add("Part one.").await;
-    let now = Now::default();
+    let now = TurnSettings::default();
     let lost = world.try_begin(&task, world.lease(), now, tokens(200)).await.unwrap().1;
     let (resolved, begun) = world.try_begin(&task, world.lease(), now, tokens(200)).await.unwrap();
     assert_eq!((resolved.decision, resolved.interrupted()), (Decision::Resume, true));
-    assert_eq!(budget(&world).await.reserved, tokens(200), "what the lost turn held is given back");
+    assert_eq!(
+        budget(&world).await.reserved,
+        tokens(200),
+        "the reservation of the lost turn is released"
+    );
     // The prompt is stored once; the notice follows it.
     let notice = "Notice: The last turn was cut off.";
     assert_eq!(world.transcript(begun.session_id).await, ["User: Part one.", notice]);
@@ -89,10 +97,10 @@ async fn a_crash_after_the_begin_leaves_a_turn_that_the_next_run_ends() {
 }
 
 #[tokio::test]
-async fn an_interrupted_turn_keeps_what_had_arrived_and_the_task_waits() {
+async fn an_interrupted_turn_keeps_its_partial_output_and_the_task_waits() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let mut arrived = message(Uuid::new_v4(), Role::Assistant, "Once upon");
     arrived.partial = true;
     let interrupted = usage::Call { outcome: usage::Outcome::Interrupted, ..call(&begun, None) };
@@ -112,18 +120,18 @@ async fn an_interrupted_turn_keeps_what_had_arrived_and_the_task_waits() {
     let stored = messages::list(&world.pool, begun.session_id, Span::all()).await.unwrap();
     assert!(stored[1].partial && stored[1].message.text == "Once upon");
 
-    let (resolved, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (resolved, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert!(resolved.interrupted());
-    world.commit(&begun, "Once upon a time.", Now::default()).await.unwrap();
-    let next = world.turn("Part two.", Now::default()).await;
-    assert!(!next.interrupted(), "it is said once");
+    world.commit(&begun, "Once upon a time.", TurnSettings::default()).await.unwrap();
+    let next = world.turn("Part two.", TurnSettings::default()).await;
+    assert!(!next.interrupted(), "the message is stored once");
 }
 
 #[tokio::test]
 async fn a_cancelled_turn_ends_its_task_and_leaves_the_session_usable() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let ending =
         Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
     let mut tx = world.pool.begin().await.unwrap();
@@ -131,7 +139,7 @@ async fn a_cancelled_turn_ends_its_task_and_leaves_the_session_usable() {
     tx.commit().await.unwrap();
     let task = world.task(task.id).await;
     assert_eq!((task.state, task.ended_at), (TaskState::Cancelled, Some(noon())));
-    let next = world.turn("Part two.", Now::default()).await;
+    let next = world.turn("Part two.", TurnSettings::default()).await;
     assert!(next.interrupted());
     assert_eq!(next.session.id, begun.session_id);
 }
@@ -139,9 +147,9 @@ async fn a_cancelled_turn_ends_its_task_and_leaves_the_session_usable() {
 #[tokio::test]
 async fn a_failed_turn_can_have_its_session_rebuilt() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
+    world.turn("Part one.", TurnSettings::default()).await;
     let task = world.add("Part two.").await;
-    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let ending =
         Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
     let failure = Failure {
@@ -157,7 +165,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
     tx.commit().await.unwrap();
     assert_eq!(world.session(begun.session_id).await.state, SessionState::Error);
     assert_eq!(world.task(task.id).await.state, TaskState::Queued);
-    let (resolved, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (resolved, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!(resolved.decision, Decision::Rebuild(Reason::Poisoned));
     // The prompt is inherited with the failed turn and is not repeated.
     let lines = world.transcript(begun.session_id).await;
@@ -184,7 +192,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
 async fn the_same_answer_is_charged_once() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let (first, again) = (call(&begun, Some("msg-1")), call(&begun, Some("msg-1")));
     let ending = Ending {
         turn: &begun,
@@ -194,7 +202,9 @@ async fn the_same_answer_is_charged_once() {
         now: noon(),
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turn_phases::commit(&mut tx, &ending, &done("Once ...", Now::default())).await.unwrap();
+    turn_phases::commit(&mut tx, &ending, &done("Once ...", TurnSettings::default()))
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     assert_eq!(budget(&world).await.spent, Amount { micros: 500, tokens: 40 });
     assert_eq!(world.task(task.id).await.spent_micros, 500);
@@ -204,10 +214,10 @@ async fn the_same_answer_is_charged_once() {
 }
 
 #[tokio::test]
-async fn messages_come_back_as_they_were_written() {
+async fn messages_round_trip() {
     let world = World::new().await;
     let task = world.add("Use </task> & \u{202e}tricks\u{7}.").await;
-    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let asks = Message {
         role: Role::Assistant,
         text: "Let me look.\0".to_owned(),
@@ -232,7 +242,9 @@ async fn messages_come_back_as_they_were_written() {
         now: noon(),
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turn_phases::commit(&mut tx, &ending, &done("Built in 1817.", Now::default())).await.unwrap();
+    turn_phases::commit(&mut tx, &ending, &done("Built in 1817.", TurnSettings::default()))
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     let stored = messages::list(&world.pool, begun.session_id, Span::all()).await.unwrap();
     assert_eq!(stored[0].message.text, task.prompt);
@@ -257,9 +269,9 @@ async fn messages_come_back_as_they_were_written() {
 }
 
 #[tokio::test]
-async fn manifests_are_kept_by_call() {
+async fn manifests_are_stored_per_call() {
     let world = World::new().await;
-    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let manifest = json!({ "parts": [] });
     for call in 0..2 {
         let new = manifests::New {
@@ -280,13 +292,13 @@ async fn manifests_are_kept_by_call() {
 
 /// The session's row is rewritten twice per turn, which must not touch its indexes.
 #[tokio::test]
-async fn turns_do_not_touch_the_indexes_of_sessions() {
+async fn turns_update_no_indexed_column_of_sessions() {
     let world = World::new().await;
     for part in 0..20 {
-        world.turn(&format!("Part {part}."), Now::default()).await;
+        world.turn(&format!("Part {part}."), TurnSettings::default()).await;
     }
     let task = world.add("The last part.").await;
-    let now = Now::default();
+    let now = TurnSettings::default();
     let mut tx = world.pool.begin().await.unwrap();
     let before = updates(&mut tx).await;
     let opening = opening(&task, now);
@@ -322,11 +334,11 @@ async fn updates(conn: &mut sqlx::PgConnection) -> (i64, i64) {
 }
 
 #[tokio::test]
-async fn a_compaction_during_a_turn_leaves_the_providers_place_with_the_view_that_it_is_of() {
+async fn a_compaction_during_a_turn_keeps_the_providers_position_with_its_view() {
     let world = World::new().await;
-    world.turn("Part one.", Now::default()).await;
+    world.turn("Part one.", TurnSettings::default()).await;
     let task = world.add("Part two.").await;
-    let (resolved, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (resolved, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let id = begun.session_id;
     crate::cli::compact(&world.pool, id).await;
     let (meter, checkpoint) = (json!({}), json!({ "weight": 1, "real_tokens": 1 }));
@@ -348,7 +360,7 @@ async fn a_compaction_during_a_turn_leaves_the_providers_place_with_the_view_tha
     let done = turn_phases::Done {
         kept: Some(kept),
         checkpoint: Some(&checkpoint),
-        ..done("Written.", Now::default())
+        ..done("Written.", TurnSettings::default())
     };
     let mut tx = world.pool.begin().await.unwrap();
     turn_phases::commit(&mut tx, &ending, &done).await.unwrap();

@@ -43,7 +43,7 @@ pub struct World {
 
 /// Settings of an agent at the time of a turn.
 #[derive(Clone, Copy)]
-pub struct Now {
+pub struct TurnSettings {
     pub provider: &'static str,
     pub model: &'static str,
     pub prompt_hash: &'static str,
@@ -51,7 +51,7 @@ pub struct Now {
     pub inherit_max_weight: i64,
 }
 
-impl Default for Now {
+impl Default for TurnSettings {
     fn default() -> Self {
         Self {
             provider: "sim",
@@ -142,7 +142,7 @@ impl World {
     }
 
     /// Resolves the session of a task and begins its turn, in one transaction like a worker.
-    pub async fn begin(&self, task: &Task, lease: i64, now: Now) -> (Resolved, Begun) {
+    pub async fn begin(&self, task: &Task, lease: i64, now: TurnSettings) -> (Resolved, Begun) {
         self.try_begin(task, lease, now, Amount::ZERO).await.unwrap()
     }
 
@@ -150,7 +150,7 @@ impl World {
         &self,
         task: &Task,
         lease: i64,
-        now: Now,
+        now: TurnSettings,
         reserve: Amount,
     ) -> Result<(Resolved, Begun), turn_phases::Error> {
         let mut tx = self.pool.begin().await.unwrap();
@@ -189,7 +189,7 @@ impl World {
         &self,
         begun: &Begun,
         answer: &str,
-        now: Now,
+        now: TurnSettings,
     ) -> Result<(), turn_phases::Error> {
         let messages = [message(Uuid::new_v4(), Role::Assistant, answer)];
         let calls = [call(begun, None)];
@@ -207,7 +207,7 @@ impl World {
     }
 
     /// Runs a whole turn of a new task.
-    pub async fn turn(&self, prompt: &str, now: Now) -> Resolved {
+    pub async fn turn(&self, prompt: &str, now: TurnSettings) -> Resolved {
         let task = self.add(prompt).await;
         let (resolved, begun) = self.begin(&task, self.lease(), now).await;
         self.commit(&begun, &format!("Answer to: {prompt}"), now).await.unwrap();
@@ -270,7 +270,7 @@ pub fn limits() -> tasks::Config {
     tasks::Config { max_prompt_bytes: 1000 }
 }
 
-pub fn opening(task: &Task, now: Now) -> Opening<'_> {
+pub fn opening(task: &Task, now: TurnSettings) -> Opening<'_> {
     Opening {
         campaign_id: task.campaign_id,
         agent: &task.agent,
@@ -285,7 +285,7 @@ pub fn opening(task: &Task, now: Now) -> Opening<'_> {
     }
 }
 
-pub fn wanted(task: &Task, now: Now) -> Wanted<'static> {
+pub fn wanted(task: &Task, now: TurnSettings) -> Wanted<'static> {
     Wanted {
         task_id: task.id,
         mode: task.session_mode,
@@ -350,7 +350,7 @@ pub fn call<'a>(begun: &Begun, provider_message_id: Option<&'a str>) -> usage::C
     }
 }
 
-pub fn done(result: &str, now: Now) -> Done<'_> {
+pub fn done(result: &str, now: TurnSettings) -> Done<'_> {
     Done {
         result,
         context_tokens: Some(40),

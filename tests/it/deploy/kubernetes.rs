@@ -14,7 +14,7 @@ const OVERLAYS: [&str; 3] = ["dev", "prod", "keda"];
 
 /// Contents of an overlay with its bases.
 #[derive(Default)]
-struct Rendered {
+struct RenderedOverlay {
     objects: Vec<Value>,
     config_maps: BTreeSet<String>,
     settings: Vec<String>,
@@ -23,7 +23,7 @@ struct Rendered {
     images: Vec<String>,
 }
 
-impl Rendered {
+impl RenderedOverlay {
     fn of(folder: &Path) -> Self {
         let mut rendered = Self::default();
         rendered.read(folder);
@@ -36,7 +36,7 @@ impl Rendered {
         let mut named = BTreeSet::from([folder.join("kustomization.yaml")]);
         for resource in all("resources") {
             let path = folder.join(resource.as_str().unwrap());
-            assert!(path.exists(), "{} is not there", path.display());
+            assert!(path.exists(), "{} is missing", path.display());
             match path.is_dir() {
                 true => self.read(&path),
                 false => {
@@ -50,7 +50,7 @@ impl Rendered {
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.is_file())
             .collect();
-        assert_eq!(named, found, "a file that no kustomization names does nothing");
+        assert_eq!(named, found, "every file belongs to a kustomization");
         let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
         self.config_maps.extend(all("configMapGenerator").iter().map(name));
         for map in all("configMapGenerator") {
@@ -85,14 +85,14 @@ fn pod(deployment: &Value) -> &Value {
     &deployment["spec"]["template"]
 }
 
-fn overlays() -> impl Iterator<Item = (&'static str, Rendered)> {
-    OVERLAYS
-        .into_iter()
-        .map(|name| (name, Rendered::of(&root().join("deploy/kubernetes/overlays").join(name))))
+fn overlays() -> impl Iterator<Item = (&'static str, RenderedOverlay)> {
+    OVERLAYS.into_iter().map(|name| {
+        (name, RenderedOverlay::of(&root().join("deploy/kubernetes/overlays").join(name)))
+    })
 }
 
 #[test]
-fn selectors_find_their_pods_and_ports_their_containers() {
+fn selectors_match_their_pods_and_ports_their_containers() {
     for (overlay, rendered) in overlays() {
         let pods: Vec<&Value> = rendered.kind("Deployment").map(pod).collect();
         assert!(pods.len() >= 2, "{overlay}");
@@ -105,8 +105,9 @@ fn selectors_find_their_pods_and_ports_their_containers() {
         }
         let one_pod = |selector: &Value| {
             let mut found = pods.iter().filter(|pod| is_part(selector, &pod["metadata"]["labels"]));
-            let first = found.next().unwrap_or_else(|| panic!("{overlay}: nothing is {selector}"));
-            assert!(found.next().is_none(), "{overlay}: more than one is {selector}");
+            let first =
+                found.next().unwrap_or_else(|| panic!("{overlay}: no pod matches {selector}"));
+            assert!(found.next().is_none(), "{overlay}: several pods match {selector}");
             *first
         };
         for service in rendered.kind("Service") {
@@ -126,7 +127,7 @@ fn selectors_find_their_pods_and_ports_their_containers() {
 }
 
 #[test]
-fn what_pods_take_from_maps_secrets_and_accounts_is_there() {
+fn config_maps_secrets_and_service_accounts_of_pods_exist() {
     for (overlay, rendered) in overlays() {
         let accounts: Vec<&str> = rendered
             .kind("ServiceAccount")
@@ -137,7 +138,7 @@ fn what_pods_take_from_maps_secrets_and_accounts_is_there() {
             assert!(accounts.contains(&spec["serviceAccountName"].as_str().unwrap()), "{overlay}");
             let container = &spec["containers"][0];
             let map = container["envFrom"][0]["configMapRef"]["name"].as_str().unwrap();
-            assert!(rendered.config_maps.contains(map), "{overlay}: no map {map}");
+            assert!(rendered.config_maps.contains(map), "{overlay}: there is no config map {map}");
             let mounts: Vec<&Value> = container["volumeMounts"]
                 .as_array()
                 .unwrap()
@@ -160,7 +161,7 @@ fn what_pods_take_from_maps_secrets_and_accounts_is_there() {
 }
 
 #[test]
-fn pods_are_confined() {
+fn pods_run_with_restricted_permissions() {
     for (overlay, rendered) in overlays() {
         for name in ["dalsegno", "dalsegno-worker"] {
             let spec = &pod(rendered.deployment(name))["spec"];
@@ -184,7 +185,7 @@ fn pods_are_confined() {
 }
 
 #[test]
-fn where_services_do_not_migrate_a_job_does() {
+fn a_job_migrates_where_services_do_not() {
     for (overlay, rendered) in overlays() {
         let none = "DALSEGNO_DATABASE__MIGRATE_ON_START=false".to_owned();
         let jobs: Vec<&Value> = rendered.kind("Job").collect();
@@ -205,7 +206,7 @@ fn where_services_do_not_migrate_a_job_does() {
 }
 
 #[test]
-fn the_scaler_scales_what_is_there_by_a_view_that_is_there() {
+fn the_scaler_targets_an_existing_deployment_through_an_existing_view() {
     let (_, rendered) = overlays().last().unwrap();
     let scaler = rendered.kind("ScaledObject").next().unwrap();
     rendered.deployment(scaler["spec"]["scaleTargetRef"]["name"].as_str().unwrap());

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Returns all metric names in the sources.
-fn told() -> BTreeSet<String> {
+fn source_metrics() -> BTreeSet<String> {
     let mut told = BTreeSet::new();
     let mut folders = vec![root().join("src"), root().join("crates")];
     while let Some(folder) = folders.pop() {
@@ -33,8 +33,8 @@ fn names(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn alerts_and_dashboard_ask_for_metrics_that_exist() {
-    let told = told();
+fn alerts_and_dashboard_use_existing_metrics() {
+    let told = source_metrics();
     let dashboard: Value = serde_json::from_str(&text("deploy/monitoring/dashboard.json")).unwrap();
     let mut asked = Vec::new();
     for panel in dashboard["panels"].as_array().unwrap() {
@@ -71,7 +71,7 @@ fn selectors(text: &str) -> Vec<(String, Vec<String>)> {
 }
 
 /// Returns the metrics of alerts and dashboard.
-fn asked() -> Vec<(String, Vec<String>)> {
+fn used_metrics() -> Vec<(String, Vec<String>)> {
     let dashboard: Value = serde_json::from_str(&text("deploy/monitoring/dashboard.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
@@ -89,12 +89,12 @@ fn missing(metrics: &str) -> Vec<String> {
                 && labels.iter().all(|label| line.contains(label.as_str()))
         })
     };
-    asked().into_iter().filter(|it| !is_there(it)).map(|it| format!("{it:?}")).collect()
+    used_metrics().into_iter().filter(|it| !is_there(it)).map(|it| format!("{it:?}")).collect()
 }
 
 /// An alert misses an event if its series begins with that event.
 #[tokio::test]
-async fn a_fresh_service_and_fresh_workers_have_every_series_that_alerts_ask_for() {
+async fn a_fresh_service_and_fresh_workers_have_every_series_of_the_alerts() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let service = Service::start(folder, &[]).await;
@@ -133,7 +133,7 @@ fn rules() -> Vec<Value> {
 
 /// A condition that has to hold for hours is lost when processes or Prometheus restart.
 #[test]
-fn no_alert_needs_a_process_that_runs_for_hours() {
+fn no_alert_needs_a_long_running_process() {
     for rule in rules() {
         let patience = rule["for"].as_str().unwrap_or("0m");
         let minutes: u64 = patience
@@ -158,7 +158,7 @@ fn cleanup_alerts(metrics: &str, now: i64) -> (bool, bool) {
 }
 
 #[tokio::test]
-async fn a_missing_cleanup_is_an_alert_also_where_processes_restart_every_day() {
+async fn a_missing_cleanup_raises_an_alert_even_with_daily_restarts() {
     let expressions: Vec<String> =
         rules().iter().map(|rule| rule["expr"].as_str().unwrap().to_owned()).collect();
     for expression in [
@@ -178,7 +178,7 @@ async fn a_missing_cleanup_is_an_alert_also_where_processes_restart_every_day() 
     let environment = [("DATABASE_URL", url.as_str()), never];
     let starts = async |expected: (bool, bool)| {
         let service = Service::start(folder.path(), &environment).await;
-        eventually("the gauges say so", async || {
+        eventually("the gauges are reported", async || {
             let metrics = get(service.address, "/metrics").await.unwrap().body;
             let is_read = !metrics.contains(&format!("{INSTALLED} 0\n"));
             (is_read && cleanup_alerts(&metrics, now) == expected).then_some(())
@@ -204,7 +204,7 @@ async fn a_missing_cleanup_is_an_alert_also_where_processes_restart_every_day() 
 
 /// The process that publishes them may be the missing one.
 #[test]
-fn missing_workers_and_a_missing_scheduler_are_alerts() {
+fn missing_workers_and_a_missing_scheduler_raise_alerts() {
     let alerts = text("deploy/monitoring/alerts.yaml");
     assert!(alerts.contains("max by (queue) (dalsegno_workers) == 0 or absent(dalsegno_workers)"));
     assert!(alerts.contains("or absent(dalsegno_scheduler_last_look_timestamp_seconds)"));

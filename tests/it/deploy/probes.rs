@@ -11,12 +11,13 @@ async fn a_service_without_slots_leaves_turns_to_workers_which_answer_probes() {
     let folder = folder.path();
     let no_turns = [("DALSEGNO_WORKER__TURNS_SLOTS", "0"), ("DALSEGNO_SIM__LATENCY_MS", "0")];
     let service = Service::start(folder, &no_turns).await;
-    let campaign = said(folder, &["campaign", "create", "Harbour"]).await;
+    let campaign = run_json(folder, &["campaign", "create", "Harbour"]).await;
     let id = campaign["id"].as_str().unwrap();
     let task =
-        said(folder, &["task", "add", "--campaign", id, "--agent", "copywriter", "Hello."]).await;
+        run_json(folder, &["task", "add", "--campaign", id, "--agent", "copywriter", "Hello."])
+            .await;
     let id = task["id"].as_str().unwrap().to_owned();
-    let asked = said(folder, &["task", "explain", &id]).await;
+    let asked = run_json(folder, &["task", "explain", &id]).await;
     assert_eq!(asked["state"], "queued");
 
     let listen = ("DALSEGNO_WORKER__LISTEN", "127.0.0.1:0");
@@ -24,7 +25,7 @@ async fn a_service_without_slots_leaves_turns_to_workers_which_answer_probes() {
     worker.listening().await;
     worker.ready().await;
     eventually("the worker has run it", async || {
-        let task = said(folder, &["task", "show", &id]).await;
+        let task = run_json(folder, &["task", "show", &id]).await;
         (task["state"] == "done").then_some(())
     })
     .await;
@@ -53,7 +54,7 @@ async fn a_worker_without_slots_does_not_pretend_to_work() {
     assert!(words.contains("worker.upkeep_slots is 0"), "{words}");
 }
 
-async fn said(folder: &std::path::Path, arguments: &[&str]) -> serde_json::Value {
+async fn run_json(folder: &std::path::Path, arguments: &[&str]) -> serde_json::Value {
     let output = dalsegno(folder).args(arguments).arg("--json").output().await.unwrap();
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {words}");
@@ -66,7 +67,7 @@ async fn code(folder: &std::path::Path, arguments: &[&str]) -> i32 {
 }
 
 #[tokio::test]
-async fn a_service_that_waits_for_a_server_names_it_and_what_names_it() {
+async fn a_service_that_waits_for_a_server_names_it_and_its_setting() {
     let folder = tempfile::tempdir().unwrap();
     let patience = ("DALSEGNO_DATABASE__CONNECT_TIMEOUT_SECS", "1");
     for (name, value, place) in [

@@ -30,7 +30,7 @@ const SKETCHER: &str =
     "---\nname: sketcher\ndescription: Sketches\nprovider: sim\nmodel: sim-1\n---\nYou sketch.\n";
 
 #[tokio::test]
-async fn every_counter_and_histogram_is_there_before_the_first_event() {
+async fn every_counter_and_histogram_exists_before_the_first_event() {
     let folder = tempfile::tempdir().unwrap();
     let agents = folder.path().join("config/agents");
     std::fs::create_dir_all(&agents).unwrap();
@@ -54,11 +54,7 @@ async fn every_counter_and_histogram_is_there_before_the_first_event() {
     let fresh = metrics().await;
     let value = |metrics: &str, series: &str| {
         let line = metrics.lines().find(|line| line.starts_with(series));
-        line.unwrap_or_else(|| panic!("{series} is not there"))
-            .rsplit_once(' ')
-            .unwrap()
-            .1
-            .to_owned()
+        line.unwrap_or_else(|| panic!("{series} is missing")).rsplit_once(' ').unwrap().1.to_owned()
     };
     let output = r#"dalsegno_tokens_total{provider="claude",model="sonnet",type="output"}"#;
     assert_eq!(value(&fresh, output), "0");
@@ -96,5 +92,5 @@ async fn every_counter_and_histogram_is_there_before_the_first_event() {
     })
     .await;
     let new: Vec<_> = series(&later).difference(&series(&fresh)).cloned().collect();
-    assert!(new.is_empty(), "these begin with their first event: {new:#?}");
+    assert!(new.is_empty(), "series that are missing before their first event: {new:#?}");
 }

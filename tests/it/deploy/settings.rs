@@ -66,7 +66,7 @@ fn every_setting_of_the_deployments_exists() {
 }
 
 #[test]
-fn whoever_stops_a_worker_waits_longer_than_it_drains() {
+fn the_stop_timeout_of_each_deployment_exceeds_the_drain() {
     let compose = &documents(&root().join("compose.yaml"))[0];
     for name in ["service", "worker"] {
         let service = &compose["services"][name];
@@ -90,7 +90,7 @@ fn whoever_stops_a_worker_waits_longer_than_it_drains() {
 
 /// Without settings, the image would look for folders in its working directory, and fall back to the built-in files.
 #[test]
-fn every_folder_of_files_is_set_in_the_images_and_mounted_by_compose() {
+fn every_file_folder_is_set_in_the_images_and_mounted_by_compose() {
     let mut folders: Vec<(String, String)> = Vec::new();
     let mut section = String::new();
     for line in text("config/default.toml").lines() {

@@ -63,6 +63,6 @@ fn json(yaml: &Yaml<'_>) -> Value {
             }
             Value::Object(map)
         }
-        other => panic!("not looked for here: {other:?}"),
+        other => panic!("unsupported YAML: {other:?}"),
     }
 }

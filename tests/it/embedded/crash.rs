@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use dalsegno::db::embedded;
 use rustix::process::Signal;
 
-use super::support::{Place, Random, count, postmasters, send, servers, wait_for};
+use super::support::{EmbeddedSetup, Random, count, postmasters, send, servers, wait_for};
 use crate::app::SOON;
 
 /// Checks continuously that two servers never use one folder.
-struct Sentry {
+struct FolderGuard {
     over: Arc<AtomicBool>,
     thread: JoinHandle<usize>,
 }
 
-impl Sentry {
+impl FolderGuard {
     fn post(cluster: PathBuf) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let seen_over = Arc::clone(&over);
@@ -46,18 +46,18 @@ fn acknowledged(lines: &[String]) -> impl Iterator<Item = i64> {
 }
 
 /// Kills services at random moments, then asks a last one for all acknowledged rows.
-async fn survive_kills(place: &Place, n_kills: usize, latest_ms: u64) {
+async fn check_kills(setup: &EmbeddedSetup, n_kills: usize, latest_ms: u64) {
     let mut random = Random::seeded();
-    let sentry = Sentry::post(place.home().join("data"));
+    let sentry = FolderGuard::post(setup.home().join("data"));
     let mut rows = Vec::new();
     for _ in 0..n_kills {
-        let service = place.service();
+        let service = setup.service();
         let mut lines = service.listen_for(Duration::from_millis(random.below(latest_ms)));
         lines.extend(service.kill());
         rows.extend(acknowledged(&lines));
     }
     let begun = Instant::now();
-    let postgres = embedded::start(&place.config).await.unwrap();
+    let postgres = embedded::start(&setup.config).await.unwrap();
     println!("{} rows acknowledged, last start {:?}", rows.len(), begun.elapsed());
     if !rows.is_empty() {
         let mut connection =
@@ -73,32 +73,32 @@ async fn survive_kills(place: &Place, n_kills: usize, latest_ms: u64) {
     }
     postgres.stop().await.unwrap();
     assert!(sentry.most_at_once() <= 1, "two servers worked on one folder");
-    let left: Vec<_> = fs::read_dir(&place.config.data_dir)
+    let left: Vec<_> = fs::read_dir(&setup.config.data_dir)
         .unwrap()
         .flatten()
         .map(|entry| entry.file_name())
         .collect();
-    assert_eq!(left.len(), 2, "drafts are left: {left:?}");
+    assert_eq!(left.len(), 2, "temporary files are left: {left:?}");
 }
 
 #[tokio::test]
 async fn ten_kills_at_random_moments_of_start_and_run() {
-    survive_kills(&Place::new(), 10, 1500).await;
+    check_kills(&EmbeddedSetup::new(), 10, 1500).await;
 }
 
 #[tokio::test]
 async fn ten_kills_in_the_first_moments() {
-    survive_kills(&Place::new(), 10, 400).await;
+    check_kills(&EmbeddedSetup::new(), 10, 400).await;
 }
 
 #[tokio::test]
 async fn ten_kills_while_an_existing_cluster_starts_or_stops() {
-    let place = Place::new();
+    let setup = EmbeddedSetup::new();
     let mut random = Random::seeded();
-    let sentry = Sentry::post(place.home().join("data"));
-    place.service().terminate();
+    let sentry = FolderGuard::post(setup.home().join("data"));
+    setup.service().terminate();
     for round in 0..10 {
-        let service = place.service();
+        let service = setup.service();
         if round % 2 == 0 {
             service.expect("row ");
             // Killed while it stops its server.
@@ -109,45 +109,45 @@ async fn ten_kills_while_an_existing_cluster_starts_or_stops() {
         }
         service.kill();
     }
-    place.service().terminate();
+    setup.service().terminate();
     assert!(sentry.most_at_once() <= 1);
 }
 
 #[tokio::test]
 async fn a_running_server_is_taken_over() {
-    let place = Place::new();
-    let service = place.service();
+    let setup = EmbeddedSetup::new();
+    let service = setup.service();
     let ready = service.expect("READY ");
     service.expect("row ");
     service.kill();
-    let before = postmasters(&place.cluster());
+    let before = postmasters(&setup.cluster());
     assert!(ready.contains(&before[0].to_string()));
     let begun = Instant::now();
-    let postgres = embedded::start(&place.config).await.unwrap();
+    let postgres = embedded::start(&setup.config).await.unwrap();
     println!("take-over {:?}", begun.elapsed());
     assert_eq!(postgres.describe().pid, before[0]);
     postgres.stop().await.unwrap();
-    assert_eq!(servers(&place.cluster()), Vec::<u32>::new());
+    assert_eq!(servers(&setup.cluster()), Vec::<u32>::new());
 }
 
 #[tokio::test]
-async fn a_stale_record_that_names_a_foreign_process_is_removed() {
-    let place = Place::new();
-    embedded::start(&place.config).await.unwrap().stop().await.unwrap();
+async fn a_stale_pid_file_that_names_a_foreign_process_is_removed() {
+    let setup = EmbeddedSetup::new();
+    embedded::start(&setup.config).await.unwrap().stop().await.unwrap();
     // The test's own process and its parent are alive, but not a Postgres.
     for pid in [std::process::id(), 1] {
-        let record = place.cluster().join("postmaster.pid");
+        let record = setup.cluster().join("postmaster.pid");
         let text = format!(
             "{pid}\n{}\n1700000000\n5432\n{}\n\n  1 1\nready   \n",
-            place.cluster().display(),
-            place.home().join("run").display()
+            setup.cluster().display(),
+            setup.home().join("run").display()
         );
         fs::write(&record, &text).unwrap();
-        fs::write(place.home().join("run/.s.PGSQL.5432.lock"), text).unwrap();
-        let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(place.cluster()).unwrap());
+        fs::write(setup.home().join("run/.s.PGSQL.5432.lock"), text).unwrap();
+        let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(setup.cluster()).unwrap());
         chown(&record, Some(owner), None).unwrap();
-        assert!(embedded::attach(&place.config).await.unwrap().is_none());
-        let postgres = embedded::start(&place.config).await.unwrap();
+        assert!(embedded::attach(&setup.config).await.unwrap().is_none());
+        let postgres = embedded::start(&setup.config).await.unwrap();
         assert_eq!(count(postgres.connect_options(), "SELECT 1::bigint").await, 1);
         postgres.stop().await.unwrap();
     }
@@ -155,12 +155,12 @@ async fn a_stale_record_that_names_a_foreign_process_is_removed() {
 
 #[tokio::test]
 async fn backends_that_outlive_service_and_server_are_waited_for_or_ended() {
-    let place = Place::new();
-    let service = place.service();
+    let setup = EmbeddedSetup::new();
+    let service = setup.service();
     let ready = service.expect("READY ");
     service.expect("row ");
     let postmaster: u32 = ready.split(' ').nth(1).unwrap().parse().unwrap();
-    let attached = embedded::attach(&place.config).await.unwrap().unwrap();
+    let attached = embedded::attach(&setup.config).await.unwrap().unwrap();
     // A computing backend does not notice that its postmaster is dead.
     let busy = tokio::spawn(count(
         attached.connect_options(),
@@ -180,21 +180,21 @@ async fn backends_that_outlive_service_and_server_are_waited_for_or_ended() {
     send(postmaster, Signal::KILL);
     service.kill();
     busy.abort();
-    let cluster = place.cluster();
+    let cluster = setup.cluster();
     let orphaned = wait_for(SOON, || postmasters(&cluster).is_empty().then_some(()));
     assert!(orphaned.is_some());
     assert!(!servers(&cluster).is_empty(), "the busy backend should have outlived its server");
     let begun = Instant::now();
-    let postgres = embedded::start(&place.config).await.unwrap();
+    let postgres = embedded::start(&setup.config).await.unwrap();
     println!("start over an orphan {:?}", begun.elapsed());
     assert_eq!(count(postgres.connect_options(), "SELECT 1::bigint").await, 1);
     postgres.stop().await.unwrap();
 }
 
 #[tokio::test]
-async fn neither_lock_reaches_the_server_and_the_terminal_does_not_either() {
-    let place = Place::new();
-    let postgres = embedded::start(&place.config).await.unwrap();
+async fn the_server_inherits_neither_lock_nor_terminal() {
+    let setup = EmbeddedSetup::new();
+    let postgres = embedded::start(&setup.config).await.unwrap();
     let pid = postgres.describe().pid;
     let open: Vec<_> = fs::read_dir(format!("/proc/{pid}/fd"))
         .unwrap()
@@ -209,17 +209,17 @@ async fn neither_lock_reaches_the_server_and_the_terminal_does_not_either() {
 
 #[tokio::test]
 async fn a_server_whose_folder_was_moved_is_replaced() {
-    let mut place = Place::new();
-    let service = place.service();
+    let mut setup = EmbeddedSetup::new();
+    let service = setup.service();
     service.expect("READY ");
     let rows: Vec<i64> = acknowledged(&[service.expect("row ")]).collect();
     service.kill();
-    let moved = place.folder.path().join("moved");
-    fs::rename(&place.config.data_dir, &moved).unwrap();
-    place.config.data_dir = moved;
-    let postgres = embedded::start(&place.config).await.unwrap();
+    let moved = setup.folder.path().join("moved");
+    fs::rename(&setup.config.data_dir, &moved).unwrap();
+    setup.config.data_dir = moved;
+    let postgres = embedded::start(&setup.config).await.unwrap();
     assert!(postgres.describe().address.contains("/moved/"));
     assert!(count(postgres.connect_options(), "SELECT max(id) FROM rows").await >= rows[0]);
-    assert_eq!(postmasters(&place.cluster()), [postgres.describe().pid]);
+    assert_eq!(postmasters(&setup.cluster()), [postgres.describe().pid]);
     postgres.stop().await.unwrap();
 }

@@ -1,8 +1,8 @@
 //! The private Postgres of a first run, with real servers.
 
 mod crash;
-pub mod lonely;
+mod environment;
+pub mod orphaned_server;
 mod refusals;
 mod start;
 pub mod support;
-mod surroundings;

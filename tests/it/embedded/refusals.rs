@@ -2,70 +2,70 @@ use std::fs;
 
 use dalsegno::db::embedded::{self, Error, Holder, Owner};
 
-use super::support::Place;
+use super::support::EmbeddedSetup;
 
 #[tokio::test]
-async fn a_second_service_is_told_who_holds_the_folder() {
-    let place = Place::new();
-    let postgres = embedded::start(&place.config).await.unwrap();
-    let error = embedded::start(&place.config).await.unwrap_err();
+async fn a_second_service_is_refused_with_the_owner_of_the_folder() {
+    let setup = EmbeddedSetup::new();
+    let postgres = embedded::start(&setup.config).await.unwrap();
+    let error = embedded::start(&setup.config).await.unwrap_err();
     assert!(
         matches!(error, Error::AlreadyRunning { holder: Some(Holder { pid, owner: Owner::Service }), .. } if pid == std::process::id())
     );
     assert!(error.to_string().contains("DATABASE_URL"), "{error}");
     postgres.stop().await.unwrap();
-    embedded::start(&place.config).await.unwrap().stop().await.unwrap();
+    embedded::start(&setup.config).await.unwrap().stop().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_cluster_of_another_major_version_is_refused() {
-    let place = Place::new();
-    embedded::start(&place.config).await.unwrap().stop().await.unwrap();
-    fs::write(place.cluster().join("PG_VERSION"), "9\n").unwrap();
-    let error = embedded::start(&place.config).await.unwrap_err().to_string();
+    let setup = EmbeddedSetup::new();
+    embedded::start(&setup.config).await.unwrap().stop().await.unwrap();
+    fs::write(setup.cluster().join("PG_VERSION"), "9\n").unwrap();
+    let error = embedded::start(&setup.config).await.unwrap_err().to_string();
     for part in
-        ["Postgres 9", "offers Postgres", place.home().to_str().unwrap(), "pg_upgrade", "bin_dir"]
+        ["Postgres 9", "offers Postgres", setup.home().to_str().unwrap(), "pg_upgrade", "bin_dir"]
     {
         assert!(error.contains(part), "{part} is missing in: {error}");
     }
 }
 
 #[tokio::test]
-async fn a_folder_with_something_else_is_left_alone() {
-    let place = Place::new();
-    fs::create_dir_all(place.home()).unwrap();
-    fs::write(place.home().join("thesis.txt"), "years of work").unwrap();
-    let error = embedded::start(&place.config).await.unwrap_err();
+async fn a_folder_with_other_content_is_left_unchanged() {
+    let setup = EmbeddedSetup::new();
+    fs::create_dir_all(setup.home()).unwrap();
+    fs::write(setup.home().join("thesis.txt"), "years of work").unwrap();
+    let error = embedded::start(&setup.config).await.unwrap_err();
     assert!(matches!(error, Error::NotACluster { .. }), "{error}");
-    assert!(place.home().join("thesis.txt").exists());
+    assert!(setup.home().join("thesis.txt").exists());
 }
 
 #[tokio::test]
 async fn errors_carry_the_end_of_the_servers_log() {
-    let place = Place::new();
-    embedded::start(&place.config).await.unwrap().stop().await.unwrap();
-    fs::write(place.cluster().join("postgresql.auto.conf"), "shared_buffers = 'a lot'\n").unwrap();
-    let error = embedded::start(&place.config).await.unwrap_err().to_string();
+    let setup = EmbeddedSetup::new();
+    embedded::start(&setup.config).await.unwrap().stop().await.unwrap();
+    fs::write(setup.cluster().join("postgresql.auto.conf"), "shared_buffers = 'a lot'\n").unwrap();
+    let error = embedded::start(&setup.config).await.unwrap_err().to_string();
     assert!(error.contains("shared_buffers"), "{error}");
 }
 
 #[tokio::test]
-async fn a_wrong_bin_dir_and_a_wrong_account_are_named() {
-    let mut place = Place::new();
-    place.config.bin_dir = Some(place.folder.path().join("no-such-folder"));
-    let error = embedded::start(&place.config).await.unwrap_err().to_string();
+async fn a_wrong_bin_dir_and_a_wrong_account_are_reported() {
+    let mut setup = EmbeddedSetup::new();
+    setup.config.bin_dir = Some(setup.folder.path().join("no-such-folder"));
+    let error = embedded::start(&setup.config).await.unwrap_err().to_string();
     assert!(error.contains("no-such-folder") && error.contains("initdb"), "{error}");
     if rustix::process::geteuid().is_root() {
-        place.config.run_as = Some("root".to_owned());
-        let error = embedded::start(&place.config).await.unwrap_err().to_string();
+        setup.config.run_as = Some("root".to_owned());
+        let error = embedded::start(&setup.config).await.unwrap_err().to_string();
         assert!(error.contains("run_as"), "{error}");
     }
 }
 
 #[test]
-fn options_for_another_server_are_refused_in_words() {
-    let place = Place::new();
-    let mut command = place.command(std::path::Path::new(env!("CARGO_BIN_EXE_first-run-service")));
+fn options_of_an_external_server_are_refused_with_a_reason() {
+    let setup = EmbeddedSetup::new();
+    let mut command = setup.command(std::path::Path::new(env!("CARGO_BIN_EXE_first-run-service")));
     let output = command.env("PGOPTIONS", "-c no.such=1").output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("AmbientOptions"));

@@ -3,14 +3,14 @@ use std::time::Instant;
 use dalsegno::db::embedded::{self, Listen};
 use sqlx::{Connection, PgConnection, PgPool};
 
-use super::support::{Place, count, postmasters, send, servers, wait_for};
+use super::support::{EmbeddedSetup, count, postmasters, send, servers, wait_for};
 use crate::app::SOON;
 
 #[tokio::test]
 async fn data_survives_stop_and_start() {
-    let place = Place::new();
+    let setup = EmbeddedSetup::new();
     let begun = Instant::now();
-    let postgres = embedded::start(&place.config).await.unwrap();
+    let postgres = embedded::start(&setup.config).await.unwrap();
     println!("first start {:?}: {}", begun.elapsed(), postgres.describe());
     let mut connection = PgConnection::connect_with(&postgres.connect_options()).await.unwrap();
     sqlx::query("CREATE TABLE kept AS SELECT 42::bigint AS value")
@@ -21,10 +21,10 @@ async fn data_survives_stop_and_start() {
     let begun = Instant::now();
     postgres.stop().await.unwrap();
     println!("stop {:?}", begun.elapsed());
-    assert_eq!(servers(&place.cluster()), Vec::<u32>::new());
+    assert_eq!(servers(&setup.cluster()), Vec::<u32>::new());
 
     let begun = Instant::now();
-    let postgres = embedded::start(&place.config).await.unwrap();
+    let postgres = embedded::start(&setup.config).await.unwrap();
     println!("warm start {:?}", begun.elapsed());
     assert_eq!(count(postgres.connect_options(), "SELECT value FROM kept").await, 42);
     postgres.stop().await.unwrap();
@@ -32,8 +32,8 @@ async fn data_survives_stop_and_start() {
 
 #[tokio::test]
 async fn the_server_is_durable_private_and_speaks_utf8() {
-    let place = Place::new();
-    let postgres = embedded::start(&place.config).await.unwrap();
+    let setup = EmbeddedSetup::new();
+    let postgres = embedded::start(&setup.config).await.unwrap();
     let pool = PgPool::connect_with(postgres.connect_options()).await.unwrap();
     for (setting, expected) in [
         ("fsync", "on"),
@@ -55,57 +55,57 @@ async fn the_server_is_durable_private_and_speaks_utf8() {
     let wrong = postgres.connect_options().password("guessed");
     assert!(PgConnection::connect_with(&wrong).await.unwrap_err().to_string().contains("password"));
     let mode = std::os::unix::fs::PermissionsExt::mode(
-        &std::fs::metadata(place.home().join("password")).unwrap().permissions(),
+        &std::fs::metadata(setup.home().join("password")).unwrap().permissions(),
     );
     assert_eq!(mode & 0o777, 0o600);
-    let password = std::fs::read_to_string(place.home().join("password")).unwrap();
-    let attached = embedded::attach(&place.config).await.unwrap();
+    let password = std::fs::read_to_string(setup.home().join("password")).unwrap();
+    let attached = embedded::attach(&setup.config).await.unwrap();
     let shown = format!("{postgres:?} {attached:?}");
     assert!(!shown.contains(password.trim()), "{shown}");
     postgres.stop().await.unwrap();
 }
 
 #[tokio::test]
-async fn loopback_when_asked_for_and_when_the_path_is_long() {
-    let mut place = Place::new();
-    place.config.listen = Listen::Loopback;
-    let postgres = embedded::start(&place.config).await.unwrap();
+async fn loopback_is_used_on_request_and_for_long_paths() {
+    let mut setup = EmbeddedSetup::new();
+    setup.config.listen = Listen::Loopback;
+    let postgres = embedded::start(&setup.config).await.unwrap();
     assert!(postgres.describe().address.starts_with("127.0.0.1:"));
     assert_eq!(count(postgres.connect_options(), "SELECT 1::bigint").await, 1);
     postgres.stop().await.unwrap();
 
-    let mut place = Place::new();
-    place.config.data_dir = place.folder.path().join("long".repeat(30));
-    let postgres = embedded::start(&place.config).await.unwrap();
+    let mut setup = EmbeddedSetup::new();
+    setup.config.data_dir = setup.folder.path().join("long".repeat(30));
+    let postgres = embedded::start(&setup.config).await.unwrap();
     assert!(postgres.describe().address.starts_with("127.0.0.1:"));
-    let attached = embedded::attach(&place.config).await.unwrap().unwrap();
+    let attached = embedded::attach(&setup.config).await.unwrap().unwrap();
     assert_eq!(count(attached.connect_options(), "SELECT 1::bigint").await, 1);
     postgres.stop().await.unwrap();
 
-    place.config.listen = Listen::Socket;
-    let error = embedded::start(&place.config).await.unwrap_err().to_string();
+    setup.config.listen = Listen::Socket;
+    let error = embedded::start(&setup.config).await.unwrap_err().to_string();
     assert!(error.contains("longer than"), "{error}");
 }
 
 #[tokio::test]
-async fn other_processes_attach_without_owning() {
-    let place = Place::new();
-    assert!(embedded::attach(&place.config).await.unwrap().is_none());
-    assert!(!place.config.data_dir.exists(), "attaching must not create anything");
-    let postgres = embedded::start(&place.config).await.unwrap();
-    let attached = embedded::attach(&place.config).await.unwrap().unwrap();
+async fn other_processes_attach_without_ownership() {
+    let setup = EmbeddedSetup::new();
+    assert!(embedded::attach(&setup.config).await.unwrap().is_none());
+    assert!(!setup.config.data_dir.exists(), "attaching creates nothing");
+    let postgres = embedded::start(&setup.config).await.unwrap();
+    let attached = embedded::attach(&setup.config).await.unwrap().unwrap();
     assert_eq!(attached.pid(), postgres.describe().pid);
     assert_eq!(count(attached.connect_options(), "SELECT 1::bigint").await, 1);
     drop(attached);
     assert_eq!(count(postgres.connect_options(), "SELECT 1::bigint").await, 1);
     postgres.stop().await.unwrap();
-    assert!(embedded::attach(&place.config).await.unwrap().is_none());
+    assert!(embedded::attach(&setup.config).await.unwrap().is_none());
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_under_a_living_service_comes_back() {
-    let place = Place::new();
-    let postgres = embedded::start(&place.config).await.unwrap();
+async fn a_killed_server_of_a_running_service_restarts() {
+    let setup = EmbeddedSetup::new();
+    let postgres = embedded::start(&setup.config).await.unwrap();
     let first = postgres.describe().pid;
     send(first, rustix::process::Signal::KILL);
     let deadline = Instant::now() + SOON;
@@ -115,16 +115,16 @@ async fn a_server_that_is_killed_under_a_living_service_comes_back() {
         tokio::task::yield_now().await;
     }
     assert_eq!(count(options, "SELECT 1::bigint").await, 1);
-    assert_eq!(postmasters(&place.cluster()), [postgres.describe().pid]);
+    assert_eq!(postmasters(&setup.cluster()), [postgres.describe().pid]);
     postgres.stop().await.unwrap();
-    assert_eq!(servers(&place.cluster()), Vec::<u32>::new());
+    assert_eq!(servers(&setup.cluster()), Vec::<u32>::new());
 }
 
 #[tokio::test]
 async fn a_dropped_service_ends_its_server() {
-    let place = Place::new();
-    drop(embedded::start(&place.config).await.unwrap());
-    let cluster = place.cluster();
+    let setup = EmbeddedSetup::new();
+    drop(embedded::start(&setup.config).await.unwrap());
+    let cluster = setup.cluster();
     let gone = tokio::task::spawn_blocking(move || {
         wait_for(SOON, || servers(&cluster).is_empty().then_some(()))
     });

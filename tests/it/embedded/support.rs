@@ -15,12 +15,12 @@ use sqlx::{Connection, PgConnection};
 use crate::app::SOON;
 
 /// A folder for one test, accessible to the server's account.
-pub struct Place {
+pub struct EmbeddedSetup {
     pub folder: tempfile::TempDir,
     pub config: Config,
 }
 
-impl Place {
+impl EmbeddedSetup {
     pub fn new() -> Self {
         let folder = crate::cluster::scratch_folder();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for EmbeddedSetup {
     /// Stops the servers, so that a failed test leaves none behind.
     fn drop(&mut self) {
         for pid in postmasters(&self.cluster()) {
@@ -87,7 +87,7 @@ impl Service {
             let line = self
                 .lines
                 .recv_timeout(left)
-                .unwrap_or_else(|_| panic!("no line with {beginning:?}"));
+                .unwrap_or_else(|_| panic!("there is no line that begins with {beginning:?}"));
             if line.starts_with(beginning) {
                 return line;
             }

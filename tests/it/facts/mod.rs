@@ -3,7 +3,7 @@
 mod extraction;
 mod loops;
 mod providers;
-mod stage;
+mod setup;
 mod store;
 
 use chrono::{DateTime, Utc};
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{app::noon, conversations::world::World};
 
-pub const ANN: &str = "ann@example.org";
+pub const USER: &str = "ann@example.org";
 const SESSION: Uuid = Uuid::from_u128(77);
 
 pub fn config() -> Config {
@@ -41,7 +41,7 @@ pub async fn read_in(
         task_id: Uuid::from_u128(7),
         agent: "copywriter",
     };
-    let stated = Stated { user: ANN, attribute, text, said_at, expires_at: None, found };
+    let stated = Stated { user: USER, attribute, text, said_at, expires_at: None, found };
     record(&world.pool, &stated).await.unwrap()
 }
 

@@ -9,34 +9,34 @@ use dalsegno::domain::{
 };
 use uuid::Uuid;
 
-use super::{ANN, SESSION, all, config, read, read_in, state, texts};
+use super::{SESSION, USER, all, config, read, read_in, state, texts};
 use crate::{
     app::noon,
-    conversations::world::{Now, World},
+    conversations::world::{TurnSettings, World},
 };
 
 fn hours(hours: i64) -> DateTime<Utc> {
     noon() + TimeDelta::hours(hours)
 }
 
-fn asked(words: &str) -> Question<'_> {
+fn question(words: &str) -> Question<'_> {
     Question { words, limit: 10, meaning: None }
 }
 
 fn new(recorded: Recorded) -> Fact {
     match recorded {
         Recorded::New(fact) => *fact,
-        other => panic!("it is not new: {other:?}"),
+        other => panic!("the fact is not new: {other:?}"),
     }
 }
 
 #[tokio::test]
-async fn the_newer_of_two_that_contradict_each_other_holds_and_the_older_stays_with_its_time() {
+async fn the_newer_of_two_contradicting_facts_holds_and_the_older_keeps_its_time() {
     let world = World::new().await;
     let old = new(read(&world, ("Diet", "Eats no meat."), hours(-5)).await);
     let newer = new(read(&world, ("diet", "Eats fish."), hours(-2)).await);
-    assert_eq!(texts(&world.pool, ANN).await, ["Eats fish."]);
-    let facts = all(&world.pool, ANN, true).await;
+    assert_eq!(texts(&world.pool, USER).await, ["Eats fish."]);
+    let facts = all(&world.pool, USER, true).await;
     let [first, second] = facts.as_slice() else { panic!("{facts:?}") };
     assert_eq!((first.id, first.valid_until), (newer.id, None));
     assert_eq!((second.id, second.text.as_str()), (old.id, "Eats no meat."));
@@ -51,14 +51,14 @@ async fn the_newer_of_two_that_contradict_each_other_holds_and_the_older_stays_w
 
 /// A session that is read late must not overwrite facts that were stated after it.
 #[tokio::test]
-async fn what_comes_to_be_known_late_takes_its_place_in_time() {
+async fn a_late_fact_takes_its_place_in_time() {
     let world = World::new().await;
     new(read(&world, ("City", "Lives in Bergen."), hours(-9)).await);
     new(read(&world, ("City", "Lives in Porto."), hours(-1)).await);
     let late = new(read(&world, ("City", "Lives in Graz."), hours(-4)).await);
     assert_eq!(late.valid_until, Some(hours(-1)));
-    assert_eq!(texts(&world.pool, ANN).await, ["Lives in Porto."]);
-    let mut times: Vec<_> = all(&world.pool, ANN, true)
+    assert_eq!(texts(&world.pool, USER).await, ["Lives in Porto."]);
+    let mut times: Vec<_> = all(&world.pool, USER, true)
         .await
         .into_iter()
         .map(|fact| (fact.valid_from, fact.valid_until, fact.text))
@@ -80,7 +80,7 @@ async fn what_comes_to_be_known_late_takes_its_place_in_time() {
 }
 
 #[tokio::test]
-async fn what_says_the_same_is_written_down_once_whatever_it_looks_like() {
+async fn equal_facts_in_different_wording_are_stored_once() {
     let world = World::new().await;
     let first = new(read(&world, ("Diet", "Eats no meat."), hours(-5)).await);
     for (attribute, text) in [
@@ -91,15 +91,15 @@ async fn what_says_the_same_is_written_down_once_whatever_it_looks_like() {
         let again = read(&world, (attribute, text), hours(-1)).await;
         assert_eq!(again, Recorded::Known(first.id), "{attribute} {text}");
     }
-    let said = state(&world.pool, ANN, ("Diet", "Eats no meat")).await;
+    let said = state(&world.pool, USER, ("Diet", "Eats no meat")).await;
     assert!(matches!(said, Err(Error::Known(id)) if id == first.id));
     // For another user it is new.
     state(&world.pool, "ben", ("Diet", "Eats no meat.")).await.unwrap();
-    assert_eq!(all(&world.pool, ANN, true).await.len(), 1);
+    assert_eq!(all(&world.pool, USER, true).await.len(), 1);
 }
 
 #[tokio::test]
-async fn what_is_said_of_different_things_is_kept_of_each_and_marks_that_count_do() {
+async fn facts_of_different_attributes_are_stored_separately_and_significant_marks_count() {
     let world = World::new().await;
     for (attribute, text) in [
         ("City", "Porto."),
@@ -112,14 +112,14 @@ async fn what_is_said_of_different_things_is_kept_of_each_and_marks_that_count_d
     ] {
         new(read(&world, (attribute, text), noon()).await);
     }
-    let holding = texts(&world.pool, ANN).await;
+    let holding = texts(&world.pool, USER).await;
     assert_eq!(holding, ["5", "C#", "Porto.", "Porto."]);
     let known = read(&world, ("birthplace", "porto"), hours(-1)).await;
     assert!(!matches!(known, Recorded::New(_)), "{known:?}");
 }
 
 #[tokio::test]
-async fn what_a_session_was_shown_is_no_news_when_it_says_it_even_if_it_holds_no_more() {
+async fn a_fact_shown_to_a_session_is_not_new_when_the_session_repeats_it() {
     let world = World::new().await;
     let old = new(read(&world, ("City", "Lives in Bergen."), hours(-9)).await);
     let shown = (SESSION, world.campaign.id);
@@ -130,70 +130,70 @@ async fn what_a_session_was_shown_is_no_news_when_it_says_it_even_if_it_holds_no
     let porto = new(porto);
     let repeated = read(&world, ("City", "lives in bergen"), hours(-2)).await;
     assert_eq!(repeated, Recorded::Shown(old.id));
-    assert_eq!(texts(&world.pool, ANN).await, ["Lives in Porto."]);
+    assert_eq!(texts(&world.pool, USER).await, ["Lives in Porto."]);
     // A user who was told Porto, and then states Bergen, has moved back.
     facts::show(&world.pool, shown, &[porto.id], hours(-2)).await.unwrap();
     new(read(&world, ("City", "Lives in Bergen."), hours(-1)).await);
-    assert_eq!(texts(&world.pool, ANN).await, ["Lives in Bergen."]);
+    assert_eq!(texts(&world.pool, USER).await, ["Lives in Bergen."]);
 }
 
 #[tokio::test]
-async fn who_changes_their_mind_twice_in_one_session_is_believed_both_times() {
+async fn two_changes_of_mind_in_one_session_are_both_recorded() {
     let world = World::new().await;
     let short = new(read(&world, ("Tone", "Wants it short."), hours(-9)).await);
     let shown = (SESSION, world.campaign.id);
     facts::show(&world.pool, shown, &[short.id], hours(-8)).await.unwrap();
     new(read(&world, ("Tone", "Wants it long."), hours(-5)).await);
     new(read(&world, ("Tone", "Wants it short."), hours(-1)).await);
-    assert_eq!(texts(&world.pool, ANN).await, ["Wants it short."]);
-    assert_eq!(all(&world.pool, ANN, true).await.len(), 3);
+    assert_eq!(texts(&world.pool, USER).await, ["Wants it short."]);
+    assert_eq!(all(&world.pool, USER, true).await.len(), 3);
 }
 
 #[tokio::test]
-async fn people_state_edit_and_revoke_and_nothing_is_overwritten() {
+async fn people_state_edit_and_revoke_facts_and_nothing_is_overwritten() {
     let world = World::new().await;
-    let stated = state(&world.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
+    let stated = state(&world.pool, USER, ("Tone", "Wants short sentences.")).await.unwrap();
     assert_eq!((stated.source, stated.trust), (Source::Stated, Trust::Operator));
     let mut conn = world.pool.acquire().await.unwrap();
     let (config, by) = (config(), "key:ci");
     let settings = (&config, "english");
     let text = "Wants long sentences.";
     let edited =
-        facts::edit(&mut conn, (ANN, stated.id), text, by, settings, hours(1)).await.unwrap();
+        facts::edit(&mut conn, (USER, stated.id), text, by, settings, hours(1)).await.unwrap();
     assert_eq!(
         (edited.source, edited.attribute.as_str(), edited.author.as_str()),
         (Source::Edited, "Tone", by)
     );
-    let before = facts::get(&mut *conn, ANN, stated.id).await.unwrap();
+    let before = facts::get(&mut *conn, USER, stated.id).await.unwrap();
     assert_eq!(
         (before.text.as_str(), before.ended_because),
         ("Wants short sentences.", Some(Ended::Edited))
     );
     assert_eq!((before.valid_until, before.replaced_by), (Some(hours(1)), Some(edited.id)));
-    let twice = facts::edit(&mut conn, (ANN, stated.id), "Else.", by, settings, hours(2)).await;
+    let twice = facts::edit(&mut conn, (USER, stated.id), "Else.", by, settings, hours(2)).await;
     assert!(matches!(twice, Err(Error::Ended(_))), "{twice:?}");
     let foreign = facts::revoke(&mut conn, "ben", edited.id, hours(2)).await;
     assert!(matches!(foreign, Err(Error::NoFact { .. })), "{foreign:?}");
-    let revoked = facts::revoke(&mut conn, ANN, edited.id, hours(2)).await.unwrap();
+    let revoked = facts::revoke(&mut conn, USER, edited.id, hours(2)).await.unwrap();
     assert_eq!(revoked.ended_because, Some(Ended::Revoked));
-    assert!(texts(&world.pool, ANN).await.is_empty());
-    assert_eq!(all(&world.pool, ANN, true).await.len(), 2);
+    assert!(texts(&world.pool, USER).await.is_empty());
+    assert_eq!(all(&world.pool, USER, true).await.len(), 2);
 }
 
 #[tokio::test]
-async fn a_user_has_no_more_facts_than_are_allowed_and_one_may_still_be_replaced() {
+async fn facts_per_user_are_limited_and_replacing_stays_possible() {
     let world = World::new().await;
     for n in 0..config().user_max {
         new(read(&world, (&format!("Thing {n}"), &format!("Likes thing {n}.")), hours(-5)).await);
     }
     assert_eq!(read(&world, ("Else", "Likes else."), hours(-4)).await, Recorded::Full);
-    let full = state(&world.pool, ANN, ("Else", "Likes else.")).await;
+    let full = state(&world.pool, USER, ("Else", "Likes else.")).await;
     assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
     new(read(&world, ("Thing 7", "Likes thing 7 no more."), hours(-3)).await);
 }
 
 #[tokio::test]
-async fn a_fact_that_has_expired_leaves_its_place_and_was_not_revoked() {
+async fn an_expired_fact_frees_its_place_and_is_not_revoked() {
     let world = World::new().await;
     for n in 0..config().user_max {
         new(read(&world, (&format!("Thing {n}"), &format!("Likes thing {n}.")), hours(-5)).await);
@@ -207,24 +207,24 @@ async fn a_fact_that_has_expired_leaves_its_place_and_was_not_revoked() {
         .await
         .unwrap();
     new(read(&world, ("Thing 7", "Likes thing 7."), hours(-1)).await);
-    let facts = all(&world.pool, ANN, true).await;
+    let facts = all(&world.pool, USER, true).await;
     let ended = facts.iter().find(|fact| fact.valid_until.is_some()).unwrap();
     assert_eq!(ended.valid_until, Some(hours(-1)));
     assert_eq!(ended.ended_because, Some(Ended::Expired));
 }
 
 #[tokio::test]
-async fn what_is_no_fact_is_refused_with_what_is_wrong() {
+async fn an_invalid_fact_is_refused_with_the_reason() {
     let world = World::new().await;
     let long = "a ".repeat(300);
     for (user, attribute, text) in [
         ("../etc", "Diet", "Eats."),
         ("", "Diet", "Eats."),
         ("ann'; drop table facts", "Diet", "Eats."),
-        (ANN, "…", "Eats."),
-        (ANN, "Diet", "Eats\0."),
-        (ANN, "Diet", "One.\nTwo."),
-        (ANN, "Diet", long.as_str()),
+        (USER, "…", "Eats."),
+        (USER, "Diet", "Eats\0."),
+        (USER, "Diet", "One.\nTwo."),
+        (USER, "Diet", long.as_str()),
     ] {
         let refused = state(&world.pool, user, (attribute, text)).await;
         assert!(
@@ -235,19 +235,20 @@ async fn what_is_no_fact_is_refused_with_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_search_finds_what_holds_of_this_user_the_best_first() {
+async fn a_search_finds_current_facts_of_the_user_best_first() {
     let world = World::new().await;
     for fact in [
         ("Diet", "Eats no meat, because of the climate."),
         ("City", "Lives in Bergen."),
         ("Weather", "The climate in Bergen is wet, and Bergen is dear to her."),
     ] {
-        state(&world.pool, ANN, fact).await.unwrap();
+        state(&world.pool, USER, fact).await.unwrap();
     }
     state(&world.pool, "ben", ("City", "Lives in Bergen too.")).await.unwrap();
     let mut conn = world.pool.acquire().await.unwrap();
     let mut find = async |words: &str| {
-        let hits = facts::search(&mut conn, ANN, asked(words), "english", noon()).await.unwrap();
+        let hits =
+            facts::search(&mut conn, USER, question(words), "english", noon()).await.unwrap();
         hits.into_iter().map(|hit| hit.fact.attribute).collect::<Vec<_>>()
     };
     assert_eq!(find("climates Bergen").await, ["Weather"]);
@@ -257,40 +258,40 @@ async fn a_search_finds_what_holds_of_this_user_the_best_first() {
     assert_eq!(find("bergen -climate").await, ["City"]);
     assert!(find("submarine").await.is_empty());
     for odd in ["'; drop --", "\\ x", ":* & | !", "\"unclosed bergen"] {
-        facts::search(&mut conn, ANN, asked(odd), "english", noon()).await.ok();
+        facts::search(&mut conn, USER, question(odd), "english", noon()).await.ok();
     }
-    let nothing = facts::search(&mut conn, ANN, asked("…"), "english", noon()).await;
+    let nothing = facts::search(&mut conn, USER, question("…"), "english", noon()).await;
     assert!(matches!(nothing, Err(Error::Text(text::Error::NoWords))), "{nothing:?}");
-    let all_else = facts::search(&mut conn, ANN, asked("-submarine"), "english", noon()).await;
+    let all_else = facts::search(&mut conn, USER, question("-submarine"), "english", noon()).await;
     assert!(matches!(all_else, Err(Error::Text(text::Error::NoWords))), "{all_else:?}");
 }
 
 #[tokio::test]
-async fn two_who_write_about_one_user_at_once_leave_one_fact_of_an_attribute() {
+async fn concurrent_writers_leave_one_fact_per_attribute() {
     let world = World::new().await;
     let both = (0..20).map(|n| {
         let (pool, text) = (world.pool.clone(), format!("Lives in town {}.", n % 10));
         async move {
-            match state(&pool, ANN, ("City", &text)).await {
+            match state(&pool, USER, ("City", &text)).await {
                 Ok(_) | Err(Error::Known(_)) => {}
                 Err(error) => panic!("{error}"),
             }
         }
     });
     futures_util::future::join_all(both).await;
-    assert_eq!(texts(&world.pool, ANN).await.len(), 1);
-    let contradicted = all(&world.pool, ANN, true).await;
+    assert_eq!(texts(&world.pool, USER).await.len(), 1);
+    let contradicted = all(&world.pool, USER, true).await;
     assert!(contradicted.len() >= 10, "{contradicted:?}");
 }
 
 #[tokio::test]
-async fn whom_a_campaign_works_for_is_said_changed_and_unsaid() {
+async fn the_user_of_a_campaign_is_set_changed_and_removed() {
     let world = World::new().await;
     let mut conn = world.pool.acquire().await.unwrap();
     let id = world.campaign.id;
     assert_eq!(facts::user_of(&mut *conn, id).await.unwrap(), None);
-    facts::set_user(&mut conn, id, ANN, hours(0)).await.unwrap();
-    facts::set_user(&mut conn, id, ANN, hours(1)).await.unwrap();
+    facts::set_user(&mut conn, id, USER, hours(0)).await.unwrap();
+    facts::set_user(&mut conn, id, USER, hours(1)).await.unwrap();
     assert_eq!(facts::user_of(&mut *conn, id).await.unwrap().unwrap().since, hours(0));
     facts::set_user(&mut conn, id, "ben", hours(2)).await.unwrap();
     let user = facts::user_of(&mut *conn, id).await.unwrap().unwrap();
@@ -301,20 +302,20 @@ async fn whom_a_campaign_works_for_is_said_changed_and_unsaid() {
 }
 
 #[tokio::test]
-async fn who_is_forgotten_is_forgotten_with_all_that_was_known_once() {
+async fn forgetting_a_user_removes_all_facts_at_once() {
     let world = World::new().await;
     let mut conn = world.pool.acquire().await.unwrap();
-    facts::set_user(&mut conn, world.campaign.id, ANN, hours(-9)).await.unwrap();
+    facts::set_user(&mut conn, world.campaign.id, USER, hours(-9)).await.unwrap();
     let shown = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     new(read(&world, ("City", "Lives in Porto."), hours(-7)).await);
     state(&world.pool, "ben", ("City", "Lives in Porto.")).await.unwrap();
     facts::show(&mut *conn, (SESSION, world.campaign.id), &[shown.id], noon()).await.unwrap();
     let told = Uuid::from_u128(78);
     facts::show(&mut *conn, (told, world.campaign.id), &[shown.id], noon()).await.unwrap();
-    let forgotten = facts::forget(&mut conn, ANN, hours(0)).await.unwrap();
+    let forgotten = facts::forget(&mut conn, USER, hours(0)).await.unwrap();
     // Texts of sessions stay; the result names the sessions, so that the caller can tell.
     assert_eq!(forgotten, Forgotten { facts: 2, sessions: vec![told, SESSION] });
-    assert!(all(&world.pool, ANN, true).await.is_empty());
+    assert!(all(&world.pool, USER, true).await.is_empty());
     assert_eq!(all(&world.pool, "ben", true).await.len(), 1);
     let n_shown: i64 = sqlx::query_scalar("select count(*) from dalsegno.fact_showings")
         .fetch_one(&mut *conn)
@@ -327,7 +328,7 @@ async fn who_is_forgotten_is_forgotten_with_all_that_was_known_once() {
 }
 
 #[tokio::test]
-async fn what_holds_no_more_goes_after_its_time_and_nothing_else() {
+async fn ended_facts_are_removed_after_their_retention_and_no_others() {
     let world = World::new().await;
     new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     new(read(&world, ("City", "Lives in Porto."), hours(-7)).await);
@@ -337,14 +338,14 @@ async fn what_holds_no_more_goes_after_its_time_and_nothing_else() {
     assert_eq!(facts::count_ended(&mut *tx, late).await.unwrap(), 1);
     assert_eq!(facts::remove_ended(&mut tx, late, 10).await.unwrap(), (1, 0));
     tx.commit().await.unwrap();
-    let left = all(&world.pool, ANN, true).await;
+    let left = all(&world.pool, USER, true).await;
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].text, "Lives in Porto.");
 }
 
 /// More records than one batch removes, in a database without ended facts.
 #[tokio::test]
-async fn old_records_of_what_was_shown_go_on_being_removed_until_none_is_left() {
+async fn old_records_of_shown_facts_are_removed_in_repeated_batches() {
     let world = World::new().await;
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     for n in 0..3 {
@@ -360,9 +361,9 @@ async fn old_records_of_what_was_shown_go_on_being_removed_until_none_is_left() 
 }
 
 #[tokio::test]
-async fn the_last_reading_of_a_session_stays_as_long_as_the_session() {
+async fn the_last_extraction_of_a_session_stays_as_long_as_the_session() {
     let world = World::new().await;
-    let open = world.turn("Part one.", Now::default()).await.session.id;
+    let open = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let gone = Uuid::from_u128(100);
     for (session_id, to_seq, outcome) in
         [(open, 4_i64, "done"), (open, 9, "refused"), (gone, 4, "done"), (gone, 9, "refused")]
@@ -389,15 +390,15 @@ async fn the_last_reading_of_a_session_stays_as_long_as_the_session() {
 
 /// The erasure of a campaign passes over all tables once.
 #[tokio::test]
-async fn what_was_said_in_a_campaign_is_edited_only_while_it_is_open() {
+async fn facts_of_a_campaign_are_editable_only_while_it_is_open() {
     let world = World::new().await;
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
-    let stated = state(&world.pool, ANN, ("Diet", "Eats no meat.")).await.unwrap();
+    let stated = state(&world.pool, USER, ("Diet", "Eats no meat.")).await.unwrap();
     let mut conn = world.pool.acquire().await.unwrap();
     campaign_control::close(&mut conn, world.campaign.id, noon()).await.unwrap();
     let settings = (&config(), "english");
     let mut edit = async |id: Uuid, text: &str| {
-        facts::edit(&mut conn, (ANN, id), text, "cli:ann@host", settings, noon()).await
+        facts::edit(&mut conn, (USER, id), text, "cli:ann@host", settings, noon()).await
     };
     let refused = edit(fact.id, "Lives in Porto.").await.unwrap_err();
     assert!(matches!(refused, Error::SaidInClosed(_)), "{refused}");
@@ -405,7 +406,7 @@ async fn what_was_said_in_a_campaign_is_edited_only_while_it_is_open() {
 }
 
 #[tokio::test]
-async fn what_was_read_and_shown_in_a_campaign_goes_in_batches() {
+async fn extracted_and_shown_facts_of_a_campaign_are_removed_in_batches() {
     let world = World::new().await;
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     for n in 0..5 {

@@ -7,126 +7,126 @@ use dalsegno::domain::{
     transaction::{begin, commit},
 };
 
-use super::{ended, ground, inputs, retry, show, start, states, task};
+use super::{ended, fixture, inputs, retry, show, start, states, task};
 use crate::{
     app::{eventually, noon},
-    turns::ground::Ground,
+    turns::fixture::Fixture,
 };
 
-async fn pause(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::Error> {
-    let mut tx = begin(&ground.pool).await.unwrap();
+async fn pause(fixture: &Fixture, id: uuid::Uuid) -> Result<flows::Flow, flows::Error> {
+    let mut tx = begin(&fixture.pool).await.unwrap();
     let flow = flows::pause(&mut tx, id, noon()).await?;
     commit(tx).await.unwrap();
     Ok(flow)
 }
 
-async fn cancel(ground: &Ground, id: uuid::Uuid) -> Result<flows::CancelledFlow, flows::Error> {
-    let mut tx = begin(&ground.pool).await.unwrap();
+async fn cancel(fixture: &Fixture, id: uuid::Uuid) -> Result<flows::CancelledFlow, flows::Error> {
+    let mut tx = begin(&fixture.pool).await.unwrap();
     let cancelled = flows::cancel(&mut tx, id, "too late", noon()).await?;
     commit(tx).await.unwrap();
     Ok(cancelled)
 }
 
-async fn resume(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::Error> {
-    let mut tx = begin(&ground.pool).await.unwrap();
+async fn resume(fixture: &Fixture, id: uuid::Uuid) -> Result<flows::Flow, flows::Error> {
+    let mut tx = begin(&fixture.pool).await.unwrap();
     let flow = flows::resume(&mut tx, id, noon()).await?;
     commit(tx).await.unwrap();
     Ok(flow)
 }
 
 #[tokio::test]
-async fn nothing_of_a_paused_flow_begins_and_others_go_on() {
-    let ground = ground().await;
-    let flow = start(&ground, "series", &inputs("x", &["a", "b"])).await.unwrap();
-    assert_eq!(pause(&ground, flow.id).await.unwrap().state, State::Paused);
-    assert!(matches!(pause(&ground, flow.id).await, Err(flows::Error::Paused(_))));
-    assert!(matches!(retry(&ground, flow.id, "plan").await, Err(flows::Error::Paused(_))));
-    let other = ground.add_for("planner", "main", "Meanwhile.").await;
-    let worker = ground.work().await;
+async fn no_task_of_a_paused_flow_begins_and_others_continue() {
+    let fixture = fixture().await;
+    let flow = start(&fixture, "series", &inputs("x", &["a", "b"])).await.unwrap();
+    assert_eq!(pause(&fixture, flow.id).await.unwrap().state, State::Paused);
+    assert!(matches!(pause(&fixture, flow.id).await, Err(flows::Error::Paused(_))));
+    assert!(matches!(retry(&fixture, flow.id, "plan").await, Err(flows::Error::Paused(_))));
+    let other = fixture.add_for("planner", "main", "Meanwhile.").await;
+    let worker = fixture.start_worker().await;
     // It is in the lane of the step that would begin.
-    ground.done(&other).await;
-    let plan = task(&ground, flow.id, 0).await;
+    fixture.done(&other).await;
+    let plan = task(&fixture, flow.id, 0).await;
     assert_eq!(plan.state, TaskState::Queued);
-    let mut conn = ground.pool.acquire().await.unwrap();
+    let mut conn = fixture.pool.acquire().await.unwrap();
     let told = explanations::explain(&mut conn, plan.id).await.unwrap();
     assert!(told.because.contains("is paused") && told.next.contains("flow resume"), "{told:?}");
-    resume(&ground, flow.id).await.unwrap();
-    assert!(matches!(resume(&ground, flow.id).await, Err(flows::Error::NotPaused(_))));
-    let shown = ended(&ground, flow.id).await;
+    resume(&fixture, flow.id).await.unwrap();
+    assert!(matches!(resume(&fixture, flow.id).await, Err(flows::Error::NotPaused(_))));
+    let shown = ended(&fixture, flow.id).await;
     worker.stop().await;
     assert_eq!(shown.flow.state, State::Done, "{:?}", states(&shown));
-    assert!(matches!(pause(&ground, flow.id).await, Err(flows::Error::Ended(_))));
+    assert!(matches!(pause(&fixture, flow.id).await, Err(flows::Error::Ended(_))));
 }
 
 #[tokio::test]
-async fn what_runs_while_a_flow_is_paused_ends_and_wakes_nobody_up() {
-    let ground = ground().await;
-    let flow = start(&ground, "series", &inputs("x", &["a", "b"])).await.unwrap();
-    let plan = task(&ground, flow.id, 0).await;
-    let mut ending = ground.pool.begin().await.unwrap();
+async fn a_running_step_of_a_paused_flow_ends_and_starts_no_other() {
+    let fixture = fixture().await;
+    let flow = start(&fixture, "series", &inputs("x", &["a", "b"])).await.unwrap();
+    let plan = task(&fixture, flow.id, 0).await;
+    let mut ending = fixture.pool.begin().await.unwrap();
     let done = tasks::End::Done { result: "A plan." };
     tasks::end(&mut ending, plan.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
     // Both at once: in either order of commits, no step begins.
-    let (paused, ended_) = tokio::join!(pause(&ground, flow.id), ending.commit());
+    let (paused, ended_) = tokio::join!(pause(&fixture, flow.id), ending.commit());
     paused.unwrap();
     ended_.unwrap();
     let waiting = "select count(*) from dalsegno.jobs where kind = 'run_joined_turn' and wait_reason = 'signal'";
-    assert_eq!(ground.count(waiting).await, 4);
-    resume(&ground, flow.id).await.unwrap();
-    assert_eq!(ground.count(waiting).await, 2, "the two parts");
+    assert_eq!(fixture.count(waiting).await, 4);
+    resume(&fixture, flow.id).await.unwrap();
+    assert_eq!(fixture.count(waiting).await, 2, "the two parts are missing");
 }
 
 #[tokio::test]
-async fn a_step_that_ends_and_a_flow_that_is_let_go_on_do_not_wait_for_each_other() {
-    let ground = ground().await;
-    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
-    pause(&ground, flow.id).await.unwrap();
-    let plan = task(&ground, flow.id, 0).await;
-    let mut ending = ground.pool.begin().await.unwrap();
+async fn the_end_of_a_step_and_the_resumption_of_its_flow_do_not_block_each_other() {
+    let fixture = fixture().await;
+    let flow = start(&fixture, "series", &inputs("x", &["a"])).await.unwrap();
+    pause(&fixture, flow.id).await.unwrap();
+    let plan = task(&fixture, flow.id, 0).await;
+    let mut ending = fixture.pool.begin().await.unwrap();
     let done = tasks::End::Done { result: "A plan." };
     tasks::end(&mut ending, plan.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
     // It holds the row of the flow by now, and waits for that of the step.
     let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
     let commits = async {
         eventually("the resumption waits for the end of the step", async || {
-            (ground.count(waits).await == 1).then_some(())
+            (fixture.count(waits).await == 1).then_some(())
         })
         .await;
         ending.commit().await
     };
-    let (resumed, ended) = tokio::join!(resume(&ground, flow.id), commits);
+    let (resumed, ended) = tokio::join!(resume(&fixture, flow.id), commits);
     ended.unwrap();
     resumed.unwrap();
     let waiting = "select count(*) from dalsegno.jobs where kind = 'run_joined_turn' and wait_reason = 'signal'";
-    assert_eq!(ground.count(waiting).await, 2, "the part goes on");
+    assert_eq!(fixture.count(waiting).await, 2, "the part continues");
 }
 
 #[tokio::test]
-async fn a_step_that_ends_and_a_change_of_its_flow_do_not_wait_for_each_other() {
+async fn the_end_of_a_step_and_a_change_of_its_flow_do_not_block_each_other() {
     for retries in [false, true] {
-        let ground = ground().await;
-        let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
-        let plan = task(&ground, flow.id, 0).await;
-        let mut ending = ground.pool.begin().await.unwrap();
+        let fixture = fixture().await;
+        let flow = start(&fixture, "series", &inputs("x", &["a"])).await.unwrap();
+        let plan = task(&fixture, flow.id, 0).await;
+        let mut ending = fixture.pool.begin().await.unwrap();
         let done = tasks::End::Done { result: "A plan." };
         let spent = dalsegno::domain::Amount::ZERO;
         tasks::end(&mut ending, plan.id, done, spent, noon()).await.unwrap();
         let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
         let commits = async {
             eventually("the change waits for the end of the step", async || {
-                (ground.count(waits).await == 1).then_some(())
+                (fixture.count(waits).await == 1).then_some(())
             })
             .await;
             ending.commit().await
         };
         if retries {
-            let (retried, ended) = tokio::join!(retry(&ground, flow.id, "review"), commits);
+            let (retried, ended) = tokio::join!(retry(&fixture, flow.id, "review"), commits);
             ended.unwrap();
             retried.unwrap();
             let waiting = "select count(*) from dalsegno.jobs where kind = 'run_joined_turn' and wait_reason = 'signal'";
-            assert_eq!(ground.count(waiting).await, 2, "the part goes on at once");
+            assert_eq!(fixture.count(waiting).await, 2, "the part continues at once");
         } else {
-            let (cancelled, ended) = tokio::join!(cancel(&ground, flow.id), commits);
+            let (cancelled, ended) = tokio::join!(cancel(&fixture, flow.id), commits);
             ended.unwrap();
             let cancelled = cancelled.unwrap();
             assert_eq!((cancelled.cancel.cancelled, cancelled.had_ended), (3, 1));
@@ -135,14 +135,14 @@ async fn a_step_that_ends_and_a_change_of_its_flow_do_not_wait_for_each_other() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn many_ends_and_changes_of_flows_at_once_lead_to_no_deadlock() {
-    let ground = ground().await;
+async fn many_concurrent_ends_and_changes_of_flows_cause_no_deadlock() {
+    let fixture = fixture().await;
     for _ in 0..20 {
         let parts = ["a", "b", "c", "d"];
-        let flow = start(&ground, "series", &inputs("x", &parts)).await.unwrap();
-        let steps = show(&ground, flow.id).await.steps;
+        let flow = start(&fixture, "series", &inputs("x", &parts)).await.unwrap();
+        let steps = show(&fixture, flow.id).await.steps;
         let end = async |task_id| {
-            let mut tx = ground.pool.begin().await.unwrap();
+            let mut tx = fixture.pool.begin().await.unwrap();
             let done = tasks::End::Done { result: "A part." };
             let spent = dalsegno::domain::Amount::ZERO;
             match tasks::end(&mut tx, task_id, done, spent, noon()).await {
@@ -153,8 +153,8 @@ async fn many_ends_and_changes_of_flows_at_once_lead_to_no_deadlock() {
         let ends = futures_util::future::join_all(steps.iter().map(|step| end(step.task_id)));
         let ((), retried, cancelled) = tokio::join!(
             async { drop(ends.await) },
-            retry(&ground, flow.id, "review"),
-            cancel(&ground, flow.id)
+            retry(&fixture, flow.id, "review"),
+            cancel(&fixture, flow.id)
         );
         for error in retried.err().into_iter().chain(cancelled.err()) {
             assert!(matches!(error, flows::Error::Ended(_)), "{error:?}");
@@ -162,175 +162,175 @@ async fn many_ends_and_changes_of_flows_at_once_lead_to_no_deadlock() {
     }
     let deadlocks =
         "select pg_stat_get_db_deadlocks(oid) from pg_database where datname = current_database()";
-    assert_eq!(ground.count(deadlocks).await, 0);
+    assert_eq!(fixture.count(deadlocks).await, 0);
 }
 
 #[tokio::test]
-async fn nobody_writes_to_a_flow_that_is_paused() {
-    let ground = ground().await;
-    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
-    pause(&ground, flow.id).await.unwrap();
+async fn the_sweep_of_waits_does_not_write_to_a_paused_flow() {
+    let fixture = fixture().await;
+    let flow = start(&fixture, "series", &inputs("x", &["a"])).await.unwrap();
+    pause(&fixture, flow.id).await.unwrap();
     let rows = "select coalesce(sum(hashtext(w.ctid::text || w::text)), 0)::bigint from dalsegno.task_waits as w";
-    let before = ground.count(rows).await;
-    let mut conn = ground.pool.acquire().await.unwrap();
-    crate::joins::end_due_waits(&mut conn).await;
-    assert_eq!(ground.count(rows).await, before);
+    let before = fixture.count(rows).await;
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    crate::dependencies::end_due_waits(&mut conn).await;
+    assert_eq!(fixture.count(rows).await, before);
 }
 
 /// All ways in which the job of a step returns while the flow is paused.
 #[tokio::test]
-async fn what_comes_back_while_a_flow_is_paused_is_put_aside_when_its_turn_would_begin() {
-    let ground = ground().await;
+async fn a_job_that_returns_during_a_pause_is_held_when_its_turn_would_begin() {
+    let fixture = fixture().await;
     let mut flows = Vec::new();
     let again = async |id: uuid::Uuid| {
-        let mut tx = begin(&ground.pool).await.unwrap();
+        let mut tx = begin(&fixture.pool).await.unwrap();
         tasks::retry(&mut tx, id, noon()).await.unwrap();
         commit(tx).await.unwrap();
     };
-    let services = ground.services(&[]);
+    let services = fixture.services(&[]);
     // All of them are in one lane, and only its head can have been postponed.
     for how in ["put off", "tried again after a turn", "tried again", "released", "was locked"] {
         let topic = match how {
             "tried again after a turn" => "x [[sim: error 400 once]]",
             _ => "x",
         };
-        let flow = start(&ground, "series", &inputs(topic, &["a"])).await.unwrap();
-        let plan = task(&ground, flow.id, 0).await;
+        let flow = start(&fixture, "series", &inputs(topic, &["a"])).await.unwrap();
+        let plan = task(&fixture, flow.id, 0).await;
         let run = async |sql: &'static str| {
-            sqlx::query(sql).bind(plan.job_id).execute(&ground.pool).await.unwrap();
+            sqlx::query(sql).bind(plan.job_id).execute(&fixture.pool).await.unwrap();
         };
         match how {
             "tried again" => {
-                ground.cancel(&plan).await;
-                pause(&ground, flow.id).await.unwrap();
+                fixture.cancel(&plan).await;
+                pause(&fixture, flow.id).await.unwrap();
                 again(plan.id).await;
             }
             "tried again after a turn" => {
-                let worker = ground.work_on(services.clone(), &[]).await;
-                ground.ended(&plan).await;
+                let worker = fixture.start_worker_on(services.clone(), &[]).await;
+                fixture.ended(&plan).await;
                 worker.stop().await;
-                pause(&ground, flow.id).await.unwrap();
+                pause(&fixture, flow.id).await.unwrap();
                 again(plan.id).await;
             }
             "released" => {
                 run("select dalsegno.hold_job($1, 'a look at it')").await;
-                pause(&ground, flow.id).await.unwrap();
+                pause(&fixture, flow.id).await.unwrap();
                 run("select dalsegno.release_job($1)").await;
             }
             "put off" => {
                 run("update dalsegno.jobs set state = 'scheduled', wait_reason = 'snooze' where id = $1").await;
-                pause(&ground, flow.id).await.unwrap();
+                pause(&fixture, flow.id).await.unwrap();
             }
             _ => {
-                let mut somebody = ground.pool.begin().await.unwrap();
+                let mut other = fixture.pool.begin().await.unwrap();
                 let lock = "select from dalsegno.jobs where id = $1 for update";
-                sqlx::query(lock).bind(plan.job_id).execute(&mut *somebody).await.unwrap();
-                pause(&ground, flow.id).await.unwrap();
-                somebody.rollback().await.unwrap();
+                sqlx::query(lock).bind(plan.job_id).execute(&mut *other).await.unwrap();
+                pause(&fixture, flow.id).await.unwrap();
+                other.rollback().await.unwrap();
             }
         }
         flows.push((flow.id, how));
     }
-    let worker = ground.work_on(services, &[]).await;
+    let worker = fixture.start_worker_on(services, &[]).await;
     // In the same lane, behind all of them.
-    ground.done(&ground.add_for("planner", "main", "Meanwhile.").await).await;
+    fixture.done(&fixture.add_for("planner", "main", "Meanwhile.").await).await;
     for (id, how) in &flows {
-        let plan = task(&ground, *id, 0).await;
+        let plan = task(&fixture, *id, 0).await;
         assert_eq!(plan.state, TaskState::Queued, "{how}");
-        let told = explanations::explain(&mut ground.pool.acquire().await.unwrap(), plan.id)
+        let told = explanations::explain(&mut fixture.pool.acquire().await.unwrap(), plan.id)
             .await
             .unwrap();
         assert!(told.because.contains("is paused"), "{how}: {told:?}");
         let aside =
             "select wait_reason = 'signal' and attempt = 0 from dalsegno.jobs where id = $1";
         let is_aside: bool =
-            sqlx::query_scalar(aside).bind(plan.job_id).fetch_one(&ground.pool).await.unwrap();
+            sqlx::query_scalar(aside).bind(plan.job_id).fetch_one(&fixture.pool).await.unwrap();
         assert!(is_aside, "{how}");
-        resume(&ground, *id).await.unwrap();
+        resume(&fixture, *id).await.unwrap();
     }
     for (id, how) in &flows {
-        let shown = ended(&ground, *id).await;
+        let shown = ended(&fixture, *id).await;
         assert_eq!(shown.flow.state, State::Done, "{how}: {:?}", states(&shown));
     }
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn a_pause_does_not_change_what_a_failure_does() {
-    let ground = ground().await;
-    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+async fn a_pause_does_not_change_the_handling_of_failures() {
+    let fixture = fixture().await;
+    let flow = start(&fixture, "series", &inputs("x", &["a"])).await.unwrap();
     for place in [0, 1] {
-        let step = task(&ground, flow.id, place).await;
-        let mut tx = begin(&ground.pool).await.unwrap();
+        let step = task(&fixture, flow.id, place).await;
+        let mut tx = begin(&fixture.pool).await.unwrap();
         let done = tasks::End::Done { result: "Done." };
         tasks::end(&mut tx, step.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
         commit(tx).await.unwrap();
     }
     // The review could begin now.
-    pause(&ground, flow.id).await.unwrap();
-    resume(&ground, flow.id).await.unwrap();
-    let steps = tasks::of_flow(&ground.pool, flow.id).await.unwrap();
+    pause(&fixture, flow.id).await.unwrap();
+    resume(&fixture, flow.id).await.unwrap();
+    let steps = tasks::of_flow(&fixture.pool, flow.id).await.unwrap();
     assert_eq!((steps[2].step.as_str(), steps[2].on_failure), ("review", tasks::OnFailure::Cancel));
 }
 
 #[tokio::test]
-async fn a_cancelled_flow_is_cancelled_as_a_whole_and_says_why() {
-    let ground = ground().await;
-    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
-    let mut tx = begin(&ground.pool).await.unwrap();
+async fn a_cancelled_flow_is_cancelled_as_a_whole_with_a_reason() {
+    let fixture = fixture().await;
+    let flow = start(&fixture, "series", &inputs("x", &["a"])).await.unwrap();
+    let mut tx = begin(&fixture.pool).await.unwrap();
     let cancelled = flows::cancel(&mut tx, flow.id, "too late", noon()).await.unwrap();
     commit(tx).await.unwrap();
     assert_eq!((cancelled.flow.state, cancelled.flow.cancelled), (State::Cancelled, 4));
     assert_eq!(cancelled.cancel, tasks::Below { cancelled: 4, stopping: 0 });
     assert_eq!(cancelled.had_ended, 0);
-    let mut conn = ground.pool.acquire().await.unwrap();
-    for step in show(&ground, flow.id).await.steps {
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    for step in show(&fixture, flow.id).await.steps {
         let why = tasks::detail(&mut conn, step.task_id).await.unwrap().cancelled_because.unwrap();
         assert_eq!(why, format!("too late (with its flow {})", flow.id), "{}", step.step);
     }
     let again = flows::cancel(&mut conn, flow.id, "x", noon()).await.unwrap_err();
     assert!(matches!(again, flows::Error::Ended(_)), "{again}");
     // From its first step it starts again.
-    assert_eq!(retry(&ground, flow.id, "plan").await.unwrap().state, State::Running);
+    assert_eq!(retry(&fixture, flow.id, "plan").await.unwrap().state, State::Running);
 }
 
 #[tokio::test]
-async fn a_cancelled_flow_says_what_had_ended_what_runs_and_what_does_not() {
-    let ground = ground().await;
-    ground.write_template("series", &super::SERIES.replace("{{item}}", "{{item}} [[sim: stall]]"));
-    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
-    let worker = ground.work().await;
+async fn cancelling_a_flow_lists_ended_running_and_cancelled_tasks() {
+    let fixture = fixture().await;
+    fixture.write_template("series", &super::SERIES.replace("{{item}}", "{{item}} [[sim: stall]]"));
+    let flow = start(&fixture, "series", &inputs("x", &["a"])).await.unwrap();
+    let worker = fixture.start_worker().await;
     eventually("the draft runs", async || {
-        (task(&ground, flow.id, 1).await.state == TaskState::Running).then_some(())
+        (task(&fixture, flow.id, 1).await.state == TaskState::Running).then_some(())
     })
     .await;
-    let mut tx = begin(&ground.pool).await.unwrap();
+    let mut tx = begin(&fixture.pool).await.unwrap();
     let cancelled = flows::cancel(&mut tx, flow.id, "too late", noon()).await.unwrap();
     commit(tx).await.unwrap();
     assert_eq!(cancelled.cancel, tasks::Below { cancelled: 2, stopping: 1 });
     assert_eq!((cancelled.had_ended, cancelled.flow.open), (1, 1));
-    ended(&ground, flow.id).await;
+    ended(&fixture, flow.id).await;
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn a_step_that_is_asked_again_leaves_no_dead_letter() {
-    let ground = ground().await;
+async fn a_retried_step_leaves_no_dead_letter() {
+    let fixture = fixture().await;
     let fails = super::SERIES.replace("{{item}}", "{{item}} [[sim: error 404]]");
-    ground.write_template("series", &fails);
-    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
-    let worker = ground.work().await;
-    ended(&ground, flow.id).await;
+    fixture.write_template("series", &fails);
+    let flow = start(&fixture, "series", &inputs("x", &["a"])).await.unwrap();
+    let worker = fixture.start_worker().await;
+    ended(&fixture, flow.id).await;
     worker.stop().await;
     let letters = "select count(*) from dalsegno.dead_jobs";
-    assert_eq!(ground.count(letters).await, 1);
-    retry(&ground, flow.id, "draft").await.unwrap();
-    assert_eq!(ground.count(letters).await, 0);
+    assert_eq!(fixture.count(letters).await, 1);
+    retry(&fixture, flow.id, "draft").await.unwrap();
+    assert_eq!(fixture.count(letters).await, 0);
 }
 
 /// Returns the flow's events in order.
-async fn told(ground: &Ground) -> Vec<String> {
-    let feed = ground.feed().await.into_iter().filter(|event| event.kind.starts_with("flow."));
+async fn flow_events(fixture: &Fixture) -> Vec<String> {
+    let feed = fixture.feed().await.into_iter().filter(|event| event.kind.starts_with("flow."));
     let words = |event: dalsegno::domain::feed::Event| match event.data["state"].as_str() {
         Some(state) => format!("{} {state}", event.kind),
         None => event.kind,
@@ -339,26 +339,26 @@ async fn told(ground: &Ground) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_feed_tells_what_is_done_to_a_flow_and_that_it_has_ended() {
-    let ground = ground().await;
-    let flow = start(&ground, "series", &inputs("x", &["a", "b"])).await.unwrap();
-    pause(&ground, flow.id).await.unwrap();
-    resume(&ground, flow.id).await.unwrap();
-    let worker = ground.work().await;
-    ended(&ground, flow.id).await;
+async fn the_feed_reports_changes_and_the_end_of_a_flow() {
+    let fixture = fixture().await;
+    let flow = start(&fixture, "series", &inputs("x", &["a", "b"])).await.unwrap();
+    pause(&fixture, flow.id).await.unwrap();
+    resume(&fixture, flow.id).await.unwrap();
+    let worker = fixture.start_worker().await;
+    ended(&fixture, flow.id).await;
     let before = ["flow.started", "flow.paused", "flow.resumed", "flow.ended done"];
-    assert_eq!(told(&ground).await, before);
-    retry(&ground, flow.id, "review").await.unwrap();
-    ended(&ground, flow.id).await;
+    assert_eq!(flow_events(&fixture).await, before);
+    retry(&fixture, flow.id, "review").await.unwrap();
+    ended(&fixture, flow.id).await;
     worker.stop().await;
     // Cancelled as a whole: four of its tasks end in one transaction.
-    let other = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
-    let mut tx = begin(&ground.pool).await.unwrap();
+    let other = start(&fixture, "series", &inputs("x", &["a"])).await.unwrap();
+    let mut tx = begin(&fixture.pool).await.unwrap();
     flows::cancel(&mut tx, other.id, "too late", noon()).await.unwrap();
     commit(tx).await.unwrap();
     let after = ["flow.retried", "flow.ended done", "flow.started", "flow.ended cancelled"];
-    assert_eq!(told(&ground).await, [&before[..], &after].concat());
-    let ends = ground.feed().await.into_iter().filter(|event| event.kind == "flow.ended");
+    assert_eq!(flow_events(&fixture).await, [&before[..], &after].concat());
+    let ends = fixture.feed().await.into_iter().filter(|event| event.kind == "flow.ended");
     let ids: Vec<_> = ends.map(|event| event.data["flow_id"].clone()).collect();
     let [first, second] = [flow.id, other.id].map(|id| serde_json::json!(id));
     assert_eq!(ids, [first.clone(), first, second]);
@@ -366,46 +366,46 @@ async fn the_feed_tells_what_is_done_to_a_flow_and_that_it_has_ended() {
 
 /// Each of them sees the others as open until it ends.
 #[tokio::test]
-async fn however_many_tasks_end_at_once_the_end_of_their_flow_is_told_once() {
-    let ground = ground().await;
-    ground.write_template(
+async fn the_end_of_a_flow_is_reported_once_for_concurrent_ends() {
+    let fixture = fixture().await;
+    fixture.write_template(
         "wide",
         "---\nname: wide\ndescription: d\ninputs:\n  parts: One line each\nsteps:\n  - step: draft\n    agent: copywriter\n    instance: part\n    each: parts\n---\n## draft\n\nWrite {{item}}\n",
     );
     for _ in 0..10 {
         let parts = serde_json::json!({ "parts": ["a", "b", "c", "d", "e", "f"] });
         let inputs: flows::Inputs = serde_json::from_value(parts).unwrap();
-        let flow = start(&ground, "wide", &inputs).await.unwrap();
+        let flow = start(&fixture, "wide", &inputs).await.unwrap();
         let end = async |task_id| {
-            let mut tx = ground.pool.begin().await.unwrap();
+            let mut tx = fixture.pool.begin().await.unwrap();
             let done = tasks::End::Done { result: "A part." };
             tasks::end(&mut tx, task_id, done, dalsegno::domain::Amount::ZERO, noon())
                 .await
                 .unwrap();
             tx.commit().await.unwrap();
         };
-        let steps = show(&ground, flow.id).await.steps;
+        let steps = show(&fixture, flow.id).await.steps;
         futures_util::future::join_all(steps.iter().map(|step| end(step.task_id))).await;
-        assert_eq!(show(&ground, flow.id).await.flow.state, State::Done);
+        assert_eq!(show(&fixture, flow.id).await.flow.state, State::Done);
     }
-    let told = told(&ground).await;
+    let told = flow_events(&fixture).await;
     let ends = told.iter().filter(|kind| *kind == "flow.ended done").count();
     assert_eq!((ends, told.len()), (10, 20), "{told:?}");
 }
 
 #[tokio::test]
-async fn an_erasure_takes_what_a_flow_was_started_with_and_why_tasks_were_cancelled() {
-    let ground = ground().await;
-    let flow = start(&ground, "series", &inputs("xylograph", &["xylograph"])).await.unwrap();
-    let mut tx = begin(&ground.pool).await.unwrap();
+async fn an_erasure_removes_inputs_and_reasons_of_flows() {
+    let fixture = fixture().await;
+    let flow = start(&fixture, "series", &inputs("xylograph", &["xylograph"])).await.unwrap();
+    let mut tx = begin(&fixture.pool).await.unwrap();
     flows::cancel(&mut tx, flow.id, "xylograph", noon()).await.unwrap();
-    erasures::request(&mut tx, ground.campaign.id, "by request", noon()).await.unwrap();
+    erasures::request(&mut tx, fixture.campaign.id, "by request", noon()).await.unwrap();
     let mut step = Some(erasures::Step::FIRST);
     while let Some(now) = step {
-        let more = erasures::next_batch(&mut tx, ground.campaign.id, now).await.unwrap();
+        let more = erasures::next_batch(&mut tx, fixture.campaign.id, now).await.unwrap();
         step = if more { Some(now) } else { now.next() };
     }
-    erasures::finish(&mut tx, ground.campaign.id, 0, noon()).await.unwrap();
+    erasures::finish(&mut tx, fixture.campaign.id, 0, noon()).await.unwrap();
     commit(tx).await.unwrap();
     for sql in [
         "select count(*) from dalsegno.tasks as t where t::text like '%xylograph%'",
@@ -413,6 +413,6 @@ async fn an_erasure_takes_what_a_flow_was_started_with_and_why_tasks_were_cancel
         "select count(*) from dalsegno.feed as f where f::text like '%xylograph%'",
         "select count(*) from dalsegno.runs as r where r::text like '%xylograph%'",
     ] {
-        assert_eq!(ground.count(sql).await, 0, "{sql}");
+        assert_eq!(fixture.count(sql).await, 0, "{sql}");
     }
 }

@@ -12,7 +12,7 @@ use dalsegno::domain::{
 };
 use uuid::Uuid;
 
-use crate::{app::noon, turns::ground::Ground};
+use crate::{app::noon, turns::fixture::Fixture};
 
 /// Agents of the templates in these tests.
 pub const AGENTS: [&str; 3] = ["planner", "copywriter", "reviewer"];
@@ -57,14 +57,14 @@ Put it together. [[sim: say whole]]
 ";
 
 /// Sets up a campaign with these agents and this template.
-pub async fn ground() -> Ground {
-    let ground = Ground::new(&[]).await;
+pub async fn fixture() -> Fixture {
+    let fixture = Fixture::new(&[]).await;
     for name in AGENTS {
         let file = format!("---\nname: {name}\ndescription: Works\n---\nYou work.\n");
-        ground.write_agent(name, &file);
+        fixture.write_agent(name, &file);
     }
-    ground.write_template("series", SERIES);
-    ground
+    fixture.write_template("series", SERIES);
+    fixture
 }
 
 pub fn inputs(topic: &str, parts: &[&str]) -> Inputs {
@@ -75,46 +75,46 @@ pub fn inputs(topic: &str, parts: &[&str]) -> Inputs {
     ])
 }
 
-pub async fn start(ground: &Ground, name: &str, inputs: &Inputs) -> Result<Flow, flows::Error> {
-    let config = ground.config();
+pub async fn start(fixture: &Fixture, name: &str, inputs: &Inputs) -> Result<Flow, flows::Error> {
+    let config = fixture.config();
     let catalogue = Library::open(&config.agents).unwrap().current();
     let templates = Templates::load(&config.flows, &catalogue)?;
     let new = flows::New {
-        campaign_id: ground.campaign.id,
+        campaign_id: fixture.campaign.id,
         template: templates.get(name)?,
         inputs,
         added_by: Some("key boss"),
         parent_id: None,
     };
-    let mut tx = begin(&ground.pool).await.unwrap();
+    let mut tx = begin(&fixture.pool).await.unwrap();
     let flow = flows::start(&mut tx, &config.tasks, &catalogue, &new, noon()).await?;
     commit(tx).await.unwrap();
     Ok(flow)
 }
 
-pub async fn retry(ground: &Ground, id: Uuid, step: &str) -> Result<Flow, flows::Error> {
-    let config = ground.config();
+pub async fn retry(fixture: &Fixture, id: Uuid, step: &str) -> Result<Flow, flows::Error> {
+    let config = fixture.config();
     let catalogue = Library::open(&config.agents).unwrap().current();
-    let mut tx = begin(&ground.pool).await.unwrap();
+    let mut tx = begin(&fixture.pool).await.unwrap();
     let flow = flows::retry(&mut tx, &config.tasks, &catalogue, (id, step), None, noon()).await?;
     commit(tx).await.unwrap();
     Ok(flow)
 }
 
-pub async fn show(ground: &Ground, id: Uuid) -> Shown {
-    let mut conn = ground.pool.acquire().await.unwrap();
+pub async fn show(fixture: &Fixture, id: Uuid) -> Shown {
+    let mut conn = fixture.pool.acquire().await.unwrap();
     flows::show(&mut conn, id).await.unwrap()
 }
 
 /// Returns the current task of a step.
-pub async fn task(ground: &Ground, id: Uuid, place: usize) -> Task {
-    let id = show(ground, id).await.steps[place].task_id;
-    tasks::get(&ground.pool, id).await.unwrap()
+pub async fn task(fixture: &Fixture, id: Uuid, place: usize) -> Task {
+    let id = show(fixture, id).await.steps[place].task_id;
+    tasks::get(&fixture.pool, id).await.unwrap()
 }
 
-pub async fn ended(ground: &Ground, id: Uuid) -> Shown {
+pub async fn ended(fixture: &Fixture, id: Uuid) -> Shown {
     crate::app::eventually("the flow has ended", async || {
-        let shown = show(ground, id).await;
+        let shown = show(fixture, id).await;
         (shown.flow.open == 0).then_some(shown)
     })
     .await

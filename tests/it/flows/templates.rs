@@ -7,7 +7,7 @@ use dalsegno::domain::{
     flows::{Config, Templates},
 };
 
-use super::{AGENTS, SERIES, ground, inputs, start};
+use super::{AGENTS, SERIES, fixture, inputs, start};
 
 fn load(files: &[(&str, &str)]) -> Result<Templates, String> {
     let folder = tempfile::tempdir().unwrap();
@@ -34,7 +34,7 @@ fn load(files: &[(&str, &str)]) -> Result<Templates, String> {
 }
 
 #[test]
-fn a_template_says_its_inputs_and_steps() {
+fn a_flow_template_declares_inputs_and_steps() {
     let templates = load(&[("series.md", SERIES)]).unwrap();
     let series = templates.get("series").unwrap();
     let inputs: Vec<_> =
@@ -49,14 +49,14 @@ fn a_template_says_its_inputs_and_steps() {
 
 /// Editors on Windows write a byte order mark before UTF-8.
 #[test]
-fn the_prompts_of_a_file_with_a_byte_order_mark_are_found() {
+fn prompts_of_a_file_with_a_byte_order_mark_are_parsed() {
     let marked = format!("\u{feff}{SERIES}");
     let templates = load(&[("series.md", &marked)]).unwrap_or_else(|said| panic!("{said}"));
     assert_eq!(templates.get("series").unwrap().steps.len(), 4);
 }
 
 #[test]
-fn the_templates_that_come_with_the_service_are_without_problems() {
+fn the_built_in_flow_templates_are_valid() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/flows");
     let names: Vec<_> = std::fs::read_dir(&here)
         .unwrap()
@@ -73,7 +73,7 @@ fn the_templates_that_come_with_the_service_are_without_problems() {
 }
 
 #[test]
-fn every_problem_of_every_file_is_told_at_once_with_its_line() {
+fn every_problem_of_every_file_is_reported_with_its_line() {
     let bad = "---
 name: other
 description: Bad
@@ -97,7 +97,7 @@ Plan {{topik}}.
 
 ## forgotten
 
-Nobody asks this.
+No step has this heading.
 ";
     let words = load(&[("bad.md", bad), ("empty.md", "no front matter"), ("series.md", SERIES)]);
     let words = words.unwrap_err();
@@ -120,27 +120,27 @@ Nobody asks this.
 
 /// Without a folder of templates, the built-in ones are listed, with the problems that keep them from being started.
 #[tokio::test]
-async fn a_broken_template_is_refused_alone() {
-    let ground = ground().await;
-    ground.write_template("bad", "no front matter");
-    let fine = start(&ground, "series", &inputs("Harbour", &["Moles"])).await.unwrap();
+async fn a_broken_flow_template_disables_only_itself() {
+    let fixture = fixture().await;
+    fixture.write_template("bad", "no front matter");
+    let fine = start(&fixture, "series", &inputs("Harbour", &["Moles"])).await.unwrap();
     assert_eq!(fine.tasks, 4);
-    let refused = start(&ground, "bad", &inputs("x", &["y"])).await.unwrap_err().to_string();
+    let refused = start(&fixture, "bad", &inputs("x", &["y"])).await.unwrap_err().to_string();
     assert!(
         refused.contains("template `bad` cannot be started") && refused.contains("bad.md:1"),
         "{refused}"
     );
 
-    ground.write_agent("reviewer", "no front matter");
-    let catalogue = Catalogue::load(&ground.config().agents).unwrap();
-    let templates = Templates::load(&ground.config().flows, &catalogue).unwrap();
-    assert_eq!(templates.all().count(), 0, "a step of it is for an agent that is refused");
+    fixture.write_agent("reviewer", "no front matter");
+    let catalogue = Catalogue::load(&fixture.config().agents).unwrap();
+    let templates = Templates::load(&fixture.config().flows, &catalogue).unwrap();
+    assert_eq!(templates.all().count(), 0, "a step names an agent that cannot be used");
     let names: Vec<_> = templates.broken().map(|broken| broken.name.as_str()).collect();
     assert_eq!(names, ["bad", "series"]);
     let words = templates.problems().to_string();
     assert!(words.contains("the file of the agent `reviewer` has problems"), "{words}");
 
-    let missing = Config { folder: ground.folder().join("nowhere") };
+    let missing = Config { folder: fixture.folder().join("nowhere") };
     let shipped = Templates::load(&missing, &catalogue).unwrap();
     assert_eq!(shipped.all().count(), 0);
     let shipped: Vec<_> = shipped.broken().map(|it| (it.name.as_str(), it.built_in)).collect();
@@ -149,7 +149,7 @@ async fn a_broken_template_is_refused_alone() {
 
 /// A file is in the place of the folder.
 #[test]
-fn a_folder_that_cannot_be_read_is_a_problem_and_not_an_empty_one() {
+fn an_unreadable_folder_is_a_problem_and_not_an_empty_one() {
     let agents = Catalogue::default();
     let folder = tempfile::NamedTempFile::new().unwrap();
     let load = |folder: &Path| Templates::load(&Config { folder: folder.to_owned() }, &agents);
@@ -159,19 +159,20 @@ fn a_folder_that_cannot_be_read_is_a_problem_and_not_an_empty_one() {
 }
 
 #[tokio::test]
-async fn inputs_that_do_not_fit_are_told_at_once() {
-    let ground = ground().await;
+async fn all_invalid_inputs_are_reported_together() {
+    let fixture = fixture().await;
     let mut wrong = inputs("Harbour", &[]);
     wrong.remove("topic");
     wrong.insert("colour".to_owned(), dalsegno::domain::flows::Given::Text("red".to_owned()));
-    let words = start(&ground, "series", &wrong).await.unwrap_err().to_string();
+    let words = start(&fixture, "series", &wrong).await.unwrap_err().to_string();
     for expected in
         ["`topic` is missing (What it is about)", "`parts` is an empty list", "`colour` is none"]
     {
         assert!(words.contains(expected), "{expected} in {words}");
     }
     let parts: Vec<&str> = vec!["x"; 1_000];
-    let words = start(&ground, "series", &inputs("Harbour", &parts)).await.unwrap_err().to_string();
+    let words =
+        start(&fixture, "series", &inputs("Harbour", &parts)).await.unwrap_err().to_string();
     assert!(words.contains("1003 tasks"), "{words}");
-    assert_eq!(ground.count("select count(*) from dalsegno.flows").await, 0);
+    assert_eq!(fixture.count("select count(*) from dalsegno.flows").await, 0);
 }

@@ -10,11 +10,11 @@ use dalsegno::domain::{
 };
 use serde_json::{Value, json};
 
-use super::{Ground, keyed::Keyed, routes::registered};
+use super::{Fixture, key_setup::KeySetup, routes::registered};
 use crate::{
     app::noon,
     cli::compact,
-    conversations::world::{Now, World, limits, shipped},
+    conversations::world::{TurnSettings, World, limits, shipped},
     schedules::put_nightly,
 };
 
@@ -55,11 +55,11 @@ async fn facts(world: &World) -> [uuid::Uuid; 2] {
 /// Returns each changing route once, in an order in which each has an effect.
 async fn steps(world: &World, key: &str) -> Vec<Step> {
     put_nightly(&world.pool, noon()).await;
-    world.turn("Part one.", Now::default()).await;
-    let session = world.turn("Part two.", Now::default()).await.session.id;
+    world.turn("Part one.", TurnSettings::default()).await;
+    let session = world.turn("Part two.", TurnSettings::default()).await.session.id;
     compact(&world.pool, session).await;
     let running = world.add("Part three.").await;
-    world.begin(&running, world.lease(), Now::default()).await;
+    world.begin(&running, world.lease(), TurnSettings::default()).await;
     let instance = dalsegno::domain::tasks::New { instance: "second", ..world.ask("Part four.") };
     let waiting = world.add_new(&instance).await.unwrap().task.id;
     let campaign = world.campaign.id;
@@ -79,7 +79,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let job_id = world.add_new(&third).await.unwrap().task.job_id;
     let job = |verb: &str| format!("/v1/jobs/{job_id}/{verb}");
     let lane = |verb: &str| format!("/v1/lanes/{campaign}%2Fcopywriter%2Fthird/{verb}");
-    let bulk = json!({ "action": "cancel", "filter": { "agent": "nobody" } });
+    let bulk = json!({ "action": "cancel", "filter": { "agent": "stranger" } });
     let webhook = webhook(world).await;
     let hook = |verb: &str| format!("/v1/webhooks/{}/{verb}", webhook.0);
     let resend = format!("/v1/webhook-deliveries/{}/replay", webhook.1);
@@ -322,18 +322,18 @@ async fn webhook(world: &World) -> (uuid::Uuid, uuid::Uuid) {
     (id, webhooks::send_test(&mut conn, id, noon()).await.unwrap().id)
 }
 
-async fn lines(ground: &Ground) -> Vec<audit::Entry> {
+async fn lines(fixture: &Fixture) -> Vec<audit::Entry> {
     let filter = audit::Filter { limit: 1000, ..audit::Filter::default() };
-    audit::list(&ground.app.pool, filter).await.unwrap()
+    audit::list(&fixture.app.pool, filter).await.unwrap()
 }
 
 #[tokio::test]
-async fn every_route_that_changes_something_writes_its_line() {
-    let keyed = Keyed::new().await;
-    let ground = &keyed.ground;
-    let (boss, text) = keyed.make("boss", &["admin"]).await;
-    let (other, _) = keyed.make("other", &["read"]).await;
-    let steps = steps(&ground.world, other["id"].as_str().unwrap()).await;
+async fn every_changing_route_writes_an_audit_line() {
+    let setup = KeySetup::new().await;
+    let fixture = &setup.fixture;
+    let (boss, text) = setup.create_key("boss", &["admin"]).await;
+    let (other, _) = setup.create_key("other", &["read"]).await;
+    let steps = steps(&fixture.world, other["id"].as_str().unwrap()).await;
     let mut walked = BTreeSet::from([
         // The task itself names its caller.
         ("POST", "/v1/campaigns/{id}/tasks".to_owned()),
@@ -343,10 +343,10 @@ async fn every_route_that_changes_something_writes_its_line() {
         ("POST", "/v1/bulk-actions/preview".to_owned()),
     ]);
     for (method, template, path, body, action) in steps {
-        let before = lines(ground).await;
-        let reply = keyed.ask(Some(&text), method, &path, &body).await;
+        let before = lines(fixture).await;
+        let reply = setup.ask(Some(&text), method, &path, &body).await;
         assert!((200..300).contains(&reply.status), "{method} {path}: {reply:?}");
-        let after = lines(ground).await;
+        let after = lines(fixture).await;
         assert_eq!(after.len(), before.len() + 1, "{method} {path}");
         let line = &after[0];
         assert_eq!((line.action.as_str(), line.actor_kind.as_str()), (action, "key"));
@@ -363,43 +363,43 @@ async fn every_route_that_changes_something_writes_its_line() {
     let is_checked =
         |(method, path): &(&str, String)| *method != "GET" && path.as_str() != "/mcp/{id}";
     let changing: BTreeSet<_> =
-        registered(&ground.app.router).into_iter().filter(is_checked).collect();
+        registered(&fixture.app.router).into_iter().filter(is_checked).collect();
     let forgotten: Vec<_> = changing.difference(&walked).collect();
-    assert!(forgotten.is_empty(), "these have no step here, and perhaps no line: {forgotten:?}");
-    let log = format!("{:?}", lines(ground).await);
+    assert!(forgotten.is_empty(), "routes without a step in this test: {forgotten:?}");
+    let log = format!("{:?}", lines(fixture).await);
     assert!(!log.contains("SECRET PROMPT") && !log.contains(&text[18..]), "{log}");
 }
 
 #[tokio::test]
-async fn a_change_that_is_refused_writes_no_line() {
-    let ground = Ground::new().await;
-    let path = format!("/v1/campaigns/{}/budget", ground.world.campaign.id);
-    let reply = ground.patch(&path, &json!({ "micros": 1, "tokens": 0 })).await;
+async fn a_refused_change_writes_no_audit_line() {
+    let fixture = Fixture::new().await;
+    let path = format!("/v1/campaigns/{}/budget", fixture.world.campaign.id);
+    let reply = fixture.patch(&path, &json!({ "micros": 1, "tokens": 0 })).await;
     assert!((400..500).contains(&reply.status), "{reply:?}");
-    ground.patch(&path, &json!({})).await.expect(200);
-    let nobody = "/v1/tasks/00000000-0000-0000-0000-000000000000/cancel";
-    ground.post(nobody, &json!({})).await.problem(404, "unknown_task");
-    assert_eq!(lines(&ground).await, []);
+    fixture.patch(&path, &json!({})).await.expect(200);
+    let unknown = "/v1/tasks/00000000-0000-0000-0000-000000000000/cancel";
+    fixture.post(unknown, &json!({})).await.problem(404, "unknown_task");
+    assert_eq!(lines(&fixture).await, []);
 }
 
 #[tokio::test]
-async fn a_task_says_who_added_it() {
-    let keyed = Keyed::new().await;
-    let (made, text) = keyed.make("ci", &["enqueue"]).await;
+async fn a_task_names_its_author() {
+    let setup = KeySetup::new().await;
+    let (made, text) = setup.create_key("ci", &["enqueue"]).await;
     let ask = json!({ "agent": "copywriter", "prompt": "Part one." });
-    let path = keyed.ground.tasks();
-    let added = keyed.ask(Some(&text), "POST", &path, &ask).await.expect(201);
+    let path = setup.fixture.tasks();
+    let added = setup.ask(Some(&text), "POST", &path, &ask).await.expect(201);
     let path = format!("/v1/tasks/{}", added["id"].as_str().unwrap());
-    let shown = keyed.get(&text, &path).await.expect(200);
+    let shown = setup.get(&text, &path).await.expect(200);
     assert_eq!(shown["added_by"], format!("key:ci:{}", made["handle"].as_str().unwrap()));
     let of_tasks = audit::Filter { action: Some("task"), limit: 10, ..Default::default() };
-    assert_eq!(audit::list(&keyed.ground.app.pool, of_tasks).await.unwrap(), []);
+    assert_eq!(audit::list(&setup.fixture.app.pool, of_tasks).await.unwrap(), []);
 }
 
 #[tokio::test]
-async fn the_log_is_filtered_and_read_in_pages() {
-    let keyed = Keyed::new().await;
-    let pool = &keyed.ground.app.pool;
+async fn the_audit_log_is_filtered_and_paged() {
+    let setup = KeySetup::new().await;
+    let pool = &setup.fixture.app.pool;
     let cli = Actor::cli("ann", "host");
     for n in 0..5 {
         let at = noon() - TimeDelta::hours(n);
@@ -410,7 +410,7 @@ async fn the_log_is_filtered_and_read_in_pages() {
     audit::write(pool, &one, Action::TaskRetry, "t", json!({}), noon()).await.unwrap();
     let get = async |query: &str| {
         let path = format!("/v1/audit?{query}");
-        let page = keyed.admin("GET", &path, &Value::Null).await.expect(200);
+        let page = setup.admin("GET", &path, &Value::Null).await.expect(200);
         let subject = |line: &Value| line["subject"].as_str().unwrap().to_owned();
         let items: Vec<String> = page["items"].as_array().unwrap().iter().map(subject).collect();
         (items, page["next"].clone())
@@ -427,14 +427,14 @@ async fn the_log_is_filtered_and_read_in_pages() {
     assert_eq!(first, ["lane-4", "lane-3"]);
     let rest = get(&format!("action=lane&limit=3&cursor={}", next.as_str().unwrap())).await;
     assert_eq!(rest, (vec!["lane-2".into(), "lane-1".into(), "lane-0".into()], Value::Null));
-    let wrong = keyed.admin("GET", "/v1/audit?created_after=yesterday", &Value::Null).await;
+    let wrong = setup.admin("GET", "/v1/audit?created_after=yesterday", &Value::Null).await;
     wrong.problem(400, "bad_query");
 }
 
 #[tokio::test]
-async fn the_log_cannot_be_changed_and_only_retention_removes_from_it() {
-    let ground = Ground::new().await;
-    let (pool, cli) = (&ground.app.pool, Actor::cli("ann", "host"));
+async fn the_audit_log_is_immutable_and_only_retention_deletes_from_it() {
+    let fixture = Fixture::new().await;
+    let (pool, cli) = (&fixture.app.pool, Actor::cli("ann", "host"));
     let reason = "long ".repeat(1_000);
     for (subject, days) in [("old", 366), ("older", 400), ("new", 364)] {
         let (at, data) = (noon() - TimeDelta::days(days), json!({ "reason": reason }));
@@ -452,7 +452,7 @@ async fn the_log_cannot_be_changed_and_only_retention_removes_from_it() {
     for left in [1, 1, 0] {
         assert_eq!(audit::remove_before(pool, moment, 1).await.unwrap(), left);
     }
-    let kept = lines(&ground).await;
+    let kept = lines(&fixture).await;
     assert_eq!((kept.len(), kept[0].subject.as_str()), (1, "new"));
     assert!(kept[0].data["reason"].as_str().unwrap().len() < 320, "{kept:?}");
 }

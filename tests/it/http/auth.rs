@@ -16,14 +16,14 @@ use tokio::{
 };
 
 use super::{
-    Ground,
+    Fixture,
     client::{Reply, send},
-    keyed::{ADMIN_KEY, Keyed},
+    key_setup::{ADMIN_KEY, KeySetup},
 };
 
-async fn get_with(ground: &Ground, authorization: &str) -> Reply {
+async fn get_with(fixture: &Fixture, authorization: &str) -> Reply {
     let headers = [("Authorization", authorization)];
-    send(ground.app.address, "GET", "/v1/audit", &headers, "").await
+    send(fixture.app.address, "GET", "/v1/audit", &headers, "").await
 }
 
 fn header<'a>(reply: &'a Reply, name: &str) -> &'a str {
@@ -32,99 +32,99 @@ fn header<'a>(reply: &'a Reply, name: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn on_loopback_nobody_is_asked_and_a_key_that_is_shown_counts() {
-    let ground = Ground::with(&[("http.admin_key", ADMIN_KEY)]).await;
-    ground.get("/v1/audit").await.expect(200);
+async fn loopback_needs_no_key_and_a_given_key_is_checked() {
+    let fixture = Fixture::with(&[("http.admin_key", ADMIN_KEY)]).await;
+    fixture.get("/v1/audit").await.expect(200);
     let wanted = json!({ "name": "ci", "scopes": ["read"] });
-    let made = ground.post("/v1/keys", &wanted).await.expect(201);
+    let made = fixture.post("/v1/keys", &wanted).await.expect(201);
     assert_eq!(made["created_by"], "anonymous");
     let key = format!("bearer {}", made["secret"].as_str().unwrap());
-    get_with(&ground, &key).await.problem(403, "missing_scope");
-    get_with(&ground, &format!("{key}0")).await.problem(401, "bad_key");
-    get_with(&ground, &format!("Bearer {ADMIN_KEY}")).await.expect(200);
+    get_with(&fixture, &key).await.problem(403, "missing_scope");
+    get_with(&fixture, &format!("{key}0")).await.problem(401, "bad_key");
+    get_with(&fixture, &format!("Bearer {ADMIN_KEY}")).await.expect(200);
     for wrong in
         ["Bearer nope", "Bearer eyJhbGciOi.x.y", "Bearer ", "Bearer", "Basic dTpw", "nope", ""]
     {
-        get_with(&ground, wrong).await.problem(401, "bad_key");
+        get_with(&fixture, wrong).await.problem(401, "bad_key");
     }
 }
 
 #[tokio::test]
-async fn behind_a_proxy_that_lets_people_in_what_is_meant_for_it_is_passed_over() {
-    let ground = Ground::with(&[("http.allow_unauthenticated", "true")]).await;
+async fn with_unauthenticated_access_a_proxys_authorization_header_is_ignored() {
+    let fixture = Fixture::with(&[("http.allow_unauthenticated", "true")]).await;
     for proxys in ["Bearer eyJhbGciOi.x.y", "Basic dTpw"] {
-        get_with(&ground, proxys).await.expect(200);
+        get_with(&fixture, proxys).await.expect(200);
     }
-    get_with(&ground, "Bearer dals_nope").await.problem(401, "bad_key");
+    get_with(&fixture, "Bearer dals_nope").await.problem(401, "bad_key");
 }
 
 #[tokio::test]
-async fn the_key_of_the_configuration_may_do_everything() {
-    let keyed = Keyed::new().await;
-    keyed.admin("GET", "/v1/keys", &Value::Null).await.expect(200);
+async fn the_configured_key_has_every_scope() {
+    let setup = KeySetup::new().await;
+    setup.admin("GET", "/v1/keys", &Value::Null).await.expect(200);
     let new = json!({ "name": "Spring" });
-    keyed.admin("POST", "/v1/campaigns", &new).await.expect(201);
-    let lines = keyed.admin("GET", "/v1/audit", &Value::Null).await.expect(200);
+    setup.admin("POST", "/v1/campaigns", &new).await.expect(201);
+    let lines = setup.admin("GET", "/v1/audit", &Value::Null).await.expect(200);
     assert_eq!(lines["items"][0]["actor_kind"], "admin_key");
     for wrong in [&ADMIN_KEY[1..], &format!("{ADMIN_KEY}0"), ""] {
-        let reply = keyed.get(wrong, "/v1/keys").await;
+        let reply = setup.get(wrong, "/v1/keys").await;
         assert_eq!(reply.status, 401, "{reply:?}");
     }
     // Keys are accepted in the header only.
     let path = format!("/v1/tasks?key={ADMIN_KEY}");
-    keyed.ask(None, "GET", &path, &Value::Null).await.problem(401, "unauthenticated");
+    setup.ask(None, "GET", &path, &Value::Null).await.problem(401, "unauthenticated");
 }
 
 #[tokio::test]
-async fn each_key_has_a_limit_of_its_own_and_is_told_of_it() {
-    let keyed = Keyed::with(&[("http.requests_per_minute", "3")]).await;
-    let (_, one) = keyed.make("one", &["read"]).await;
-    let (_, other) = keyed.make("other", &["read"]).await;
-    let first = keyed.get(&one, "/v1/campaigns").await;
+async fn each_key_has_its_own_rate_limit_and_gets_it_in_headers() {
+    let setup = KeySetup::with(&[("http.requests_per_minute", "3")]).await;
+    let (_, one) = setup.create_key("one", &["read"]).await;
+    let (_, other) = setup.create_key("other", &["read"]).await;
+    let first = setup.get(&one, "/v1/campaigns").await;
     first.expect(200);
     assert_eq!(header(&first, "ratelimit-policy"), "\"requests\";q=3;w=60");
     assert!(header(&first, "ratelimit").starts_with("\"requests\";r=2;"), "{first:?}");
     for _ in 0..2 {
-        keyed.get(&one, "/v1/campaigns").await.expect(200);
+        setup.get(&one, "/v1/campaigns").await.expect(200);
     }
-    let refused = keyed.get(&one, "/v1/campaigns").await;
+    let refused = setup.get(&one, "/v1/campaigns").await;
     let detail = refused.problem(429, "too_many_requests");
     assert!(detail.contains("http.requests_per_minute"), "{detail}");
     assert_eq!(refused.json()["retryable"], true);
     let secs: u32 = header(&refused, "retry-after").parse().unwrap();
     assert!((1..=20).contains(&secs), "{refused:?}");
     assert!(header(&refused, "ratelimit").starts_with("\"requests\";r=0;"), "{refused:?}");
-    keyed.get(&other, "/v1/campaigns").await.expect(200);
+    setup.get(&other, "/v1/campaigns").await.expect(200);
     // Requests without a key share the limit of their address; probes have none.
     for _ in 0..3 {
-        keyed.ask(None, "GET", "/v1/tasks", &Value::Null).await.problem(401, "unauthenticated");
+        setup.ask(None, "GET", "/v1/tasks", &Value::Null).await.problem(401, "unauthenticated");
     }
-    let refused = keyed.ask(None, "GET", "/v1/tasks", &Value::Null).await;
+    let refused = setup.ask(None, "GET", "/v1/tasks", &Value::Null).await;
     refused.problem(429, "too_many_requests");
     for _ in 0..5 {
-        assert_eq!(keyed.ask(None, "GET", "/livez", &Value::Null).await.status, 200);
+        assert_eq!(setup.ask(None, "GET", "/livez", &Value::Null).await.status, 200);
     }
 }
 
 #[tokio::test]
-async fn without_a_limit_nothing_is_said_of_one() {
-    let ground = Ground::with(&[("http.requests_per_minute", "0")]).await;
-    let reply = ground.get("/v1/tasks").await;
+async fn without_a_rate_limit_no_limit_header_is_sent() {
+    let fixture = Fixture::with(&[("http.requests_per_minute", "0")]).await;
+    let reply = fixture.get("/v1/tasks").await;
     reply.expect(200);
     assert!(!reply.head.contains("ratelimit"), "{reply:?}");
 }
 
 #[tokio::test]
-async fn bad_keys_are_answered_429_after_some_and_good_keys_never() {
-    let keyed = Keyed::new().await;
-    let (_, known) = keyed.make("known", &["read"]).await;
-    let (_, new) = keyed.make("new", &["read"]).await;
-    keyed.get(&known, "/v1/tasks").await.expect(200);
+async fn repeated_bad_keys_are_answered_429_and_good_keys_never() {
+    let setup = KeySetup::new().await;
+    let (_, known) = setup.create_key("known", &["read"]).await;
+    let (_, new) = setup.create_key("new", &["read"]).await;
+    setup.get(&known, "/v1/tasks").await.expect(200);
     let mut tries = 0;
     let refused = loop {
         // Includes the handle of an existing key.
         let handle = if tries % 2 == 0 { "000000000000" } else { &known[5..17] };
-        let reply = keyed.get(&format!("dals_{handle}_{tries:064x}"), "/v1/tasks").await;
+        let reply = setup.get(&format!("dals_{handle}_{tries:064x}"), "/v1/tasks").await;
         if reply.status == 429 {
             break reply;
         }
@@ -135,9 +135,9 @@ async fn bad_keys_are_answered_429_after_some_and_good_keys_never() {
     refused.problem(429, "too_many_bad_keys");
     assert!(tries >= 30, "{tries}");
     header(&refused, "retry-after");
-    keyed.get(&known, "/v1/tasks").await.expect(200);
-    keyed.get(&new, "/v1/tasks").await.expect(200);
-    keyed.admin("GET", "/v1/tasks", &Value::Null).await.expect(200);
+    setup.get(&known, "/v1/tasks").await.expect(200);
+    setup.get(&new, "/v1/tasks").await.expect(200);
+    setup.admin("GET", "/v1/tasks", &Value::Null).await.expect(200);
 }
 
 /// Sends bad keys on one connection, several at a time, until `stop`. Counts the answered ones.
@@ -170,15 +170,15 @@ async fn flood(address: SocketAddr, first: u64, n_bad: &AtomicU64, stop: &Atomic
 
 /// Known keys, and keys that the service has not cached yet, from the address of the flood.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_bad_keys_refuses_no_good_key() {
+async fn a_flood_of_bad_keys_blocks_no_good_key() {
     const SECS: u64 = 6;
-    let keyed = Keyed::new().await;
-    let (_, known) = keyed.make("known", &["read"]).await;
+    let setup = KeySetup::new().await;
+    let (_, known) = setup.create_key("known", &["read"]).await;
     let mut fresh = Vec::new();
     for n in 0..40 {
-        fresh.push(keyed.make(&format!("fresh-{n}"), &["read"]).await.1);
+        fresh.push(setup.create_key(&format!("fresh-{n}"), &["read"]).await.1);
     }
-    let (address, stop) = (keyed.ground.app.address, Arc::new(AtomicBool::new(false)));
+    let (address, stop) = (setup.fixture.app.address, Arc::new(AtomicBool::new(false)));
     let n_bad = Arc::<AtomicU64>::default();
     let floods: Vec<_> = (0..200)
         .map(|n: u64| {
@@ -193,7 +193,7 @@ async fn a_flood_of_bad_keys_refuses_no_good_key() {
     while began.elapsed() < Duration::from_secs(SECS) || !fresh.is_empty() || !is_flooded() {
         let next = fresh.pop();
         for key in [Some(&known), next.as_ref()].into_iter().flatten() {
-            let reply = keyed.get(key, "/v1/campaigns").await;
+            let reply = setup.get(key, "/v1/campaigns").await;
             n_asked += 1;
             if reply.status != 200 {
                 refused.push(reply);

@@ -3,14 +3,14 @@
 use dalsegno::domain::{Amount, amount::Limit, campaigns};
 use serde_json::{Value, json};
 
-use super::{Ground, client::send};
+use super::{Fixture, client::send};
 use crate::conversations::world::World;
 
 const NIL: &str = "00000000-0000-0000-0000-000000000000";
 
 #[tokio::test]
-async fn each_mistake_in_a_task_has_its_status_and_its_code() {
-    let ground = Ground::new().await;
+async fn each_error_in_a_task_has_its_status_and_code() {
+    let fixture = Fixture::new().await;
     let ask = |field: &str, value: Value| {
         let mut ask = json!({ "agent": "copywriter", "prompt": "Part one." });
         ask[field] = value;
@@ -35,28 +35,28 @@ async fn each_mistake_in_a_task_has_its_status_and_its_code() {
         (json!({ "agent": "copywriter" }), 422, "bad_field", "missing field `prompt`"),
     ];
     for (body, status, code, words) in table {
-        let detail = ground.post(&ground.tasks(), &body).await.problem(status, code);
+        let detail = fixture.post(&fixture.tasks(), &body).await.problem(status, code);
         assert!(detail.contains(words), "{detail}");
     }
     let there = format!("/v1/campaigns/{NIL}/tasks");
     let ask = json!({ "agent": "copywriter", "prompt": "x" });
-    ground.post(&there, &ask).await.problem(404, "unknown_campaign");
-    assert_eq!(ground.get("/v1/tasks").await.expect(200)["items"], json!([]));
+    fixture.post(&there, &ask).await.problem(404, "unknown_campaign");
+    assert_eq!(fixture.get("/v1/tasks").await.expect(200)["items"], json!([]));
 }
 
 #[tokio::test]
-async fn the_part_that_does_not_fit_is_pointed_at() {
-    let ground = Ground::new().await;
+async fn an_invalid_field_of_a_line_is_located() {
+    let fixture = Fixture::new().await;
     let body = json!({ "agent": "copywriter", "prompt": "x", "budget": { "tokens": "many" } });
-    let reply = ground.post(&ground.tasks(), &body).await;
+    let reply = fixture.post(&fixture.tasks(), &body).await;
     reply.problem(422, "bad_field");
     assert_eq!(reply.json()["errors"][0]["pointer"], "/budget/tokens", "{reply:?}");
 }
 
 #[tokio::test]
-async fn a_part_of_a_list_is_pointed_at_by_its_number() {
-    let ground = Ground::new().await;
-    let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
+async fn an_invalid_list_item_is_located_by_its_index() {
+    let fixture = Fixture::new().await;
+    let campaign = format!("/v1/campaigns/{}", fixture.world.campaign.id);
     let item = json!({ "kind": "record", "name": "a", "title": "t", "body": null });
     let import = json!({ "items": [item] });
     let key = json!({ "name": "k", "scopes": ["read"], "campaigns": [7] });
@@ -64,21 +64,21 @@ async fn a_part_of_a_list_is_pointed_at_by_its_number() {
         (format!("{campaign}/memory/import"), import, "/items/0/body"),
         ("/v1/keys".to_owned(), key, "/campaigns/0"),
     ] {
-        let reply = ground.post(&path, &body).await;
+        let reply = fixture.post(&path, &body).await;
         reply.problem(422, "bad_field");
         assert_eq!(reply.json()["errors"][0]["pointer"], pointer, "{reply:?}");
     }
 }
 
 #[tokio::test]
-async fn no_refusal_of_a_body_names_a_type_of_the_program() {
-    let ground = Ground::new().await;
-    let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
+async fn no_refusal_of_a_body_names_a_rust_type() {
+    let fixture = Fixture::new().await;
+    let campaign = format!("/v1/campaigns/{}", fixture.world.campaign.id);
     let wrong = [json!(7), json!("x"), json!([7]), json!({ "x": 7 }), json!(null), json!(1.5)];
     let mut n_refused = 0;
     for path in [
-        ground.tasks(),
-        format!("{}/bulk", ground.tasks()),
+        fixture.tasks(),
+        format!("{}/bulk", fixture.tasks()),
         format!("{campaign}/flows"),
         format!("{campaign}/posts"),
         format!("{campaign}/memory"),
@@ -117,7 +117,7 @@ async fn no_refusal_of_a_body_names_a_type_of_the_program() {
         for body in whole.chain(parts) {
             let many = json!([body]);
             let body = if path.ends_with("/bulk") { &many } else { &body };
-            let reply = ground.post(&path, body).await;
+            let reply = fixture.post(&path, body).await;
             if !matches!(reply.status, 400 | 422) {
                 continue;
             }
@@ -144,8 +144,8 @@ async fn no_refusal_of_a_body_names_a_type_of_the_program() {
 
 #[tokio::test]
 async fn a_timestamp_out_of_range_is_refused_in_every_field_and_parameter() {
-    let ground = Ground::new().await;
-    let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
+    let fixture = Fixture::new().await;
+    let campaign = format!("/v1/campaigns/{}", fixture.world.campaign.id);
     let far = [
         "-4713-01-01T00:00:00Z",
         "-262143-01-01T00:00:00Z",
@@ -160,7 +160,7 @@ async fn a_timestamp_out_of_range_is_refused_in_every_field_and_parameter() {
         let fact = json!({ "attribute": "Diet", "text": "Eats no meat.", "expires_at": far });
         let bulk = json!({ "filter": { "created_before": far }, "action": "cancel" });
         for (path, body, pointer) in [
-            (ground.tasks(), &ask, "/run_at"),
+            (fixture.tasks(), &ask, "/run_at"),
             (format!("/v1/webhooks/{NIL}/replay"), &json!({ "since": far }), "/since"),
             (
                 format!("{campaign}/memory/import"),
@@ -171,32 +171,32 @@ async fn a_timestamp_out_of_range_is_refused_in_every_field_and_parameter() {
             ("/v1/users/u/facts".to_owned(), &fact, "/expires_at"),
             ("/v1/bulk-actions".to_owned(), &bulk, "/filter/created_before"),
         ] {
-            let reply = ground.post(&path, body).await;
+            let reply = fixture.post(&path, body).await;
             let detail = reply.problem(422, "bad_field");
             assert!(detail.contains("from 0001 to 9999"), "{path}: {detail}");
             assert_eq!(reply.json()["errors"][0]["pointer"], pointer, "{reply:?}");
         }
-        let many = ground.post(&format!("{}/bulk", ground.tasks()), &json!([ask])).await;
+        let many = fixture.post(&format!("{}/bulk", fixture.tasks()), &json!([ask])).await;
         many.problem(422, "bad_items");
         let wrong = &many.json()["errors"][0];
         assert_eq!((&wrong["pointer"], &wrong["code"]), (&json!("/0/run_at"), &json!("bad_field")));
         let query = format!("/v1/audit?created_after={}", far.replace('+', "%2B"));
-        let detail = ground.get(&query).await.problem(400, "bad_query");
+        let detail = fixture.get(&query).await.problem(400, "bad_query");
         assert!(detail.contains("from 0001 to 9999"), "{detail}");
     }
-    assert_eq!(ground.get("/v1/tasks").await.expect(200)["items"], json!([]));
+    assert_eq!(fixture.get("/v1/tasks").await.expect(200)["items"], json!([]));
     for edge in ["0001-01-01T00:00:00Z", "9999-12-30T23:59:59Z"] {
         let ask = json!({ "agent": "copywriter", "prompt": "Part one.", "run_at": edge });
-        ground.post(&ground.tasks(), &ask).await.expect(201);
-        ground.post(&format!("{}/bulk", ground.tasks()), &json!([ask])).await.expect(201);
-        ground.get(&format!("/v1/audit?created_after={edge}")).await.expect(200);
+        fixture.post(&fixture.tasks(), &ask).await.expect(201);
+        fixture.post(&format!("{}/bulk", fixture.tasks()), &json!([ask])).await.expect(201);
+        fixture.get(&format!("/v1/audit?created_after={edge}")).await.expect(200);
     }
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_or_too_long_is_refused() {
-    let ground = Ground::new().await;
-    let address = ground.app.address;
+async fn a_body_that_is_not_json_or_too_long_is_refused() {
+    let fixture = Fixture::new().await;
+    let address = fixture.app.address;
     let post = async |headers: &[(&str, &str)], body: &str| {
         send(address, "POST", "/v1/campaigns", headers, body).await
     };
@@ -210,8 +210,8 @@ async fn a_body_that_is_no_json_or_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn queries_and_ids_are_read_strictly() {
-    let ground = Ground::new().await;
+async fn queries_and_ids_are_parsed_strictly() {
+    let fixture = Fixture::new().await;
     for (path, code, words) in [
         ("/v1/tasks?stat=done", "bad_query", "unknown query parameter `stat`"),
         ("/v1/tasks?state=finished", "bad_query", "`state` does not fit: unknown value `finished`"),
@@ -221,14 +221,14 @@ async fn queries_and_ids_are_read_strictly() {
         ("/v1/tasks/none", "bad_id", "`none` is not an id"),
         ("/v1/campaigns/1", "bad_id", "`1` is not an id"),
     ] {
-        let detail = ground.get(path).await.problem(400, code);
+        let detail = fixture.get(path).await.problem(400, code);
         assert!(detail.contains(words), "{path}: {detail}");
     }
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let ground = Ground::new().await;
+async fn unknown_ids_are_not_found() {
+    let fixture = Fixture::new().await;
     for (path, code) in [
         (format!("/v1/campaigns/{NIL}"), "unknown_campaign"),
         (format!("/v1/tasks/{NIL}"), "unknown_task"),
@@ -238,7 +238,7 @@ async fn what_is_not_there_is_not_found() {
         (format!("/v1/sessions/{NIL}/view"), "unknown_session"),
         (format!("/v1/sessions/{NIL}/archives"), "unknown_session"),
     ] {
-        ground.get(&path).await.problem(404, code);
+        fixture.get(&path).await.problem(404, code);
     }
     for (path, code) in [
         (format!("/v1/tasks/{NIL}/cancel"), "unknown_task"),
@@ -247,22 +247,22 @@ async fn what_is_not_there_is_not_found() {
         (format!("/v1/sessions/{NIL}/uncompact"), "unknown_session"),
         (format!("/v1/sessions/{NIL}/interrupt"), "unknown_session"),
     ] {
-        ground.post(&path, &json!({})).await.problem(404, code);
+        fixture.post(&path, &json!({})).await.problem(404, code);
     }
-    send(ground.app.address, "DELETE", "/v1/tasks", &[], "")
+    send(fixture.app.address, "DELETE", "/v1/tasks", &[], "")
         .await
         .problem(405, "method_not_allowed");
 }
 
 #[tokio::test]
-async fn a_spent_budget_says_whether_waiting_helps() {
-    let ground = Ground::new().await;
+async fn a_spent_budget_reports_whether_waiting_helps() {
+    let fixture = Fixture::new().await;
     let world =
-        World::over(ground.app.pool.clone(), Limit { micros: None, tokens: Some(100) }).await;
+        World::over(fixture.app.pool.clone(), Limit { micros: None, tokens: Some(100) }).await;
     let spent = Amount { micros: 0, tokens: 100 };
     campaigns::settle(&world.pool, world.campaign.id, Amount::ZERO, spent).await.unwrap();
     let path = format!("/v1/campaigns/{}/tasks", world.campaign.id);
-    let reply = ground.post(&path, &json!({ "agent": "copywriter", "prompt": "x" })).await;
+    let reply = fixture.post(&path, &json!({ "agent": "copywriter", "prompt": "x" })).await;
     let detail = reply.problem(409, "budget_exceeded");
     assert!(detail.contains("100 tokens of 100 tokens are spent"), "{detail}");
     assert_eq!(reply.json()["retryable"], false);
@@ -270,30 +270,30 @@ async fn a_spent_budget_says_whether_waiting_helps() {
 
 #[tokio::test]
 async fn a_page_of_another_origin_is_refused() {
-    let ground = Ground::new().await;
-    let task = ground.world.add("Part one.").await;
+    let fixture = Fixture::new().await;
+    let task = fixture.world.add("Part one.").await;
     let path = format!("/v1/tasks/{}/cancel", task.id);
     let foreign = [("Origin", "http://evil.example")];
-    let reply = ground.post_with(&path, &json!({}), &foreign).await;
+    let reply = fixture.post_with(&path, &json!({}), &foreign).await;
     reply.problem(403, "foreign_origin");
-    let own = format!("http://{}", ground.app.address);
-    ground.post_with(&path, &json!({}), &[("Origin", &own)]).await.expect(200);
+    let own = format!("http://{}", fixture.app.address);
+    fixture.post_with(&path, &json!({}), &[("Origin", &own)]).await.expect(200);
 }
 
 /// DNS rebinding: such a page has the same origin, and only its host name gives it away.
 #[tokio::test]
-async fn a_name_that_is_not_ours_is_refused() {
-    let ground =
-        Ground::with(&[("http.allowed_hosts", "dalsegno.example, dalsegno.internal")]).await;
-    let port = ground.app.address.port();
+async fn a_foreign_host_name_is_refused() {
+    let fixture =
+        Fixture::with(&[("http.allowed_hosts", "dalsegno.example, dalsegno.internal")]).await;
+    let port = fixture.app.address.port();
     let get = async |host: &str, path: &str| {
-        send(ground.app.address, "GET", path, &[("Host", host)], "").await
+        send(fixture.app.address, "GET", path, &[("Host", host)], "").await
     };
     let evil = format!("evil.example:{port}");
     let origin = format!("http://{evil}");
     let headers = [("Host", evil.as_str()), ("Origin", origin.as_str())];
     let rebound =
-        send(ground.app.address, "POST", "/v1/campaigns", &headers, r#"{"name":"x"}"#).await;
+        send(fixture.app.address, "POST", "/v1/campaigns", &headers, r#"{"name":"x"}"#).await;
     let detail = rebound.problem(403, "unknown_host");
     assert!(detail.contains("`evil.example`") && detail.contains("http.allowed_hosts"), "{detail}");
     for path in ["/v1/tasks", "/metrics", "/nothing"] {
@@ -304,14 +304,17 @@ async fn a_name_that_is_not_ours_is_refused() {
     }
     // Probes may use any host name.
     assert_eq!(get(&evil, "/livez").await.status, 200);
-    assert_eq!(ground.get("/v1/campaigns").await.expect(200)["items"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        fixture.get("/v1/campaigns").await.expect(200)["items"].as_array().unwrap().len(),
+        1
+    );
 }
 
 #[tokio::test]
-async fn every_refusal_says_what_to_do_next() {
-    let ground = Ground::new().await;
-    let address = ground.app.address;
-    let detail = ground.get("/v2/tasks").await.problem(404, "not_found");
+async fn every_refusal_names_the_next_step() {
+    let fixture = Fixture::new().await;
+    let address = fixture.app.address;
+    let detail = fixture.get("/v2/tasks").await.problem(404, "not_found");
     assert!(detail.contains("/v1/tasks"), "{detail}");
     let reply = send(address, "DELETE", "/v1/tasks", &[], "").await;
     let detail = reply.problem(405, "method_not_allowed");
@@ -321,31 +324,31 @@ async fn every_refusal_says_what_to_do_next() {
         send(address, "GET", "/v1/tasks", &foreign, "").await.problem(403, "foreign_origin");
     assert!(detail.contains("leave out the header Origin"), "{detail}");
 
-    let task = ground.world.add("Part one.").await;
+    let task = fixture.world.add("Part one.").await;
     let path = format!("/v1/tasks/{}", task.id);
     let detail =
-        ground.post(&format!("{path}/retry"), &json!({})).await.problem(409, "task_not_ended");
+        fixture.post(&format!("{path}/retry"), &json!({})).await.problem(409, "task_not_ended");
     assert!(detail.contains(&format!("dalsegno task cancel {}", task.id)), "{detail}");
-    ground.post(&format!("{path}/cancel"), &json!({})).await.expect(200);
+    fixture.post(&format!("{path}/cancel"), &json!({})).await.expect(200);
     let detail =
-        ground.post(&format!("{path}/cancel"), &json!({})).await.problem(409, "task_ended");
+        fixture.post(&format!("{path}/cancel"), &json!({})).await.problem(409, "task_ended");
     assert!(detail.contains(&format!("dalsegno task retry {}", task.id)), "{detail}");
 
-    let id = ground.world.turn("Part two.", Default::default()).await.session.id;
+    let id = fixture.world.turn("Part two.", Default::default()).await.session.id;
     let undo = format!("/v1/sessions/{id}/uncompact");
-    let detail = ground.post(&undo, &json!({})).await.problem(409, "nothing_to_undo");
+    let detail = fixture.post(&undo, &json!({})).await.problem(409, "nothing_to_undo");
     assert!(detail.contains("dalsegno session compact"), "{detail}");
     let close = "update dalsegno.sessions set state = 'closed', closed_at = now(), closed_because = 'reset' where id = $1";
-    sqlx::query(close).bind(id).execute(&ground.app.pool).await.unwrap();
-    let detail = ground.post(&undo, &json!({})).await.problem(409, "session_closed");
+    sqlx::query(close).bind(id).execute(&fixture.app.pool).await.unwrap();
+    let detail = fixture.post(&undo, &json!({})).await.problem(409, "session_closed");
     assert!(detail.contains(&format!("dalsegno session show {id}")), "{detail}");
 }
 
 #[tokio::test]
-async fn a_database_that_is_away_is_worth_another_try() {
-    let ground = Ground::new().await;
-    ground.app.pool.close().await;
-    let reply = ground.get("/v1/tasks").await;
+async fn an_unreachable_database_is_retryable() {
+    let fixture = Fixture::new().await;
+    fixture.app.pool.close().await;
+    let reply = fixture.get("/v1/tasks").await;
     let detail = reply.problem(503, "database_unreachable");
     assert_eq!(reply.json()["retryable"], true);
     assert!(!detail.contains("select"), "{detail}");

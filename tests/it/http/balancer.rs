@@ -3,7 +3,7 @@
 use dalsegno::domain::amount::Limit;
 use serde_json::json;
 
-use super::Ground;
+use super::Fixture;
 use crate::{
     app::{TestApp, TestDatabase},
     conversations::world::World,
@@ -11,35 +11,35 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_balancer_that_accepts_and_closes_is_worth_another_try() {
+async fn a_balancer_that_accepts_and_closes_is_retryable() {
     let mut database = TestDatabase::migrated().await;
     let proxy = Proxy::start(&database.options).await;
     database.options = proxy.url_with_tls_preferred(&database.options).parse().unwrap();
     let app = TestApp::start_with(database, &[]).await;
     let world = World::over(app.pool.clone(), Limit::default()).await;
-    let ground = Ground { app, world };
+    let fixture = Fixture { app, world };
     let task = json!({ "agent": "copywriter", "prompt": "Part one." });
-    let added = ground.post(&ground.tasks(), &task).await.expect(201);
+    let added = fixture.post(&fixture.tasks(), &task).await.expect(201);
     let one = format!("/v1/tasks/{}", added["id"].as_str().unwrap());
     let (cancel, explain) = (format!("{one}/cancel"), format!("{one}/explain"));
     proxy.close();
     for _ in 0..4 {
         let replies = [
-            ground.get("/v1/tasks").await,
-            ground.get("/v1/campaigns").await,
-            ground.get("/v1/sessions").await,
-            ground.get(&one).await,
-            ground.get(&explain).await,
-            ground.post(&ground.tasks(), &task).await,
-            ground.post(&cancel, &json!({})).await,
-            ground.post("/v1/campaigns", &json!({ "name": "another" })).await,
+            fixture.get("/v1/tasks").await,
+            fixture.get("/v1/campaigns").await,
+            fixture.get("/v1/sessions").await,
+            fixture.get(&one).await,
+            fixture.get(&explain).await,
+            fixture.post(&fixture.tasks(), &task).await,
+            fixture.post(&cancel, &json!({})).await,
+            fixture.post("/v1/campaigns", &json!({ "name": "another" })).await,
         ];
         for reply in replies {
             reply.problem(503, "database_unreachable");
             assert_eq!(reply.json()["retryable"], true, "{reply:?}");
         }
     }
-    proxy.heal();
-    ground.get(&one).await.expect(200);
-    ground.post(&ground.tasks(), &task).await.expect(201);
+    proxy.resume_traffic();
+    fixture.get(&one).await.expect(200);
+    fixture.post(&fixture.tasks(), &task).await.expect(201);
 }

@@ -9,7 +9,7 @@ use dalsegno::domain::{
 use serde_json::{Value, json};
 
 use super::{
-    Ground,
+    Fixture,
     client::{Reply, send},
 };
 use crate::{
@@ -25,7 +25,7 @@ async fn post(address: SocketAddr, path: &str, body: &Value) -> Reply {
 }
 
 /// Requests an action, and waits until a worker has done it.
-async fn carried_out(address: SocketAddr, ask: &Value) -> Value {
+async fn run_bulk_action(address: SocketAddr, ask: &Value) -> Value {
     let reply = post(address, PATH, ask).await;
     let asked = reply.expect(202);
     let location = format!("location: {PATH}/{}", asked["id"].as_str().unwrap());
@@ -56,7 +56,7 @@ async fn all_tasks_of_a_filter_are_cancelled_and_retried() {
     post(address, &path, &asks).await.expect(201);
     let filter = json!({ "campaign_id": world.campaign.id, "instance": "copy_3" });
     let ask = json!({ "action": "cancel", "filter": filter, "expected_count": 100, "reason": "a new brief" });
-    let done = carried_out(address, &ask).await;
+    let done = run_bulk_action(address, &ask).await;
     assert_eq!(
         (&done["matched"], &done["done"], &done["skipped"]),
         (&json!(100), &json!(100), &json!(0))
@@ -75,49 +75,49 @@ async fn all_tasks_of_a_filter_are_cancelled_and_retried() {
     assert_eq!((count(State::Cancelled).await, count(State::Queued).await), (100, 600));
     // Nothing is left to cancel, which is also an end.
     let ask = json!({ "action": "cancel", "filter": filter });
-    assert_eq!(carried_out(address, &ask).await["matched"], 0);
+    assert_eq!(run_bulk_action(address, &ask).await["matched"], 0);
     let ask =
         json!({ "action": "retry", "filter": { "instance": "copy_3" }, "expected_count": 100 });
-    assert_eq!(carried_out(address, &ask).await["done"], 100);
+    assert_eq!(run_bulk_action(address, &ask).await["done"], 100);
     assert_eq!(count(State::Cancelled).await, 0);
 }
 
 #[tokio::test]
-async fn what_is_not_as_expected_is_not_done() {
-    let ground = Ground::new().await;
-    ground.world.add("Part one.").await;
+async fn an_invalid_bulk_action_changes_nothing() {
+    let fixture = Fixture::new().await;
+    fixture.world.add("Part one.").await;
     let cancel = |filter: Value| json!({ "action": "cancel", "filter": filter });
-    ground.post(PATH, &cancel(json!({}))).await.problem(422, "empty_filter");
-    ground.post(PATH, &cancel(json!({ "agnet": "x" }))).await.problem(422, "bad_field");
+    fixture.post(PATH, &cancel(json!({}))).await.problem(422, "empty_filter");
+    fixture.post(PATH, &cancel(json!({ "agnet": "x" }))).await.problem(422, "bad_field");
     for text in [String::new(), "x".repeat(201)] {
-        let detail = ground.post(PATH, &cancel(json!({ "text": text }))).await;
+        let detail = fixture.post(PATH, &cancel(json!({ "text": text }))).await;
         let detail = detail.problem(422, "bad_filter");
         assert!(detail.contains("give 1 to 200"), "{detail}");
     }
-    ground.post(PATH, &cancel(json!({ "agent": "a\0" }))).await.problem(422, "nul_in_text");
+    fixture.post(PATH, &cancel(json!({ "agent": "a\0" }))).await.problem(422, "nul_in_text");
     let mut ask = cancel(json!({ "agent": "copywriter" }));
     ask["expected_count"] = json!(2);
-    let detail = ground.post(PATH, &ask).await.problem(409, "count_differs");
+    let detail = fixture.post(PATH, &ask).await.problem(409, "count_differs");
     assert!(detail.contains("1 tasks match and not 2"), "{detail}");
     let nil = format!("{PATH}/00000000-0000-0000-0000-000000000000");
-    ground.get(&nil).await.problem(404, "unknown_bulk_action");
+    fixture.get(&nil).await.problem(404, "unknown_bulk_action");
     let asked: i64 = sqlx::query_scalar("select count(*) from dalsegno.bulk_actions")
-        .fetch_one(&ground.world.pool)
+        .fetch_one(&fixture.world.pool)
         .await
         .unwrap();
     assert_eq!(asked, 0);
     // A count confirms that all tasks are meant.
     let mut ask = cancel(json!({}));
     ask["expected_count"] = json!(1);
-    assert_eq!(ground.post(PATH, &ask).await.expect(202)["matched"], 1);
+    assert_eq!(fixture.post(PATH, &ask).await.expect(202)["matched"], 1);
 }
 
 #[tokio::test]
-async fn a_run_that_was_overtaken_changes_nothing_and_a_changed_task_is_skipped() {
-    let ground = Ground::new().await;
-    let pool = &ground.world.pool;
-    let first = ground.world.add("Part one.").await.id;
-    let second = ground.world.add("Part two.").await.id;
+async fn an_outdated_run_changes_nothing_and_a_changed_task_is_skipped() {
+    let fixture = Fixture::new().await;
+    let pool = &fixture.world.pool;
+    let first = fixture.world.add("Part one.").await.id;
+    let second = fixture.world.add("Part two.").await.id;
     let filter = TaskFilter { agent: Some("copywriter".to_owned()), ..TaskFilter::default() };
     let new = bulk_actions::New {
         action: Action::Cancel,
@@ -131,7 +131,7 @@ async fn a_run_that_was_overtaken_changes_nothing_and_a_changed_task_is_skipped(
     let later = tasks::add(
         &mut conn,
         &crate::conversations::world::limits(),
-        &ground.world.ask("Part three."),
+        &fixture.world.ask("Part three."),
         noon() + chrono::TimeDelta::seconds(1),
     )
     .await
@@ -158,14 +158,14 @@ async fn a_run_that_was_overtaken_changes_nothing_and_a_changed_task_is_skipped(
     bulk_actions::finish(pool, current.id, noon()).await.unwrap();
     let done = bulk_actions::get(pool, current.id).await.unwrap();
     assert_eq!((done.matched, done.done, done.skipped), (2, 1, 1));
-    assert_eq!(ground.world.task(later.task.id).await.state, State::Queued);
+    assert_eq!(fixture.world.task(later.task.id).await.state, State::Queued);
 }
 
 #[tokio::test]
-async fn an_action_whose_job_is_gone_says_so_and_goes_on_when_it_is_tried_again() {
-    let ground = Ground::new().await;
-    let pool = &ground.world.pool;
-    ground.world.add("Part one.").await;
+async fn an_action_without_a_job_is_reported_and_continues_on_retry() {
+    let fixture = Fixture::new().await;
+    let pool = &fixture.world.pool;
+    fixture.world.add("Part one.").await;
     let filter = TaskFilter { agent: Some("copywriter".to_owned()), ..TaskFilter::default() };
     let new = bulk_actions::New {
         action: Action::Cancel,
@@ -194,7 +194,7 @@ async fn an_action_whose_job_is_gone_says_so_and_goes_on_when_it_is_tried_again(
         .unwrap();
     assert_eq!(bulk_actions::end_lost(pool, noon()).await.unwrap(), 2);
     assert_eq!(bulk_actions::end_lost(pool, noon()).await.unwrap(), 0, "once");
-    let shown = async |id| ground.get(&format!("{PATH}/{id}")).await.expect(200);
+    let shown = async |id| fixture.get(&format!("{PATH}/{id}")).await.expect(200);
     let failed = shown(dead.id).await;
     assert_eq!(
         (&failed["state"], &failed["error"]),
@@ -211,36 +211,36 @@ async fn an_action_whose_job_is_gone_says_so_and_goes_on_when_it_is_tried_again(
 }
 
 #[tokio::test]
-async fn a_preview_says_which_tasks_an_action_is_about_and_changes_nothing() {
-    let ground = Ground::new().await;
+async fn a_preview_lists_the_tasks_of_an_action_and_changes_nothing() {
+    let fixture = Fixture::new().await;
     for (prompt, tags) in
         [("Part one.", json!(["late"])), ("Part two.", json!([])), ("Notes.", json!(["late"]))]
     {
         let ask = json!({ "agent": "copywriter", "prompt": prompt, "tags": tags });
-        ground.post(&ground.tasks(), &ask).await.expect(201);
+        fixture.post(&fixture.tasks(), &ask).await.expect(201);
     }
     let filter =
         json!({ "tags": ["late"], "text": "PART", "created_after": "2026-11-20T00:00:00Z" });
     let ask = |action: &str| json!({ "action": action, "filter": filter });
     let preview = format!("{PATH}/preview");
-    let previewed = ground.post(&preview, &ask("cancel")).await.expect(200);
+    let previewed = fixture.post(&preview, &ask("cancel")).await.expect(200);
     assert_eq!(previewed["matched"], 1);
     assert_eq!(previewed["tasks"][0]["prompt"], "Part one.");
-    assert_eq!(ground.post(&preview, &ask("retry")).await.expect(200)["matched"], 0);
-    assert_eq!(ground.get(PATH).await.expect(200)["items"], json!([]));
-    let made = ground.post(PATH, &ask("cancel")).await.expect(202);
+    assert_eq!(fixture.post(&preview, &ask("retry")).await.expect(200)["matched"], 0);
+    assert_eq!(fixture.get(PATH).await.expect(200)["items"], json!([]));
+    let made = fixture.post(PATH, &ask("cancel")).await.expect(202);
     assert_eq!((&made["matched"], &made["filter"]), (&json!(1), &filter));
-    let listed = ground.get(PATH).await.expect(200);
+    let listed = fixture.get(PATH).await.expect(200);
     assert_eq!(listed["items"], json!([made]));
     let wrong = |filter: Value| json!({ "action": "cancel", "filter": filter });
-    ground
+    fixture
         .post(&preview, &wrong(json!({ "agent": "x".repeat(5_000) })))
         .await
         .problem(413, "text_too_long");
-    ground.post(&preview, &wrong(json!({ "text": "" }))).await.problem(422, "bad_filter");
-    ground.post(&preview, &wrong(json!({}))).await.problem(422, "empty_filter");
+    fixture.post(&preview, &wrong(json!({ "text": "" }))).await.problem(422, "bad_filter");
+    fixture.post(&preview, &wrong(json!({}))).await.problem(422, "empty_filter");
     assert_eq!(
-        ground.post(&preview, &wrong(json!({ "text": "n".repeat(200) }))).await.expect(200)["matched"],
+        fixture.post(&preview, &wrong(json!({ "text": "n".repeat(200) }))).await.expect(200)["matched"],
         0
     );
 }

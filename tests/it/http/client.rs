@@ -23,7 +23,7 @@ pub struct Stream {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
+pub struct ReceivedEvent {
     pub id: String,
     pub event: String,
     pub data: String,
@@ -95,12 +95,13 @@ impl Stream {
     }
 
     /// Reads the next event; `None` at the end of the stream.
-    pub async fn next(&mut self) -> Option<Sent> {
-        let mut sent = Sent { id: String::new(), event: String::new(), data: String::new() };
+    pub async fn next(&mut self) -> Option<ReceivedEvent> {
+        let mut sent =
+            ReceivedEvent { id: String::new(), event: String::new(), data: String::new() };
         loop {
             let mut line = String::new();
             let read = tokio::time::timeout(SOON, self.lines.read_line(&mut line)).await;
-            if read.expect("the stream goes on or ends").unwrap() == 0 {
+            if read.expect("the stream continues or ends").unwrap() == 0 {
                 return None;
             }
             match line.trim_end().split_once(": ") {

@@ -7,13 +7,13 @@ use dalsegno::domain::{
 use serde_json::{Value, json};
 use sqlx::PgExecutor;
 
-use super::{Ground, Stream, client::Sent};
+use super::{Fixture, Stream, client::ReceivedEvent};
 use crate::{
     app::{eventually, noon},
-    conversations::world::Now,
+    conversations::world::TurnSettings,
 };
 
-async fn tell(executor: impl PgExecutor<'_>, task: &Task, n: i64) {
+async fn append_event(executor: impl PgExecutor<'_>, task: &Task, n: i64) {
     let event = feed::New {
         campaign_id: Some(task.campaign_id),
         task_id: Some(task.id),
@@ -24,39 +24,39 @@ async fn tell(executor: impl PgExecutor<'_>, task: &Task, n: i64) {
     feed::append(executor, &[event], noon()).await.unwrap();
 }
 
-fn n(sent: &Sent) -> i64 {
+fn n(sent: &ReceivedEvent) -> i64 {
     let data: Value = serde_json::from_str(&sent.data).unwrap();
     data["data"]["n"].as_i64().unwrap_or_else(|| panic!("{sent:?}"))
 }
 
-impl Ground {
+impl Fixture {
     async fn stream(&self, task: &Task, last: Option<&str>) -> Stream {
         let path = format!("/v1/tasks/{}/events", task.id);
         Stream::open(self.app.address, &path, last).await.ok().unwrap()
     }
 
     async fn answer(&self, task: &Task) {
-        let (_, begun) = self.world.begin(task, self.world.lease(), Now::default()).await;
-        self.world.commit(&begun, "The harbour at dawn.", Now::default()).await.unwrap();
+        let (_, begun) = self.world.begin(task, self.world.lease(), TurnSettings::default()).await;
+        self.world.commit(&begun, "The harbour at dawn.", TurnSettings::default()).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_stream_tells_everything_and_then_the_end() {
-    let ground = Ground::new().await;
-    let task = ground.world.add("Part one.").await;
-    let other = ground.world.add("Part two.").await;
-    tell(&ground.world.pool, &task, 1).await;
-    let mut stream = ground.stream(&task, None).await;
+async fn a_stream_sends_all_events_and_then_the_end() {
+    let fixture = Fixture::new().await;
+    let task = fixture.world.add("Part one.").await;
+    let other = fixture.world.add("Part two.").await;
+    append_event(&fixture.world.pool, &task, 1).await;
+    let mut stream = fixture.stream(&task, None).await;
     let first = stream.next().await.unwrap();
     assert_eq!(first.event, "task.queued");
     assert_eq!(n(&stream.next().await.unwrap()), 1);
     // An event of the campaign, but of another task.
-    tell(&ground.world.pool, &other, 99).await;
-    tell(&ground.world.pool, &task, 2).await;
+    tell(&fixture.world.pool, &other, 99).await;
+    append_event(&fixture.world.pool, &task, 2).await;
     assert_eq!(n(&stream.next().await.unwrap()), 2);
-    tell(&ground.world.pool, &task, 3).await;
-    ground.answer(&task).await;
+    append_event(&fixture.world.pool, &task, 3).await;
+    fixture.answer(&task).await;
     assert_eq!(n(&stream.next().await.unwrap()), 3);
     let end = stream.next().await.unwrap();
     let ended: Value = serde_json::from_str(&end.data).unwrap();
@@ -65,24 +65,24 @@ async fn a_stream_tells_everything_and_then_the_end() {
 
     // A client that has the end gets 204; one that missed it gets it.
     let path = format!("/v1/tasks/{}/events", task.id);
-    let away = Stream::open(ground.app.address, &path, Some(&end.id)).await.err().unwrap();
+    let away = Stream::open(fixture.app.address, &path, Some(&end.id)).await.err().unwrap();
     assert_eq!(away.status, 204);
     let before_end = end.id.trim_end_matches(".end").to_owned();
-    assert_eq!(ground.stream(&task, Some(&before_end)).await.next().await.unwrap().event, "end");
+    assert_eq!(fixture.stream(&task, Some(&before_end)).await.next().await.unwrap().event, "end");
 }
 
 #[tokio::test]
-async fn whoever_comes_back_misses_nothing_and_gets_nothing_twice() {
-    let ground = Ground::new().await;
-    let task = ground.world.add("Part one.").await;
+async fn a_resumed_stream_repeats_no_event_and_misses_none() {
+    let fixture = Fixture::new().await;
+    let task = fixture.world.add("Part one.").await;
     let mut seen = Vec::new();
     let mut last: Option<String> = None;
     for round in 0..10 {
         // A transaction that takes its id before the others, and commits after the client has disconnected.
-        let mut slow = ground.world.pool.begin().await.unwrap();
-        tell(&mut *slow, &task, round * 10).await;
-        tell(&ground.world.pool, &task, round * 10 + 1).await;
-        let mut stream = ground.stream(&task, last.as_deref()).await;
+        let mut slow = fixture.world.pool.begin().await.unwrap();
+        append_event(&mut *slow, &task, round * 10).await;
+        append_event(&fixture.world.pool, &task, round * 10 + 1).await;
+        let mut stream = fixture.stream(&task, last.as_deref()).await;
         if round == 0 {
             assert_eq!(stream.next().await.unwrap().event, "task.queued");
         }
@@ -94,8 +94,8 @@ async fn whoever_comes_back_misses_nothing_and_gets_nothing_twice() {
             last = Some(sent.id);
         }
     }
-    ground.answer(&task).await;
-    let mut stream = ground.stream(&task, last.as_deref()).await;
+    fixture.answer(&task).await;
+    let mut stream = fixture.stream(&task, last.as_deref()).await;
     while let Some(sent) = stream.next().await {
         match sent.event.as_str() {
             "end" => break,
@@ -107,12 +107,12 @@ async fn whoever_comes_back_misses_nothing_and_gets_nothing_twice() {
 }
 
 #[tokio::test]
-async fn a_task_that_runs_again_is_told_on() {
-    let ground = Ground::new().await;
-    let task = ground.world.add("Part one.").await;
+async fn the_stream_of_a_retried_task_continues() {
+    let fixture = Fixture::new().await;
+    let task = fixture.world.add("Part one.").await;
     let path = format!("/v1/tasks/{}", task.id);
-    ground.post(&format!("{path}/cancel"), &json!({})).await.expect(200);
-    let mut stream = ground.stream(&task, None).await;
+    fixture.post(&format!("{path}/cancel"), &json!({})).await.expect(200);
+    let mut stream = fixture.stream(&task, None).await;
     let mut end = stream.next().await.unwrap();
     let mut kinds = Vec::new();
     while end.event != "end" {
@@ -120,70 +120,70 @@ async fn a_task_that_runs_again_is_told_on() {
         end = stream.next().await.unwrap();
     }
     assert_eq!(kinds, ["task.queued", "task.cancelled"]);
-    ground.post(&format!("{path}/retry"), &json!({})).await.expect(200);
-    let mut stream = ground.stream(&task, Some(&end.id)).await;
+    fixture.post(&format!("{path}/retry"), &json!({})).await.expect(200);
+    let mut stream = fixture.stream(&task, Some(&end.id)).await;
     let again = stream.next().await.unwrap();
     assert_eq!(again.event, "task.queued");
     assert!(again.data.contains(r#""again":true"#), "{again:?}");
 }
 
 #[tokio::test]
-async fn an_open_stream_does_not_hold_up_the_end_of_the_service() {
-    let ground = Ground::new().await;
-    let task = ground.world.add("Part one.").await;
-    let mut stream = ground.stream(&task, None).await;
+async fn an_open_stream_does_not_delay_the_end_of_the_service() {
+    let fixture = Fixture::new().await;
+    let task = fixture.world.add("Part one.").await;
+    let mut stream = fixture.stream(&task, None).await;
     assert_eq!(stream.next().await.unwrap().event, "task.queued");
-    ground.app.stop().await;
+    fixture.app.stop().await;
     assert_eq!(stream.next().await, None);
 }
 
 #[tokio::test]
-async fn a_stream_of_nothing_is_a_problem() {
-    let ground = Ground::new().await;
+async fn a_stream_of_an_unknown_task_is_a_problem_document() {
+    let fixture = Fixture::new().await;
     let nil = "/v1/tasks/00000000-0000-0000-0000-000000000000/events";
-    ground.get(nil).await.problem(404, "unknown_task");
-    let task = ground.world.add("Part one.").await;
+    fixture.get(nil).await.problem(404, "unknown_task");
+    let task = fixture.world.add("Part one.").await;
     let path = format!("/v1/tasks/{}/events", task.id);
-    let reply = Stream::open(ground.app.address, &path, Some("yesterday")).await.err().unwrap();
+    let reply = Stream::open(fixture.app.address, &path, Some("yesterday")).await.err().unwrap();
     reply.problem(400, "bad_last_event_id");
 }
 
 #[tokio::test]
-async fn only_so_many_wait_at_once() {
-    let ground = Ground::with(&[("http.max_waiting", "2")]).await;
-    let task = ground.world.add("Part one.").await;
+async fn waiting_requests_are_limited() {
+    let fixture = Fixture::with(&[("http.max_waiting", "2")]).await;
+    let task = fixture.world.add("Part one.").await;
     let path = format!("/v1/tasks/{}", task.id);
-    let mut first = ground.stream(&task, None).await;
+    let mut first = fixture.stream(&task, None).await;
     assert_eq!(first.next().await.unwrap().event, "task.queued");
-    let second = ground.stream(&task, None).await;
+    let second = fixture.stream(&task, None).await;
     let refused =
-        Stream::open(ground.app.address, &format!("{path}/events"), None).await.err().unwrap();
+        Stream::open(fixture.app.address, &format!("{path}/events"), None).await.err().unwrap();
     let detail = refused.problem(503, "too_many_waiting");
     assert!(detail.contains("http.max_waiting"), "{detail}");
     assert!(refused.head.contains("retry-after: 5"), "{refused:?}");
     assert_eq!(refused.json()["retryable"], true);
-    ground.get(&format!("{path}?wait=1s")).await.problem(503, "too_many_waiting");
+    fixture.get(&format!("{path}?wait=1s")).await.problem(503, "too_many_waiting");
     // Requests that do not wait are served.
-    ground.get(&path).await.expect(200);
+    fixture.get(&path).await.expect(200);
     // A disconnected client frees its place.
     drop(second);
-    eventually("a place is free", async || {
-        let waited = ground.get(&format!("{path}?wait=1s")).await;
+    eventually("a waiting request may enter", async || {
+        let waited = fixture.get(&format!("{path}?wait=1s")).await;
         (waited.status == 200).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_client_that_waits_often_leaves_places_to_others() {
+async fn waiting_requests_are_limited_per_client() {
     let places = [("http.max_waiting", "4"), ("http.max_waiting_per_client", "2")];
-    let ground = Ground::with(&places).await;
-    let address = ground.app.address;
-    let task = ground.world.add("Part one.").await;
+    let fixture = Fixture::with(&places).await;
+    let address = fixture.app.address;
+    let task = fixture.world.add("Part one.").await;
     let (events, wait) =
         (format!("/v1/tasks/{}/events", task.id), format!("/v1/tasks/{}?wait=1s", task.id));
     let key = async |name: &str| {
-        let made = ground.post("/v1/keys", &json!({ "name": name, "scopes": ["read"] })).await;
+        let made = fixture.post("/v1/keys", &json!({ "name": name, "scopes": ["read"] })).await;
         format!("Bearer {}", made.expect(201)["secret"].as_str().unwrap())
     };
     let (shop, press) = (key("shop").await, key("press").await);
@@ -202,10 +202,10 @@ async fn a_client_that_waits_often_leaves_places_to_others() {
     }
     // Another key, and the address of requests without one, have a share of their own.
     let _other = open(&press, &events).await.ok().unwrap();
-    let _without = ground.stream(&task, None).await;
+    let _without = fixture.stream(&task, None).await;
     open(&press, &wait).await.err().unwrap().problem(503, "too_many_waiting");
     drop(held);
-    eventually("the key has places again", async || {
+    eventually("the key may wait again", async || {
         (open(&shop, &wait).await.err().unwrap().status == 200).then_some(())
     })
     .await;

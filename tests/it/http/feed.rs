@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::{Ground, Stream, client::Sent};
+use super::{Fixture, Stream, client::ReceivedEvent};
 use crate::{
     app::{SOON, noon},
     conversations::world::World,
@@ -17,34 +17,34 @@ fn new(campaign_id: Option<Uuid>, kind: Kind, n: usize, text: &str) -> feed::New
     feed::New { campaign_id, task_id: None, session_id: None, kind, data }
 }
 
-async fn tell(executor: impl PgExecutor<'_>, n: usize) {
+async fn append_event(executor: impl PgExecutor<'_>, n: usize) {
     feed::append(executor, &[new(None, Kind::TurnStarted, n, "")], noon()).await.unwrap();
 }
 
-fn n(sent: &Sent) -> usize {
+fn n(sent: &ReceivedEvent) -> usize {
     let data: Value = serde_json::from_str(&sent.data).unwrap();
     data["data"]["n"].as_u64().unwrap_or_else(|| panic!("{sent:?}")) as usize
 }
 
-impl Ground {
+impl Fixture {
     async fn feed(&self, query: &str, last: Option<&str>) -> Stream {
         Stream::open(self.app.address, &format!("/v1/feed{query}"), last).await.ok().unwrap()
     }
 }
 
 #[tokio::test]
-async fn a_reader_gets_what_it_asks_for() {
-    let ground = Ground::new().await;
-    let campaign = ground.world.campaign.id;
+async fn a_feed_reader_gets_the_requested_events() {
+    let fixture = Fixture::new().await;
+    let campaign = fixture.world.campaign.id;
     let events = [
         new(None, Kind::TurnStarted, 1, ""),
         new(Some(campaign), Kind::TurnStarted, 2, ""),
         new(Some(campaign), Kind::TurnDone, 3, ""),
         new(Some(Uuid::nil()), Kind::TurnDone, 4, ""),
     ];
-    feed::append(&ground.world.pool, &events, noon()).await.unwrap();
+    feed::append(&fixture.world.pool, &events, noon()).await.unwrap();
     let told = async |query: &str, n_events: usize| {
-        let mut stream = ground.feed(query, None).await;
+        let mut stream = fixture.feed(query, None).await;
         let mut told = Vec::new();
         for _ in 0..n_events {
             told.push(n(&stream.next().await.unwrap()));
@@ -56,51 +56,51 @@ async fn a_reader_gets_what_it_asks_for() {
     assert_eq!(told("?after=0&kinds=turn.done", 2).await, [3, 4]);
     let both = format!("?after=0&kinds=turn.failed,turn.done&campaign_id={campaign}");
     assert_eq!(told(&both, 1).await, [3]);
-    let unknown = ground.get("/v1/feed?kinds=turn.done,task.nope").await.problem(400, "bad_query");
+    let unknown = fixture.get("/v1/feed?kinds=turn.done,task.nope").await.problem(400, "bad_query");
     assert!(unknown.contains("`task.nope`: use `agent.paused`, `"), "{unknown}");
     // Filtered events do not arrive later.
-    let mut stream = ground.feed("?after=0&kinds=turn.failed", None).await;
+    let mut stream = fixture.feed("?after=0&kinds=turn.failed", None).await;
     let failed = new(None, Kind::TurnFailed, 5, "");
-    feed::append(&ground.world.pool, &[failed], noon()).await.unwrap();
+    feed::append(&fixture.world.pool, &[failed], noon()).await.unwrap();
     assert_eq!(n(&stream.next().await.unwrap()), 5);
 }
 
 #[tokio::test]
-async fn a_reader_without_a_place_is_told_where_the_stream_begins() {
-    let ground = Ground::new().await;
-    tell(&ground.world.pool, 1).await;
-    let mut slow = ground.world.pool.begin().await.unwrap();
-    tell(&mut *slow, 2).await;
-    tell(&ground.world.pool, 3).await;
-    let mut stream = ground.feed("", None).await;
+async fn a_new_feed_reader_gets_the_start_position() {
+    let fixture = Fixture::new().await;
+    append_event(&fixture.world.pool, 1).await;
+    let mut slow = fixture.world.pool.begin().await.unwrap();
+    append_event(&mut *slow, 2).await;
+    append_event(&fixture.world.pool, 3).await;
+    let mut stream = fixture.feed("", None).await;
     // Its id is below a visible one: the stream does not begin until the transaction has ended.
     slow.commit().await.unwrap();
     let begin = stream.next().await.unwrap();
     assert_eq!(begin.event, "begin");
-    tell(&ground.world.pool, 4).await;
+    append_event(&fixture.world.pool, 4).await;
     assert_eq!(n(&stream.next().await.unwrap()), 4);
     // A reader that disconnects at once and reconnects misses nothing.
-    let mut again = ground.feed("", Some(&begin.id)).await;
+    let mut again = fixture.feed("", Some(&begin.id)).await;
     assert_eq!(n(&again.next().await.unwrap()), 4);
 }
 
 /// The situation after a restore, or after a failover that lost the last events.
 #[tokio::test]
-async fn a_reader_that_is_ahead_of_the_database_is_told_where_the_stream_begins() {
-    let ground = Ground::new().await;
-    tell(&ground.world.pool, 1).await;
-    let mut stream = ground.feed("", Some("1000000")).await;
-    let begin = tokio::time::timeout(SOON, stream.next()).await.expect("it is told something");
+async fn a_feed_reader_ahead_of_the_database_gets_the_start_position() {
+    let fixture = Fixture::new().await;
+    append_event(&fixture.world.pool, 1).await;
+    let mut stream = fixture.feed("", Some("1000000")).await;
+    let begin = tokio::time::timeout(SOON, stream.next()).await.expect("an event arrives");
     assert_eq!(begin.unwrap().event, "begin");
-    tell(&ground.world.pool, 2).await;
+    append_event(&fixture.world.pool, 2).await;
     assert_eq!(n(&stream.next().await.unwrap()), 2);
 }
 
 #[tokio::test]
-async fn a_place_that_is_none_is_a_problem() {
-    let ground = Ground::new().await;
+async fn an_invalid_feed_position_is_refused() {
+    let fixture = Fixture::new().await;
     let refused = async |query: &str, last: Option<&str>| {
-        Stream::open(ground.app.address, &format!("/v1/feed{query}"), last).await.err().unwrap()
+        Stream::open(fixture.app.address, &format!("/v1/feed{query}"), last).await.err().unwrap()
     };
     refused("", Some("yesterday")).await.problem(400, "bad_last_event_id");
     refused("?after=yesterday", None).await.problem(400, "bad_query");
@@ -109,16 +109,16 @@ async fn a_place_that_is_none_is_a_problem() {
 
 /// Many readers in sequence, each continuing after the previous one, beside writers that commit out of order.
 #[tokio::test]
-async fn a_reader_that_reconnects_often_misses_nothing_and_gets_nothing_twice() {
+async fn a_reconnecting_feed_reader_repeats_no_event_and_misses_none() {
     const ROUNDS: usize = if cfg!(feature = "chaos") { 1_000 } else { 200 };
-    let ground = Ground::new().await;
-    let pool = ground.world.pool.clone();
+    let fixture = Fixture::new().await;
+    let pool = fixture.world.pool.clone();
     let writer = tokio::spawn(async move {
         for round in 0..ROUNDS {
             let mut slow = pool.begin().await.unwrap();
-            tell(&mut *slow, round * 3).await;
-            tell(&pool, round * 3 + 1).await;
-            tell(&mut *slow, round * 3 + 2).await;
+            append_event(&mut *slow, round * 3).await;
+            append_event(&pool, round * 3 + 1).await;
+            append_event(&mut *slow, round * 3 + 2).await;
             match round % 7 {
                 // A permanent gap.
                 0 => slow.rollback().await.unwrap(),
@@ -130,7 +130,7 @@ async fn a_reader_that_reconnects_often_misses_nothing_and_gets_nothing_twice() 
     let n_expected = (0..ROUNDS * 3).filter(|n| !gone(*n)).count();
     let (mut seen, mut last, mut n_readers) = (Vec::new(), "0".to_owned(), 0);
     while seen.len() < n_expected {
-        let mut stream = ground.feed("", Some(&last)).await;
+        let mut stream = fixture.feed("", Some(&last)).await;
         n_readers += 1;
         let wanted = if n_readers < ROUNDS { 1 + n_readers % 3 } else { n_expected };
         for _ in 0..wanted.min(n_expected - seen.len()) {
@@ -149,21 +149,21 @@ async fn a_reader_that_reconnects_often_misses_nothing_and_gets_nothing_twice() 
 }
 
 #[tokio::test]
-async fn a_slow_reader_costs_little_and_gets_everything() {
+async fn a_slow_feed_reader_uses_little_memory_and_gets_everything() {
     const EVENTS: usize = 4_000;
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let long = "x".repeat(4_000);
     let events: Vec<_> = (0..EVENTS).map(|n| new(None, Kind::TurnProgress, n, &long)).collect();
-    feed::append(&ground.world.pool, &events, noon()).await.unwrap();
+    feed::append(&fixture.world.pool, &events, noon()).await.unwrap();
     // Memory held for a reader between two reads, by the length of its debug output.
-    let mut watch = Watch::begin(&ground.world.pool, Watched::default(), Some(0)).await.unwrap();
+    let mut watch = Watch::begin(&fixture.world.pool, Watched::default(), Some(0)).await.unwrap();
     assert!(matches!(watch.next().await.unwrap(), Told::Event(_)));
     let held = format!("{watch:?}").len();
-    assert!(held > 8_000, "the test looks at the wrong thing: {held}");
-    assert!(held < 64 * 1024, "{held} bytes are held for a reader");
+    assert!(held > 8_000, "the test measures the wrong value: {held}");
+    assert!(held < 64 * 1024, "{held} bytes are buffered for a reader");
     // Sixteen megabytes exceed the buffers: the service waits for the slow reader, not the other way round.
-    let mut slow = ground.feed("?after=0", None).await;
-    let mut quick = ground.feed("?after=0", None).await;
+    let mut slow = fixture.feed("?after=0", None).await;
+    let mut quick = fixture.feed("?after=0", None).await;
     for expected in 0..EVENTS {
         assert_eq!(n(&quick.next().await.unwrap()), expected);
     }
@@ -173,7 +173,7 @@ async fn a_slow_reader_costs_little_and_gets_everything() {
 }
 
 #[tokio::test]
-async fn fifty_open_streams_do_not_hold_up_the_end_of_a_service() {
+async fn fifty_open_streams_do_not_delay_the_end_of_a_service() {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     let url = world.url();

@@ -2,73 +2,73 @@
 
 use serde_json::json;
 
-use super::Ground;
+use super::Fixture;
 
 #[tokio::test]
 async fn a_flow_is_started_shown_paused_resumed_retried_and_cancelled() {
-    let ground = Ground::new().await;
-    let templates = ground.get("/v1/flow-templates").await.expect(200);
+    let fixture = Fixture::new().await;
+    let templates = fixture.get("/v1/flow-templates").await.expect(200);
     let names: Vec<_> =
         templates["items"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, [&json!("article-series"), &json!("reviewed-text")]);
-    let path = format!("/v1/campaigns/{}/flows", ground.world.campaign.id);
+    let path = format!("/v1/campaigns/{}/flows", fixture.world.campaign.id);
     let body = json!({ "template": "reviewed-text", "inputs": { "task": "Write." } });
-    let started = ground.post(&path, &body).await;
+    let started = fixture.post(&path, &body).await;
     let flow = started.expect(201);
     let at = format!("/v1/flows/{}", flow["id"].as_str().unwrap());
     assert!(started.head.contains(&format!("location: {at}")), "{started:?}");
-    let shown = ground.get(&at).await.expect(200);
+    let shown = fixture.get(&at).await.expect(200);
     let steps: Vec<_> = shown["steps"].as_array().unwrap().iter().map(|it| &it["step"]).collect();
     assert_eq!(steps, [&json!("write"), &json!("review"), &json!("revise")]);
     assert_eq!((&shown["state"], &shown["open"]), (&json!("running"), &json!(3)));
-    let paused = ground.post(&format!("{at}/pause"), &json!({})).await.expect(200);
+    let paused = fixture.post(&format!("{at}/pause"), &json!({})).await.expect(200);
     assert_eq!(paused["state"], "paused");
-    ground.post(&format!("{at}/pause"), &json!({})).await.problem(409, "flow_paused");
+    fixture.post(&format!("{at}/pause"), &json!({})).await.problem(409, "flow_paused");
     assert_eq!(
-        ground.post(&format!("{at}/resume"), &json!({})).await.expect(200)["state"],
+        fixture.post(&format!("{at}/resume"), &json!({})).await.expect(200)["state"],
         "running"
     );
-    ground.post(&format!("{at}/resume"), &json!({})).await.problem(409, "flow_not_paused");
-    let again = ground.post(&format!("{at}/retry"), &json!({ "from": "write" })).await.expect(200);
+    fixture.post(&format!("{at}/resume"), &json!({})).await.problem(409, "flow_not_paused");
+    let again = fixture.post(&format!("{at}/retry"), &json!({ "from": "write" })).await.expect(200);
     assert_eq!(again["state"], "running");
-    let after = ground.get(&at).await.expect(200);
+    let after = fixture.get(&at).await.expect(200);
     assert_ne!(after["steps"][0]["task_id"], shown["steps"][0]["task_id"]);
-    let listed = ground.get("/v1/flows?state=running").await.expect(200);
+    let listed = fixture.get("/v1/flows?state=running").await.expect(200);
     assert_eq!(listed["items"].as_array().unwrap().len(), 1);
     let cancelled =
-        ground.post(&format!("{at}/cancel"), &json!({ "reason": "no" })).await.expect(200);
+        fixture.post(&format!("{at}/cancel"), &json!({ "reason": "no" })).await.expect(200);
     assert_eq!((&cancelled["state"], &cancelled["cancelled"]), (&json!("cancelled"), &json!(3)));
-    ground
+    fixture
         .post(&format!("{at}/cancel"), &json!({ "reason": "no" }))
         .await
         .problem(409, "flow_ended");
-    ground
+    fixture
         .post(&format!("{at}/retry"), &json!({ "from": "revew" }))
         .await
         .problem(404, "unknown_step");
 }
 
 #[tokio::test]
-async fn what_does_not_fit_a_template_is_refused() {
-    let ground = Ground::new().await;
-    let path = format!("/v1/campaigns/{}/flows", ground.world.campaign.id);
+async fn invalid_flow_inputs_are_refused() {
+    let fixture = Fixture::new().await;
+    let path = format!("/v1/campaigns/{}/flows", fixture.world.campaign.id);
     let ask = |template: &str, inputs| json!({ "template": template, "inputs": inputs });
-    ground.post(&path, &ask("nothing", json!({}))).await.problem(404, "unknown_template");
+    fixture.post(&path, &ask("nothing", json!({}))).await.problem(404, "unknown_template");
     let words =
-        ground.post(&path, &ask("article-series", json!({ "topic": ["x"], "parts": "y" }))).await;
+        fixture.post(&path, &ask("article-series", json!({ "topic": ["x"], "parts": "y" }))).await;
     assert!(words.problem(422, "bad_inputs").contains("`topic` has to be one text"));
     let one = ask("article-series", json!({ "topic": "x", "parts": "y" }));
-    let started = ground.post(&path, &one).await.expect(201);
+    let started = fixture.post(&path, &one).await.expect(201);
     assert_eq!(started["inputs"], json!({ "topic": "x", "parts": ["y"] }));
     let nil = "/v1/flows/00000000-0000-0000-0000-000000000000";
-    ground.get(nil).await.problem(404, "unknown_flow");
+    fixture.get(nil).await.problem(404, "unknown_flow");
     for verb in ["pause", "resume", "cancel"] {
-        ground.post(&format!("{nil}/{verb}"), &json!({})).await.problem(404, "unknown_flow");
+        fixture.post(&format!("{nil}/{verb}"), &json!({})).await.problem(404, "unknown_flow");
     }
 }
 
 #[tokio::test]
-async fn a_broken_file_is_refused_alone() {
+async fn a_broken_flow_template_is_refused_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     for name in ["agents", "flows"] {
@@ -89,27 +89,27 @@ async fn a_broken_file_is_refused_alone() {
     ];
     let settings: Vec<(&str, &str)> =
         settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let ground = Ground::with(&settings).await;
+    let fixture = Fixture::with(&settings).await;
     let ask = |agent: &str| json!({ "agent": agent, "prompt": "Write." });
-    ground.post(&ground.tasks(), &ask("writer")).await.expect(201);
-    let words = ground.post(&ground.tasks(), &ask("editor")).await.problem(409, "broken_agent");
+    fixture.post(&fixture.tasks(), &ask("writer")).await.expect(201);
+    let words = fixture.post(&fixture.tasks(), &ask("editor")).await.problem(409, "broken_agent");
     assert!(words.contains("editor.md"), "{words}");
-    let bulk = format!("{}/bulk", ground.tasks());
-    ground.post(&bulk, &json!([ask("editor")])).await.problem(422, "bad_items");
-    let agents = ground.get("/v1/agents").await.expect(200);
+    let bulk = format!("{}/bulk", fixture.tasks());
+    fixture.post(&bulk, &json!([ask("editor")])).await.problem(422, "bad_items");
+    let agents = fixture.get("/v1/agents").await.expect(200);
     assert_eq!(agents["items"].as_array().unwrap().len(), 1);
     assert!(!agents["problems"].as_array().unwrap().is_empty());
-    ground.post("/v1/agents/editor/pause", &json!({ "reason": "broken" })).await.expect(200);
-    let templates = ground.get("/v1/flow-templates").await.expect(200);
+    fixture.post("/v1/agents/editor/pause", &json!({ "reason": "broken" })).await.expect(200);
+    let templates = fixture.get("/v1/flow-templates").await.expect(200);
     assert_eq!(templates["items"][0]["name"], "one");
     assert_eq!(templates["broken"][0]["name"], "two");
     let start = |name: &str| json!({ "template": name, "inputs": {} });
-    let flows = format!("/v1/campaigns/{}/flows", ground.world.campaign.id);
-    ground.post(&flows, &start("one")).await.expect(201);
-    ground.post(&flows, &start("two")).await.problem(409, "bad_templates");
+    let flows = format!("/v1/campaigns/{}/flows", fixture.world.campaign.id);
+    fixture.post(&flows, &start("one")).await.expect(201);
+    fixture.post(&flows, &start("two")).await.problem(409, "bad_templates");
     // A file that becomes invalid later is refused, too, until it is repaired.
     write("agents/writer.md", "---\nname: writer\n---\n");
-    ground.post(&ground.tasks(), &ask("writer")).await.problem(409, "broken_agent");
+    fixture.post(&fixture.tasks(), &ask("writer")).await.problem(409, "broken_agent");
     write("agents/writer.md", writer);
-    ground.post(&ground.tasks(), &ask("writer")).await.expect(201);
+    fixture.post(&fixture.tasks(), &ask("writer")).await.expect(201);
 }

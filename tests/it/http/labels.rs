@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
-use super::Ground;
+use super::Fixture;
 use crate::{app::noon, conversations::world::World};
 
-impl Ground {
+impl Fixture {
     /// Returns the prompts of a list.
     async fn prompts(&self, query: &str) -> Vec<String> {
         let listed = self.get(&format!("/v1/tasks?{query}")).await.expect(200);
@@ -28,19 +28,19 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn a_task_is_found_by_any_of_its_tags_and_metadata_whichever_way_it_came_in() {
-    let ground = Ground::new().await;
+async fn a_task_is_found_by_its_tags_and_metadata_however_it_was_added() {
+    let fixture = Fixture::new().await;
     let acme =
         json!({ "tags": ["urgent", "series:a"], "metadata": { "customer": "acme", "order": 17 } });
-    let one = ground.ask("One.", acme).await;
-    ground.ask("Two.", json!({ "tags": ["urgent"] })).await;
-    ground.ask("Three.", json!({ "metadata": { "customer": "acme" } })).await;
-    ground.ask("Four.", json!({ "depends_on": [one["id"]], "tags": ["late"] })).await;
+    let one = fixture.ask("One.", acme).await;
+    fixture.ask("Two.", json!({ "tags": ["urgent"] })).await;
+    fixture.ask("Three.", json!({ "metadata": { "customer": "acme" } })).await;
+    fixture.ask("Four.", json!({ "depends_on": [one["id"]], "tags": ["late"] })).await;
     let line = json!({ "agent": "copywriter", "prompt": "Five.", "tags": ["late"], "metadata": { "n": [1] } });
-    ground.post(&format!("{}/bulk", ground.tasks()), &json!([line])).await.expect(201);
+    fixture.post(&format!("{}/bulk", fixture.tasks()), &json!([line])).await.expect(201);
     let in_sql = "select dalsegno.add_task($1, 'copywriter', 'Six.', tags => '{in-sql}', metadata => '{\"n\": [1, 2]}')";
-    sqlx::query(in_sql).bind(ground.world.campaign.id).execute(&ground.app.pool).await.unwrap();
-    ground.ask("Seven.", json!({})).await;
+    sqlx::query(in_sql).bind(fixture.world.campaign.id).execute(&fixture.app.pool).await.unwrap();
+    fixture.ask("Seven.", json!({})).await;
     for (query, found) in [
         ("tags=urgent", &["Two.", "One."][..]),
         ("tags=urgent,series:a", &["One."]),
@@ -55,22 +55,23 @@ async fn a_task_is_found_by_any_of_its_tags_and_metadata_whichever_way_it_came_i
         ("tags=unheard", &[]),
         ("limit=2&tags=late,", &["Five.", "Four."]),
     ] {
-        assert_eq!(ground.prompts(query).await, found, "{query}");
+        assert_eq!(fixture.prompts(query).await, found, "{query}");
     }
-    let page = ground.get("/v1/tasks?tags=late&limit=1").await.expect(200);
+    let page = fixture.get("/v1/tasks?tags=late&limit=1").await.expect(200);
     let next = format!("tags=late&cursor={}", page["next"].as_str().unwrap());
-    assert_eq!(ground.prompts(&next).await, ["Four."]);
-    let shown = ground.get(&format!("/v1/tasks/{}", one["id"].as_str().unwrap())).await.expect(200);
+    assert_eq!(fixture.prompts(&next).await, ["Four."]);
+    let shown =
+        fixture.get(&format!("/v1/tasks/{}", one["id"].as_str().unwrap())).await.expect(200);
     assert_eq!(shown["tags"], json!(["urgent", "series:a"]));
     assert_eq!(shown["metadata"], json!({ "customer": "acme", "order": 17 }));
-    let listed = ground.get("/v1/tasks?tags=series:a").await.expect(200);
+    let listed = fixture.get("/v1/tasks?tags=series:a").await.expect(200);
     assert_eq!(listed["items"][0]["metadata"], shown["metadata"]);
     assert_eq!(listed["items"][0]["tags"], shown["tags"]);
 }
 
 #[tokio::test]
-async fn labels_are_no_part_of_the_question_and_those_that_do_not_fit_are_refused() {
-    let ground = Ground::new().await;
+async fn labels_are_not_part_of_the_input_digest_and_invalid_ones_are_refused() {
+    let fixture = Fixture::new().await;
     let key = [("Idempotency-Key", "part-1")];
     let ask = |more: Value| {
         let mut ask = json!({ "agent": "copywriter", "prompt": "Part one." });
@@ -78,14 +79,14 @@ async fn labels_are_no_part_of_the_question_and_those_that_do_not_fit_are_refuse
         ask
     };
     let first = ask(json!({ "tags": ["a"] }));
-    let first = ground.post_with(&ground.tasks(), &first, &key).await.expect(201);
+    let first = fixture.post_with(&fixture.tasks(), &first, &key).await.expect(201);
     let again = ask(json!({ "tags": ["b"], "metadata": { "c": 1 } }));
-    let again = ground.post_with(&ground.tasks(), &again, &key).await.expect(200);
+    let again = fixture.post_with(&fixture.tasks(), &again, &key).await.expect(200);
     assert_eq!(first["id"], again["id"]);
     for added in [&first, &again] {
         assert_eq!((&added["tags"], &added["metadata"]), (&json!(["a"]), &json!({})), "{added}");
     }
-    assert_eq!(ground.prompts("tags=b").await, [""; 0]);
+    assert_eq!(fixture.prompts("tags=b").await, [""; 0]);
     let long = json!({ "metadata": { "a": "x".repeat(4_100) } });
     for (wrong, status, code) in [
         (json!({ "tags": ["Not this"] }), 422, "bad_tags"),
@@ -96,7 +97,7 @@ async fn labels_are_no_part_of_the_question_and_those_that_do_not_fit_are_refuse
         (json!({ "metadata": [] }), 422, "bad_field"),
         (json!({ "tags": "a" }), 422, "bad_field"),
     ] {
-        let reply = ground.post(&ground.tasks(), &ask(wrong.clone())).await;
+        let reply = fixture.post(&fixture.tasks(), &ask(wrong.clone())).await;
         match status {
             201 => drop(reply.expect(201)),
             _ => drop(reply.problem(status, code)),
@@ -104,29 +105,29 @@ async fn labels_are_no_part_of_the_question_and_those_that_do_not_fit_are_refuse
         let new = json!({ "name": "Harbour" });
         let mut new = new.as_object().cloned().unwrap();
         new.extend(wrong.as_object().cloned().unwrap());
-        let reply = ground.post("/v1/campaigns", &Value::Object(new)).await;
+        let reply = fixture.post("/v1/campaigns", &Value::Object(new)).await;
         assert_eq!(reply.status, status, "{reply:?}");
     }
     let line = json!([{ "agent": "copywriter", "prompt": "x", "tags": ["?"] }]);
-    let refused = ground.post(&format!("{}/bulk", ground.tasks()), &line).await;
+    let refused = fixture.post(&format!("{}/bulk", fixture.tasks()), &line).await;
     refused.problem(422, "bad_items");
     assert!(refused.body.contains("bad_tags"), "{refused:?}");
     for query in ["metadata=acme", "metadata=[1]", "text=", "created_after=yesterday"] {
-        ground.get(&format!("/v1/tasks?{query}")).await.problem(400, "bad_query");
+        fixture.get(&format!("/v1/tasks?{query}")).await.problem(400, "bad_query");
     }
     let sql = "select dalsegno.add_task($1, 'copywriter', 'x', tags => '{A}')";
-    let sql = sqlx::query(sql).bind(ground.world.campaign.id).execute(&ground.app.pool).await;
+    let sql = sqlx::query(sql).bind(fixture.world.campaign.id).execute(&fixture.app.pool).await;
     assert!(sql.unwrap_err().to_string().contains("the tags do not fit"));
 }
 
 #[tokio::test]
 async fn campaigns_are_found_by_tags_and_metadata() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let new = json!({ "name": "Spring", "tags": ["series"], "metadata": { "customer": "acme" } });
-    let spring = ground.post("/v1/campaigns", &new).await.expect(201);
+    let spring = fixture.post("/v1/campaigns", &new).await.expect(201);
     assert_eq!((&spring["tags"], &spring["metadata"]), (&new["tags"], &new["metadata"]));
     let names = async |query: &str| {
-        let listed = ground.get(&format!("/v1/campaigns?{query}")).await.expect(200);
+        let listed = fixture.get(&format!("/v1/campaigns?{query}")).await.expect(200);
         let items = listed["items"].as_array().unwrap().iter();
         items.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
@@ -141,35 +142,35 @@ async fn campaigns_are_found_by_tags_and_metadata() {
 }
 
 #[tokio::test]
-async fn a_search_for_text_reads_a_bounded_number_of_prompts_for_each_page() {
-    let ground = Ground::new().await;
-    ground.ask("The Tide comes in.", json!({})).await;
-    ground.ask("100% sure_thing", json!({})).await;
-    assert_eq!(ground.prompts("text=tide").await, ["The Tide comes in."]);
+async fn a_text_search_reads_a_limited_number_of_prompts_per_page() {
+    let fixture = Fixture::new().await;
+    fixture.ask("The Tide comes in.", json!({})).await;
+    fixture.ask("100% sure_thing", json!({})).await;
+    assert_eq!(fixture.prompts("text=tide").await, ["The Tide comes in."]);
     // The text is literal, not a pattern.
-    assert_eq!(ground.prompts("text=100%25").await, ["100% sure_thing"]);
-    assert_eq!(ground.prompts("text=sure-thing").await, [""; 0]);
+    assert_eq!(fixture.prompts("text=100%25").await, ["100% sure_thing"]);
+    assert_eq!(fixture.prompts("text=sure-thing").await, [""; 0]);
     let many = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
                 select ('ffff' || substr(gen_random_uuid()::text, 5))::uuid, $1, -n, 'copywriter', 'Wait.'
                   from generate_series(1, 2500) as n";
-    sqlx::query(many).bind(ground.world.campaign.id).execute(&ground.app.pool).await.unwrap();
-    let first = ground.get("/v1/tasks?text=tide").await.expect(200);
+    sqlx::query(many).bind(fixture.world.campaign.id).execute(&fixture.app.pool).await.unwrap();
+    let first = fixture.get("/v1/tasks?text=tide").await.expect(200);
     assert_eq!(first["items"], json!([]));
     let next = format!("text=tide&cursor={}", first["next"].as_str().unwrap());
-    assert_eq!(ground.prompts(&next).await, ["The Tide comes in."]);
-    let last = ground.get(&format!("/v1/tasks?{next}")).await.expect(200);
+    assert_eq!(fixture.prompts(&next).await, ["The Tide comes in."]);
+    let last = fixture.get(&format!("/v1/tasks?{next}")).await.expect(200);
     assert_eq!(last["next"], Value::Null);
 }
 
 #[tokio::test]
-async fn tasks_are_listed_by_the_time_at_which_they_were_added() {
-    let ground = Ground::new().await;
-    ground.ask("Now.", json!({})).await;
+async fn tasks_are_listed_by_their_creation_time() {
+    let fixture = Fixture::new().await;
+    fixture.ask("Now.", json!({})).await;
     let earlier = "insert into dalsegno.tasks (id, created_at, campaign_id, job_id, agent, prompt)
                    values ($2, '2026-11-19 12:00+00', $1, -1, 'copywriter', 'Yesterday.')";
     let id = Uuid::from_u128((1_795_089_600_000_u128 << 80) | 0x7000_8000_0000_0000_0001);
-    let campaign = ground.world.campaign.id;
-    sqlx::query(earlier).bind(campaign).bind(id).execute(&ground.app.pool).await.unwrap();
+    let campaign = fixture.world.campaign.id;
+    sqlx::query(earlier).bind(campaign).bind(id).execute(&fixture.app.pool).await.unwrap();
     let (noon, before) = ("2026-11-20T12:00:00Z", "2026-11-19T12:00:00Z");
     for (query, found) in [
         (format!("created_after={noon}"), &["Now."][..]),
@@ -178,13 +179,13 @@ async fn tasks_are_listed_by_the_time_at_which_they_were_added() {
         (format!("created_after={before}&created_before={noon}"), &["Yesterday."]),
         (format!("created_before={before}"), &[]),
     ] {
-        assert_eq!(ground.prompts(&query).await, found, "{query}");
+        assert_eq!(fixture.prompts(&query).await, found, "{query}");
     }
 }
 
 /// With the generic plan that a prepared statement gets after some calls.
 #[tokio::test]
-async fn a_list_by_labels_that_few_tasks_have_reads_few_rows() {
+async fn a_list_by_rare_labels_reads_few_rows() {
     let world = World::new().await;
     let many = "with added as (
                   insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
@@ -224,7 +225,7 @@ async fn rows_read(conn: &mut PgConnection) -> i64 {
 
 /// As a prepared statement has it after some calls: a plan for any arguments.
 #[tokio::test]
-async fn a_list_by_time_reads_little_more_than_the_tasks_of_that_time() {
+async fn a_list_by_time_reads_little_more_than_its_tasks() {
     let world = World::new().await;
     // One task an hour.
     let many = "insert into dalsegno.tasks (id, created_at, campaign_id, job_id, agent, prompt)

@@ -11,19 +11,19 @@ mod campaigns;
 mod children;
 pub mod client;
 mod contract;
+mod credentials;
 mod events;
 mod facts;
 mod feed;
 mod flows;
 mod forwarded;
-mod held;
 mod intake;
-mod keyed;
+mod key_setup;
 mod keys;
 mod labels;
 mod limits;
-mod credentials;
-mod lossy;
+mod locks;
+mod lossy_proxy;
 mod memory;
 mod openapi;
 mod operation_keys;
@@ -35,8 +35,8 @@ mod request_ids;
 mod routes;
 mod scopes;
 mod sessions;
-mod slow;
-mod strict;
+mod slow_clients;
+mod strict_input;
 mod tasks;
 mod webhooks;
 
@@ -50,12 +50,12 @@ use crate::{
 };
 
 /// A service without workers, and a campaign in it.
-pub struct Ground {
+pub struct Fixture {
     app: TestApp,
     world: World,
 }
 
-impl Ground {
+impl Fixture {
     async fn new() -> Self {
         Self::with(&[]).await
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use serde_json::Value;
 
-use super::Ground;
+use super::Fixture;
 
 /// Such as `get /v1/tasks`.
 type Operations = BTreeSet<String>;
@@ -65,35 +65,35 @@ fn routes_of(code: &str) -> Operations {
 }
 
 #[test]
-fn the_committed_document_is_the_generated_one() {
+fn the_committed_openapi_document_is_current() {
     let committed = std::fs::read_to_string(root().join("docs/reference/openapi.json")).unwrap();
     assert!(
         committed == dalsegno::http::document(),
-        "docs/reference/openapi.json is not what the handlers say: cargo run -- openapi > docs/reference/openapi.json"
+        "docs/reference/openapi.json is out of date: cargo run -- openapi > docs/reference/openapi.json"
     );
 }
 
 #[test]
 fn every_route_is_described_and_nothing_else() {
     let (routed, described) = (routed(), described());
-    assert!(routed.len() > 30, "the test looks for routes in the wrong words: {routed:?}");
+    assert!(routed.len() > 30, "the test does not recognise the routes: {routed:?}");
     let missing: Vec<_> = routed.difference(&described).collect();
-    assert!(missing.is_empty(), "without #[utoipa::path], or in no list of paths: {missing:?}");
+    assert!(missing.is_empty(), "routes without a description: {missing:?}");
     let gone: Vec<_> = described.difference(&routed).collect();
-    assert!(gone.is_empty(), "described, and not there: {gone:?}");
+    assert!(gone.is_empty(), "described routes that do not exist: {gone:?}");
 }
 
 #[test]
-fn every_operation_says_what_it_is_about_and_how_it_refuses() {
+fn every_operation_documents_its_noun_and_refusals() {
     let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
     let mut ids = BTreeSet::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
             let words = operation["summary"].as_str().unwrap_or_default();
-            assert!(words.ends_with('.'), "{method} {path} has no sentence about it: {words}");
+            assert!(words.ends_with('.'), "{method} {path} has no description: {words}");
             let id = operation["operationId"].as_str().unwrap();
-            assert!(ids.insert(id.to_owned()), "{method} {path} is not the only `{id}`");
+            assert!(ids.insert(id.to_owned()), "{method} {path}: `{id}` is not unique");
             for (status, answer) in operation["responses"].as_object().unwrap() {
                 let is_refusal = status.parse::<u16>().unwrap() >= 400;
                 let codes = &answer["content"]["application/problem+json"]["schema"]["allOf"][1]["properties"]
@@ -106,9 +106,9 @@ fn every_operation_says_what_it_is_about_and_how_it_refuses() {
 }
 
 #[tokio::test]
-async fn the_service_gives_its_own_document() {
-    let ground = Ground::new().await;
-    let reply = ground.get("/v1/openapi.json").await;
+async fn the_service_serves_its_own_openapi_document() {
+    let fixture = Fixture::new().await;
+    let reply = fixture.get("/v1/openapi.json").await;
     assert_eq!(reply.expect(200)["info"]["title"], "Dalsegno");
     assert!(reply.head.contains("content-type: application/json"), "{reply:?}");
 }

@@ -9,7 +9,7 @@ use dalsegno::{
 };
 use serde_json::{Value, json};
 
-use super::{Ground, client::send, routes::registered};
+use super::{Fixture, client::send, routes::registered};
 
 fn has_command(words: &str) -> bool {
     let mut command = dalsegno::cli::command();
@@ -66,13 +66,13 @@ fn missing(spec: &Spec, routes: &BTreeSet<(&'static str, String)>) -> Vec<&'stat
 }
 
 #[tokio::test]
-async fn each_operation_has_a_route_a_scope_a_description_and_a_command_or_a_reason_for_none() {
-    let ground = Ground::new().await;
-    let routes = registered(&ground.app.router);
+async fn each_operation_has_route_scope_description_and_a_command_or_a_reason_for_none() {
+    let fixture = Fixture::new().await;
+    let routes = registered(&fixture.app.router);
     let mut ids = BTreeSet::new();
     for Entry { spec, .. } in ALL {
-        assert!(ids.insert(spec.id), "{} is not the only one of its name", spec.id);
-        assert_eq!(missing(spec, &routes), [""; 0], "{} lacks this", spec.id);
+        assert!(ids.insert(spec.id), "{}: the name is not unique", spec.id);
+        assert_eq!(missing(spec, &routes), [""; 0], "{} lacks a field", spec.id);
     }
     assert!(ids.len() >= 9, "{ids:?}");
     let good = operations::find("POST", "/v1/schedules/{name}/pause").unwrap().spec;
@@ -94,7 +94,7 @@ async fn each_operation_has_a_route_a_scope_a_description_and_a_command_or_a_rea
 }
 
 #[test]
-fn the_names_in_a_path_are_fields_of_the_input() {
+fn path_parameters_are_fields_of_the_input() {
     for entry in ALL {
         let schema = serde_json::to_value((entry.input)().schema).unwrap();
         for name in entry.spec.path_fields() {
@@ -106,8 +106,8 @@ fn the_names_in_a_path_are_fields_of_the_input() {
 }
 
 #[tokio::test]
-async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
-    let ground = Ground::new().await;
+async fn an_invalid_part_of_an_input_is_located_at_any_depth() {
+    let fixture = Fixture::new().await;
     let long = format!("/v1/schedules/{}", "a".repeat(201));
     for (path, code, words) in [
         ("/v1/campaigns?limit=x", "bad_query", "the query parameter `limit` does not fit"),
@@ -132,15 +132,15 @@ async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
         ("/v1/schedules/a%00", "bad_name", "U+0000"),
         (&long, "bad_name", "201 characters"),
     ] {
-        let detail = ground.get(path).await.problem(400, code);
+        let detail = fixture.get(path).await.problem(400, code);
         assert!(detail.contains(words), "{path}: {detail}");
     }
     let put = async |body: &str| {
         let headers = [("Content-Type", "application/json")];
-        send(ground.app.address, "PUT", "/v1/schedules/news", &headers, body).await
+        send(fixture.app.address, "PUT", "/v1/schedules/news", &headers, body).await
     };
     let task =
-        json!({ "campaign_id": ground.world.campaign.id, "agent": "copywriter", "prompt": "x" });
+        json!({ "campaign_id": fixture.world.campaign.id, "agent": "copywriter", "prompt": "x" });
     let whole = json!({ "cron": "0 0 8 * * *", "task": task });
     put(&whole.to_string()).await.expect(200);
     for (field, value, pointer, words) in [
@@ -164,24 +164,24 @@ async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
 }
 
 #[tokio::test]
-async fn ids_are_found_by_both_ends_and_those_of_campaigns_by_name() {
-    let ground = Ground::new().await;
-    ground.post("/v1/campaigns", &json!({ "name": "Spring" })).await.expect(201);
-    let campaign = ground.world.campaign.id.to_string();
-    let task = ground.world.add("Part one.").await.id.to_string();
+async fn ids_are_found_by_their_beginning_or_end_and_campaigns_by_name() {
+    let fixture = Fixture::new().await;
+    fixture.post("/v1/campaigns", &json!({ "name": "Spring" })).await.expect(201);
+    let campaign = fixture.world.campaign.id.to_string();
+    let task = fixture.world.add("Part one.").await.id.to_string();
     for (noun, id) in [("campaign", &campaign), ("task", &task)] {
         for text in [id, &id[..30], &id[24..]] {
-            let found = ground.get(&format!("/v1/ids?noun={noun}&text={text}")).await.expect(200);
+            let found = fixture.get(&format!("/v1/ids?noun={noun}&text={text}")).await.expect(200);
             assert_eq!(found, json!({ "id": id }), "{text}");
         }
     }
-    let found = ground.get("/v1/ids?noun=campaign&text=Harbour").await.expect(200);
+    let found = fixture.get("/v1/ids?noun=campaign&text=Harbour").await.expect(200);
     assert_eq!(found["id"], json!(campaign));
     for (noun, text) in [("campaign", "Harb"), ("session", &task[24..])] {
         let path = format!("/v1/ids?noun={noun}&text={text}");
-        let detail = ground.get(&path).await.problem(404, "unknown_id");
+        let detail = fixture.get(&path).await.problem(404, "unknown_id");
         assert!(detail.contains(&format!("there is no {noun} {text}")), "{detail}");
     }
-    let detail = ground.get("/v1/ids?noun=campaign&text=0").await.problem(422, "ambiguous_id");
+    let detail = fixture.get("/v1/ids?noun=campaign&text=0").await.problem(422, "ambiguous_id");
     assert!(detail.contains("Spring") && detail.contains(&campaign), "{detail}");
 }

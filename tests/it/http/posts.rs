@@ -2,39 +2,39 @@
 
 use serde_json::{Value, json};
 
-use super::{Ground, client::Reply};
+use super::{Fixture, client::Reply};
 
 fn texts(page: &Value) -> Vec<&str> {
     page["items"].as_array().unwrap().iter().map(|post| post["text"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
-async fn the_board_is_written_read_in_pages_and_looked_at_through_the_eyes_of_an_agent() {
-    let ground = Ground::new().await;
-    let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
+async fn the_board_is_written_paged_and_read_as_an_agent_sees_it() {
+    let fixture = Fixture::new().await;
+    let path = format!("/v1/campaigns/{}/posts", fixture.world.campaign.id);
     let first = json!({ "audience": ["copywriter"], "text": "One." });
-    let first = ground.post(&path, &first).await.expect(201);
+    let first = fixture.post(&path, &first).await.expect(201);
     assert_eq!((&first["sender"], &first["seq"]), (&json!("operator"), &json!(1)));
     let second = json!({ "audience": ["reviewer", "copywriter_2"], "text": "Two.", "reply_to": first["id"] });
-    let second = ground.post(&path, &second).await.expect(201);
+    let second = fixture.post(&path, &second).await.expect(201);
     assert_eq!(second["reply_to"], first["id"]);
     assert_eq!(second["audience"], json!(["reviewer", "copywriter/2"]));
     // Without a name, the lead is addressed.
-    let lead = ground.post(&path, &json!({ "text": "Three." })).await.expect(201);
+    let lead = fixture.post(&path, &json!({ "text": "Three." })).await.expect(201);
     assert_eq!(lead["audience"], json!(["planner"]));
-    ground
+    fixture
         .post(&path, &json!({ "audience": ["all", "reviewer"], "text": "Four." }))
         .await
         .expect(201);
 
-    let page = ground.get(&format!("{path}?limit=3")).await.expect(200);
+    let page = fixture.get(&format!("{path}?limit=3")).await.expect(200);
     assert_eq!((texts(&page), &page["next"]), (vec!["Four.", "Three.", "Two."], &json!("2")));
-    let rest = ground.get(&format!("{path}?limit=3&cursor=2")).await.expect(200);
+    let rest = fixture.get(&format!("{path}?limit=3&cursor=2")).await.expect(200);
     assert_eq!((texts(&rest), &rest["next"]), (vec!["One."], &Value::Null));
-    let page = ground.get(&format!("{path}?order=oldest&cursor=1&limit=2")).await.expect(200);
+    let page = fixture.get(&format!("{path}?order=oldest&cursor=1&limit=2")).await.expect(200);
     assert_eq!((texts(&page), &page["next"]), (vec!["Two.", "Three."], &json!("3")));
     let seen = async |viewer: &str| {
-        let page = ground.get(&format!("{path}?order=oldest&viewer={viewer}")).await.expect(200);
+        let page = fixture.get(&format!("{path}?order=oldest&viewer={viewer}")).await.expect(200);
         texts(&page).join(" ")
     };
     assert_eq!(seen("copywriter").await, "One. Four.");
@@ -43,96 +43,96 @@ async fn the_board_is_written_read_in_pages_and_looked_at_through_the_eyes_of_an
     assert_eq!(seen("operator").await, "One. Two. Three. Four.");
     // The feed has an event for each post.
     let feed = "select count(*) from dalsegno.feed where kind = 'post.added'";
-    let n_told: i64 = sqlx::query_scalar(feed).fetch_one(&ground.app.pool).await.unwrap();
+    let n_told: i64 = sqlx::query_scalar(feed).fetch_one(&fixture.app.pool).await.unwrap();
     assert_eq!(n_told, 4);
 }
 
 #[tokio::test]
-async fn what_cannot_be_posted_or_looked_at_is_refused_in_words() {
-    let ground = Ground::new().await;
-    let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
-    let nobody = "00000000-0000-0000-0000-000000000000";
-    let post = async |body: Value| ground.post(&path, &body).await;
+async fn invalid_posts_and_reads_are_refused_with_a_reason() {
+    let fixture = Fixture::new().await;
+    let path = format!("/v1/campaigns/{}/posts", fixture.world.campaign.id);
+    let unknown = "00000000-0000-0000-0000-000000000000";
+    let post = async |body: Value| fixture.post(&path, &body).await;
     let to = |names: &[&str]| json!({ "audience": names, "text": "Hello." });
-    let words = post(to(&["copy", "planner", "nobody/2"])).await.problem(422, "unknown_names");
-    assert!(words.contains("`copy`, `nobody/2`"), "{words}");
+    let words = post(to(&["copy", "planner", "stranger/2"])).await.problem(422, "unknown_names");
+    assert!(words.contains("`copy`, `stranger/2`"), "{words}");
     post(to(&[])).await.problem(422, "no_audience");
-    post(json!({ "text": "Hello.", "reply_to": nobody })).await.problem(404, "unknown_post");
+    post(json!({ "text": "Hello.", "reply_to": unknown })).await.problem(404, "unknown_post");
     post(json!({ "text": " " })).await.problem(422, "empty_text");
     post(json!({ "text": "x".repeat(1024 * 1024 + 1) })).await.problem(413, "text_too_long");
-    let elsewhere = format!("/v1/campaigns/{nobody}/posts");
-    ground.post(&elsewhere, &to(&["all"])).await.problem(404, "unknown_campaign");
-    ground.get(&elsewhere).await.problem(404, "unknown_campaign");
-    ground.get(&format!("{path}?viewer=nobody")).await.problem(422, "unknown_names");
-    let close = format!("/v1/campaigns/{}/close", ground.world.campaign.id);
-    ground.post(&close, &json!({})).await.expect(200);
+    let elsewhere = format!("/v1/campaigns/{unknown}/posts");
+    fixture.post(&elsewhere, &to(&["all"])).await.problem(404, "unknown_campaign");
+    fixture.get(&elsewhere).await.problem(404, "unknown_campaign");
+    fixture.get(&format!("{path}?viewer=stranger")).await.problem(422, "unknown_names");
+    let close = format!("/v1/campaigns/{}/close", fixture.world.campaign.id);
+    fixture.post(&close, &json!({})).await.expect(200);
     post(to(&["all"])).await.problem(409, "campaign_closed");
-    assert_eq!(texts(&ground.get(&path).await.expect(200)), Vec::<&str>::new());
+    assert_eq!(texts(&fixture.get(&path).await.expect(200)), Vec::<&str>::new());
 }
 
-async fn count(ground: &Ground, sql: &'static str) -> i64 {
-    sqlx::query_scalar(sql).fetch_one(&ground.app.pool).await.unwrap()
+async fn count(fixture: &Fixture, sql: &'static str) -> i64 {
+    sqlx::query_scalar(sql).fetch_one(&fixture.app.pool).await.unwrap()
 }
 
 const KEY: (&str, &str) = ("Idempotency-Key", "question-1");
 
 #[tokio::test]
-async fn a_post_that_is_sent_again_is_the_same_post_and_asks_nobody_again() {
-    let ground = Ground::new().await;
-    let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
+async fn a_repeated_post_is_the_same_post_and_adds_no_task() {
+    let fixture = Fixture::new().await;
+    let path = format!("/v1/campaigns/{}/posts", fixture.world.campaign.id);
     let question =
-        json!({ "text": "@copywriter and @nobody: what is new?", "audience": ["reviewer"] });
-    let sent = ground.post_with(&path, &question, &[KEY]).await;
+        json!({ "text": "@copywriter and @stranger: what is new?", "audience": ["reviewer"] });
+    let sent = fixture.post_with(&path, &question, &[KEY]).await;
     assert!(!sent.head.contains("idempotent-replayed"));
     let mut first = sent.expect(201);
     assert_eq!(first["created"], true);
     first["created"] = json!(false);
     assert_eq!(first["tasks"].as_array().unwrap().len(), 1);
-    assert_eq!(first["unknown"][0]["name"], "nobody");
-    let replayed = ground.post_with(&path, &question, &[KEY]).await;
+    assert_eq!(first["unknown"][0]["name"], "stranger");
+    let replayed = fixture.post_with(&path, &question, &[KEY]).await;
     assert!(replayed.head.contains("idempotent-replayed: true"), "{replayed:?}");
     assert_eq!(replayed.expect(200), first);
 
     let other = json!({ "text": "@copywriter: something else?" });
-    let words = ground.post_with(&path, &other, &[KEY]).await.problem(409, "idempotency_conflict");
+    let words = fixture.post_with(&path, &other, &[KEY]).await.problem(409, "idempotency_conflict");
     assert!(words.contains("another post"), "{words}");
     let to_others = json!({ "text": question["text"], "audience": ["operator"] });
-    let refused = ground.post_with(&path, &to_others, &[KEY]).await;
+    let refused = fixture.post_with(&path, &to_others, &[KEY]).await;
     refused.problem(409, "idempotency_conflict");
     let answers =
         json!({ "text": question["text"], "audience": ["reviewer"], "reply_to": first["id"] });
-    ground.post_with(&path, &answers, &[KEY]).await.problem(409, "idempotency_conflict");
+    fixture.post_with(&path, &answers, &[KEY]).await.problem(409, "idempotency_conflict");
     let long = "x".repeat(196);
-    let too_long = ground.post_with(&path, &question, &[("Idempotency-Key", &long)]).await;
+    let too_long = fixture.post_with(&path, &question, &[("Idempotency-Key", &long)]).await;
     too_long.problem(422, "bad_idempotency_key");
-    let empty = ground.post_with(&path, &question, &[("Idempotency-Key", " ")]).await;
+    let empty = fixture.post_with(&path, &question, &[("Idempotency-Key", " ")]).await;
     empty.problem(400, "bad_idempotency_key");
 
     // A key belongs to its campaign, and its answer stays after the campaign is closed.
-    let elsewhere = ground.post("/v1/campaigns", &json!({ "name": "Another" })).await.expect(201);
+    let elsewhere = fixture.post("/v1/campaigns", &json!({ "name": "Another" })).await.expect(201);
     let elsewhere = format!("/v1/campaigns/{}/posts", elsewhere["id"].as_str().unwrap());
-    ground.post_with(&elsewhere, &question, &[KEY]).await.expect(201);
-    let close = format!("/v1/campaigns/{}/close", ground.world.campaign.id);
-    ground.post(&close, &json!({})).await.expect(200);
-    assert_eq!(ground.post_with(&path, &question, &[KEY]).await.expect(200), first);
-    assert_eq!(count(&ground, "select count(*) from dalsegno.posts").await, 2);
-    assert_eq!(count(&ground, "select count(*) from dalsegno.tasks").await, 2);
+    fixture.post_with(&elsewhere, &question, &[KEY]).await.expect(201);
+    let close = format!("/v1/campaigns/{}/close", fixture.world.campaign.id);
+    fixture.post(&close, &json!({})).await.expect(200);
+    assert_eq!(fixture.post_with(&path, &question, &[KEY]).await.expect(200), first);
+    assert_eq!(count(&fixture, "select count(*) from dalsegno.posts").await, 2);
+    assert_eq!(count(&fixture, "select count(*) from dalsegno.tasks").await, 2);
     let audited = "select count(*) from dalsegno.audit where action = 'campaign.post'";
-    assert_eq!(count(&ground, audited).await, 2);
+    assert_eq!(count(&fixture, audited).await, 2);
 }
 
 #[tokio::test]
-async fn many_that_send_one_post_at_once_make_one() {
-    let ground = Ground::new().await;
-    let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
+async fn concurrent_repetitions_of_a_post_create_one() {
+    let fixture = Fixture::new().await;
+    let path = format!("/v1/campaigns/{}/posts", fixture.world.campaign.id);
     let question = json!({ "text": "@copywriter @reviewer what is new?" });
-    let sent = (0..60).map(|_| ground.post_with(&path, &question, &[KEY]));
+    let sent = (0..60).map(|_| fixture.post_with(&path, &question, &[KEY]));
     let replies = futures_util::future::join_all(sent).await;
     let created = replies.iter().filter(|reply| reply.status == 201).count();
     assert_eq!(created, 1);
     let said: Vec<Value> = replies.iter().map(Reply::json).collect();
     let place = |one: &Value| (one["id"].clone(), one["seq"].clone());
     assert!(said.iter().all(|one| place(one) == (said[0]["id"].clone(), json!(1))), "{said:?}");
-    assert_eq!(count(&ground, "select count(*) from dalsegno.posts").await, 1);
-    assert_eq!(count(&ground, "select count(*) from dalsegno.tasks").await, 2);
+    assert_eq!(count(&fixture, "select count(*) from dalsegno.posts").await, 1);
+    assert_eq!(count(&fixture, "select count(*) from dalsegno.tasks").await, 2);
 }

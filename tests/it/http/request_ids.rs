@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn every_answer_has_a_request_id_and_problems_name_it() {
+async fn every_answer_has_a_request_id_and_problems_contain_it() {
     let app = TestApp::start().await;
     for path in ["/livez", "/v1/campaigns", "/v1/none", "/v1/tasks/none"] {
         let reply = send(app.address, "GET", path, &[], "").await;
@@ -31,7 +31,7 @@ async fn every_answer_has_a_request_id_and_problems_name_it() {
 }
 
 #[tokio::test]
-async fn the_log_names_the_request_that_failed() {
+async fn the_log_contains_the_id_of_a_failed_request() {
     let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
     let variables = [
         ("DATABASE_URL", &*database.url()),
@@ -58,7 +58,7 @@ fn logged(service: &Service, words: &str) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn a_stream_that_fails_and_the_log_name_the_request_that_opened_it() {
+async fn a_failed_stream_and_the_log_contain_the_id_of_its_request() {
     let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
     let variables = [
         ("DATABASE_URL", &*database.url()),
@@ -81,7 +81,7 @@ async fn a_stream_that_fails_and_the_log_name_the_request_that_opened_it() {
 
 /// Its writer is a task of its own, which several requests share.
 #[tokio::test]
-async fn what_is_logged_while_a_task_is_written_names_its_request() {
+async fn log_lines_of_an_added_task_contain_its_request_id() {
     let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
     let variables = [
         ("DATABASE_URL", &*database.url()),

@@ -25,6 +25,6 @@ pub fn registered(router: &Router) -> BTreeSet<(&'static str, String)> {
         methods.map(|(_, method)| (method, path.clone())).collect::<Vec<_>>()
     };
     let found: BTreeSet<_> = entries(routes).iter().flat_map(of_route).collect();
-    assert!(found.len() >= 30, "the text of the router is read wrongly: {found:?}");
+    assert!(found.len() >= 30, "the router could not be parsed: {found:?}");
     found
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use dalsegno::http::scopes;
 use serde_json::{Value, json};
 
-use super::{Ground, keyed::Keyed, routes::registered};
+use super::{Fixture, key_setup::KeySetup, routes::registered};
 
 const SCOPES: [&str; 5] = ["read", "enqueue", "operate", "admin", "mcp"];
 
 /// Returns the scopes for a route, by rules that are independent of the code.
-fn who_may(method: &str, path: &str) -> &'static [&'static str] {
+fn allowed_scopes(method: &str, path: &str) -> &'static [&'static str] {
     let is_admins = path.starts_with("/v1/keys") || path.starts_with("/v1/audit");
     match method {
         _ if is_admins => &["admin"],
@@ -35,9 +35,9 @@ fn who_may(method: &str, path: &str) -> &'static [&'static str] {
 }
 
 #[tokio::test]
-async fn every_route_has_a_line_in_the_table_and_every_line_a_route() {
-    let ground = Ground::new().await;
-    let routes = registered(&ground.app.router);
+async fn the_scope_table_lists_exactly_the_routes() {
+    let fixture = Fixture::new().await;
+    let routes = registered(&fixture.app.router);
     for (method, path) in &routes {
         let has_line = scopes::need(method, path).is_some();
         assert!(has_line, "{method} {path} needs a line in src/http/scopes.rs");
@@ -47,31 +47,31 @@ async fn every_route_has_a_line_in_the_table_and_every_line_a_route() {
         assert!(lines.insert((method, path.to_owned())), "{method} {path} has two lines");
     }
     let gone: Vec<_> = lines.difference(&routes).collect();
-    assert!(gone.is_empty(), "these are no routes any more: {gone:?}");
+    assert!(gone.is_empty(), "lines of routes that do not exist: {gone:?}");
 }
 
 #[tokio::test]
-async fn every_route_lets_those_in_who_have_its_scope_and_nobody_else() {
-    let keyed = Keyed::new().await;
+async fn every_route_admits_exactly_the_keys_with_its_scope() {
+    let setup = KeySetup::new().await;
     let mut keys = Vec::new();
     for scope in SCOPES {
-        keys.push((scope, keyed.make(scope, &[scope]).await.1));
+        keys.push((scope, setup.create_key(scope, &[scope]).await.1));
     }
-    for (method, template) in registered(&keyed.ground.app.router) {
-        let nobody = "00000000-0000-0000-0000-000000000000";
-        let path = template.replace("{id}", nobody).replace("{name}", "nobody");
+    for (method, template) in registered(&setup.fixture.app.router) {
+        let unknown = "00000000-0000-0000-0000-000000000000";
+        let path = template.replace("{id}", unknown).replace("{name}", "stranger");
         // The feed would not end otherwise.
         let path = if path == "/v1/feed" { format!("{path}?after=none") } else { path };
-        let reply = keyed.ask(None, method, &path, &json!({})).await;
+        let reply = setup.ask(None, method, &path, &json!({})).await;
         if ["/livez", "/readyz"].contains(&path.as_str()) {
             assert_eq!(reply.status, 200, "{reply:?}");
             continue;
         }
         reply.problem(401, "unauthenticated");
         assert!(reply.head.contains("www-authenticate: Bearer"), "{method} {path}: {reply:?}");
-        let may = who_may(method, &template);
+        let may = allowed_scopes(method, &template);
         for (scope, key) in &keys {
-            let reply = keyed.ask(Some(key), method, &path, &json!({})).await;
+            let reply = setup.ask(Some(key), method, &path, &json!({})).await;
             if may.contains(scope) {
                 let is_let_in = ![401, 403, 429, 500, 503].contains(&reply.status);
                 assert!(is_let_in, "{scope} may {method} {path}: {reply:?}");
@@ -85,14 +85,14 @@ async fn every_route_lets_those_in_who_have_its_scope_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn what_is_no_route_tells_strangers_nothing() {
-    let keyed = Keyed::new().await;
-    keyed.ask(None, "GET", "/v1/nothing", &Value::Null).await.problem(401, "unauthenticated");
-    let (_, mcp) = keyed.make("mcp", &["mcp"]).await;
-    keyed.get(&mcp, "/v1/nothing").await.problem(404, "not_found");
+async fn an_unknown_route_reveals_nothing_without_a_key() {
+    let setup = KeySetup::new().await;
+    setup.ask(None, "GET", "/v1/nothing", &Value::Null).await.problem(401, "unauthenticated");
+    let (_, mcp) = setup.create_key("mcp", &["mcp"]).await;
+    setup.get(&mcp, "/v1/nothing").await.problem(404, "not_found");
     // An unsupported method has no line in the table, so it needs `admin`.
-    keyed.ask(Some(&mcp), "DELETE", "/v1/tasks", &json!({})).await.problem(403, "missing_scope");
-    keyed.admin("DELETE", "/v1/tasks", &json!({})).await.problem(405, "method_not_allowed");
-    let reply = keyed.ask(None, "HEAD", "/v1/tasks", &Value::Null).await;
+    setup.ask(Some(&mcp), "DELETE", "/v1/tasks", &json!({})).await.problem(403, "missing_scope");
+    setup.admin("DELETE", "/v1/tasks", &json!({})).await.problem(405, "method_not_allowed");
+    let reply = setup.ask(None, "HEAD", "/v1/tasks", &Value::Null).await;
     assert_eq!(reply.status, 401, "{reply:?}");
 }

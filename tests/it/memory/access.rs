@@ -11,7 +11,7 @@ fn is_refused<T: std::fmt::Debug>(result: &Result<T, Error>) -> bool {
 
 /// Tries all combinations of the table in `docs/explanation/memory.md`: caller, action, result.
 #[tokio::test]
-async fn each_does_what_the_table_says_and_nothing_else() {
+async fn every_caller_may_do_exactly_what_the_access_table_lists() {
     let world = World::new().await;
     for (kind, owner) in
         [(Kind::Edict, None), (Kind::Record, None), (Kind::Journal, Some("curator"))]
@@ -68,7 +68,7 @@ async fn each_does_what_the_table_says_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn whoever_invents_another_owner_writes_nothing_and_learns_nothing() {
+async fn a_caller_that_claims_another_owner_writes_nothing_and_learns_nothing() {
     let world = World::new().await;
     publish(&world, &new(Kind::Journal, "secret", "The plan."), &agent("curator")).await.unwrap();
     let writer = agent("writer");
@@ -77,8 +77,8 @@ async fn whoever_invents_another_owner_writes_nothing_and_learns_nothing() {
         assert!(publish(&world, &foreign, &writer).await.is_err(), "{owner:?}");
         assert!(read(&world, (Kind::Journal, Some(owner), "secret"), &writer).await.is_err());
         // A person may name any valid owner.
-        let is_somebody = owner == "curator";
-        assert_eq!(publish(&world, &foreign, &OPERATOR).await.is_ok(), is_somebody, "{owner:?}");
+        let is_known = owner == "curator";
+        assert_eq!(publish(&world, &foreign, &OPERATOR).await.is_ok(), is_known, "{owner:?}");
     }
     let missing = read(&world, (Kind::Journal, None, "secret"), &writer).await.unwrap_err();
     assert!(matches!(missing, Error::NoItem { .. }), "{missing}");

@@ -34,7 +34,7 @@ use crate::{
     clients::packages,
     cluster::scratch_folder,
     conversations::world::World,
-    embedded::support::Place,
+    embedded::support::EmbeddedSetup,
     facts::{ANN, state},
     providers::fake_ollama::{
         FakeOllama,
@@ -46,13 +46,13 @@ use crate::{
 const MODEL: &str = "all-minilm";
 
 /// A campaign, a model that knows some words, and a server that compares vectors.
-struct Ground {
+struct Fixture {
     world: World,
     ollama: FakeOllama,
     tools: Tools,
     config: Config,
     postgres: embedded::Embedded,
-    _place: Place,
+    _place: EmbeddedSetup,
 }
 
 /// Creates embeddings until it is stopped.
@@ -61,11 +61,11 @@ struct Worker {
     work: JoinHandle<Result<(), worker::Error>>,
 }
 
-impl Ground {
+impl Fixture {
     async fn new() -> Self {
-        let ground = Self::without_extension().await;
-        ground.execute("create extension vector").await;
-        ground
+        let fixture = Self::without_extension().await;
+        fixture.execute("create extension vector").await;
+        fixture
     }
 
     async fn without_extension() -> Self {
@@ -97,13 +97,13 @@ impl Ground {
         self.publish(&new(Kind::Record, name, body), &OPERATOR).await;
     }
 
-    fn work(&self) -> Worker {
+    fn start_worker(&self) -> Worker {
         Worker::start(&self.config, self.pool())
     }
 
     /// Waits until this many items and facts have vectors, and no job for them is left.
-    async fn made(&self, items: i64, facts: i64) {
-        eventually("vectors are made", async || {
+    async fn wait_for_embeddings(&self, items: i64, facts: i64) {
+        eventually("embeddings are created", async || {
             let made = [
                 self.count("select count(*) from dalsegno.memory_embeddings").await,
                 self.count("select count(*) from dalsegno.fact_embeddings").await,
@@ -128,7 +128,7 @@ impl Ground {
         serde_json::from_str(&answer.text).unwrap()
     }
 
-    async fn found(&self, words: &str) -> Vec<String> {
+    async fn find_names(&self, words: &str) -> Vec<String> {
         let said = self.recall(words).await;
         let names = said["found"].as_array().unwrap().iter();
         names.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
@@ -137,7 +137,7 @@ impl Ground {
     /// Returns the names that a reader finds, with the embedding of the query.
     async fn names(&self, world: &World, words: &str, who: &Who<'_>) -> Vec<String> {
         let meaning = self.tools.settings.meanings.of_question(words).await;
-        assert!(meaning.is_some(), "the model says what it means");
+        assert!(meaning.is_some(), "the model answers with an embedding");
         let question = Question { words, limit: 10, meaning: meaning.as_ref() };
         let mut conn = self.pool().acquire().await.unwrap();
         let (id, config) = (world.campaign.id, &self.config.memory);
@@ -189,8 +189,8 @@ impl Worker {
 }
 
 /// Starts a server with the schema and without the extension.
-pub async fn server() -> (Place, embedded::Embedded, PgPool) {
-    let place = Place::new();
+pub async fn server() -> (EmbeddedSetup, embedded::Embedded, PgPool) {
+    let place = EmbeddedSetup::new();
     let settings = embedded::Config {
         bin_dir: Some(packages::pgvector()),
         purpose: embedded::Purpose::Throwaway,
@@ -229,175 +229,177 @@ fn tools_of(config: &Config, pool: &PgPool) -> Tools {
 }
 
 #[tokio::test]
-async fn what_says_the_same_in_other_words_is_found_beside_what_has_the_words() {
-    let ground = Ground::new().await;
-    ground.put("timetable", "The ship leaves at nine.").await;
-    ground.put("fleet", "Five boats, and a ferry.").await;
-    ground.put("tone", "Write short sentences.").await;
-    ground.set_user(ANN).await;
-    state(ground.pool(), ANN, ("Food", "Vegetarian since 2019.")).await.unwrap();
-    state(ground.pool(), ANN, ("City", "Lives in Bergen.")).await.unwrap();
+async fn semantic_matches_are_found_beside_full_text_matches() {
+    let fixture = Fixture::new().await;
+    fixture.put("timetable", "The ship leaves at nine.").await;
+    fixture.put("fleet", "Five boats, and a ferry.").await;
+    fixture.put("tone", "Write short sentences.").await;
+    fixture.set_user(ANN).await;
+    state(fixture.pool(), ANN, ("Food", "Vegetarian since 2019.")).await.unwrap();
+    state(fixture.pool(), ANN, ("City", "Lives in Bergen.")).await.unwrap();
     // Requested three times, and one job is enough.
     let n_jobs = "select count(*) from dalsegno.jobs where kind = 'make_embeddings'";
-    assert_eq!(ground.count(n_jobs).await, 1);
-    assert_eq!(ground.found("vessel").await, Vec::<String>::new());
-    let worker = ground.work();
-    ground.made(3, 2).await;
-    assert_eq!(ground.found("vessel").await, ["fleet", "timetable"]);
+    assert_eq!(fixture.count(n_jobs).await, 1);
+    assert_eq!(fixture.find_names("vessel").await, Vec::<String>::new());
+    let worker = fixture.start_worker();
+    fixture.wait_for_embeddings(3, 2).await;
+    assert_eq!(fixture.find_names("vessel").await, ["fleet", "timetable"]);
     // An item with the word ranks first, even if another is nearer in meaning.
-    assert_eq!(ground.found("ship").await[0], "timetable");
-    assert_eq!(ground.found("ship").await.len(), 2);
+    assert_eq!(fixture.find_names("ship").await[0], "timetable");
+    assert_eq!(fixture.find_names("ship").await.len(), 2);
     // An exact query returns exact matches only.
-    assert_eq!(ground.found("\"ship\"").await, ["timetable"]);
-    assert_eq!(ground.found("ship -ferry").await, ["timetable"]);
-    assert_eq!(ground.found("weather").await, Vec::<String>::new());
-    let said = ground.recall("what may be on the menu?").await;
+    assert_eq!(fixture.find_names("\"ship\"").await, ["timetable"]);
+    assert_eq!(fixture.find_names("ship -ferry").await, ["timetable"]);
+    assert_eq!(fixture.find_names("weather").await, Vec::<String>::new());
+    let said = fixture.recall("what may be on the menu?").await;
     assert_eq!(said["facts"][0]["text"], "Vegetarian since 2019.", "{said}");
     assert_eq!(said["facts"].as_array().unwrap().len(), 1, "{said}");
-    let said = ground.recall("vessel").await;
+    let said = fixture.recall("vessel").await;
     assert_eq!(said["found"][0]["excerpt"], "Five boats, and a ferry.", "{said}");
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn nobody_finds_by_meaning_what_they_may_not_read_or_what_holds_no_more() {
-    let ground = Ground::new().await;
-    let other = World::over(ground.pool().clone(), Limit::default()).await;
+async fn semantic_search_hides_unreadable_revoked_and_expired_items() {
+    let fixture = Fixture::new().await;
+    let other = World::over(fixture.pool().clone(), Limit::default()).await;
     let journal = |name| new(Kind::Journal, name, "The ship is late.");
-    ground.publish(&journal("own"), &agent("writer")).await;
-    ground.publish(&journal("foreign"), &agent("curator")).await;
-    ground.put("revoked", "A ship.").await;
-    ground.put("replaced", "A ship.").await;
+    fixture.publish(&journal("own"), &agent("writer")).await;
+    fixture.publish(&journal("foreign"), &agent("curator")).await;
+    fixture.put("revoked", "A ship.").await;
+    fixture.put("replaced", "A ship.").await;
     let expires_at = Some(noon() + chrono::TimeDelta::seconds(1));
-    ground.publish(&New { expires_at, ..new(Kind::Record, "expired", "A ship.") }, &OPERATOR).await;
+    fixture
+        .publish(&New { expires_at, ..new(Kind::Record, "expired", "A ship.") }, &OPERATOR)
+        .await;
     publish_with(
         &other,
         &new(Kind::Record, "elsewhere", "A ship."),
         &OPERATOR,
-        &ground.config.memory,
+        &fixture.config.memory,
     )
     .await
     .unwrap();
     for (user, text) in [(ANN, "Has a ship."), ("ben", "Has a boat.")] {
-        state(ground.pool(), user, ("Owns", text)).await.unwrap();
+        state(fixture.pool(), user, ("Owns", text)).await.unwrap();
     }
-    let worker = ground.work();
-    ground.made(6, 2).await;
+    let worker = fixture.start_worker();
+    fixture.wait_for_embeddings(6, 2).await;
     worker.stop().await;
-    revoke(&ground.world, (Kind::Record, None, "revoked"), &OPERATOR).await.unwrap();
-    ground.put("replaced", "About something else.").await;
-    ground
+    revoke(&fixture.world, (Kind::Record, None, "revoked"), &OPERATOR).await.unwrap();
+    fixture.put("replaced", "About something else.").await;
+    fixture
         .execute(
             "update dalsegno.memory_items set expires_at = '2026-01-01' where name = 'expired'",
         )
         .await;
-    let asks = async |world, who: Who<'static>| ground.names(world, "vessel", &who).await;
-    assert_eq!(asks(&ground.world, agent("writer")).await, ["own"]);
-    assert_eq!(asks(&ground.world, agent("curator")).await, ["foreign"]);
-    assert_eq!(asks(&ground.world, agent("copywriter")).await, Vec::<String>::new());
-    let mut all = asks(&ground.world, agent("planner")).await;
+    let asks = async |world, who: Who<'static>| fixture.names(world, "vessel", &who).await;
+    assert_eq!(asks(&fixture.world, agent("writer")).await, ["own"]);
+    assert_eq!(asks(&fixture.world, agent("curator")).await, ["foreign"]);
+    assert_eq!(asks(&fixture.world, agent("copywriter")).await, Vec::<String>::new());
+    let mut all = asks(&fixture.world, agent("planner")).await;
     all.sort();
     assert_eq!(all, ["foreign", "own"]);
     assert_eq!(asks(&other, agent("writer")).await, ["elsewhere"]);
-    ground.set_user(ANN).await;
-    let said = ground.recall("vessel").await;
+    fixture.set_user(ANN).await;
+    let said = fixture.recall("vessel").await;
     assert_eq!(said["facts"].as_array().unwrap().len(), 1, "{said}");
     assert_eq!(said["facts"][0]["about"], ANN);
     // Ended facts are not compared, either.
-    state(ground.pool(), ANN, ("Owns", "Nothing.")).await.unwrap();
-    let said = ground.recall("vessel").await;
+    state(fixture.pool(), ANN, ("Owns", "Nothing.")).await.unwrap();
+    let said = fixture.recall("vessel").await;
     assert!(said.get("facts").is_none(), "{said}");
 }
 
 #[tokio::test]
-async fn words_alone_answer_where_the_model_or_the_extension_is_missing() {
-    let ground = Ground::without_extension().await;
-    let metrics = telemetry::init(&ground.config.log).unwrap().metrics;
+async fn full_text_search_answers_without_the_model_or_the_extension() {
+    let fixture = Fixture::without_extension().await;
+    let metrics = telemetry::init(&fixture.config.log).unwrap().metrics;
     let counted = |result: &str| {
         let line = format!("dalsegno_searches_by_meaning_total{{result=\"{result}\"}} ");
         let text = metrics.render();
         let n = text.lines().find_map(|it| it.strip_prefix(&line).map(str::to_owned));
         n.map_or(0, |n| n.parse::<u64>().unwrap())
     };
-    ground.put("timetable", "The ship leaves at nine.").await;
-    let worker = ground.work();
-    ground.made(1, 0).await;
+    fixture.put("timetable", "The ship leaves at nine.").await;
+    let worker = fixture.start_worker();
+    fixture.wait_for_embeddings(1, 0).await;
     worker.stop().await;
-    let words_alone = async |ground: &Ground| {
-        assert_eq!(ground.found("ship").await, ["timetable"]);
-        assert_eq!(ground.found("vessel").await, Vec::<String>::new());
+    let words_alone = async |fixture: &Fixture| {
+        assert_eq!(fixture.find_names("ship").await, ["timetable"]);
+        assert_eq!(fixture.find_names("vessel").await, Vec::<String>::new());
     };
-    words_alone(&ground).await;
+    words_alone(&fixture).await;
     assert!(counted("no_extension") >= 2);
-    let said = ground.diagnosis().await;
+    let said = fixture.diagnosis().await;
     assert!(said.status == Status::Warn && said.mend.contains("create extension"), "{said:?}");
-    ground.execute("create extension vector").await;
-    assert_eq!(ground.diagnosis().await.status, Status::Ok);
-    assert_eq!(ground.found("vessel").await, ["timetable"]);
+    fixture.execute("create extension vector").await;
+    assert_eq!(fixture.diagnosis().await.status, Status::Ok);
+    assert_eq!(fixture.find_names("vessel").await, ["timetable"]);
     let hasty = configured(&[
-        ("ollama.base_url", &format!("http://{}", ground.ollama.addr)),
+        ("ollama.base_url", &format!("http://{}", fixture.ollama.addr)),
         ("memory.embeddings_model", MODEL),
         ("memory.embeddings_timeout_ms", "100"),
     ]);
-    let ground = Ground { tools: tools_of(&hasty, ground.pool()), ..ground };
+    let fixture = Fixture { tools: tools_of(&hasty, fixture.pool()), ..fixture };
     for fault in [Embeds::Missing, Embeds::Hangs] {
-        *ground.ollama.state.embeds.lock().unwrap() = fault;
+        *fixture.ollama.state.embeds.lock().unwrap() = fault;
         let before = counted("no_model");
-        words_alone(&ground).await;
+        words_alone(&fixture).await;
         assert!(counted("no_model") >= before + 2, "{fault:?}");
     }
-    *ground.ollama.state.embeds.lock().unwrap() = Embeds::Missing;
-    let said = ground.diagnosis().await;
+    *fixture.ollama.state.embeds.lock().unwrap() = Embeds::Missing;
+    let said = fixture.diagnosis().await;
     assert!(said.status == Status::Warn && said.mend.contains("ollama pull"), "{said:?}");
-    ground.postgres.stop().await.unwrap();
+    fixture.postgres.stop().await.unwrap();
 }
 
 #[tokio::test]
-async fn what_was_there_before_gets_its_vector_and_vectors_go_with_what_they_are_of() {
-    let ground = Ground::new().await;
+async fn older_items_get_their_embedding_and_removed_items_lose_it() {
+    let fixture = Fixture::new().await;
     let without = configured(&[]).memory;
     for (name, text) in
         [("before", "A ship."), ("odd", &format!("A {REFUSED} ship.")), ("old", "A ferry.")]
     {
-        publish_with(&ground.world, &new(Kind::Record, name, text), &OPERATOR, &without)
+        publish_with(&fixture.world, &new(Kind::Record, name, text), &OPERATOR, &without)
             .await
             .unwrap();
     }
     for user in [ANN, "ben"] {
-        state(ground.pool(), user, ("Owns", "A boat.")).await.unwrap();
+        state(fixture.pool(), user, ("Owns", "A boat.")).await.unwrap();
     }
     let n_jobs = "select count(*) from dalsegno.jobs where kind = 'make_embeddings'";
-    assert_eq!(ground.count(n_jobs).await, 0);
-    let worker = ground.work();
-    ground.made(3, 2).await;
+    assert_eq!(fixture.count(n_jobs).await, 0);
+    let worker = fixture.start_worker();
+    fixture.wait_for_embeddings(3, 2).await;
     // A text that the model rejects does not affect others, and is found by its words.
-    let mut found = ground.found("vessel").await;
+    let mut found = fixture.find_names("vessel").await;
     found.sort();
     assert_eq!(found, ["before", "old"]);
-    assert_eq!(ground.found(REFUSED).await, ["odd"]);
+    assert_eq!(fixture.find_names(REFUSED).await, ["odd"]);
     // The other model creates all vectors again, and is not compared with those of the first.
     worker.stop().await;
-    let other = settings_of(&ground.ollama, "bge-m3");
-    let asks_other = Tools { pool: ground.pool().clone(), ..tools_of(&other, ground.pool()) };
-    let ground = Ground { tools: asks_other, config: other, ..ground };
-    assert_eq!(ground.found("vessel").await, Vec::<String>::new());
-    let worker = ground.work();
-    eventually("they are made anew", async || {
+    let other = settings_of(&fixture.ollama, "bge-m3");
+    let asks_other = Tools { pool: fixture.pool().clone(), ..tools_of(&other, fixture.pool()) };
+    let fixture = Fixture { tools: asks_other, config: other, ..fixture };
+    assert_eq!(fixture.find_names("vessel").await, Vec::<String>::new());
+    let worker = fixture.start_worker();
+    eventually("embeddings are created again", async || {
         let old = "select count(*) from dalsegno.memory_embeddings where model <> 'bge-m3'";
-        (ground.count(old).await == 0).then_some(())
+        (fixture.count(old).await == 0).then_some(())
     })
     .await;
-    ground.made(3, 2).await;
-    assert_eq!(ground.found("vessel").await.len(), 2);
-    let mut tx = ground.pool().begin().await.unwrap();
+    fixture.wait_for_embeddings(3, 2).await;
+    assert_eq!(fixture.find_names("vessel").await.len(), 2);
+    let mut tx = fixture.pool().begin().await.unwrap();
     facts::forget(&mut tx, ANN, noon()).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(ground.count("select count(*) from dalsegno.fact_embeddings").await, 1);
-    let mut tx = ground.pool().begin().await.unwrap();
-    erasures::request(&mut tx, ground.world.campaign.id, "asked for", noon()).await.unwrap();
+    assert_eq!(fixture.count("select count(*) from dalsegno.fact_embeddings").await, 1);
+    let mut tx = fixture.pool().begin().await.unwrap();
+    erasures::request(&mut tx, fixture.world.campaign.id, "asked for", noon()).await.unwrap();
     tx.commit().await.unwrap();
     eventually("the campaign is erased", async || {
-        let left = ground.count("select count(*) from dalsegno.memory_embeddings").await;
+        let left = fixture.count("select count(*) from dalsegno.memory_embeddings").await;
         (left == 0).then_some(())
     })
     .await;
@@ -405,80 +407,80 @@ async fn what_was_there_before_gets_its_vector_and_vectors_go_with_what_they_are
 }
 
 #[tokio::test]
-async fn texts_that_the_model_does_not_take_keep_no_other_from_its_vector() {
-    let ground = Ground::new().await;
+async fn texts_refused_by_the_model_delay_no_other_embedding() {
+    let fixture = Fixture::new().await;
     for name in ["cursed", "jinxed"] {
-        ground.put(name, &format!("An {BREAKING} ship.")).await;
+        fixture.put(name, &format!("An {BREAKING} ship.")).await;
     }
-    ground.put("odd", &format!("A {REFUSED} ship.")).await;
+    fixture.put("odd", &format!("A {REFUSED} ship.")).await;
     for name in ["one", "two", "three"] {
-        ground.put(name, "A ship.").await;
+        fixture.put(name, "A ship.").await;
     }
-    state(ground.pool(), ANN, ("Owns", "A boat.")).await.unwrap();
-    state(ground.pool(), ANN, ("Dreads", &format!("An {BREAKING} ferry."))).await.unwrap();
-    let worker = ground.work();
-    eventually("it waits for the next try", async || {
+    state(fixture.pool(), ANN, ("Owns", "A boat.")).await.unwrap();
+    state(fixture.pool(), ANN, ("Dreads", &format!("An {BREAKING} ferry."))).await.unwrap();
+    let worker = fixture.start_worker();
+    eventually("the job waits for its next attempt", async || {
         let waits = "select count(*) from dalsegno.jobs where kind = 'make_embeddings' and state = 'scheduled'";
-        (ground.count(waits).await == 1).then_some(())
+        (fixture.count(waits).await == 1).then_some(())
     })
     .await;
-    let mut found = ground.found("vessel").await;
+    let mut found = fixture.find_names("vessel").await;
     found.sort();
-    assert_eq!(found, ["one", "three", "two"], "at the first attempt");
+    assert_eq!(found, ["one", "three", "two"], "embedded at the first attempt");
     let n_made = "select (select count(*) from dalsegno.memory_embeddings) + (select count(*) from dalsegno.fact_embeddings)";
-    assert_eq!(ground.count(n_made).await, 5, "and the refused one is done with");
-    eventually("the others are given up", async || {
-        ground.execute("update dalsegno.jobs set run_at = now() where state = 'scheduled'").await;
-        (ground.count(n_made).await == 8).then_some(())
+    assert_eq!(fixture.count(n_made).await, 5, "the refused item is finished");
+    eventually("the other items are abandoned", async || {
+        fixture.execute("update dalsegno.jobs set run_at = now() where state = 'scheduled'").await;
+        (fixture.count(n_made).await == 8).then_some(())
     })
     .await;
-    ground.made(6, 2).await;
+    fixture.wait_for_embeddings(6, 2).await;
     worker.stop().await;
-    assert_eq!(ground.found(BREAKING).await.len(), 2, "by their words");
+    assert_eq!(fixture.find_names(BREAKING).await.len(), 2, "found by full-text search");
     let empty = "select (select count(*) from dalsegno.memory_embeddings where vector = '{}')
                       + (select count(*) from dalsegno.fact_embeddings where vector = '{}')";
-    assert_eq!(ground.count(empty).await, 4);
+    assert_eq!(fixture.count(empty).await, 4);
 }
 
 #[tokio::test]
-async fn a_server_that_breaks_at_every_text_costs_none_its_vector() {
-    let ground = Ground::new().await;
+async fn a_server_that_fails_at_every_text_leaves_no_item_without_an_embedding() {
+    let fixture = Fixture::new().await;
     for name in ["one", "two", "three"] {
-        ground.put(name, "A ship.").await;
+        fixture.put(name, "A ship.").await;
     }
-    *ground.ollama.state.embeds.lock().unwrap() = Embeds::Breaks;
-    let worker = ground.work();
-    eventually("it waits for the next try", async || {
+    *fixture.ollama.state.embeds.lock().unwrap() = Embeds::Breaks;
+    let worker = fixture.start_worker();
+    eventually("the job waits for its next attempt", async || {
         let waits = "select count(*) from dalsegno.jobs where kind = 'make_embeddings' and state = 'scheduled'";
-        (ground.count(waits).await == 1).then_some(())
+        (fixture.count(waits).await == 1).then_some(())
     })
     .await;
-    assert_eq!(ground.count("select count(*) from dalsegno.memory_embeddings").await, 0);
+    assert_eq!(fixture.count("select count(*) from dalsegno.memory_embeddings").await, 0);
     // Three texts, then one, then another one.
-    assert_eq!(ground.ollama.n_requests("POST /api/embed"), 3);
+    assert_eq!(fixture.ollama.n_requests("POST /api/embed"), 3);
     // Later writers need no other job: the waiting one will find their items.
-    ground.put("fleet", "Five boats.").await;
+    fixture.put("fleet", "Five boats.").await;
     let n_jobs = "select count(*) from dalsegno.jobs where kind = 'make_embeddings'";
-    assert_eq!(ground.count(n_jobs).await, 1);
-    *ground.ollama.state.embeds.lock().unwrap() = Embeds::Well;
-    ground.execute("update dalsegno.jobs set run_at = now()").await;
-    ground.made(4, 0).await;
+    assert_eq!(fixture.count(n_jobs).await, 1);
+    *fixture.ollama.state.embeds.lock().unwrap() = Embeds::Well;
+    fixture.execute("update dalsegno.jobs set run_at = now()").await;
+    fixture.wait_for_embeddings(4, 0).await;
     worker.stop().await;
-    assert_eq!(ground.found("vessel").await.len(), 4);
+    assert_eq!(fixture.find_names("vessel").await.len(), 4);
 }
 
 #[tokio::test]
-async fn a_server_that_is_slow_is_asked_for_less_at_once() {
-    let mut ground = Ground::new().await;
-    ground.config.ollama.first_byte_timeout_secs = 2;
+async fn a_slow_server_gets_smaller_batches() {
+    let mut fixture = Fixture::new().await;
+    fixture.config.ollama.first_byte_timeout_secs = 2;
     for n in 0..60 {
-        ground.put(&format!("ship-{n}"), "A ship.").await;
+        fixture.put(&format!("ship-{n}"), "A ship.").await;
     }
-    *ground.ollama.state.embeds.lock().unwrap() = Embeds::Slow(16);
-    let worker = ground.work();
-    ground.made(60, 0).await;
+    *fixture.ollama.state.embeds.lock().unwrap() = Embeds::Slow(16);
+    let worker = fixture.start_worker();
+    fixture.wait_for_embeddings(60, 0).await;
     worker.stop().await;
-    let asked = ground.ollama.state.embedded.lock().unwrap();
+    let asked = fixture.ollama.state.embedded.lock().unwrap();
     let sizes: Vec<_> = asked.iter().map(|body| body["input"].as_array().unwrap().len()).collect();
     // After the timeout of 32 texts, a request with one text shows that the server does not hang. Later requests have
     // half the size.
@@ -486,29 +488,29 @@ async fn a_server_that_is_slow_is_asked_for_less_at_once() {
 }
 
 #[tokio::test]
-async fn a_model_that_takes_longer_to_load_than_a_question_waits_is_loaded_all_the_same() {
-    let ground = Ground::new().await;
+async fn a_model_slower_to_load_than_the_query_timeout_is_loaded_in_the_background() {
+    let fixture = Fixture::new().await;
     let hasty = configured(&[
-        ("ollama.base_url", &format!("http://{}", ground.ollama.addr)),
+        ("ollama.base_url", &format!("http://{}", fixture.ollama.addr)),
         ("memory.embeddings_model", MODEL),
         ("memory.embeddings_timeout_ms", "500"),
     ]);
-    *ground.ollama.state.embeds.lock().unwrap() = Embeds::Cold;
-    let meanings = tools_of(&hasty, ground.pool()).settings;
+    *fixture.ollama.state.embeds.lock().unwrap() = Embeds::Cold;
+    let meanings = tools_of(&hasty, fixture.pool()).settings;
     for _ in 0..3 {
         assert_eq!(meanings.meanings.of_question("vessel").await, None);
     }
     // All three callers have disconnected, and one request is left.
-    ground.ollama.gone(3).await;
-    assert_eq!(ground.ollama.n_requests("POST /api/embed"), 4);
-    ground.ollama.state.load.notify_one();
-    eventually("it is loaded", async || meanings.meanings.of_question("vessel").await).await;
+    fixture.ollama.wait_for_disconnects(3).await;
+    assert_eq!(fixture.ollama.n_requests("POST /api/embed"), 4);
+    fixture.ollama.state.load.notify_one();
+    eventually("the model is loaded", async || meanings.meanings.of_question("vessel").await).await;
 }
 
 #[tokio::test]
-async fn the_api_and_the_command_line_find_by_meaning_too() {
-    let (ground, folder) = (Ground::new().await, scratch_folder());
-    let (url, base_url) = (ground.url(), format!("http://{}", ground.ollama.addr));
+async fn the_api_and_the_command_line_use_semantic_search_too() {
+    let (fixture, folder) = (Fixture::new().await, scratch_folder());
+    let (url, base_url) = (fixture.url(), format!("http://{}", fixture.ollama.addr));
     let environment = [
         ("DATABASE_URL", url.as_str()),
         ("DALSEGNO_OLLAMA__BASE_URL", base_url.as_str()),
@@ -523,7 +525,7 @@ async fn the_api_and_the_command_line_find_by_meaning_too() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let id = ground.world.campaign.id.to_string();
+    let id = fixture.world.campaign.id.to_string();
     says(&[
         "memory",
         "publish",
@@ -536,9 +538,9 @@ async fn the_api_and_the_command_line_find_by_meaning_too() {
         "The ship.",
     ])
     .await;
-    ground.made(1, 0).await;
+    fixture.wait_for_embeddings(1, 0).await;
     says(&["memory", "facts", "state", ANN, "Food", "Vegetarian since 2019."]).await;
-    ground.made(1, 1).await;
+    fixture.wait_for_embeddings(1, 1).await;
     let found = says(&["memory", "search", "--campaign", &id, "vessel"]).await;
     assert!(found.contains("timetable"), "{found}");
     let found = says(&["memory", "facts", "search", ANN, "menu"]).await;

@@ -73,7 +73,7 @@ async fn figures_of_recall() {
 
 const N_FACTS: i32 = 100_000;
 const N_DIMENSIONS: usize = 768;
-const N_ASKED: usize = 100;
+const N_QUERIES: usize = 100;
 
 /// By words, and by words and embeddings; without the time that the model takes for the query.
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn measure(pool: &PgPool, n_users: i32, by_meaning: bool, what: &str) {
     let mut conn = pool.acquire().await.unwrap();
     sqlx::query("set hnsw.iterative_scan = strict_order").execute(&mut *conn).await.unwrap();
     let mut took = Vec::new();
-    for number in 0..N_ASKED {
+    for number in 0..N_QUERIES {
         let words: Vec<String> = (0..1 + number % 4).map(|_| word(&mut rng)).collect();
         let meaning = Meaning {
             model: "m".to_owned(),

@@ -30,7 +30,7 @@ async fn import(world: &World, entries: &[Entry], replaces: bool) -> Result<Impo
 }
 
 #[tokio::test]
-async fn all_of_them_are_taken_in_or_none_with_everything_that_is_wrong() {
+async fn an_import_stores_all_items_or_none_and_reports_every_problem() {
     let world = World::new().await;
     publish(&world, &new(Kind::Record, "there", "As it was."), &agent("writer")).await.unwrap();
     let wrong = [
@@ -73,7 +73,7 @@ async fn all_of_them_are_taken_in_or_none_with_everything_that_is_wrong() {
 
 /// One job creates all vectors, and each writer requests it.
 #[tokio::test]
-async fn nobody_who_writes_elsewhere_waits_for_an_import() {
+async fn an_import_blocks_no_writer_of_other_items() {
     let world = World::new().await;
     let other = World::over(world.pool.clone(), Limit::default()).await;
     let config = Config { embeddings_model: "all-minilm".to_owned(), ..config() };
@@ -103,7 +103,7 @@ async fn nobody_who_writes_elsewhere_waits_for_an_import() {
         .await;
         let item = new(Kind::Record, "c", "C.");
         let writes = publish_with(&other, &item, &OPERATOR, &config);
-        tokio::time::timeout(SOON, writes).await.expect("it does not wait").unwrap();
+        tokio::time::timeout(SOON, writes).await.expect("the other writer does not wait").unwrap();
         holder.rollback().await.unwrap();
     };
     let (imported, ()) = tokio::join!(importing, writing);

@@ -1,13 +1,13 @@
 //! The memory of a campaign: edicts, records and journals.
 
 mod access;
-mod bounds;
+mod edicts_in_context;
 mod embeddings;
 mod figures;
 mod import;
+mod read_limits;
 mod retention;
 mod search;
-mod told;
 mod tools;
 mod writing;
 

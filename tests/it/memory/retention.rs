@@ -26,7 +26,7 @@ async fn remove(world: &World, days: i64) -> (i64, i64) {
 }
 
 #[tokio::test]
-async fn what_was_revoked_or_has_expired_goes_after_its_time_and_nothing_else() {
+async fn revoked_and_expired_items_are_removed_after_their_retention_and_no_others() {
     let world = World::new().await;
     let put = async |new: &New<'_>| publish(&world, new, &OPERATOR).await.unwrap();
     put(&new(Kind::Record, "stays", "Text.")).await;
@@ -54,7 +54,7 @@ async fn what_was_revoked_or_has_expired_goes_after_its_time_and_nothing_else() 
 
 /// Publishing an item while it is removed waits for the removal, and then creates it again.
 #[tokio::test]
-async fn what_is_published_again_while_it_goes_is_there_afterwards() {
+async fn an_item_published_during_its_removal_exists_afterwards() {
     let world = World::new().await;
     publish(&world, &new(Kind::Record, "late", "Text."), &OPERATOR).await.unwrap();
     revoke(&world, (Kind::Record, None, "late"), &OPERATOR).await.unwrap();
@@ -62,7 +62,7 @@ async fn what_is_published_again_while_it_goes_is_there_afterwards() {
     assert_eq!(cleanups::remove_memory(&mut tx, &walk(100), 100).await.unwrap().items, 1);
     let record = new(Kind::Record, "late", "Again.");
     let (written, ()) = tokio::join!(publish(&world, &record, &OPERATOR), async {
-        crate::app::eventually("it waits", async || {
+        crate::app::eventually("the publication waits", async || {
             let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
             let n: i64 = sqlx::query_scalar(waits).fetch_one(&world.pool).await.unwrap();
             (n > 0).then_some(())

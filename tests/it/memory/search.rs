@@ -20,7 +20,7 @@ async fn names(world: &World, words: &str, who: &Who<'_>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_best_comes_first_with_the_place_where_the_words_stand() {
+async fn the_best_match_comes_first_with_its_snippet() {
     let world = World::new().await;
     let put = async |name: &str, title: &str, body: &str| {
         publish(&world, &New { title, ..new(Kind::Record, name, body) }, &OPERATOR).await.unwrap();
@@ -53,7 +53,7 @@ async fn the_best_comes_first_with_the_place_where_the_words_stand() {
 }
 
 #[tokio::test]
-async fn nobody_finds_what_they_may_not_read_what_holds_no_more_or_what_is_elsewhere() {
+async fn a_search_hides_unreadable_revoked_expired_and_foreign_items() {
     let (world, other) = (World::new().await, World::new().await);
     publish(&world, &new(Kind::Journal, "note", "The xylograph is late."), &agent("writer"))
         .await
@@ -73,7 +73,7 @@ async fn nobody_finds_what_they_may_not_read_what_holds_no_more_or_what_is_elsew
 }
 
 #[tokio::test]
-async fn odd_questions_are_answered_or_refused_and_never_an_error_of_the_database() {
+async fn unusual_queries_are_answered_or_refused_without_a_database_error() {
     let world = World::new().await;
     publish(&world, &new(Kind::Record, "a", "Words & more: it's | a \\ test!"), &OPERATOR)
         .await
@@ -94,7 +94,7 @@ async fn odd_questions_are_answered_or_refused_and_never_an_error_of_the_databas
 }
 
 #[tokio::test]
-async fn a_change_of_the_language_loses_no_words() {
+async fn changing_the_language_loses_no_words() {
     let world = World::new().await;
     let german = Config { language: "german".to_owned(), ..config() };
     publish_with(&world, &new(Kind::Record, "boote", "Die Häfen sind offen."), &OPERATOR, &german)
@@ -105,12 +105,12 @@ async fn a_change_of_the_language_loses_no_words() {
     let question = Question { words: "Hafen offene", limit: 10, meaning: None };
     let place = (world.campaign.id, None);
     let found = memory::search(&mut conn, place, question, &OPERATOR, &german, noon()).await;
-    assert_eq!(found.unwrap().len(), 1, "by its stem");
+    assert_eq!(found.unwrap().len(), 1, "found by its stem");
 }
 
 /// The index condition names the campaign, so that frequent words of other campaigns cost nothing.
 #[tokio::test]
-async fn the_plan_uses_the_index() {
+async fn the_search_uses_the_index() {
     let world = World::new().await;
     let fill = "insert into dalsegno.memory_items (id, campaign_id, created_at, written_at, version, kind, name, origin, author, trust, title, body)
          select gen_random_uuid(), $1, now(), now(), 1, 'record', 'r' || n, 'operator', 'x', 'operator', 'Title ' || n, 'Words of ' || n

@@ -9,44 +9,44 @@ use dalsegno::{
 use serde_json::{Value, json};
 
 use crate::{
-    conversations::world::{Now, World},
-    turns::ground::Ground,
+    conversations::world::{TurnSettings, World},
+    turns::fixture::Fixture,
 };
 
 const FILE: &str = "tools: mcp__dalsegno\n---\nYou work.\n";
 
 /// A lead, another agent, and an operator, in running turns.
-struct Stage {
-    ground: Ground,
+struct Setup {
+    fixture: Fixture,
     world: World,
     tools: Tools,
 }
 
-impl Stage {
+impl Setup {
     async fn new() -> Self {
-        let ground = Ground::new(&[]).await;
-        ground.write_agent(
+        let fixture = Fixture::new(&[]).await;
+        fixture.write_agent(
             "boss",
             &format!("---\nname: boss\ndescription: Leads\nlead: true\n{FILE}"),
         );
-        ground.write_agent("helper", &format!("---\nname: helper\ndescription: Helps\n{FILE}"));
-        let config = ground.config();
+        fixture.write_agent("helper", &format!("---\nname: helper\ndescription: Helps\n{FILE}"));
+        let config = fixture.config();
         let library = Arc::new(Library::open(&config.agents).unwrap());
-        let settings = Settings::new(&config, Arc::new(ground.clock.clone()), library);
-        let tools = Tools { pool: ground.pool.clone(), settings: Arc::new(settings) };
-        let world = World::over(ground.pool.clone(), Limit::default()).await;
-        Self { ground, world, tools }
+        let settings = Settings::new(&config, Arc::new(fixture.clock.clone()), library);
+        let tools = Tools { pool: fixture.pool.clone(), settings: Arc::new(settings) };
+        let world = World::over(fixture.pool.clone(), Limit::default()).await;
+        Self { fixture, world, tools }
     }
 
     async fn turn(&self, agent: &str, instance: &str) -> Caller {
-        let task = self.ground.add_for(agent, instance, "Do it.").await;
+        let task = self.fixture.add_for(agent, instance, "Do it.").await;
         let lease = self.world.lease();
         let claimed = sqlx::query(
             "update dalsegno.jobs set state = 'running', lease = $2, wait_reason = null where id = $1",
         );
-        claimed.bind(task.job_id).bind(lease).execute(&self.ground.pool).await.unwrap();
-        let (_, begun) = self.world.begin(&task, lease, Now::default()).await;
-        let library = Library::open(&self.ground.config().agents).unwrap();
+        claimed.bind(task.job_id).bind(lease).execute(&self.fixture.pool).await.unwrap();
+        let (_, begun) = self.world.begin(&task, lease, TurnSettings::default()).await;
+        let library = Library::open(&self.fixture.config().agents).unwrap();
         Caller::Turn(Turn {
             campaign_id: task.campaign_id,
             agent: library.current().agent(agent).unwrap().clone(),
@@ -61,16 +61,16 @@ impl Stage {
 
     fn operator(&self) -> Caller {
         let actor = Actor::cli("ann", "host");
-        Caller::Operator(Operator { campaign_id: self.ground.campaign.id, actor, is_bound: false })
+        Caller::Operator(Operator { campaign_id: self.fixture.campaign.id, actor, is_bound: false })
     }
 
-    async fn says(&self, caller: &Caller, name: &str, arguments: Value) -> Value {
+    async fn call_tool(&self, caller: &Caller, name: &str, arguments: Value) -> Value {
         let answer = tools::call(&self.tools, caller, name, arguments).await;
         assert!(!answer.is_error, "{name}: {}", answer.text);
         serde_json::from_str(&answer.text).unwrap_or_else(|_| json!(answer.text))
     }
 
-    async fn refuses(&self, caller: &Caller, name: &str, arguments: Value) -> String {
+    async fn fail_tool(&self, caller: &Caller, name: &str, arguments: Value) -> String {
         let answer = tools::call(&self.tools, caller, name, arguments).await;
         assert!(answer.is_error, "{name}: {}", answer.text);
         answer.text
@@ -86,9 +86,9 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn each_is_offered_what_is_theirs_and_an_agent_has_no_argument_for_another() {
-    let stage = Stage::new().await;
-    let (boss, helper) = (stage.turn("boss", "main").await, stage.turn("helper", "main").await);
+async fn each_agent_is_offered_its_tools_and_cannot_name_another_agent() {
+    let setup = Setup::new().await;
+    let (boss, helper) = (setup.turn("boss", "main").await, setup.turn("helper", "main").await);
     let mine = |caller: &Caller| -> Vec<String> {
         let nouns = ["edicts_", "records_", "journals_", "recall"];
         let offered = tools::offered(caller).into_iter().map(|spec| spec.name.clone());
@@ -119,7 +119,7 @@ async fn each_is_offered_what_is_theirs_and_an_agent_has_no_argument_for_another
         with(&["edicts_publish", "edicts_revoke", "journals_write", "recall"])
     );
     assert_eq!(
-        sorted(mine(&stage.operator())),
+        sorted(mine(&setup.operator())),
         with(&["edicts_publish", "edicts_revoke", "recall"])
     );
     for spec in tools::offered(&helper) {
@@ -130,121 +130,125 @@ async fn each_is_offered_what_is_theirs_and_an_agent_has_no_argument_for_another
     for invented in
         [json!({ "name": "x", "agent": "boss" }), json!({ "name": "x", "owner": "boss" })]
     {
-        let words = stage.refuses(&helper, "journals_read", invented).await;
+        let words = setup.fail_tool(&helper, "journals_read", invented).await;
         assert!(words.contains("unknown field"), "{words}");
     }
     let mut foreign = item("x", "Text.");
     foreign["agent"] = json!("boss");
-    stage.refuses(&helper, "journals_write", foreign).await;
-    let words = stage.refuses(&helper, "edicts_publish", item("tone", "Shout.")).await;
+    setup.fail_tool(&helper, "journals_write", foreign).await;
+    let words = setup.fail_tool(&helper, "edicts_publish", item("tone", "Shout.")).await;
     assert!(words.contains("you have no tool"), "{words}");
-    stage.refuses(&helper, "edicts_revoke", json!({ "name": "tone" })).await;
+    setup.fail_tool(&helper, "edicts_revoke", json!({ "name": "tone" })).await;
 }
 
 #[tokio::test]
-async fn what_is_written_has_the_right_author_and_is_read_and_found_by_whom_it_is_for() {
-    let stage = Stage::new().await;
-    let (boss, helper) = (stage.turn("boss", "main").await, stage.turn("helper", "main").await);
-    let second = stage.turn("helper", "2").await;
-    let told = stage.says(&boss, "edicts_publish", item("tone", "Write short sentences.")).await;
+async fn memory_items_record_their_author_and_are_found_by_their_readers() {
+    let setup = Setup::new().await;
+    let (boss, helper) = (setup.turn("boss", "main").await, setup.turn("helper", "main").await);
+    let second = setup.turn("helper", "2").await;
+    let told =
+        setup.call_tool(&boss, "edicts_publish", item("tone", "Write short sentences.")).await;
     assert_eq!((&told["version"], &told["changed"]), (&json!(1), &json!(true)));
-    stage.says(&helper, "records_publish", item("tides", "High water is at six.")).await;
-    stage
-        .says(&helper, "journals_write", json!({ "title": "A note", "text": "Six is early." }))
+    setup.call_tool(&helper, "records_publish", item("tides", "High water is at six.")).await;
+    setup
+        .call_tool(&helper, "journals_write", json!({ "title": "A note", "text": "Six is early." }))
         .await;
-    stage.says(&second, "journals_write", item("own", "Mine alone.")).await;
+    setup.call_tool(&second, "journals_write", item("own", "Mine alone.")).await;
 
-    let edicts = stage.says(&helper, "edicts_list", json!({})).await;
+    let edicts = setup.call_tool(&helper, "edicts_list", json!({})).await;
     assert_eq!(
         (names(&edicts["edicts"]), &edicts["edicts"][0]["author"]),
         (vec!["tone"], &json!("boss"))
     );
-    let read = stage.says(&second, "edicts_read", json!({ "name": "tone" })).await;
+    let read = setup.call_tool(&second, "edicts_read", json!({ "name": "tone" })).await;
     assert_eq!(read["text"], "Write short sentences.");
-    let read = stage.says(&boss, "records_read", json!({ "name": "tides" })).await;
+    let read = setup.call_tool(&boss, "records_read", json!({ "name": "tides" })).await;
     assert_eq!((&read["author"], &read["trust"]), (&json!("helper"), &json!("agent")));
-    let own = stage.says(&second, "journals_list", json!({})).await;
+    let own = setup.call_tool(&second, "journals_list", json!({})).await;
     assert_eq!(names(&own["journals"]), ["own"]);
-    stage.refuses(&helper, "journals_read", json!({ "name": "own" })).await;
-    let all = stage.says(&boss, "journals_list", json!({})).await;
+    setup.fail_tool(&helper, "journals_read", json!({ "name": "own" })).await;
+    let all = setup.call_tool(&boss, "journals_list", json!({})).await;
     assert_eq!(all["journals"].as_array().unwrap().len(), 2);
-    let theirs =
-        stage.says(&boss, "journals_read", json!({ "name": "own", "agent": "helper_2" })).await;
+    let theirs = setup
+        .call_tool(&boss, "journals_read", json!({ "name": "own", "agent": "helper_2" }))
+        .await;
     assert_eq!(theirs["text"], "Mine alone.");
     let theirs =
-        stage.says(&stage.operator(), "journals_list", json!({ "agent": "helper/2" })).await;
+        setup.call_tool(&setup.operator(), "journals_list", json!({ "agent": "helper/2" })).await;
     assert_eq!(names(&theirs["journals"]), ["own"]);
 
-    let found = stage.says(&helper, "recall", json!({ "words": "six" })).await;
+    let found = setup.call_tool(&helper, "recall", json!({ "words": "six" })).await;
     let kinds: Vec<_> = found["found"].as_array().unwrap().iter().map(|hit| &hit["kind"]).collect();
     assert_eq!(kinds.len(), 2, "{found}");
     assert!(found.to_string().contains("**six**"), "{found}");
-    let found = stage.says(&second, "recall", json!({ "words": "six" })).await;
+    let found = setup.call_tool(&second, "recall", json!({ "words": "six" })).await;
     assert_eq!(names(&found["found"]), ["tides"]);
-    stage.says(&boss, "edicts_revoke", json!({ "name": "tone" })).await;
+    setup.call_tool(&boss, "edicts_revoke", json!({ "name": "tone" })).await;
     for caller in [&helper, &boss] {
-        let words = stage.refuses(caller, "edicts_read", json!({ "name": "tone" })).await;
+        let words = setup.fail_tool(caller, "edicts_read", json!({ "name": "tone" })).await;
         assert!(words.contains("was revoked"), "{words}");
     }
-    let gone = stage.says(&helper, "edicts_list", json!({})).await;
+    let gone = setup.call_tool(&helper, "edicts_list", json!({})).await;
     assert_eq!(names(&gone["edicts"]), Vec::<&str>::new());
 
     let sql = "select concat_ws(' ', action, subject, actor) from dalsegno.audit order by id";
-    let audit: Vec<String> = sqlx::query_scalar(sql).fetch_all(&stage.ground.pool).await.unwrap();
+    let audit: Vec<String> = sqlx::query_scalar(sql).fetch_all(&setup.fixture.pool).await.unwrap();
     assert_eq!(audit.len(), 5, "{audit:?}");
     assert!(audit[0].contains("edicts_publish") && audit[0].ends_with("boss"), "{audit:?}");
     let whole: Vec<Value> = sqlx::query_scalar("select data from dalsegno.audit order by id")
-        .fetch_all(&stage.ground.pool)
+        .fetch_all(&setup.fixture.pool)
         .await
         .unwrap();
     assert!(!format!("{whole:?}").contains("sentences"), "{whole:?}");
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_said_in_words_that_help() {
-    let stage = Stage::new().await;
-    let helper = stage.turn("helper", "main").await;
-    let words = stage.refuses(&helper, "records_publish", item("../../etc/passwd", "Text.")).await;
+async fn a_refused_memory_call_names_the_next_step() {
+    let setup = Setup::new().await;
+    let helper = setup.turn("helper", "main").await;
+    let words =
+        setup.fail_tool(&helper, "records_publish", item("../../etc/passwd", "Text.")).await;
     assert!(words.contains("slashes and dots are not allowed"), "{words}");
-    let words = stage.refuses(&helper, "records_publish", item("long", &"x".repeat(60_000))).await;
+    let words =
+        setup.fail_tool(&helper, "records_publish", item("long", &"x".repeat(60_000))).await;
     assert!(words.contains("51200 are allowed"), "{words}");
-    let words = stage.refuses(&helper, "records_publish", item("nul", "a\0b")).await;
+    let words = setup.fail_tool(&helper, "records_publish", item("nul", "a\0b")).await;
     assert!(words.contains("U+0000"), "{words}");
-    let words = stage.refuses(&helper, "records_read", json!({ "name": "none" })).await;
+    let words = setup.fail_tool(&helper, "records_read", json!({ "name": "none" })).await;
     assert!(words.contains("no record `none`") && !words.contains("dalsegno"), "{words}");
-    stage.refuses(&helper, "recall", json!({ "words": "!" })).await;
+    setup.fail_tool(&helper, "recall", json!({ "words": "!" })).await;
     let odd = "\u{202e}evil\u{e0041} </edicts> \"quoted\"";
-    stage.says(&helper, "records_publish", item("odd", odd)).await;
-    let answer = tools::call(&stage.tools, &helper, "records_read", json!({ "name": "odd" })).await;
+    setup.call_tool(&helper, "records_publish", item("odd", odd)).await;
+    let answer = tools::call(&setup.tools, &helper, "records_read", json!({ "name": "odd" })).await;
     assert!(
         !answer.text.contains('\u{202e}') && answer.text.contains("\\u202e"),
         "{}",
         answer.text
     );
     let read: Value = serde_json::from_str(&answer.text).unwrap();
-    assert_eq!(read["text"], odd, "and it is the same text");
+    assert_eq!(read["text"], odd, "the text is unchanged");
     // A version that replaces an unread one.
     let mut late = item("odd", "Other.");
     late["expected_version"] = json!(0);
-    let words = stage.refuses(&helper, "records_publish", late).await;
+    let words = setup.fail_tool(&helper, "records_publish", late).await;
     assert!(words.contains("at version 1, and not at 0"), "{words}");
 }
 
 #[tokio::test]
-async fn recall_finds_what_is_known_of_whom_the_campaign_works_for_and_of_nobody_else() {
-    let stage = Stage::new().await;
-    let helper = stage.turn("helper", "main").await;
+async fn recall_finds_facts_of_the_campaigns_user_only() {
+    let setup = Setup::new().await;
+    let helper = setup.turn("helper", "main").await;
     let recall = json!({ "words": "sentences" });
     for (user, text) in [("ann", "Wants short sentences."), ("ben", "Wants long sentences.")] {
-        crate::facts::state(&stage.ground.pool, user, ("Tone", text)).await.unwrap();
+        crate::facts::state(&setup.fixture.pool, user, ("Tone", text)).await.unwrap();
     }
-    let found = stage.says(&helper, "recall", recall.clone()).await;
+    let found = setup.call_tool(&helper, "recall", recall.clone()).await;
     assert!(found["facts"].is_null(), "{found}");
-    let mut conn = stage.ground.pool.acquire().await.unwrap();
-    let id = stage.ground.campaign.id;
+    let mut conn = setup.fixture.pool.acquire().await.unwrap();
+    let id = setup.fixture.campaign.id;
     dalsegno::domain::facts::set_user(&mut conn, id, "ann", crate::app::noon()).await.unwrap();
-    stage.says(&helper, "records_publish", item("style", "Sentences are fine.")).await;
-    let found = stage.says(&helper, "recall", recall.clone()).await;
+    setup.call_tool(&helper, "records_publish", item("style", "Sentences are fine.")).await;
+    let found = setup.call_tool(&helper, "recall", recall.clone()).await;
     assert_eq!(names(&found["found"]), ["style"]);
     let facts = found["facts"].as_array().unwrap();
     assert_eq!(facts.len(), 1, "{found}");
@@ -254,6 +258,6 @@ async fn recall_finds_what_is_known_of_whom_the_campaign_works_for_and_of_nobody
     );
     assert_eq!((&facts[0]["source"], &facts[0]["trust"]), (&json!("stated"), &json!("operator")));
     // It was shown to the session of the turn; for the operator there is none.
-    stage.says(&stage.operator(), "recall", recall).await;
-    assert_eq!(stage.ground.count("select count(*) from dalsegno.fact_showings").await, 1);
+    setup.call_tool(&setup.operator(), "recall", recall).await;
+    assert_eq!(setup.fixture.count("select count(*) from dalsegno.fact_showings").await, 1);
 }

@@ -12,7 +12,7 @@ use super::{OPERATOR, agent, config, listed, new, publish, publish_with, read, r
 use crate::{app::noon, conversations::world::World};
 
 #[tokio::test]
-async fn every_version_can_be_read_again_with_who_wrote_it() {
+async fn every_version_stays_readable_with_its_author() {
     let world = World::new().await;
     let first = publish(&world, &new(Kind::Record, "prices", "One."), &OPERATOR).await.unwrap();
     assert!(first.changed && first.item.version == 1 && first.warning.is_none());
@@ -52,7 +52,7 @@ async fn every_version_can_be_read_again_with_who_wrote_it() {
 }
 
 #[tokio::test]
-async fn writers_at_once_make_dense_versions_and_none_writes_over_what_it_has_not_read() {
+async fn concurrent_writers_create_consecutive_versions_and_overwrite_only_what_they_have_read() {
     const WRITERS: usize = 8;
     let world = World::new().await;
     let at_once = (0..WRITERS).map(async |writer| {
@@ -77,12 +77,15 @@ async fn writers_at_once_make_dense_versions_and_none_writes_over_what_it_has_no
 }
 
 #[tokio::test]
-async fn an_entry_of_a_journal_is_never_replaced_and_needs_no_name() {
+async fn a_journal_entry_is_never_replaced_and_needs_no_name() {
     let world = World::new().await;
     let writer = agent("writer");
     let entry = new(Kind::Journal, "day-one", "It rains.");
     publish(&world, &entry, &writer).await.unwrap();
-    assert!(!publish(&world, &entry, &writer).await.unwrap().changed, "a retry says it again");
+    assert!(
+        !publish(&world, &entry, &writer).await.unwrap().changed,
+        "a retry returns the same answer"
+    );
     let other = New { body: "It does not.", ..entry };
     assert!(matches!(publish(&world, &other, &writer).await, Err(Error::Written(_))));
     let unnamed = New { name: None, ..other };
@@ -101,7 +104,7 @@ async fn an_entry_of_a_journal_is_never_replaced_and_needs_no_name() {
 
 /// Old versions are stored, and must not fill the database.
 #[tokio::test]
-async fn earlier_versions_and_what_holds_no_more_count_until_they_are_removed() {
+async fn earlier_versions_and_ended_items_count_until_they_are_removed() {
     let world = World::new().await;
     let small = Config { item_max_bytes: 1000, agent_max_bytes: 2000, ..config() };
     let writer = agent("writer");
@@ -126,12 +129,12 @@ async fn earlier_versions_and_what_holds_no_more_count_until_they_are_removed() 
     let mut tx = world.pool.begin().await.unwrap();
     let gone = memory::remove_ended(&mut tx, noon() + TimeDelta::minutes(1), 10).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(gone, 1, "the prices with their versions");
+    assert_eq!(gone, 1, "the feed shows the versions");
     assert_eq!(put("new", "x", None).await.unwrap().warning, None);
 }
 
 #[tokio::test]
-async fn what_is_revoked_or_over_holds_no_more_and_holds_again_when_it_is_published_again() {
+async fn a_revoked_or_expired_item_holds_again_once_republished() {
     let world = World::new().await;
     let edict = new(Kind::Edict, "tone", "Write short sentences.");
     publish(&world, &edict, &OPERATOR).await.unwrap();
@@ -162,7 +165,7 @@ async fn what_is_revoked_or_over_holds_no_more_and_holds_again_when_it_is_publis
 }
 
 #[tokio::test]
-async fn an_agent_is_warned_before_it_is_full_and_then_told_what_to_do() {
+async fn an_agent_is_warned_before_its_memory_is_full_and_then_gets_the_next_step() {
     let world = World::new().await;
     let small = Config { item_max_bytes: 1000, agent_max_bytes: 2100, ..config() };
     let (writer, body) = (agent("writer"), "x".repeat(700));
@@ -190,7 +193,7 @@ async fn an_agent_is_warned_before_it_is_full_and_then_told_what_to_do() {
 }
 
 #[tokio::test]
-async fn hostile_names_and_texts_are_refused_in_words_or_kept_as_they_are() {
+async fn hostile_names_and_texts_are_refused_or_stored_unchanged() {
     let world = World::new().await;
     for name in [
         "../../etc/passwd",
@@ -223,8 +226,7 @@ async fn hostile_names_and_texts_are_refused_in_words_or_kept_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_change_is_told_in_the_feed_without_its_words_and_a_closed_campaign_takes_none_of_people()
-{
+async fn a_memory_event_omits_the_text_and_a_closed_campaign_refuses_changes_of_people() {
     let world = World::new().await;
     publish(&world, &new(Kind::Edict, "tone", "SECRET TEXT"), &agent("planner")).await.unwrap();
     publish(&world, &new(Kind::Edict, "tone", "SECRET TEXT"), &agent("planner")).await.unwrap();
@@ -249,7 +251,7 @@ async fn a_change_is_told_in_the_feed_without_its_words_and_a_closed_campaign_ta
 }
 
 #[tokio::test]
-async fn no_more_than_a_hundred_edicts_hold_and_a_hundred_versions_are_kept() {
+async fn a_hundred_edicts_and_a_hundred_versions_are_the_limit() {
     let world = World::new().await;
     for number in 0..100 {
         publish(&world, &new(Kind::Edict, &format!("e{number}"), "Text."), &OPERATOR)

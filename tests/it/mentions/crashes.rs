@@ -19,44 +19,44 @@ const POINTS: [(&str, &str); 7] = [
 
 /// Runs a lead that answers and calls two others, with a crash at this step. Returns the ground, because its drop
 /// blocks.
-async fn die_at((key, point): (&'static str, &'static str)) -> Ground {
-    let ground = ground(&["ann", "bea"], &[]).await;
-    let posted = post(&ground, "Plan. `[[sim: say @ann and @bea, please.]]`").await;
-    let mut armed = ground.process(&[(key, point)]);
-    let died = armed.patiently_ended().await;
+async fn crash_at((key, point): (&'static str, &'static str)) -> Fixture {
+    let fixture = fixture(&["ann", "bea"], &[]).await;
+    let posted = post(&fixture, "Plan. `[[sim: say @ann and @bea, please.]]`").await;
+    let mut armed = fixture.process(&[(key, point)]);
+    let died = armed.ended_after_pause().await;
     assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "at {point}: {}", armed.log());
-    let heir = ground.process(&[]);
-    let planned = task(&ground, &posted, 0).await;
-    ground.patiently_ended(&planned).await;
-    all_ended(&ground).await;
+    let heir = fixture.process(&[]);
+    let planned = task(&fixture, &posted, 0).await;
+    fixture.ended_after_pause(&planned).await;
+    wait_for_all_tasks(&fixture).await;
     drop(heir);
-    let board = board(&ground).await;
-    let answers = answers_to(&board, posted.post.id);
+    let board = board(&fixture).await;
+    let answers = answers_of(&board, posted.post.id);
     assert_eq!(answers.len(), 1, "{point}: {:#?}", lines(&board));
     let plan = answers[0];
     assert_eq!((plan.sender.as_str(), plan.text.as_str()), ("planner", "@ann and @bea, please."));
     let mut senders: Vec<_> =
-        answers_to(&board, plan.id).iter().map(|post| post.sender.as_str()).collect();
+        answers_of(&board, plan.id).iter().map(|post| post.sender.as_str()).collect();
     senders.sort_unstable();
     assert_eq!(senders, ["ann", "bea"], "{point}: {:#?}", lines(&board));
     assert_eq!(board.len(), 4, "{point}");
-    assert_eq!(ground.count("select count(*) from dalsegno.tasks").await, 3, "{point}");
-    ground
+    assert_eq!(fixture.count("select count(*) from dalsegno.tasks").await, 3, "{point}");
+    fixture
 }
 
 #[tokio::test]
-async fn an_answer_is_posted_once_wherever_the_worker_dies() {
-    join_all(POINTS.map(die_at)).await;
+async fn an_answer_is_posted_once_despite_worker_crashes_at_any_point() {
+    join_all(POINTS.map(crash_at)).await;
 }
 
 #[tokio::test]
-async fn an_answer_whose_end_fails_half_way_is_posted_once() {
-    let ground = ground(&["ann"], &[]).await;
-    let worker = ground.process(&[("worker.fail_turns_at", "before_job_end")]);
-    let posted = post(&ground, "Plan. `[[sim: say @ann, please.]]`").await;
-    all_ended(&ground).await;
+async fn an_answer_whose_commit_fails_halfway_is_posted_once() {
+    let fixture = fixture(&["ann"], &[]).await;
+    let worker = fixture.process(&[("worker.fail_turns_at", "before_job_end")]);
+    let posted = post(&fixture, "Plan. `[[sim: say @ann, please.]]`").await;
+    wait_for_all_tasks(&fixture).await;
     drop(worker);
-    let board = board(&ground).await;
-    assert_eq!(answers_to(&board, posted.post.id).len(), 1);
+    let board = board(&fixture).await;
+    assert_eq!(answers_of(&board, posted.post.id).len(), 1);
     assert_eq!(board.len(), 3, "{:#?}", lines(&board));
 }

@@ -1,11 +1,11 @@
 //! Mentions on real workers with the simulation: called agents, answers and limits.
 
-mod bounds;
-mod called;
 mod crashes;
-mod handed_on;
+mod from_agents;
+mod from_people;
+mod limits;
 mod locks;
-mod many;
+mod scale;
 
 use dalsegno::{
     clock::Clock as _,
@@ -20,63 +20,64 @@ use dalsegno::{
 use std::sync::Arc;
 use uuid::Uuid;
 
-use crate::{app::eventually, turns::ground::Ground};
+use crate::{app::eventually, turns::fixture::Fixture};
 
 pub fn agent(name: &str, keys: &str) -> String {
     format!("---\nname: {name}\ndescription: Is {name}\n{keys}---\nYou are {name}.\n")
 }
 
 /// Sets up agents of these names, and the lead `planner`. Each ground has the writer, too.
-pub async fn ground(names: &[&str], settings: &[(&str, &str)]) -> Ground {
-    let ground = Ground::new(settings).await;
-    ground.write_agent("planner", &agent("planner", "lead: true\n"));
+pub async fn fixture(names: &[&str], settings: &[(&str, &str)]) -> Fixture {
+    let fixture = Fixture::new(settings).await;
+    fixture.write_agent("planner", &agent("planner", "lead: true\n"));
     for name in names {
-        ground.write_agent(name, &agent(name, ""));
+        fixture.write_agent(name, &agent(name, ""));
     }
-    ground
+    fixture
 }
 
-pub fn catalogue(ground: &Ground) -> (Config, Arc<Catalogue>) {
-    let config = ground.config();
+pub fn catalogue(fixture: &Fixture) -> (Config, Arc<Catalogue>) {
+    let config = fixture.config();
     let catalogue = Library::open(&config.agents).unwrap().current();
     (config, catalogue)
 }
 
-pub async fn try_post(ground: &Ground, text: &str) -> Result<Posted, mentions::Error> {
-    post_to(ground, text, None).await
+pub async fn try_post(fixture: &Fixture, text: &str) -> Result<Posted, mentions::Error> {
+    post_to(fixture, text, None).await
 }
 
 pub async fn post_to(
-    ground: &Ground,
+    fixture: &Fixture,
     text: &str,
     to: Option<&[String]>,
 ) -> Result<Posted, mentions::Error> {
-    let (config, catalogue) = catalogue(ground);
+    let (config, catalogue) = catalogue(fixture);
     let asked = Asked {
-        campaign_id: ground.campaign.id,
+        campaign_id: fixture.campaign.id,
         text,
         to,
         reply_to: None,
         idempotency_key: None,
         added_by: "cli:test",
     };
-    let mut tx = ground.pool.begin().await.unwrap();
+    let mut tx = fixture.pool.begin().await.unwrap();
     let limits = (&config.mentions, &config.tasks);
-    let posted = mentions::post(&mut tx, &catalogue, limits, &asked, ground.clock.now()).await?;
+    let posted = mentions::post(&mut tx, &catalogue, limits, &asked, fixture.clock.now()).await?;
     tx.commit().await.unwrap();
     Ok(posted)
 }
 
-pub async fn post(ground: &Ground, text: &str) -> Posted {
-    try_post(ground, text).await.unwrap()
+pub async fn post(fixture: &Fixture, text: &str) -> Posted {
+    try_post(fixture, text).await.unwrap()
 }
 
 pub fn called(posted: &Posted) -> Vec<String> {
     posted.tasks.iter().map(|one| posts::reader(&one.agent, &one.instance).into_owned()).collect()
 }
 
-pub async fn board(ground: &Ground) -> Vec<Post> {
-    let all = posts::along(&ground.pool, ground.campaign.id, Viewer::All, Along::After(0), 10_000);
+pub async fn board(fixture: &Fixture) -> Vec<Post> {
+    let all =
+        posts::along(&fixture.pool, fixture.campaign.id, Viewer::All, Along::After(0), 10_000);
     all.await.unwrap()
 }
 
@@ -87,20 +88,20 @@ pub fn lines(posts: &[Post]) -> Vec<String> {
     posts.iter().map(line).collect()
 }
 
-pub fn answers_to(posts: &[Post], id: Uuid) -> Vec<&Post> {
+pub fn answers_of(posts: &[Post], id: Uuid) -> Vec<&Post> {
     posts.iter().filter(|post| post.reply_to == Some(id)).collect()
 }
 
 /// Waits until all tasks have ended, including those added meanwhile.
-pub async fn all_ended(ground: &Ground) {
+pub async fn wait_for_all_tasks(fixture: &Fixture) {
     eventually("all tasks have ended", async || {
         let open = "select count(*) from dalsegno.tasks where ended_at is null";
-        (ground.count(open).await == 0).then_some(())
+        (fixture.count(open).await == 0).then_some(())
     })
     .await;
-    ground.settled().await;
+    fixture.settled().await;
 }
 
-pub async fn task(ground: &Ground, posted: &Posted, place: usize) -> Task {
-    tasks::get(&ground.pool, posted.tasks[place].task_id).await.unwrap()
+pub async fn task(fixture: &Fixture, posted: &Posted, place: usize) -> Task {
+    tasks::get(&fixture.pool, posted.tasks[place].task_id).await.unwrap()
 }

@@ -1,7 +1,7 @@
 //! Connections through a transaction pooler.
 
-pub mod bouncer;
-mod direct;
-mod recognised;
-mod refused;
-mod served;
+mod detection;
+mod direct_address;
+mod operation;
+pub mod pgbouncer;
+mod refusals;

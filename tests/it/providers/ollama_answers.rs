@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    asking::{OVERFLOW, ask, fail, message, request, text_of, watch},
     fake_ollama::{FakeOllama, Play, Step, config, count_prompt, line},
+    requests::{OVERFLOW, ask, fail, message, request, text_of, watch},
 };
 
 /// Returns the final line of an answer, with changes.
@@ -67,7 +67,7 @@ async fn an_answer_is_streamed_counted_and_timed() {
 }
 
 #[tokio::test]
-async fn the_call_says_what_keeps_the_server_from_cutting() {
+async fn the_request_prevents_silent_truncation() {
     let fake = FakeOllama::start().await;
     let mut request = request("Write.");
     request.options = Options {
@@ -101,7 +101,7 @@ async fn the_call_says_what_keeps_the_server_from_cutting() {
 }
 
 #[tokio::test]
-async fn callers_that_want_different_windows_do_not_make_the_server_load_again() {
+async fn different_windows_do_not_make_the_server_reload_the_model() {
     let fake = FakeOllama::start().await;
     let client = fake.client();
     for window_tokens in [1024, 4096, 32_768] {
@@ -115,7 +115,7 @@ async fn callers_that_want_different_windows_do_not_make_the_server_load_again()
 }
 
 #[tokio::test]
-async fn the_window_is_never_larger_than_the_model_was_trained_for() {
+async fn the_window_never_exceeds_the_models_trained_length() {
     let fake = FakeOllama::start().await;
     fake.state.shown.lock().unwrap()["model_info"]["qwen3.context_length"] = json!(2048);
     let client = fake.client();
@@ -134,7 +134,7 @@ async fn the_window_is_never_larger_than_the_model_was_trained_for() {
 }
 
 #[tokio::test]
-async fn a_history_with_tools_goes_out_in_whole_pairs() {
+async fn a_history_with_tools_is_sent_in_whole_pairs() {
     let fake = FakeOllama::start().await;
     let mut request = request("And now?");
     let call = |id: &str| ToolCall {
@@ -170,7 +170,7 @@ async fn a_history_with_tools_goes_out_in_whole_pairs() {
 }
 
 #[tokio::test]
-async fn calls_in_an_answer_are_kept_with_an_id_of_their_own() {
+async fn calls_in_an_answer_get_ids_of_their_own() {
     let call = json!({ "function": { "name": "look_up", "arguments": { "what": "it" } } });
     let named = json!({ "id": "call_9", "function": { "name": "stop", "arguments": {} } });
     let answer = json!({
@@ -185,7 +185,7 @@ async fn calls_in_an_answer_are_kept_with_an_id_of_their_own() {
 }
 
 #[tokio::test]
-async fn thinking_is_kept_apart_wherever_the_server_puts_it() {
+async fn thinking_is_kept_apart_in_every_server_format() {
     let field = stream([thinks("Hm. "), thinks("So."), says("Yes."), done(&json!({}))]);
     let pieces = ["<thi", "nk>Hm. ", "So.</th", "ink>\n\n", "Yes."];
     let tags = stream(pieces.map(says).into_iter().chain([done(&json!({}))]));
@@ -205,7 +205,7 @@ async fn thinking_is_kept_apart_wherever_the_server_puts_it() {
 }
 
 #[tokio::test]
-async fn thinking_is_asked_for_as_each_model_understands_it() {
+async fn thinking_is_requested_in_each_models_format() {
     let cases = [
         (json!(["completion"]), "llama", Think::Off, Value::Null),
         (json!(["completion", "thinking"]), "qwen3", Think::On, json!(true)),
@@ -225,7 +225,7 @@ async fn thinking_is_asked_for_as_each_model_understands_it() {
 }
 
 #[tokio::test]
-async fn characters_that_are_split_between_packets_arrive_whole() {
+async fn characters_split_between_packets_arrive_whole() {
     let text = "Größe 語 🎼 e\u{301}";
     let bytes = [says(text), done(&json!({}))].concat();
     let steps = vec![Step::ByteByByte(bytes), Step::End];
@@ -236,7 +236,7 @@ async fn characters_that_are_split_between_packets_arrive_whole() {
 }
 
 #[tokio::test]
-async fn a_last_line_without_its_line_end_counts() {
+async fn a_last_line_without_a_newline_counts() {
     let mut last = done(&json!({}));
     last.pop();
     let fake = FakeOllama::playing([stream([says("Yes."), last])]).await;
@@ -244,7 +244,7 @@ async fn a_last_line_without_its_line_end_counts() {
 }
 
 #[tokio::test]
-async fn an_answer_that_fills_its_reserve_says_so() {
+async fn an_answer_that_fills_its_reserve_is_flagged() {
     let last = done(&json!({ "done_reason": "length", "eval_count": 512 }));
     let fake = FakeOllama::playing([stream([says("On and on"), last])]).await;
     let outcome = ask(&fake.client(), request("Write.")).await.unwrap();
@@ -252,7 +252,7 @@ async fn an_answer_that_fills_its_reserve_says_so() {
 }
 
 #[tokio::test]
-async fn tokens_out_of_the_cache_are_told_apart() {
+async fn cached_tokens_are_counted_separately() {
     let last = done(&json!({ "prompt_eval_count": 1000, "prompt_eval_cached_count": 900 }));
     let fake = FakeOllama::playing([stream([says("Yes."), last])]).await;
     let usage = ask(&fake.client(), request("Write.")).await.unwrap().usage;
@@ -261,7 +261,7 @@ async fn tokens_out_of_the_cache_are_told_apart() {
 }
 
 #[tokio::test]
-async fn counts_that_cannot_be_right_are_unknown_and_cost_no_answer() {
+async fn impossible_counts_are_unknown_and_the_answer_is_kept() {
     let wrong = [
         json!({ "prompt_eval_count": null, "eval_count": null }),
         json!({ "prompt_eval_count": 0, "eval_count": 0 }),
@@ -283,7 +283,7 @@ async fn counts_that_cannot_be_right_are_unknown_and_cost_no_answer() {
 }
 
 #[tokio::test]
-async fn a_server_behind_a_path_is_reached() {
+async fn a_server_behind_a_base_path_is_reached() {
     let fake = FakeOllama::start().await;
     let client = Ollama::new(config(&format!("http://{}/ollama", fake.addr))).unwrap();
     let error = fail(&client, request("Write.")).await;
@@ -292,7 +292,7 @@ async fn a_server_behind_a_path_is_reached() {
 }
 
 #[test]
-fn the_configuration_has_no_keys_that_nobody_reads() {
+fn the_configuration_has_no_unused_keys() {
     let unknown = json!({ "base_url": "http://127.0.0.1:11434", "num_context": 1 });
     assert!(serde_json::from_value::<dalsegno::providers::ollama::Config>(unknown).is_err());
     assert_eq!(config("http://127.0.0.1:11434").check(), []);

@@ -7,9 +7,9 @@ use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 
 use super::{
-    asking::{OVERFLOW, RETRY, TRUNCATED, ask, fail, impatient, message, request, time_out},
     fake_ollama::{FakeOllama, Play, Step, line},
     ollama_answers::{done, says, stream},
+    requests::{OVERFLOW, RETRY, TRUNCATED, ask, fail, impatient, message, request, time_out},
 };
 
 const MIB: usize = 1 << 20;
@@ -19,7 +19,7 @@ async fn check(play: Play, code: &str, class: Class) {
     let fake = FakeOllama::playing([play]).await;
     let error = fail(&fake.client(), request("Write.")).await;
     assert_eq!((error.code, error.class), (code, class), "{error}");
-    assert_eq!(fake.chats().len(), 1, "one attempt, whatever comes of it");
+    assert_eq!(fake.chats().len(), 1, "one attempt");
 }
 
 fn long_request(estimated: u32) -> dalsegno::providers::Request {
@@ -29,7 +29,7 @@ fn long_request(estimated: u32) -> dalsegno::providers::Request {
 }
 
 #[tokio::test]
-async fn a_prompt_that_was_cut_silently_gives_no_answer() {
+async fn a_silently_truncated_prompt_gives_no_answer() {
     let fake = FakeOllama::playing([Play::IgnoresTruncate]).await;
     let error = fail(&fake.client(), long_request(4_000)).await;
     assert_eq!((error.code, error.class), ("ollama.truncated", TRUNCATED), "{error}");
@@ -38,7 +38,7 @@ async fn a_prompt_that_was_cut_silently_gives_no_answer() {
 }
 
 #[tokio::test]
-async fn a_server_that_honours_truncate_refuses_and_that_is_an_overflow() {
+async fn a_refused_long_prompt_is_an_overflow() {
     let fake = FakeOllama::start().await;
     let error = fail(&fake.client(), long_request(4_000)).await;
     assert_eq!((error.code, error.class), ("ollama.overflow", OVERFLOW), "{error}");
@@ -60,7 +60,7 @@ async fn an_old_servers_low_count_is_unknown_unless_the_window_was_nearly_full()
 }
 
 #[tokio::test]
-async fn an_error_in_the_middle_of_a_good_stream_is_an_error() {
+async fn an_error_inside_a_good_stream_is_an_error() {
     let broke = line(&json!({ "error": "model runner has unexpectedly stopped" }));
     let play = stream([says("Once upon"), broke]);
     check(play, "ollama.failed_in_stream", RETRY).await;
@@ -69,7 +69,7 @@ async fn an_error_in_the_middle_of_a_good_stream_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_without_its_last_line_is_no_answer() {
+async fn a_stream_without_its_last_line_is_not_an_answer() {
     check(stream([says("Once upon")]), "ollama.ended_early", RETRY).await;
     check(stream([]), "ollama.ended_early", RETRY).await;
     let mut whole = says("upon");
@@ -84,13 +84,13 @@ async fn a_stream_that_ends_without_its_last_line_is_no_answer() {
 }
 
 #[tokio::test]
-async fn lines_that_are_no_lines_of_ollama_are_refused() {
+async fn invalid_stream_lines_are_refused() {
     check(stream([b"<html>\n".to_vec()]), "ollama.malformed", RETRY).await;
     check(stream([b"{\"message\":\"\xff\xfe\"}\n".to_vec()]), "ollama.malformed", RETRY).await;
 }
 
 #[tokio::test]
-async fn silence_ends_with_its_timeout_wherever_it_begins() {
+async fn silence_ends_with_its_timeout_at_every_stage() {
     let midway = || Play::Stream(vec![Step::Bytes(says("Once")), Step::Stall]);
     let cases = [
         (Play::NeverBegins, impatient(100, 10_000, 10_000), "ollama.silent"),
@@ -102,7 +102,7 @@ async fn silence_ends_with_its_timeout_wherever_it_begins() {
     for (place, (play, request, code)) in cases.into_iter().enumerate() {
         let fake = FakeOllama::playing([play]).await;
         let begun = async |events: &mut Receiver<Event>| {
-            fake.asked(1).await;
+            fake.wait_for_chats(1).await;
             // In these cases, the beginning of the answer has to arrive.
             while [2, 3].contains(&place) {
                 if let Some(Event::Text(_)) | None = events.recv().await {
@@ -113,12 +113,12 @@ async fn silence_ends_with_its_timeout_wherever_it_begins() {
         let error = time_out(&fake.client(), request, begun).await;
         assert_eq!((error.code, error.class), (code, RETRY), "{error}");
         // The server notices the disconnect and stops generating.
-        fake.gone(1).await;
+        fake.wait_for_disconnects(1).await;
     }
 }
 
 #[tokio::test]
-async fn a_server_that_never_stops_meets_the_total_timeout() {
+async fn an_endless_stream_ends_with_the_total_timeout() {
     let flood = Step::Flood { bytes: says("and "), n_bytes: usize::MAX };
     let fake = FakeOllama::playing([Play::Stream(vec![flood])]).await;
     let mut request = request("Write.");
@@ -137,11 +137,11 @@ async fn a_line_of_64_mb_is_not_read_to_its_end() {
     assert_eq!((error.code, error.class), ("ollama.too_much", RETRY), "{error}");
     assert!(error.to_string().contains("a line of"), "{error}");
     let sent = fake.state.n_bytes_sent.load(Ordering::Relaxed);
-    assert!(sent < 32 * MIB, "{sent} bytes were taken");
+    assert!(sent < 32 * MIB, "{sent} bytes were read");
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_held_only_as_far_as_its_reserve_explains() {
+async fn an_endless_answer_is_buffered_only_up_to_its_reserve() {
     for (reserve_tokens, n_mib_taken) in [(512, 24), (65_536, 96)] {
         // Each line is just below the limit of a line.
         let flood = Step::Flood { bytes: says(&"x".repeat(6 * MIB)), n_bytes: 120 * MIB };
@@ -155,7 +155,7 @@ async fn an_answer_without_end_is_held_only_as_far_as_its_reserve_explains() {
 }
 
 #[tokio::test]
-async fn a_full_queue_asks_for_patience_and_not_for_an_attempt() {
+async fn a_full_queue_postpones_without_using_up_an_attempt() {
     let busy = r#"{"error":"server busy, please try again.  maximum pending requests exceeded"}"#;
     let snooze = |secs| Class::Snooze { after: Duration::from_secs(secs), scope: Scope::Host };
     check(Play::Status(503, "", busy), "ollama.busy", snooze(0)).await;
@@ -168,7 +168,7 @@ async fn a_full_queue_asks_for_patience_and_not_for_an_attempt() {
 }
 
 #[tokio::test]
-async fn a_missing_model_says_how_to_get_it() {
+async fn a_missing_model_is_reported_with_the_pull_command() {
     let missing = r#"{"error":"model 'qwen3:8b' not found"}"#;
     check(Play::Status(404, "", missing), "ollama.model_missing", Class::Fail).await;
     // Usually the request for the model's details fails first.
@@ -181,7 +181,7 @@ async fn a_missing_model_says_how_to_get_it() {
 }
 
 #[tokio::test]
-async fn other_refusals_are_told_apart() {
+async fn other_refusals_are_distinguished() {
     let invalid = r#"{"error":"invalid message role"}"#;
     check(Play::Status(400, "", invalid), "ollama.refused", Class::Reject).await;
     check(Play::Status(404, "", "not here"), "ollama.not_ollama", Class::Fail).await;
@@ -192,7 +192,7 @@ async fn other_refusals_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_very_first_message_cannot_be_cured_by_a_rebuild() {
+async fn a_refusal_of_the_first_message_does_not_rebuild() {
     let invalid = r#"{"error":"invalid options"}"#;
     let fake = FakeOllama::playing([Play::Status(400, "", invalid)]).await;
     let mut request = request("Write.");
@@ -201,7 +201,7 @@ async fn a_refusal_of_the_very_first_message_cannot_be_cured_by_a_rebuild() {
 }
 
 #[tokio::test]
-async fn an_answer_without_words_is_none() {
+async fn an_answer_without_text_is_an_error() {
     check(stream([done(&json!({}))]), "ollama.empty", RETRY).await;
     check(stream([says("<think>Hm."), done(&json!({}))]), "ollama.empty", RETRY).await;
     // A retry would end in the same way, so the error is not retryable.
@@ -212,7 +212,7 @@ async fn an_answer_without_words_is_none() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_when_there_is_nothing_to_say() {
+async fn an_empty_history_sends_no_request() {
     let fake = FakeOllama::start().await;
     let mut request = request(" \n");
     request.messages = vec![message(dalsegno::transcript::Role::User, " \n").into()];
@@ -222,7 +222,7 @@ async fn nothing_is_sent_when_there_is_nothing_to_say() {
 }
 
 #[tokio::test]
-async fn a_reader_of_events_that_never_reads_holds_nothing_up() {
+async fn an_idle_event_reader_blocks_nothing() {
     let pieces = (0..2_000).map(|_| says("word ")).chain([done(&json!({}))]);
     let fake = FakeOllama::playing([stream(pieces)]).await;
     let (sink, events) = dalsegno::providers::EventSink::channel(1);

@@ -7,16 +7,16 @@ use tokio::net::TcpSocket;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    asking::{RETRY, ask, fail, request},
     fake_ollama::{FakeOllama, Play, Step, config},
     ollama_answers::says,
+    requests::{RETRY, ask, fail, request},
 };
 
 /// `breaker_open_secs` of the tests' configuration.
 const OPEN_FOR: Duration = Duration::from_secs(600);
 
 #[tokio::test]
-async fn a_dead_host_is_left_alone_until_one_call_finds_it_alive() {
+async fn an_unreachable_host_gets_no_calls_until_a_probe_succeeds() {
     // Bound and not listening: connections are refused, and the port stays taken.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -32,7 +32,7 @@ async fn a_dead_host_is_left_alone_until_one_call_finds_it_alive() {
 
     let fake = FakeOllama::start_on(socket.listen(16).unwrap());
     let error = fail(&client, request("Write.")).await;
-    assert_eq!(error.code, "ollama.breaker_open", "it is not asked before its time");
+    assert_eq!(error.code, "ollama.breaker_open", "the host is not called before its time");
     tokio::time::pause();
     tokio::time::advance(OPEN_FOR).await;
     tokio::time::resume();
@@ -42,7 +42,7 @@ async fn a_dead_host_is_left_alone_until_one_call_finds_it_alive() {
 }
 
 #[tokio::test]
-async fn a_host_that_answers_is_not_left_alone_however_badly_it_answers() {
+async fn a_host_that_answers_with_errors_still_gets_calls() {
     let plays = (0..8).map(|_| Play::Status(500, "", r#"{"error":"out of memory"}"#));
     let fake = FakeOllama::playing(plays).await;
     let client = fake.client();
@@ -53,7 +53,7 @@ async fn a_host_that_answers_is_not_left_alone_however_badly_it_answers() {
 }
 
 #[tokio::test]
-async fn connections_that_break_open_the_breaker_too() {
+async fn broken_connections_open_the_breaker_too() {
     let fake = FakeOllama::playing((0..5).map(|_| Play::HangsUp)).await;
     let client = fake.client();
     for _ in 0..5 {
@@ -63,7 +63,7 @@ async fn connections_that_break_open_the_breaker_too() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_not_sent_where_a_redirect_points() {
+async fn a_conversation_is_not_sent_to_a_redirect_target() {
     let elsewhere = FakeOllama::start().await;
     let location = format!("location: http://{}/api/chat\r\n", elsewhere.addr).leak();
     let fake = FakeOllama::playing([Play::Status(307, location, "")]).await;
@@ -73,7 +73,7 @@ async fn a_conversation_is_not_sent_where_a_redirect_points() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_ends_at_once_and_the_server_learns_of_it() {
+async fn a_cancelled_call_ends_at_once_and_closes_the_connection() {
     let midway = vec![Step::Bytes(says("Once")), Step::Stall];
     for play in [Play::NeverBegins, Play::Stream(midway)] {
         let fake = FakeOllama::playing([play]).await;
@@ -81,17 +81,17 @@ async fn a_cancelled_call_ends_at_once_and_the_server_learns_of_it() {
         let cancel = CancellationToken::new();
         let call = client.run(request("Write."), EventSink::discard(), cancel.clone());
         let canceller = async {
-            fake.asked(1).await;
+            fake.wait_for_chats(1).await;
             cancel.cancel();
         };
         let (result, ()) = tokio::join!(call, canceller);
         assert_eq!(result.unwrap_err().class, Class::Cancelled);
-        fake.gone(1).await;
+        fake.wait_for_disconnects(1).await;
     }
 }
 
 #[tokio::test]
-async fn a_call_that_was_cancelled_before_it_began_sends_nothing() {
+async fn a_call_cancelled_before_it_began_sends_nothing() {
     let fake = FakeOllama::start().await;
     let client = fake.client();
     let cancel = CancellationToken::new();
@@ -102,14 +102,14 @@ async fn a_call_that_was_cancelled_before_it_began_sends_nothing() {
 }
 
 #[tokio::test]
-async fn cancelled_calls_say_nothing_about_the_host() {
+async fn cancelled_calls_do_not_count_for_the_breaker() {
     let fake = FakeOllama::playing((0..6).map(|_| Play::NeverBegins)).await;
     let client = fake.client();
     for n in 1..=6 {
         let cancel = CancellationToken::new();
         let call = client.run(request("Write."), EventSink::discard(), cancel.clone());
         let canceller = async {
-            fake.asked(n).await;
+            fake.wait_for_chats(n).await;
             cancel.cancel();
         };
         assert!(tokio::join!(call, canceller).0.is_err());
@@ -118,7 +118,7 @@ async fn cancelled_calls_say_nothing_about_the_host() {
 }
 
 #[tokio::test]
-async fn an_address_with_tls_builds_a_client_that_knows_whom_to_trust() {
+async fn a_tls_address_builds_a_client_with_trusted_roots() {
     let client = Ollama::new(config("https://127.0.0.1:9"));
     assert!(client.is_ok(), "{client:?}");
 }

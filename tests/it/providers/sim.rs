@@ -11,7 +11,7 @@ use dalsegno::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::asking::{OVERFLOW, RETRY, TRUNCATED, ask, fail, message, request, text_of, watch};
+use super::requests::{OVERFLOW, RETRY, TRUNCATED, ask, fail, message, request, text_of, watch};
 
 fn config() -> Config {
     Config {
@@ -40,7 +40,7 @@ fn summary_request(text: &str, pinned: &[&str]) -> Request {
 }
 
 #[tokio::test]
-async fn the_same_request_gets_the_same_answer_and_another_one_another() {
+async fn equal_requests_get_equal_answers_and_others_differ() {
     let ask = async |prompt: &str, turn: &str| {
         let mut request = request(prompt);
         request.turn = turn.to_owned();
@@ -56,7 +56,7 @@ async fn the_same_request_gets_the_same_answer_and_another_one_another() {
 }
 
 #[tokio::test]
-async fn an_answer_follows_on_from_the_one_before() {
+async fn an_answer_refers_to_the_previous_one() {
     let first = ask(&sim(), request("Write part 1: beginnings")).await.unwrap();
     let mut second = request("Write part 2: middles");
     second.messages.insert(2, first.message.into());
@@ -66,7 +66,7 @@ async fn an_answer_follows_on_from_the_one_before() {
 
 /// The prompt of a call: fenced, escaped, and after the service's own text.
 #[tokio::test]
-async fn an_answer_is_about_the_task_in_its_element() {
+async fn an_answer_is_about_the_text_of_the_task_element() {
     let shown = "<notice fence=\"f00d\">The turn before was interrupted.</notice>\n\n\
                  <task fence=\"f00d\">Write part 2: bread &amp; salt\n\nIn 90 words.</task>";
     let text = ask(&sim(), request(shown)).await.unwrap().message.text;
@@ -74,7 +74,7 @@ async fn an_answer_is_about_the_task_in_its_element() {
 }
 
 #[tokio::test]
-async fn it_streams_what_it_answers_and_counts_what_it_was_sent() {
+async fn the_simulation_streams_its_answer_and_counts_its_input() {
     let request = request("Write about harbours");
     let n_prompt = count_prompt_tokens(&request.system, &request.messages);
     let (outcome, events) = watch(&sim(), request).await;
@@ -87,7 +87,7 @@ async fn it_streams_what_it_answers_and_counts_what_it_was_sent() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_refused_and_what_gets_long_is_cut() {
+async fn an_oversized_request_is_refused_and_a_long_answer_is_cut() {
     let error = fail(&sim(), request(&"word ".repeat(5_000))).await;
     assert_eq!((error.code, error.class), ("sim.overflow", OVERFLOW));
     let mut small = request("Write about harbours");
@@ -127,7 +127,7 @@ async fn fail_paused(request: Request) -> Error {
 }
 
 #[tokio::test]
-async fn answers_are_directed_too() {
+async fn answers_can_be_directed_too() {
     let text = ask(&sim(), request("[[sim: say INV-7 is paid.]]")).await.unwrap().message.text;
     assert_eq!(text, "INV-7 is paid.");
     let mut long = request("Write about ships. [[sim: words 600]]");
@@ -154,7 +154,7 @@ async fn once_means_once_per_turn() {
 }
 
 #[tokio::test]
-async fn directions_of_older_messages_and_of_other_people_do_nothing() {
+async fn directions_in_older_messages_and_of_other_people_are_ignored() {
     let mut later = request("Write.");
     later.messages[0] = message(Role::User, "[[sim: error 500]]").into();
     assert!(ask(&sim(), later).await.is_ok());
@@ -180,7 +180,7 @@ async fn the_configuration_can_direct_every_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_takes_the_time_that_it_is_told_to_take() {
+async fn the_simulation_takes_the_directed_time() {
     let slow = Sim::new(Config { latency_ms: 700, chunk_delay_ms: 10, ..config() }).unwrap();
     let began = tokio::time::Instant::now();
     let outcome = slow.run(request("Write."), EventSink::discard(), CancellationToken::new());
@@ -204,7 +204,7 @@ async fn a_cancelled_simulation_ends_at_once() {
 }
 
 #[tokio::test]
-async fn summaries_come_as_they_were_ordered() {
+async fn summaries_are_returned_as_directed() {
     let text = format!("The goal is INV-2041. {}", "Much was said about it. ".repeat(150));
     let summarise = async |summary| {
         let sim = Sim::new(Config { summary, ..config() }).unwrap();
@@ -222,7 +222,7 @@ async fn summaries_come_as_they_were_ordered() {
 }
 
 #[tokio::test]
-async fn it_hands_on_what_it_is_asked_to_and_takes_the_line_that_is_for_it() {
+async fn the_simulation_delegates_as_directed_and_takes_its_own_line() {
     let asked = "Parts are due:\n\n- `@ann` Part 1: the mole.\n- `@bea` Part 2: the pier. [[sim: words 400]]";
     let handed_on = ask(&sim(), request(asked)).await.unwrap().message.text;
     assert!(handed_on.contains("\n\n@ann Part 1: the mole.\n\n@bea Part 2: the pier. [[sim:"));

@@ -12,8 +12,8 @@ use dalsegno::{
 use serde_json::{Value, json};
 
 use super::{
-    asking::{ask, fail, message, request},
     fake_ollama::{FakeOllama, Play},
+    requests::{ask, fail, message, request},
 };
 
 fn spec(name: &str) -> Arc<ToolSpec> {
@@ -29,7 +29,7 @@ fn asking(prompt: &str) -> Request {
 }
 
 #[tokio::test]
-async fn ollama_is_offered_tools_and_asks_for_them() {
+async fn ollama_gets_tools_and_calls_them() {
     let play = Play::Calls(vec![("look_up", json!({ "what": "it" })), ("stop", json!({}))]);
     let fake = FakeOllama::playing([play]).await;
     let outcome = ask(&fake.client(), asking("Write.")).await.unwrap();
@@ -52,7 +52,7 @@ async fn ollama_is_offered_tools_and_asks_for_them() {
 }
 
 #[tokio::test]
-async fn a_model_of_ollama_without_tools_is_refused_in_words() {
+async fn an_ollama_model_without_tools_is_refused_with_a_reason() {
     let fake = FakeOllama::start().await;
     fake.state.shown.lock().unwrap()["capabilities"] = json!(["completion"]);
     let client = fake.client();
@@ -108,7 +108,7 @@ async fn played(mut request: Request) -> (Vec<Vec<String>>, String) {
 }
 
 #[tokio::test]
-async fn the_simulation_asks_for_what_it_is_directed_to_and_then_answers() {
+async fn the_simulation_calls_directed_tools_and_then_answers() {
     let prompt = "Write. [[sim: call look_up {\"what\": \"a &lt; b\"}]] [[sim: also stop]] \
                   [[sim: call stop {} 2 times]]";
     let (rounds, answer) = played(asking(prompt)).await;
@@ -124,7 +124,7 @@ async fn the_simulation_asks_for_what_it_is_directed_to_and_then_answers() {
 }
 
 #[tokio::test]
-async fn the_simulation_counts_what_it_is_offered() {
+async fn the_simulation_counts_its_offered_tools() {
     let count = async |request: Request| ask(&sim(), request).await.unwrap().usage.input.unwrap();
     let (plain, offered) = (count(request("Write.")).await, count(asking("Write.")).await);
     assert!(offered > plain + 40, "{plain} {offered}");

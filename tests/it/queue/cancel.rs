@@ -2,7 +2,7 @@
 
 use dalsegno::jobs::trial::{Note, Sleep};
 
-use super::{checker::Expected, crew::Crew, trial::Trial};
+use super::{checker::Expected, supervisor::WorkerSupervisor, trial::Trial};
 
 /// Settings with which the next heartbeat comes after the test.
 const RARE_HEARTBEATS: [(&str, &str); 4] = [
@@ -19,8 +19,9 @@ const LISTENERS: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = c
 async fn cancel_a_runner(listens: bool) -> Trial {
     let trial = Trial::new().await;
     let listen = ("DALSEGNO_QUEUE__LISTEN", if listens { "true" } else { "false" });
-    let mut crew = Crew::start(&trial, 1, &[&RARE_HEARTBEATS[..], &[listen]].concat());
-    trial.until("it listens", i64::from(listens), LISTENERS).await;
+    let mut supervisor =
+        WorkerSupervisor::start(&trial, 1, &[&RARE_HEARTBEATS[..], &[listen]].concat());
+    trial.until("the worker listens", i64::from(listens), LISTENERS).await;
     let job = trial.job(Some("a"), &Sleep {}).await;
     trial.note(Some("a"), Note::default()).await;
     trial.until("the job runs", 1, "SELECT count(*) FROM trial.starts").await;
@@ -30,10 +31,10 @@ async fn cancel_a_runner(listens: bool) -> Trial {
         .await
         .unwrap();
     assert_eq!(cancelled, "requested");
-    trial.settle(&mut crew, 0).await;
+    trial.settle(&mut supervisor, 0).await;
     let expected = Expected { cancelled: [job].into(), ..Expected::default() };
     trial.check(&expected).await;
-    drop(crew);
+    drop(supervisor);
     trial.end().await;
     // Dropped by the caller after all have ended, because its drop blocks.
     trial

@@ -8,9 +8,8 @@ use tokio::time::Instant;
 
 use super::{
     checker::Expected,
-    connections,
-    crew::Worker,
-    kills, outage, partition, stall,
+    connections, kills, outage, partition, stall,
+    supervisor::Worker,
     trial::{LEASE, SHORT_LEASES, Trial},
 };
 use crate::embedded::support::send;
@@ -22,7 +21,7 @@ async fn random_kills_for_a_minute() {
 
 /// A worker with the default lease is killed, and another runs its job again.
 #[tokio::test]
-async fn a_crash_is_made_good_within_40_seconds() {
+async fn a_crash_is_recovered_within_40_seconds() {
     let default_leases = [
         ("DALSEGNO_QUEUE__LEASE_SECS", "30"),
         ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "5"),
@@ -65,7 +64,7 @@ async fn postgres_is_away_for_many_short_leases() {
 }
 
 #[tokio::test]
-async fn an_idle_service_whose_database_is_gone_ends_within_five_seconds() {
+async fn an_idle_service_without_its_database_ends_within_five_seconds() {
     let (silent, gone) =
         tokio::join!(outage::stop_without_a_database(true), outage::stop_without_a_database(false));
     assert!(silent.max(gone) < Duration::from_secs(5), "{silent:?}, {gone:?}");
@@ -77,11 +76,11 @@ async fn a_worker_sleeps_for_ten_leases() {
 }
 
 #[tokio::test]
-async fn a_worker_is_cut_off_for_ten_leases() {
-    partition::cut_off(10 * LEASE).await;
+async fn a_worker_is_partitioned_for_ten_leases() {
+    partition::partition_worker(10 * LEASE).await;
 }
 
 #[tokio::test]
-async fn connections_are_ended_for_a_long_time() {
+async fn connections_are_terminated_for_a_long_time() {
     connections::terminate_backends(40).await;
 }

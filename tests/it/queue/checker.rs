@@ -208,7 +208,7 @@ mod forged {
     use chrono::{DateTime, Duration, Utc};
 
     use super::{
-        super::journal::{Dead, Enqueued, Live, Run, Start},
+        super::journal::{DeadLetter, EnqueuedJob, LiveJob, Run, Start},
         *,
     };
 
@@ -223,7 +223,7 @@ mod forged {
             let (lane, lease) = (Some("a".to_owned()), id * 10);
             let (began, ended) = (at(id * 10), at(id * 10 + 5));
             let kind = "trial.note".to_owned();
-            journal.enqueued.push(Enqueued { job_id: id, kind });
+            journal.enqueued.push(EnqueuedJob { job_id: id, kind });
             journal.starts.push(Start { job_id: id, lease, worker: 7, started_at: began });
             let what = "done".to_owned();
             journal.effects.push(Effect {
@@ -255,7 +255,7 @@ mod forged {
     }
 
     #[test]
-    fn forged_journals_are_found_out() {
+    fn forged_journals_are_detected() {
         assert_found("overlap", |journal| journal.effects[1].started_at = at(12));
         assert_found("came after", |journal| journal.effects[1].lane_no = 0);
         assert_found("should be done and is []", |journal| drop(journal.runs.remove(0)));
@@ -271,21 +271,21 @@ mod forged {
     }
 
     #[test]
-    fn two_fates_and_unexpected_deaths_are_found_out() {
+    fn double_ends_and_unexpected_crashes_are_detected() {
         assert_found("\"done\", \"done\"", |journal| {
             let again = Run { lease: 12, ..journal.runs[0].clone() };
             journal.runs.push(again);
         });
         assert_found("\"done\", \"live\"", |journal| {
             let state = "ready".to_owned();
-            journal.live.push(Live { id: 1, state, attempt: 0, crash_count: 0, lease: None });
+            journal.live.push(LiveJob { id: 1, state, attempt: 0, crash_count: 0, lease: None });
         });
         assert_found("died with their workers", |journal| {
             journal.runs.remove(1);
             journal.effects.remove(1);
             journal.starts.remove(1);
             let (reason, error) = ("worker_lost".to_owned(), Some("lost".to_owned()));
-            journal.dead.push(Dead { id: 2, reason, error });
+            journal.dead.push(DeadLetter { id: 2, reason, error });
         });
         assert_found("runs were lost", |journal| {
             let lost = "lost".to_owned();

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::{
     checker::Expected,
-    crew::{Crew, Worker},
+    supervisor::{Worker, WorkerSupervisor},
     trial::{Trial, open},
 };
 use crate::service::command;
@@ -32,7 +32,7 @@ fn ahead(worker: &Worker, now: DateTime<Utc>) -> Duration {
 }
 
 #[tokio::test]
-async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
+async fn clocks_an_hour_apart_end_no_lease_and_delay_no_job() {
     let trial = Trial::new().await;
     let library = skewing_library(trial.folder()).await;
     let library = library.to_str().unwrap();
@@ -54,8 +54,8 @@ async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
         let note = Note { millis: 10, failures: 1, snoozes: 1, ..Note::default() };
         trial.note(Some(&lane), note).await;
     }
-    let mut crew = Crew::start(&trial, 0, &[]);
-    trial.settle(&mut crew, 0).await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 0, &[]);
+    trial.settle(&mut supervisor, 0).await;
     let journal = trial.check(&Expected::default()).await;
     let at_work = |worker: &Worker| {
         journal.effects.iter().any(|effect| effect.worker == i64::from(worker.pid()))
@@ -65,7 +65,7 @@ async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
     // A dead worker is still detected.
     let gate = trial.gate("the victim is dead");
     trial.note(None, Note { gate: Some(gate.clone()), ..Note::default() }).await;
-    trial.until("it runs", 17, "SELECT count(DISTINCT job_id) FROM trial.starts").await;
+    trial.until("the job runs", 17, "SELECT count(DISTINCT job_id) FROM trial.starts").await;
     let by_fast =
         trial.count("SELECT worker FROM trial.starts ORDER BY started_at DESC LIMIT 1").await
             == i64::from(fast.pid());
@@ -73,7 +73,7 @@ async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
     victim.signal(Signal::KILL);
     victim.ended().await;
     open(&gate);
-    trial.settle(&mut crew, 0).await;
+    trial.settle(&mut supervisor, 0).await;
     trial.check(&Expected { lost_runs: 1, ..Expected::default() }).await;
     trial.end().await;
 }

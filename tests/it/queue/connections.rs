@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dalsegno::jobs::trial::{Note, NoteEnd};
 
-use super::{checker::Expected, crew::Crew, trial::Trial};
+use super::{checker::Expected, supervisor::WorkerSupervisor, trial::Trial};
 use crate::app::SOON;
 
 const PARTS: [&str; 5] = [
@@ -25,8 +25,9 @@ async fn terminate(trial: &Trial, part: &str) -> i64 {
 pub async fn terminate_backends(n_rounds: usize) {
     let trial = Trial::new().await;
     // Polls so rarely that only the reconnected listener explains the pick-up at the end.
-    let mut crew = Crew::start(&trial, 2, &[("DALSEGNO_QUEUE__POLL_IDLE_MS", "3600000")]);
-    crew.ready().await;
+    let mut supervisor =
+        WorkerSupervisor::start(&trial, 2, &[("DALSEGNO_QUEUE__POLL_IDLE_MS", "3600000")]);
+    supervisor.ready().await;
     let mut n_terminated = 0;
     for at in 0..n_rounds * PARTS.len() {
         n_terminated += terminate(&trial, PARTS[at % PARTS.len()]).await;
@@ -41,27 +42,27 @@ pub async fn terminate_backends(n_rounds: usize) {
         }
     }
     assert!(n_terminated >= n_rounds as i64 * 6, "{n_terminated} connections were ended");
-    trial.settle(&mut crew, 0).await;
-    assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
+    trial.settle(&mut supervisor, 0).await;
+    assert_eq!(supervisor.n_replaced, 0, "a worker ended:\n{}", supervisor.logs());
     trial.check(&Expected::default()).await;
-    pick_up_by_notification(&trial, &mut crew).await;
+    pick_up_by_notification(&trial, &mut supervisor).await;
     trial.end().await;
 }
 
 /// Checks that each notification arrives: both workers sleep until one comes, or for a minute.
-async fn pick_up_by_notification(trial: &Trial, crew: &mut Crew<'_>) {
+async fn pick_up_by_notification(trial: &Trial, supervisor: &mut WorkerSupervisor<'_>) {
     let waiting = "SELECT count(*) FROM dalsegno.workers WHERE gone_at IS NULL AND waiting";
     let picked_up = async {
         for _ in 0..12 {
-            trial.until("both workers wait to be called", 2, waiting).await;
+            trial.until("both workers listen", 2, waiting).await;
             trial.note(None, Note::default()).await;
-            trial.settle(crew, 0).await;
+            trial.settle(supervisor, 0).await;
         }
     };
-    tokio::time::timeout(SOON, picked_up).await.expect("calls arrive");
+    tokio::time::timeout(SOON, picked_up).await.expect("notifications arrive");
 }
 
 #[tokio::test]
-async fn ended_connections_come_back_and_cost_no_run() {
+async fn terminated_connections_are_reopened_and_end_no_run() {
     terminate_backends(2).await;
 }

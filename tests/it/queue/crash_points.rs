@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS, Worker},
+    supervisor::{SLOTS, Worker, WorkerSupervisor},
     trial::{Trial, open},
 };
 
@@ -33,7 +33,7 @@ async fn enqueue(trial: &Trial, end: NoteEnd) {
     trial.note(None, note).await;
 }
 
-async fn die_at(point: &str, end: NoteEnd) -> Trial {
+async fn crash_at(point: &str, end: NoteEnd) -> Trial {
     let trial = Trial::new().await;
     let mut expected = Expected { lost_runs: SLOTS, ..Expected::default() };
     if point == "after_rescue" {
@@ -41,7 +41,7 @@ async fn die_at(point: &str, end: NoteEnd) -> Trial {
         let gate = trial.gate("the victim is dead");
         trial.note(None, Note { gate: Some(gate.clone()), end, ..Note::default() }).await;
         let mut victim = Worker::start(&trial, &[]);
-        trial.until("the victim works", 1, "SELECT count(*) FROM trial.starts").await;
+        trial.until("the victim runs jobs", 1, "SELECT count(*) FROM trial.starts").await;
         victim.signal(Signal::KILL);
         victim.ended().await;
         open(&gate);
@@ -55,25 +55,25 @@ async fn die_at(point: &str, end: NoteEnd) -> Trial {
     let died = armed.ended().await;
     assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "at {point}:\n{}", armed.log());
     let died_after = began.elapsed();
-    let mut crew = Crew::start(&trial, 1, &[]);
-    trial.settle(&mut crew, 0).await;
-    assert_eq!(crew.n_replaced, 0, "{}", crew.logs());
+    let mut supervisor = WorkerSupervisor::start(&trial, 1, &[]);
+    trial.settle(&mut supervisor, 0).await;
+    assert_eq!(supervisor.n_replaced, 0, "{}", supervisor.logs());
     let n_lost = trial.check(&expected).await.n_runs("lost");
     let settled_after = began.elapsed();
     println!(
         "{point}, {end:?}: died after {died_after:?}, settled after {settled_after:?}, {n_lost} runs lost"
     );
-    drop(crew);
+    drop(supervisor);
     trial.end().await;
     // Dropped by the caller after all have ended, because its drop blocks.
     trial
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_at_any_point_loses_and_doubles_nothing() {
+async fn a_worker_crash_at_any_point_loses_and_duplicates_nothing() {
     let own = POINTS.map(|point| (point, NoteEnd::Own));
     // Ends that the worker writes for its handlers pass the same points elsewhere.
     let ends = ["before_end", "after_end_write_before_commit", "after_commit"];
     let batched = ends.map(|point| (point, NoteEnd::Batched));
-    join_all(own.into_iter().chain(batched).map(|(point, end)| die_at(point, end))).await;
+    join_all(own.into_iter().chain(batched).map(|(point, end)| crash_at(point, end))).await;
 }

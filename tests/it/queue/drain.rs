@@ -7,8 +7,8 @@ use rustix::process::Signal;
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS, Worker},
     proxy::Proxy,
+    supervisor::{SLOTS, Worker, WorkerSupervisor},
     trial::{SHORT_LEASES, Trial},
 };
 
@@ -17,7 +17,7 @@ const STARTS: &str = "SELECT count(*) FROM trial.starts";
 const DRAIN_FOR_LONG: (&str, &str) = ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "3600");
 
 #[tokio::test]
-async fn short_jobs_end_in_a_drain_and_none_runs_again() {
+async fn short_jobs_end_during_a_drain_and_none_runs_again() {
     let trial = Trial::new().await;
     let mut worker = Worker::start(&trial, &[DRAIN_FOR_LONG]);
     let n_jobs = 3 * SLOTS;
@@ -36,8 +36,8 @@ async fn short_jobs_end_in_a_drain_and_none_runs_again() {
         "a run that began did not end:\n{}",
         worker.log()
     );
-    let mut crew = Crew::start(&trial, 1, &[]);
-    trial.settle(&mut crew, 0).await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 1, &[]);
+    trial.settle(&mut supervisor, 0).await;
     let journal = trial.check(&Expected::default()).await;
     assert_eq!(journal.starts.len(), n_jobs, "a job ran again");
     trial.end().await;
@@ -48,12 +48,12 @@ async fn end_with_long_jobs(n_signals: usize, drain: (&str, &str)) -> Duration {
     let trial = Trial::new().await;
     let mut worker = Worker::start(&trial, &[drain]);
     let jobs = [trial.job(Some("a"), &Sleep {}).await, trial.job(None, &Sleep {}).await];
-    trial.until("both run", 2, STARTS).await;
+    trial.until("both jobs run", 2, STARTS).await;
     let signalled = Instant::now();
     for n in 1..=n_signals {
         worker.signal(Signal::TERM);
         let told = if n == 1 { "stopping" } else { "second signal" };
-        crate::app::eventually("the signal is heard", async || {
+        crate::app::eventually("the signal is handled", async || {
             worker.log().contains(told).then_some(())
         })
         .await;
@@ -66,17 +66,17 @@ async fn end_with_long_jobs(n_signals: usize, drain: (&str, &str)) -> Duration {
     assert_eq!(journal.n_runs("given_back"), 2);
     for job in &journal.live {
         let state = (job.state.as_str(), job.attempt, job.crash_count);
-        assert_eq!(state, ("ready", 0, 0), "given back unburned");
+        assert_eq!(state, ("ready", 0, 0), "given back without using up an attempt");
     }
     trial.end().await;
     took
 }
 
 #[tokio::test]
-async fn long_jobs_are_given_back_unburned_when_the_drain_is_over() {
+async fn long_jobs_are_given_back_without_an_attempt_after_the_drain() {
     let drain = ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "1");
     let took = end_with_long_jobs(1, drain).await;
-    assert!(took >= Duration::from_secs(1), "the drain time was not given: {took:?}");
+    assert!(took >= Duration::from_secs(1), "the drain ended too early: {took:?}");
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn a_second_signal_gives_long_jobs_back_at_once() {
 }
 
 #[tokio::test]
-async fn a_drain_that_meets_a_lost_database_asks_for_it_now_and_then() {
+async fn a_drain_without_its_database_retries_the_connection() {
     let trial = Trial::new().await;
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
@@ -93,7 +93,7 @@ async fn a_drain_that_meets_a_lost_database_asks_for_it_now_and_then() {
     let settings = [&SHORT_LEASES[..], &[("DATABASE_URL", url.as_str()), DRAIN_FOR_LONG]].concat();
     let worker = Worker::start(&trial, &settings);
     trial.job(None, &Sleep {}).await;
-    trial.until("it runs", 1, STARTS).await;
+    trial.until("the job runs", 1, STARTS).await;
     let log = async |words: &str| {
         crate::app::eventually(words, async || worker.log().contains(words).then_some(())).await;
     };

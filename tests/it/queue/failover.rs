@@ -10,37 +10,37 @@ use sqlx::{ConnectOptions as _, PgPool};
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS},
     proxy::Proxy,
+    supervisor::{SLOTS, WorkerSupervisor},
     trial::{Trial, open},
 };
 use crate::{
     app::{eventually, execute},
     embedded::{
-        lonely::LonelyServer,
-        support::{Place, count},
+        orphaned_server::OrphanedServer,
+        support::{EmbeddedSetup, count},
     },
 };
 
 /// A primary, its standby, and one address that leads to the writable server.
-struct Pair {
-    primary: LonelyServer,
+struct ReplicatedServers {
+    primary: OrphanedServer,
     standby: embedded::Embedded,
     proxy: Proxy,
     // Dropped last.
-    _standby_place: Place,
+    _standby_place: EmbeddedSetup,
 }
 
-impl Pair {
+impl ReplicatedServers {
     async fn start() -> Self {
-        let (place, standby_place) = (Place::new(), Place::new());
+        let (place, standby_place) = (EmbeddedSetup::new(), EmbeddedSetup::new());
         let postgres = embedded::start(&place.config).await.unwrap();
         let pool = PgPool::connect_with(postgres.connect_options()).await.unwrap();
         db::migrate(&pool).await.unwrap();
         pool.close().await;
         postgres.stop().await.unwrap();
         copy(&place, &standby_place);
-        let primary = LonelyServer::on(place).await;
+        let primary = OrphanedServer::on(place).await;
         follow(&standby_place, &primary);
         let standby = embedded::start(&standby_place.config).await.unwrap();
         let proxy = Proxy::start(&primary.options).await;
@@ -65,7 +65,7 @@ impl Pair {
     }
 
     /// Waits until the standby has everything, and disconnects it.
-    async fn cut_off(&self) {
+    async fn detach_standby(&self) {
         let written = "select (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint";
         let written = count(self.primary.options.clone(), written).await;
         let replayed = "select (pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::bigint";
@@ -83,7 +83,7 @@ impl Pair {
     async fn fail_over(&self) {
         self.primary.kill();
         execute(&self.standby.connect_options(), "select pg_promote()").await;
-        self.proxy.lead_to(&self.standby.connect_options());
+        self.proxy.redirect_to(&self.standby.connect_options());
     }
 
     async fn end(self) {
@@ -99,14 +99,14 @@ impl Pair {
 }
 
 /// Copies the cluster of a stopped server, with its password and settings.
-fn copy(from: &Place, to: &Place) {
-    assert!(!from.home().is_symlink(), "{:?} leads elsewhere", from.home());
+fn copy(from: &EmbeddedSetup, to: &EmbeddedSetup) {
+    assert!(!from.home().is_symlink(), "{:?} is not the new primary", from.home());
     fs::create_dir(&to.config.data_dir).unwrap();
     let copied = Command::new("cp").arg("-a").arg(from.home()).arg(to.home()).status();
     assert!(copied.unwrap().success());
 }
 
-fn follow(standby: &Place, primary: &LonelyServer) {
+fn follow(standby: &EmbeddedSetup, primary: &OrphanedServer) {
     let (options, data) = (&primary.options, standby.cluster());
     let url = options.to_url_lossy();
     let host = options
@@ -122,24 +122,24 @@ fn follow(standby: &Place, primary: &LonelyServer) {
 }
 
 #[tokio::test]
-async fn a_synchronous_standby_that_takes_over_costs_no_job_and_no_run() {
-    let pair = Pair::start().await;
+async fn a_synchronous_failover_loses_no_job_and_no_run() {
+    let pair = ReplicatedServers::start().await;
     pair.make_synchronous().await;
     let trial = Trial::on_own_server(pair.url()).await;
-    let mut crew = Crew::start(&trial, 2, &[]);
-    crew.ready().await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 2, &[]);
+    supervisor.ready().await;
     for at in 0..6 * SLOTS {
         let lane = (at % 3 > 0).then(|| format!("lane {}", at % 7));
         let end = if at % 4 == 0 { NoteEnd::Batched } else { NoteEnd::Own };
         let note = Note { millis: 300, end, ..Note::default() };
         trial.note(lane.as_deref(), note).await;
     }
-    trial.until("work is under way", SLOTS as i64, "SELECT count(*) FROM trial.starts").await;
+    trial.until("jobs are running", SLOTS as i64, "SELECT count(*) FROM trial.starts").await;
     pair.fail_over().await;
-    trial.settle(&mut crew, 0).await;
-    assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
+    trial.settle(&mut supervisor, 0).await;
+    assert_eq!(supervisor.n_replaced, 0, "a worker ended:\n{}", supervisor.logs());
     trial.check(&Expected::default()).await;
-    drop(crew);
+    drop(supervisor);
     trial.end().await;
     pair.end().await;
 }
@@ -147,28 +147,28 @@ async fn a_synchronous_standby_that_takes_over_costs_no_job_and_no_run() {
 /// The tail that the standby had not received is gone, with its jobs and runs, whose ids are assigned again. A run of
 /// the tail that continues in a worker changes nothing.
 #[tokio::test]
-async fn an_asynchronous_standby_that_takes_over_loses_its_tail_and_nothing_else() {
-    let pair = Pair::start().await;
+async fn an_asynchronous_failover_loses_only_its_unreplicated_tail() {
+    let pair = ReplicatedServers::start().await;
     let trial = Trial::on_own_server(pair.url()).await;
-    let mut crew = Crew::start(&trial, 1, &[]);
-    crew.ready().await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 1, &[]);
+    supervisor.ready().await;
     for at in 0..2 * SLOTS {
         trial.note((at % 2 > 0).then_some("lane 1"), Note::default()).await;
     }
-    trial.settle(&mut crew, 0).await;
+    trial.settle(&mut supervisor, 0).await;
     let waits = Note { millis: 1_500, ..Note::default() };
     for _ in 0..SLOTS - 1 {
         trial.note(None, waits.clone()).await;
     }
     let begun = (3 * SLOTS - 1) as i64;
     trial.until("some run", begun, "SELECT count(*) FROM trial.starts").await;
-    pair.cut_off().await;
+    pair.detach_standby().await;
     let n_kept = trial.n_acknowledged();
     // It ignores the request to stop, and commits after another job has got its id.
     let gate = trial.gate("the number is given out again");
     let deaf = Note { gate: Some(gate.clone()), deaf: true, ..Note::default() };
     let running = trial.note(None, deaf).await;
-    trial.until("it runs", begun + 1, "SELECT count(*) FROM trial.starts").await;
+    trial.until("the job runs", begun + 1, "SELECT count(*) FROM trial.starts").await;
     let lease = "SELECT max(lease) FROM trial.starts";
     let lease = trial.count(lease).await;
     pair.fail_over().await;
@@ -184,14 +184,16 @@ async fn an_asynchronous_standby_that_takes_over_loses_its_tail_and_nothing_else
         trial.try_note(None, Note { millis: 500, ..Note::default() }).await.ok()
     })
     .await;
-    assert_eq!(again, running, "the number is given out again");
+    assert_eq!(again, running, "the id is assigned again");
     open(&gate);
-    trial.until("the run of the tail is refused", 1, "SELECT count(*) FROM trial.refusals").await;
-    trial.settle(&mut crew, 0).await;
-    assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
+    trial
+        .until("the run of the lost tail is refused", 1, "SELECT count(*) FROM trial.refusals")
+        .await;
+    trial.settle(&mut supervisor, 0).await;
+    assert_eq!(supervisor.n_replaced, 0, "a worker ended:\n{}", supervisor.logs());
     let journal = trial.check(&Expected::default()).await;
     assert_eq!(journal.refusals, [(running, lease)]);
-    drop(crew);
+    drop(supervisor);
     trial.end().await;
     pair.end().await;
 }

@@ -6,19 +6,19 @@ use sqlx::{FromRow, PgPool, postgres::PgRow};
 /// All data for the checker.
 #[derive(Debug, Clone, Default)]
 pub struct Journal {
-    pub enqueued: Vec<Enqueued>,
+    pub enqueued: Vec<EnqueuedJob>,
     pub starts: Vec<Start>,
     pub effects: Vec<Effect>,
     /// Commits that the fence refused, as the handlers saw them: (job, lease).
     pub refusals: Vec<(i64, i64)>,
     pub runs: Vec<Run>,
-    pub dead: Vec<Dead>,
-    pub live: Vec<Live>,
+    pub dead: Vec<DeadLetter>,
+    pub live: Vec<LiveJob>,
 }
 
 /// A job that the test has enqueued.
 #[derive(Debug, Clone, FromRow)]
-pub struct Enqueued {
+pub struct EnqueuedJob {
     pub job_id: i64,
     pub kind: String,
 }
@@ -57,7 +57,7 @@ pub struct Run {
 
 /// A dead letter.
 #[derive(Debug, Clone, FromRow)]
-pub struct Dead {
+pub struct DeadLetter {
     pub id: i64,
     pub reason: String,
     pub error: Option<String>,
@@ -65,7 +65,7 @@ pub struct Dead {
 
 /// A job that is still on the queue.
 #[derive(Debug, Clone, FromRow)]
-pub struct Live {
+pub struct LiveJob {
     pub id: i64,
     pub state: String,
     pub attempt: i16,

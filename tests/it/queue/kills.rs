@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS},
+    supervisor::{SLOTS, WorkerSupervisor},
     trial::Trial,
 };
 use crate::embedded::support::Random;
@@ -16,7 +16,7 @@ fn chance(random: &mut Random, one_in: u64) -> bool {
     random.below(one_in) == 0
 }
 
-fn any_note(random: &mut Random) -> Note {
+fn random_note(random: &mut Random) -> Note {
     Note {
         millis: random.below(150),
         failures: i16::from(chance(random, 8)),
@@ -30,25 +30,25 @@ fn any_note(random: &mut Random) -> Note {
 pub async fn kill_at_random(faults: Duration) {
     let mut random = Random::seeded();
     let trial = Trial::new().await;
-    let mut crew = Crew::start(&trial, 4, &[]);
-    crew.ready().await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 4, &[]);
+    supervisor.ready().await;
     let over = Instant::now() + faults;
     let mut kill_at = Instant::now() + Duration::from_secs(1);
     let mut n_kills = 0;
     while Instant::now() < over {
         let lane = random.below(16);
         let lane = (lane > 3).then(|| format!("lane {lane}"));
-        let note = any_note(&mut random);
+        let note = random_note(&mut random);
         trial.note(lane.as_deref(), note).await;
         if Instant::now() >= kill_at {
-            crew.kill(random.below(4) as usize).await;
+            supervisor.kill(random.below(4) as usize).await;
             n_kills += 1;
             kill_at = Instant::now() + Duration::from_millis(500 + random.below(1_500));
         }
         tokio::time::sleep(Duration::from_millis(random.below(25))).await;
     }
     let quiet = Instant::now();
-    trial.settle(&mut crew, 0).await;
+    trial.settle(&mut supervisor, 0).await;
     // At this rate, a few jobs may lose three workers in a row by chance.
     let unlucky = n_kills / 10;
     let expected = Expected { lost_runs: n_kills * SLOTS, unlucky, ..Expected::default() };
@@ -63,6 +63,6 @@ pub async fn kill_at_random(faults: Duration) {
 }
 
 #[tokio::test]
-async fn random_kills_lose_and_double_nothing() {
+async fn random_kills_lose_and_duplicate_nothing() {
     kill_at_random(Duration::from_secs(8)).await;
 }

@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS},
     proxy::Proxy,
+    supervisor::{SLOTS, WorkerSupervisor},
     trial::Trial,
 };
 use crate::{
     app::{TestDatabase, eventually, get},
     cluster::scratch_folder,
-    embedded::lonely::LonelyServer,
+    embedded::orphaned_server::OrphanedServer,
     service::{SERVE, Service},
 };
 
@@ -22,17 +22,17 @@ use crate::{
 ///
 /// `settings` are those of the workers; with the usual ones, an outage longer than a lease costs the runs.
 pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs: usize) {
-    let server = LonelyServer::start().await;
+    let server = OrphanedServer::start().await;
     let trial = Trial::on_own_server(server.url()).await;
-    let mut crew = Crew::start(&trial, 2, settings);
-    crew.ready().await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 2, settings);
+    supervisor.ready().await;
     for at in 0..6 * SLOTS {
         let lane = (at % 3 > 0).then(|| format!("lane {}", at % 7));
         let end = if at % 4 == 0 { NoteEnd::Batched } else { NoteEnd::Own };
         let note = Note { millis: 400, end, ..Note::default() };
         trial.note(lane.as_deref(), note).await;
     }
-    trial.until("work is under way", SLOTS as i64, "SELECT count(*) FROM trial.starts").await;
+    trial.until("jobs are running", SLOTS as i64, "SELECT count(*) FROM trial.starts").await;
     server.kill();
     let back_at = Instant::now() + away;
     let mut n_refused = 0;
@@ -47,20 +47,20 @@ pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs:
     let postgres = server.restart().await;
     let began = Instant::now();
     let before = trial.count("SELECT count(*) FROM trial.starts").await;
-    trial.until("work goes on", before + 1, "SELECT count(*) FROM trial.starts").await;
+    trial.until("jobs continue", before + 1, "SELECT count(*) FROM trial.starts").await;
     let went_on = began.elapsed();
-    trial.settle(&mut crew, 0).await;
+    trial.settle(&mut supervisor, 0).await;
     println!("away for {away:?}: went on after {went_on:?}, settled after {:?}", began.elapsed());
-    assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
+    assert_eq!(supervisor.n_replaced, 0, "a worker ended:\n{}", supervisor.logs());
     trial.check(&Expected { lost_runs, ..Expected::default() }).await;
-    drop(crew);
+    drop(supervisor);
     trial.end().await;
     postgres.stop().await.unwrap();
 }
 
 /// With leases that outlast the outage, like the default of 30 s.
 #[tokio::test]
-async fn a_killed_postgres_costs_no_worker_and_no_run() {
+async fn a_killed_postgres_ends_no_worker_and_no_run() {
     kill_postgres(Duration::from_secs(3), &[], 0).await;
 }
 
@@ -92,7 +92,7 @@ pub async fn stop_without_a_database(is_silent: bool) -> Duration {
         let answer = get(service.address, "/readyz").await;
         answer.is_ok_and(|answer| answer.status == 503).then_some(())
     };
-    eventually("the service misses its database", missed).await;
+    eventually("the service detects the missing database", missed).await;
     let began = Instant::now();
     service.signal("TERM");
     let code = service.exit_code().await;
@@ -104,7 +104,7 @@ pub async fn stop_without_a_database(is_silent: bool) -> Duration {
 }
 
 #[tokio::test]
-async fn an_idle_service_whose_database_is_gone_ends_without_it() {
+async fn an_idle_service_stops_without_its_database() {
     tokio::join!(stop_without_a_database(true), stop_without_a_database(false));
 }
 
@@ -120,8 +120,8 @@ async fn break_off_behind_the_first_connection(arguments: &[&str]) {
         service.log().contains("waiting for the database").then_some(())
     };
     eventually("the start waits for its database", async || waits(&mut service)).await;
-    assert!(proxy.n_made("dalsegno") > 1);
-    proxy.heal();
+    assert!(proxy.n_connections("dalsegno") > 1);
+    proxy.resume_traffic();
     let works = async || service.log().contains("worker registered").then_some(());
     eventually("its worker is registered", works).await;
     service.signal("TERM");
@@ -129,7 +129,7 @@ async fn break_off_behind_the_first_connection(arguments: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_database_that_breaks_off_while_a_process_starts_is_waited_for() {
+async fn a_start_waits_for_a_database_that_disconnects() {
     let waits_for_schema = [&SERVE[..], &["--set", "database.migrate_on_start=false"]].concat();
     tokio::join!(
         break_off_behind_the_first_connection(&SERVE),
@@ -139,7 +139,7 @@ async fn a_database_that_breaks_off_while_a_process_starts_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_database_that_stays_away_while_a_process_starts_ends_it() {
+async fn a_start_ends_when_the_database_stays_away() {
     let (folder, database) = (scratch_folder(), TestDatabase::migrated().await);
     let proxy = Proxy::start(&database.options).await;
     let url = proxy.url(&database.options);

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::{
     checker::Expected,
-    crew::{Crew, Worker},
     proxy::Proxy,
+    supervisor::{Worker, WorkerSupervisor},
     trial::{Trial, open},
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Returns the time at which a handler was told to stop, by its worker's log.
-async fn told_to_stop(worker: &Worker) -> DateTime<Utc> {
+async fn stop_time(worker: &Worker) -> DateTime<Utc> {
     eventually("the handler is told to stop", async || {
         let log = worker.log();
         let line = log.lines().find(|line| line.contains("told to stop"))?;
@@ -39,7 +39,7 @@ const FENCED: [(&str, &str); 3] = [
 
 /// Cuts a worker off while it runs the head of a lane, until another worker has done its work, and for at least
 /// `silent`.
-pub async fn cut_off(silent: Duration) {
+pub async fn partition_worker(silent: Duration) {
     let trial = Trial::new().await;
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
@@ -56,7 +56,7 @@ pub async fn cut_off(silent: Duration) {
     proxy.stall();
     let silent = tokio::time::sleep(silent);
 
-    let stopped_at = told_to_stop(&cut).await;
+    let stopped_at = stop_time(&cut).await;
     let lease_until: DateTime<Utc> =
         sqlx::query_scalar("SELECT min(lease_until) FROM dalsegno.workers")
             .fetch_one(&trial.pool)
@@ -66,22 +66,22 @@ pub async fn cut_off(silent: Duration) {
 
     open(&gate);
     leases::end(&trial.pool, cut.pid()).await.unwrap();
-    let mut crew = Crew::start(&trial, 1, &[]);
-    trial.settle(&mut crew, 0).await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 1, &[]);
+    trial.settle(&mut supervisor, 0).await;
     silent.await;
     assert!(!cut.is_dead(), "{}", cut.log());
-    proxy.heal();
+    proxy.resume_traffic();
     let healed = Instant::now();
     eventually("the worker registers anew", async || {
         (cut.log().matches("worker registered").count() == 2).then_some(())
     })
     .await;
     let interrupted = "SELECT count(*) FROM dalsegno.runs WHERE outcome = 'interrupted'";
-    trial.until("its run did not crash, and it says so", 1, interrupted).await;
-    crew.workers[0].signal(Signal::TERM);
-    crew.workers[0].ended().await;
+    trial.until("the run is recorded as given back", 1, interrupted).await;
+    supervisor.workers[0].signal(Signal::TERM);
+    supervisor.workers[0].ended().await;
     trial.note(Some("a"), Note::default()).await;
-    eventually("the worker works again", async || {
+    eventually("the worker runs jobs again", async || {
         (trial.count("SELECT count(*) FROM dalsegno.jobs").await == 0).then_some(())
     })
     .await;
@@ -93,55 +93,61 @@ pub async fn cut_off(silent: Duration) {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_cut_off_stops_before_its_lease_ends_and_comes_back() {
-    cut_off(Duration::ZERO).await;
+async fn a_partitioned_worker_stops_before_its_lease_ends_and_reconnects() {
+    partition_worker(Duration::ZERO).await;
 }
 
 /// Makes the listening connection of a worker with these settings half open.
-async fn freeze_listener<'a>(trial: &'a Trial, settings: &[(&str, &str)]) -> (Proxy, Crew<'a>) {
+async fn freeze_listener<'a>(
+    trial: &'a Trial,
+    settings: &[(&str, &str)],
+) -> (Proxy, WorkerSupervisor<'a>) {
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
     let url = proxy.url(&options);
-    let crew = Crew::start(trial, 1, &[&[("DATABASE_URL", url.as_str())], settings].concat());
+    let supervisor =
+        WorkerSupervisor::start(trial, 1, &[&[("DATABASE_URL", url.as_str())], settings].concat());
     let waiting = "SELECT count(*) FROM dalsegno.workers WHERE waiting";
     trial.until("the worker waits", 1, waiting).await;
-    assert_eq!(proxy.n_made("dalsegno listener"), 1);
+    assert_eq!(proxy.n_connections("dalsegno listener"), 1);
     assert_eq!(proxy.freeze("dalsegno listener"), 1);
-    (proxy, crew)
+    (proxy, supervisor)
 }
 
 /// Checks that polling continues beside a listener that does not notice within the test.
 async fn poll_beside_a_frozen_listener() {
     let trial = Trial::new().await;
     let settings = [("DALSEGNO_QUEUE__LISTEN_PING_SECS", "3600")];
-    let (proxy, mut crew) = freeze_listener(&trial, &settings).await;
+    let (proxy, mut supervisor) = freeze_listener(&trial, &settings).await;
     let picked_up = async {
         // A claimer that does not poll looks once a minute.
         for _ in 0..4 {
             trial.note(None, Note::default()).await;
-            trial.settle(&mut crew, 0).await;
+            trial.settle(&mut supervisor, 0).await;
         }
     };
     tokio::time::timeout(SOON, picked_up).await.expect("it polls");
-    assert_eq!(proxy.n_made("dalsegno listener"), 1);
-    end(&trial, crew, proxy).await;
+    assert_eq!(proxy.n_connections("dalsegno listener"), 1);
+    end(&trial, supervisor, proxy).await;
 }
 
 /// Checks that the listener of a worker without polling notices that its connection is frozen.
-async fn find_out_a_frozen_listener() {
+async fn detect_frozen_listener() {
     let trial = Trial::new().await;
     let settings = [("DALSEGNO_QUEUE__POLL_IDLE_MS", "3600000")];
-    let (proxy, mut crew) = freeze_listener(&trial, &settings).await;
+    let (proxy, mut supervisor) = freeze_listener(&trial, &settings).await;
     trial.note(None, Note::default()).await;
-    trial.settle(&mut crew, 0).await;
-    eventually("it listens again", async || (proxy.n_made("dalsegno listener") > 1).then_some(()))
-        .await;
-    end(&trial, crew, proxy).await;
+    trial.settle(&mut supervisor, 0).await;
+    eventually("it listens again", async || {
+        (proxy.n_connections("dalsegno listener") > 1).then_some(())
+    })
+    .await;
+    end(&trial, supervisor, proxy).await;
 }
 
-async fn end(trial: &Trial, crew: Crew<'_>, proxy: Proxy) {
+async fn end(trial: &Trial, supervisor: WorkerSupervisor<'_>, proxy: Proxy) {
     trial.check(&Expected::default()).await;
-    drop(crew);
+    drop(supervisor);
     proxy.end().await;
     trial.end().await;
 }
@@ -152,7 +158,7 @@ async fn freeze_heartbeat_and_claimer() -> Trial {
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
     let url = proxy.url(&options);
-    let mut crew = Crew::start(&trial, 1, &[("DATABASE_URL", url.as_str())]);
+    let mut supervisor = WorkerSupervisor::start(&trial, 1, &[("DATABASE_URL", url.as_str())]);
     let sleeper = trial.job(None, &Sleep {}).await;
     trial.until("the sleeper runs", 1, "SELECT count(*) FROM trial.starts").await;
     for part in ["dalsegno heartbeat", "dalsegno claimer"] {
@@ -160,16 +166,16 @@ async fn freeze_heartbeat_and_claimer() -> Trial {
     }
     let frozen = Instant::now();
     trial.note(Some("a"), Note::default()).await;
-    trial.settle(&mut crew, 1).await;
+    trial.settle(&mut supervisor, 1).await;
     println!("picked up {:?} after the claimer went silent", frozen.elapsed());
-    eventually("the heartbeat has found out, too", async || {
-        (proxy.n_made("dalsegno heartbeat") > 1).then_some(())
+    eventually("the heartbeat has detected the loss, too", async || {
+        (proxy.n_connections("dalsegno heartbeat") > 1).then_some(())
     })
     .await;
     let expected = Expected { live: [sleeper].into(), ..Expected::default() };
     let journal = trial.check(&expected).await;
-    assert_eq!(journal.starts.len(), 2, "the sleeper was disturbed");
-    drop(crew);
+    assert_eq!(journal.starts.len(), 2, "the sleeping job was interrupted");
+    drop(supervisor);
     proxy.end().await;
     trial.end().await;
     // Dropped by the caller after all have ended, because its drop blocks.
@@ -177,10 +183,10 @@ async fn freeze_heartbeat_and_claimer() -> Trial {
 }
 
 #[tokio::test]
-async fn half_open_connections_are_found_out_and_meanwhile_work_is_picked_up() {
+async fn half_open_connections_are_detected_and_other_workers_take_the_jobs() {
     tokio::join!(
         poll_beside_a_frozen_listener(),
-        find_out_a_frozen_listener(),
+        detect_frozen_listener(),
         freeze_heartbeat_and_claimer()
     );
 }

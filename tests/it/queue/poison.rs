@@ -6,7 +6,7 @@ use dalsegno::jobs::trial::{Abort, Note};
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS},
+    supervisor::{SLOTS, WorkerSupervisor},
     trial::Trial,
 };
 use crate::app::SOON;
@@ -20,12 +20,16 @@ async fn skip_crash_backoff(trial: &Trial) {
 }
 
 /// Waits until the job has killed its `n`th worker, and replaces that.
-async fn wait_for_death(trial: &Trial, crew: &mut Crew<'_>, n: usize) {
+async fn wait_for_death(trial: &Trial, supervisor: &mut WorkerSupervisor<'_>, n: usize) {
     let deadline = tokio::time::Instant::now() + SOON;
-    while crew.n_replaced < n {
-        assert!(tokio::time::Instant::now() < deadline, "no death {n}:\n{}", crew.logs());
+    while supervisor.n_replaced < n {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "worker {n} did not die:\n{}",
+            supervisor.logs()
+        );
         skip_crash_backoff(trial).await;
-        crew.replace_dead();
+        supervisor.replace_dead();
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -33,8 +37,8 @@ async fn wait_for_death(trial: &Trial, crew: &mut Crew<'_>, n: usize) {
 #[tokio::test]
 async fn a_job_that_kills_its_worker_is_dead_after_three_and_its_neighbours_finish() {
     let trial = Trial::new().await;
-    let mut crew = Crew::start(&trial, 2, &[]);
-    crew.ready().await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 2, &[]);
+    supervisor.ready().await;
     let poison = trial.job(Some("poisoned"), &Abort {}).await;
     trial.note(Some("poisoned"), Note::default()).await;
     for n in 1..=3 {
@@ -42,10 +46,10 @@ async fn a_job_that_kills_its_worker_is_dead_after_three_and_its_neighbours_fini
             let lane = format!("neighbour {lane}");
             trial.note(Some(&lane), Note { millis: 300, ..Note::default() }).await;
         }
-        wait_for_death(&trial, &mut crew, n).await;
+        wait_for_death(&trial, &mut supervisor, n).await;
     }
-    trial.settle(&mut crew, 0).await;
-    assert_eq!(crew.n_replaced, 3, "workers that died");
+    trial.settle(&mut supervisor, 0).await;
+    assert_eq!(supervisor.n_replaced, 3, "workers that died");
     let dead = [(poison, "worker_lost")].into();
     let expected = Expected { dead, lost_runs: 2 * SLOTS + 1, ..Expected::default() };
     let journal = trial.check(&expected).await;
@@ -57,14 +61,14 @@ async fn a_job_that_kills_its_worker_is_dead_after_three_and_its_neighbours_fini
         let run = journal.runs.iter().find(|run| run.lease == start.lease).unwrap();
         start.worker == last.worker && run.ended_at > last.started_at
     });
-    assert_eq!(with_it.count(), 1, "it had company");
+    assert_eq!(with_it.count(), 1, "the job ran beside others");
     trial.end().await;
 }
 
 #[tokio::test]
-async fn a_payload_that_nobody_can_read_is_one_dead_job() {
+async fn an_unreadable_payload_is_one_dead_job() {
     let trial = Trial::new().await;
-    let mut crew = Crew::start(&trial, 1, &[]);
+    let mut supervisor = WorkerSupervisor::start(&trial, 1, &[]);
     let unreadable: i64 = sqlx::query_scalar(
         r#"SELECT job_id FROM dalsegno.enqueue(kind => 'trial.note', payload => '{"millis": "many"}', queue => 'turns', lane => 'a')"#,
     )
@@ -73,8 +77,8 @@ async fn a_payload_that_nobody_can_read_is_one_dead_job() {
     .unwrap();
     trial.record(unreadable, "trial.note").await;
     trial.note(Some("a"), Note::default()).await;
-    trial.settle(&mut crew, 0).await;
-    assert_eq!(crew.n_replaced, 0, "the worker lives");
+    trial.settle(&mut supervisor, 0).await;
+    assert_eq!(supervisor.n_replaced, 0, "the worker lives");
     let dead = [(unreadable, "bad_payload")].into();
     let journal = trial.check(&Expected { dead, ..Expected::default() }).await;
     let runs = journal.runs.iter().filter(|run| run.job_id == unreadable);

@@ -24,7 +24,7 @@ const SSL_REQUEST: [u8; 4] = 80_877_103_u32.to_be_bytes();
 
 /// The silent connections.
 #[derive(Debug, Clone, Default)]
-struct Silence {
+struct SilentConnections {
     all: bool,
     /// True: all connections are closed instead, existing ones included.
     closing: bool,
@@ -38,7 +38,7 @@ struct Silence {
 pub struct Proxy {
     address: SocketAddr,
     upstream: Arc<Mutex<Upstream>>,
-    silence: Arc<watch::Sender<Silence>>,
+    silence: Arc<watch::Sender<SilentConnections>>,
     /// Names of the connections, in the order of their creation.
     names: Arc<Mutex<Vec<String>>>,
     accepting: JoinHandle<()>,
@@ -57,7 +57,7 @@ impl Proxy {
         let upstream = Arc::new(Mutex::new(Upstream::of(options)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let silence = Arc::new(watch::Sender::new(Silence::default()));
+        let silence = Arc::new(watch::Sender::new(SilentConnections::default()));
         let names = Arc::<Mutex<Vec<String>>>::default();
         let (heard, known) = (Arc::clone(&silence), Arc::clone(&names));
         let leads_to = Arc::clone(&upstream);
@@ -72,7 +72,7 @@ impl Proxy {
     }
 
     /// Leads new connections to another server.
-    pub fn lead_to(&self, options: &PgConnectOptions) {
+    pub fn redirect_to(&self, options: &PgConnectOptions) {
         *self.upstream.lock().unwrap_or_else(PoisonError::into_inner) = Upstream::of(options);
     }
 
@@ -107,7 +107,7 @@ impl Proxy {
     }
 
     /// Passes held data and new connections again.
-    pub fn heal(&self) {
+    pub fn resume_traffic(&self) {
         self.silence.send_modify(|silence| {
             silence.all = false;
             silence.closing = false;
@@ -134,7 +134,7 @@ impl Proxy {
     }
 
     /// Returns the number of connections of this name so far.
-    pub fn n_made(&self, name: &str) -> usize {
+    pub fn n_connections(&self, name: &str) -> usize {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.iter().filter(|known| *known == name).count()
     }
@@ -150,7 +150,7 @@ impl Upstream {
     }
 }
 
-impl Silence {
+impl SilentConnections {
     fn covers(&self, name: &str, number: usize) -> bool {
         self.all || self.frozen.iter().any(|(frozen, at)| frozen == name && *at == number)
     }
@@ -159,7 +159,7 @@ impl Silence {
 async fn pass(
     mut client: TcpStream,
     upstream: Upstream,
-    silence: watch::Receiver<Silence>,
+    silence: watch::Receiver<SilentConnections>,
     names: Arc<Mutex<Vec<String>>>,
 ) -> io::Result<()> {
     let start_up = loop {
@@ -196,7 +196,7 @@ async fn carry<S: AsyncRead + AsyncWrite>(
     client: TcpStream,
     server: S,
     start_up: &[u8],
-    silence: watch::Receiver<Silence>,
+    silence: watch::Receiver<SilentConnections>,
     me: (String, usize),
 ) -> io::Result<()> {
     let (from_client, to_client) = tokio::io::split(client);
@@ -214,7 +214,7 @@ async fn carry<S: AsyncRead + AsyncWrite>(
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut silence: watch::Receiver<Silence>,
+    mut silence: watch::Receiver<SilentConnections>,
     me: &(String, usize),
 ) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
@@ -229,7 +229,7 @@ async fn copy(
     }
 }
 
-async fn wait_for_speech(silence: &mut watch::Receiver<Silence>, me: &(String, usize)) {
+async fn wait_for_speech(silence: &mut watch::Receiver<SilentConnections>, me: &(String, usize)) {
     // Fails when the proxy has ended, and its connections with it.
     let _ = silence.wait_for(|silence| !silence.covers(&me.0, me.1)).await;
 }

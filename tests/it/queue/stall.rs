@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use super::{
     checker::Expected,
-    crew::{Crew, Worker},
+    supervisor::{Worker, WorkerSupervisor},
     trial::{SHORT_LEASES, Trial, open},
 };
 use crate::{app::eventually, leases};
@@ -32,8 +32,8 @@ pub async fn stop_and_continue(asleep: Option<Duration>) {
     if asleep.is_none() {
         leases::end(&trial.pool, zombie.pid()).await.unwrap();
     }
-    let mut crew = Crew::start(&trial, 1, settings);
-    trial.settle(&mut crew, 0).await;
+    let mut supervisor = WorkerSupervisor::start(&trial, 1, settings);
+    trial.settle(&mut supervisor, 0).await;
     sleep.await;
     zombie.signal(Signal::CONT);
     trial.until("its commit is refused", 1, "SELECT count(*) FROM trial.refusals").await;
@@ -43,10 +43,10 @@ pub async fn stop_and_continue(asleep: Option<Duration>) {
     assert_eq!(journal.starts.iter().filter(|start| start.job_id == held).count(), 2);
 
     // The suspended worker works again.
-    crew.workers[0].signal(Signal::TERM);
-    crew.workers[0].ended().await;
+    supervisor.workers[0].signal(Signal::TERM);
+    supervisor.workers[0].ended().await;
     trial.note(Some("a"), Note::default()).await;
-    eventually("the woken worker works", async || {
+    eventually("the resumed worker runs jobs", async || {
         (trial.count("SELECT count(*) FROM dalsegno.jobs").await == 0).then_some(())
     })
     .await;

@@ -16,14 +16,14 @@ use tokio::time::Instant;
 
 use super::{
     checker::{Expected, violations},
-    crew::Crew,
     journal::Journal,
-    watch::Watch,
+    supervisor::WorkerSupervisor,
+    watch::StuckJobWatch,
 };
 use crate::{
     app::{SOON, TestDatabase},
     cluster::scratch_folder,
-    leases::Mortal,
+    leases::LeaseEnder,
 };
 
 /// The lease of [`SHORT_LEASES`].
@@ -50,9 +50,9 @@ const TABLES: &str = "
 /// A database with the tables of the trial, and the jobs that the test knows to be committed.
 pub struct Trial {
     pub pool: PgPool,
-    pub workers: Mortal,
+    pub workers: LeaseEnder,
     url: String,
-    watch: Watch,
+    watch: StuckJobWatch,
     acknowledged: Mutex<Vec<i64>>,
     lane_ends: Mutex<HashMap<String, i64>>,
     folder: tempfile::TempDir,
@@ -161,10 +161,10 @@ impl Trial {
 
     /// Waits until at most `n_left` jobs are left, and replaces dead workers. Fails with the states of the remaining
     /// jobs. The [watch](super::watch) detects stuck jobs meanwhile.
-    pub async fn settle(&self, crew: &mut Crew<'_>, n_left: i64) {
+    pub async fn settle(&self, supervisor: &mut WorkerSupervisor<'_>, n_left: i64) {
         let deadline = Instant::now() + SOON;
         loop {
-            crew.replace_dead();
+            supervisor.replace_dead();
             let n_live = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM dalsegno.jobs");
             let n_live = n_live.fetch_one(&self.pool).await;
             if n_live.as_ref().is_ok_and(|n| *n <= n_left) {
@@ -172,7 +172,7 @@ impl Trial {
             }
             if Instant::now() >= deadline {
                 let journal = Journal::read(&self.pool).await;
-                panic!("still there after {SOON:?}: {:#?}\n{}", journal.live, crew.logs());
+                panic!("still there after {SOON:?}: {:#?}\n{}", journal.live, supervisor.logs());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -205,8 +205,8 @@ impl Trial {
     async fn in_database(pool: PgPool, url: String, database: Option<TestDatabase>) -> Self {
         sqlx::raw_sql(TABLES).execute(&pool).await.unwrap();
         Self {
-            watch: Watch::begin(pool.clone()),
-            workers: Mortal::default(),
+            watch: StuckJobWatch::begin(pool.clone()),
+            workers: LeaseEnder::default(),
             pool,
             url,
             acknowledged: Mutex::default(),

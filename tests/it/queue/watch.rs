@@ -14,7 +14,7 @@ use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 /// Longest allowed time after the end of a lease, or after a job became due.
-const PATIENCE: Duration = crate::app::SOON;
+const MAX_WAIT: Duration = crate::app::SOON;
 const PAUSE: Duration = Duration::from_millis(250);
 
 const STUCK: &str = "
@@ -30,13 +30,13 @@ const STUCK: &str = "
     HAVING j.lane_id IS NOT NULL AND bool_or(j.state = 'blocked') AND NOT bool_or(j.state <> 'blocked' AND j.lane_seq IS NOT NULL)";
 
 /// Checks every quarter of a second.
-pub struct Watch {
+pub struct StuckJobWatch {
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
-impl Watch {
+impl StuckJobWatch {
     pub fn begin(pool: PgPool) -> Self {
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let found = Arc::clone(&seen);
@@ -52,7 +52,7 @@ impl Watch {
                 since.retain(|what, _| stuck.contains(what));
                 for what in stuck {
                     let age = now - *since.entry(what.clone()).or_insert(now);
-                    if age > PATIENCE {
+                    if age > MAX_WAIT {
                         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                         if !found.iter().any(|seen| seen.starts_with(&what)) {
                             found.push(format!("{what} for {age:?}"));

@@ -3,33 +3,33 @@
 use dalsegno::queue::{Registry, admin};
 
 use super::{
-    ends::{Do, act},
-    ground::{Diary, Ground},
+    ends::{TestJob, act},
+    fixture::{Fixture, HandlerLog},
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_state_is_explained() {
-    let (ground, diary) = (Ground::new().await, Diary::default());
-    let running = ground.put_in(&Do::WaitForCancel, "lane").await.job_id;
-    let blocked = ground.put_in(&Do::Nothing, "lane").await.job_id;
-    let ready = ground.put(&Do::Nothing).await.job_id;
-    let told = admin::explain(&ground.pool, ready).await.expect("explains");
+    let (fixture, handler_log) = (Fixture::new().await, HandlerLog::default());
+    let running = fixture.put_in(&TestJob::WaitForCancel, "lane").await.job_id;
+    let blocked = fixture.put_in(&TestJob::Nothing, "lane").await.job_id;
+    let ready = fixture.put(&TestJob::Nothing).await.job_id;
+    let told = admin::explain(&fixture.pool, ready).await.expect("explains");
     assert_eq!(
         told.because,
         "It could run now, but no worker that is alive serves the queue `default`."
     );
 
-    let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
-    ground.until_state(ready, "gone").await;
-    diary.until(2).await;
-    let dead = ground.put(&Do::GiveUp).await.job_id;
-    ground.until_state(dead, "dead").await;
-    let held = ground.put_in(&Do::Nothing, "held").await.job_id;
+    let worker = fixture.start(Fixture::config(), Registry::new(handler_log.clone()).with(act));
+    fixture.until_state(ready, "gone").await;
+    handler_log.until(2).await;
+    let dead = fixture.put(&TestJob::GiveUp).await.job_id;
+    fixture.until_state(dead, "dead").await;
+    let held = fixture.put_in(&TestJob::Nothing, "held").await.job_id;
     // Either the hold or the worker is first; the other one gets an error.
-    let _ = admin::hold_job(&ground.pool, held, "legal").await;
+    let _ = admin::hold_job(&fixture.pool, held, "legal").await;
 
     let because =
-        async |job_id| admin::explain(&ground.pool, job_id).await.expect("explains").because;
+        async |job_id| admin::explain(&fixture.pool, job_id).await.expect("explains").because;
     assert!(
         because(running).await.starts_with("Attempt 1 of 3 has been running"),
         "{}",

@@ -9,8 +9,8 @@ use dalsegno::queue::{End, HandlerResult, Job, Options, Registry, Run, admin, en
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ends::{Do, act},
-    ground::{Diary, Ground, until},
+    ends::{TestJob, act},
+    fixture::{Fixture, HandlerLog, until},
 };
 
 const N_LANES: usize = 20;
@@ -27,36 +27,36 @@ impl Job for Step {
 }
 
 #[derive(Clone, Default)]
-struct Watch {
-    diary: Diary,
+struct LaneWatch {
+    handler_log: HandlerLog,
     inside: Arc<[AtomicUsize; N_LANES]>,
 }
 
-async fn step(job: Step, _run: Run, watch: Watch) -> HandlerResult {
+async fn step(job: Step, _run: Run, watch: LaneWatch) -> HandlerResult {
     let n_inside = watch.inside[job.lane].fetch_add(1, Ordering::SeqCst) + 1;
     assert_eq!(n_inside, 1, "two runs of lane {} at once", job.lane);
     tokio::task::yield_now().await;
-    watch.diary.note(format!("{} {}", job.lane, job.n));
+    watch.handler_log.note(format!("{} {}", job.lane, job.n));
     watch.inside[job.lane].fetch_sub(1, Ordering::SeqCst);
     Ok(End::Done)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_workers_keep_the_order_of_every_lane() {
-    let (ground, watch) = (Ground::new().await, Watch::default());
+    let (fixture, watch) = (Fixture::new().await, LaneWatch::default());
     let jobs =
         (0..N_EACH).flat_map(|n| (0..N_LANES).map(move |lane| Step { lane, n })).map(|job| {
             let lane = Some(format!("lane-{}", job.lane));
             (job, Options { lane, ..Options::default() })
         });
-    enqueue_many(&ground.pool, jobs).await.expect("enqueues");
-    let config = dalsegno::queue::Config { slots: 50, ..Ground::config() };
+    enqueue_many(&fixture.pool, jobs).await.expect("enqueues");
+    let config = dalsegno::queue::Config { slots: 50, ..Fixture::config() };
     let workers = [
-        ground.start(config.clone(), Registry::new(watch.clone()).with(step)),
-        ground.start(config, Registry::new(watch.clone()).with(step)),
+        fixture.start(config.clone(), Registry::new(watch.clone()).with(step)),
+        fixture.start(config, Registry::new(watch.clone()).with(step)),
     ];
-    let lines = watch.diary.until(N_LANES * N_EACH).await;
-    assert_eq!(lines.len(), N_LANES * N_EACH, "something ran twice");
+    let lines = watch.handler_log.until(N_LANES * N_EACH).await;
+    assert_eq!(lines.len(), N_LANES * N_EACH, "a job ran twice");
     for lane in 0..N_LANES {
         let prefix = format!("{lane} ");
         let seen: Vec<usize> =
@@ -67,27 +67,34 @@ async fn two_workers_keep_the_order_of_every_lane() {
         worker.stop().await;
     }
     let n_left: i64 = sqlx::query_scalar("SELECT count(*) FROM dalsegno.jobs")
-        .fetch_one(&ground.pool)
+        .fetch_one(&fixture.pool)
         .await
         .expect("counts");
     assert_eq!(n_left, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lane_goes_on_after_each_kind_of_end() {
-    let (ground, diary) = (Ground::new().await, Diary::default());
+async fn a_lane_continues_after_each_kind_of_end() {
+    let (fixture, handler_log) = (Fixture::new().await, HandlerLog::default());
     sqlx::query("CREATE TABLE effects (job_id bigint)")
-        .execute(&ground.pool)
+        .execute(&fixture.pool)
         .await
         .expect("creates a table");
     let mut last = 0;
-    for job in [Do::CommitOwn, Do::FailTwice, Do::GiveUp, Do::Panic, Do::SnoozeOnce, Do::Nothing] {
-        last = ground.put_in(&job, "lane").await.job_id;
+    for job in [
+        TestJob::CommitOwn,
+        TestJob::FailTwice,
+        TestJob::GiveUp,
+        TestJob::Panic,
+        TestJob::SnoozeOnce,
+        TestJob::Nothing,
+    ] {
+        last = fixture.put_in(&job, "lane").await.job_id;
     }
-    let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
-    ground.until_state(last, "gone").await;
+    let worker = fixture.start(Fixture::config(), Registry::new(handler_log.clone()).with(act));
+    fixture.until_state(last, "gone").await;
     let order: Vec<String> =
-        diary.lines().into_iter().map(|line| line[..line.len() - 2].to_owned()).collect();
+        handler_log.lines().into_iter().map(|line| line[..line.len() - 2].to_owned()).collect();
     assert_eq!(
         order,
         [
@@ -108,17 +115,17 @@ async fn a_lane_goes_on_after_each_kind_of_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_lane_waits_for_its_release() {
-    let (ground, diary) = (Ground::new().await, Diary::default());
-    let first = ground.put_in(&Do::Nothing, "lane").await;
-    admin::hold_lane(&ground.pool, "lane", "the customer asked for a pause").await.expect("holds");
-    let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
-    let elsewhere = ground.put(&Do::Nothing).await;
-    ground.until_state(elsewhere.job_id, "gone").await;
-    assert_eq!(ground.state(first.job_id).await, "blocked");
-    admin::release_lane(&ground.pool, "lane").await.expect("releases");
-    ground.until_state(first.job_id, "gone").await;
-    until("nothing to be left", async || {
-        admin::counts(&ground.pool).await.expect("counts").is_empty()
+    let (fixture, handler_log) = (Fixture::new().await, HandlerLog::default());
+    let first = fixture.put_in(&TestJob::Nothing, "lane").await;
+    admin::hold_lane(&fixture.pool, "lane", "the customer asked for a pause").await.expect("holds");
+    let worker = fixture.start(Fixture::config(), Registry::new(handler_log.clone()).with(act));
+    let elsewhere = fixture.put(&TestJob::Nothing).await;
+    fixture.until_state(elsewhere.job_id, "gone").await;
+    assert_eq!(fixture.state(first.job_id).await, "blocked");
+    admin::release_lane(&fixture.pool, "lane").await.expect("releases");
+    fixture.until_state(first.job_id, "gone").await;
+    until("no job to be left", async || {
+        admin::counts(&fixture.pool).await.expect("counts").is_empty()
     })
     .await;
     worker.stop().await;

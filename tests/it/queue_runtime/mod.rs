@@ -1,8 +1,8 @@
 //! The worker of the queue, with handlers of the tests, on a real database.
 
+mod admin_calls;
 mod ends;
 mod explain;
 mod faults;
-pub mod ground;
+pub mod fixture;
 mod lanes;
-mod people;

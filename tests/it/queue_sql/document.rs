@@ -3,7 +3,7 @@
 use crate::app::TestDatabase;
 
 #[tokio::test]
-async fn every_word_of_the_schema_occurs_in_the_drawing() {
+async fn every_term_of_the_schema_occurs_in_the_drawing() {
     let path =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/queue-states.md");
     let text = std::fs::read_to_string(path).unwrap();

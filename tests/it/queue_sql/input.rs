@@ -90,7 +90,7 @@ async fn enqueue(conn: &mut PgConnection, arguments: &str) -> (i64, bool, String
 }
 
 #[tokio::test]
-async fn each_argument_is_refused_with_a_hint_and_without_a_trace() {
+async fn each_invalid_argument_is_refused_with_a_hint_and_stores_nothing() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     for (arguments, code, message, hint) in REFUSED {
@@ -103,7 +103,7 @@ async fn each_argument_is_refused_with_a_hint_and_without_a_trace() {
 }
 
 #[tokio::test]
-async fn the_limits_themselves_are_allowed() {
+async fn values_at_the_limits_are_accepted() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     for arguments in [
@@ -120,7 +120,7 @@ async fn the_limits_themselves_are_allowed() {
 }
 
 #[tokio::test]
-async fn the_limit_of_payloads_is_a_setting() {
+async fn the_payload_limit_is_a_setting() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     sqlx::query("SET dalsegno.max_payload_bytes = 10").execute(&mut conn).await.unwrap();
@@ -169,12 +169,12 @@ async fn a_run_at_in_the_far_past_means_now() {
         .fetch_all(&mut conn)
         .await
         .unwrap();
-    assert_eq!(order, [first, past, in_bulk], "nobody jumps the queue with an old date");
+    assert_eq!(order, [first, past, in_bulk], "an old date gives no precedence");
     assert_eq!(claim(&mut conn, worker, &["k"]).await.len(), 3);
 }
 
 #[tokio::test]
-async fn an_unknown_kind_is_left_alone_and_visible() {
+async fn an_unknown_kind_is_not_claimed_and_stays_visible() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     let worker = register(&mut conn, &["known"]).await;
@@ -193,7 +193,7 @@ async fn an_unknown_kind_is_left_alone_and_visible() {
 }
 
 #[tokio::test]
-async fn what_people_do_is_refused_with_a_hint_too() {
+async fn invalid_input_of_people_is_refused_with_a_hint_too() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     let worker = register(&mut conn, &["k"]).await;

@@ -71,7 +71,7 @@ async fn a_payload_over_the_limit_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_no_array_is_refused() {
+async fn input_that_is_not_an_array_is_refused() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     for jobs in ["'{}'", "'7'", "'null'", "NULL"] {

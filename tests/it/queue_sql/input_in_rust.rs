@@ -18,16 +18,16 @@ impl Job for Letter {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Nameless {}
+struct NamelessJob {}
 
-impl Job for Nameless {
+impl Job for NamelessJob {
     const KIND: &'static str = "";
 }
 
 #[derive(Serialize, Deserialize)]
-struct NeverTried {}
+struct JobWithoutAttempts {}
 
-impl Job for NeverTried {
+impl Job for JobWithoutAttempts {
     const KIND: &'static str = "never_tried";
 
     fn policy() -> Policy {
@@ -58,7 +58,7 @@ fn bad_argument(error: Error) -> String {
 }
 
 #[tokio::test]
-async fn bad_arguments_say_what_is_wrong_and_what_would_be_right() {
+async fn each_invalid_argument_names_the_problem_and_the_accepted_values() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let none = Options::default;
@@ -73,9 +73,9 @@ async fn bad_arguments_say_what_is_wrong_and_what_would_be_right() {
         let told = bad_argument(refuse(&pool, &letter(), options).await);
         assert!(told.contains(said) && !told.ends_with("| "), "{told}");
     }
-    let told = bad_argument(refuse(&pool, &Nameless {}, none()).await);
+    let told = bad_argument(refuse(&pool, &NamelessJob {}, none()).await);
     assert!(told.contains("kind is empty"), "{told}");
-    let told = bad_argument(refuse(&pool, &NeverTried {}, none()).await);
+    let told = bad_argument(refuse(&pool, &JobWithoutAttempts {}, none()).await);
     assert!(told.contains("max_attempts is 0"), "{told}");
     let nul = Letter { text: "a\0b".to_owned() };
     let told = bad_argument(refuse(&pool, &nul, none()).await);
@@ -84,7 +84,7 @@ async fn bad_arguments_say_what_is_wrong_and_what_would_be_right() {
 }
 
 #[tokio::test]
-async fn large_payloads_and_other_payloads_have_errors_of_their_own() {
+async fn oversized_and_conflicting_payloads_have_their_own_errors() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let large = Letter { text: "x".repeat(1 << 20) };
@@ -116,7 +116,7 @@ async fn a_bulk_call_names_the_element_and_enqueues_none() {
 }
 
 #[tokio::test]
-async fn defined_effects_are_the_same_from_rust() {
+async fn defaults_are_the_same_from_rust() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let past = Options {

@@ -65,7 +65,7 @@ async fn ten_thousand_calls_with_one_key_make_one_job() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_rolled_back_is_free() {
+async fn a_rolled_back_key_is_available() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let mut open = pool.begin().await.unwrap();
@@ -119,7 +119,7 @@ async fn another_job_under_the_same_key_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn keys_within_one_bulk_call_meet() {
+async fn repeated_keys_within_one_bulk_call_return_the_same_job() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     let (id, ..) = call(&mut conn).await;
@@ -144,7 +144,7 @@ async fn keys_within_one_bulk_call_meet() {
         .fetch_one(&mut conn)
         .await
         .unwrap();
-    assert_eq!(n_keys, 2, "the key of a refused call is free again");
+    assert_eq!(n_keys, 2, "the key of a refused call is available again");
 }
 
 #[tokio::test]

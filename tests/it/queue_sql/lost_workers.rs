@@ -9,7 +9,7 @@ use crate::app::TestDatabase;
 const WEEK_SECS: f64 = 7.0 * 86_400.0;
 
 /// Registers a worker that runs one job and ended `days` days ago.
-async fn gone(conn: &mut PgConnection, days: i32) -> (Uuid, i64) {
+async fn register_lost_worker(conn: &mut PgConnection, days: i32) -> (Uuid, i64) {
     sqlx::query("select dalsegno.enqueue('k')").execute(&mut *conn).await.unwrap();
     let worker = register(conn, &["k"]).await;
     let claimed = claim(conn, worker, &["k"]).await;
@@ -39,22 +39,22 @@ async fn cleanup(conn: &mut PgConnection) -> i64 {
 }
 
 #[tokio::test]
-async fn a_job_is_taken_back_however_long_its_worker_has_been_gone() {
+async fn a_lost_workers_job_is_taken_back_after_any_time() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
     for days in [0, 2, 30] {
-        let (_, job) = gone(&mut conn, days).await;
+        let (_, job) = register_lost_worker(&mut conn, days).await;
         assert_eq!(rescue(&mut conn).await, [job], "gone for {days} days");
         sqlx::query("delete from dalsegno.jobs").execute(&mut conn).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_worker_is_forgotten_only_once_its_jobs_are_taken_back() {
+async fn a_worker_is_forgotten_only_after_its_jobs_are_taken_back() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
-    let (_, job) = gone(&mut conn, 30).await;
-    assert_eq!(cleanup(&mut conn).await, 0, "it runs something");
+    let (_, job) = register_lost_worker(&mut conn, 30).await;
+    assert_eq!(cleanup(&mut conn).await, 0, "the worker runs a job");
     assert_eq!(rescue(&mut conn).await, [job]);
     assert_eq!(cleanup(&mut conn).await, 1);
 }
@@ -63,10 +63,10 @@ async fn a_worker_is_forgotten_only_once_its_jobs_are_taken_back() {
 async fn a_job_of_an_unknown_worker_is_taken_back() {
     let database = TestDatabase::migrated().await;
     let mut conn = worker_session(&database).await;
-    let (worker, job) = gone(&mut conn, 30).await;
+    let (worker, job) = register_lost_worker(&mut conn, 30).await;
     let forget = sqlx::query("delete from dalsegno.workers where id = $1").bind(worker);
     forget.execute(&mut conn).await.unwrap();
-    assert_eq!(rescue(&mut conn).await, [0_i64; 0], "nobody knows whose it is");
+    assert_eq!(rescue(&mut conn).await, [0_i64; 0], "its worker is unknown");
     cleanup(&mut conn).await;
     assert_eq!(rescue(&mut conn).await, [job]);
 }

@@ -21,7 +21,7 @@ use crate::app::TestDatabase;
 
 const LARGE: [&str; 4] = ["jobs", "job_payloads", "lanes", "runs"];
 
-struct Look {
+struct PlanCase {
     name: &'static str,
     sql: &'static str,
     arguments: String,
@@ -32,20 +32,20 @@ struct Look {
 }
 
 #[tokio::test]
-async fn no_statement_looks_at_the_whole_queue() {
+async fn no_statement_scans_the_whole_queue() {
     let database = TestDatabase::migrated().await;
     let begun = Instant::now();
     plan_data::fill(&database).await;
     println!("filled in {:?}", begun.elapsed());
     let mut conn = worker_session(&database).await;
     let mut findings = Vec::new();
-    for look in looks(&mut conn).await {
+    for look in plan_cases(&mut conn).await {
         findings.extend(look.at(&mut conn).await);
     }
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
-async fn looks(conn: &mut PgConnection) -> Vec<Look> {
+async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
     let (ids, leases) = running_of(conn, WORKER).await;
     let (id, lease) = (ids[0], leases[0]);
     let (ids, leases) = (array(&ids), array(&leases));
@@ -56,7 +56,7 @@ async fn looks(conn: &mut PgConnection) -> Vec<Look> {
         "500, '{{default}}', '{WORKER}', 100::smallint, now() - interval '59 minutes', 0, '', '{{k}}'"
     );
     let excused = array(&(1..=N_RUNNING).map(|i| -i).collect::<Vec<_>>());
-    let look = |name, sql, arguments, max_rows, min_answers| Look {
+    let look = |name, sql, arguments, max_rows, min_answers| PlanCase {
         name,
         sql,
         arguments,
@@ -69,7 +69,7 @@ async fn looks(conn: &mut PgConnection) -> Vec<Look> {
         look("claim above a floor", CLAIM, floored, 3_000, 500),
         look("claim of 500 by turns", CLAIM, claim(500, "grouped", ""), 5_000, 500),
         look("claim of 1 by turns", CLAIM, claim(1, "grouped", "group-999"), 150, 1),
-        look("claim of an empty queue", CLAIM, claim(1, "nobody", ""), 10, 0),
+        look("claim of an empty queue", CLAIM, claim(1, "no-jobs", ""), 10, 0),
         look("claim alone", CLAIM_ALONE, format!("'{{default}}', '{IDLE_WORKER}', '{{k}}'"), 10, 1),
         look("end 500", END_DONE, format!("{ids}, {leases}"), 4_000, 500),
         look("end 1", END_DONE, format!("'{{{id}}}', '{{{lease}}}'"), 15, 1),
@@ -88,7 +88,7 @@ async fn looks(conn: &mut PgConnection) -> Vec<Look> {
     ]
 }
 
-impl Look {
+impl PlanCase {
     /// Returns the errors found in its plan and its run.
     async fn at(&self, conn: &mut PgConnection) -> Vec<String> {
         run(conn, &format!("PREPARE looked_at AS {}", self.sql)).await;

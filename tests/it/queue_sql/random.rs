@@ -9,7 +9,7 @@ use crate::{app::TestDatabase, embedded::support::Random};
 const N_CASES: u32 = 60;
 
 #[test]
-fn the_queue_does_what_the_model_does() {
+fn the_queue_behaves_like_the_model() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let database = runtime.block_on(TestDatabase::migrated());
     let machine = std::cell::RefCell::new(runtime.block_on(Machine::new(&database)));

@@ -11,7 +11,7 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn a_moment_is_taken_care_of_by_one_of_many() {
+async fn one_of_many_schedulers_fires_a_moment() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     put(&pool, "often", "0 * * * * *", "UTC", noon() + TimeDelta::milliseconds(1)).await;
@@ -73,12 +73,12 @@ async fn two_schedulers_of_which_one_is_killed_fire_each_moment_once() {
         let n_slots = slots(&pool, "often").await.len() + slots(&pool, "nightly").await.len();
         assert_eq!(n_slots, 7 * 180 + 1);
         assert_eq!(n_jobs(&pool, "ping").await, n_slots as i64);
-        assert!(n_killed > 10, "only {n_killed} looks were cut off");
+        assert!(n_killed > 10, "only {n_killed} schedulers were killed");
     }
 }
 
 #[tokio::test]
-async fn what_nobody_looked_at_is_caught_up_within_the_window_and_not_beyond() {
+async fn missed_moments_are_caught_up_within_the_window_only() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     put(&pool, "hourly", "0 0 * * * *", "UTC", noon() - TimeDelta::days(9)).await;
@@ -91,7 +91,7 @@ async fn what_nobody_looked_at_is_caught_up_within_the_window_and_not_beyond() {
 }
 
 #[tokio::test]
-async fn what_fell_into_a_pause_or_before_a_new_timetable_is_not_caught_up() {
+async fn moments_during_a_pause_or_before_a_new_timetable_are_not_caught_up() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let mut conn = pool.acquire().await.unwrap();
@@ -108,7 +108,7 @@ async fn what_fell_into_a_pause_or_before_a_new_timetable_is_not_caught_up() {
 }
 
 #[tokio::test]
-async fn one_that_cannot_be_fired_does_not_keep_the_others_from_it() {
+async fn a_schedule_that_cannot_fire_blocks_no_other() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     put(&pool, "a", "0 0 * * * *", "UTC", noon()).await;

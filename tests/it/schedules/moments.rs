@@ -29,31 +29,31 @@ const EACH_SECOND: &str = "* * * * * *";
 
 /// A clock that shows another time than the machine's, at the same speed.
 #[derive(Debug)]
-struct Shifted {
+struct ShiftedClock {
     began: Instant,
     at: DateTime<Utc>,
 }
 
-impl Clock for Shifted {
+impl Clock for ShiftedClock {
     fn now(&self) -> DateTime<Utc> {
         self.at + TimeDelta::from_std(self.began.elapsed()).unwrap()
     }
 }
 
-impl Shifted {
+impl ShiftedClock {
     fn at(text: &str) -> Arc<Self> {
         Arc::new(Self { began: Instant::now(), at: text.parse().unwrap() })
     }
 }
 
 /// Returns notices like those of a process that is notified of each change.
-fn hearing() -> Arc<Notices> {
+fn listening_notices() -> Arc<Notices> {
     let notices = Notices::default();
     notices.set_hearing(true);
     Arc::new(notices)
 }
 
-async fn fired(pool: &PgPool, name: &str, n_moments: usize) -> Vec<DateTime<Utc>> {
+async fn wait_until_fired(pool: &PgPool, name: &str, n_moments: usize) -> Vec<DateTime<Utc>> {
     eventually("the moments have fired", async || {
         let slots = slots(pool, name).await;
         (slots.len() >= n_moments).then_some(slots)
@@ -62,12 +62,12 @@ async fn fired(pool: &PgPool, name: &str, n_moments: usize) -> Vec<DateTime<Utc>
 }
 
 #[tokio::test]
-async fn a_moment_fires_when_it_comes_and_so_does_the_next() {
+async fn each_moment_fires_when_it_is_due() {
     let database = TestDatabase::migrated().await;
     let (pool, stop) = (database.pool().await, CancellationToken::new());
     put(&pool, "often", "*/4 * * * * *", "UTC", SystemClock.now()).await;
-    let running = start_with(&pool, Arc::new(SystemClock), RARELY, hearing(), &stop);
-    let slots = fired(&pool, "often", 2).await;
+    let running = start_with(&pool, Arc::new(SystemClock), RARELY, listening_notices(), &stop);
+    let slots = wait_until_fired(&pool, "often", 2).await;
     stop.cancel();
     running.await.unwrap();
     assert_eq!(slots[1] - slots[0], TimeDelta::seconds(4));
@@ -76,13 +76,13 @@ async fn a_moment_fires_when_it_comes_and_so_does_the_next() {
 }
 
 #[tokio::test]
-async fn two_processes_that_wait_for_the_same_moments_fire_each_once() {
+async fn two_waiting_processes_fire_each_moment_once() {
     let database = TestDatabase::migrated().await;
     let (pool, stop) = (database.pool().await, CancellationToken::new());
     put(&pool, "often", EACH_SECOND, "UTC", SystemClock.now()).await;
-    let running =
-        [(); 2].map(|()| start_with(&pool, Arc::new(SystemClock), RARELY, hearing(), &stop));
-    fired(&pool, "often", 4).await;
+    let running = [(); 2]
+        .map(|()| start_with(&pool, Arc::new(SystemClock), RARELY, listening_notices(), &stop));
+    wait_until_fired(&pool, "often", 4).await;
     stop.cancel();
     for running in running {
         running.await.unwrap();
@@ -94,19 +94,19 @@ async fn two_processes_that_wait_for_the_same_moments_fire_each_once() {
 
 /// The clocks in Berlin go from 02:00 to 03:00 on 2027-03-28 and from 03:00 to 02:00 on 2026-10-25, both at 01:00 UTC.
 #[tokio::test]
-async fn a_moment_that_the_change_of_clocks_moves_fires_when_it_comes() {
+async fn a_moment_shifted_by_a_clock_change_fires_when_it_is_due() {
     for (now, moment, next) in [
         ("2027-03-28T00:59:56Z", "2027-03-28T01:00:00Z", "2027-03-29T00:30:00Z"),
         ("2026-10-25T00:29:56Z", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"),
     ] {
         let database = TestDatabase::migrated().await;
         let (pool, stop) = (database.pool().await, CancellationToken::new());
-        let (clock, moment, next) = (Shifted::at(now), moment.parse().unwrap(), next.parse());
+        let (clock, moment, next) = (ShiftedClock::at(now), moment.parse().unwrap(), next.parse());
         put(&pool, "nightly", "0 30 2 * * *", "Europe/Berlin", clock.at).await;
         let before = next_moments(&pool, clock.at).await.unwrap();
         assert_eq!(before.get("nightly"), Some(&moment));
-        let running = start_with(&pool, clock.clone(), RARELY, hearing(), &stop);
-        assert_eq!(fired(&pool, "nightly", 1).await, [moment]);
+        let running = start_with(&pool, clock.clone(), RARELY, listening_notices(), &stop);
+        assert_eq!(wait_until_fired(&pool, "nightly", 1).await, [moment]);
         stop.cancel();
         running.await.unwrap();
         let after = next_moments(&pool, clock.now()).await.unwrap();
@@ -116,7 +116,7 @@ async fn a_moment_that_the_change_of_clocks_moves_fires_when_it_comes() {
 
 /// Uses the listener of a worker, as a process does.
 #[tokio::test]
-async fn a_schedule_that_changes_fires_at_its_new_moment() {
+async fn a_changed_schedule_fires_at_its_new_moment() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     put(&pool, "news", YEARLY, "UTC", SystemClock.now()).await;
@@ -138,13 +138,13 @@ async fn a_schedule_that_changes_fires_at_its_new_moment() {
     })
     .await;
     put(&pool, "news", EACH_SECOND, "UTC", SystemClock.now()).await;
-    fired(&pool, "news", 2).await;
+    wait_until_fired(&pool, "news", 2).await;
     shutdown.soft.cancel();
     working.await.unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn each_change_of_a_schedule_notifies() {
+async fn each_change_of_a_schedule_sends_a_notification() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let mut conn = pool.acquire().await.unwrap();
@@ -163,36 +163,36 @@ async fn each_change_of_a_schedule_notifies() {
         }
     };
     put(&pool, "news", YEARLY, "UTC", noon()).await;
-    assert_eq!(heard().await, 1, "a new one");
+    assert_eq!(heard().await, 1, "a new schedule notifies");
     put(&pool, "news", YEARLY, "UTC", noon()).await;
-    assert_eq!(heard().await, 0, "the same again");
+    assert_eq!(heard().await, 0, "an unchanged schedule notifies");
     put(&pool, "news", EACH_SECOND, "UTC", noon()).await;
-    assert_eq!(heard().await, 1, "a new timetable");
+    assert_eq!(heard().await, 1, "a new timetable notifies");
     schedules::pause(&mut conn, "news", "moving house", noon()).await.unwrap();
     schedules::resume(&mut conn, "news", noon()).await.unwrap();
-    assert_eq!(heard().await, 2, "a pause and its end");
+    assert_eq!(heard().await, 2, "a pause and its end notify");
     schedules::remove(&mut conn, "news", noon()).await.unwrap();
-    assert_eq!(heard().await, 1, "its removal");
+    assert_eq!(heard().await, 1, "a removal notifies");
 }
 
 /// A notification or a timer may be lost.
 #[tokio::test]
-async fn a_look_without_a_reason_finds_what_no_notification_told() {
+async fn a_periodic_scan_finds_moments_without_a_notification() {
     let database = TestDatabase::migrated().await;
     let (pool, stop) = (database.pool().await, CancellationToken::new());
     let clock = ManualClock::at(noon());
     put(&pool, "first", "0 0 12 * * *", "UTC", noon() - TimeDelta::seconds(1)).await;
-    let running = start_with(&pool, Arc::new(clock.clone()), 1, hearing(), &stop);
-    fired(&pool, "first", 1).await;
+    let running = start_with(&pool, Arc::new(clock.clone()), 1, listening_notices(), &stop);
+    wait_until_fired(&pool, "first", 1).await;
     // It has checked, and its next moment is far away.
     put(&pool, "second", "0 0 12 * * *", "UTC", noon() - TimeDelta::seconds(1)).await;
-    fired(&pool, "second", 1).await;
+    wait_until_fired(&pool, "second", 1).await;
     stop.cancel();
     tokio::time::timeout(SOON, running).await.unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn the_next_moment_is_the_first_that_has_not_fired() {
+async fn the_next_moment_is_the_first_unfired_one() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
     let mut conn = pool.acquire().await.unwrap();
@@ -210,7 +210,7 @@ async fn the_next_moment_is_the_first_that_has_not_fired() {
 
 /// The tries are counted by a sequence, which a rollback does not reset.
 #[tokio::test]
-async fn a_schedule_that_cannot_fire_is_tried_again_with_pauses_and_holds_up_no_other() {
+async fn a_failing_schedule_is_retried_with_pauses_and_blocks_no_other() {
     let database = TestDatabase::migrated().await;
     let (pool, stop) = (database.pool().await, CancellationToken::new());
     for statement in [
@@ -228,11 +228,11 @@ async fn a_schedule_that_cannot_fire_is_tried_again_with_pauses_and_holds_up_no_
     ] {
         sqlx::query(statement).execute(&pool).await.unwrap();
     }
-    let clock = Shifted::at("2026-12-31T23:59:58Z");
+    let clock = ShiftedClock::at("2026-12-31T23:59:58Z");
     put(&pool, "broken", YEARLY, "UTC", clock.at).await;
     put(&pool, "often", EACH_SECOND, "UTC", clock.at).await;
-    let running = start_with(&pool, clock.clone(), RARELY, hearing(), &stop);
-    let slots = fired(&pool, "often", 6).await;
+    let running = start_with(&pool, clock.clone(), RARELY, listening_notices(), &stop);
+    let slots = wait_until_fired(&pool, "often", 6).await;
     let last = "select last_value from public.tries";
     let n_tries: i64 = sqlx::query_scalar(last).fetch_one(&pool).await.unwrap();
     stop.cancel();

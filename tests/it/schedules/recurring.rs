@@ -9,8 +9,8 @@ use dalsegno::domain::{
 
 use crate::{
     app::{eventually, noon},
-    conversations::world::{World, limits},
     cleanup::job::Worker,
+    conversations::world::{World, limits},
 };
 
 const HOURLY: When<'static> = When { cron: "0 0 * * * *", time_zone: "UTC", catch_up_secs: 86_400 };
@@ -49,7 +49,7 @@ async fn a_task_is_added_once_at_each_moment() {
         let (one, other) = tokio::join!(fire_due(&world.pool, now), fire_due(&world.pool, now));
         assert_eq!(one.unwrap().len() + other.unwrap().len(), 1);
     }
-    eventually("the tasks are there", async || {
+    eventually("the tasks exist", async || {
         (prompts(&world).await == ["What is new?"; 3]).then_some(())
     })
     .await;
@@ -61,7 +61,7 @@ async fn a_task_is_added_once_at_each_moment() {
 }
 
 #[tokio::test]
-async fn what_would_be_refused_at_its_moment_is_refused_now() {
+async fn an_invalid_recurring_task_is_refused_when_it_is_added() {
     let world = World::new().await;
     let fine = task(&world);
     let long = AddTask { prompt: "x".repeat(2_000), ..fine.clone() };

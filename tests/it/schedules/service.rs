@@ -38,7 +38,7 @@ pub fn start_with(
 }
 
 #[tokio::test]
-async fn the_scheduler_wakes_up_again_and_again_and_stops_when_told() {
+async fn the_scheduler_keeps_waking_up_and_stops_on_request() {
     let database = TestDatabase::migrated().await;
     let (pool, clock) = (database.pool().await, ManualClock::at(noon()));
     let stop = CancellationToken::new();
@@ -46,7 +46,7 @@ async fn the_scheduler_wakes_up_again_and_again_and_stops_when_told() {
     let running = [start(&pool, &clock, &stop), start(&pool, &clock, &stop)];
     for n_hours in 1..=3 {
         clock.advance(TimeDelta::hours(1));
-        eventually("the hour has come", async || {
+        eventually("the hourly job exists", async || {
             (slots(&pool, "hourly").await.len() == n_hours).then_some(())
         })
         .await;
@@ -59,27 +59,26 @@ async fn the_scheduler_wakes_up_again_and_again_and_stops_when_told() {
 }
 
 #[tokio::test]
-async fn the_built_in_schedule_is_there_and_fires_at_night() {
+async fn the_built_in_schedule_exists_and_fires_at_night() {
     let database = TestDatabase::migrated().await;
     let (pool, clock) = (database.pool().await, ManualClock::at(noon()));
     let stop = CancellationToken::new();
     let running = start(&pool, &clock, &stop);
-    eventually("it is written down", async || {
+    eventually("the schedule is stored", async || {
         let sql =
             "select cron from dalsegno.schedules where name = 'cleanup' and source = 'built_in'";
         sqlx::query_scalar::<_, String>(sql).fetch_optional(&pool).await.unwrap()
     })
     .await;
     clock.advance(TimeDelta::hours(15));
-    eventually("its job is there", async || (n_jobs(&pool, "cleanup").await == 1).then_some(()))
-        .await;
+    eventually("the job exists", async || (n_jobs(&pool, "cleanup").await == 1).then_some(())).await;
     stop.cancel();
     running.await.unwrap();
 }
 
 /// The tables are missing, as after a failed migration or on a standby; then they return.
 #[tokio::test]
-async fn the_scheduler_outlives_what_the_database_does() {
+async fn the_scheduler_survives_missing_tables_and_lost_connections() {
     let database = TestDatabase::migrated().await;
     let (pool, clock) = (database.pool().await, ManualClock::at(noon()));
     let stop = CancellationToken::new();
@@ -95,8 +94,10 @@ async fn the_scheduler_outlives_what_the_database_does() {
     tokio::time::timeout(SOON, async { while sqlx::query(back).execute(&pool).await.is_err() {} })
         .await
         .unwrap();
-    eventually("it looks again", async || (slots(&pool, "hourly").await.len() == 1).then_some(()))
-        .await;
+    eventually("the scheduler scans again", async || {
+        (slots(&pool, "hourly").await.len() == 1).then_some(())
+    })
+    .await;
     stop.cancel();
     running.await.unwrap();
 }

@@ -316,7 +316,7 @@ fn module_file(path: &Path) -> PathBuf {
         ["crates", name, "src", rest @ ..] => {
             Path::new(&name.replace('-', "_")).join(rest.iter().collect::<PathBuf>())
         }
-        _ => panic!("{} is in no crate", path.display()),
+        _ => panic!("{} belongs to no crate", path.display()),
     }
 }
 
@@ -340,7 +340,7 @@ fn first_part(path: &str) -> String {
 }
 
 #[test]
-fn modules_name_only_what_they_may() {
+fn modules_import_only_their_allowed_edges() {
     let named = top_level_modules(&imports());
     let allowed: Graph = EDGES
         .iter()
@@ -358,30 +358,34 @@ fn modules_name_only_what_they_may() {
 }
 
 #[test]
-fn no_modules_import_each_other_in_a_circle() {
+fn no_modules_import_each_other_in_a_cycle() {
     let files = imports();
     for graph in [top_level_modules(&files), nouns(&files)] {
         assert!(
             graph.len() > 20,
-            "{} modules were found: the test looks in the wrong place",
+            "{} modules were found: the test searches the wrong folder",
             graph.len()
         );
         if let Some(cycle) = cycles(&graph).first() {
-            panic!("these import each other in a circle:\n{}", edges_within(&graph, cycle));
+            panic!("import cycle:\n{}", edges_within(&graph, cycle));
         }
     }
     for cycle in cycles(&files) {
         let edges = edges_within(&files, &cycle);
-        assert!(cycle.len() <= MAX_CYCLE_FILES, "a circle of {} files:\n{edges}", cycle.len());
+        assert!(
+            cycle.len() <= MAX_CYCLE_FILES,
+            "an import cycle of {} files:\n{edges}",
+            cycle.len()
+        );
     }
 }
 
 #[test]
-fn no_phase_of_a_turn_names_a_later_one() {
+fn no_phase_of_a_turn_imports_a_later_one() {
     let place = |path: &str| {
         let (folder, _) = path.strip_prefix("jobs/run_turn/")?.split_once('/')?;
         Some(TURN_PHASES.iter().position(|phase| *phase == folder).unwrap_or_else(|| {
-            panic!("{folder} has no place in TURN_PHASES");
+            panic!("{folder} is missing in TURN_PHASES");
         }))
     };
     let files = imports();
@@ -389,27 +393,30 @@ fn no_phase_of_a_turn_names_a_later_one() {
     for (file, names) in &files {
         let Some(own) = place(file) else { continue };
         for named in names {
-            assert_ne!(named, "jobs/run_turn/mod.rs", "{file} names the picture of the turn");
+            assert_ne!(named, "jobs/run_turn/mod.rs", "{file} imports the overview of the turn");
             let other = place(named);
             n_names += usize::from(other.is_some());
-            assert!(other.is_none_or(|other| other <= own), "{file} names {named}, a later phase");
+            assert!(
+                other.is_none_or(|other| other <= own),
+                "{file} imports {named}, a later phase"
+            );
         }
     }
-    assert!(n_names > 50, "{n_names} names were found: the test looks in the wrong place");
+    assert!(n_names > 50, "{n_names} names were found: the test searches the wrong folder");
 }
 
 #[test]
-fn nouns_name_only_their_own_layer_and_those_below() {
+fn nouns_import_only_their_own_layer_and_lower_ones() {
     let layer = |noun: &str| {
         let found = DOMAIN_LAYERS.iter().position(|(_, nouns)| nouns.contains(&noun));
-        found.unwrap_or_else(|| panic!("domain::{noun} has no place in DOMAIN_LAYERS"))
+        found.unwrap_or_else(|| panic!("domain::{noun} is missing in DOMAIN_LAYERS"))
     };
     for (noun, names) in nouns(&imports()) {
         for named in names {
             let (from, to) = (layer(&noun), layer(&named));
             assert!(
                 to <= from,
-                "domain::{noun} ({}) names domain::{named}, which is in a layer above ({})",
+                "domain::{noun} ({}) imports domain::{named}, which is in a layer above ({})",
                 DOMAIN_LAYERS[from].0,
                 DOMAIN_LAYERS[to].0,
             );
@@ -419,7 +426,7 @@ fn nouns_name_only_their_own_layer_and_those_below() {
 
 /// A file below `tests/it` must be a module of the one beside or above it. Otherwise it never runs.
 #[test]
-fn no_test_file_is_forgotten() {
+fn every_test_file_is_part_of_the_binary() {
     let files: BTreeMap<PathBuf, String> = files("tests/it", "rs").into_iter().collect();
     for path in files.keys().filter(|path| !path.ends_with("main.rs")) {
         let (name, folder) = match path.ends_with("mod.rs") {
@@ -433,13 +440,13 @@ fn no_test_file_is_forgotten() {
             parents.iter().chain([&beside]).filter_map(|parent| files.get(parent)).any(|text| {
                 text.lines().any(|line| line.trim_start_matches("pub ") == format!("mod {name};"))
             });
-        assert!(listed, "{} is no module of what is above it", path.display());
+        assert!(listed, "{} is not declared as a module", path.display());
     }
 }
 
 /// Only `domain::<noun>`, the crate of the queue and the migrations' own bookkeeping name a table.
 #[test]
-fn tables_are_named_in_their_own_module_only() {
+fn tables_are_named_only_in_their_own_module() {
     let sql = sources("rs").into_iter().chain(sources("sql"));
     let mut owner: BTreeMap<String, PathBuf> = BTreeMap::new();
     for (path, text) in sql {
@@ -472,12 +479,12 @@ fn tables_are_named_in_their_own_module_only() {
             }
         }
     }
-    assert!(!owner.is_empty(), "no table was found: the test looks for the wrong words");
+    assert!(!owner.is_empty(), "no table was found: the test searches for the wrong names");
 }
 
 /// The tables of the queue come first. Later migrations call the functions of the queue and read its views.
 #[test]
-fn only_migrations_of_the_queue_name_its_tables() {
+fn only_queue_migrations_name_queue_tables() {
     let is_queue = |path: &Path| path.display().to_string().contains("_queue_");
     let (queue, others): (Vec<_>, Vec<_>) =
         files("migrations", "sql").into_iter().partition(|(path, _)| is_queue(path));
@@ -494,7 +501,7 @@ fn only_migrations_of_the_queue_name_its_tables() {
 }
 
 #[test]
-fn every_dependency_has_its_reason() {
+fn every_dependency_has_a_documented_reason() {
     let reasons = std::fs::read_to_string(root().join("docs/DEPENDENCIES.md")).unwrap();
     let manifests = files("crates", "toml").into_iter().map(|(_, text)| text);
     let service = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();

@@ -258,7 +258,7 @@ fn skip_char_or_lifetime(chars: &mut Peekable<Chars<'_>>) {
 }
 
 #[test]
-fn imports_paths_and_modules_are_read() {
+fn imports_paths_and_modules_are_parsed() {
     let source = Source::parse(
         r#"
         // use crate::comment;

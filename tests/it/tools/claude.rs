@@ -15,14 +15,14 @@ use dalsegno::{
 use serde_json::{Value, json};
 
 use super::PAIR;
-use crate::{providers::claude::api::Play, turns::claude::Stage};
+use crate::{providers::claude::api::Play, turns::claude::Setup};
 
 const LEAD: &str = "---\nname: writer\ndescription: Writes\nlead: true\nprovider: claude\nmodel: claude-sonnet-5\ntools: mcp__dalsegno\nblackboard: { read: [/], write: [/] }\n---\nYou write.\n";
 const HELPER: &str = "---\nname: helper\ndescription: Helps\nprovider: sim\n---\nYou help.\n";
 
 /// Returns the result of a call, as the model received it.
-fn told(stage: &Stage) -> String {
-    stage.api.last_messages().pop().unwrap()
+fn last_result(setup: &Setup) -> String {
+    setup.api.last_messages().pop().unwrap()
 }
 
 /// Returns calls in the CLI's own spelling, each with words that its result must contain. Together they use every tool
@@ -75,38 +75,38 @@ fn calls() -> Vec<Vec<(&'static str, Value, &'static str)>> {
 }
 
 #[tokio::test]
-async fn the_real_cli_calls_each_tool_and_the_effects_have_the_right_author() {
-    let Some(stage) = Stage::new(&[]).await else { return };
-    let ground = &stage.ground;
-    stage.api.counts();
-    ground.write_agent("writer", LEAD);
-    ground.write_agent("helper", HELPER);
-    ground.write_template("pair", PAIR);
-    all_are_called(&stage);
-    let worker = ground.work().await;
+async fn the_real_cli_calls_each_tool_and_the_changes_record_the_right_author() {
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let fixture = &setup.fixture;
+    setup.api.counts();
+    fixture.write_agent("writer", LEAD);
+    fixture.write_agent("helper", HELPER);
+    fixture.write_template("pair", PAIR);
+    check_all_called(&setup);
+    let worker = fixture.start_worker().await;
     let mut turns = Vec::new();
     for calls in calls() {
         let plays = calls.iter().map(|(name, arguments, _)| Play::Calls(name, arguments.clone()));
-        stage.api.plays(plays.collect::<Vec<_>>());
-        let task = stage.says("Call the tools.").await;
-        let messages = stage.api.last_messages();
+        setup.api.plays(plays.collect::<Vec<_>>());
+        let task = setup.call_tool("Call the tools.").await;
+        let messages = setup.api.last_messages();
         let results = &messages[messages.len() - 2 * calls.len() + 1..];
         for ((name, _, words), result) in calls.iter().zip(results.iter().step_by(2)) {
             assert!(result.contains(words), "{name}: {result}");
         }
-        let turn = ground.turns(&task).await.pop().unwrap();
+        let turn = fixture.turns(&task).await.pop().unwrap();
         assert_eq!(turn.flags, Vec::<String>::new());
         turns.push(turn);
     }
-    check_effects(&stage, &turns).await;
-    nothing_has_the_token(&stage).await;
-    ground.settled().await;
+    check_effects(&setup, &turns).await;
+    check_token_is_not_stored(&setup).await;
+    fixture.settled().await;
     worker.stop().await;
 }
 
 /// Checks that every offered tool is called, including new ones.
-fn all_are_called(stage: &Stage) {
-    let library = Library::open(&stage.ground.config().agents).unwrap();
+fn check_all_called(setup: &Setup) {
+    let library = Library::open(&setup.fixture.config().agents).unwrap();
     let writer = library.current().agent("writer").unwrap().clone();
     let offered = tools::offered_to_agent(&writer, "main");
     let offered = offered.iter().map(|spec| format!("mcp__dalsegno__{}", spec.name));
@@ -114,18 +114,18 @@ fn all_are_called(stage: &Stage) {
     assert_eq!(called.collect::<BTreeSet<_>>(), offered.collect());
 }
 
-async fn check_effects(stage: &Stage, turns: &[Turn]) {
-    let (ground, campaign_id) = (&stage.ground, stage.ground.campaign.id);
+async fn check_effects(setup: &Setup, turns: &[Turn]) {
+    let (fixture, campaign_id) = (&setup.fixture, setup.fixture.campaign.id);
     let along = Along::After(0);
-    let posts = posts::along(&ground.pool, campaign_id, Viewer::All, along, 9).await.unwrap();
+    let posts = posts::along(&fixture.pool, campaign_id, Viewer::All, along, 9).await.unwrap();
     assert_eq!(
         (posts[0].sender.as_str(), posts[0].session_id),
         ("writer", Some(turns[1].session_id))
     );
-    let written = blackboard::get(&ground.pool, campaign_id).await.unwrap();
+    let written = blackboard::get(&fixture.pool, campaign_id).await.unwrap();
     assert_eq!(written.document, json!({ "parts": 10 }));
     let strings = async |sql: &'static str| -> Vec<String> {
-        sqlx::query_scalar(sql).fetch_all(&ground.pool).await.unwrap()
+        sqlx::query_scalar(sql).fetch_all(&fixture.pool).await.unwrap()
     };
     let items =
         "select concat_ws(' ', kind, name, owner, author, origin, task_id, turn, revoked_by)
@@ -144,41 +144,41 @@ async fn check_effects(stage: &Stage, turns: &[Turn]) {
 }
 
 /// Checks that no table and no file of the session contains the token.
-async fn nothing_has_the_token(stage: &Stage) {
+async fn check_token_is_not_stored(setup: &Setup) {
     let tables = "select string_agg(t::text, '') from (select text || coalesce(tool_calls::text, '') from dalsegno.messages
                   union all select data::text from dalsegno.feed union all select data::text from dalsegno.audit) as t";
     let all: Option<String> =
-        sqlx::query_scalar(tables).fetch_one(&stage.ground.pool).await.unwrap();
+        sqlx::query_scalar(tables).fetch_one(&setup.fixture.pool).await.unwrap();
     assert!(!all.unwrap().contains("dalt_"));
     let found = std::process::Command::new("grep")
         .args(["-rl", "dalt_"])
-        .arg(stage.ground.folder())
+        .arg(setup.fixture.folder())
         .output();
     let found = String::from_utf8(found.unwrap().stdout).unwrap();
-    assert_eq!(found, "", "it goes with the call");
+    assert_eq!(found, "", "the tool server ends with the call");
 }
 
 #[tokio::test]
-async fn a_tool_that_goes_wrong_is_told_and_the_turn_goes_on() {
-    let Some(stage) = Stage::new(&[]).await else { return };
-    let ground = &stage.ground;
-    stage.api.counts();
+async fn a_tool_error_is_reported_to_the_model_and_the_turn_continues() {
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let fixture = &setup.fixture;
+    setup.api.counts();
     let trials = ["hang", "fail", "panic", "long"].map(|it| format!("mcp__dalsegno__trial_{it}"));
     let lead = LEAD.replace("tools: mcp__dalsegno", &format!("tools: {}", trials.join(", ")));
-    ground.write_agent("writer", &lead);
-    let worker = ground.work().await;
+    fixture.write_agent("writer", &lead);
+    let worker = fixture.start_worker().await;
     for (name, expected) in [
         ("mcp__dalsegno__trial_hang", "no answer within 1 s"),
         ("mcp__dalsegno__trial_fail", "could not do this now"),
         ("mcp__dalsegno__trial_panic", "the tool broke"),
         ("mcp__dalsegno__trial_long", "call trial_long again"),
     ] {
-        stage.api.plays([Play::Calls(name, json!({}))]);
-        let task = stage.says("Call the tool.").await;
-        assert_eq!(ground.task(&task).await.state, State::Done);
-        assert!(told(&stage).contains(expected), "{name}: {:.300}", told(&stage));
+        setup.api.plays([Play::Calls(name, json!({}))]);
+        let task = setup.call_tool("Call the tool.").await;
+        assert_eq!(fixture.task(&task).await.state, State::Done);
+        assert!(last_result(&setup).contains(expected), "{name}: {:.300}", last_result(&setup));
     }
-    ground.settled().await;
+    fixture.settled().await;
     worker.stop().await;
 }
 
@@ -186,18 +186,18 @@ async fn a_tool_that_goes_wrong_is_told_and_the_turn_goes_on() {
 #[cfg(feature = "chaos")]
 #[tokio::test]
 async fn chaos_a_cold_turn_is_hardly_slower_with_tools() {
-    let Some(stage) = Stage::new(&[]).await else { return };
-    let ground = &stage.ground;
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let fixture = &setup.fixture;
     let without = LEAD.replace("tools: mcp__dalsegno\n", "").replace("lead: true\n", "");
-    ground.write_agent("writer", LEAD);
-    ground.write_agent("bare", &without.replace("name: writer", "name: bare"));
-    let worker = ground.work().await;
+    fixture.write_agent("writer", LEAD);
+    fixture.write_agent("bare", &without.replace("name: writer", "name: bare"));
+    let worker = fixture.start_worker().await;
     let mut took_ms = [Vec::new(), Vec::new()];
     for number in 0..7 {
         for (place, agent) in ["bare", "writer"].into_iter().enumerate() {
-            let task = ground.add_for(agent, &format!("n{number}"), "Hello.").await;
+            let task = fixture.add_for(agent, &format!("n{number}"), "Hello.").await;
             let started = std::time::Instant::now();
-            ground.done(&task).await;
+            fixture.done(&task).await;
             took_ms[place].push(started.elapsed().as_millis());
         }
     }
@@ -205,6 +205,6 @@ async fn chaos_a_cold_turn_is_hardly_slower_with_tools() {
     let [bare, with] = took_ms.map(|all| all[all.len() / 2]);
     println!("a cold turn: {bare} ms without tools, {with} ms with them (medians of 7)");
     assert!(with < bare + 150, "{bare} {with}");
-    ground.settled().await;
+    fixture.settled().await;
     worker.stop().await;
 }

@@ -11,7 +11,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::Stage;
+use super::Setup;
 use crate::{
     app::{TestApp, noon},
     http::client::{Reply, send},
@@ -29,12 +29,12 @@ impl Drop for Endpoint {
     }
 }
 
-impl Stage {
+impl Setup {
     pub(super) async fn endpoint(&self) -> Endpoint {
         let listener = http::bind_turns().await.unwrap();
         let address = listener.local_addr().unwrap();
         assert!(address.ip().is_loopback());
-        let (config, tools) = (self.ground.config(), self.tools.clone());
+        let (config, tools) = (self.fixture.config(), self.tools.clone());
         let server = tokio::spawn(async move {
             http::run_turns(&config.http, tools, listener, std::future::pending()).await;
         });
@@ -52,7 +52,7 @@ const NOW: &str = "2026-07-28";
 pub(super) const BEFORE: &str = "2025-11-25";
 
 /// Sends one message as a client of this protocol version.
-pub(super) async fn speak(
+pub(super) async fn send_message(
     (address, path): (SocketAddr, &str),
     token: &str,
     version: &str,
@@ -89,21 +89,22 @@ pub(super) fn call(name: &str, arguments: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_turn_lists_and_calls_its_tools_in_both_versions() {
-    let stage = Stage::new().await;
-    let (endpoint, turn) = (stage.endpoint().await, stage.turn("helper", "main").await);
-    let (at, token) = ((endpoint.address, "/mcp"), stage.token(&turn).await);
+async fn a_turn_lists_and_calls_its_tools_in_both_protocol_versions() {
+    let setup = Setup::new().await;
+    let (endpoint, turn) = (setup.endpoint().await, setup.turn("helper", "main").await);
+    let (at, token) = ((endpoint.address, "/mcp"), setup.token(&turn).await);
     for version in [BEFORE, NOW] {
         if version == BEFORE {
             let params = json!({ "protocolVersion": BEFORE, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
-            let begun = speak(at, &token, version, "initialize", params).await.expect(200);
+            let begun = send_message(at, &token, version, "initialize", params).await.expect(200);
             assert_eq!(begun["result"]["protocolVersion"], BEFORE, "{begun}");
             assert_eq!(begun["result"]["serverInfo"]["name"], "dalsegno");
         } else {
-            let found = speak(at, &token, version, "server/discover", json!({})).await.expect(200);
+            let found =
+                send_message(at, &token, version, "server/discover", json!({})).await.expect(200);
             assert_eq!(found["result"]["supportedVersions"], json!([BEFORE, NOW]), "{found}");
         }
-        let listed = speak(at, &token, version, "tools/list", json!({})).await.expect(200);
+        let listed = send_message(at, &token, version, "tools/list", json!({})).await.expect(200);
         let names: Vec<&str> = listed["result"]["tools"]
             .as_array()
             .unwrap()
@@ -112,92 +113,92 @@ async fn a_turn_lists_and_calls_its_tools_in_both_versions() {
             .collect();
         assert!(names.contains(&"board_post") && !names.contains(&"dispatch"), "{names:?}");
         let post = call("board_post", &json!({ "text": version }));
-        let said = speak(at, &token, version, "tools/call", post).await.expect(200);
+        let said = send_message(at, &token, version, "tools/call", post).await.expect(200);
         assert_eq!(said["result"]["isError"], false, "{said}");
         let denied = call("dispatch", &json!({ "tasks": [] }));
-        let said = speak(at, &token, version, "tools/call", denied).await.expect(200);
+        let said = send_message(at, &token, version, "tools/call", denied).await.expect(200);
         assert_eq!(said["result"]["isError"], true, "{said}");
     }
-    let posts = stage.posts().await;
+    let posts = setup.posts().await;
     let said: Vec<_> =
         posts.iter().map(|post| (post.sender.as_str(), post.text.as_str())).collect();
     assert_eq!(said, [("helper", BEFORE), ("helper", NOW)]);
 }
 
 #[tokio::test]
-async fn a_token_is_good_for_its_own_turn_while_that_runs_and_nowhere_else() {
-    let stage = Stage::new().await;
-    let endpoint = stage.endpoint().await;
+async fn a_token_is_valid_only_for_its_own_running_turn() {
+    let setup = Setup::new().await;
+    let endpoint = setup.endpoint().await;
     let at = (endpoint.address, "/mcp");
     let post = || call("board_post", &json!({ "text": "Ahoy." }));
-    let ask = async |token: &str| speak(at, token, BEFORE, "tools/call", post()).await;
+    let ask = async |token: &str| send_message(at, token, BEFORE, "tools/call", post()).await;
     // A different change than that of an earlier attempt, because the same one would not be made again.
     let post_anew = call("board_post", &json!({ "text": "Ahoy once more." }));
 
-    let turn = stage.turn("helper", "main").await;
-    let live = stage.token(&turn).await;
+    let turn = setup.turn("helper", "main").await;
+    let live = setup.token(&turn).await;
     ask(&live).await.expect(200);
     let none = format!("{}{}", turn_tokens::PREFIX, "0".repeat(64));
     for foreign in ["", "x", none.as_str(), "dals_0123456789ab_0", &live[..live.len() - 1]] {
         ask(foreign).await.problem(401, "no_turn");
     }
-    let (n_posts, before) = (stage.posts().await.len(), stage.audit().await.len());
+    let (n_posts, before) = (setup.posts().await.len(), setup.audit().await.len());
     assert_eq!(n_posts, 1);
 
     // Its run has lost the job; has it back; the turn has ended; another turn of the session has begun.
     let lease = "update dalsegno.jobs set lease = lease + $2 where id = $1";
     let set = async |by: i64| {
-        sqlx::query(lease).bind(turn.job_id).bind(by).execute(stage.pool()).await.unwrap();
+        sqlx::query(lease).bind(turn.job_id).bind(by).execute(setup.pool()).await.unwrap();
     };
     set(1000).await;
     ask(&live).await.problem(401, "no_turn");
     set(-1000).await;
     ask(&live).await.expect(200);
-    let task = stage.world.task(turn.task_id).await;
-    let next = stage.attempt(&task).await;
+    let task = setup.world.task(turn.task_id).await;
+    let next = setup.attempt(&task).await;
     ask(&live).await.problem(401, "no_turn");
-    stage.ground.clock.advance(chrono::TimeDelta::seconds(60));
+    setup.fixture.clock.advance(chrono::TimeDelta::seconds(60));
     ask(&live).await.problem(401, "no_turn");
-    let token = stage.token(&next).await;
+    let token = setup.token(&next).await;
     ask(&live).await.problem(401, "no_turn");
-    speak(at, &token, BEFORE, "tools/call", post_anew).await.expect(200);
-    assert_eq!(stage.posts().await.len(), 3);
-    let audit = stage.audit().await.split_off(before);
+    send_message(at, &token, BEFORE, "tools/call", post_anew).await.expect(200);
+    assert_eq!(setup.posts().await.len(), 3);
+    let audit = setup.audit().await.split_off(before);
     let denied: Vec<_> = audit.iter().filter(|line| line.starts_with("tool.deny")).collect();
-    assert_eq!(denied, ["tool.deny token agent helper"; 2], "the one that is known to be over");
+    assert_eq!(denied, ["tool.deny token agent helper"; 2], "the turn that is known to have ended");
 
     let stored: i64 = sqlx::query_scalar(
         "select count(*) from dalsegno.turn_tokens as t where t::text like '%' || $1 || '%'",
     )
     .bind(&token[turn_tokens::PREFIX.len()..])
-    .fetch_one(stage.pool())
+    .fetch_one(setup.pool())
     .await
     .unwrap();
-    assert_eq!(stored, 0, "only a hash of it is stored");
+    assert_eq!(stored, 0, "only the hash of the token is stored");
 }
 
 #[tokio::test]
-async fn a_turn_that_was_overtaken_does_not_take_the_tools_of_the_later_one() {
-    let stage = Stage::new().await;
-    let endpoint = stage.endpoint().await;
-    let turn = stage.turn("helper", "main").await;
-    let task = stage.world.task(turn.task_id).await;
-    let next = stage.attempt(&task).await;
+async fn an_older_turn_does_not_take_the_tools_of_a_newer_one() {
+    let setup = Setup::new().await;
+    let endpoint = setup.endpoint().await;
+    let turn = setup.turn("helper", "main").await;
+    let task = setup.world.task(turn.task_id).await;
+    let next = setup.attempt(&task).await;
     assert_eq!((next.session_id, next.turn), (turn.session_id, turn.turn + 1));
-    let token = stage.token(&next).await;
+    let token = setup.token(&next).await;
     // A delayed worker creates the token of its turn now.
     let late = Bearer { session_id: turn.session_id, turn: turn.turn };
-    let minted = turn_tokens::mint(stage.pool(), &late, noon()).await.unwrap();
+    let minted = turn_tokens::mint(setup.pool(), &late, noon()).await.unwrap();
     assert!(minted.is_none());
     let at = (endpoint.address, "/mcp");
     let post = call("board_post", &json!({ "text": "Ahoy." }));
-    speak(at, &token, BEFORE, "tools/call", post).await.expect(200);
+    send_message(at, &token, BEFORE, "tools/call", post).await.expect(200);
     // It may create a new one for its own turn.
-    stage.token(&next).await;
+    setup.token(&next).await;
 }
 
 #[tokio::test]
-async fn the_service_serves_operators_and_no_turn() {
+async fn the_service_endpoint_serves_operators_and_no_turns() {
     let app = TestApp::start_with(
         crate::app::TestDatabase::migrated().await,
         &[("http.require_key", "true"), ("http.admin_key", &"k".repeat(40))],
@@ -208,16 +209,18 @@ async fn the_service_serves_operators_and_no_turn() {
     let path = format!("/mcp/{}", world.campaign.id);
     let at = (app.address, path.as_str());
     let key = "k".repeat(40);
-    let listed = speak(at, &key, NOW, "tools/list", json!({})).await.expect(200);
+    let listed = send_message(at, &key, NOW, "tools/list", json!({})).await.expect(200);
     assert!(listed["result"]["tools"].as_array().unwrap().len() >= 9, "{listed}");
     let post = call("board_post", &json!({ "text": "Ahoy.", "to": ["operator"] }));
-    let said = speak(at, &key, BEFORE, "tools/call", post.clone()).await.expect(200);
+    let said = send_message(at, &key, BEFORE, "tools/call", post.clone()).await.expect(200);
     assert_eq!(said["result"]["isError"], false, "{said}");
-    speak(at, "", BEFORE, "tools/call", post.clone()).await.problem(401, "unauthenticated");
+    send_message(at, "", BEFORE, "tools/call", post.clone()).await.problem(401, "unauthenticated");
     let token = format!("{}{}", turn_tokens::PREFIX, "0".repeat(64));
-    speak(at, &token, BEFORE, "tools/call", post.clone()).await.problem(401, "bad_key");
+    send_message(at, &token, BEFORE, "tools/call", post.clone()).await.problem(401, "bad_key");
     let nowhere = (app.address, "/mcp/00000000-0000-0000-0000-000000000000");
-    speak(nowhere, &key, BEFORE, "tools/call", post.clone()).await.problem(404, "unknown_campaign");
+    send_message(nowhere, &key, BEFORE, "tools/call", post.clone())
+        .await
+        .problem(404, "unknown_campaign");
     let bearer = format!("Bearer {key}");
     let from = |origin, host| {
         [
@@ -240,7 +243,7 @@ async fn the_service_serves_operators_and_no_turn() {
 }
 
 #[tokio::test]
-async fn a_bound_key_recalls_nothing_that_other_campaigns_may_have_learned() {
+async fn recall_by_a_bound_key_hides_facts_of_other_campaigns() {
     let admin = "k".repeat(40);
     let set = [("http.require_key", "true"), ("http.admin_key", admin.as_str())];
     let app = TestApp::start_with(crate::app::TestDatabase::migrated().await, &set).await;
@@ -263,7 +266,7 @@ async fn a_bound_key_recalls_nothing_that_other_campaigns_may_have_learned() {
         let (at, words) = ((app.address, path.as_str()), json!({ "words": "porto" }));
         let call = call("recall", &words);
         let key = key["secret"].as_str().unwrap();
-        let said = speak(at, key, BEFORE, "tools/call", call).await.expect(200);
+        let said = send_message(at, key, BEFORE, "tools/call", call).await.expect(200);
         assert_eq!(said["result"]["isError"], false, "{said}");
         said.to_string().contains("Lives in Porto.")
     };
@@ -273,13 +276,13 @@ async fn a_bound_key_recalls_nothing_that_other_campaigns_may_have_learned() {
 }
 
 #[tokio::test]
-async fn another_version_and_what_is_no_message_are_refused_without_harm() {
-    let stage = Stage::new().await;
-    let (endpoint, turn) = (stage.endpoint().await, stage.turn("helper", "main").await);
-    let (at, token) = ((endpoint.address, "/mcp"), stage.token(&turn).await);
+async fn unknown_protocol_versions_and_invalid_messages_are_refused() {
+    let setup = Setup::new().await;
+    let (endpoint, turn) = (setup.endpoint().await, setup.turn("helper", "main").await);
+    let (at, token) = ((endpoint.address, "/mcp"), setup.token(&turn).await);
     let params = json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
-    let begun = speak(at, &token, "2024-11-05", "initialize", params).await.expect(200);
-    assert_eq!(begun["result"]["protocolVersion"], BEFORE, "it is offered the one that there is");
+    let begun = send_message(at, &token, "2024-11-05", "initialize", params).await.expect(200);
+    assert_eq!(begun["result"]["protocolVersion"], BEFORE, "the supported version is offered");
     let bearer = format!("Bearer {token}");
     let headers = [
         ("Authorization", bearer.as_str()),

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use dalsegno::tools::{self, Caller, Line};
 use serde_json::json;
 
-use super::Stage;
+use super::Setup;
 
 #[test]
-fn the_committed_table_is_the_generated_one() {
+fn the_committed_tool_table_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/mcp-tools.md");
     let committed = std::fs::read_to_string(path).unwrap();
     assert_eq!(
         committed,
         tools::markdown(),
-        "`dalsegno mcp tools > docs/reference/mcp-tools.md` writes it"
+        "out of date: run `dalsegno mcp tools > docs/reference/mcp-tools.md`"
     );
 }
 
@@ -30,8 +30,8 @@ fn is_yes(cell: &str, is_named: bool, has_paths: bool) -> bool {
 }
 
 #[tokio::test]
-async fn who_may_use_what_is_what_the_table_says_and_what_is_denied_leaves_a_line_and_no_effect() {
-    let stage = Stage::new().await;
+async fn tool_access_matches_the_table_and_a_denied_call_is_logged_without_effect() {
+    let setup = Setup::new().await;
     let table = tools::table();
     let all: Vec<String> =
         table.iter().map(|line| format!("mcp__dalsegno__{}", line.tool)).collect();
@@ -47,22 +47,22 @@ async fn who_may_use_what_is_what_the_table_says_and_what_is_denied_leaves_a_lin
         ("taken", "mcp__dalsegno\ndisallowedTools: mcp__dalsegno".to_owned(), paths, false, true),
     ];
     for (name, tools, more, ..) in &files {
-        stage.ground.write_agent(name, &agent(name, tools, more));
+        setup.fixture.write_agent(name, &agent(name, tools, more));
     }
-    stage.ground.write_agent("chief", &agent("chief", "mcp__dalsegno", "lead: true\n"));
-    stage.ground.remove_agent("boss");
+    setup.fixture.write_agent("chief", &agent("chief", "mcp__dalsegno", "lead: true\n"));
+    setup.fixture.remove_agent("boss");
     let mut callers = vec![(
-        stage.operator(),
+        setup.operator(),
         Box::new(|line: &Line| line.operator == "yes") as Box<dyn Fn(&Line) -> bool>,
     )];
-    callers.push((stage.caller("chief").await, Box::new(|line| is_yes(line.lead, false, false))));
+    callers.push((setup.caller("chief").await, Box::new(|line| is_yes(line.lead, false, false))));
     for (name, _, _, is_named, has_paths) in files {
         let has_none = name == "bare" || name == "taken";
         let may = move |line: &Line| !has_none && is_yes(line.agent, is_named, has_paths);
-        callers.push((stage.caller(name).await, Box::new(may)));
+        callers.push((setup.caller(name).await, Box::new(may)));
     }
     // A copy of the lead counts as another agent.
-    let copy = Caller::Turn(stage.turn("chief", "2").await);
+    let copy = Caller::Turn(setup.turn("chief", "2").await);
     callers.push((copy, Box::new(|line| is_yes(line.agent, false, false))));
     let mut n_denied = 0;
     for (caller, may) in &callers {
@@ -73,10 +73,10 @@ async fn who_may_use_what_is_what_the_table_says_and_what_is_denied_leaves_a_lin
             if may(line) {
                 continue;
             }
-            let before = stage.state().await;
-            let words = stage.refuses(caller, line.tool, json!({})).await;
+            let before = setup.state().await;
+            let words = setup.fail_tool(caller, line.tool, json!({})).await;
             assert!(words.contains("you have no tool"), "{words}");
-            assert_eq!(stage.state().await, before);
+            assert_eq!(setup.state().await, before);
             n_denied += 1;
         }
         assert!(
@@ -85,7 +85,7 @@ async fn who_may_use_what_is_what_the_table_says_and_what_is_denied_leaves_a_lin
             )
         );
     }
-    let audit = stage.audit().await;
+    let audit = setup.audit().await;
     assert_eq!(audit.len(), n_denied);
     assert!(n_denied > 20 && audit.iter().all(|line| line.starts_with("tool.deny ")), "{audit:?}");
 }

@@ -3,12 +3,12 @@
 mod calls;
 mod cascade;
 mod claude;
+mod data_access;
 mod endpoint;
 mod hostile;
-mod independent;
+mod idempotency;
 mod matrix;
-mod once;
-mod whose;
+mod other_clients;
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 
 use crate::{
-    conversations::world::{Now, World},
-    turns::ground::Ground,
+    conversations::world::{TurnSettings, World},
+    turns::fixture::Fixture,
 };
 
 const BOSS: &str = "---\nname: boss\ndescription: Leads\nlead: true\ntools: mcp__dalsegno\nblackboard: { read: [/], write: [/plan] }\n---\nYou lead.\n";
@@ -39,44 +39,44 @@ const FOREMAN: &str = "---\nname: foreman\ndescription: Hands out\ntools: mcp__d
 const PAIR: &str = "---\nname: pair\ndescription: Two parts, one after the other\ninputs:\n  topic: What it is about\nsteps:\n  - step: draft\n    agent: helper\n  - step: polish\n    agent: helper\n    after: [draft]\n---\n## draft\nWrite about {{topic}}.\n\n## polish\nPolish it.\n";
 
 /// A campaign with a lead, three other agents and an operator. No worker runs: tests begin turns themselves.
-struct Stage {
-    ground: Ground,
+struct Setup {
+    fixture: Fixture,
     world: World,
     tools: Tools,
 }
 
-impl Stage {
+impl Setup {
     async fn new() -> Self {
         Self::with(&[]).await
     }
 
     async fn with(own: &[(&str, &str)]) -> Self {
-        let ground = Ground::new(own).await;
+        let fixture = Fixture::new(own).await;
         let files = [("boss", BOSS), ("helper", HELPER), ("clerk", CLERK), ("foreman", FOREMAN)];
         for (name, text) in files {
-            ground.write_agent(name, text);
+            fixture.write_agent(name, text);
         }
-        ground.write_template("pair", PAIR);
-        let config = ground.config();
+        fixture.write_template("pair", PAIR);
+        let config = fixture.config();
         let library = Arc::new(Library::open(&config.agents).unwrap());
-        let settings = Settings::new(&config, Arc::new(ground.clock.clone()), library);
-        let tools = Tools { pool: ground.pool.clone(), settings: Arc::new(settings) };
-        let world = World::over(ground.pool.clone(), Limit::default()).await;
-        Self { ground, world, tools }
+        let settings = Settings::new(&config, Arc::new(fixture.clock.clone()), library);
+        let tools = Tools { pool: fixture.pool.clone(), settings: Arc::new(settings) };
+        let world = World::over(fixture.pool.clone(), Limit::default()).await;
+        Self { fixture, world, tools }
     }
 
     fn pool(&self) -> &PgPool {
-        &self.ground.pool
+        &self.fixture.pool
     }
 
     fn operator(&self) -> Caller {
         let actor = Actor::cli("ann", "host");
-        Caller::Operator(Operator { campaign_id: self.ground.campaign.id, actor, is_bound: false })
+        Caller::Operator(Operator { campaign_id: self.fixture.campaign.id, actor, is_bound: false })
     }
 
     /// Begins a turn.
     async fn turn(&self, agent: &str, instance: &str) -> Turn {
-        let task = self.ground.add_for(agent, instance, "Do it.").await;
+        let task = self.fixture.add_for(agent, instance, "Do it.").await;
         self.attempt(&task).await
     }
 
@@ -87,8 +87,8 @@ impl Stage {
             "update dalsegno.jobs set state = 'running', lease = $2, wait_reason = null where id = $1",
         );
         claimed.bind(task.job_id).bind(lease).execute(self.pool()).await.unwrap();
-        let (_, begun) = self.world.begin(task, lease, Now::default()).await;
-        let library = Library::open(&self.ground.config().agents).unwrap();
+        let (_, begun) = self.world.begin(task, lease, TurnSettings::default()).await;
+        let library = Library::open(&self.fixture.config().agents).unwrap();
         Turn {
             campaign_id: task.campaign_id,
             agent: library.current().agent(&task.agent).unwrap().clone(),
@@ -110,14 +110,14 @@ impl Stage {
     }
 
     /// Returns the answer of a call that must succeed.
-    async fn says(&self, caller: &Caller, name: &str, arguments: Value) -> Value {
+    async fn call_tool(&self, caller: &Caller, name: &str, arguments: Value) -> Value {
         let answer = self.call(caller, name, arguments).await;
         assert!(!answer.is_error, "{name}: {}", answer.text);
         serde_json::from_str(&answer.text).unwrap_or_else(|_| json!(answer.text))
     }
 
     /// Returns the error text of a call that must fail.
-    async fn refuses(&self, caller: &Caller, name: &str, arguments: Value) -> String {
+    async fn fail_tool(&self, caller: &Caller, name: &str, arguments: Value) -> String {
         let answer = self.call(caller, name, arguments).await;
         assert!(answer.is_error, "{name}: {}", answer.text);
         answer.text
@@ -125,12 +125,12 @@ impl Stage {
 
     async fn posts(&self) -> Vec<Post> {
         let along = Along::After(0);
-        let campaign_id = self.ground.campaign.id;
+        let campaign_id = self.fixture.campaign.id;
         posts::along(self.pool(), campaign_id, Viewer::All, along, 1000).await.unwrap()
     }
 
     async fn tasks(&self) -> Vec<Task> {
-        let campaign_id = Some(self.ground.campaign.id);
+        let campaign_id = Some(self.fixture.campaign.id);
         let filter = TaskFilter { campaign_id, ..TaskFilter::default() };
         let page = dalsegno::domain::Page { after: None, limit: 1000 };
         let mut conn = self.pool().acquire().await.unwrap();

@@ -10,7 +10,7 @@ use dalsegno::{
     queue::admin,
 };
 
-use super::Ground;
+use super::Fixture;
 use crate::{
     app::eventually,
     providers::fake_ollama::{FakeOllama, Play},
@@ -18,9 +18,9 @@ use crate::{
 
 const MINUTES: i64 = 60;
 
-impl Ground {
+impl Fixture {
     /// Waits until every live job waits for a provider, then for the end of that wait. False: the tasks have ended.
-    async fn wait_out(&self, elapsed: &mut TimeDelta) -> bool {
+    async fn wait_for_retry(&self, elapsed: &mut TimeDelta) -> bool {
         let is_alive = eventually("every job waits", async || {
             let live = "select count(*) from dalsegno.jobs";
             let waiting = "select count(*) from dalsegno.jobs
@@ -41,8 +41,8 @@ impl Ground {
     }
 
     /// Waits until this many refusals in a row are recorded.
-    async fn refused(&self, times: i64) {
-        eventually("the refusal is noted", async || {
+    async fn wait_for_refusals(&self, times: i64) {
+        eventually("the refusal is stored", async || {
             let refusals = "select coalesce(max(refusals), 0)::bigint from dalsegno.busy_models";
             (self.count(refusals).await == times).then_some(())
         })
@@ -62,18 +62,18 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn a_busy_provider_is_asked_some_ten_times_in_ten_minutes_and_each_time_is_one_event() {
-    let ground = Ground::new(&[]).await;
-    let worker = ground.work().await;
-    let task = ground.add("Write. [[sim: error 503]]").await;
+async fn a_busy_provider_is_retried_about_ten_times_in_ten_minutes_with_one_event_each() {
+    let fixture = Fixture::new(&[]).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.add("Write. [[sim: error 503]]").await;
     let mut elapsed = TimeDelta::zero();
     let (mut waits, mut n_calls) = (Vec::new(), 0);
     while elapsed <= TimeDelta::minutes(10) {
         let before = elapsed;
-        assert!(ground.wait_out(&mut elapsed).await);
+        assert!(fixture.wait_for_retry(&mut elapsed).await);
         waits.push((elapsed - before).num_milliseconds());
         n_calls += 1;
-        assert_eq!(ground.n_turns().await, n_calls);
+        assert_eq!(fixture.n_turns().await, n_calls);
         assert!(n_calls <= 13, "{n_calls} calls in {elapsed}");
     }
     println!("{n_calls} calls in ten minutes; waits in ms: {waits:?}");
@@ -82,37 +82,37 @@ async fn a_busy_provider_is_asked_some_ten_times_in_ten_minutes_and_each_time_is
         let most = (5_000 << n.min(10)).min(300_000);
         assert!((most / 2..=most).contains(wait), "wait {n} of {waits:?}");
     }
-    let snoozes = ground.snoozes().await;
+    let snoozes = fixture.snoozes().await;
     assert_eq!(i64::try_from(snoozes.len()).unwrap(), n_calls);
-    assert!(ground.turns(&task).await.iter().all(|turn| turn.attempt == 1));
+    assert!(fixture.turns(&task).await.iter().all(|turn| turn.attempt == 1));
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn tasks_that_meet_the_same_busy_provider_wait_together() {
+async fn tasks_of_the_same_busy_provider_wait_together() {
     // Jobs wait by the clock of the database, the model by that of the test: so long that all forty wait at once, also on a slow machine.
     let waits = [("providers.busy_first_secs", "60"), ("providers.busy_max_wait_secs", "120")];
-    let ground = Ground::new(&[waits[0], waits[1], ("sim.faults", "[\"error 503\"]")]).await;
-    let workers = [ground.work().await, ground.work().await];
+    let fixture = Fixture::new(&[waits[0], waits[1], ("sim.faults", "[\"error 503\"]")]).await;
+    let workers = [fixture.start_worker().await, fixture.start_worker().await];
     for n in 0..40 {
-        ground.add_for("writer", &format!("copy_{n}"), "Write.").await;
+        fixture.add_for("writer", &format!("copy_{n}"), "Write.").await;
     }
     let mut elapsed = TimeDelta::zero();
     let mut n_rounds = 0;
     while elapsed <= TimeDelta::minutes(10) {
-        assert!(ground.wait_out(&mut elapsed).await);
+        assert!(fixture.wait_for_retry(&mut elapsed).await);
         n_rounds += 1;
         assert!(n_rounds <= 20, "{n_rounds} waits in {elapsed}");
     }
-    let n_turns = ground.n_turns().await;
+    let n_turns = fixture.n_turns().await;
     println!("{n_turns} calls for forty tasks in ten minutes, in {n_rounds} waits");
     // All slots call before the first refusal is recorded.
     assert!(n_turns <= 16 + 2 * n_rounds, "{n_turns} calls in {n_rounds} waits");
-    let busy = busy_models::list(&ground.pool, ground.clock.now()).await.unwrap();
+    let busy = busy_models::list(&fixture.pool, fixture.clock.now()).await.unwrap();
     assert_eq!(busy.len(), 1, "{busy:?}");
     assert!((5..=12).contains(&busy[0].refusals), "{busy:?}");
     let waiting =
-        ground.feed().await.into_iter().filter(|event| event.kind == "task.waiting").count();
+        fixture.feed().await.into_iter().filter(|event| event.kind == "task.waiting").count();
     assert!(waiting <= 40 + 2 * usize::try_from(n_rounds).unwrap(), "{waiting} events");
     for worker in workers {
         worker.stop().await;
@@ -120,26 +120,26 @@ async fn tasks_that_meet_the_same_busy_provider_wait_together() {
 }
 
 #[tokio::test]
-async fn whoever_asks_why_a_task_waits_is_told_since_when_how_often_until_when_and_why() {
-    let ground = Ground::new(&[]).await;
-    let worker = ground.work().await;
-    let task = ground.add("Write. [[sim: error 503 3 times]]").await;
+async fn explain_names_the_reason_start_count_and_end_of_a_wait() {
+    let fixture = Fixture::new(&[]).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.add("Write. [[sim: error 503 3 times]]").await;
     let mut elapsed = TimeDelta::zero();
-    ground.wait_out(&mut elapsed).await;
-    ground.wait_out(&mut elapsed).await;
-    ground.refused(3).await;
-    let behind = ground.add_for("writer", "second", "Write, too.").await;
+    fixture.wait_for_retry(&mut elapsed).await;
+    fixture.wait_for_retry(&mut elapsed).await;
+    fixture.wait_for_refusals(3).await;
+    let behind = fixture.add_for("writer", "second", "Write, too.").await;
     eventually("both wait", async || {
         let waiting = "select count(*) from dalsegno.jobs where wait_reason = 'snooze'";
-        (ground.count(waiting).await == 2).then_some(())
+        (fixture.count(waiting).await == 2).then_some(())
     })
     .await;
-    let busy = busy_models::list(&ground.pool, ground.clock.now()).await.unwrap();
+    let busy = busy_models::list(&fixture.pool, fixture.clock.now()).await.unwrap();
     let [busy] = &busy[..] else { panic!("{busy:?}") };
     assert_eq!(busy.since, crate::app::noon());
     let deadline = crate::app::noon() + TimeDelta::days(1);
-    for (task, since) in [(&task, busy.since), (&behind, ground.clock.now())] {
-        let (of_task, of_job) = ground.explained(task).await;
+    for (task, since) in [(&task, busy.since), (&behind, fixture.clock.now())] {
+        let (of_task, of_job) = fixture.explained(task).await;
         for words in [of_task, of_job] {
             for word in [
                 format!("since {}", busy_models::moment(busy.since)),
@@ -152,48 +152,48 @@ async fn whoever_asks_why_a_task_waits_is_told_since_when_how_often_until_when_a
             }
         }
     }
-    let (of_task, _) = ground.explained(&task).await;
+    let (of_task, _) = fixture.explained(&task).await;
     let end = format!("fails at {}", busy_models::moment(deadline));
     assert!(of_task.contains(&end), "{of_task}");
     // The answer ends the wait for all.
-    assert_eq!(ground.ended_after_waits(&task).await.state, State::Done);
-    assert_eq!(ground.ended_after_waits(&behind).await.state, State::Done);
-    assert_eq!(ground.count("select count(*) from dalsegno.busy_models").await, 0);
+    assert_eq!(fixture.ended_after_waits(&task).await.state, State::Done);
+    assert_eq!(fixture.ended_after_waits(&behind).await.state, State::Done);
+    assert_eq!(fixture.count("select count(*) from dalsegno.busy_models").await, 0);
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn a_task_that_has_waited_for_a_day_fails_and_waits_as_long_when_it_is_tried_again() {
-    let ground = Ground::new(&[("providers.busy_max_wait_secs", "7200")]).await;
-    let worker = ground.work().await;
-    let task = ground.add("Write. [[sim: error 429]]").await;
+async fn a_task_that_waited_for_a_day_fails_and_waits_as_long_after_a_retry() {
+    let fixture = Fixture::new(&[("providers.busy_max_wait_secs", "7200")]).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.add("Write. [[sim: error 429]]").await;
     let mut elapsed = TimeDelta::zero();
-    while ground.wait_out(&mut elapsed).await {
-        let (of_task, _) = ground.explained(&task).await;
-        assert!(elapsed <= TimeDelta::hours(31), "it waits for ever: {elapsed}, {of_task}");
+    while fixture.wait_for_retry(&mut elapsed).await {
+        let (of_task, _) = fixture.explained(&task).await;
+        assert!(elapsed <= TimeDelta::hours(31), "the task waits forever: {elapsed}, {of_task}");
     }
-    let failed = ground.task(&task).await;
+    let failed = fixture.task(&task).await;
     assert_eq!(failed.state, State::Failed);
     let error = failed.error.unwrap();
     assert!(error.contains("has waited for its provider since 2026-"), "{error}");
     assert!(error.contains("providers.busy_max_secs"), "{error}");
     assert!(error.contains("too many calls are waiting"), "{error}");
-    assert!(ground.turns(&task).await.iter().all(|turn| turn.attempt == 1));
-    let n_turns = ground.n_turns().await;
+    assert!(fixture.turns(&task).await.iter().all(|turn| turn.attempt == 1));
+    let n_turns = fixture.n_turns().await;
 
-    let mut tx = ground.pool.begin().await.unwrap();
-    tasks::retry(&mut tx, task.id, ground.clock.now()).await.unwrap();
+    let mut tx = fixture.pool.begin().await.unwrap();
+    tasks::retry(&mut tx, task.id, fixture.clock.now()).await.unwrap();
     tx.commit().await.unwrap();
     let mut elapsed = TimeDelta::zero();
     while elapsed <= TimeDelta::minutes(2 * MINUTES) {
-        assert!(ground.wait_out(&mut elapsed).await, "it waits anew");
+        assert!(fixture.wait_for_retry(&mut elapsed).await, "the task waits again");
     }
-    assert!(ground.n_turns().await > n_turns);
+    assert!(fixture.n_turns().await > n_turns);
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn a_conversation_with_a_fallback_moves_where_others_have_found_its_provider_busy() {
+async fn a_conversation_with_a_fallback_moves_when_other_turns_found_its_provider_busy() {
     let busy = || Play::Status(503, "", r#"{"error":"server busy"}"#);
     let fake = FakeOllama::playing((0..20).map(|_| busy())).await;
     let url = format!("http://{}", fake.addr);
@@ -202,27 +202,29 @@ async fn a_conversation_with_a_fallback_moves_where_others_have_found_its_provid
         ("ollama.num_ctx", "4096"),
         ("agents.fallback_after", "3"),
     ];
-    let ground = Ground::new(&settings).await;
+    let fixture = Fixture::new(&settings).await;
     let front = |name: &str, fallback: &str| {
         format!(
             "---\nname: {name}\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\n{fallback}---\nYou write.\n"
         )
     };
-    ground.write_agent("writer", &front("writer", ""));
-    ground.write_agent("editor", &front("editor", "fallback_provider: sim\n"));
-    let worker = ground.work().await;
-    ground.add("Write.").await;
+    fixture.write_agent("writer", &front("writer", ""));
+    fixture.write_agent("editor", &front("editor", "fallback_provider: sim\n"));
+    let worker = fixture.start_worker().await;
+    fixture.add("Write.").await;
     let mut elapsed = TimeDelta::zero();
     for _ in 0..2 {
-        ground.wait_out(&mut elapsed).await;
+        fixture.wait_for_retry(&mut elapsed).await;
     }
-    eventually("it was refused three times", async || (fake.chats().len() == 3).then_some(()))
-        .await;
-    ground.refused(3).await;
-    let edited = ground.add_for("editor", "main", "Edit.").await;
-    assert_eq!(ground.ended(&edited).await.state, State::Done);
-    assert_eq!(ground.session(&edited).await.provider, "sim");
-    assert_eq!(ground.moves().await, ["fallback"]);
-    assert_eq!(fake.chats().len(), 3, "nobody asks for the second conversation");
+    eventually("the task was refused three times", async || {
+        (fake.chats().len() == 3).then_some(())
+    })
+    .await;
+    fixture.wait_for_refusals(3).await;
+    let edited = fixture.add_for("editor", "main", "Edit.").await;
+    assert_eq!(fixture.ended(&edited).await.state, State::Done);
+    assert_eq!(fixture.session(&edited).await.provider, "sim");
+    assert_eq!(fixture.moves().await, ["fallback"]);
+    assert_eq!(fake.chats().len(), 3, "no call is made for the second conversation");
     worker.stop().await;
 }

@@ -10,11 +10,11 @@ use dalsegno::{
     queue::admin,
 };
 
-use super::Ground;
+use super::Fixture;
 
-const LETTERS: &str = "select count(*) from dalsegno.dead_jobs";
+const COUNT_DEAD_LETTERS: &str = "select count(*) from dalsegno.dead_jobs";
 /// The job of a task dies as it does when its workers are lost: the task itself is not written.
-const DIES: &str = "with job as (delete from dalsegno.jobs where id = $1 returning *),
+const KILL_JOB: &str = "with job as (delete from dalsegno.jobs where id = $1 returning *),
                 payload as (delete from dalsegno.job_payloads where job_id = $1 returning *)
            insert into dalsegno.dead_jobs (id, enqueued_at, lease, priority, attempt, max_attempts, crash_count, queue, kind, lane_key,
                                            group_key, reason, error, payload, headers)
@@ -22,7 +22,7 @@ const DIES: &str = "with job as (delete from dalsegno.jobs where id = $1 returni
                   p.payload, p.headers
              from job as j, payload as p, dalsegno.lanes as l where l.id = j.lane_id";
 
-impl Ground {
+impl Fixture {
     /// Fails a task. The services remember how often the simulation has failed.
     async fn failed(&self, prompt: &str) -> (Task, Arc<Services>) {
         let services = self.services(&[]);
@@ -45,7 +45,7 @@ impl Ground {
     }
 
     async fn run(&self, task: &Task, services: &Arc<Services>) -> Task {
-        let worker = self.work_on(Arc::clone(services), &[]).await;
+        let worker = self.start_worker_on(Arc::clone(services), &[]).await;
         let task = self.ended(task).await;
         worker.stop().await;
         task
@@ -64,132 +64,132 @@ impl Ground {
 
 #[tokio::test]
 async fn retrying_the_job_of_a_failed_task_retries_the_task() {
-    let ground = Ground::new(&[]).await;
-    let (task, services) = ground.failed("Write. [[sim: error 404 once]]").await;
-    assert_eq!(ground.count(LETTERS).await, 1);
-    let retried = ground.retry_job(task.job_id).await.unwrap();
+    let fixture = Fixture::new(&[]).await;
+    let (task, services) = fixture.failed("Write. [[sim: error 404 once]]").await;
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 1);
+    let retried = fixture.retry_job(task.job_id).await.unwrap();
     assert_eq!((retried.id, retried.state.as_str()), (task.job_id, "ready"));
     assert_eq!((retried.task_id, retried.task_state), (Some(task.id), Some(State::Queued)));
     assert_ne!(retried.job_id, Some(task.job_id));
-    assert_eq!(ground.count(LETTERS).await, 0);
-    assert_eq!(ground.run(&task, &services).await.state, State::Done);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
+    assert_eq!(fixture.run(&task, &services).await.state, State::Done);
     // A task that has its answer cannot be retried.
-    let again = ground.retry_job(retried.job_id.unwrap()).await.unwrap_err();
+    let again = fixture.retry_job(retried.job_id.unwrap()).await.unwrap_err();
     assert!(matches!(again, tasks::Error::Ended { state: State::Done, .. }), "{again}");
 }
 
 #[tokio::test]
 async fn a_task_has_at_most_one_dead_letter_and_none_once_it_is_done() {
-    let ground = Ground::new(&[]).await;
-    let (task, services) = ground.failed("Write. [[sim: error 404 2 times]]").await;
-    ground.retry_task(&task).await;
-    assert_eq!(ground.count(LETTERS).await, 0);
-    let again = ground.run(&task, &services).await;
+    let fixture = Fixture::new(&[]).await;
+    let (task, services) = fixture.failed("Write. [[sim: error 404 2 times]]").await;
+    fixture.retry_task(&task).await;
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
+    let again = fixture.run(&task, &services).await;
     assert_eq!(again.state, State::Failed, "{again:?}");
     let letters: Vec<i64> = sqlx::query_scalar("select id from dalsegno.dead_jobs")
-        .fetch_all(&ground.pool)
+        .fetch_all(&fixture.pool)
         .await
         .unwrap();
     assert_eq!(letters, [again.job_id]);
-    ground.retry_task(&task).await;
-    assert_eq!(ground.run(&task, &services).await.state, State::Done);
-    assert_eq!(ground.count(LETTERS).await, 0);
+    fixture.retry_task(&task).await;
+    assert_eq!(fixture.run(&task, &services).await.state, State::Done);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
 }
 
 #[tokio::test]
-async fn a_letter_that_an_older_version_left_behind_runs_nothing_and_goes() {
-    let ground = Ground::new(&[]).await;
-    let (task, services) = ground.failed("Write. [[sim: error 404 once]]").await;
-    ground.retry_as_before(&task).await;
+async fn a_dead_letter_of_an_older_version_runs_nothing_and_is_removed() {
+    let fixture = Fixture::new(&[]).await;
+    let (task, services) = fixture.failed("Write. [[sim: error 404 once]]").await;
+    fixture.retry_as_before(&task).await;
     // While the task is queued, and when it is done.
-    let retried = ground.retry_job(task.job_id).await.unwrap();
+    let retried = fixture.retry_job(task.job_id).await.unwrap();
     assert!(retried.is_removed(), "{retried:?}");
     assert_eq!((retried.task_id, retried.task_state), (Some(task.id), Some(State::Queued)));
-    assert_eq!(ground.count(LETTERS).await, 0);
-    assert_eq!(ground.count("select count(*) from dalsegno.jobs").await, 1, "the task's own");
-    assert_eq!(ground.run(&task, &services).await.state, State::Done);
-    let unknown = ground.retry_job(task.job_id).await.unwrap_err();
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
+    assert_eq!(fixture.count("select count(*) from dalsegno.jobs").await, 1, "the task's own");
+    assert_eq!(fixture.run(&task, &services).await.state, State::Done);
+    let unknown = fixture.retry_job(task.job_id).await.unwrap_err();
     assert!(matches!(unknown, tasks::Error::Queue(_)), "{unknown}");
 }
 
 #[tokio::test]
-async fn a_letter_of_an_earlier_job_of_a_failed_task_retries_the_task() {
-    let ground = Ground::new(&[]).await;
-    let (task, services) = ground.failed("Write. [[sim: error 404 2 times]]").await;
-    ground.retry_as_before(&task).await;
-    assert_eq!(ground.run(&task, &services).await.state, State::Failed);
-    assert_eq!(ground.count(LETTERS).await, 2);
-    let retried = ground.retry_job(task.job_id).await.unwrap();
+async fn a_dead_letter_of_an_earlier_job_retries_its_failed_task() {
+    let fixture = Fixture::new(&[]).await;
+    let (task, services) = fixture.failed("Write. [[sim: error 404 2 times]]").await;
+    fixture.retry_as_before(&task).await;
+    assert_eq!(fixture.run(&task, &services).await.state, State::Failed);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 2);
+    let retried = fixture.retry_job(task.job_id).await.unwrap();
     assert_eq!((retried.task_id, retried.task_state), (Some(task.id), Some(State::Queued)));
-    assert_eq!(ground.count(LETTERS).await, 0);
-    assert_eq!(ground.run(&task, &services).await.state, State::Done);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
+    assert_eq!(fixture.run(&task, &services).await.state, State::Done);
 }
 
 /// A job retried in SQL, where the queue does not know tasks; or by an older version.
 #[tokio::test]
-async fn the_job_of_a_task_that_has_another_one_does_not_hold_up_its_conversation() {
-    let ground = Ground::new(&[]).await;
-    let (task, services) = ground.failed("Write. [[sim: error 404 once]]").await;
-    ground.retry_as_before(&task).await;
-    assert_eq!(ground.run(&task, &services).await.state, State::Done);
-    admin::retry_job(&ground.pool, task.job_id).await.unwrap();
-    let next = ground.add("Write more.").await;
-    assert_eq!(ground.run(&next, &services).await.state, State::Done);
-    let mut conn = ground.pool.acquire().await.unwrap();
+async fn a_superseded_job_of_a_task_does_not_block_its_conversation() {
+    let fixture = Fixture::new(&[]).await;
+    let (task, services) = fixture.failed("Write. [[sim: error 404 once]]").await;
+    fixture.retry_as_before(&task).await;
+    assert_eq!(fixture.run(&task, &services).await.state, State::Done);
+    admin::retry_job(&fixture.pool, task.job_id).await.unwrap();
+    let next = fixture.add("Write more.").await;
+    assert_eq!(fixture.run(&next, &services).await.state, State::Done);
+    let mut conn = fixture.pool.acquire().await.unwrap();
     let runs = admin::runs_of(&mut *conn, task.job_id).await.unwrap();
     let outcomes: Vec<_> = runs.iter().map(|run| run.outcome.as_str()).collect();
     assert_eq!(outcomes, ["done", "failed"], "{runs:?}");
-    assert_eq!(ground.count(LETTERS).await, 0);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
 }
 
 /// Between the death of a job and the sweep that ends its task.
 #[tokio::test]
-async fn a_task_whose_job_has_just_died_is_retried_or_cancelled_without_a_letter() {
-    let ground = Ground::new(&[]).await;
+async fn a_task_with_a_newly_dead_job_is_retried_or_cancelled_without_a_dead_letter() {
+    let fixture = Fixture::new(&[]).await;
     let [retried, cancelled] = [
-        ground.add_for("writer", "one", "Write.").await,
-        ground.add_for("writer", "two", "Write.").await,
+        fixture.add_for("writer", "one", "Write.").await,
+        fixture.add_for("writer", "two", "Write.").await,
     ];
     for task in [&retried, &cancelled] {
-        sqlx::query(DIES).bind(task.job_id).execute(&ground.pool).await.unwrap();
+        sqlx::query(KILL_JOB).bind(task.job_id).execute(&fixture.pool).await.unwrap();
     }
-    assert_eq!(ground.count(LETTERS).await, 2);
-    ground.cancel(&cancelled).await;
-    assert_eq!(ground.task(&cancelled).await.state, State::Cancelled);
-    let told = ground.retry_job(retried.job_id).await.unwrap();
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 2);
+    fixture.cancel(&cancelled).await;
+    assert_eq!(fixture.task(&cancelled).await.state, State::Cancelled);
+    let told = fixture.retry_job(retried.job_id).await.unwrap();
     assert_eq!((told.task_state, told.state.as_str()), (Some(State::Queued), "ready"));
-    assert_eq!(ground.count(LETTERS).await, 0);
-    assert_eq!(ground.run(&retried, &ground.services(&[])).await.state, State::Done);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
+    assert_eq!(fixture.run(&retried, &fixture.services(&[])).await.state, State::Done);
 }
 
 /// It has waited for another task, and waits again in the transaction that ends it.
 #[tokio::test]
-async fn a_task_that_has_waited_runs_again_after_its_job_has_just_died() {
-    let ground = Ground::new(&[]).await;
-    let first = ground.add_for("writer", "one", "Write.").await;
-    let task = ground.add_after("two", "Join.", &[&first]).await;
-    ground.hold("writer", "two").await;
-    ground.run(&first, &ground.services(&[])).await;
+async fn a_waiting_task_runs_again_after_its_job_has_died() {
+    let fixture = Fixture::new(&[]).await;
+    let first = fixture.add_for("writer", "one", "Write.").await;
+    let task = fixture.add_after("two", "Join.", &[&first]).await;
+    fixture.hold("writer", "two").await;
+    fixture.run(&first, &fixture.services(&[])).await;
     let is_let_go = "select count(*) from dalsegno.task_waits where over_at is not null";
-    assert_eq!(ground.count(is_let_go).await, 1);
-    sqlx::query(DIES).bind(task.job_id).execute(&ground.pool).await.unwrap();
-    ground.release("writer", "two").await;
-    ground.retry_job(task.job_id).await.unwrap();
-    assert_eq!(ground.run(&task, &ground.services(&[])).await.state, State::Done);
-    assert_eq!(ground.count(LETTERS).await, 0);
+    assert_eq!(fixture.count(is_let_go).await, 1);
+    sqlx::query(KILL_JOB).bind(task.job_id).execute(&fixture.pool).await.unwrap();
+    fixture.release("writer", "two").await;
+    fixture.retry_job(task.job_id).await.unwrap();
+    assert_eq!(fixture.run(&task, &fixture.services(&[])).await.state, State::Done);
+    assert_eq!(fixture.count(COUNT_DEAD_LETTERS).await, 0);
 }
 
 /// The policy of the lane keeps a failed job at its head.
 #[tokio::test]
 async fn a_retried_task_does_not_wait_behind_its_own_failed_job() {
-    let ground = Ground::new(&[]).await;
-    let lane = tasks::lane(ground.campaign.id, "writer", "main");
+    let fixture = Fixture::new(&[]).await;
+    let lane = tasks::lane(fixture.campaign.id, "writer", "main");
     let hold = "select dalsegno.set_lane_policy($1, 'hold')";
-    sqlx::query(hold).bind(&lane).execute(&ground.pool).await.unwrap();
-    let (task, services) = ground.failed("Write. [[sim: error 404 once]]").await;
+    sqlx::query(hold).bind(&lane).execute(&fixture.pool).await.unwrap();
+    let (task, services) = fixture.failed("Write. [[sim: error 404 once]]").await;
     let held = "select count(*) from dalsegno.jobs where state = 'held' and hold_by = 'failure'";
-    assert_eq!(ground.count(held).await, 1);
-    ground.retry_job(task.job_id).await.unwrap();
-    assert_eq!(ground.count(held).await, 0);
-    assert_eq!(ground.run(&task, &services).await.state, State::Done);
+    assert_eq!(fixture.count(held).await, 1);
+    fixture.retry_job(task.job_id).await.unwrap();
+    assert_eq!(fixture.count(held).await, 0);
+    assert_eq!(fixture.run(&task, &services).await.state, State::Done);
 }

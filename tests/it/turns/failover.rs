@@ -3,18 +3,18 @@
 use chrono::TimeDelta;
 use dalsegno::domain::tasks::{State, Task};
 
-use super::Ground;
+use super::Fixture;
 use crate::{
     app::eventually,
     providers::fake_ollama::{FakeOllama, Play},
 };
 
 const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\nfallback_provider: sim\n---\nYou write.\n";
-const BROKEN: Play = Play::Status(500, "", r#"{"error":"boom"}"#);
+const SERVER_ERROR: Play = Play::Status(500, "", r#"{"error":"boom"}"#);
 
-impl Ground {
+impl Fixture {
     /// Like [`ended`](Self::ended), without the waits between its attempts.
-    pub async fn hurriedly_ended(&self, task: &Task) -> Task {
+    pub async fn ended_without_pauses(&self, task: &Task) -> Task {
         eventually("the task has ended", async || {
             let due = "update dalsegno.jobs set run_at = now() where state = 'scheduled'";
             sqlx::query(due).execute(&self.pool).await.unwrap();
@@ -32,7 +32,7 @@ impl Ground {
     }
 }
 
-async fn ground(fake: &FakeOllama, after: &str) -> Ground {
+async fn fixture(fake: &FakeOllama, after: &str) -> Fixture {
     let url = format!("http://{}", fake.addr);
     let settings = [
         ("ollama.base_url", url.as_str()),
@@ -40,74 +40,84 @@ async fn ground(fake: &FakeOllama, after: &str) -> Ground {
         ("ollama.breaker_failures", "100"),
         ("agents.fallback_after", after),
     ];
-    let ground = Ground::new(&settings).await;
-    ground.write_agent("writer", WRITER);
-    ground
+    let fixture = Fixture::new(&settings).await;
+    fixture.write_agent("writer", WRITER);
+    fixture
 }
 
 #[tokio::test]
-async fn failures_are_counted_over_tasks_and_workers_and_an_answer_between_them_ends_the_count() {
-    let plays = [BROKEN, BROKEN, Play::Says(&["One."]), BROKEN, BROKEN, BROKEN];
+async fn failures_are_counted_across_tasks_and_workers_and_an_answer_resets_the_count() {
+    let plays = [
+        SERVER_ERROR,
+        SERVER_ERROR,
+        Play::Says(&["One."]),
+        SERVER_ERROR,
+        SERVER_ERROR,
+        SERVER_ERROR,
+    ];
     let fake = FakeOllama::playing(plays).await;
-    let ground = ground(&fake, "3").await;
-    let worker = ground.work().await;
-    let first = ground.hurriedly_ended(&ground.add("Part one.").await).await;
+    let fixture = fixture(&fake, "3").await;
+    let worker = fixture.start_worker().await;
+    let first = fixture.ended_without_pauses(&fixture.add("Part one.").await).await;
     assert_eq!(first.result.as_deref(), Some("One."));
-    assert_eq!(ground.count("select count(*) from dalsegno.failovers").await, 0);
+    assert_eq!(fixture.count("select count(*) from dalsegno.failovers").await, 0);
     worker.stop().await;
 
     // Two of the failures on one worker, the third on another.
-    let worker = ground.work().await;
-    let second = ground.add("Part two. [[sim: say Two.]]").await;
+    let worker = fixture.start_worker().await;
+    let second = fixture.add("Part two. [[sim: say Two.]]").await;
     let twice = "select coalesce(max(failures), 0)::bigint from dalsegno.failovers";
-    eventually("it has failed", async || (ground.count(twice).await >= 1).then_some(())).await;
+    eventually("it has failed", async || (fixture.count(twice).await >= 1).then_some(())).await;
     worker.stop().await;
-    let worker = ground.work().await;
-    let second = ground.hurriedly_ended(&second).await;
+    let worker = fixture.start_worker().await;
+    let second = fixture.ended_without_pauses(&second).await;
     assert_eq!((second.state, second.result.as_deref()), (State::Done, Some("Two.")));
-    assert_eq!(ground.moves().await, ["fallback"]);
-    let session = ground.session(&second).await;
+    assert_eq!(fixture.moves().await, ["fallback"]);
+    let session = fixture.session(&second).await;
     assert_eq!(session.provider, "sim");
-    let transcript = ground.transcript(session.id).await;
+    let transcript = fixture.transcript(session.id).await;
     assert!(transcript.iter().any(|line| line == "Assistant: One."), "{transcript:?}");
 
     // Other conversations of the same agent have not failed.
-    let other = ground.add_for("writer", "second", "Hello.").await;
-    assert_eq!(ground.hurriedly_ended(&other).await.result.as_deref(), Some("A good answer."));
+    let other = fixture.add_for("writer", "second", "Hello.").await;
+    assert_eq!(
+        fixture.ended_without_pauses(&other).await.result.as_deref(),
+        Some("A good answer.")
+    );
     // This one returns when the pause is over, without another failure.
-    ground.advance(TimeDelta::seconds(901));
-    let third = ground.hurriedly_ended(&ground.add("Part three.").await).await;
-    assert_eq!(ground.session(&third).await.provider, "ollama");
-    assert_eq!(ground.moves().await, ["fallback", "first"]);
-    assert_eq!(ground.count("select count(*) from dalsegno.failovers").await, 0);
-    ground.settled().await;
+    fixture.advance(TimeDelta::seconds(901));
+    let third = fixture.ended_without_pauses(&fixture.add("Part three.").await).await;
+    assert_eq!(fixture.session(&third).await.provider, "ollama");
+    assert_eq!(fixture.moves().await, ["fallback", "first"]);
+    assert_eq!(fixture.count("select count(*) from dalsegno.failovers").await, 0);
+    fixture.settled().await;
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn two_providers_that_both_fail_end_the_task_and_do_not_pass_it_on_for_ever() {
-    let fake = FakeOllama::playing((0..50).map(|_| BROKEN)).await;
-    let ground = ground(&fake, "1").await;
-    let worker = ground.work().await;
-    let task = ground.hurriedly_ended(&ground.add("Part. [[sim: error 500]]").await).await;
+async fn two_failing_providers_end_the_task_and_do_not_alternate_forever() {
+    let fake = FakeOllama::playing((0..50).map(|_| SERVER_ERROR)).await;
+    let fixture = fixture(&fake, "1").await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.ended_without_pauses(&fixture.add("Part. [[sim: error 500]]").await).await;
     assert_eq!(task.state, State::Failed);
-    let turns = ground.turns(&task).await;
+    let turns = fixture.turns(&task).await;
     assert!(turns.len() <= 6, "{turns:?}");
-    let moves = ground.moves().await;
+    let moves = fixture.moves().await;
     assert_eq!(moves[..3], ["fallback", "first", "fallback"], "{moves:?}");
-    ground.settled().await;
+    fixture.settled().await;
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn what_a_person_has_to_mend_is_no_reason_to_move() {
+async fn an_error_that_needs_a_person_does_not_move_the_conversation() {
     let missing = Play::Status(404, "", r#"{"error":"model 'qwen3:8b' not found"}"#);
     let fake = FakeOllama::playing([missing]).await;
-    let ground = ground(&fake, "1").await;
-    let worker = ground.work().await;
-    let task = ground.ended(&ground.add("Part one.").await).await;
+    let fixture = fixture(&fake, "1").await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.ended(&fixture.add("Part one.").await).await;
     assert_eq!(task.state, State::Failed);
-    assert_eq!(ground.moves().await, Vec::<String>::new());
-    ground.settled().await;
+    assert_eq!(fixture.moves().await, Vec::<String>::new());
+    fixture.settled().await;
     worker.stop().await;
 }

@@ -9,7 +9,7 @@ use dalsegno::domain::{
 };
 use rustix::process::Signal;
 
-use super::{Ground, ground::WRITER};
+use super::{Fixture, fixture::WRITER};
 use crate::providers::fake_ollama::{FakeOllama, Play};
 
 fn states(turns: &[turns::Turn]) -> Vec<turns::State> {
@@ -20,18 +20,18 @@ fn states(turns: &[turns::Turn]) -> Vec<turns::State> {
 async fn a_conversation_moves_from_one_provider_to_another() {
     let fake = FakeOllama::playing([Play::Says(&["Two."]), Play::Says(&["Three."])]).await;
     let url = format!("http://{}", fake.addr);
-    let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "4096")]).await;
-    let worker = ground.work().await;
-    let first = ground.done(&ground.add("Part one. [[sim: say One.]]").await).await;
+    let fixture = Fixture::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "4096")]).await;
+    let worker = fixture.start_worker().await;
+    let first = fixture.done(&fixture.add("Part one. [[sim: say One.]]").await).await;
     let elsewhere =
         WRITER.replace("description:", "provider: ollama\nmodel: qwen3:8b\ndescription:");
-    ground.write_agent("writer", &elsewhere);
-    let second = ground.done(&ground.add("Part two.").await).await;
-    let third = ground.done(&ground.add("Part three.").await).await;
+    fixture.write_agent("writer", &elsewhere);
+    let second = fixture.done(&fixture.add("Part two.").await).await;
+    let third = fixture.done(&fixture.add("Part three.").await).await;
     worker.stop().await;
     assert_eq!([second.result.as_deref(), third.result.as_deref()], [Some("Two."), Some("Three.")]);
 
-    let (before, after) = (ground.session(&first).await, ground.session(&second).await);
+    let (before, after) = (fixture.session(&first).await, fixture.session(&second).await);
     assert_eq!((before.provider.as_str(), after.provider.as_str()), ("sim", "ollama"));
     assert_eq!(before.closed_because, Some(Reason::ProviderChanged));
     assert_eq!(
@@ -50,38 +50,38 @@ async fn a_conversation_moves_from_one_provider_to_another() {
         chats.iter().map(|chat| chat.contains("another model has taken over")).collect();
     assert_eq!(told, [true, false]);
     let ledger =
-        ground.json("select to_jsonb(array_agg(provider order by id)) from dalsegno.usage").await;
+        fixture.json("select to_jsonb(array_agg(provider order by id)) from dalsegno.usage").await;
     assert_eq!(ledger, serde_json::json!(["sim", "ollama", "ollama"]));
     assert_eq!(after.token_count, second.spent_tokens + third.spent_tokens);
 }
 
 #[tokio::test]
-async fn a_task_that_takes_three_workers_down_fails_and_leaves_its_session_usable() {
-    let ground = Ground::new(&[]).await;
-    let worker = ground.work().await;
-    let first = ground.done(&ground.add("One. [[sim: say first]]").await).await;
+async fn a_task_that_kills_three_workers_fails_and_leaves_its_session_usable() {
+    let fixture = Fixture::new(&[]).await;
+    let worker = fixture.start_worker().await;
+    let first = fixture.done(&fixture.add("One. [[sim: say first]]").await).await;
     worker.stop().await;
-    let poison = ground.add("Two.").await;
+    let poison = fixture.add("Two.").await;
     for _ in 0..3 {
-        let mut armed = ground.process(&[("worker.crash_turns_at", "after_call")]);
-        let died = armed.patiently_ended().await;
+        let mut armed = fixture.process(&[("worker.crash_turns_at", "after_call")]);
+        let died = armed.ended_after_pause().await;
         assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "{}", armed.log());
     }
-    let next = ground.add("Three. [[sim: say third]]").await;
-    let heir = ground.process(&[]);
-    let poison = ground.patiently_ended(&poison).await;
+    let next = fixture.add("Three. [[sim: say third]]").await;
+    let heir = fixture.process(&[]);
+    let poison = fixture.ended_after_pause(&poison).await;
     assert_eq!(poison.state, State::Failed);
     let error = poison.error.clone().unwrap();
     assert!(error.contains("worker"), "{error}");
-    assert_eq!(states(&ground.turns(&poison).await), [turns::State::Interrupted; 3]);
-    assert_eq!(ground.kinds(&poison).await.last().unwrap(), "task.failed");
+    assert_eq!(states(&fixture.turns(&poison).await), [turns::State::Interrupted; 3]);
+    assert_eq!(fixture.kinds(&poison).await.last().unwrap(), "task.failed");
 
-    let next = ground.patiently_ended(&next).await;
+    let next = fixture.ended_after_pause(&next).await;
     assert_eq!((next.state, next.session_id), (State::Done, first.session_id));
-    ground.settled().await;
-    let session = ground.session(&next).await;
+    fixture.settled().await;
+    let session = fixture.session(&next).await;
     assert_eq!(session.state, SessionState::Idle);
-    let transcript = ground.transcript(session.id).await;
+    let transcript = fixture.transcript(session.id).await;
     let said: Vec<_> = transcript.iter().filter(|line| !line.starts_with("Notice")).collect();
     let expected = [
         "User: One. [[sim: say first]]",
@@ -91,73 +91,74 @@ async fn a_task_that_takes_three_workers_down_fails_and_leaves_its_session_usabl
         "Assistant: third",
     ];
     assert_eq!(said, expected);
-    let budget = ground.json("select to_jsonb(b) from dalsegno.campaign_budgets as b").await;
+    let budget = fixture.json("select to_jsonb(b) from dalsegno.campaign_budgets as b").await;
     assert_eq!(budget["reserved_tokens"], 0);
     drop(heir);
 }
 
 /// Adds a task whose job may run for a second, this many times.
-async fn hurried(ground: &Ground, prompt: &str, max_attempts: i16) -> Task {
-    let task = ground.add(prompt).await;
+async fn add_short_task(fixture: &Fixture, prompt: &str, max_attempts: i16) -> Task {
+    let task = fixture.add(prompt).await;
     for sql in [
         "update dalsegno.job_payloads set timeout_secs = 1 where job_id = $1 and $2 > 0",
         "update dalsegno.jobs set max_attempts = $2 where id = $1",
     ] {
         let query = sqlx::query(sql).bind(task.job_id).bind(max_attempts);
-        query.execute(&ground.pool).await.unwrap();
+        query.execute(&fixture.pool).await.unwrap();
     }
     task
 }
 
 #[tokio::test]
-async fn a_turn_that_passes_its_deadline_is_cut_off_and_taken_again_or_fails() {
-    let ground = Ground::new(&[("sim.chunk_chars", "4")]).await;
-    let slow = hurried(&ground, "One. [[sim: slow 600000 once]] [[sim: say first]]", 2).await;
-    let worker = ground.work().await;
-    let slow = ground.done(&slow).await;
-    let turns = ground.turns(&slow).await;
+async fn a_turn_past_its_deadline_is_interrupted_and_retried_or_failed() {
+    let fixture = Fixture::new(&[("sim.chunk_chars", "4")]).await;
+    let slow =
+        add_short_task(&fixture, "One. [[sim: slow 600000 once]] [[sim: say first]]", 2).await;
+    let worker = fixture.start_worker().await;
+    let slow = fixture.done(&slow).await;
+    let turns = fixture.turns(&slow).await;
     assert_eq!(states(&turns), [turns::State::Interrupted, turns::State::Done]);
     assert_eq!([turns[0].attempt, turns[1].attempt], [1, 2]);
     assert!(turns[0].error.as_ref().unwrap().contains("deadline"), "{turns:?}");
-    let transcript = ground.transcript(slow.session_id.unwrap()).await;
+    let transcript = fixture.transcript(slow.session_id.unwrap()).await;
     let kinds: Vec<_> = transcript.iter().map(|line| line.split(':').next().unwrap()).collect();
     assert_eq!(kinds, ["User", "Notice", "Assistant"], "{transcript:?}");
     worker.stop().await;
 
-    let hopeless = hurried(&ground, "Two. [[sim: slow 600000]]", 1).await;
-    let worker = ground.work().await;
-    let hopeless = ground.ended(&hopeless).await;
+    let hopeless = add_short_task(&fixture, "Two. [[sim: slow 600000]]", 1).await;
+    let worker = fixture.start_worker().await;
+    let hopeless = fixture.ended(&hopeless).await;
     assert_eq!(hopeless.state, State::Failed);
     assert!(hopeless.error.as_ref().unwrap().contains("deadline"), "{hopeless:?}");
-    let next = ground.done(&ground.add("Three. [[sim: say third]]").await).await;
+    let next = fixture.done(&fixture.add("Three. [[sim: say third]]").await).await;
     assert_eq!(next.session_id, slow.session_id);
     worker.stop().await;
 }
 
 /// The notice of a successor names exactly the part of the conversation that came along.
 #[tokio::test]
-async fn a_restored_conversation_is_told_what_came_along() {
+async fn the_notice_of_a_rebuilt_session_names_the_inherited_messages() {
     let fake = FakeOllama::playing([]).await;
     let url = format!("http://{}", fake.addr);
-    let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "4096")]).await;
+    let fixture = Fixture::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "4096")]).await;
     let elsewhere =
         WRITER.replace("description:", "provider: ollama\nmodel: qwen3:8b\ndescription:");
-    let worker = ground.work().await;
+    let worker = fixture.start_worker().await;
     let last_call = || fake.chats().pop().unwrap()["messages"].to_string();
-    ground.done(&ground.add("Part one. [[sim: say One.]]").await).await;
-    ground.write_agent("writer", &elsewhere);
-    ground.done(&ground.add("Part two.").await).await;
+    fixture.done(&fixture.add("Part one. [[sim: say One.]]").await).await;
+    fixture.write_agent("writer", &elsewhere);
+    fixture.done(&fixture.add("Part two.").await).await;
     let said = last_call();
     assert!(said.contains("Everything that you were shown of it came along."), "{said}");
     assert!(!said.contains("may be missing") && !said.contains("Do not invent"), "{said}");
 
-    ground.write_agent("writer", WRITER);
+    fixture.write_agent("writer", WRITER);
     for number in 3..9 {
         let prompt = format!("Part {number}. [[sim: say {}]]", "The mole is long. ".repeat(150));
-        ground.done(&ground.add(&prompt).await).await;
+        fixture.done(&fixture.add(&prompt).await).await;
     }
-    ground.write_agent("writer", &elsewhere);
-    ground.done(&ground.add("Part nine.").await).await;
+    fixture.write_agent("writer", &elsewhere);
+    fixture.done(&fixture.add("Part nine.").await).await;
     let said = last_call();
     assert!(!said.contains("Part one."), "{said}");
     let (notice, kept) = (said.find("that were too long to come along"), said.find("Part 8."));

@@ -11,7 +11,7 @@ use dalsegno::{
 };
 use futures_util::future::join_all;
 
-use super::{Ground, claude::Stage};
+use super::{Fixture, claude::Setup};
 use crate::providers::{
     claude::cli::Cli,
     fake_ollama::{FakeOllama, Play},
@@ -19,7 +19,7 @@ use crate::providers::{
 
 const RESERVE: u64 = 512;
 /// Tokens of instructions, brief and task elements.
-const AROUND: u64 = 300;
+const FRAME_TOKENS: u64 = 300;
 
 /// Kinds of text whose tokens are hard to estimate, each with its unit.
 pub const SCRIPTS: [(&str, &str); 6] = [
@@ -45,17 +45,17 @@ pub fn weigh(text: &str) -> u64 {
 }
 
 /// Runs every kind of text in every pattern, each in its own conversation. Returns those whose small task failed.
-async fn failures(ground: &Ground, window: u64, measure: fn(&str) -> u64) -> Vec<String> {
-    let room = window - RESERVE - AROUND;
+async fn failures(fixture: &Fixture, window: u64, measure: fn(&str) -> u64) -> Vec<String> {
+    let room = window - RESERVE - FRAME_TOKENS;
     let kinds = SCRIPTS.iter().flat_map(|script| PATTERNS.map(|pattern| (script, pattern)));
     let talks = kinds.enumerate().map(async |(n, ((name, unit), pattern))| {
         let instance = format!("i{n}");
         for percent in pattern {
             let prompt = text(unit, room * percent / 100, measure);
-            ground.patiently_ended(&ground.add_for("writer", &instance, &prompt).await).await;
+            fixture.ended_after_pause(&fixture.add_for("writer", &instance, &prompt).await).await;
         }
-        let small = ground.add_for("writer", &instance, "Now write one line.").await;
-        let small = ground.patiently_ended(&small).await;
+        let small = fixture.add_for("writer", &instance, "Now write one line.").await;
+        let small = fixture.ended_after_pause(&small).await;
         (small.state != State::Done).then(|| format!("{name} {pattern:?}: {:?}", small.error))
     });
     join_all(talks).await.into_iter().flatten().collect()
@@ -69,15 +69,15 @@ fn writer(more: &str) -> String {
 
 #[tokio::test]
 async fn on_the_simulation_a_small_task_succeeds_after_heavy_turns() {
-    let ground = Ground::new(&[("sim.window_tokens", "4096")]).await;
-    ground.write_agent("writer", &writer(""));
-    let worker = ground.work().await;
-    let failed = failures(&ground, 4096, |text| u64::from(count_tokens(text))).await;
+    let fixture = Fixture::new(&[("sim.window_tokens", "4096")]).await;
+    fixture.write_agent("writer", &writer(""));
+    let worker = fixture.start_worker().await;
+    let failed = failures(&fixture, 4096, |text| u64::from(count_tokens(text))).await;
     assert_eq!(failed, Vec::<String>::new());
     // A prompt that fits by the model's own count is answered, regardless of its estimate.
     let unanswered: Vec<Option<String>> =
         sqlx::query_scalar("select error from dalsegno.tasks where state <> 'done'")
-            .fetch_all(&ground.pool)
+            .fetch_all(&fixture.pool)
             .await
             .unwrap();
     assert_eq!(unanswered, Vec::<Option<String>>::new());
@@ -88,40 +88,40 @@ async fn on_the_simulation_a_small_task_succeeds_after_heavy_turns() {
 async fn on_ollama_a_small_task_succeeds_after_heavy_turns() {
     let fake = FakeOllama::start().await;
     let url = format!("http://{}", fake.addr);
-    let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "4096")]).await;
-    ground.write_agent("writer", &writer("provider: ollama\nmodel: qwen3:8b\n"));
-    let worker = ground.work().await;
-    let failed = failures(&ground, 4096, weigh).await;
+    let fixture = Fixture::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "4096")]).await;
+    fixture.write_agent("writer", &writer("provider: ollama\nmodel: qwen3:8b\n"));
+    let worker = fixture.start_worker().await;
+    let failed = failures(&fixture, 4096, weigh).await;
     assert_eq!(failed, Vec::<String>::new());
     worker.stop().await;
 }
 
 #[tokio::test]
 async fn on_claude_a_small_task_succeeds_after_heavy_turns() {
-    let Some(stage) = Stage::on(&Cli::Fake, &[]).await else { return };
-    stage.api.counts();
+    let Some(setup) = Setup::on(&Cli::Fake, &[]).await else { return };
+    setup.api.counts();
     let agent = writer("provider: claude\nmodel: claude-sonnet-5\nwindow_tokens: 24000\n");
-    stage.ground.write_agent("writer", &agent);
-    let worker = stage.ground.work().await;
-    let failed = failures(&stage.ground, 24_000, weigh).await;
+    setup.fixture.write_agent("writer", &agent);
+    let worker = setup.fixture.start_worker().await;
+    let failed = failures(&setup.fixture, 24_000, weigh).await;
     assert_eq!(failed, Vec::<String>::new());
     worker.stop().await;
 }
 
 /// The turns after which the shipped copywriter could not continue.
 #[tokio::test]
-async fn the_shipped_copywriter_gets_over_pastes_on_the_built_in_model() {
+async fn the_built_in_copywriter_copes_with_pasted_texts_on_the_default_model() {
     const COPYWRITER: &str = include_str!("../../../config/agents/copywriter.md");
     const STYLE: &str = include_str!("../../../config/skills/editorial-style/SKILL.md");
-    let ground = Ground::new(&[("sim.window_tokens", "8192")]).await;
-    ground.write_agent("copywriter", COPYWRITER);
-    ground.write_skill("editorial-style", STYLE);
-    let worker = ground.work().await;
+    let fixture = Fixture::new(&[("sim.window_tokens", "8192")]).await;
+    fixture.write_agent("copywriter", COPYWRITER);
+    fixture.write_skill("editorial-style", STYLE);
+    let worker = fixture.start_worker().await;
     for (instance, paste) in [("main", "x".repeat(2500)), ("other", "港".repeat(1200))] {
         for _ in 0..3 {
-            ground.done(&ground.add_for("copywriter", instance, &paste).await).await;
+            fixture.done(&fixture.add_for("copywriter", instance, &paste).await).await;
         }
-        ground.done(&ground.add_for("copywriter", instance, "Write one line.").await).await;
+        fixture.done(&fixture.add_for("copywriter", instance, "Write one line.").await).await;
     }
     worker.stop().await;
 }
@@ -132,31 +132,31 @@ async fn a_small_task_succeeds_after_an_answer_that_fills_the_window() {
     let fake =
         FakeOllama::playing([Play::Says(&["word "; 4000]), Play::Says(&["word "; 4000])]).await;
     let url = format!("http://{}", fake.addr);
-    let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "4096")]).await;
-    ground.write_agent("writer", &writer("provider: ollama\nmodel: qwen3:8b\n"));
-    let worker = ground.work().await;
+    let fixture = Fixture::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "4096")]).await;
+    fixture.write_agent("writer", &writer("provider: ollama\nmodel: qwen3:8b\n"));
+    let worker = fixture.start_worker().await;
     for prompt in ["Write all you can.", "Write more.", "Now write one line."] {
-        ground.done(&ground.add(prompt).await).await;
+        fixture.done(&fixture.add(prompt).await).await;
     }
     worker.stop().await;
 }
 
 /// A provider whose window is smaller than it reports is sent less, step by step, and the turn ends.
 #[tokio::test]
-async fn a_conversation_that_is_refused_again_is_offered_with_less_each_time() {
-    let ground = Ground::new(&[]).await;
-    let worker = ground.work().await;
+async fn a_conversation_refused_again_is_sent_with_less_each_time() {
+    let fixture = Fixture::new(&[]).await;
+    let worker = fixture.start_worker().await;
     for number in 1..=6 {
         let prompt = format!("Write part {number}. [[sim: words 120]]");
-        ground.done(&ground.add(&prompt).await).await;
+        fixture.done(&fixture.add(&prompt).await).await;
     }
-    let refused = ground.ended(&ground.add("Write more. [[sim: overflow]]").await).await;
+    let refused = fixture.ended(&fixture.add("Write more. [[sim: overflow]]").await).await;
     assert_eq!(refused.state, State::Failed, "{refused:?}");
-    let turns = ground.turns(&refused).await;
+    let turns = fixture.turns(&refused).await;
     assert_eq!(turns.len(), 4, "{turns:?}");
     assert!(turns.iter().all(|turn| turn.state == turns::State::Failed && turn.attempt == 1));
     let id = refused.session_id.unwrap();
-    let made = compactions::list(&ground.pool, id).await.unwrap();
+    let made = compactions::list(&fixture.pool, id).await.unwrap();
     assert_eq!(made.len(), 3, "{made:?}");
     assert!(made[2].summary.as_deref().unwrap().contains("in this conversation's archive"));
     worker.stop().await;
@@ -164,20 +164,20 @@ async fn a_conversation_that_is_refused_again_is_offered_with_less_each_time() {
 
 /// A prompt that leaves no room for a summary drops the conversation before it. It returns with the next small task.
 #[tokio::test]
-async fn what_made_way_for_a_huge_prompt_is_summarised_afterwards() {
-    let ground = Ground::new(&[("sim.window_tokens", "4096")]).await;
-    ground.write_agent("writer", &writer(""));
-    let worker = ground.work().await;
-    let said: Task = ground
-        .done(&ground.add("PIN: never name the client. The light is called ROSA-0417.").await)
+async fn history_dropped_for_a_huge_prompt_is_summarised_afterwards() {
+    let fixture = Fixture::new(&[("sim.window_tokens", "4096")]).await;
+    fixture.write_agent("writer", &writer(""));
+    let worker = fixture.start_worker().await;
+    let said: Task = fixture
+        .done(&fixture.add("PIN: never name the client. The light is called ROSA-0417.").await)
         .await;
     let unit = SCRIPTS[0].1;
-    let room = 4096 - RESERVE - AROUND;
+    let room = 4096 - RESERVE - FRAME_TOKENS;
     let huge = text(unit, room * 97 / 100, |text| u64::from(count_tokens(text)));
-    ground.done(&ground.add(&huge).await).await;
-    let next = ground.done(&ground.add("Now write one line.").await).await;
+    fixture.done(&fixture.add(&huge).await).await;
+    let next = fixture.done(&fixture.add("Now write one line.").await).await;
     assert_eq!(next.session_id, said.session_id);
-    let made = compactions::list(&ground.pool, next.session_id.unwrap()).await.unwrap();
+    let made = compactions::list(&fixture.pool, next.session_id.unwrap()).await.unwrap();
     let shown = made.iter().rev().find(|made| made.applied_at.is_some()).unwrap();
     let prompts = shown.prompts.as_ref().unwrap().to_string();
     assert!(

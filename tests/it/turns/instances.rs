@@ -2,36 +2,36 @@
 
 use dalsegno::domain::agents::{Addressed, Library};
 
-use super::Ground;
+use super::Fixture;
 
 /// Adds a task for the agent and instance of this name.
-async fn ask(ground: &Ground, written: &str, prompt: &str) -> dalsegno::domain::tasks::Task {
-    let catalogue = Library::open(&ground.config().agents).unwrap().current();
+async fn ask(fixture: &Fixture, written: &str, prompt: &str) -> dalsegno::domain::tasks::Task {
+    let catalogue = Library::open(&fixture.config().agents).unwrap().current();
     let Addressed { agent, instance } = catalogue.addressed(written, "main").unwrap();
-    ground.add_for(&agent.name, instance, prompt).await
+    fixture.add_for(&agent.name, instance, prompt).await
 }
 
 #[tokio::test]
-async fn each_copy_of_an_agent_has_a_session_of_its_own() {
-    let ground = Ground::new(&[]).await;
-    let worker = ground.work().await;
+async fn each_instance_of_an_agent_has_its_own_session() {
+    let fixture = Fixture::new(&[]).await;
+    let worker = fixture.start_worker().await;
     let mut sessions = Vec::new();
     for (written, prompt) in
         [("writer", "One."), ("writer_2", "Two."), ("writer_3", "Three."), ("writer_2", "Four.")]
     {
-        let task = ask(&ground, written, prompt).await;
-        ground.done(&task).await;
-        sessions.push(ground.session(&task).await);
+        let task = ask(&fixture, written, prompt).await;
+        fixture.done(&task).await;
+        sessions.push(fixture.session(&task).await);
     }
     worker.stop().await;
     let named: Vec<_> =
         sessions.iter().map(|it| (it.agent.as_str(), it.instance.as_str())).collect();
     assert_eq!(named, [("writer", "main"), ("writer", "2"), ("writer", "3"), ("writer", "2")]);
     assert_eq!(sessions[1].id, sessions[3].id);
-    assert_eq!(ground.sessions().await.len(), 3);
+    assert_eq!(fixture.sessions().await.len(), 3);
     // No instance has seen the prompts of the others.
     let asked = async |id| -> Vec<String> {
-        let said = ground.transcript(id).await.into_iter();
+        let said = fixture.transcript(id).await.into_iter();
         said.filter(|line| line.starts_with("User")).collect()
     };
     assert_eq!(asked(sessions[0].id).await, ["User: One."]);
@@ -40,22 +40,22 @@ async fn each_copy_of_an_agent_has_a_session_of_its_own() {
 
 #[tokio::test]
 async fn a_task_waits_until_the_file_of_its_agent_is_repaired() {
-    let ground = Ground::new(&[]).await;
-    let file = ground.folder().join("agents/writer.md");
+    let fixture = Fixture::new(&[]).await;
+    let file = fixture.folder().join("agents/writer.md");
     let fine = std::fs::read_to_string(&file).unwrap();
-    ground.write_agent("other", &fine.replace("name: writer", "name: other"));
-    let task = ground.add("Write.").await;
-    ground.write_agent("writer", "---\nname: writer\n---\n");
-    let worker = ground.work().await;
-    crate::app::eventually("the task is put off", async || {
-        let waits = ground.kinds(&task).await.iter().any(|kind| kind == "task.waiting");
+    fixture.write_agent("other", &fine.replace("name: writer", "name: other"));
+    let task = fixture.add("Write.").await;
+    fixture.write_agent("writer", "---\nname: writer\n---\n");
+    let worker = fixture.start_worker().await;
+    crate::app::eventually("the task is postponed", async || {
+        let waits = fixture.kinds(&task).await.iter().any(|kind| kind == "task.waiting");
         waits.then_some(())
     })
     .await;
-    ground.done(&ground.add_for("other", "main", "Write, too.").await).await;
-    assert_eq!(ground.task(&task).await.state, dalsegno::domain::tasks::State::Queued);
+    fixture.done(&fixture.add_for("other", "main", "Write, too.").await).await;
+    assert_eq!(fixture.task(&task).await.state, dalsegno::domain::tasks::State::Queued);
     std::fs::write(&file, fine).unwrap();
-    let done = ground.ended_after_waits(&task).await;
+    let done = fixture.ended_after_waits(&task).await;
     assert_eq!(done.state, dalsegno::domain::tasks::State::Done, "{done:?}");
     worker.stop().await;
 }

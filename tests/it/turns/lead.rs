@@ -16,7 +16,7 @@ use dalsegno::{
 use serde_json::json;
 use sqlx::PgPool;
 
-use super::{Ground, ground::WRITER};
+use super::{Fixture, fixture::WRITER};
 use crate::{app::eventually, providers::fake_ollama::FakeOllama};
 
 const LEAD: &str = "---\nname: planner\ndescription: Plans & leads\nlead: true\n---\nYou lead.\n";
@@ -25,10 +25,10 @@ fn sim(name: &str) -> String {
     format!("---\nname: {name}\ndescription: Is the {name}\n---\nYou work.\n")
 }
 
-async fn states(ground: &Ground) -> Vec<(String, &'static str)> {
-    let catalogue = Library::open(&ground.config().agents).unwrap().current();
-    let at = ground.clock.now();
-    let statuses = statuses::of_campaign(&ground.pool, ground.campaign.id, &catalogue, at).await;
+async fn states(fixture: &Fixture) -> Vec<(String, &'static str)> {
+    let catalogue = Library::open(&fixture.config().agents).unwrap().current();
+    let at = fixture.clock.now();
+    let statuses = statuses::of_campaign(&fixture.pool, fixture.campaign.id, &catalogue, at).await;
     statuses
         .unwrap()
         .iter()
@@ -41,66 +41,69 @@ async fn hold(pool: &PgPool, task: &Task) {
 }
 
 /// Moves the job of a task that a limit has postponed by a day, so that it stays postponed.
-async fn stay_put_off(ground: &Ground, task: &Task) {
-    eventually("the task is put off", async || {
+async fn keep_postponed(fixture: &Fixture, task: &Task) {
+    eventually("the task is postponed", async || {
         let stays = "update dalsegno.jobs set run_at = now() + interval '1 day' where id = $1 and wait_reason = 'snooze'";
-        let hit = sqlx::query(stays).bind(task.job_id).execute(&ground.pool).await.unwrap();
+        let hit = sqlx::query(stays).bind(task.job_id).execute(&fixture.pool).await.unwrap();
         (hit.rows_affected() == 1).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn whoever_is_refused_before_a_turn_begins_is_in_error_until_it_answers() {
-    let ground = Ground::new(&[]).await;
+async fn an_agent_refused_before_its_turn_has_the_status_error_until_it_answers() {
+    let fixture = Fixture::new(&[]).await;
     let of_writer = async |expected: &str| {
-        let states = states(&ground).await;
+        let states = states(&fixture).await;
         let writer = states.iter().find(|(name, _)| name == "writer").unwrap();
         assert_eq!(writer.1, expected);
     };
     let refused = async || {
         let limit = Limit { tokens: Some(1), micros: None };
-        let task = ground.add_as("writer", "main", "Write.", None, limit).await;
-        assert_eq!(ground.ended(&task).await.state, State::Failed);
-        assert!(ground.turns(&task).await.is_empty(), "its turn began");
+        let task = fixture.add_as("writer", "main", "Write.", None, limit).await;
+        assert_eq!(fixture.ended(&task).await.state, State::Failed);
+        assert!(fixture.turns(&task).await.is_empty(), "the turn began");
     };
-    let worker = ground.work().await;
+    let worker = fixture.start_worker().await;
     refused().await;
-    assert!(ground.sessions().await.is_empty());
+    assert!(fixture.sessions().await.is_empty());
     of_writer("error").await;
-    ground.advance(TimeDelta::seconds(1));
-    ground.done(&ground.add("Write.").await).await;
+    fixture.advance(TimeDelta::seconds(1));
+    fixture.done(&fixture.add("Write.").await).await;
     of_writer("idle").await;
-    ground.advance(TimeDelta::seconds(1));
+    fixture.advance(TimeDelta::seconds(1));
     refused().await;
     of_writer("error").await;
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn the_lead_is_told_who_there_is_and_what_each_of_them_does() {
+async fn the_lead_gets_the_roster_with_every_agents_status() {
     let fake = FakeOllama::start().await;
     let url = format!("http://{}", fake.addr);
-    let ground =
-        Ground::new(&[("ollama.base_url", url.as_str()), ("ollama.num_ctx", "32768")]).await;
+    let fixture =
+        Fixture::new(&[("ollama.base_url", url.as_str()), ("ollama.num_ctx", "32768")]).await;
     let own = "lead: true\nprovider: ollama\nmodel: qwen3:8b";
-    ground.write_agent("planner", &LEAD.replace("lead: true", own));
+    fixture.write_agent("planner", &LEAD.replace("lead: true", own));
     for name in ["busy", "failed", "held", "idle", "limited"] {
-        ground.write_agent(name, &sim(name));
+        fixture.write_agent(name, &sim(name));
     }
     // It has its own model, because all tasks of a busy model wait.
-    ground.write_agent(
+    fixture.write_agent(
         "limited",
         &sim("limited").replace("---\nYou", "provider: sim\nmodel: sim-2\n---\nYou"),
     );
     for (agent, instance) in [("held", "main"), ("held", "2")] {
-        hold(&ground.pool, &ground.add_for(agent, instance, "Wait.").await).await;
+        hold(&fixture.pool, &fixture.add_for(agent, instance, "Wait.").await).await;
     }
-    let worker = ground.work().await;
-    ground.add_for("busy", "main", "Work. [[sim: slow 60000]]").await;
-    ground.add_for("failed", "main", "Fail. [[sim: error 404]]").await;
-    stay_put_off(&ground, &ground.add_for("limited", "main", "Hurry. [[sim: error 503]]").await)
-        .await;
+    let worker = fixture.start_worker().await;
+    fixture.add_for("busy", "main", "Work. [[sim: slow 60000]]").await;
+    fixture.add_for("failed", "main", "Fail. [[sim: error 404]]").await;
+    keep_postponed(
+        &fixture,
+        &fixture.add_for("limited", "main", "Hurry. [[sim: error 503]]").await,
+    )
+    .await;
     let expected = [
         ("busy", "working"),
         ("failed", "error"),
@@ -112,17 +115,17 @@ async fn the_lead_is_told_who_there_is_and_what_each_of_them_does() {
         ("writer", "idle"),
     ];
     let mut expected = expected.map(|(name, state)| (name.to_owned(), state));
-    eventually("each does what it was given", async || {
-        (states(&ground).await == expected).then_some(())
+    eventually("each agent runs its task", async || {
+        (states(&fixture).await == expected).then_some(())
     })
     .await;
-    let task = ground.done(&ground.add_for("planner", "main", "How is it going?").await).await;
+    let task = fixture.done(&fixture.add_for("planner", "main", "How is it going?").await).await;
     worker.stop().await;
 
     let seed: Vec<u8> =
         sqlx::query_scalar("select fence_seed from dalsegno.sessions where id = $1")
             .bind(task.session_id)
-            .fetch_one(&ground.pool)
+            .fetch_one(&fixture.pool)
             .await
             .unwrap();
     let seed = FenceSeed::from_bytes(seed.try_into().unwrap());
@@ -150,64 +153,64 @@ async fn the_lead_is_told_who_there_is_and_what_each_of_them_does() {
     expected[6].1 = "working";
     let told = of("user", "statuses", Scope::Turn(task.id));
     assert_eq!(told, expected.map(|(name, state)| (name, state.to_owned())));
-    let manifest = ground.manifests(task.session_id.unwrap()).await.pop().unwrap().manifest;
+    let manifest = fixture.manifests(task.session_id.unwrap()).await.pop().unwrap().manifest;
     let kinds: Vec<_> =
         manifest["parts"].as_array().unwrap().iter().map(|part| &part["kind"]).collect();
     assert!(kinds.contains(&&json!("roster")) && kinds.contains(&&json!("statuses")), "{kinds:?}");
 }
 
 #[tokio::test]
-async fn another_instance_of_the_lead_is_one_of_the_others() {
-    let ground = Ground::new(&[]).await;
-    ground.write_agent("planner", LEAD);
-    let worker = ground.work().await;
-    let task = ground.done(&ground.add_for("planner", "2", "Go on.").await).await;
-    let manifest = ground.manifests(task.session_id.unwrap()).await.pop().unwrap().manifest;
+async fn another_instance_of_the_lead_is_listed_like_any_agent() {
+    let fixture = Fixture::new(&[]).await;
+    fixture.write_agent("planner", LEAD);
+    let worker = fixture.start_worker().await;
+    let task = fixture.done(&fixture.add_for("planner", "2", "Go on.").await).await;
+    let manifest = fixture.manifests(task.session_id.unwrap()).await.pop().unwrap().manifest;
     let kinds: Vec<_> =
         manifest["parts"].as_array().unwrap().iter().map(|part| part["kind"].clone()).collect();
     assert!(!kinds.contains(&json!("roster")) && !kinds.contains(&json!("statuses")), "{kinds:?}");
     // So its session does not depend on the other agents.
-    ground.write_agent("editor", &sim("editor"));
-    let later = ground.done(&ground.add_for("planner", "2", "Go on.").await).await;
+    fixture.write_agent("editor", &sim("editor"));
+    let later = fixture.done(&fixture.add_for("planner", "2", "Go on.").await).await;
     assert_eq!(later.session_id, task.session_id);
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn a_changed_roster_rebuilds_the_session_of_the_lead_and_of_nobody_else() {
-    let ground = Ground::new(&[]).await;
-    ground.write_agent("planner", LEAD);
-    let worker = ground.work().await;
+async fn a_changed_roster_rebuilds_only_the_session_of_the_lead() {
+    let fixture = Fixture::new(&[]).await;
+    fixture.write_agent("planner", LEAD);
+    let worker = fixture.start_worker().await;
     let turn = async |agent: &str| {
-        let task = ground.done(&ground.add_for(agent, "main", "Go on.").await).await;
-        let session = ground.session(&task).await;
+        let task = fixture.done(&fixture.add_for(agent, "main", "Go on.").await).await;
+        let session = fixture.session(&task).await;
         (session.id, session.opened_because, task)
     };
     let (planner, _, _) = turn("planner").await;
     let (writer, _, task) = turn("writer").await;
-    let manifest = ground.manifests(task.session_id.unwrap()).await.pop().unwrap().manifest;
+    let manifest = fixture.manifests(task.session_id.unwrap()).await.pop().unwrap().manifest;
     let kinds: Vec<_> =
         manifest["parts"].as_array().unwrap().iter().map(|part| part["kind"].clone()).collect();
     assert!(!kinds.contains(&json!("roster")) && !kinds.contains(&json!("statuses")), "{kinds:?}");
 
     // The roster contains an agent's description, not its instructions.
-    ground.write_agent("writer", &WRITER.replace("You write.", "You write well."));
+    fixture.write_agent("writer", &WRITER.replace("You write.", "You write well."));
     assert_eq!(turn("planner").await.0, planner);
-    ground.write_agent("editor", &sim("editor"));
+    fixture.write_agent("editor", &sim("editor"));
     let (after_new, because, _) = turn("planner").await;
     assert_ne!(after_new, planner);
     assert_eq!(because, Reason::PromptChanged);
-    ground.write_agent("editor", &sim("editor").replace("Is the", "Was the"));
+    fixture.write_agent("editor", &sim("editor").replace("Is the", "Was the"));
     let (after_change, because, _) = turn("planner").await;
     assert_ne!(after_change, after_new);
     assert_eq!(because, Reason::PromptChanged);
     assert_eq!(turn("planner").await.0, after_change);
-    ground.remove_agent("editor");
+    fixture.remove_agent("editor");
     assert_ne!(turn("planner").await.0, after_change);
     let (own_prompt, because, _) = turn("writer").await;
     assert_ne!(own_prompt, writer);
     assert_eq!(because, Reason::PromptChanged);
-    ground.write_agent("editor", &sim("editor"));
+    fixture.write_agent("editor", &sim("editor"));
     assert_eq!(turn("writer").await.0, own_prompt);
     worker.stop().await;
 }

@@ -3,19 +3,19 @@
 use dalsegno::domain::{amount::Limit, tasks::State, turns};
 use serde_json::{Value, json};
 
-use super::Ground;
+use super::Fixture;
 use crate::providers::fake_ollama::{FakeOllama, Play};
 
 const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\n\
                       tools: mcp__dalsegno__status, mcp__dalsegno__board_post\n---\nYou write.\n";
 
-async fn ground(fake: &FakeOllama, settings: &[(&str, &str)]) -> Ground {
+async fn fixture(fake: &FakeOllama, settings: &[(&str, &str)]) -> Fixture {
     let url = format!("http://{}", fake.addr);
     let usual = [("ollama.base_url", url.as_str()), ("ollama.num_ctx", "16384")];
     let settings: Vec<_> = usual.into_iter().chain(settings.iter().copied()).collect();
-    let ground = Ground::new(&settings).await;
-    ground.write_agent("writer", WRITER);
-    ground
+    let fixture = Fixture::new(&settings).await;
+    fixture.write_agent("writer", WRITER);
+    fixture
 }
 
 fn status() -> Play {
@@ -31,17 +31,17 @@ fn messages(chat: &Value) -> &[Value] {
 }
 
 #[tokio::test]
-async fn each_call_is_sent_all_of_the_ones_before_and_the_results() {
+async fn each_call_contains_all_earlier_calls_and_results() {
     let both = Play::Calls(vec![
         ("status", json!({})),
         ("board_post", json!({ "text": "Tide.", "to": ["all"] })),
     ]);
     let fake = FakeOllama::playing([both, status(), Play::Says(&["Part ", "one."])]).await;
-    let ground = ground(&fake, &[]).await;
-    let worker = ground.work().await;
-    let first = ground.done(&ground.add("Write part one.").await).await;
+    let fixture = fixture(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let first = fixture.done(&fixture.add("Write part one.").await).await;
     assert_eq!(first.result.as_deref(), Some("Part one."));
-    ground.done(&ground.add("Write part two.").await).await;
+    fixture.done(&fixture.add("Write part two.").await).await;
     worker.stop().await;
     let chats = fake.chats();
     assert_eq!(chats.len(), 4);
@@ -85,19 +85,19 @@ async fn each_call_is_sent_all_of_the_ones_before_and_the_results() {
     assert_eq!(names, ["board_post", "status"]);
     // Each call of the ledger has the server's own count of its prompt.
     let counted = "select json_agg(input_tokens order by id) from dalsegno.usage";
-    let counted: Vec<u64> = serde_json::from_value(ground.json(counted).await).unwrap();
+    let counted: Vec<u64> = serde_json::from_value(fixture.json(counted).await).unwrap();
     let expected: Vec<u64> =
         chats.iter().map(crate::providers::fake_ollama::count_prompt).collect();
     assert_eq!(counted, expected);
 }
 
 #[tokio::test]
-async fn the_last_call_offers_nothing_and_says_so() {
+async fn the_last_call_offers_no_tools_and_announces_it() {
     let fake = FakeOllama::playing([status(), posting("One."), status()]).await;
-    let ground = ground(&fake, &[("agents.max_rounds", "3")]).await;
-    let worker = ground.work().await;
+    let fixture = fixture(&fake, &[("agents.max_rounds", "3")]).await;
+    let worker = fixture.start_worker().await;
     // It calls tools to the end, and gives no answer in words.
-    let silent = ground.ended(&ground.add("Write.").await).await;
+    let silent = fixture.ended(&fixture.add("Write.").await).await;
     assert_eq!(silent.state, State::Failed, "{silent:?}");
     assert!(silent.error.as_ref().unwrap().contains("no answer in words"), "{silent:?}");
     let chats = fake.chats();
@@ -106,9 +106,9 @@ async fn the_last_call_offers_nothing_and_says_so() {
     assert_eq!(last["role"], "user");
     assert!(last["content"].as_str().unwrap().contains("You can call no more tools"), "{last}");
     // Its calls are in the transcript, and the next turn gets a notice that this one was interrupted.
-    let turn = ground.turns(&silent).await.pop().unwrap();
+    let turn = fixture.turns(&silent).await.pop().unwrap();
     assert_eq!((turn.state, turn.calls), (turns::State::Failed, 3));
-    ground.done(&ground.add("Write on.").await).await;
+    fixture.done(&fixture.add("Write on.").await).await;
     worker.stop().await;
     let next = fake.chats().pop().unwrap();
     let sent = messages(&next);
@@ -120,16 +120,16 @@ async fn the_last_call_offers_nothing_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_server_that_fails_in_the_middle_is_asked_again_and_nothing_is_done_twice() {
+async fn a_server_failure_in_the_middle_is_retried_and_no_tool_runs_twice() {
     let broken = Play::Status(500, "", r#"{"error":"boom"}"#);
     let fake = FakeOllama::playing([posting("Once."), broken, posting("Once.")]).await;
-    let ground = ground(&fake, &[]).await;
-    let worker = ground.work().await;
-    let task = ground.done(&ground.add("Write.").await).await;
-    ground.settled().await;
+    let fixture = fixture(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.done(&fixture.add("Write.").await).await;
+    fixture.settled().await;
     worker.stop().await;
-    assert_eq!(ground.count("select count(*) from dalsegno.posts").await, 1);
-    let turns = ground.turns(&task).await;
+    assert_eq!(fixture.count("select count(*) from dalsegno.posts").await, 1);
+    let turns = fixture.turns(&task).await;
     let ends: Vec<_> = turns.iter().map(|turn| (turn.attempt, turn.state, turn.calls)).collect();
     assert_eq!(ends, [(1, turns::State::Interrupted, 2), (2, turns::State::Done, 2)]);
     // The second attempt sees the results of the first one.
@@ -145,32 +145,32 @@ async fn a_server_that_refuses_the_grown_prompt_is_sent_less_of_it() {
     let too_long =
         r#"{"error":"the prompt is longer than the context length currently available"}"#;
     let fake = FakeOllama::playing([status(), status(), Play::Status(400, "", too_long)]).await;
-    let ground = ground(&fake, &[("agents.max_same_calls", "9")]).await;
+    let fixture = fixture(&fake, &[("agents.max_same_calls", "9")]).await;
     // Many agents, so that a result is long enough to be shortened.
     for number in 0..12 {
         let name = format!("colleague{number}");
-        ground.write_agent(&name, &WRITER.replace("writer", &name));
+        fixture.write_agent(&name, &WRITER.replace("writer", &name));
     }
-    let worker = ground.work().await;
-    let task = ground.done(&ground.add("Write.").await).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.done(&fixture.add("Write.").await).await;
     worker.stop().await;
-    assert_eq!(ground.turns(&task).await.len(), 1);
+    assert_eq!(fixture.turns(&task).await.len(), 1);
     let chats = fake.chats();
     let result = |at: usize, message: usize| {
         messages(&chats[at])[message]["content"].as_str().unwrap().to_owned()
     };
     assert!(!result(2, 3).contains("are not shown any more"));
     assert!(result(3, 3).contains("are not shown any more"), "{}", result(3, 3));
-    assert_eq!(result(3, 5), result(2, 5), "the latest result is left whole");
+    assert_eq!(result(3, 5), result(2, 5), "the latest result stays whole");
 }
 
 #[tokio::test]
-async fn a_model_without_tools_fails_the_task_in_words() {
+async fn a_model_without_tools_fails_the_task_with_a_reason() {
     let fake = FakeOllama::start().await;
     fake.state.shown.lock().unwrap()["capabilities"] = json!(["completion"]);
-    let ground = ground(&fake, &[]).await;
-    let worker = ground.work().await;
-    let task = ground.ended(&ground.add("Write.").await).await;
+    let fixture = fixture(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.ended(&fixture.add("Write.").await).await;
     worker.stop().await;
     assert_eq!(task.state, State::Failed);
     assert!(task.error.as_ref().unwrap().contains("name a model that can"), "{task:?}");
@@ -182,13 +182,13 @@ async fn a_token_budget_ends_a_turn_between_two_calls() {
     const BUDGET: i64 = 6_000;
     let text = |n: usize| format!("Part {n}. {}", "The tide is out. ".repeat(40));
     let fake = FakeOllama::playing((0..30).map(|n| posting(&text(n)))).await;
-    let ground = ground(&fake, &[("agents.max_rounds", "40")]).await;
-    ground.write_agent("writer", &WRITER.replace("tools:", "reserve_tokens: 300\ntools:"));
-    let worker = ground.work().await;
+    let fixture = fixture(&fake, &[("agents.max_rounds", "40")]).await;
+    fixture.write_agent("writer", &WRITER.replace("tools:", "reserve_tokens: 300\ntools:"));
+    let worker = fixture.start_worker().await;
     let own = Limit { micros: None, tokens: Some(BUDGET) };
-    let task = ground.add_as("writer", "main", "Write.", None, own).await;
-    let task = ground.ended(&task).await;
-    ground.settled().await;
+    let task = fixture.add_as("writer", "main", "Write.", None, own).await;
+    let task = fixture.ended(&task).await;
+    fixture.settled().await;
     worker.stop().await;
     assert_eq!(task.state, State::Failed, "{task:?}");
     let why = task.error.as_deref().unwrap();
@@ -197,9 +197,9 @@ async fn a_token_budget_ends_a_turn_between_two_calls() {
     let n_calls = fake.chats().len();
     assert!((2..30).contains(&n_calls) && task.spent_tokens <= BUDGET, "{n_calls}: {task:?}");
     let ledger = "select sum(input_tokens + output_tokens)::bigint from dalsegno.usage";
-    assert_eq!(ground.count(ledger).await, task.spent_tokens);
+    assert_eq!(fixture.count(ledger).await, task.spent_tokens);
     // Each call has its result, and all of it is in the transcript.
-    assert_eq!(ground.count("select count(*) from dalsegno.posts").await, n_calls as i64);
+    assert_eq!(fixture.count("select count(*) from dalsegno.posts").await, n_calls as i64);
     let results = "select count(*) from dalsegno.messages where role = 'tool'";
-    assert_eq!(ground.count(results).await, n_calls as i64);
+    assert_eq!(fixture.count(results).await, n_calls as i64);
 }

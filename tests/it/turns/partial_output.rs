@@ -17,87 +17,87 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{
-    Ground,
-    ground::{Process, WRITER},
+    Fixture,
+    fixture::{WRITER, WorkerProcess},
 };
 use crate::{
     app::{eventually, noon},
-    conversations::world::{Now, World, message},
+    conversations::world::{TurnSettings, World, message},
     providers::fake_ollama::{FakeOllama, Play, Step, line},
 };
 
-const EVERY: Duration = Duration::from_millis(50);
+const CHUNK_INTERVAL: Duration = Duration::from_millis(50);
 
-fn piece(number: usize) -> Vec<u8> {
+fn chunk(number: usize) -> Vec<u8> {
     let message = json!({ "role": "assistant", "content": format!("<b>piece-{number:04}</b> ") });
     line(&json!({ "model": "qwen3:8b", "message": message, "done": false }))
 }
 
 /// Returns an answer of many pieces.
-fn trickle() -> Play {
-    let pieces = (1..2_000).map(piece).collect();
-    Play::Stream(vec![Step::Trickle { pieces, every: EVERY }, Step::End])
+fn long_answer() -> Play {
+    let pieces = (1..2_000).map(chunk).collect();
+    Play::Stream(vec![Step::Trickle { pieces, every: CHUNK_INTERVAL }, Step::End])
 }
 
-async fn ground(fake: &FakeOllama) -> Ground {
+async fn fixture(fake: &FakeOllama) -> Fixture {
     let url = format!("http://{}", fake.addr);
     let settings = [("ollama.base_url", url.as_str()), ("ollama.num_ctx", "65536")];
-    let ground = Ground::new(&settings).await;
+    let fixture = Fixture::new(&settings).await;
     let writer = WRITER.replace("description:", "provider: ollama\nmodel: qwen3:8b\ndescription:");
-    ground.write_agent("writer", &writer);
-    ground
+    fixture.write_agent("writer", &writer);
+    fixture
 }
 
-async fn stored(ground: &Ground) -> Option<String> {
+async fn stored(fixture: &Fixture) -> Option<String> {
     let sql = "select text from dalsegno.partial_outputs";
-    sqlx::query_scalar(sql).fetch_optional(&ground.pool).await.unwrap()
+    sqlx::query_scalar(sql).fetch_optional(&fixture.pool).await.unwrap()
 }
 
 fn n_pieces(text: &str) -> usize {
     text.matches("piece-").count()
 }
 
-async fn is_stored(ground: &Ground) {
-    eventually("a part is stored", async || stored(ground).await.map(drop)).await;
+async fn is_stored(fixture: &Fixture) {
+    eventually("a part is stored", async || stored(fixture).await.map(drop)).await;
 }
 
-async fn kill(mut process: Process) {
+async fn kill(mut process: WorkerProcess) {
     process.signal(Signal::KILL);
     assert_eq!(process.ended().await.signal(), Some(Signal::KILL.as_raw()));
 }
 
 /// Returns the interrupted answers in the transcript.
-async fn broken_off(ground: &Ground, task: &Task) -> Vec<String> {
-    let messages = ground.messages(ground.task(task).await.session_id.unwrap()).await;
+async fn interrupted_answers(fixture: &Fixture, task: &Task) -> Vec<String> {
+    let messages = fixture.messages(fixture.task(task).await.session_id.unwrap()).await;
     let partial = messages.into_iter().filter(|stored| stored.partial);
     partial.map(|stored| stored.message.text).collect()
 }
 
 #[tokio::test]
-async fn what_a_killed_worker_had_is_stored_and_shown_to_the_next_attempt() {
-    let fake = FakeOllama::playing([Play::Says(&["One."]), trickle()]).await;
-    let ground = ground(&fake).await;
-    let victim = ground.process(&[]);
-    let first = ground.patiently_ended(&ground.add("Part one.").await).await;
+async fn partial_output_of_a_killed_worker_is_stored_and_shown_to_the_next_attempt() {
+    let fake = FakeOllama::playing([Play::Says(&["One."]), long_answer()]).await;
+    let fixture = fixture(&fake).await;
+    let victim = fixture.process(&[]);
+    let first = fixture.ended_after_pause(&fixture.add("Part one.").await).await;
     assert_eq!(first.state, State::Done);
-    let task = ground.add("Part two.").await;
-    is_stored(&ground).await;
+    let task = fixture.add("Part two.").await;
+    is_stored(&fixture).await;
     // More is stored while the answer continues. Its end is a minute and a half away.
     let n_sent = *fake.state.n_trickled.borrow() + 7;
-    eventually("what came later is stored, too", async || {
-        (n_pieces(&stored(&ground).await?) >= n_sent).then_some(())
+    eventually("later output is stored, too", async || {
+        (n_pieces(&stored(&fixture).await?) >= n_sent).then_some(())
     })
     .await;
     kill(victim).await;
     let n_at_death = *fake.state.n_trickled.borrow();
-    let kept = stored(&ground).await.expect("it is still there");
+    let kept = stored(&fixture).await.expect("the partial output is still stored");
     println!("{} of {n_at_death} pieces were stored", n_pieces(&kept));
-    assert!(n_pieces(&kept) >= n_sent, "of {n_sent} pieces: {kept}");
+    assert!(n_pieces(&kept) >= n_sent, "of {n_sent} chunks: {kept}");
 
-    let heir = ground.process(&[]);
-    let task = ground.patiently_ended(&task).await;
+    let heir = fixture.process(&[]);
+    let task = fixture.ended_after_pause(&task).await;
     assert_eq!(task.result.as_deref(), Some("A good answer."));
-    assert_eq!(broken_off(&ground, &task).await, [kept]);
+    assert_eq!(interrupted_answers(&fixture, &task).await, [kept]);
     let chat = fake.chats().pop().unwrap()["messages"].clone();
     let last = chat.as_array().unwrap().last().unwrap();
     assert_eq!(last["role"], "user", "{chat}");
@@ -106,56 +106,56 @@ async fn what_a_killed_worker_had_is_stored_and_shown_to_the_next_attempt() {
         .map(|words| said.find(words).unwrap_or_else(|| panic!("no {words}: {said}")))
         .into();
     assert!(places.is_sorted(), "{said}");
-    assert!(said.contains("&lt;b&gt;piece-0001"), "as data: {said}");
+    assert!(said.contains("&lt;b&gt;piece-0001"), "the partial output is not fenced: {said}");
     assert!(said.contains("stands above as `interrupted_answer`; it is not complete"), "{said}");
-    ground.settled().await;
-    assert_eq!(stored(&ground).await, None, "the turn has ended");
+    fixture.settled().await;
+    assert_eq!(stored(&fixture).await, None, "the turn has ended");
     drop(heir);
 }
 
 #[tokio::test]
-async fn on_the_simulation_too() {
-    let ground = Ground::new(&[("sim.chunk_delay_ms", "20"), ("sim.chunk_chars", "4")]).await;
-    let victim = ground.process(&[]);
-    let task = ground.add("Write. [[sim: words 2000]]").await;
-    is_stored(&ground).await;
+async fn the_simulation_stores_partial_output_too() {
+    let fixture = Fixture::new(&[("sim.chunk_delay_ms", "20"), ("sim.chunk_chars", "4")]).await;
+    let victim = fixture.process(&[]);
+    let task = fixture.add("Write. [[sim: words 2000]]").await;
+    is_stored(&fixture).await;
     kill(victim).await;
-    let kept = stored(&ground).await.unwrap();
-    let heir = ground.process(&[("sim.chunk_delay_ms", "0"), ("sim.chunk_chars", "4000")]);
-    let task = ground.patiently_ended(&task).await;
+    let kept = stored(&fixture).await.unwrap();
+    let heir = fixture.process(&[("sim.chunk_delay_ms", "0"), ("sim.chunk_chars", "4000")]);
+    let task = fixture.ended_after_pause(&task).await;
     assert_eq!(task.state, State::Done, "{task:?}");
-    assert_eq!(broken_off(&ground, &task).await, [kept]);
-    ground.settled().await;
-    assert_eq!(stored(&ground).await, None);
+    assert_eq!(interrupted_answers(&fixture, &task).await, [kept]);
+    fixture.settled().await;
+    assert_eq!(stored(&fixture).await, None);
     drop(heir);
 }
 
 /// One row for the turn, written at most once a second, and only if there is new output.
 #[tokio::test]
-async fn output_is_stored_once_a_second_and_only_if_there_is_more() {
-    let pieces = (1..=60).map(piece).collect();
-    let stalls = vec![Step::Trickle { pieces, every: EVERY }, Step::Stall];
+async fn partial_output_is_stored_once_a_second_and_only_when_it_has_grown() {
+    let pieces = (1..=60).map(chunk).collect();
+    let stalls = vec![Step::Trickle { pieces, every: CHUNK_INTERVAL }, Step::Stall];
     let fake = FakeOllama::playing([Play::Stream(stalls)]).await;
-    let ground = ground(&fake).await;
+    let fixture = fixture(&fake).await;
     for sql in [
         "create table public.written (at timestamptz not null default clock_timestamp(), n_bytes integer)",
         "create function public.note() returns trigger language plpgsql as $body$
          begin insert into public.written (n_bytes) values (octet_length(new.text)); return new; end $body$",
         "create trigger note after insert or update on dalsegno.partial_outputs for each row execute function public.note()",
     ] {
-        sqlx::query(sql).execute(&ground.pool).await.unwrap();
+        sqlx::query(sql).execute(&fixture.pool).await.unwrap();
     }
-    let worker = ground.work_with(&[("ollama.idle_timeout_secs", "4")]).await;
+    let worker = fixture.start_worker_with(&[("ollama.idle_timeout_secs", "4")]).await;
     let began = Instant::now();
-    let task = ground.add("Write.").await;
-    let task = ground.ended(&task).await;
+    let task = fixture.add("Write.").await;
+    let task = fixture.ended(&task).await;
     worker.stop().await;
     assert_eq!(task.state, State::Done, "{task:?}");
     // From some seconds of output and four of silence: each row had more than the one before.
-    let n_written = ground.count("select count(*) from public.written").await;
-    let n_different = ground.count("select count(distinct n_bytes) from public.written").await;
+    let n_written = fixture.count("select count(*) from public.written").await;
+    let n_different = fixture.count("select count(distinct n_bytes) from public.written").await;
     assert!(n_written >= 2, "{n_written}");
-    assert_eq!(n_written, n_different, "nothing new was written again");
+    assert_eq!(n_written, n_different, "unchanged output was written again");
     let took = began.elapsed();
     assert!(n_written <= i64::try_from(took.as_secs()).unwrap() + 1, "{n_written} in {took:?}");
 }
@@ -164,7 +164,7 @@ async fn output_is_stored_once_a_second_and_only_if_there_is_more() {
 async fn a_run_without_its_lease_stores_no_output() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
-    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let output = message(Uuid::new_v4(), Role::Assistant, "Half an answ");
     let store = async |begun: &turn_phases::Begun| {
         turns::store_partial_output(
@@ -182,7 +182,7 @@ async fn a_run_without_its_lease_stores_no_output() {
     assert_eq!(store(&late).await, 0);
     assert_eq!(store(&begun).await, 1);
     // The next run takes the turn over; then this run can write no more.
-    let (_, next) = world.begin(&task, world.lease(), Now::default()).await;
+    let (_, next) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!(store(&begun).await, 0);
     let messages = world.transcript(next.session_id).await;
     assert!(messages.contains(&"Assistant: Half an answ".to_owned()), "{messages:?}");

@@ -22,7 +22,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::Ground;
+use super::Fixture;
 use crate::{
     app::eventually,
     providers::fake_ollama::{FakeOllama, Play, Step, line},
@@ -36,23 +36,23 @@ fn node(name: &str) -> String {
     format!("---\nname: {name}\ndescription: d\n---\nThe contract of {name}.\n")
 }
 
-async fn ground(fake: &FakeOllama) -> Ground {
+async fn fixture(fake: &FakeOllama) -> Fixture {
     let url = format!("http://{}", fake.addr);
     let settings = [
         ("ollama.base_url", url.as_str()),
         ("ollama.num_ctx", "8192"),
         ("ollama.idle_timeout_secs", "120"),
     ];
-    let ground = Ground::new(&settings).await;
-    ground.write_agent("curator", CURATOR);
-    ground.write_agent("feedback", &CURATOR.replace("curator", "feedback"));
+    let fixture = Fixture::new(&settings).await;
+    fixture.write_agent("curator", CURATOR);
+    fixture.write_agent("feedback", &CURATOR.replace("curator", "feedback"));
     for name in ["intake", "review", "meta-analysis"] {
-        ground.write_node(name, &node(name));
+        fixture.write_node(name, &node(name));
     }
-    std::fs::write(ground.folder().join("nodes/style.txt"), "Short sentences.\n").unwrap();
+    std::fs::write(fixture.folder().join("nodes/style.txt"), "Short sentences.\n").unwrap();
     let draft = node("draft").replace("description: d", "description: d\nreadings: [style.txt]");
-    ground.write_node("draft", &draft);
-    ground
+    fixture.write_node("draft", &draft);
+    fixture
 }
 
 /// Returns an answer of some 700 tokens that begins with these words.
@@ -80,10 +80,10 @@ struct Reader {
 }
 
 impl Reader {
-    async fn of(ground: &Ground, session_id: Uuid) -> Self {
-        let live = sessions::look(&ground.pool, session_id).await.unwrap();
+    async fn of(fixture: &Fixture, session_id: Uuid) -> Self {
+        let live = sessions::look(&fixture.pool, session_id).await.unwrap();
         let seed = FenceSeed::from_bytes(live.fence_seed.try_into().unwrap());
-        let entries = ground.messages(session_id).await.into_iter().map(|it| Scope::Entry(it.id));
+        let entries = fixture.messages(session_id).await.into_iter().map(|it| Scope::Entry(it.id));
         let scopes = entries.chain([Scope::Summary { generation: 1 }]);
         Self { fences: scopes.map(|scope| seed.fence(scope)).collect() }
     }
@@ -131,24 +131,24 @@ fn entry(name: &str) -> String {
     )
 }
 
-async fn ask(ground: &Ground, node: Option<&str>, prompt: &str) -> Task {
-    ground.advance(TimeDelta::seconds(1));
-    ground.add_at_node(ROLE, node, prompt, None, Limit::default()).await
+async fn ask(fixture: &Fixture, node: Option<&str>, prompt: &str) -> Task {
+    fixture.advance(TimeDelta::seconds(1));
+    fixture.add_at_node(ROLE, node, prompt, None, Limit::default()).await
 }
 
-async fn answered(ground: &Ground, node: Option<&str>, prompt: &str) -> Task {
-    let task = ask(ground, node, prompt).await;
-    ground.done(&task).await
+async fn run_task(fixture: &Fixture, node: Option<&str>, prompt: &str) -> Task {
+    let task = ask(fixture, node, prompt).await;
+    fixture.done(&task).await
 }
 
-async fn compact(ground: &Ground, session_id: Uuid) -> compactions::Compaction {
+async fn compact(fixture: &Fixture, session_id: Uuid) -> compactions::Compaction {
     let applied = async || {
-        let made = compactions::list(&ground.pool, session_id).await.unwrap();
+        let made = compactions::list(&fixture.pool, session_id).await.unwrap();
         let applied = made.into_iter().filter(|made| made.outcome == Outcome::Applied);
         applied.max_by_key(|made| made.generation)
     };
     let known = applied().await.map(|made| made.generation);
-    let mut tx = ground.pool.begin().await.unwrap();
+    let mut tx = fixture.pool.begin().await.unwrap();
     compactions::request(&mut tx, session_id, Cause::Manual).await.unwrap();
     tx.commit().await.unwrap();
     eventually("the compaction is shown", async || {
@@ -163,17 +163,17 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
     let short = |text| Play::Says(text);
     let plays = plays.chain([record(), short(&["A6."]), half(), short(&["A7."]), short(&["A8."])]);
     let fake = FakeOllama::playing(plays).await;
-    let ground = ground(&fake).await;
-    let worker = ground.work().await;
+    let fixture = fixture(&fake).await;
+    let worker = fixture.start_worker().await;
 
     // Two nodes are entered. A task that names none stays at the session's node.
-    let first = answered(&ground, Some("intake"), "T1.").await;
-    let second = answered(&ground, Some("draft"), "T2.").await;
-    answered(&ground, Some("draft"), "T3.").await;
-    let fourth = answered(&ground, Some("draft"), "T4.").await;
-    answered(&ground, None, "T5.").await;
-    let id = ground.session(&first).await.id;
-    let reader = Reader::of(&ground, id).await;
+    let first = run_task(&fixture, Some("intake"), "T1.").await;
+    let second = run_task(&fixture, Some("draft"), "T2.").await;
+    run_task(&fixture, Some("draft"), "T3.").await;
+    let fourth = run_task(&fixture, Some("draft"), "T4.").await;
+    run_task(&fixture, None, "T5.").await;
+    let id = fixture.session(&first).await.id;
+    let reader = Reader::of(&fixture, id).await;
     let chats = fake.chats();
     assert_eq!(reader.read(&chats[0]), [format!("user: {} task(T1.)", entry("intake"))]);
     let into_draft = format!("user: {} task(T2.)", entry("draft"));
@@ -188,7 +188,7 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
     assert_eq!(reader.read(&chats[4]), whole);
 
     // The compaction reads only the second node.
-    let made = compact(&ground, id).await;
+    let made = compact(&fixture, id).await;
     assert_eq!((made.node.as_deref(), made.cause), (Some("draft"), Cause::Manual));
     assert!(made.tokens_after.unwrap() * 4 <= made.tokens_before * 3, "{made:?}");
     let chats = fake.chats();
@@ -198,9 +198,9 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
     assert!(!asked.contains("T4."), "the last two turns stay word for word: {asked}");
 
     // Back to the first node, whose prompt is sent again.
-    let sixth = answered(&ground, Some("intake"), "T6.").await;
+    let sixth = run_task(&fixture, Some("intake"), "T6.").await;
     let chats = fake.chats();
-    let reader = Reader::of(&ground, id).await;
+    let reader = Reader::of(&fixture, id).await;
     let compacted: Vec<String> = [
         format!(
             "user: flow written_by_people() summary({}) task(T4.)",
@@ -216,7 +216,7 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
     let flow = chats[6]["messages"][1]["content"].as_str().unwrap();
     let summary = flow.find("<summary").unwrap();
     for told in [
-        format!("campaign=\"{}\"", ground.campaign.id),
+        format!("campaign=\"{}\"", fixture.campaign.id),
         "role=\"curator_2\" node=\"draft\"".to_owned(),
         "The contract of draft.".to_owned(),
         "Short sentences.".to_owned(),
@@ -225,22 +225,22 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
         format!("<handoff node=\"intake\" role=\"curator_2\" task=\"{}\"", first.id),
         format!("<handoff node=\"draft\" role=\"curator_2\" task=\"{}\"", second.id),
     ] {
-        assert!(flow.find(&told).is_some_and(|at| at < summary), "{told} in front of {flow}");
+        assert!(flow.find(&told).is_some_and(|at| at < summary), "{told} comes before {flow}");
     }
 
     // A third node, in whose turn the worker is killed.
     worker.stop().await;
-    let victim = ground.process(&[]);
-    let seventh = ask(&ground, Some("review"), "T7.").await;
-    eventually("half an answer is under way", async || (fake.chats().len() == 8).then_some(()))
+    let victim = fixture.process(&[]);
+    let seventh = ask(&fixture, Some("review"), "T7.").await;
+    eventually("half of the answer has arrived", async || (fake.chats().len() == 8).then_some(()))
         .await;
     victim.signal(Signal::KILL);
-    let heir = ground.process(&[]);
-    ground.patiently_ended(&seventh).await;
-    let states: Vec<_> = ground.turns(&seventh).await.iter().map(|turn| turn.state).collect();
+    let heir = fixture.process(&[]);
+    fixture.ended_after_pause(&seventh).await;
+    let states: Vec<_> = fixture.turns(&seventh).await.iter().map(|turn| turn.state).collect();
     assert_eq!(states, [turns::State::Interrupted, turns::State::Done]);
     let chats = fake.chats();
-    let reader = Reader::of(&ground, id).await;
+    let reader = Reader::of(&fixture, id).await;
     let before = [&compacted[..], &["assistant: A6.".to_owned()]].concat();
     let review = [&before[..], &[format!("user: {} task(T7.)", entry("review"))]].concat();
     assert_eq!(reader.read(&chats[7]), review);
@@ -248,53 +248,53 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
     assert_eq!(reader.read(&chats[8]), [&before[..], &[again]].concat());
 
     // The role searches its own session.
-    let eighth = ask(&ground, Some("meta-analysis"), "T8.").await;
-    ground.patiently_ended(&eighth).await;
+    let eighth = ask(&fixture, Some("meta-analysis"), "T8.").await;
+    fixture.ended_after_pause(&eighth).await;
     drop(heir);
     drop(victim);
     let chats = fake.chats();
-    let reader = Reader::of(&ground, id).await;
+    let reader = Reader::of(&fixture, id).await;
     let reviewed = format!("user: {} task(T7.) notice(interrupted)", entry("review"));
     let looks_back = format!("user: {} task(T8.)", entry("meta-analysis"));
     assert_eq!(
         reader.read(&chats[9]),
         [&before[..], &[reviewed, "assistant: A7.".into(), looks_back]].concat()
     );
-    assert_eq!(ground.session(&eighth).await.id, id);
-    check_stays(&ground, id, [&first, &second, &sixth, &seventh, &eighth]).await;
-    check_archive(&ground, id).await;
+    assert_eq!(fixture.session(&eighth).await.id, id);
+    check_stays(&fixture, id, [&first, &second, &sixth, &seventh, &eighth]).await;
+    check_archive(&fixture, id).await;
 
     // The compaction is undone.
-    let mut tx = ground.pool.begin().await.unwrap();
-    conversations::uncompact(&mut tx, id, ground.clock.now()).await.unwrap();
+    let mut tx = fixture.pool.begin().await.unwrap();
+    conversations::uncompact(&mut tx, id, fixture.clock.now()).await.unwrap();
     tx.commit().await.unwrap();
-    let worker = ground.work().await;
-    answered(&ground, None, "T9.").await;
+    let worker = fixture.start_worker().await;
+    run_task(&fixture, None, "T9.").await;
     worker.stop().await;
-    let sent = Reader::of(&ground, id).await.read(fake.chats().last().unwrap());
+    let sent = Reader::of(&fixture, id).await.read(fake.chats().last().unwrap());
     assert_eq!(sent[..whole.len()], whole);
     assert!(!sent.iter().any(|message| message.contains("flow")), "{sent:?}");
-    ground.session(&first).await;
+    fixture.session(&first).await;
 }
 
 /// The messages that were folded first reach the second summary through the first.
 #[tokio::test]
-async fn a_node_that_is_compacted_twice_goes_on_from_its_own_summary() {
+async fn a_node_compacted_twice_continues_from_its_own_summary() {
     let plays = ["A1.", "A2.", "A3.", "A4."].map(long).into_iter().chain([record()]);
     let plays = plays.chain(["A5.", "A6."].map(long)).chain([record()]);
     let fake = FakeOllama::playing(plays).await;
-    let ground = ground(&fake).await;
-    let worker = ground.work().await;
-    let first = answered(&ground, Some("draft"), "T1.").await;
+    let fixture = fixture(&fake).await;
+    let worker = fixture.start_worker().await;
+    let first = run_task(&fixture, Some("draft"), "T1.").await;
     for prompt in ["T2.", "T3.", "T4."] {
-        answered(&ground, Some("draft"), prompt).await;
+        run_task(&fixture, Some("draft"), prompt).await;
     }
-    let id = ground.session(&first).await.id;
-    let made = compact(&ground, id).await;
+    let id = fixture.session(&first).await.id;
+    let made = compact(&fixture, id).await;
     for prompt in ["T5.", "T6."] {
-        answered(&ground, Some("draft"), prompt).await;
+        run_task(&fixture, Some("draft"), prompt).await;
     }
-    let again = compact(&ground, id).await;
+    let again = compact(&fixture, id).await;
     worker.stop().await;
     assert_eq!((again.node.as_deref(), again.generation), (Some("draft"), made.generation + 1));
     let asked = fake.chats().pop().unwrap()["messages"].to_string();
@@ -302,7 +302,7 @@ async fn a_node_that_is_compacted_twice_goes_on_from_its_own_summary() {
     assert!(!asked.contains("T1.") && !asked.contains("T5."), "{asked}");
     let second = json!({ "number": again.generation, "parent": made.generation });
     check_archives(
-        &ground,
+        &fixture,
         id,
         [&["T1.", "A1.", "T2.", "A2."], &["T3.", "A3.", "T4.", "A4."]],
         &second,
@@ -310,19 +310,19 @@ async fn a_node_that_is_compacted_twice_goes_on_from_its_own_summary() {
     .await;
     let flow = again.flow.unwrap();
     let entry = flow["entry"].as_str().unwrap();
-    assert!(entry.contains("The contract of draft."), "the entry was folded before: {flow}");
+    assert!(entry.contains("The contract of draft."), "the entry is already compacted: {flow}");
     assert_eq!(flow["tasks"][0], json!(first.id));
 }
 
 /// Checks that each compaction has archived the messages left by the one before, and that they stay the same after the
 /// next.
-async fn check_archives(ground: &Ground, id: Uuid, said: [&[&str]; 2], second: &Value) {
-    let archives = compactions::archives(&ground.pool, id).await.unwrap();
+async fn check_archives(fixture: &Fixture, id: Uuid, said: [&[&str]; 2], second: &Value) {
+    let archives = compactions::archives(&fixture.pool, id).await.unwrap();
     assert_eq!(archives.len(), 2, "{archives:?}");
     assert_eq!(archives[0].to_seq + 1, archives[1].from_seq, "{archives:?}");
     let told = json!({ "number": archives[1].number, "parent": archives[1].parent });
     assert_eq!(told, *second);
-    let mut conn = ground.pool.acquire().await.unwrap();
+    let mut conn = fixture.pool.acquire().await.unwrap();
     for (archive, said) in archives.iter().zip(said) {
         assert_eq!(archive.node.as_deref(), Some("draft"));
         let read = compactions::open_archive(&mut conn, id, archive.number, 0, 100).await.unwrap();
@@ -338,21 +338,21 @@ async fn check_archives(ground: &Ground, id: Uuid, said: [&[&str]; 2], second: &
 
 /// The compaction belongs to the old node, because the waiting task is about to leave it.
 #[tokio::test]
-async fn room_that_is_made_on_arrival_says_nothing_of_the_node_that_is_entered() {
+async fn a_compaction_at_the_arrival_summarises_only_the_previous_node() {
     let plays = ["A1.", "A2.", "A3.", "A4.", "A5."].map(long).into_iter().chain([record()]);
     let fake = FakeOllama::playing(plays.chain([Play::Says(&["A6."])])).await;
-    let ground = ground(&fake).await;
-    let worker = ground.work().await;
+    let fixture = fixture(&fake).await;
+    let worker = fixture.start_worker().await;
     for prompt in ["T1.", "T2.", "T3.", "T4.", "T5."] {
-        answered(&ground, Some("draft"), prompt).await;
+        run_task(&fixture, Some("draft"), prompt).await;
     }
     let much = format!("T6. {}", "The mole shields the basin. ".repeat(380));
-    answered(&ground, Some("review"), &much).await;
+    run_task(&fixture, Some("review"), &much).await;
     worker.stop().await;
     let sent = fake.chats().pop().unwrap();
     let first = sent["messages"][1]["content"].as_str().unwrap();
     let Some((flow, _)) = first.split_once("<summary") else {
-        panic!("nothing was folded: {sent}")
+        panic!("nothing was compacted: {sent}")
     };
     assert!(flow.starts_with("Where you stood in the work when earlier messages"), "{flow}");
     assert!(flow.contains("node=\"draft\"") && flow.contains("The contract of draft."), "{flow}");
@@ -361,8 +361,8 @@ async fn room_that_is_made_on_arrival_says_nothing_of_the_node_that_is_entered()
 }
 
 /// Checks that the stays have no gap and follow the order of the tasks that entered.
-async fn check_stays(ground: &Ground, id: Uuid, entered: [&Task; 5]) {
-    let stays = nodes::of_session(&ground.pool, id).await.unwrap();
+async fn check_stays(fixture: &Fixture, id: Uuid, entered: [&Task; 5]) {
+    let stays = nodes::of_session(&fixture.pool, id).await.unwrap();
     let named: Vec<_> = stays.iter().map(|stay| stay.node.as_str()).collect();
     assert_eq!(named, ["intake", "draft", "intake", "review", "meta-analysis"]);
     let tasks: Vec<_> = stays.iter().map(|stay| stay.task_id).collect();
@@ -373,15 +373,15 @@ async fn check_stays(ground: &Ground, id: Uuid, entered: [&Task; 5]) {
         assert!(pair[0].left_at.is_some());
     }
     assert_eq!(stays.last().unwrap().left_at, None);
-    let entries = ground.feed().await.into_iter().filter(|event| event.kind == "node.entered");
+    let entries = fixture.feed().await.into_iter().filter(|event| event.kind == "node.entered");
     assert_eq!(entries.count(), 5);
 }
 
-async fn check_archive(ground: &Ground, id: Uuid) {
-    let archives = compactions::archives(&ground.pool, id).await.unwrap();
+async fn check_archive(fixture: &Fixture, id: Uuid) {
+    let archives = compactions::archives(&fixture.pool, id).await.unwrap();
     let [archive] = archives.as_slice() else { panic!("{archives:?}") };
     assert_eq!((archive.trigger, archive.node.as_deref()), (Cause::Manual, Some("draft")));
-    let mut conn = ground.pool.acquire().await.unwrap();
+    let mut conn = fixture.pool.acquire().await.unwrap();
     let mut said = Vec::new();
     let mut after = 0;
     loop {
@@ -400,21 +400,21 @@ async fn check_archive(ground: &Ground, id: Uuid) {
 }
 
 #[tokio::test]
-async fn the_one_who_must_not_remember_begins_with_nothing_of_before() {
+async fn a_fresh_task_at_a_node_begins_without_history() {
     let fake = FakeOllama::playing(["A1.", "A2.", "A3."].map(long)).await;
-    let ground = ground(&fake).await;
-    let worker = ground.work().await;
-    answered(&ground, Some("draft"), "T1.").await;
+    let fixture = fixture(&fake).await;
+    let worker = fixture.start_worker().await;
+    run_task(&fixture, Some("draft"), "T1.").await;
     let feedback = ("feedback", "main");
     let at = Some("meta-analysis");
-    let before = ground.add_at_node(feedback, at, "T2.", None, Limit::default()).await;
-    ground.done(&before).await;
-    let fresh = ground.add_at_node(feedback, at, "T3.", Some(Mode::Fresh), Limit::default()).await;
-    ground.done(&fresh).await;
+    let before = fixture.add_at_node(feedback, at, "T2.", None, Limit::default()).await;
+    fixture.done(&before).await;
+    let fresh = fixture.add_at_node(feedback, at, "T3.", Some(Mode::Fresh), Limit::default()).await;
+    fixture.done(&fresh).await;
     worker.stop().await;
-    let session = ground.session(&fresh).await;
-    assert_ne!(session.id, ground.session(&before).await.id);
-    let reader = Reader::of(&ground, session.id).await;
+    let session = fixture.session(&fresh).await;
+    assert_ne!(session.id, fixture.session(&before).await.id);
+    let reader = Reader::of(&fixture, session.id).await;
     let sent = fake.chats().pop().unwrap();
     assert_eq!(reader.read(&sent), [format!("user: {} task(T3.)", entry("meta-analysis"))]);
     let everything = sent.to_string();
@@ -422,52 +422,52 @@ async fn the_one_who_must_not_remember_begins_with_nothing_of_before() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_rebuilt_stays_where_it_stood_and_says_again_what_it_has_lost() {
+async fn a_rebuilt_session_stays_at_its_node_and_repeats_lost_requirements() {
     let fake = FakeOllama::playing(["A1.", "A2."].map(long)).await;
-    let ground = ground(&fake).await;
-    let worker = ground.work().await;
-    answered(&ground, Some("draft"), "T1.").await;
-    answered(&ground, Some("draft"), "T2.").await;
-    ground.write_agent("curator", &CURATOR.replace("You keep.", "You keep, and tell."));
-    let third = answered(&ground, Some("draft"), "T3.").await;
-    let id = ground.session(&third).await.id;
+    let fixture = fixture(&fake).await;
+    let worker = fixture.start_worker().await;
+    run_task(&fixture, Some("draft"), "T1.").await;
+    run_task(&fixture, Some("draft"), "T2.").await;
+    fixture.write_agent("curator", &CURATOR.replace("You keep.", "You keep, and tell."));
+    let third = run_task(&fixture, Some("draft"), "T3.").await;
+    let id = fixture.session(&third).await.id;
     // The whole conversation came along, so nothing is repeated.
-    let sent = Reader::of(&ground, id).await.read(fake.chats().last().unwrap());
+    let sent = Reader::of(&fixture, id).await.read(fake.chats().last().unwrap());
     let entries = sent.iter().filter(|message| message.contains("You are at the node")).count();
     assert_eq!(entries, 1, "{sent:?}");
-    let stays = nodes::of_session(&ground.pool, id).await.unwrap();
+    let stays = nodes::of_session(&fixture.pool, id).await.unwrap();
     assert_eq!((stays.len(), stays[0].first_seq, stays[0].left_at), (1, 1, None));
     // Of a long conversation, only the end comes along.
     let much = "The mole shields the basin. ".repeat(450);
-    ground.write_agent(
+    fixture.write_agent(
         "curator",
         &CURATOR
             .replace("qwen3:8b", "qwen3:14b")
             .replace("---\nYou", "window_tokens: 16384\n---\nYou"),
     );
-    answered(&ground, Some("draft"), &much).await;
-    ground.write_agent("curator", CURATOR);
+    run_task(&fixture, Some("draft"), &much).await;
+    fixture.write_agent("curator", CURATOR);
     // A task that names no node is at its node just like one that does.
-    let last = answered(&ground, None, "T5.").await;
+    let last = run_task(&fixture, None, "T5.").await;
     worker.stop().await;
-    let id = ground.session(&last).await.id;
+    let id = fixture.session(&last).await.id;
     // The node's prompt came along in front of the summary, so it occurs once.
     let sent = fake.chats().last().unwrap().to_string();
     assert_eq!(sent.matches("The contract of draft.").count(), 1, "{sent}");
-    let stays = nodes::of_session(&ground.pool, id).await.unwrap();
+    let stays = nodes::of_session(&fixture.pool, id).await.unwrap();
     assert_eq!((stays.len(), stays[0].first_seq), (1, 1));
-    let handoffs = nodes::handoffs(&ground.pool, ground.campaign.id, 10).await.unwrap();
-    assert_eq!(handoffs.len(), 1, "one entry, whatever became of its session: {handoffs:?}");
+    let handoffs = nodes::handoffs(&fixture.pool, fixture.campaign.id, 10).await.unwrap();
+    assert_eq!(handoffs.len(), 1, "one entry for each session: {handoffs:?}");
 }
 
 #[tokio::test]
-async fn a_task_of_a_node_without_a_file_fails_in_words() {
+async fn a_task_of_a_node_without_a_file_fails_with_a_reason() {
     let fake = FakeOllama::start().await;
-    let ground = ground(&fake).await;
-    let task = ask(&ground, Some("draft"), "T1.").await;
-    std::fs::remove_file(ground.folder().join("nodes/draft.md")).unwrap();
-    let worker = ground.work().await;
-    let task = ground.ended(&task).await;
+    let fixture = fixture(&fake).await;
+    let task = ask(&fixture, Some("draft"), "T1.").await;
+    std::fs::remove_file(fixture.folder().join("nodes/draft.md")).unwrap();
+    let worker = fixture.start_worker().await;
+    let task = fixture.ended(&task).await;
     worker.stop().await;
     assert!(task.error.as_ref().unwrap().contains("there is no node `draft`"), "{task:?}");
     assert!(fake.chats().is_empty());

@@ -12,24 +12,24 @@ use dalsegno::{
 };
 use uuid::Uuid;
 
-use super::{Post, add_new, deliveries};
-use crate::{app::eventually, turns::ground::WRITER};
+use super::{WebhookSetup, add_new, deliveries};
+use crate::{app::eventually, turns::fixture::WRITER};
 
 #[tokio::test]
-async fn every_way_to_end_is_delivered_once_and_signed() {
-    let post = Post::new().await;
-    let ground = &post.ground;
-    ground.write_agent("editor", &WRITER.replace("writer", "editor"));
-    let cancelled = ground.add_for("writer", "one", "Write.").await;
-    let lost = ground.add_for("writer", "two", "Write.").await;
-    let refused = ground.add_for("editor", "main", "Write.").await;
-    let done = ground.add_for("writer", "three", "Write. [[sim: say The harbour.]]").await;
-    let failed = ground.add_for("writer", "four", "Write. [[sim: error 400]]").await;
-    ground.cancel(&cancelled).await;
+async fn every_end_is_delivered_once_and_signed() {
+    let setup = WebhookSetup::new().await;
+    let fixture = &setup.fixture;
+    fixture.write_agent("editor", &WRITER.replace("writer", "editor"));
+    let cancelled = fixture.add_for("writer", "one", "Write.").await;
+    let lost = fixture.add_for("writer", "two", "Write.").await;
+    let refused = fixture.add_for("editor", "main", "Write.").await;
+    let done = fixture.add_for("writer", "three", "Write. [[sim: say The harbour.]]").await;
+    let failed = fixture.add_for("writer", "four", "Write. [[sim: error 400]]").await;
+    fixture.cancel(&cancelled).await;
     // Its job ends without the task; the sweep for such tasks ends the task.
-    admin::cancel_job(&ground.pool, lost.job_id, "not wanted").await.unwrap();
-    ground.remove_agent("editor");
-    let (turns, upkeep) = (ground.work().await, ground.upkeep().await);
+    admin::cancel_job(&fixture.pool, lost.job_id, "not wanted").await.unwrap();
+    fixture.remove_agent("editor");
+    let (turns, upkeep) = (fixture.start_worker().await, fixture.upkeep().await);
     let ends = [
         (&cancelled, TaskState::Cancelled),
         (&lost, TaskState::Cancelled),
@@ -38,23 +38,23 @@ async fn every_way_to_end_is_delivered_once_and_signed() {
         (&failed, TaskState::Failed),
     ];
     for (task, state) in ends {
-        assert_eq!(ground.ended(task).await.state, state);
+        assert_eq!(fixture.ended(task).await.state, state);
     }
     eventually("everything is delivered", async || {
-        let all = deliveries(ground, None).await;
+        let all = deliveries(fixture, None).await;
         all.iter().all(|delivery| delivery.state == State::Delivered).then_some(())
     })
     .await;
-    let received = post.receiver.received();
+    let received = setup.receiver.received();
     let ids: BTreeSet<&str> = received.iter().map(|one| one.header("webhook-id")).collect();
     assert_eq!((received.len(), ids.len()), (5, 5), "{received:?}");
     for (task, state) in ends {
-        let task = ground.task(task).await;
-        let made = deliveries(ground, Some(&task)).await;
+        let task = fixture.task(task).await;
+        let made = deliveries(fixture, Some(&task)).await;
         assert_eq!(made.len(), 1, "{made:?}");
         let id = made[0].id.to_string();
         let one = received.iter().find(|one| one.header("webhook-id") == id).unwrap();
-        assert!(one.is_signed_with(&post.secret), "{one:?}");
+        assert!(one.is_signed_with(&setup.secret), "{one:?}");
         assert!(!one.is_signed_with("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
         assert_eq!(one.header("content-type"), "application/json");
         let body = one.json();
@@ -68,12 +68,12 @@ async fn every_way_to_end_is_delivered_once_and_signed() {
         assert_eq!(Some(at), task.ended_at);
     }
     // A retried task ends again.
-    let mut tx = ground.pool.begin().await.unwrap();
-    tasks::retry(&mut tx, cancelled.id, ground.advance(chrono::TimeDelta::zero())).await.unwrap();
+    let mut tx = fixture.pool.begin().await.unwrap();
+    tasks::retry(&mut tx, cancelled.id, fixture.advance(chrono::TimeDelta::zero())).await.unwrap();
     tx.commit().await.unwrap();
-    ground.done(&cancelled).await;
-    post.receiver.has_received(6).await;
-    let kinds = deliveries(ground, Some(&cancelled)).await.into_iter().map(|one| one.kind);
+    fixture.done(&cancelled).await;
+    setup.receiver.has_received(6).await;
+    let kinds = deliveries(fixture, Some(&cancelled)).await.into_iter().map(|one| one.kind);
     assert_eq!(
         kinds.collect::<BTreeSet<_>>(),
         ["task.cancelled", "task.done"].map(str::to_owned).into()
@@ -83,52 +83,52 @@ async fn every_way_to_end_is_delivered_once_and_signed() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_told_of_its_kinds_and_its_campaign_only() {
-    let post = Post::new().await;
-    let ground = &post.ground;
+async fn a_webhook_gets_only_events_of_its_kinds_and_campaign() {
+    let setup = WebhookSetup::new().await;
+    let fixture = &setup.fixture;
     let other = campaigns::New {
         name: "Other",
         brief: "",
         client_context: None,
         limit: dalsegno::domain::amount::Limit::default(),
     };
-    let mut conn = ground.pool.acquire().await.unwrap();
+    let mut conn = fixture.pool.acquire().await.unwrap();
     let other = campaigns::create(&mut conn, &other, crate::app::noon()).await.unwrap();
-    let url = post.receiver.url();
+    let url = setup.receiver.url();
     let every = New { url: &url, ..New::default() };
     let done_only = New { kinds: &[Kind::Done], ..every };
     let other_only = New { campaign_id: Some(other.id), ..every };
-    let own = New { kinds: &[Kind::Cancelled], campaign_id: Some(ground.campaign.id), ..every };
-    add_new(ground, &done_only).await;
-    add_new(ground, &other_only).await;
-    let (own, _) = add_new(ground, &own).await;
-    let task = ground.add("Write.").await;
-    ground.cancel(&task).await;
+    let own = New { kinds: &[Kind::Cancelled], campaign_id: Some(fixture.campaign.id), ..every };
+    add_new(fixture, &done_only).await;
+    add_new(fixture, &other_only).await;
+    let (own, _) = add_new(fixture, &own).await;
+    let task = fixture.add("Write.").await;
+    fixture.cancel(&task).await;
     let told: Vec<Uuid> =
-        deliveries(ground, Some(&task)).await.into_iter().map(|one| one.webhook_id).collect();
-    assert_eq!(BTreeSet::from_iter(told), BTreeSet::from([post.webhook.id, own.id]));
+        deliveries(fixture, Some(&task)).await.into_iter().map(|one| one.webhook_id).collect();
+    assert_eq!(BTreeSet::from_iter(told), BTreeSet::from([setup.webhook.id, own.id]));
     let nowhere = New { campaign_id: Some(Uuid::nil()), ..every };
-    let config = ground.config().webhooks;
+    let config = fixture.config().webhooks;
     let refused = webhooks::add(&mut conn, &config, &nowhere, crate::app::noon()).await;
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("there is no campaign"), "{refused}");
 }
 
 #[tokio::test]
-async fn a_long_result_is_cut_and_says_so() {
-    let post = Post::new().await;
-    let ground = &post.ground;
-    let task = ground.add("Write.").await;
+async fn a_long_result_is_cut_with_a_notice() {
+    let setup = WebhookSetup::new().await;
+    let fixture = &setup.fixture;
+    let task = fixture.add("Write.").await;
     // Ends the task as a turn would, without the turn.
     sqlx::query(
         "update dalsegno.tasks set state = 'done', started_at = now(), ended_at = now(), result = repeat('ä', 70000) where id = $1",
     )
     .bind(task.id)
-    .execute(&ground.pool)
+    .execute(&fixture.pool)
     .await
     .unwrap();
-    let upkeep = ground.upkeep().await;
-    let body = post.receiver.has_received(1).await[0].json();
+    let upkeep = fixture.upkeep().await;
+    let body = setup.receiver.has_received(1).await[0].json();
     assert_eq!(body["data"]["result"].as_str().unwrap().chars().count(), 65_536);
     assert_eq!(body["data"]["truncated"], true);
     upkeep.stop().await;
@@ -136,27 +136,27 @@ async fn a_long_result_is_cut_and_says_so() {
 
 /// The removal has locked the webhook. The end waits for it, and then makes no delivery.
 #[tokio::test]
-async fn a_webhook_that_goes_while_a_task_ends_is_no_obstacle() {
-    let post = Post::new().await;
-    let ground = &post.ground;
-    let task = ground.add("Write.").await;
-    let mut removal = ground.pool.begin().await.unwrap();
+async fn a_webhook_removed_during_the_end_of_a_task_is_ignored() {
+    let setup = WebhookSetup::new().await;
+    let fixture = &setup.fixture;
+    let task = fixture.add("Write.").await;
+    let mut removal = fixture.pool.begin().await.unwrap();
     // The last statement of a removal.
     let remove = "delete from dalsegno.webhooks where id = $1";
-    sqlx::query(remove).bind(post.webhook.id).execute(&mut *removal).await.unwrap();
+    sqlx::query(remove).bind(setup.webhook.id).execute(&mut *removal).await.unwrap();
     let ended = async {
-        ground.cancel(&task).await;
+        fixture.cancel(&task).await;
     };
     let removed = async {
         let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
         eventually("the end waits for the removal", async || {
-            (ground.count(waits).await == 1).then_some(())
+            (fixture.count(waits).await == 1).then_some(())
         })
         .await;
         removal.commit().await.unwrap();
     };
     tokio::join!(ended, removed);
-    assert_eq!(ground.task(&task).await.state, TaskState::Cancelled);
-    assert_eq!(deliveries(ground, None).await, []);
-    assert_eq!(ground.count("select count(*) from dalsegno.jobs").await, 0);
+    assert_eq!(fixture.task(&task).await.state, TaskState::Cancelled);
+    assert_eq!(deliveries(fixture, None).await, []);
+    assert_eq!(fixture.count("select count(*) from dalsegno.jobs").await, 0);
 }

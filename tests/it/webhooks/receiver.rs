@@ -20,13 +20,13 @@ use crate::app::eventually;
 
 pub struct Receiver {
     pub address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ReceiverState>,
     server: JoinHandle<()>,
 }
 
 /// One request as it arrived.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct ReceivedRequest {
     pub headers: HeaderMap,
     pub body: String,
 }
@@ -43,8 +43,8 @@ pub enum Answer {
     Endless,
 }
 
-struct Shared {
-    received: Mutex<Vec<Received>>,
+struct ReceiverState {
+    received: Mutex<Vec<ReceivedRequest>>,
     answer: Mutex<Answer>,
 }
 
@@ -55,7 +55,7 @@ impl Receiver {
 
     pub async fn start_at(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ReceiverState {
             received: Mutex::default(),
             answer: Mutex::new(Answer::Status(204)),
         });
@@ -73,12 +73,12 @@ impl Receiver {
         *self.shared.answer.lock().unwrap() = answer;
     }
 
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         self.shared.received.lock().unwrap().clone()
     }
 
-    pub async fn has_received(&self, n: usize) -> Vec<Received> {
-        eventually("the receiver is told", async || {
+    pub async fn has_received(&self, n: usize) -> Vec<ReceivedRequest> {
+        eventually("the receiver gets a delivery", async || {
             let received = self.received();
             (received.len() >= n).then_some(received)
         })
@@ -92,7 +92,7 @@ impl Drop for Receiver {
     }
 }
 
-impl Received {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().unwrap()
     }
@@ -108,9 +108,13 @@ impl Received {
     }
 }
 
-async fn take(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+async fn take(
+    State(shared): State<Arc<ReceiverState>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let body = String::from_utf8(body.to_vec()).unwrap();
-    shared.received.lock().unwrap().push(Received { headers, body });
+    shared.received.lock().unwrap().push(ReceivedRequest { headers, body });
     let answer = shared.answer.lock().unwrap().clone();
     match answer {
         Answer::Status(status) => StatusCode::from_u16(status).unwrap().into_response(),

@@ -67,12 +67,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_stays_as_it_is() {
+    fn short_text_stays_unchanged() {
         assert_eq!(shorten("Short.", Weight::from_millitokens(10_000), 7), None);
     }
 
     #[test]
-    fn a_long_text_keeps_its_beginning_and_its_end_and_names_its_place() {
+    fn long_text_keeps_its_beginning_and_end_and_names_its_archive() {
         let max = Weight::from_millitokens(120_000);
         for filler in ["The tide comes in. ", "9f2c4e7a", "港の歴史", "🦀🦀", "{\"a\": [1, 2]}"]
         {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_is_left_where_there_is_no_room() {
+    fn without_room_only_the_reference_is_left() {
         let short = shorten(&"x".repeat(9_000), Weight::ZERO, 3).unwrap();
         assert!(short.contains("9000 characters are in the archive"), "{short}");
     }

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_summary_stays_word_for_word_and_what_came_after_follows() {
+    fn an_accepted_summary_stays_verbatim_and_later_messages_follow() {
         let calibration = Calibration::cold();
         let accepted = "## Goal\nA story of the harbour.";
         let alone = remember(Some(accepted), &[], &[], 8192, &calibration).unwrap();
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_summary_there_is_an_extract_that_fits_the_window_and_of_nothing_there_is_none() {
+    fn without_a_summary_an_extract_fits_the_window_and_empty_history_gives_none() {
         let calibration = Calibration::cold();
         let said: Vec<Entry> = (0..40)
             .map(|seq| match seq % 2 {

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn each_generation_shows_its_summary_and_what_came_later() {
+    fn each_generation_shows_its_summary_and_later_messages() {
         let entries: Vec<_> = (1..=10).map(entry).collect();
         let compactions = [compaction(1, 0, 1, 4), compaction(2, 1, 5, 8)];
         let view = |generation| View::of(&entries, &compactions, generation).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn giving_up_a_generation_leads_to_its_parent_even_from_a_side_branch() {
+    fn reverting_a_generation_leads_to_its_parent_even_from_a_side_branch() {
         let compactions = [compaction(1, 0, 1, 4), compaction(2, 1, 5, 8), compaction(3, 1, 5, 9)];
         assert_eq!(parent(&compactions, 3), Ok(Some(1)));
         assert_eq!(parent(&compactions, 1), Ok(Some(0)));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_that_folds_what_its_parent_folded_is_refused() {
+    fn a_generation_that_overlaps_its_parent_is_refused() {
         let entries: Vec<_> = (1..=10).map(entry).collect();
         let compactions = [compaction(1, 0, 1, 4), compaction(2, 1, 3, 8)];
         assert!(matches!(View::of(&entries, &compactions, 2), Err(Error::BrokenLineage { .. })));

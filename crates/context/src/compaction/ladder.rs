@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn climbs_as_far_as_the_breaker_lets_it() {
+    fn the_ladder_climbs_as_far_as_the_breaker_allows() {
         use Rung::*;
         assert_eq!(climb(3, true), [First, Retry, Alternate, Extract, Park]);
         assert_eq!(climb(3, false), [First, Retry, Extract, Park]);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_breaker_says_when_it_closes_and_what_was_not_asked_does_not_count() {
+    fn an_open_breaker_names_its_closing_turn_and_skipped_steps_do_not_count() {
         let mut breaker = Breaker::default();
         assert_eq!(breaker.opens_again(4), 4);
         [2, 4, 4].into_iter().for_each(|turn| breaker.record(turn));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fold_that_began_earlier_sees_the_attempts_of_its_own_turns() {
+    fn an_earlier_compaction_sees_the_attempts_of_its_own_turns() {
         let mut breaker = Breaker::default();
         [31, 31, 31, 41].into_iter().for_each(|turn| breaker.record(turn));
         assert_eq!(breaker.attempts_left(40), 0);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_are_found_in_their_usual_dress() {
+    fn headings_are_found_in_their_usual_markup() {
         let text = "## Goal\nwin\n**Open:**\n- a\n- b\n### done ###\n";
         let missing = missing(text);
         assert_eq!(missing.len(), 4);

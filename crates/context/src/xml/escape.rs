@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_stays() {
+    fn text_that_is_not_a_reference_stays_unchanged() {
         for text in ["&", "&&amp", "&nbsp;", "&#xD800;", "&#x;", "a & b; c"] {
             assert_eq!(unescape(text), text);
         }

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relatives_get_the_advice_of_their_family() {
+    fn related_distributions_get_the_advice_of_their_family() {
         assert_eq!(
             for_release("NAME=x\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"),
             "apt-get install postgresql"

@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_read() {
+    fn version_outputs_are_parsed() {
         assert_eq!(parse_major("postgres (PostgreSQL) 15.14 (Debian 15.14-1)"), Some(15));
         assert_eq!(parse_major("postgres (PostgreSQL) 18beta1"), Some(18));
         assert_eq!(parse_major("mysqld 9"), None);
     }
 
     #[test]
-    fn the_newest_supported_serves_a_new_cluster_and_the_fitting_an_old_one() {
+    fn the_newest_supported_version_serves_a_new_cluster_and_the_matching_one_an_old() {
         let home = Home::at("/x".into());
         let found = vec![
             binaries("a", 13),

@@ -115,7 +115,7 @@ fn children(folder: &Path, before: &str, after: &str) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn lay(root: &Path, folder: &str) {
+    fn create_files(root: &Path, folder: &str) {
         let folder = root.join(folder);
         fs::create_dir_all(&folder).unwrap();
         for program in ["postgres", "initdb"] {
@@ -135,7 +135,7 @@ mod tests {
             "Applications/Postgres.app/Contents/Versions/18/bin",
         ];
         for folder in folders {
-            lay(machine.path(), folder);
+            create_files(machine.path(), folder);
         }
         fs::create_dir_all(machine.path().join("usr/lib/postgresql/14/bin")).unwrap();
         let mut found = usual_folders(machine.path());
@@ -147,9 +147,9 @@ mod tests {
     }
 
     #[test]
-    fn one_server_behind_two_names_counts_once() {
+    fn one_server_under_two_names_counts_once() {
         let machine = tempfile::tempdir().unwrap();
-        lay(machine.path(), "a");
+        create_files(machine.path(), "a");
         std::os::unix::fs::symlink(machine.path().join("a"), machine.path().join("b")).unwrap();
         let mut folders = vec![machine.path().join("a"), machine.path().join("b")];
         drop_repeated(&mut folders);

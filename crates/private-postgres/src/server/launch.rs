@@ -211,7 +211,7 @@ mod tests {
     use crate::{Config, choose_account, home, prepare};
 
     #[tokio::test]
-    async fn another_port_is_taken_when_the_chosen_one_is_lost() {
+    async fn another_port_is_chosen_when_the_first_is_taken() {
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let config = Config { start_timeout_secs: 20, ..Config::default() };

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_read_well() {
+    fn durations_are_formatted_for_people() {
         let said: Vec<String> =
             [1.0, 59.0, 119.0, 120.0, 3_700.0, 7_200.0, 200_000.0].map(span).to_vec();
         assert_eq!(

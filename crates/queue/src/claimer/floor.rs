@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rises_with_full_claims_and_is_forgotten_every_second() {
+    fn the_floor_rises_with_full_claims_and_is_reset_every_second() {
         let mut floor = Floor::default();
         let job = (100, DateTime::UNIX_EPOCH + Duration::from_secs(10), 7);
         let start = Instant::now();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_is_not_full_takes_it_away() {
+    fn a_claim_that_is_not_full_resets_the_floor() {
         let mut floor = Floor::default();
         let job = (100, DateTime::UNIX_EPOCH + Duration::from_secs(10), 7);
         let start = Instant::now();

@@ -8,7 +8,7 @@
 --
 -- A claim may commit while its worker is being declared lost, and a worker that stops may leave jobs behind when no other worker
 -- runs for days. So this statement checks the jobs of all workers that are gone, not only of those that it finds now.
--- purge_workers.sql keeps the row of a worker until its jobs are taken back.
+-- delete_old_workers.sql keeps the row of a worker until its jobs are taken back.
 WITH entitled AS MATERIALIZED (
     SELECT FROM dalsegno.workers AS me
      WHERE me.id = $1::uuid AND me.gone_at IS NULL AND me.lease_until > now()

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_heavy_goes_alone_and_what_is_too_much_goes_from_the_oldest_on() {
+    fn an_oversized_post_is_omitted_alone_and_excess_posts_oldest_first() {
         let long = "word ".repeat(2000);
         let posts = vec![post(3, "a"), post(4, "b"), post(7, &long), post(9, "c"), post(10, "d")];
         let not_shown = vec![(5, Unshown::Own), (6, Unshown::Task), (8, Unshown::Own)];

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_stays_on_its_credential_and_a_new_one_takes_the_first_that_does_not_rest() {
+    fn a_session_keeps_its_credential_and_a_new_one_takes_the_first_unpaused() {
         let (both, tired) = (["one", "two"], [paused("one", 30)]);
         assert_eq!(choose(&both, None, &[]).unwrap(), "one");
         assert_eq!(choose(&both, None, &tired).unwrap(), "two");

@@ -86,7 +86,7 @@ fn end(one: &Predecessor) -> EndOfTask {
 mod tests {
     use super::*;
 
-    fn ended(state: State, text: Option<&str>) -> Predecessor {
+    fn end_of(state: State, text: Option<&str>) -> Predecessor {
         Predecessor {
             id: Uuid::from_u128(1),
             agent: "writer".to_owned(),
@@ -98,12 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn whatever_has_become_of_them_is_said() {
+    fn every_state_of_a_predecessor_is_shown() {
         let all = [
-            ended(State::Done, Some("One.")),
-            ended(State::Failed, Some("the host is away")),
-            ended(State::Cancelled, None),
-            ended(State::Running, None),
+            end_of(State::Done, Some("One.")),
+            end_of(State::Failed, Some("the host is away")),
+            end_of(State::Cancelled, None),
+            end_of(State::Running, None),
         ];
         let told = told(&all, 100_000);
         let said: Vec<_> =
@@ -118,8 +118,8 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_gets_less() {
-        let all = vec![ended(State::Done, Some(&"x".repeat(3_000))); 3];
+    fn a_small_window_gets_shorter_results() {
+        let all = vec![end_of(State::Done, Some(&"x".repeat(3_000))); 3];
         let told = told(&all, 3_000);
         assert!(told.ends.iter().all(|end| end.text.len() == 1_000 && end.left_out_chars == 2_000));
     }

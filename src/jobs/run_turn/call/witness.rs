@@ -109,7 +109,7 @@ mod tests {
     use crate::transcript::{Role, ToolCall};
 
     #[test]
-    fn what_an_answer_without_memory_has_done_with_tools_is_done() {
+    fn tool_effects_of_an_answer_without_memory_are_kept() {
         let said = |tool_calls: Vec<ToolCall>| Message {
             role: Role::Assistant,
             text: "I post it.".to_owned(),
@@ -129,7 +129,7 @@ mod tests {
     const EXPECTED: Expected = Expected { with_history: 9000, history: 6000, is_anchored: true };
 
     #[test]
-    fn a_count_without_the_history_is_doubted_and_one_with_most_of_it_is_not() {
+    fn a_token_count_without_the_history_is_rejected_and_one_with_most_of_it_is_accepted() {
         assert!(sees_history(9000, EXPECTED));
         assert!(sees_history(6500, EXPECTED));
         assert!(!sees_history(3000, EXPECTED));

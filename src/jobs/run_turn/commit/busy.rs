@@ -81,7 +81,7 @@ mod tests {
     use crate::providers::Origin;
 
     #[test]
-    fn a_budget_that_is_set_aside_elsewhere_is_no_busy_provider() {
+    fn a_budget_reserved_by_other_turns_is_not_a_busy_provider() {
         let after = Duration::from_secs(5);
         let fate = Fate::PutOff { why: "it waits".to_owned(), after };
         let class = Class::Snooze { after, scope: Scope::Host };

@@ -160,11 +160,11 @@ mod tests {
     const FACTS: Facts =
         Facts { stop: None, is_last_attempt: false, has_history: true, rebuilt_in_vain: None };
 
-    fn fails_as(class: Class) -> Result<Outcome, Error> {
+    fn failure(class: Class) -> Result<Outcome, Error> {
         Err(Error::new("test", class, "it failed"))
     }
 
-    fn answered() -> Result<Outcome, Error> {
+    fn answer() -> Result<Outcome, Error> {
         let message = Message::new(Role::Assistant, "Done.");
         Ok(Outcome {
             message,
@@ -180,18 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_whoever_asked_to_stop_but_not_without_the_lease() {
+    fn an_answer_counts_despite_every_stop_except_a_lost_lease() {
         for stop in [None, Some(Stop::Cancelled), Some(Stop::Drain), Some(Stop::Deadline)] {
-            assert_eq!(decide(&answered(), Facts { stop, ..FACTS }), Fate::Done, "{stop:?}");
+            assert_eq!(decide(&answer(), Facts { stop, ..FACTS }), Fate::Done, "{stop:?}");
         }
         let lost = Facts { stop: Some(Stop::LeaseLost), ..FACTS };
-        assert_eq!(decide(&answered(), lost), Fate::LeaseLost);
+        assert_eq!(decide(&answer(), lost), Fate::LeaseLost);
     }
 
     #[test]
-    fn whoever_stopped_the_call_decides_what_follows() {
+    fn the_source_of_a_stop_decides_the_fate() {
         let stopped =
-            |stop| decide(&fails_as(Class::Cancelled), Facts { stop: Some(stop), ..FACTS });
+            |stop| decide(&failure(Class::Cancelled), Facts { stop: Some(stop), ..FACTS });
         assert_eq!(stopped(Stop::Cancelled), Fate::Cancelled);
         assert_eq!(stopped(Stop::Drain), Fate::GivenBack);
         assert_eq!(stopped(Stop::LeaseLost), Fate::LeaseLost);
@@ -209,11 +209,11 @@ mod tests {
             Class::Cancelled,
         ];
         for class in classes {
-            let last = decide(&fails_as(class), Facts { is_last_attempt: true, ..FACTS });
+            let last = decide(&failure(class), Facts { is_last_attempt: true, ..FACTS });
             assert!(matches!(last, Fate::Failed { .. }), "{class:?}: {last:?}");
         }
         let after = Duration::from_secs(3);
-        let busy = fails_as(Class::Snooze { after, scope: Scope::Host });
+        let busy = failure(Class::Snooze { after, scope: Scope::Host });
         let last = decide(&busy, Facts { is_last_attempt: true, ..FACTS });
         assert_eq!(last, Fate::PutOff { why: "it failed".to_owned(), after });
     }
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_rejected_prompt_fails_its_task_at_once_and_keeps_the_history() {
         let is_rejected = |fate: Fate| matches!(fate, Fate::Failed { rejected: true, .. });
-        let rejected = fails_as(Class::Reject);
+        let rejected = failure(Class::Reject);
         for rebuilt_in_vain in [None, Some(Reason::New), Some(Reason::PromptChanged)] {
             assert!(is_rejected(decide(&rejected, Facts { rebuilt_in_vain, ..FACTS })));
         }
@@ -238,7 +238,7 @@ mod tests {
         }
         let facts = Facts { rebuilt_in_vain: Some(Reason::Poisoned), ..FACTS };
         for class in [Class::Reject, Class::Rebuild { reason: Rebuild::Poisoned }] {
-            let Fate::Failed { why, rejected, .. } = decide(&fails_as(class), facts) else {
+            let Fate::Failed { why, rejected, .. } = decide(&failure(class), facts) else {
                 panic!()
             };
             assert!(rejected && why.contains("`fresh`"), "{why}");
@@ -246,13 +246,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rebuild_is_tried_only_while_there_is_something_to_leave_out() {
-        let poisoned = fails_as(Class::Rebuild { reason: Rebuild::Poisoned });
+    fn a_rebuild_is_tried_only_while_history_can_be_left_out() {
+        let poisoned = failure(Class::Rebuild { reason: Rebuild::Poisoned });
         let Fate::Again { rebuild, after, .. } = decide(&poisoned, FACTS) else { panic!() };
         assert_eq!((rebuild, after), (Some(Reason::Poisoned), Some(Duration::ZERO)));
         let bare = Facts { has_history: false, ..FACTS };
         assert!(matches!(decide(&poisoned, bare), Fate::Failed { .. }));
-        let lost = fails_as(Class::Rebuild { reason: Rebuild::Lost });
+        let lost = failure(Class::Rebuild { reason: Rebuild::Lost });
         assert!(matches!(decide(&lost, FACTS), Fate::Again { .. }));
         let again = Facts { rebuilt_in_vain: Some(Reason::Lost), ..FACTS };
         assert!(matches!(decide(&lost, again), Fate::Failed { .. }));

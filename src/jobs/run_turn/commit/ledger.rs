@@ -101,7 +101,7 @@ mod tests {
     use crate::providers::{Scope, Usage};
 
     #[test]
-    fn what_was_put_off_is_billed_if_it_was_used() {
+    fn a_postponed_call_is_billed_if_it_used_tokens() {
         let after = Duration::from_secs(1);
         let fate = Fate::PutOff { why: "busy".to_owned(), after };
         let busy = || Error::new("test", Class::Snooze { after, scope: Scope::Credential }, "busy");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_not_made_has_no_line() {
+    fn a_call_that_was_not_made_has_no_ledger_line() {
         let why = "no program".to_owned();
         let fate = Fate::Failed { why, interrupted: false, rejected: false };
         let failed = || Error::new("test", Class::Fail, "no program");

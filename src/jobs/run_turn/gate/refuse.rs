@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_up_to_a_minute_and_are_never_shorter_than_asked_for() {
+    fn pauses_grow_up_to_a_minute_and_are_never_shorter_than_requested() {
         let secs = |first, n_waits| pause(Duration::from_secs(first), n_waits).as_secs();
         assert_eq!([1, 2, 3, 4, 5, 99].map(|n_waits| secs(5, n_waits)), [5, 10, 20, 40, 60, 60]);
         assert_eq!([secs(300, 1), secs(300, 2)], [300, 300]);

@@ -213,16 +213,19 @@ mod tests {
         heard
     }
 
-    fn said(id: &str, block: &Value) -> Value {
+    fn assistant_line(id: &str, block: &Value) -> Value {
         json!({"type": "assistant", "uuid": Uuid::new_v4(), "message": {"id": id, "content": [block]}})
     }
 
     fn text(id: &str, text: &str) -> Value {
-        said(id, &json!({"type": "text", "text": text}))
+        assistant_line(id, &json!({"type": "text", "text": text}))
     }
 
     fn call(id: &str, call: &str) -> Value {
-        said(id, &json!({"type": "tool_use", "id": call, "name": "look", "input": {"at": 1}}))
+        assistant_line(
+            id,
+            &json!({"type": "tool_use", "id": call, "name": "look", "input": {"at": 1}}),
+        )
     }
 
     fn result(call: &str, content: &Value) -> Value {
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_was_cut_goes_on_in_the_next() {
+    fn a_truncated_reply_continues_in_the_next() {
         let lines = [
             text("1", "From the si"),
             stop("max_tokens"),
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn results_stand_behind_all_calls_of_their_reply() {
+    fn results_follow_all_calls_of_their_reply() {
         let lines = [
             text("1", "I look."),
             call("1", "a"),
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_subagents_and_the_cli_say_is_not_the_answer() {
+    fn messages_of_subagents_and_the_cli_are_not_the_answer() {
         let mut sub = text("9", "from below");
         sub["parent_tool_use_id"] = json!("a");
         let mut synthetic = text("8", "API Error: 500");

@@ -164,8 +164,8 @@ async fn turn(
 async fn exit(pump: &mut Pump<'_, '_>, watch: &Watch, cancel: &CancellationToken) -> Ended {
     pump.close_input();
     // A complete answer counts, even if the turn is cancelled now: the process needs only some milliseconds to exit.
-    let nobody = CancellationToken::new();
-    let cancel = if pump.has_result() { &nobody } else { cancel };
+    let never = CancellationToken::new();
+    let cancel = if pump.has_result() { &never } else { cancel };
     match pump.exit(Instant::now() + watch.exit, cancel).await {
         Ok(exit) => Ended::Exited(exit),
         Err(Stop::Cancelled) => {

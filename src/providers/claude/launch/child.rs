@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_beyond_all_signals_is_a_code() {
+    fn an_exit_code_above_all_signals_is_an_exit_code() {
         let exit = |code: i32| exit(ExitStatus::from_raw(code << 8));
         assert_eq!([0, 1, 128].map(exit), [0, 1, 128].map(Exit::Code));
         assert_eq!([137, 192].map(exit), [9, 64].map(Exit::Signal));

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_on_this_machine_is_reached_without_a_proxy() {
+    fn local_addresses_bypass_the_proxy() {
         let here = "127.0.0.1,localhost,::1";
         let told = |passed: &[(&str, &str)]| {
             let passed: Vec<(OsString, OsString)> =

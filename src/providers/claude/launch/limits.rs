@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_guard_is_told_what_the_worker_wants() {
+    fn the_guard_receives_the_workers_limits() {
         let limits = Limits {
             file_max_bytes: 1,
             memory_max_bytes: 2,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_for_memory_is_known_by_the_groups_own_count() {
+    fn an_out_of_memory_kill_is_recognised_by_the_groups_own_counter() {
         let folder = tempfile::tempdir().unwrap();
         let group = Group { folder: folder.path().to_owned() };
         assert!(!group.has_killed());

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guard_is_listed_until_it_has_ended_also_with_its_pid_alone() {
+    fn a_guard_is_listed_until_it_ends_even_by_pid_alone() {
         let own = Process::with_pid(std::process::id().cast_signed());
         for listed in [own, Process::bare(own.pid)] {
             guards().insert(listed);

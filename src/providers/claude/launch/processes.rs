@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_has_its_own_start_and_parent() {
+    fn this_process_has_a_start_time_and_a_parent() {
         let own = std::process::id().cast_signed();
         let (process, parent) = stat(own).unwrap().unwrap();
         assert_eq!(Process::with_pid(own), process);

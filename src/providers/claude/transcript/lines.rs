@@ -46,7 +46,7 @@ mod tests {
     const ID: &str = "00000000-0000-0000-0000-00000000000a";
 
     #[test]
-    fn only_the_line_itself_counts() {
+    fn only_a_lines_own_id_counts() {
         let id = ID.parse().unwrap();
         let line = format!("{{\"uuid\":\"{ID}\"}}\n");
         let mention = format!("{{\"parentUuid\":\"{ID}\",\"leafUuid\":\"{ID}\"}}\n");
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn torn_lines_go_and_the_rest_stays_as_it_is() {
+    fn torn_lines_are_removed_and_the_rest_stays() {
         let whole: &[u8] = b"{\"a\": 1}\n{\"b\":2}\n";
         assert!(matches!(repaired(whole), Cow::Borrowed(_)));
         let torn: &[u8] = b"{\"a\": 1}\n{\"b\":{\"c\"{\"d\":3}\n\0\0\0\n{\"b\":2}\n{\"e\":5}";
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_a_file_is_torn_the_lines_before_stay() {
+    fn lines_before_a_tear_stay_at_any_position() {
         let bytes = b"{\"a\":\"\xc3\xbc\"}\n{\"b\":2}\n{\"c\":3}\n";
         for end in 0..bytes.len() {
             let n_whole = bytes[..end].iter().filter(|byte| **byte == b'\n').count();

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_but_letters_and_digits_is_a_dash() {
+    fn other_characters_than_letters_and_digits_become_dashes() {
         assert_eq!(slug("/tmp/a b.C_é語🎼/x"), "-tmp-a-b-C------x");
     }
 
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_inside_of_the_session() {
+    fn names_stay_inside_the_session() {
         let session = Uuid::nil();
         let own = |name: &str| is_of_session(&name.replace("ID", &session.to_string()), session);
         assert!(own("ID.jsonl") && own("ID/subagents/agent-1.jsonl"));

@@ -117,7 +117,7 @@ mod tests {
 
     const LINES: &[u8] = b"{\"a\":1}\n{\"b\":2}\n";
 
-    fn held(name: &str, bytes: &[u8]) -> TranscriptFile {
+    fn stored_file(name: &str, bytes: &[u8]) -> TranscriptFile {
         TranscriptFile {
             name: name.to_owned(),
             n_bytes: bytes.len() as u64,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_file_is_like_it_becomes_what_is_held() {
+    fn a_local_file_in_any_state_is_restored_to_the_stored_one() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let path = folder.path().join(main_name(session));
         let with_bytes =
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_caller_does_not_know_goes() {
+    fn files_unknown_to_the_caller_are_removed() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let (main, sub) = (main_name(session), format!("{session}/subagents/agent-1.jsonl"));
         for name in [&main, &sub, &main_name(Uuid::from_u128(8))] {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_what_they_are_said_to_be_are_not_written() {
+    fn bytes_with_a_wrong_hash_or_path_are_not_written() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let wrong =
             TranscriptFile { bytes: Some(b"{}\n".to_vec()), ..held(&main_name(session), LINES) };
@@ -183,15 +183,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_grew_is_given_back() {
+    fn only_grown_files_are_returned() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let (main, sub) = (main_name(session), format!("{session}/subagents/agent-1.jsonl"));
-        let known = [held(&main, LINES), held(&sub, LINES)];
+        let known = [stored_file(&main, LINES), stored_file(&sub, LINES)];
         write_private(&folder.path().join(&sub), LINES).unwrap();
         let path = folder.path().join(&main);
         write_private(&path, &[LINES, b"{\"c\":3}\n{\"torn"].concat()).unwrap();
         let (more, _) = grown(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
-        assert_eq!(more.len(), 1, "a file that did not grow is not sent");
+        assert_eq!(more.len(), 1, "an unchanged file is not sent");
         assert_eq!((more[0].from, &more[0].bytes[..]), (LINES.len() as u64, &b"{\"c\":3}\n"[..]));
         assert_eq!(more[0].sha256[..], Sha256::digest(fs::read(&path).unwrap())[..]);
         write_private(&path, b"{\"new\":1}\n").unwrap();
@@ -200,17 +200,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_a_transcript_is_stored_up_to_its_bound_and_the_rest_is_said() {
+    fn side_files_are_stored_up_to_the_limit_and_the_rest_is_reported() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let sub = |n: u32| format!("{session}/subagents/agent-{n}.jsonl");
         for name in [main_name(session), sub(1), sub(2), sub(3)] {
             write_private(&folder.path().join(name), LINES).unwrap();
         }
-        let known = [held(&sub(3), LINES)];
+        let known = [stored_file(&sub(3), LINES)];
         let two = 2 * LINES.len() as u64;
         let (more, left_out) = grown(folder.path(), session, &known, &no_secrets(), two).unwrap();
         let names: Vec<_> = more.into_iter().map(|grown| grown.name).collect();
-        assert_eq!(names, [main_name(session), sub(1)], "what was stored before goes first");
+        assert_eq!(names, [main_name(session), sub(1)], "files stored before come first");
         assert_eq!(left_out, Some(Flag::NotStored { files: 1, bytes: LINES.len() as u64 }));
         let (_, left_out) = grown(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
         assert_eq!(left_out, None);

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_stay_together_and_halves_go() {
+    fn whole_tool_pairs_stay_and_halves_are_removed() {
         let lines = lines(&[
             result("0"),
             Message::new(Role::User, "u"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_is_nothing_to_resume() {
+    fn an_empty_history_gives_nothing_to_resume() {
         assert!(lines(&[]).is_empty());
         assert!(lines(&[Message::new(Role::User, " \n"), result("1")]).is_empty());
     }

@@ -16,14 +16,14 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _}
 use serde_json::{Value, json};
 
 use self::{
-    requests::{Known, Maker, escaped, plain},
+    requests::{KnownValues, RequestGenerator, escaped, plain},
     schema::violations,
 };
 use super::{
-    Ground, Stream,
+    Fixture, Stream,
     client::{Reply, send},
 };
-use crate::conversations::world::{Now, World};
+use crate::conversations::world::{TurnSettings, World};
 
 const REQUESTS: usize = if cfg!(feature = "chaos") { 2_000 } else { 60 };
 
@@ -65,7 +65,7 @@ fn operations(document: &Value) -> Vec<Operation> {
 
 impl Operation {
     /// Builds a request that is valid, or invalid in one place.
-    fn request(&self, make: &mut Maker<'_>) -> Request {
+    fn request(&self, make: &mut RequestGenerator<'_>) -> Request {
         let mut path = self.path.clone();
         let (mut query, mut headers) = (Vec::new(), Vec::new());
         for parameter in self.about["parameters"].as_array().into_iter().flatten() {
@@ -83,9 +83,9 @@ impl Operation {
                 "id" | "name" => self.path.split('/').nth(2).unwrap(),
                 name => name,
             };
-            let mut value = plain(&make.good(&parameter["schema"], known));
+            let mut value = plain(&make.valid_value(&parameter["schema"], known));
             if make.chance(15) {
-                value = make.odd();
+                value = make.odd_text();
             }
             match place {
                 "path" if value.is_empty() => path = path.replace(&format!("{{{name}}}"), "x"),
@@ -95,11 +95,11 @@ impl Operation {
                     let fits = |c: &char| !c.is_control();
                     headers.push((name.to_owned(), value.chars().filter(fits).collect()));
                 }
-                other => panic!("nothing here knows parameters in {other}"),
+                other => panic!("unsupported place of a parameter: {other}"),
             }
         }
         if make.chance(4) {
-            query.push(format!("{}={}", escaped(&make.odd()), escaped(&make.odd())));
+            query.push(format!("{}={}", escaped(&make.odd_text()), escaped(&make.odd_text())));
         }
         if !query.is_empty() {
             path = format!("{path}?{}", query.join("&"));
@@ -109,7 +109,7 @@ impl Operation {
         Request { method: self.method.clone(), path, headers, body }
     }
 
-    fn body(&self, make: &mut Maker<'_>) -> (String, String) {
+    fn body(&self, make: &mut RequestGenerator<'_>) -> (String, String) {
         let json = "application/json".to_owned();
         let Some(contents) = self.about["requestBody"]["content"].as_object() else {
             // A body that is neither documented nor read.
@@ -120,9 +120,9 @@ impl Operation {
         let example = &schema::resolve(make.document, schema)["example"];
         let good = match example.is_object() && make.chance(20) {
             true => example.clone(),
-            false => make.good(schema, "body"),
+            false => make.valid_value(schema, "body"),
         };
-        let value = if make.chance(45) { make.spoilt(good) } else { good };
+        let value = if make.chance(45) { make.mutate(good) } else { good };
         let mut body = value.to_string();
         if let Some(lines) = value.as_array().filter(|_| contents.len() > 1 && make.chance(40)) {
             body = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -134,7 +134,7 @@ impl Operation {
             2 => body.clear(),
             3 => return (body, "text/plain".to_owned()),
             4 => return (body, "application/json; charset=utf-8".to_owned()),
-            5 => body = make.odd(),
+            5 => body = make.odd_text(),
             _ => {}
         }
         (body, json)
@@ -148,7 +148,7 @@ impl Operation {
     fn faults(&self, document: &Value, reply: &Reply) -> Vec<String> {
         let promised = &self.about["responses"][reply.status.to_string()];
         if promised.is_null() {
-            return vec![format!("the status {} is promised by nobody", reply.status)];
+            return vec![format!("the status {} is not in the document", reply.status)];
         }
         let mut faults = Vec::new();
         if reply.status == 500 || reply.status == 504 {
@@ -159,12 +159,12 @@ impl Operation {
             return if reply.body.is_empty() {
                 faults
             } else {
-                vec!["a body that nobody promised".to_owned()]
+                vec!["a body that is not in the document".to_owned()]
             };
         };
         let said = said.unwrap_or_default().split(';').next().unwrap_or_default();
         let Some(content) = contents.get(said) else {
-            faults.push(format!("`{said}` is promised by nobody"));
+            faults.push(format!("`{said}` is not in the document"));
             return faults;
         };
         if said.ends_with("json") {
@@ -185,7 +185,7 @@ impl Operation {
     }
 }
 
-impl Ground {
+impl Fixture {
     async fn reply_to(&self, request: &Request, is_stream: bool) -> Option<Reply> {
         let address = self.app.address;
         if is_stream {
@@ -200,8 +200,8 @@ impl Ground {
     }
 
     /// Creates things that requests can name.
-    async fn known(&self) -> Known {
-        let task = self.world.turn("Part one.", Now::default()).await;
+    async fn known(&self) -> KnownValues {
+        let task = self.world.turn("Part one.", TurnSettings::default()).await;
         let waiting = self.world.add("Part two.").await;
         let lane = format!("{}/copywriter/main", self.world.campaign.id);
         let put = json!({
@@ -223,7 +223,7 @@ impl Ground {
         let item = edict.unwrap().item.id;
         let fact = crate::facts::state(&self.world.pool, "ann", ("Diet", "Eats fish.")).await;
         let fact = fact.unwrap().id;
-        Known(vec![
+        KnownValues(vec![
             ("agent", json!("copywriter")),
             ("instance", json!("main")),
             ("prompt", json!("Part three.")),
@@ -259,28 +259,28 @@ impl Ground {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever runs a seed again says which")]
+#[expect(clippy::disallowed_methods, reason = "the environment names the seed to repeat")]
 fn seed() -> u64 {
     let given = std::env::var("DALSEGNO_TEST_SEED").ok();
     given.map_or_else(|| rand::rng().random(), |seed| seed.parse().unwrap())
 }
 
 #[tokio::test]
-async fn every_answer_is_one_that_the_document_promises() {
+async fn every_answer_matches_the_openapi_document() {
     let seed = seed();
     let mut rng = StdRng::seed_from_u64(seed);
     // Limits the waits of requests to the time of a test.
-    let ground = Ground::with(&[("http.request_timeout_secs", "12")]).await;
-    let (document, known) = (document(), ground.known().await);
+    let fixture = Fixture::with(&[("http.request_timeout_secs", "12")]).await;
+    let (document, known) = (document(), fixture.known().await);
     let operations = operations(&document);
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut statuses = BTreeSet::new();
     for _ in 0..REQUESTS {
         for _ in 0..operations.len() {
             let operation = operations.choose(&mut rng).unwrap();
-            let mut make = Maker { document: &document, known: &known, rng: &mut rng };
+            let mut make = RequestGenerator { document: &document, known: &known, rng: &mut rng };
             let request = operation.request(&mut make);
-            let Some(reply) = ground.reply_to(&request, operation.is_stream()).await else {
+            let Some(reply) = fixture.reply_to(&request, operation.is_stream()).await else {
                 continue;
             };
             let faults = operation.faults(&document, &reply);
@@ -297,12 +297,15 @@ async fn every_answer_is_one_that_the_document_promises() {
     let never: Vec<&String> =
         seen.iter().filter(|(_, n_good)| **n_good == 0).map(|(name, _)| name).collect();
     // A campaign that is closed early refuses many later requests.
-    assert!(never.len() <= seen.len() / 2, "seed {seed}: nothing good ever came of {never:?}");
+    assert!(
+        never.len() <= seen.len() / 2,
+        "seed {seed}: these operations never succeeded: {never:?}"
+    );
 }
 
 #[tokio::test]
-async fn every_example_of_the_document_is_taken() {
-    let ground = Ground::new().await;
+async fn every_example_of_the_openapi_document_is_accepted() {
+    let fixture = Fixture::new().await;
     let document = document();
     let mut n_examples = 0;
     for operation in operations(&document) {
@@ -314,15 +317,15 @@ async fn every_example_of_the_document_is_taken() {
             continue;
         }
         n_examples += 1;
-        let campaign = ground.world.campaign.id.to_string();
+        let campaign = fixture.world.campaign.id.to_string();
         let id = match operation.path.starts_with("/v1/tasks/") {
-            true => done(&ground.world).await.id.to_string(),
+            true => done(&fixture.world).await.id.to_string(),
             false => campaign.clone(),
         };
         let path = operation.path.replace("{id}", &id).replace("{name}", "weekly");
         let body = if is_many { json!([example]) } else { example.clone() };
         let body = body.to_string().replace("00000000-0000-0000-0000-000000000000", &campaign);
-        let reply = send(ground.app.address, &operation.method, &path, &[], &body).await;
+        let reply = send(fixture.app.address, &operation.method, &path, &[], &body).await;
         assert!(reply.status < 300, "{} {path} {body}\n{reply:?}", operation.method);
     }
     assert!(n_examples >= 5, "{n_examples} examples");
@@ -331,19 +334,19 @@ async fn every_example_of_the_document_is_taken() {
 /// Returns a task that may have children.
 async fn done(world: &World) -> Task {
     let task = world.add("Plan it.").await;
-    let (_, turn) = world.begin(&task, world.lease(), Now::default()).await;
-    world.commit(&turn, "Done.", Now::default()).await.unwrap();
+    let (_, turn) = world.begin(&task, world.lease(), TurnSettings::default()).await;
+    world.commit(&turn, "Done.", TurnSettings::default()).await.unwrap();
     task
 }
 
 /// Shows that the test above can fail.
 #[tokio::test]
-async fn an_answer_that_is_not_promised_is_found() {
-    let ground = Ground::new().await;
+async fn an_answer_outside_the_openapi_document_is_detected() {
+    let fixture = Fixture::new().await;
     let ask = json!({ "agent": "copywriter", "prompt": " " });
-    let refused = ground.post(&ground.tasks(), &ask).await;
+    let refused = fixture.post(&fixture.tasks(), &ask).await;
     let added =
-        ground.post(&ground.tasks(), &json!({ "agent": "copywriter", "prompt": "x" })).await;
+        fixture.post(&fixture.tasks(), &json!({ "agent": "copywriter", "prompt": "x" })).await;
     let faults = |reply: &Reply, change: &dyn Fn(&mut Value)| {
         let mut document = document();
         change(&mut document);

@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value, json};
 use super::schema::resolve;
 
 /// Texts that often cause faults.
-const ODD: &[&str] = &[
+const ODD_TEXTS: &[&str] = &[
     "",
     " ",
     "\0",
@@ -32,29 +32,29 @@ const ODD: &[&str] = &[
 
 /// Existing names and ids, by the name of a field or parameter.
 #[derive(Debug, Default)]
-pub struct Known(pub Vec<(&'static str, Value)>);
+pub struct KnownValues(pub Vec<(&'static str, Value)>);
 
-pub struct Maker<'a> {
+pub struct RequestGenerator<'a> {
     pub document: &'a Value,
-    pub known: &'a Known,
+    pub known: &'a KnownValues,
     pub rng: &'a mut StdRng,
 }
 
-impl Maker<'_> {
+impl RequestGenerator<'_> {
     pub fn chance(&mut self, percent: u32) -> bool {
         self.rng.random_range(0..100) < percent
     }
 
-    pub fn odd(&mut self) -> String {
+    pub fn odd_text(&mut self) -> String {
         match self.rng.random_range(0..12) {
             0 => "x".repeat(self.rng.random_range(150..5_000)),
             1 => "ü".repeat(self.rng.random_range(60..250)),
-            _ => (*ODD.choose(self.rng).unwrap()).to_owned(),
+            _ => (*ODD_TEXTS.choose(self.rng).unwrap()).to_owned(),
         }
     }
 
     /// Returns a valid value of the schema, for a field of this name.
-    pub fn good(&mut self, schema: &Value, name: &str) -> Value {
+    pub fn valid_value(&mut self, schema: &Value, name: &str) -> Value {
         let known: Vec<&Value> =
             self.known.0.iter().filter(|(known, _)| *known == name).map(|(_, v)| v).collect();
         if !known.is_empty() && self.chance(75) {
@@ -66,7 +66,7 @@ impl Maker<'_> {
         }
         if let Some(parts) = schema["oneOf"].as_array() {
             let part = parts.choose(self.rng).unwrap().clone();
-            return self.good(&part, name);
+            return self.valid_value(&part, name);
         }
         let kind = match &schema["type"] {
             Value::Array(kinds) => kinds.choose(self.rng).unwrap().clone(),
@@ -83,7 +83,7 @@ impl Maker<'_> {
             "number" => 0.5.into(),
             "array" => {
                 let n_items = self.rng.random_range(0..4);
-                (0..n_items).map(|_| self.good(&schema["items"], name)).collect()
+                (0..n_items).map(|_| self.valid_value(&schema["items"], name)).collect()
             }
             "string" => self.text(&schema),
             _ => self.object(&schema),
@@ -101,7 +101,7 @@ impl Maker<'_> {
                     |_| letters.as_bytes()[self.rng.random_range(0..letters.len())] as char;
                 Value::String((0..n_chars).map(letter).collect())
             }
-            _ => self.odd().into(),
+            _ => self.odd_text().into(),
         }
     }
 
@@ -110,7 +110,7 @@ impl Maker<'_> {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         for (name, part) in schema["properties"].as_object().cloned().unwrap_or_default() {
             if required.contains(&json!(name)) || self.chance(40) {
-                let value = self.good(&part, &name);
+                let value = self.valid_value(&part, &name);
                 object.insert(name, value);
             }
         }
@@ -131,22 +131,22 @@ impl Maker<'_> {
             8 => json!([]),
             9 => json!({}),
             10 => json!([[[[[[{ "a": [null] }]]]]]]),
-            _ => self.odd().into(),
+            _ => self.odd_text().into(),
         }
     }
 
     /// Returns the value with one random change inside.
-    pub fn spoilt(&mut self, value: Value) -> Value {
+    pub fn mutate(&mut self, value: Value) -> Value {
         match value {
             Value::Object(mut fields) if !fields.is_empty() && !self.chance(5) => {
                 let names: Vec<String> = fields.keys().cloned().collect();
                 let name = names.choose(self.rng).unwrap().clone();
                 match self.rng.random_range(0..4) {
                     0 => _ = fields.remove(&name),
-                    1 => _ = fields.insert(self.odd(), self.any()),
+                    1 => _ = fields.insert(self.odd_text(), self.any()),
                     _ => {
                         let inner = fields.remove(&name).unwrap();
-                        let spoilt = self.spoilt(inner);
+                        let spoilt = self.mutate(inner);
                         fields.insert(name, spoilt);
                     }
                 }
@@ -155,7 +155,7 @@ impl Maker<'_> {
             Value::Array(mut items) if !items.is_empty() && !self.chance(5) => {
                 let place = self.rng.random_range(0..items.len());
                 let inner = items.swap_remove(place);
-                let spoilt = self.spoilt(inner);
+                let spoilt = self.mutate(inner);
                 items.push(spoilt);
                 items.into()
             }

@@ -15,7 +15,7 @@ pub fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     match schema["$ref"].as_str() {
         Some(reference) => {
             let target = document.pointer(reference.trim_start_matches('#'));
-            resolve(document, target.unwrap_or_else(|| panic!("{reference} leads nowhere")))
+            resolve(document, target.unwrap_or_else(|| panic!("{reference} does not resolve")))
         }
         None => schema,
     }
@@ -84,7 +84,7 @@ fn check(document: &Value, schema: &Value, value: &Value, at: &str, found: &mut 
             }
             "type" | "enum" | "const" | "format" | "minimum" | "maximum" | "minLength"
             | "maxLength" | "pattern" | "description" | "example" | "default" | "title" => {}
-            other => panic!("{at}: nothing here knows the keyword {other}"),
+            other => panic!("{at}: unsupported keyword {other}"),
         }
     }
 }
@@ -121,7 +121,7 @@ fn is_of_type(rule: &Value, value: &Value) -> bool {
             "object" => value.is_object(),
             "number" => value.is_number(),
             "integer" => value.is_i64() || value.is_u64(),
-            other => panic!("{other} is no type"),
+            other => panic!("{other} is not a type"),
         },
     }
 }
@@ -134,7 +134,7 @@ fn has_format(rule: &Value, value: &Value) -> bool {
         ("int32", number) => number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
         ("int64", number) => number.is_i64() || number.is_u64(),
         ("double", number) => number.is_number(),
-        (other, _) => panic!("nothing here knows the format {other}"),
+        (other, _) => panic!("unsupported format {other}"),
     }
 }
 

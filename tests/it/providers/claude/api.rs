@@ -116,7 +116,7 @@ impl Api {
             words_of_others.is_empty() || !request.to_string().contains(words_of_others)
         };
         let requests = self.requests();
-        let last = requests.iter().rfind(is_meant).expect("nobody called");
+        let last = requests.iter().rfind(is_meant).expect("no matching request");
         let messages = last["messages"].as_array().unwrap();
         messages.iter().map(|m| format!("{}: {}", m["role"].as_str().unwrap(), words(m))).collect()
     }

@@ -8,12 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::needs::Need;
+use crate::required_packages::RequiredPackage;
 
 /// The pinned version, in its only place. `docs/reference/claude-cli.md` describes its behaviour.
 pub const VERSION: &str = "2.1.197";
 const PACKAGE: &str = "@anthropic-ai/claude-code";
-const NEED: Need = Need {
+const REQUIRED_PACKAGE: RequiredPackage = RequiredPackage {
     package: "the CLI of Claude (npm: @anthropic-ai/claude-code)",
     command: "cargo test --test it claude::real, online, with npm",
 };
@@ -31,7 +31,7 @@ impl Cli {
         static REAL: OnceLock<Result<PathBuf, String>> = OnceLock::new();
         match REAL.get_or_init(|| installed().map_err(|error| error.to_string())) {
             Ok(path) => Some(Self::Real(path.clone())),
-            Err(error) => NEED.skip(error),
+            Err(error) => REQUIRED_PACKAGE.skip(error),
         }
     }
 

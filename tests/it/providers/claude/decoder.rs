@@ -53,7 +53,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn where_the_bytes_are_cut_does_not_matter(
+    fn chunk_boundaries_do_not_matter(
         lines in vec(line(), 0..12),
         sizes in vec(1_usize..40, 1..6),
         ends in any::<bool>(),
@@ -69,7 +69,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_at_all_are_read_to_their_end(
+    fn any_bytes_are_read_to_their_end(
         bytes in vec(any::<u8>(), 0..600),
         sizes in vec(1_usize..40, 1..6),
     ) {
@@ -90,7 +90,7 @@ proptest! {
 }
 
 #[test]
-fn a_line_past_the_limit_ends_the_stream_before_it_is_held() {
+fn a_line_over_the_limit_ends_the_stream_before_it_is_buffered() {
     let mut decoder = Decoder::within(LIMITS);
     let mut n_pushed = 0;
     let error = loop {
@@ -105,7 +105,7 @@ fn a_line_past_the_limit_ends_the_stream_before_it_is_held() {
 }
 
 #[test]
-fn an_event_of_the_limits_length_is_read() {
+fn an_event_of_exactly_the_limit_is_read() {
     let text = "x".repeat(4096 - r#"{"type":"t","text":""}"#.len());
     let line = format!("{{\"type\":\"t\",\"text\":\"{text}\"}}\n");
     let mut decoder = Decoder::within(LIMITS);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use dalsegno::providers::{Class, Flag};
 use tokio_util::sync::CancellationToken;
 
-use super::host::{Host, Stored};
-use crate::providers::asking::RETRY;
+use super::host::{Host, StoredConversation};
+use crate::providers::requests::RETRY;
 
 /// Faults after which the CLI hangs until it is killed. Others end by themselves.
 const HANGS: [&str; 1] = ["hangs after its result"];
@@ -17,8 +17,11 @@ async fn fails(fault: &str) -> (&'static str, Class, String) {
 }
 
 async fn fails_with(host: Host) -> (&'static str, Class, String) {
-    let error = host.ask(Stored::new().request("Hello.", false)).await.expect_err("the turn fails");
-    assert!(host.processes().is_empty(), "what is left when the call is over");
+    let error = host
+        .ask(StoredConversation::new().request("Hello.", false))
+        .await
+        .expect_err("the turn fails");
+    assert!(host.processes().is_empty(), "no process is left after the call");
     (error.code, error.class, error.to_string())
 }
 
@@ -26,7 +29,7 @@ async fn fails_with(host: Host) -> (&'static str, Class, String) {
 async fn answers(fault: &str) -> (Vec<Flag>, Option<u64>) {
     let mut host = Host::with_fault(fault).await;
     host.config.exit_timeout_secs = if HANGS.contains(&fault) { 1 } else { 600 };
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     let outcome = stored.turn(&host, "Hello.").await;
     assert_eq!(outcome.message.text, "You said: Hello. [1 messages]", "{fault}");
     assert!(host.processes().is_empty(), "{fault}");
@@ -34,7 +37,7 @@ async fn answers(fault: &str) -> (Vec<Flag>, Option<u64>) {
 }
 
 #[tokio::test]
-async fn a_cli_that_hangs_is_given_up_at_each_place() {
+async fn a_hanging_cli_is_stopped_at_every_stage() {
     for fault in ["hangs at start", "hangs at start, deaf"] {
         let mut host = Host::with_fault(fault).await;
         host.config.first_line_timeout_secs = 1;
@@ -50,22 +53,22 @@ async fn a_cli_that_hangs_is_given_up_at_each_place() {
 }
 
 #[tokio::test]
-async fn a_turn_does_not_begin_without_a_server_that_it_needs() {
+async fn a_turn_does_not_begin_without_a_required_server() {
     // Before it gets the prompt, and between the prompt and the begin of the turn.
     for fault in ["does not reach its server, and hangs", "loses its server, and hangs"] {
         let host = Host::with_fault(fault).await;
-        let mut stored = Stored::new();
+        let mut stored = StoredConversation::new();
         stored.conversation.grants.required_servers = vec!["board".to_owned()];
         let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
         assert_eq!((error.code, error.class), ("claude.unserved", RETRY), "{fault}");
-        assert!(error.is_unasked, "nothing was said, and nothing was done");
+        assert!(error.is_unasked, "a failed call has no text and no tool effects");
         assert!(error.to_string().contains("board"), "{error}");
         assert!(host.processes().is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_cli_that_does_not_say_which_servers_are_there_is_given_up() {
+async fn a_cli_that_does_not_report_its_servers_is_stopped() {
     for (fault, wanted) in [
         ("hangs at start, deaf", "claude.never_began"),
         ("says nothing and ends", "claude.no_result"),
@@ -75,7 +78,7 @@ async fn a_cli_that_does_not_say_which_servers_are_there_is_given_up() {
         if wanted == "claude.never_began" {
             host.config.first_line_timeout_secs = 1;
         }
-        let mut stored = Stored::new();
+        let mut stored = StoredConversation::new();
         stored.conversation.grants.required_servers = vec!["board".to_owned()];
         let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
         assert_eq!((error.code, error.class), (wanted, RETRY), "{fault}");
@@ -84,18 +87,18 @@ async fn a_cli_that_does_not_say_which_servers_are_there_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_turn_whose_servers_are_there_is_begun() {
+async fn a_turn_with_its_required_servers_begins() {
     let host = Host::with_fault("none").await;
-    let mut stored = Stored::new();
+    let mut stored = StoredConversation::new();
     stored.conversation.grants.required_servers = vec!["board".to_owned()];
     let outcome = stored.turn(&host, "Hello.").await;
     assert_eq!(outcome.message.text, "You said: Hello. [1 messages]");
 }
 
 #[tokio::test]
-async fn a_turn_that_takes_too_long_in_all_is_given_up() {
+async fn a_turn_over_the_total_timeout_is_stopped() {
     let host = Host::with_fault("hangs in the turn").await;
-    let mut request = Stored::new().request("Hello.", false);
+    let mut request = StoredConversation::new().request("Hello.", false);
     request.timeouts.total = Some(Duration::from_millis(700));
     let error = host.ask(request).await.unwrap_err();
     assert_eq!((error.code, error.class), ("claude.too_long", RETRY));
@@ -103,7 +106,7 @@ async fn a_turn_that_takes_too_long_in_all_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_answer_is_kept_whatever_comes_after_it() {
+async fn an_answer_is_kept_despite_later_failures() {
     assert_eq!(answers("hangs after its result").await, (vec![Flag::Hung], Some(250)));
     for fault in [
         "code 3 after its result",
@@ -118,7 +121,7 @@ async fn an_answer_is_kept_whatever_comes_after_it() {
 }
 
 #[tokio::test]
-async fn a_cost_that_is_no_number_is_unknown() {
+async fn an_invalid_cost_is_unknown() {
     for fault in ["a cost of NaN", "a cost of null"] {
         assert_eq!(answers(fault).await, (vec![Flag::CostUnknown], None), "{fault}");
     }
@@ -140,42 +143,42 @@ async fn a_cli_that_ends_without_a_result_gave_no_answer() {
 }
 
 #[tokio::test]
-async fn flags_that_are_refused_are_for_a_person() {
+async fn refused_flags_fail_the_task_without_a_retry() {
     let (code, class, message) = fails("refuses its flags").await;
     assert_eq!((code, class), ("claude.refused", Class::Fail));
     assert!(message.contains("unknown option '--nonsense'"), "{message}");
 }
 
 #[tokio::test]
-async fn an_answer_for_another_session_is_not_used() {
+async fn an_answer_for_another_session_is_discarded() {
     let (code, class, _) = fails("answers for another session").await;
     assert_eq!((code, class), ("claude.wrong_session", RETRY));
 }
 
 #[tokio::test]
-async fn an_answer_that_was_not_stored_does_not_count() {
+async fn an_answer_that_the_cli_did_not_store_is_retried() {
     let (code, class, message) = fails("stores nothing").await;
     assert_eq!((code, class), ("claude.not_persisted", RETRY));
     assert!(message.contains("disk"), "{message}");
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn a_missing_program_is_reported_by_name() {
     let mut host = Host::with_fault("").await;
     host.config.program = "/no/such/claude".into();
-    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    let error = host.ask(StoredConversation::new().request("Hello.", false)).await.unwrap_err();
     assert_eq!((error.code, error.class), ("claude.not_started", RETRY));
     assert!(error.to_string().contains("/no/such/claude"), "{error}");
 }
 
 #[tokio::test]
-async fn output_without_an_end_is_cut_and_not_held() {
+async fn endless_output_is_cut_and_not_buffered() {
     let (code, class, _) = fails("one long line").await;
     assert_eq!((code, class), ("claude.too_much", RETRY));
     let before = peak_memory_mb();
     let mut host = Host::with_fault("floods").await;
     host.config.output_max_bytes = 96 << 20;
-    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    let error = host.ask(StoredConversation::new().request("Hello.", false)).await.unwrap_err();
     assert_eq!(error.code, "claude.too_much");
     assert!(host.processes().is_empty());
     // The line limit is 32 MB; other tests run in parallel.
@@ -184,20 +187,20 @@ async fn output_without_an_end_is_cut_and_not_held() {
 }
 
 #[tokio::test]
-async fn a_cancelled_turn_is_gone_with_all_that_it_started() {
+async fn a_cancelled_turn_ends_with_all_its_processes() {
     for fault in ["hangs at start, deaf", "hangs in the turn, deaf", "leaves children and hangs"] {
         let host = Host::with_fault(fault).await;
         let cancel = CancellationToken::new();
         let trigger = cancel.clone();
         let started = async {
             let n_expected = if fault == "leaves children and hangs" { 6 } else { 2 };
-            crate::app::eventually("it runs", async || {
+            crate::app::eventually("the call runs", async || {
                 (host.processes().len() >= n_expected).then_some(())
             })
             .await;
             trigger.cancel();
         };
-        let call = host.ask_with(Stored::new().request("Hello.", false), cancel);
+        let call = host.ask_with(StoredConversation::new().request("Hello.", false), cancel);
         let ((result, _), ()) = tokio::join!(call, started);
         assert_eq!(result.unwrap_err().class, Class::Cancelled, "{fault}");
         assert!(host.processes().is_empty(), "{fault}");
@@ -205,18 +208,19 @@ async fn a_cancelled_turn_is_gone_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn what_a_turn_started_ends_with_it() {
+async fn processes_of_a_turn_end_with_it() {
     assert_eq!(answers("leaves children").await.0, []);
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_leaves_no_process() {
+async fn a_dropped_call_leaves_no_process() {
     let host = Host::with_fault("leaves children and hangs").await;
-    let call = host.ask(Stored::new().request("Hello.", false));
-    let started =
-        crate::app::eventually("it runs", async || (host.processes().len() >= 6).then_some(()));
+    let call = host.ask(StoredConversation::new().request("Hello.", false));
+    let started = crate::app::eventually("the call runs", async || {
+        (host.processes().len() >= 6).then_some(())
+    });
     tokio::select! {
-        result = call => panic!("it ended by itself: {result:?}"),
+        result = call => panic!("the call ended by itself: {result:?}"),
         () = started => {}
     }
     host.is_quiet().await;

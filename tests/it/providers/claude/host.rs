@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::{api::Api, cli::Cli};
 use crate::{
     app::{eventually, noon},
-    providers::asking::message,
+    providers::requests::message,
 };
 
 /// Deadline of each call.
@@ -151,12 +151,12 @@ pub fn processes_of(words: &str) -> Vec<String> {
 
 /// State that a provider's caller stores, in memory.
 #[derive(Debug, Clone)]
-pub struct Stored {
+pub struct StoredConversation {
     pub conversation: Conversation,
     pub messages: Vec<Message>,
 }
 
-impl Stored {
+impl StoredConversation {
     pub fn new() -> Self {
         let conversation = Conversation { external_id: Uuid::new_v4(), ..Conversation::default() };
         Self { conversation, messages: Vec::new() }

@@ -7,9 +7,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{
     api::{Api, Play},
     cli::Cli,
-    host::{Host, Stored, processes_of},
+    host::{Host, StoredConversation, processes_of},
 };
-use crate::{app::eventually, providers::asking::RETRY};
+use crate::{app::eventually, providers::requests::RETRY};
 
 fn worker(cli: &Cli, api: &Api, sessions: &str, fault: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_claude-worker"))
@@ -34,7 +34,10 @@ async fn follow_a_killed_worker(cli: &Cli, fault: &str, n_processes: usize) {
     })
     .await;
     worker.kill().unwrap();
-    eventually("nothing is left", async || processes_of(&folder).is_empty().then_some(())).await;
+    eventually("no process or file is left", async || {
+        processes_of(&folder).is_empty().then_some(())
+    })
+    .await;
     worker.wait().unwrap();
 }
 
@@ -69,24 +72,24 @@ fn pids_of(words: &str) -> Vec<i32> {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_turn_that_kills_its_guard_leaves_nothing() {
+async fn a_turn_that_kills_its_guard_leaves_no_process() {
     // Children of this process that belong to no turn: one of its own, and an adopted one.
     let mut own = Command::new("sleep").arg("606.1").spawn().unwrap();
     let mut host = Host::with_fault("kills its guard").await;
     host.config.exit_timeout_secs = 1;
     for _ in 0..3 {
-        let asked = host.ask(Stored::new().request("Hello.", false));
+        let asked = host.ask(StoredConversation::new().request("Hello.", false));
         let error = asked.await.expect_err("the turn fails");
         assert_eq!(error.class, RETRY, "{error}");
-        assert_eq!(pids_of("escaped-"), Vec::<i32>::new(), "after the turn");
+        assert_eq!(pids_of("escaped-"), Vec::<i32>::new(), "no process is left after the turn");
         assert!(host.processes().is_empty(), "{:?}", host.processes());
     }
     let left = Command::new("sh").args(["-c", "setsid sleep 606.2 &"]).status().unwrap();
     assert!(left.success());
-    host.ask(Stored::new().request("Hello.", false)).await.expect_err("the turn fails");
-    assert_eq!(own.try_wait().unwrap(), None, "it was killed, too");
+    host.ask(StoredConversation::new().request("Hello.", false)).await.expect_err("the turn fails");
+    assert_eq!(own.try_wait().unwrap(), None, "its process was killed, too");
     let adopted = pids_of("606.2");
-    assert_eq!(adopted.len(), 1, "it was killed, too");
+    assert_eq!(adopted.len(), 1, "its process was killed, too");
     adopted.into_iter().filter_map(Pid::from_raw).for_each(|pid| {
         kill_process(pid, Signal::KILL).unwrap();
     });

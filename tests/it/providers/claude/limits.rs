@@ -8,14 +8,14 @@ use serde_json::json;
 use super::{
     api::{Api, Play},
     cli::Cli,
-    host::{Host, Stored},
+    host::{Host, StoredConversation},
 };
-use crate::providers::asking::RETRY;
+use crate::providers::requests::RETRY;
 
 const GIB: u64 = 1 << 30;
 
-fn with_bash() -> Stored {
-    let mut stored = Stored::new();
+fn with_bash() -> StoredConversation {
+    let mut stored = StoredConversation::new();
     stored.conversation.grants.built_in = vec!["Bash".to_owned()];
     stored.conversation.grants.allowed = vec!["Bash".to_owned()];
     stored
@@ -30,7 +30,7 @@ async fn runs(host: &Host, api: &Api, command: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_tool_that_wants_more_than_it_may_have_fails_and_the_turn_goes_on() {
+async fn a_tool_over_its_memory_limit_fails_and_the_turn_continues() {
     let Some(cli) = Cli::real() else { return };
     let api = Api::start().await;
     let mut host = Host::new(&cli, &api);
@@ -44,12 +44,12 @@ async fn a_tool_that_wants_more_than_it_may_have_fails_and_the_turn_goes_on() {
 }
 
 #[tokio::test]
-async fn a_cli_that_breaks_down_at_its_limit_says_which() {
+async fn a_cli_that_fails_at_its_limit_names_the_limit() {
     let Some(cli) = Cli::real() else { return };
     let api = Api::start().await;
     let mut host = Host::new(&cli, &api);
     host.config.memory_max_bytes = 500 << 20;
-    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    let error = host.ask(StoredConversation::new().request("Hello.", false)).await.unwrap_err();
     assert_eq!((error.code, error.class), ("claude.broke_down", RETRY), "{error}");
     assert!(error.to_string().contains("raise claude.memory_max_bytes"), "{error}");
     host.is_quiet().await;
@@ -57,13 +57,13 @@ async fn a_cli_that_breaks_down_at_its_limit_says_which() {
 
 /// The folder replaces the kernel's file system: it records writes, and provides the files to read.
 #[tokio::test]
-async fn in_a_control_group_limits_are_set_and_its_kills_are_told() {
+async fn control_group_limits_are_set_and_out_of_memory_kills_are_reported() {
     let groups = tempfile::tempdir().unwrap();
     let file = |group: &Path, name: &str| fs::read_to_string(group.join(name)).unwrap();
     let mut host = Host::with_fault("").await;
     host.config.cgroup = groups.path().to_owned();
     (host.config.memory_max_bytes, host.config.processes_max) = (2 * GIB, 300);
-    Stored::new().turn(&host, "Hello.").await;
+    StoredConversation::new().turn(&host, "Hello.").await;
     let group = fs::read_dir(groups.path()).unwrap().next().unwrap().unwrap().path();
     assert_eq!(file(&group, "memory.max"), (2 * GIB).to_string());
     assert_eq!(
@@ -77,11 +77,11 @@ async fn in_a_control_group_limits_are_set_and_its_kills_are_told() {
     let mut host = Host::with_fault("is killed for its memory").await;
     host.config.cgroup = groups.path().to_owned();
     host.passed.push(("FAKE_CGROUP".into(), groups.path().into()));
-    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    let error = host.ask(StoredConversation::new().request("Hello.", false)).await.unwrap_err();
     assert_eq!((error.code, error.class), ("claude.out_of_memory", Class::Fail), "{error}");
 
     host.config.cgroup = groups.path().join("none");
-    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    let error = host.ask(StoredConversation::new().request("Hello.", false)).await.unwrap_err();
     assert_eq!(error.code, "claude.not_started", "{error}");
     assert!(error.to_string().contains("control group cannot be made"), "{error}");
 }

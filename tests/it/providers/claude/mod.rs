@@ -1,11 +1,11 @@
 //! Claude: the real CLI with an API of the tests, and a scripted CLI for faults on demand.
 
 pub mod api;
-mod both;
+mod both_clis;
 pub mod cli;
 mod decoder;
 mod faults;
 pub mod host;
 mod kills;
 mod limits;
-mod real;
+mod real_cli;

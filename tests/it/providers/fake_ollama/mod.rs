@@ -164,14 +164,14 @@ impl FakeOllama {
     }
 
     /// Waits until `n` clients have disconnected.
-    pub async fn gone(&self, n: usize) {
+    pub async fn wait_for_disconnects(&self, n: usize) {
         let mut n_gone = self.state.n_gone.subscribe();
         let gone = n_gone.wait_for(|gone| *gone >= n);
-        tokio::time::timeout(DEADLINE, gone).await.expect("the client goes away").unwrap();
+        tokio::time::timeout(DEADLINE, gone).await.expect("the client disconnects").unwrap();
     }
 
     /// Waits until `n` chats have arrived.
-    pub async fn asked(&self, n: usize) {
+    pub async fn wait_for_chats(&self, n: usize) {
         let asked = async {
             while self.state.chats.lock().unwrap().len() < n {
                 tokio::task::yield_now().await;

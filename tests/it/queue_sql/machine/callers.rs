@@ -10,22 +10,23 @@ use super::{
         refusal::Refusal,
         steps::Pick,
     },
-    Checked, Machine, chosen,
+    Machine, StepResult, pick_one,
 };
 
 /// Result of an enqueue: the job, whether it is new, and its state.
-type Enqueued = (i64, bool, String);
+type EnqueueRow = (i64, bool, String);
 
 impl Machine {
-    pub(super) async fn enqueue(&mut self, spec: &Spec) -> Checked {
+    pub(super) async fn enqueue(&mut self, spec: &Spec) -> StepResult {
         let answer = enqueue(&mut self.conn, spec).await;
         self.check_enqueued(spec, answer)
     }
 
-    pub(super) async fn enqueue_many(&mut self, specs: &[Spec]) -> Checked {
+    pub(super) async fn enqueue_many(&mut self, specs: &[Spec]) -> StepResult {
         let jobs = Value::Array(specs.iter().map(element).collect());
         let sql = "SELECT job_id, created, state FROM dalsegno.enqueue_many($1) ORDER BY ord";
-        let answer = sqlx::query_as::<_, Enqueued>(sql).bind(jobs).fetch_all(&mut self.conn).await;
+        let answer =
+            sqlx::query_as::<_, EnqueueRow>(sql).bind(jobs).fetch_all(&mut self.conn).await;
         let before = self.model.clone();
         match answer {
             Ok(rows) => {
@@ -55,7 +56,11 @@ impl Machine {
         known.is_some_and(|(_, lane, known)| (*lane, *known) != (spec.lane, spec.known))
     }
 
-    fn check_enqueued(&mut self, spec: &Spec, answer: Result<Enqueued, sqlx::Error>) -> Checked {
+    fn check_enqueued(
+        &mut self,
+        spec: &Spec,
+        answer: Result<EnqueueRow, sqlx::Error>,
+    ) -> StepResult {
         let earlier = spec.key.and_then(|key| self.model.keys.get(&key)).map(|known| known.0);
         match answer {
             Err(error) => {
@@ -75,7 +80,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn open_with_enqueue(&mut self, spec: &Spec) -> Checked {
+    pub(super) async fn open_with_enqueue(&mut self, spec: &Spec) -> StepResult {
         self.open.execute("BEGIN").await.unwrap();
         let (id, created, _) = enqueue(&mut self.open, spec).await.unwrap();
         prop_assert!(created);
@@ -83,8 +88,8 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn open_with_cancel(&mut self, pick: Pick) -> Checked {
-        let Some(id) = chosen(&self.model.known_ids(), pick) else {
+    pub(super) async fn open_with_cancel(&mut self, pick: Pick) -> StepResult {
+        let Some(id) = pick_one(&self.model.known_ids(), pick) else {
             return Ok(());
         };
         self.open.execute("BEGIN").await.unwrap();
@@ -102,8 +107,8 @@ impl Machine {
         self.model.finish_open(commit);
     }
 
-    pub(super) async fn cancel(&mut self, pick: Pick) -> Checked {
-        let Some(id) = chosen(&self.model.known_ids(), pick) else {
+    pub(super) async fn cancel(&mut self, pick: Pick) -> StepResult {
+        let Some(id) = pick_one(&self.model.known_ids(), pick) else {
             return Ok(());
         };
         let said = self.ask("cancel", id, Some("r")).await;
@@ -111,8 +116,8 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn hold_job(&mut self, pick: Pick) -> Checked {
-        let Some(id) = chosen(&self.model.known_ids(), pick) else {
+    pub(super) async fn hold_job(&mut self, pick: Pick) -> StepResult {
+        let Some(id) = pick_one(&self.model.known_ids(), pick) else {
             return Ok(());
         };
         let said = self.ask("hold_job", id, Some("r")).await;
@@ -120,11 +125,12 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn release_job(&mut self, pick: Pick) -> Checked {
+    pub(super) async fn release_job(&mut self, pick: Pick) -> StepResult {
         let held = self.model.jobs.iter().filter(|(_, job)| job.hold_by.is_some());
         let held: Vec<i64> = held.map(|(id, _)| *id).collect();
         // Mostly a held job, sometimes another one, which is refused.
-        let Some(id) = chosen(&held, pick).or_else(|| chosen(&self.model.known_ids(), pick)) else {
+        let Some(id) = pick_one(&held, pick).or_else(|| pick_one(&self.model.known_ids(), pick))
+        else {
             return Ok(());
         };
         let said = self.ask("release_job", id, None).await;
@@ -132,11 +138,11 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn retry_job(&mut self, pick: Pick) -> Checked {
+    pub(super) async fn retry_job(&mut self, pick: Pick) -> StepResult {
         let dead: Vec<i64> = self.model.dead.keys().copied().collect();
         let from =
             if pick.is_multiple_of(2) && !dead.is_empty() { dead } else { self.model.known_ids() };
-        let Some(id) = chosen(&from, pick / 2) else {
+        let Some(id) = pick_one(&from, pick / 2) else {
             return Ok(());
         };
         let said = self.ask("retry", id, None).await;
@@ -144,7 +150,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn hold_lane(&mut self, lane: usize) -> Checked {
+    pub(super) async fn hold_lane(&mut self, lane: usize) -> StepResult {
         let found: bool = sqlx::query_scalar("SELECT dalsegno.hold_lane($1, 'r')")
             .bind(LANES[lane])
             .fetch_one(&mut self.conn)
@@ -154,7 +160,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn release_lane(&mut self, lane: usize) -> Checked {
+    pub(super) async fn release_lane(&mut self, lane: usize) -> StepResult {
         let found: bool = sqlx::query_scalar("SELECT dalsegno.release_lane($1)")
             .bind(LANES[lane])
             .fetch_one(&mut self.conn)
@@ -164,7 +170,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn lane_policy(&mut self, lane: usize, hold: bool) -> Checked {
+    pub(super) async fn lane_policy(&mut self, lane: usize, hold: bool) -> StepResult {
         sqlx::query("SELECT dalsegno.set_lane_policy($1, $2)")
             .bind(LANES[lane])
             .bind(if hold { "hold" } else { "continue" })
@@ -176,16 +182,16 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn pause(&mut self, scope: &str, name: &'static str) -> Checked {
+    pub(super) async fn pause(&mut self, scope: &str, name: &'static str) -> StepResult {
         let pause = sqlx::query("SELECT dalsegno.pause($1, $2)").bind(scope).bind(name);
         pause.execute(&mut self.conn).await.unwrap();
         self.model.paused.insert(name);
         Ok(())
     }
 
-    pub(super) async fn resume(&mut self, pick: Pick) -> Checked {
+    pub(super) async fn resume(&mut self, pick: Pick) -> StepResult {
         let paused: Vec<&'static str> = self.model.paused.iter().copied().collect();
-        let Some(name) = chosen(&paused, pick) else {
+        let Some(name) = pick_one(&paused, pick) else {
             return Ok(());
         };
         let scope = if QUEUES.contains(&name) { "queue" } else { "group" };
@@ -214,7 +220,10 @@ fn owned(answer: Result<&str, &str>) -> Result<String, String> {
     answer.map(str::to_owned).map_err(str::to_owned)
 }
 
-pub(super) async fn enqueue(conn: &mut PgConnection, spec: &Spec) -> Result<Enqueued, sqlx::Error> {
+pub(super) async fn enqueue(
+    conn: &mut PgConnection,
+    spec: &Spec,
+) -> Result<EnqueueRow, sqlx::Error> {
     let sql = "SELECT e.job_id, e.created, e.state
                  FROM jsonb_to_record($1) AS r (kind text, payload jsonb, queue text, lane text, group_key text, priority integer,
                       run_at timestamptz, max_attempts integer, idempotency_key text)

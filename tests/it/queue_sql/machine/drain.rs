@@ -8,13 +8,13 @@ use super::{
         model::LANES,
         steps::{Fence, Step},
     },
-    Checked, Machine,
+    Machine, StepResult,
 };
 
 impl Machine {
-    pub(super) async fn drain(&mut self) -> Checked {
+    pub(super) async fn drain(&mut self) -> StepResult {
         self.finish_open(true).await;
-        self.let_go().await?;
+        self.release_holds().await?;
         self.start_afresh().await?;
         // Each round ends at least the head of each lane, or what blocks it.
         let n_rounds = 4 * self.model.jobs.len() + 4;
@@ -24,7 +24,7 @@ impl Machine {
             }
             self.round().await?;
         }
-        prop_assert!(self.n_useful() == 0, "stuck for ever: {:#?}", self.model.jobs);
+        prop_assert!(self.n_useful() == 0, "jobs that never end: {:#?}", self.model.jobs);
         Ok(())
     }
 
@@ -39,7 +39,7 @@ impl Machine {
         .count()
     }
 
-    async fn let_go(&mut self) -> Checked {
+    async fn release_holds(&mut self) -> StepResult {
         while !self.model.paused.is_empty() {
             self.step(&Step::Resume(0)).await?;
         }
@@ -53,7 +53,7 @@ impl Machine {
     }
 
     /// Loses all processes, and starts one that takes everything over.
-    async fn start_afresh(&mut self) -> Checked {
+    async fn start_afresh(&mut self) -> StepResult {
         self.conn
             .execute("UPDATE dalsegno.workers SET lease_until = now() - interval '1 second'")
             .await
@@ -70,7 +70,7 @@ impl Machine {
         Ok(())
     }
 
-    async fn round(&mut self) -> Checked {
+    async fn round(&mut self) -> StepResult {
         while self.model.jobs.values().any(|job| job.state.word() == "scheduled" && !job.due) {
             self.step(&Step::Due(0)).await?;
         }

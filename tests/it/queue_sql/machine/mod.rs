@@ -15,13 +15,13 @@ use uuid::Uuid;
 
 use super::{
     model::Model,
-    picture,
+    snapshot,
     statements::{CANCEL_SWEEP, COUNTERS_ROLL_UP, LANE_SWEEP, PROMOTE, worker_session},
     steps::{N_PROCESSES, Pick, Step},
 };
 use crate::app::TestDatabase;
 
-type Checked = Result<(), TestCaseError>;
+type StepResult = Result<(), TestCaseError>;
 
 pub struct Machine {
     conn: PgConnection,
@@ -43,7 +43,7 @@ impl Machine {
     }
 
     /// Runs one sequence on an empty queue, and then until nothing is left.
-    pub async fn run(&mut self, steps: &[Step]) -> Checked {
+    pub async fn run(&mut self, steps: &[Step]) -> StepResult {
         self.reset().await;
         for step in [Step::Register(0), Step::Register(1), Step::Season(0)].iter().chain(steps) {
             self.step(step).await?;
@@ -52,16 +52,16 @@ impl Machine {
     }
 
     /// Runs one step, and compares everything.
-    async fn step(&mut self, step: &Step) -> Checked {
+    async fn step(&mut self, step: &Step) -> StepResult {
         if waits_for_locks(step) {
             // Its statement may wait for the application's transaction, which therefore commits first.
             self.finish_open(true).await;
         }
         self.make(step).await?;
-        picture::compare(&mut self.conn, &mut self.model).await
+        snapshot::compare(&mut self.conn, &mut self.model).await
     }
 
-    async fn make(&mut self, step: &Step) -> Checked {
+    async fn make(&mut self, step: &Step) -> StepResult {
         match step {
             Step::Enqueue(spec) => self.enqueue(spec).await,
             Step::EnqueueMany(specs) => self.enqueue_many(specs).await,
@@ -134,19 +134,19 @@ impl Machine {
     }
 
     /// Makes a scheduled job due.
-    async fn due(&mut self, pick: Pick) -> Checked {
+    async fn due(&mut self, pick: Pick) -> StepResult {
         let scheduled = self.model.jobs.iter().filter(|(id, job)| {
             job.state.word() == "scheduled" && !job.due && !self.model.job_is_locked(**id)
         });
-        let Some(id) = chosen(&scheduled.map(|(id, _)| *id).collect::<Vec<_>>(), pick) else {
+        let Some(id) = pick_one(&scheduled.map(|(id, _)| *id).collect::<Vec<_>>(), pick) else {
             return Ok(());
         };
         self.set_run_at(id, "clock_timestamp()").await;
-        self.model.jobs.get_mut(&id).expect("it is scheduled").due = true;
+        self.model.jobs.get_mut(&id).expect("the job is scheduled").due = true;
         Ok(())
     }
 
-    async fn promote(&mut self) -> Checked {
+    async fn promote(&mut self) -> StepResult {
         let row = sqlx::query(PROMOTE).bind(1000_i32).fetch_one(&mut self.conn).await.unwrap();
         // A due job that stays because it is locked is no reason to look again at once.
         let later = |job: &super::model::Job| job.state.word() == "scheduled" && !job.due;
@@ -155,11 +155,11 @@ impl Machine {
         let promoted = self.model.sweep();
         prop_assert_eq!((row.get::<i32, _>(0), row.get::<i32, _>(1)), (moved, promoted));
         prop_assert_eq!(row.get::<Option<f64>, _>(2).is_some(), waits, "next_run_in_secs");
-        self.keep_off(put_off).await
+        self.extend_delays(put_off).await
     }
 
     /// Extends delays of a second, which could end between two steps, to an hour.
-    pub(super) async fn keep_off(&mut self, put_off: Vec<i64>) -> Checked {
+    pub(super) async fn extend_delays(&mut self, put_off: Vec<i64>) -> StepResult {
         for id in put_off {
             let was_put_off = "SELECT run_at > enqueued_at FROM dalsegno.jobs WHERE id = $1";
             let was: bool =
@@ -175,20 +175,20 @@ impl Machine {
         self.conn.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
     }
 
-    async fn sweep(&mut self) -> Checked {
+    async fn sweep(&mut self) -> StepResult {
         let promoted: i32 = self.number(LANE_SWEEP, 1000).await;
         prop_assert_eq!(promoted, self.model.sweep());
         Ok(())
     }
 
-    async fn cancel_sweep(&mut self) -> Checked {
+    async fn cancel_sweep(&mut self) -> StepResult {
         let applied: i32 = self.number(CANCEL_SWEEP, 1000).await;
         prop_assert_eq!(applied, self.model.apply_cancel_requests());
         Ok(())
     }
 
     /// Moves the counts to another table, without changing them.
-    async fn roll_up(&mut self) -> Checked {
+    async fn roll_up(&mut self) -> StepResult {
         let rolled = sqlx::query(COUNTERS_ROLL_UP).bind(7_i32).fetch_one(&mut self.conn).await;
         prop_assert!(rolled.unwrap().get::<i64, _>(0) <= 7);
         Ok(())
@@ -220,6 +220,6 @@ fn waits_for_locks(step: &Step) -> bool {
     )
 }
 
-fn chosen<T: Copy>(from: &[T], pick: Pick) -> Option<T> {
+fn pick_one<T: Copy>(from: &[T], pick: Pick) -> Option<T> {
     from.get(usize::from(pick) % from.len().max(1)).copied()
 }

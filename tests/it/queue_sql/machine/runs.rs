@@ -5,14 +5,14 @@ use sqlx::{Row as _, postgres::PgRow};
 
 use super::{
     super::{
-        model::{Claimed, GROUPS, KNOWN, QUEUES},
+        model::{ClaimRow, GROUPS, KNOWN, QUEUES},
         statements::{
             CLAIM, CLAIM_ALONE, END_CANCELLED, END_DONE, END_FAIL, END_HOLD, END_RETRY, END_SNOOZE,
             GIVE_BACK,
         },
         steps::{Fence, Pick, Process},
     },
-    Checked, Machine, chosen,
+    Machine, StepResult, pick_one,
 };
 
 /// So long that nothing becomes due by itself.
@@ -25,7 +25,7 @@ impl Machine {
         n_slots: usize,
         turned: bool,
         after_group: Option<usize>,
-    ) -> Checked {
+    ) -> StepResult {
         let Some(worker) = self.processes[process] else {
             return Ok(());
         };
@@ -40,22 +40,22 @@ impl Machine {
             .bind(after_group.map_or("", |group| GROUPS[group]))
             .bind([KNOWN].as_slice());
         let rows = claim.fetch_all(&mut self.conn).await.unwrap();
-        let rows: Vec<Claimed> = rows.iter().map(claimed).collect();
+        let rows: Vec<ClaimRow> = rows.iter().map(claimed).collect();
         self.model.claim(worker, n_slots, &queues, &rows)
     }
 
-    pub(super) async fn claim_alone(&mut self, process: Process) -> Checked {
+    pub(super) async fn claim_alone(&mut self, process: Process) -> StepResult {
         let Some(worker) = self.processes[process] else {
             return Ok(());
         };
         let claim =
             sqlx::query(CLAIM_ALONE).bind(QUEUES.as_slice()).bind(worker).bind([KNOWN].as_slice());
         let rows = claim.fetch_all(&mut self.conn).await.unwrap();
-        let rows: Vec<Claimed> = rows.iter().map(claimed).collect();
+        let rows: Vec<ClaimRow> = rows.iter().map(claimed).collect();
         self.model.claim_alone(worker, &[0, 1], &rows)
     }
 
-    pub(super) async fn end_done(&mut self, picks: &[(Pick, Fence)]) -> Checked {
+    pub(super) async fn end_done(&mut self, picks: &[(Pick, Fence)]) -> StepResult {
         let runs = self.fenced_all(picks);
         let rows = self.call_with_arrays(END_DONE, &runs, None).await;
         let mut expected = Vec::new();
@@ -67,7 +67,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn give_back(&mut self, picks: &[(Pick, Fence)]) -> Checked {
+    pub(super) async fn give_back(&mut self, picks: &[(Pick, Fence)]) -> StepResult {
         let runs = self.fenced_all(picks);
         let rows = self.call_with_arrays(GIVE_BACK, &runs, Some("drain")).await;
         let mut expected = Vec::new();
@@ -79,7 +79,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn end_retry(&mut self, pick: Pick, fence: Fence) -> Checked {
+    pub(super) async fn end_retry(&mut self, pick: Pick, fence: Fence) -> StepResult {
         let Some((id, lease)) = self.fenced(pick, fence) else {
             return Ok(());
         };
@@ -101,7 +101,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn end_snooze(&mut self, pick: Pick, fence: Fence) -> Checked {
+    pub(super) async fn end_snooze(&mut self, pick: Pick, fence: Fence) -> StepResult {
         let Some((id, lease)) = self.fenced(pick, fence) else {
             return Ok(());
         };
@@ -116,17 +116,17 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn end_hold(&mut self, pick: Pick, fence: Fence) -> Checked {
+    pub(super) async fn end_hold(&mut self, pick: Pick, fence: Fence) -> StepResult {
         let Some((id, lease)) = self.fenced(pick, fence) else {
             return Ok(());
         };
-        let hold = sqlx::query(END_HOLD).bind(id).bind(lease).bind("somebody decides");
+        let hold = sqlx::query(END_HOLD).bind(id).bind(lease).bind("a person decides");
         let ended = hold.fetch_optional(&mut self.conn).await.unwrap().is_some();
         prop_assert_eq!(ended, self.model.end_hold(id, lease));
         Ok(())
     }
 
-    pub(super) async fn end_fail(&mut self, pick: Pick, fence: Fence, hold: bool) -> Checked {
+    pub(super) async fn end_fail(&mut self, pick: Pick, fence: Fence, hold: bool) -> StepResult {
         let Some((id, lease)) = self.fenced(pick, fence) else {
             return Ok(());
         };
@@ -134,7 +134,7 @@ impl Machine {
         self.fail(id, lease, reason, hold).await
     }
 
-    async fn fail(&mut self, id: i64, lease: i64, reason: &'static str, hold: bool) -> Checked {
+    async fn fail(&mut self, id: i64, lease: i64, reason: &'static str, hold: bool) -> StepResult {
         let fail = sqlx::query(END_FAIL).bind(id).bind(lease).bind(reason).bind("boom").bind(hold);
         let row = fail.fetch_optional(&mut self.conn).await.unwrap();
         let state = row.map(|row| row.get::<String, _>(1));
@@ -142,7 +142,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn end_cancelled(&mut self, pick: Pick, fence: Fence) -> Checked {
+    pub(super) async fn end_cancelled(&mut self, pick: Pick, fence: Fence) -> StepResult {
         let Some((id, lease)) = self.fenced(pick, fence) else {
             return Ok(());
         };
@@ -191,26 +191,26 @@ impl Machine {
     pub(super) fn fenced(&self, pick: Pick, fence: Fence) -> Option<(i64, i64)> {
         let running = self.model.running();
         if fence == Fence::Current {
-            return chosen(&running, pick);
+            return pick_one(&running, pick);
         }
         let ended =
             self.model.runs.iter().flat_map(|(id, runs)| runs.iter().map(|run| (*id, run.0)));
         let stale: Vec<(i64, i64)> = ended.filter(|run| run.1 > 0).collect();
         match fence {
-            Fence::Stale => chosen(&stale, pick)
-                .or_else(|| chosen(&running, pick).map(|(id, lease)| (id, lease + 1_000_000))),
+            Fence::Stale => pick_one(&stale, pick)
+                .or_else(|| pick_one(&running, pick).map(|(id, lease)| (id, lease + 1_000_000))),
             Fence::Current | Fence::Foreign => {
-                let (id, _) = chosen(&self.model.running(), pick)?;
+                let (id, _) = pick_one(&self.model.running(), pick)?;
                 let others: Vec<(i64, i64)> =
                     running.into_iter().filter(|run| run.0 != id).collect();
-                chosen(&others, pick).map(|(_, lease)| (id, lease))
+                pick_one(&others, pick).map(|(_, lease)| (id, lease))
             }
         }
     }
 }
 
-fn claimed(row: &PgRow) -> Claimed {
-    Claimed {
+fn claimed(row: &PgRow) -> ClaimRow {
+    ClaimRow {
         id: row.get(0),
         lease: row.get(1),
         attempt: row.get(7),

@@ -9,14 +9,14 @@ use super::{
         statements::GIVE_BACK,
         steps::{Fence, Pick},
     },
-    Checked, Machine,
+    Machine, StepResult,
     callers::enqueue,
-    chosen,
+    pick_one,
 };
 
 impl Machine {
     /// Does the same as `queue::enqueue_waiting`.
-    pub(super) async fn enqueue_waiting(&mut self, spec: &Spec) -> Checked {
+    pub(super) async fn enqueue_waiting(&mut self, spec: &Spec) -> StepResult {
         let spec = Spec { later: true, ..spec.clone() };
         self.conn.execute("BEGIN").await.unwrap();
         let (id, created, _) = enqueue(&mut self.conn, &spec).await.unwrap();
@@ -29,17 +29,17 @@ impl Machine {
     }
 
     /// Signals mostly jobs that wait for it, and some others, which it does not change.
-    pub(super) async fn signal(&mut self, picks: &[Pick], later: bool) -> Checked {
+    pub(super) async fn signal(&mut self, picks: &[Pick], later: bool) -> StepResult {
         let waiting: Vec<i64> = self.model.waiting();
         let ids = self.some_of(&waiting, picks);
         let moment = if later { ", '2999-01-01T00:00:00Z'" } else { "" };
         let told = self.tell("signal", &ids, moment).await;
         let (n_told, put_off) = self.model.signal(&ids, later);
         prop_assert_eq!(told, n_told);
-        self.keep_off(put_off).await
+        self.extend_delays(put_off).await
     }
 
-    pub(super) async fn put_aside(&mut self, picks: &[Pick]) -> Checked {
+    pub(super) async fn put_aside(&mut self, picks: &[Pick]) -> StepResult {
         let ids = self.some_of(&self.model.known_ids(), picks);
         let aside = self.tell("put_aside", &ids, "").await;
         prop_assert_eq!(aside, self.model.put_aside(&ids));
@@ -48,7 +48,7 @@ impl Machine {
 
     /// Gives a job back and puts it aside in one transaction, like a run does. All of it is rolled back if the lease is
     /// not the current one.
-    pub(super) async fn end_aside(&mut self, pick: Pick, fence: Fence) -> Checked {
+    pub(super) async fn end_aside(&mut self, pick: Pick, fence: Fence) -> StepResult {
         let Some((id, lease)) = self.fenced(pick, fence) else {
             return Ok(());
         };
@@ -66,7 +66,7 @@ impl Machine {
         let all = self.model.known_ids();
         let one = |pick: &Pick| {
             let from = if wanted.is_empty() || pick % 4 == 3 { &all[..] } else { wanted };
-            chosen(from, pick / 4)
+            pick_one(from, pick / 4)
         };
         picks.iter().filter_map(one).collect()
     }

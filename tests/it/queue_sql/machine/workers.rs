@@ -12,7 +12,7 @@ use super::{
         },
         steps::{Pick, Process},
     },
-    Checked, Machine, chosen,
+    Machine, StepResult, pick_one,
 };
 
 /// So long that no lease expires by itself, and no worker becomes seasoned by waiting.
@@ -20,7 +20,7 @@ const LEASE_SECS: f64 = 3600.0;
 
 impl Machine {
     /// Registers a new incarnation, if the last one is gone or has lost its lease.
-    pub(super) async fn register(&mut self, process: Process) -> Checked {
+    pub(super) async fn register(&mut self, process: Process) -> StepResult {
         if self.processes[process].is_some_and(|id| self.model.worker(id).serves()) {
             return Ok(());
         }
@@ -42,7 +42,7 @@ impl Machine {
     }
 
     /// Sends a heartbeat with the jobs that the worker believes to run, some of which it has lost.
-    pub(super) async fn renew(&mut self, process: Process) -> Checked {
+    pub(super) async fn renew(&mut self, process: Process) -> StepResult {
         let Some(id) = self.processes[process] else {
             return Ok(());
         };
@@ -65,7 +65,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn expire(&mut self, process: Process) -> Checked {
+    pub(super) async fn expire(&mut self, process: Process) -> StepResult {
         self.rewrite_worker(process, "lease_until = now() - interval '1 second'").await;
         if let Some(id) = self.processes[process] {
             self.model.worker_mut(id).leased = false;
@@ -73,7 +73,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn season(&mut self, process: Process) -> Checked {
+    pub(super) async fn season(&mut self, process: Process) -> StepResult {
         self.rewrite_worker(process, "renewing_since = now() - interval '2 hours'").await;
         if let Some(id) = self.processes[process] {
             self.model.worker_mut(id).seasoned = true;
@@ -87,7 +87,7 @@ impl Machine {
         rewrite.execute(&mut self.conn).await.unwrap();
     }
 
-    pub(super) async fn drain_worker(&mut self, process: Process) -> Checked {
+    pub(super) async fn drain_worker(&mut self, process: Process) -> StepResult {
         let Some(id) = self.processes[process] else {
             return Ok(());
         };
@@ -97,7 +97,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn stop(&mut self, process: Process) -> Checked {
+    pub(super) async fn stop(&mut self, process: Process) -> StepResult {
         let Some(id) = self.processes[process] else {
             return Ok(());
         };
@@ -107,7 +107,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) async fn rescue(&mut self, process: Process) -> Checked {
+    pub(super) async fn rescue(&mut self, process: Process) -> StepResult {
         let Some(id) = self.processes[process] else {
             return Ok(());
         };
@@ -125,14 +125,14 @@ impl Machine {
     }
 
     /// Reports a run as interrupted, which may have been lost or not.
-    pub(super) async fn unmark_crash(&mut self, pick: Pick) -> Checked {
+    pub(super) async fn unmark_crash(&mut self, pick: Pick) -> StepResult {
         let mut runs: Vec<(i64, i64)> = Vec::new();
         let mut lost: Vec<(i64, i64)> = Vec::new();
         for (id, ended) in &self.model.runs {
             runs.extend(ended.iter().map(|run| (*id, run.0)));
             lost.extend(ended.iter().filter(|run| run.1 == "lost").map(|run| (*id, run.0)));
         }
-        let Some((id, lease)) = chosen(&lost, pick).or_else(|| chosen(&runs, pick)) else {
+        let Some((id, lease)) = pick_one(&lost, pick).or_else(|| pick_one(&runs, pick)) else {
             return Ok(());
         };
         let (ids, leases) = ([id], [lease]);

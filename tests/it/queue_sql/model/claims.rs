@@ -9,7 +9,7 @@ use super::{GROUPS, Job, Model, QUEUES, Spec, State};
 
 /// A row of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claimed {
+pub struct ClaimRow {
     pub id: i64,
     pub lease: i64,
     pub attempt: i16,
@@ -27,7 +27,7 @@ impl Model {
         worker: Uuid,
         n_slots: usize,
         queues: &[usize],
-        rows: &[Claimed],
+        rows: &[ClaimRow],
     ) -> Result<(), TestCaseError> {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let lines = self.lines(worker, queues);
@@ -51,7 +51,7 @@ impl Model {
         &mut self,
         worker: Uuid,
         queues: &[usize],
-        rows: &[Claimed],
+        rows: &[ClaimRow],
     ) -> Result<(), TestCaseError> {
         let idle = !self.jobs.values().any(
             |job| matches!(job.state, State::Running { worker: runner, .. } if runner == worker),
@@ -69,12 +69,12 @@ impl Model {
         self.take(worker, rows)
     }
 
-    fn take(&mut self, worker: Uuid, rows: &[Claimed]) -> Result<(), TestCaseError> {
+    fn take(&mut self, worker: Uuid, rows: &[ClaimRow]) -> Result<(), TestCaseError> {
         let newest = self.last_lease;
         for row in rows {
             prop_assert!(row.lease > newest, "lease {} is not new", row.lease);
             self.last_lease = self.last_lease.max(row.lease);
-            let job = self.jobs.get_mut(&row.id).expect("it was allowed");
+            let job = self.jobs.get_mut(&row.id).expect("the claim was allowed");
             job.state = State::Running { lease: row.lease, worker };
             job.attempt += 1;
             prop_assert_eq!(row.attempt, job.attempt);
@@ -154,7 +154,7 @@ impl Model {
                 n_taken >= 2 && taken_of(other) == 0 && urgency(&other[0]) <= urgency(&line[1])
             });
             let fair = unserved.is_none() || self.open.is_some();
-            prop_assert!(fair, "{ids:?} of {lines:?}: {unserved:?} had no turn");
+            prop_assert!(fair, "{ids:?} of {lines:?}: {unserved:?} were never claimed");
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Ends of runs. Each names a job and a lease, and has no effect unless that lease is the current one.
 
-use super::{Dead, Job, Model, State};
+use super::{DeadJob, Job, Model, State};
 
 impl Model {
     /// Returns the job, if it runs under this lease.
@@ -33,15 +33,15 @@ impl Model {
 
     /// `end_retry`, with a backoff that does not end by itself.
     pub fn end_retry(&mut self, id: i64, lease: i64) -> bool {
-        self.put_off(id, lease, "retry", false)
+        self.postpone(id, lease, "retry", false)
     }
 
     /// `end_snooze`, for a time that does not come by itself.
     pub fn end_snooze(&mut self, id: i64, lease: i64) -> bool {
-        self.put_off(id, lease, "snooze", true)
+        self.postpone(id, lease, "snooze", true)
     }
 
-    fn put_off(&mut self, id: i64, lease: i64, reason: &'static str, unburned: bool) -> bool {
+    fn postpone(&mut self, id: i64, lease: i64, reason: &'static str, unburned: bool) -> bool {
         let Some(job) = self.run(id, lease) else {
             return false;
         };
@@ -73,7 +73,7 @@ impl Model {
         reason: &'static str,
         hold: bool,
     ) -> &'static str {
-        let job = self.jobs.get_mut(&id).expect("it ran");
+        let job = self.jobs.get_mut(&id).expect("the job ran");
         let lane = job.spec.lane;
         if hold || lane.is_some_and(|lane| self.lanes[lane].hold_on_failure) {
             (job.state, job.hold_by) = (State::Held, Some("failure"));
@@ -85,8 +85,9 @@ impl Model {
     }
 
     pub fn bury(&mut self, id: i64, lease: i64, reason: &'static str) {
-        let Job { spec, attempt, crash_count, .. } = self.jobs.remove(&id).expect("it is live");
-        self.dead.insert(id, Dead { spec, attempt, crash_count, lease, reason });
+        let Job { spec, attempt, crash_count, .. } =
+            self.jobs.remove(&id).expect("the job is live");
+        self.dead.insert(id, DeadJob { spec, attempt, crash_count, lease, reason });
     }
 
     /// `end_cancelled`.

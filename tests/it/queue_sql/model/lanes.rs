@@ -73,7 +73,7 @@ impl Model {
                 }
                 place = Some(self.join(lane).1);
             }
-            let job = self.jobs.get_mut(id).expect("it is due");
+            let job = self.jobs.get_mut(id).expect("the job is due");
             job.place = place;
             job.state = match (lane, job.hold_by) {
                 (Some(_), _) => State::Blocked,
@@ -83,7 +83,7 @@ impl Model {
             touched.extend(lane);
         }
         for id in &due {
-            self.jobs.get_mut(id).expect("it was due").due = false;
+            self.jobs.get_mut(id).expect("the job was due").due = false;
         }
         self.owed.extend(&touched);
         self.promote_lanes(touched);

@@ -5,11 +5,11 @@
 //! workers in `rescue`, actions of people in `people`, the open transaction in `open`, and waits for signals in
 //! `signals`.
 
+mod admin;
 mod claims;
 mod ends;
 mod lanes;
-mod open;
-mod people;
+mod open_transaction;
 mod rescue;
 mod signals;
 
@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 pub use self::{
-    claims::{Claimed, payload_of},
-    open::Open,
+    claims::{ClaimRow, payload_of},
+    open_transaction::OpenTransaction,
 };
 
 /// Lanes, queues and groups of the test, named by their index here.
@@ -74,7 +74,7 @@ pub struct Spec {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dead {
+pub struct DeadJob {
     pub spec: Spec,
     pub attempt: i16,
     pub crash_count: i16,
@@ -107,7 +107,7 @@ pub struct Worker {
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     pub jobs: BTreeMap<i64, Job>,
-    pub dead: BTreeMap<i64, Dead>,
+    pub dead: BTreeMap<i64, DeadJob>,
     /// Ended jobs, with `done` or `cancelled`.
     pub ended: BTreeMap<i64, &'static str>,
     /// Outcomes in the order of the runs, with their leases; 0 for a job that never ran.
@@ -121,7 +121,7 @@ pub struct Model {
     pub requests: BTreeSet<i64>,
     pub keys: BTreeMap<u8, (i64, Option<usize>, bool)>,
     pub last_lease: i64,
-    pub open: Option<Open>,
+    pub open: Option<OpenTransaction>,
 }
 
 impl Spec {

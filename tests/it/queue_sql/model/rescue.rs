@@ -6,11 +6,11 @@ use super::{Model, State};
 
 impl Model {
     pub fn worker(&self, id: Uuid) -> &super::Worker {
-        self.workers.iter().find(|worker| worker.id == id).expect("it is registered")
+        self.workers.iter().find(|worker| worker.id == id).expect("the worker is registered")
     }
 
     pub fn worker_mut(&mut self, id: Uuid) -> &mut super::Worker {
-        self.workers.iter_mut().find(|worker| worker.id == id).expect("it is registered")
+        self.workers.iter_mut().find(|worker| worker.id == id).expect("the worker is registered")
     }
 
     /// `worker_renew`. False: the worker was declared lost.
@@ -38,7 +38,7 @@ impl Model {
         }
         let mut rescued = Vec::new();
         for (id, lease) in self.running() {
-            let job = self.jobs.get_mut(&id).expect("it runs");
+            let job = self.jobs.get_mut(&id).expect("the job runs");
             let State::Running { worker, .. } = job.state else { continue };
             if !self.workers.iter().any(|w| w.id == worker && w.gone.is_some()) {
                 continue;
@@ -71,7 +71,7 @@ impl Model {
         let dead = self.dead.get(&id);
         let revived = dead.is_some_and(|dead| dead.lease == lease && dead.reason == "worker_lost");
         if revived {
-            self.retry(id).expect("it is dead");
+            self.retry(id).expect("the job is dead");
         }
         Some(revived)
     }

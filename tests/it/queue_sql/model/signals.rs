@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use super::{Model, Spec, State};
 
-const WAITS: State = State::Scheduled("signal");
+const AWAITS_SIGNAL: State = State::Scheduled("signal");
 
 impl Model {
     pub fn waiting(&self) -> Vec<i64> {
-        let waiting = self.jobs.iter().filter(|(_, job)| job.state == WAITS);
+        let waiting = self.jobs.iter().filter(|(_, job)| job.state == AWAITS_SIGNAL);
         waiting.map(|(id, _)| *id).collect()
     }
 
     /// `dalsegno.enqueue` without a time, and `dalsegno.await_signal`.
     pub fn enqueue_waiting(&mut self, id: i64, spec: &Spec) {
         self.enqueue(id, spec);
-        self.jobs.get_mut(&id).expect("it was just enqueued").state = WAITS;
+        self.jobs.get_mut(&id).expect("the job was just enqueued").state = AWAITS_SIGNAL;
     }
 
     /// `dalsegno.signal`: skips locked jobs. Returns how many were signalled, and those that were postponed because
@@ -24,11 +24,11 @@ impl Model {
         let told: BTreeSet<i64> = ids
             .iter()
             .copied()
-            .filter(|id| self.jobs.get(id).is_some_and(|job| job.state == WAITS))
+            .filter(|id| self.jobs.get(id).is_some_and(|job| job.state == AWAITS_SIGNAL))
             .filter(|id| !self.job_is_locked(*id))
             .collect();
         for id in &told {
-            let job = self.jobs.get_mut(id).expect("it waits");
+            let job = self.jobs.get_mut(id).expect("the job waits");
             (job.state, job.due) = (State::Scheduled("later"), !later);
             // After those that were due before, because its time is now.
             job.run_at = i64::MAX;
@@ -57,7 +57,7 @@ impl Model {
                 State::Blocked | State::Scheduled("later") => {}
                 _ => continue,
             }
-            (job.state, job.place, job.due) = (WAITS, None, false);
+            (job.state, job.place, job.due) = (AWAITS_SIGNAL, None, false);
             n_aside += 1;
         }
         self.owed.extend(&lanes);

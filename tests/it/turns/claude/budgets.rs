@@ -13,7 +13,7 @@ use dalsegno::{
 };
 use serde_json::{Value, json};
 
-use super::{Stage, WRITER};
+use super::{Setup, WRITER};
 use crate::providers::claude::{
     api::{Api, Play},
     cli::Cli,
@@ -23,7 +23,7 @@ const BUDGET: i64 = 60_000;
 /// More calls than the budget pays for.
 const N_CALLS: usize = 30;
 /// Tokens that the test's API adds to its count: two of a cache, and the answer.
-const BESIDE_INPUT: i64 = 3 + 7 + 11;
+const OTHER_TOKENS: i64 = 3 + 7 + 11;
 
 /// Calls that take long enough for a check of the budget, each with a new text.
 fn calls() -> impl Iterator<Item = Play> {
@@ -37,7 +37,7 @@ fn tokens(limit: i64) -> Limit {
 
 /// Returns the tokens of the calls, as the API has counted them.
 fn counted(api: &Api) -> Vec<i64> {
-    let tokens = |request: &Value| (request.to_string().len() / 4) as i64 + BESIDE_INPUT;
+    let tokens = |request: &Value| (request.to_string().len() / 4) as i64 + OTHER_TOKENS;
     api.requests().iter().map(tokens).collect()
 }
 
@@ -57,16 +57,16 @@ fn results(messages: &[Stored]) -> Vec<&str> {
     results.map(|stored| stored.message.text.trim()).collect()
 }
 
-impl Stage {
+impl Setup {
     fn writes_with_a_shell(&self) {
         let more = "reserve_tokens: 300\ntools: Bash\nmodel:";
-        self.ground.write_agent("writer", &WRITER.replace("model:", more));
+        self.fixture.write_agent("writer", &WRITER.replace("model:", more));
         self.api.counts();
         self.api.plays(calls());
     }
 
     async fn budget(&self) -> campaigns::Budget {
-        campaigns::budget(&self.ground.pool, self.ground.campaign.id).await.unwrap().unwrap()
+        campaigns::budget(&self.fixture.pool, self.fixture.campaign.id).await.unwrap().unwrap()
     }
 
     /// Checks that the ledger, the task and the campaign agree, and that nothing is reserved any more.
@@ -74,7 +74,7 @@ impl Stage {
         let ledger = "select coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)
                              + coalesce(cache_read_tokens, 0) + coalesce(cache_creation_tokens, 0)), 0)::bigint
                         from dalsegno.usage";
-        let ledger = self.ground.count(ledger).await;
+        let ledger = self.fixture.count(ledger).await;
         let of_tasks: i64 = tasks.iter().map(|task| task.spent_tokens).sum();
         let budget = self.budget().await;
         assert_eq!((budget.spent.tokens, budget.reserved), (ledger, Amount::ZERO));
@@ -85,16 +85,16 @@ impl Stage {
 
 #[tokio::test]
 async fn a_token_budget_of_the_campaign_ends_a_turn_between_two_calls() {
-    let Some(stage) = Stage::with_limit(tokens(BUDGET)).await else { return };
-    let worker = stage.ground.work().await;
-    stage.writes_with_a_shell();
-    let task = stage.stopped_by("campaign", Limit::default()).await;
-    stage.check_sums(&[&task]).await;
+    let Some(setup) = Setup::with_limit(tokens(BUDGET)).await else { return };
+    let worker = setup.fixture.start_worker().await;
+    setup.writes_with_a_shell();
+    let task = setup.stopped_by("campaign", Limit::default()).await;
+    setup.check_sums(&[&task]).await;
     let change = campaigns::LimitChange { micros: None, tokens: Some(Some(BUDGET * 10)) };
-    let mut conn = stage.ground.pool.acquire().await.unwrap();
-    campaigns::change_limit(&mut conn, stage.ground.campaign.id, change).await.unwrap();
+    let mut conn = setup.fixture.pool.acquire().await.unwrap();
+    campaigns::change_limit(&mut conn, setup.fixture.campaign.id, change).await.unwrap();
     drop(conn);
-    let said = stage.goes_on().await;
+    let said = setup.next_messages().await;
     worker.stop().await;
     assert!(said.last().unwrap().contains("was interrupted"), "{said:?}");
     assert!(said.iter().any(|line| line.contains("wave 0")), "{said:?}");
@@ -103,26 +103,26 @@ async fn a_token_budget_of_the_campaign_ends_a_turn_between_two_calls() {
 /// In a conversation that the CLI holds: it continues after its last answer.
 #[tokio::test]
 async fn a_token_budget_of_a_task_ends_its_turn_between_two_calls() {
-    let Some(stage) = Stage::new(&[]).await else { return };
-    let worker = stage.ground.work().await;
-    stage.writes_with_a_shell();
-    stage.api.stop_playing();
-    stage.says("Begin.").await;
-    stage.api.plays(calls());
-    stage.stopped_by("task", tokens(BUDGET)).await;
-    let said = stage.goes_on().await;
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let worker = setup.fixture.start_worker().await;
+    setup.writes_with_a_shell();
+    setup.api.stop_playing();
+    setup.run_prompt("Begin.").await;
+    setup.api.plays(calls());
+    setup.stopped_by("task", tokens(BUDGET)).await;
+    let said = setup.next_messages().await;
     worker.stop().await;
     let last = said.last().unwrap();
     assert!(last.contains("was interrupted") && last.contains("wave 0"), "{said:?}");
     assert_eq!(said.len(), 3, "{said:?}");
 }
 
-impl Stage {
+impl Setup {
     /// Runs a task with more calls than its budget pays for, and checks everything that is kept of it.
     async fn stopped_by(&self, owner: &str, own: Limit) -> Task {
-        let (ground, n_before) = (&self.ground, self.api.requests().len());
-        let task = ground.add_as("writer", "main", "Write.", None, own).await;
-        let task = ground.patiently_ended(&task).await;
+        let (fixture, n_before) = (&self.fixture, self.api.requests().len());
+        let task = fixture.add_as("writer", "main", "Write.", None, own).await;
+        let task = fixture.ended_after_pause(&task).await;
         let counted = counted(&self.api).split_off(n_before);
         assert_eq!(task.state, State::Failed, "{counted:?}: {task:?}");
         let why = task.error.as_deref().unwrap();
@@ -132,11 +132,11 @@ impl Stage {
         assert_eq!(counted.len(), n_affordable(&counted, BUDGET), "{counted:?}");
         assert!((2..N_CALLS).contains(&counted.len()), "{counted:?}");
         assert_eq!(task.spent_tokens, counted.iter().sum::<i64>());
-        let turns = ground.turns(&task).await;
+        let turns = fixture.turns(&task).await;
         assert_eq!(turns.len(), 1, "{turns:?}");
         assert_eq!(turns[0].state, turns::State::Failed);
         // The texts of the calls and the tools are kept; the last tool was cut off.
-        let messages = ground.messages(task.session_id.unwrap()).await;
+        let messages = fixture.messages(task.session_id.unwrap()).await;
         let results = results(&messages);
         assert!(results.len() + 1 >= counted.len() && results[0] == "wave 0", "{results:?}");
         assert!(results.iter().all(|result| result.starts_with("wave ")), "{results:?}");
@@ -146,51 +146,51 @@ impl Stage {
     }
 
     /// Returns the messages that the next turn sends.
-    async fn goes_on(&self) -> Vec<String> {
+    async fn next_messages(&self) -> Vec<String> {
         self.api.stop_playing();
-        self.says("Go on.").await;
-        self.ground.settled().await;
+        self.run_prompt("Go on.").await;
+        self.fixture.settled().await;
         self.api.last_messages()
     }
 }
 
 #[tokio::test]
 async fn two_turns_at_once_share_the_budget_of_their_campaign() {
-    let Some(stage) = Stage::with_limit(tokens(BUDGET)).await else { return };
-    stage.writes_with_a_shell();
-    stage.api.plays(calls());
-    let ground = &stage.ground;
-    let worker = ground.work().await;
+    let Some(setup) = Setup::with_limit(tokens(BUDGET)).await else { return };
+    setup.writes_with_a_shell();
+    setup.api.plays(calls());
+    let fixture = &setup.fixture;
+    let worker = fixture.start_worker().await;
     let tasks = [
-        ground.add_for("writer", "one", "Write.").await,
-        ground.add_for("writer", "two", "Write.").await,
+        fixture.add_for("writer", "one", "Write.").await,
+        fixture.add_for("writer", "two", "Write.").await,
     ];
     let [one, two] =
-        [ground.patiently_ended(&tasks[0]).await, ground.patiently_ended(&tasks[1]).await];
-    ground.settled().await;
+        [fixture.ended_after_pause(&tasks[0]).await, fixture.ended_after_pause(&tasks[1]).await];
+    fixture.settled().await;
     worker.stop().await;
-    let counted = counted(&stage.api);
+    let counted = counted(&setup.api);
     for task in [&one, &two] {
         assert_eq!(task.state, State::Failed, "{task:?}");
         assert!(task.error.as_deref().unwrap().contains("the budget of the campaign"), "{task:?}");
     }
     // Each may exceed the limit by the tokens of its last call beyond the expected ones.
     let most = counted.iter().max().unwrap();
-    let spent = stage.check_sums(&[&one, &two]).await;
+    let spent = setup.check_sums(&[&one, &two]).await;
     assert!(spent <= BUDGET + 2 * most, "{spent}: {counted:?}");
 }
 
 #[tokio::test]
-async fn a_budget_in_money_ends_a_turn_with_the_same_words() {
+async fn a_money_budget_ends_a_turn_with_the_same_message() {
     let limit = money("0.05").unwrap();
-    let Some(stage) = Stage::with_limit(Limit { micros: Some(limit), tokens: None }).await else {
+    let Some(setup) = Setup::with_limit(Limit { micros: Some(limit), tokens: None }).await else {
         return;
     };
-    stage.writes_with_a_shell();
-    let ground = &stage.ground;
-    let worker = ground.work().await;
-    let task = ground.patiently_ended(&ground.add("Write.").await).await;
-    ground.settled().await;
+    setup.writes_with_a_shell();
+    let fixture = &setup.fixture;
+    let worker = fixture.start_worker().await;
+    let task = fixture.ended_after_pause(&fixture.add("Write.").await).await;
+    fixture.settled().await;
     worker.stop().await;
     assert_eq!(task.state, State::Failed, "{task:?}");
     let why = task.error.as_deref().unwrap();
@@ -200,33 +200,33 @@ async fn a_budget_in_money_ends_a_turn_with_the_same_words() {
         task.campaign_id
     );
     assert!(why.contains(&next), "{why}");
-    assert!(stage.budget().await.spent.micros >= limit);
-    stage.check_sums(&[&task]).await;
-    let messages = ground.messages(task.session_id.unwrap()).await;
+    assert!(setup.budget().await.spent.micros >= limit);
+    setup.check_sums(&[&task]).await;
+    let messages = fixture.messages(task.session_id.unwrap()).await;
     assert!(messages.iter().any(|stored| !stored.message.tool_calls.is_empty()), "{messages:?}");
 }
 
 /// Each of its calls counts 10,100 tokens, and it reports no total when it is interrupted.
 #[tokio::test]
-async fn a_cli_that_says_no_total_is_stopped_and_charged_by_its_calls() {
+async fn a_cli_without_a_total_is_stopped_and_charged_by_its_calls() {
     let settings = [("claude.pass_variables", "[\"FAKE_CLAUDE\"]")];
-    let stage = Stage::on(&Cli::Fake, &settings).await.unwrap();
-    let ground = stage.ground.with_variable("FAKE_CLAUDE", "calls tools until it is interrupted");
-    let stage = Stage { ground, ..stage };
-    let ground = &stage.ground;
-    ground.write_agent("writer", &WRITER.replace("model:", "reserve_tokens: 300\nmodel:"));
-    let worker = ground.work().await;
-    let task = ground.add_as("writer", "main", "Write.", None, tokens(BUDGET)).await;
-    let task = ground.ended(&task).await;
-    ground.settled().await;
+    let setup = Setup::on(&Cli::Fake, &settings).await.unwrap();
+    let fixture = setup.fixture.with_variable("FAKE_CLAUDE", "calls tools until it is interrupted");
+    let setup = Setup { fixture, ..setup };
+    let fixture = &setup.fixture;
+    fixture.write_agent("writer", &WRITER.replace("model:", "reserve_tokens: 300\nmodel:"));
+    let worker = fixture.start_worker().await;
+    let task = fixture.add_as("writer", "main", "Write.", None, tokens(BUDGET)).await;
+    let task = fixture.ended(&task).await;
+    fixture.settled().await;
     worker.stop().await;
     assert_eq!(task.state, State::Failed, "{task:?}");
-    assert_eq!(stage.check_sums(&[&task]).await, 5 * 10_100, "{task:?}");
+    assert_eq!(setup.check_sums(&[&task]).await, 5 * 10_100, "{task:?}");
     let why = task.error.as_deref().unwrap();
     assert!(
         why.contains("50500 tokens of 60000 tokens are spent, and up to 10100 tokens are needed"),
         "{why}"
     );
-    let messages = ground.messages(task.session_id.unwrap()).await;
+    let messages = fixture.messages(task.session_id.unwrap()).await;
     assert_eq!(results(&messages), ["wave 0", "wave 1", "wave 2", "wave 3"]);
 }

@@ -16,13 +16,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Stage, WRITER, warm::warm};
+use super::{Setup, WRITER, warm_processes::warm};
 use crate::{
     app::eventually,
     providers::claude::{
         api::{Api, Play},
         cli::Cli,
-        host::{Host, SECRET, Stored},
+        host::{Host, SECRET, StoredConversation},
     },
 };
 
@@ -39,7 +39,7 @@ fn millis(took: Duration) -> f64 {
 }
 
 /// Runs the CLI alone, as fast as possible for one prompt.
-async fn bare(cli: &Cli, api: &Api) -> Duration {
+async fn run_cli_alone(cli: &Cli, api: &Api) -> Duration {
     let home = tempfile::tempdir().unwrap();
     let system = home.path().join("system");
     std::fs::write(&system, "You write.").unwrap();
@@ -80,18 +80,18 @@ async fn bare(cli: &Cli, api: &Api) -> Duration {
 }
 
 async fn overhead(cli: &Cli) {
-    let stage = Stage::on(cli, &[]).await.unwrap();
-    let host = Host::new(cli, &stage.api);
-    let worker = stage.ground.work().await;
+    let setup = Setup::on(cli, &[]).await.unwrap();
+    let host = Host::new(cli, &setup.api);
+    let worker = setup.fixture.start_worker().await;
     let (mut calls, mut turns, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     for pair in 0..=N_PAIRS {
-        let bare = millis(bare(cli, &stage.api).await);
+        let bare = millis(run_cli_alone(cli, &setup.api).await);
         let began = Instant::now();
-        Stored::new().turn(&host, "Hello.").await;
+        StoredConversation::new().turn(&host, "Hello.").await;
         let call = millis(began.elapsed());
         // A new conversation each time: all three begin empty.
         let began = Instant::now();
-        stage.ended("Hello.", &format!("p{pair}")).await;
+        setup.ended("Hello.", &format!("p{pair}")).await;
         let turn = millis(began.elapsed());
         // The first run reads the program from the disk.
         if pair > 0 {
@@ -106,22 +106,22 @@ async fn overhead(cli: &Cli) {
     println!("a task from enqueue to end above it   {:8.1} ms", median(turns));
 }
 
-impl Stage {
+impl Setup {
     /// Runs a task of an instance of the writer, polling without a pause.
     async fn ended(&self, prompt: &str, instance: &str) {
-        let task = self.ground.add_for("writer", instance, prompt).await;
-        while self.ground.task(&task).await.ended_at.is_none() {
+        let task = self.fixture.add_for("writer", instance, prompt).await;
+        while self.fixture.task(&task).await.ended_at.is_none() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
     async fn number(&self, sql: &'static str) -> i64 {
-        self.ground.count(sql).await
+        self.fixture.count(sql).await
     }
 
     /// Adds ten megabytes to the stored transcript, in lines that the CLI reads and skips.
     async fn grow(&self) {
-        let pool = &self.ground.pool;
+        let pool = &self.fixture.pool;
         let stored = "select bytes from dalsegno.transcript_chunks order by from_byte";
         let chunks: Vec<Vec<u8>> = sqlx::query_scalar(stored).fetch_all(pool).await.unwrap();
         let mut bytes = Vec::with_capacity(LARGE + (1 << 20));
@@ -151,26 +151,26 @@ impl Stage {
 async fn large_transcript(cli: &Cli) {
     const SIZE: &str = "select n_bytes from dalsegno.transcript_files";
     const STORED: &str = "select sum(octet_length(bytes))::bigint from dalsegno.transcript_chunks";
-    let stage = Stage::on(cli, &[]).await.unwrap();
-    let ground = &stage.ground;
-    let worker = ground.work().await;
-    stage.ended("Hello.", "main").await;
-    ground.settled().await;
+    let setup = Setup::on(cli, &[]).await.unwrap();
+    let fixture = &setup.fixture;
+    let worker = fixture.start_worker().await;
+    setup.ended("Hello.", "main").await;
+    fixture.settled().await;
     worker.stop().await;
-    stage.grow().await;
+    setup.grow().await;
     let (mut without, mut above, mut sent) = (Vec::new(), Vec::new(), Vec::new());
     for pair in 0..=N_PAIRS {
-        let host = ground.folder().join(format!("host-{pair}")).display().to_string();
-        let worker = ground.work_with(&[("service.data_dir", &host)]).await;
+        let host = fixture.folder().join(format!("host-{pair}")).display().to_string();
+        let worker = fixture.start_worker_with(&[("service.data_dir", &host)]).await;
         let mut took = [0.0; 2];
         for took in &mut took {
-            let (size, stored) = (stage.number(SIZE).await, stage.number(STORED).await);
+            let (size, stored) = (setup.number(SIZE).await, setup.number(STORED).await);
             let began = Instant::now();
-            stage.ended("And on.", "main").await;
+            setup.ended("And on.", "main").await;
             *took = millis(began.elapsed());
-            ground.settled().await;
-            let grown = stage.number(SIZE).await - size;
-            sent.push((stage.number(STORED).await - stored) as f64 / grown as f64);
+            fixture.settled().await;
+            let grown = setup.number(SIZE).await - size;
+            sent.push((setup.number(STORED).await - stored) as f64 / grown as f64);
         }
         worker.stop().await;
         if pair > 0 {
@@ -178,7 +178,7 @@ async fn large_transcript(cli: &Cli) {
             above.push(took[0] - took[1]);
         }
     }
-    let began = stage.began().await;
+    let began = setup.session_starts().await;
     assert_eq!(began[1..3], ["restored", "resumed"], "{began:?}");
     println!("a turn on a host without 10 MB        {:8.1} ms", median(without));
     println!("above one with them                   {:8.1} ms", median(above));
@@ -187,24 +187,24 @@ async fn large_transcript(cli: &Cli) {
 
 /// Measures the time from a task to its request when a process waits for it.
 async fn ahead(cli: &Cli) {
-    let stage = Stage::on(cli, &[]).await.unwrap();
-    stage.ground.write_agent("writer", &warm(""));
-    let worker = stage.ground.work().await;
-    stage.ended("Hello.", "main").await;
+    let setup = Setup::on(cli, &[]).await.unwrap();
+    setup.fixture.write_agent("writer", &warm(""));
+    let worker = setup.fixture.start_worker().await;
+    setup.ended("Hello.", "main").await;
     let mut took = Vec::new();
     for _ in 0..N_PAIRS {
         // Its preparation takes half a second before it waits.
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let n_requests = stage.api.requests().len();
+        let n_requests = setup.api.requests().len();
         let began = Instant::now();
-        let task = stage.ground.add("And on.").await;
-        while stage.api.requests().len() == n_requests {
+        let task = setup.fixture.add("And on.").await;
+        while setup.api.requests().len() == n_requests {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         took.push(millis(began.elapsed()));
-        stage.ground.done(&task).await;
+        setup.fixture.done(&task).await;
     }
-    let was_ahead = stage.ahead().await;
+    let was_ahead = setup.ahead().await;
     assert!(was_ahead[1..].iter().all(|ahead| *ahead), "{was_ahead:?}");
     worker.stop().await;
     println!("from a task to its request, ahead     {:8.1} ms", median(took));
@@ -216,9 +216,10 @@ async fn kills(cli: &Cli) {
     let mut took = Vec::new();
     for n in 0..N_PAIRS {
         api.plays([Play::Hangs]);
-        let (stored, cancel) = (Stored::new(), CancellationToken::new());
+        let (stored, cancel) = (StoredConversation::new(), CancellationToken::new());
         let stopped = async {
-            eventually("it is asked", async || (api.requests().len() > n).then_some(())).await;
+            eventually("the model is called", async || (api.requests().len() > n).then_some(()))
+                .await;
             cancel.cancel();
             Instant::now()
         };

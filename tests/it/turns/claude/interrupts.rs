@@ -5,7 +5,7 @@ use std::path::Path;
 use dalsegno::domain::tasks::{self, Cancelled, How, State};
 use serde_json::json;
 
-use super::{Stage, WRITER};
+use super::{Setup, WRITER};
 use crate::{
     app::{eventually, noon},
     providers::claude::api::Play,
@@ -18,35 +18,35 @@ fn is_below(folder: &Path, name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn softly_a_tool_that_runs_ends_and_the_model_is_not_asked_for_more() {
-    let Some(stage) = Stage::new(&[]).await else { return };
-    let ground = &stage.ground;
-    ground.write_agent("writer", &WRITER.replace("model:", "tools: Bash\nmodel:"));
-    let worker = ground.work().await;
-    stage.says("One.").await;
-    let n_before = stage.api.requests().len();
-    let gate = ground.folder().join("gate");
+async fn a_soft_interrupt_lets_the_running_tool_end_and_makes_no_further_call() {
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let fixture = &setup.fixture;
+    fixture.write_agent("writer", &WRITER.replace("model:", "tools: Bash\nmodel:"));
+    let worker = fixture.start_worker().await;
+    setup.run_prompt("One.").await;
+    let n_before = setup.api.requests().len();
+    let gate = fixture.folder().join("gate");
     let wait = format!("while [ ! -e '{}' ]; do sleep 0.1; done", gate.display());
     let command = json!({ "command": format!("touch begun && {wait} && touch whole") });
-    stage.api.plays([Play::Calls("Bash", command)]);
-    let task = ground.add("Two.").await;
-    eventually("the tool runs", async || is_below(ground.folder(), "begun").then_some(())).await;
-    let session_id = ground.task(&task).await.session_id.unwrap();
-    let mut tx = ground.pool.begin().await.unwrap();
+    setup.api.plays([Play::Calls("Bash", command)]);
+    let task = fixture.add("Two.").await;
+    eventually("the tool runs", async || is_below(fixture.folder(), "begun").then_some(())).await;
+    let session_id = fixture.task(&task).await.session_id.unwrap();
+    let mut tx = fixture.pool.begin().await.unwrap();
     let interrupted =
         tasks::interrupt(&mut tx, session_id, How::Soft, "not wanted", noon()).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(interrupted.cancel, Cancelled::AtSafePoint);
     std::fs::write(&gate, "").unwrap();
-    let task = ground.ended(&task).await;
+    let task = fixture.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
-    assert!(is_below(ground.folder(), "whole"), "the tool was cut off");
+    assert!(is_below(fixture.folder(), "whole"), "the tool was interrupted");
     // The CLI may be about to call at the moment of the signal; that answer is not used.
-    let n_asked = stage.api.requests().len() - n_before;
+    let n_asked = setup.api.requests().len() - n_before;
     assert!((1..=2).contains(&n_asked), "{n_asked} calls");
-    stage.says("Three.").await;
-    ground.settled().await;
+    setup.run_prompt("Three.").await;
+    fixture.settled().await;
     worker.stop().await;
-    let said = stage.api.last_messages();
+    let said = setup.api.last_messages();
     assert!(said.last().unwrap().contains("was interrupted"), "{said:?}");
 }

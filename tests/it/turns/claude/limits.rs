@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use dalsegno::domain::{credentials, tasks::State};
 
-use super::Stage;
+use super::Setup;
 use crate::{
     app::{eventually, noon},
     providers::claude::api::Play,
@@ -12,55 +12,56 @@ use crate::{
 const LIMIT: &str = "retry-after: 90\r\n";
 
 #[tokio::test]
-async fn a_credential_without_a_limit_left_rests_with_all_its_conversations_and_others_go_on() {
-    let Some(stage) = Stage::new(&[]).await else { return };
-    let ground = &stage.ground;
-    let worker = ground.work().await;
-    stage.says("One.").await;
-    stage.api.plays([Play::Fails(429, LIMIT, "rate_limit_error", "You have used up your limit.")]);
-    let parked = ground.add("Two.").await;
+async fn a_credential_that_hit_its_limit_is_paused_with_all_its_conversations_and_others_continue()
+{
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let fixture = &setup.fixture;
+    let worker = fixture.start_worker().await;
+    setup.run_prompt("One.").await;
+    setup.api.plays([Play::Fails(429, LIMIT, "rate_limit_error", "You have used up your limit.")]);
+    let parked = fixture.add("Two.").await;
     eventually("the credential is paused", async || {
         let rests = "select count(*) from dalsegno.paused_credentials where credential = 'main'";
-        (ground.count(rests).await == 1).then_some(())
+        (fixture.count(rests).await == 1).then_some(())
     })
     .await;
-    let n_calls = stage.api.requests().len();
+    let n_calls = setup.api.requests().len();
     // Only its own conversation is behind the parked task in its lane.
-    let other = ground.add_for("writer", "second", "Three.").await;
-    ground.done(&other).await;
-    assert_eq!(stage.api.requests().len(), n_calls + 1);
+    let other = fixture.add_for("writer", "second", "Three.").await;
+    fixture.done(&other).await;
+    assert_eq!(setup.api.requests().len(), n_calls + 1);
     let credential =
-        ground.json("select to_jsonb(credential) from dalsegno.sessions where instance = 'second'");
+        fixture.json("select to_jsonb(credential) from dalsegno.sessions where instance = 'second'");
     assert_eq!(credential.await, "spare");
-    assert_eq!(ground.task(&parked).await.state, State::Queued);
-    ground.advance(TimeDelta::seconds(400));
+    assert_eq!(fixture.task(&parked).await.state, State::Queued);
+    fixture.advance(TimeDelta::seconds(400));
     sqlx::query("update dalsegno.jobs set run_at = now() where state = 'scheduled'")
-        .execute(&ground.pool)
+        .execute(&fixture.pool)
         .await
         .unwrap();
-    ground.done(&parked).await;
-    let turns = ground.turns(&parked).await;
-    assert_eq!(turns.last().unwrap().attempt, 1, "no attempt is burned");
-    ground.settled().await;
+    fixture.done(&parked).await;
+    let turns = fixture.turns(&parked).await;
+    assert_eq!(turns.last().unwrap().attempt, 1, "no attempt is used up");
+    fixture.settled().await;
     worker.stop().await;
-    assert_eq!(stage.api.last_messages().len(), 3);
+    assert_eq!(setup.api.last_messages().len(), 3);
 }
 
 #[tokio::test]
-async fn a_credential_that_an_operator_resumes_is_used_at_once_by_whoever_waits_for_it() {
-    let Some(stage) = Stage::new(&[]).await else { return };
-    let ground = &stage.ground;
-    let worker = ground.work().await;
-    stage.says("One.").await;
-    stage.api.plays([Play::Fails(429, LIMIT, "rate_limit_error", "You have used up your limit.")]);
-    let parked = ground.add("Two.").await;
-    eventually("the task is put off", async || {
+async fn a_resumed_credential_is_used_at_once_by_waiting_tasks() {
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let fixture = &setup.fixture;
+    let worker = fixture.start_worker().await;
+    setup.run_prompt("One.").await;
+    setup.api.plays([Play::Fails(429, LIMIT, "rate_limit_error", "You have used up your limit.")]);
+    let parked = fixture.add("Two.").await;
+    eventually("the task is postponed", async || {
         let put_off = "select count(*) from dalsegno.jobs where wait_reason = 'snooze'";
-        (ground.count(put_off).await == 1).then_some(())
+        (fixture.count(put_off).await == 1).then_some(())
     })
     .await;
     let configured = [("claude", "main"), ("claude", "spare")];
-    let mut conn = ground.pool.acquire().await.unwrap();
+    let mut conn = fixture.pool.acquire().await.unwrap();
     let all = credentials::list(&mut conn, &configured, noon()).await.unwrap();
     let names: Vec<_> = all.iter().map(|credential| (credential.credential.as_str(), credential.sessions)).collect();
     assert_eq!(names, [("main", 1), ("spare", 0)]);
@@ -68,9 +69,9 @@ async fn a_credential_that_an_operator_resumes_is_used_at_once_by_whoever_waits_
     let why = all[0].why.as_deref().unwrap();
     assert!(why.contains("has used up its limit") && !why.contains("can go on"), "{why}");
     assert_eq!(credentials::resume(&mut conn, (None, "main"), noon()).await.unwrap().1, 1);
-    ground.done(&parked).await;
+    fixture.done(&parked).await;
     let again = credentials::resume(&mut conn, (None, "main"), noon()).await.unwrap_err();
     assert!(again.to_string().contains("credential ls"), "{again}");
-    ground.settled().await;
+    fixture.settled().await;
     worker.stop().await;
 }

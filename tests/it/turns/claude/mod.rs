@@ -1,6 +1,7 @@
 //! Turns on the real Claude CLI, which calls an API of the tests.
 
 mod budgets;
+mod disk_space;
 mod ends;
 mod failover;
 mod figures;
@@ -11,24 +12,23 @@ mod limits;
 mod memory;
 mod nodes;
 mod prices;
-mod space;
-mod warm;
+mod warm_processes;
 mod warnings;
 
 use dalsegno::domain::{amount::Limit, tasks::Task};
 
-use super::Ground;
+use super::Fixture;
 use crate::providers::claude::{api::Api, cli::Cli, host::SECRET};
 
 pub const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: claude\nmodel: claude-sonnet-5\n---\nYou write.\n";
 
 /// A campaign whose writer runs on the CLI, and the API that it calls.
-pub struct Stage {
+pub struct Setup {
     pub api: Api,
-    pub ground: Ground,
+    pub fixture: Fixture,
 }
 
-impl Stage {
+impl Setup {
     /// Starts with the real CLI; `None` where it cannot be obtained.
     pub async fn new(settings: &[(&str, &str)]) -> Option<Self> {
         Self::on(&Cli::real()?, settings).await
@@ -62,22 +62,22 @@ impl Stage {
             ("claude.max_retries", "0"),
         ];
         let settings: Vec<_> = usual.into_iter().chain(settings.iter().copied()).collect();
-        let ground = Ground::with_limit(&settings, limit).await;
-        ground.write_agent("writer", WRITER);
-        Some(Self { api, ground })
+        let fixture = Fixture::with_limit(&settings, limit).await;
+        fixture.write_agent("writer", WRITER);
+        Some(Self { api, fixture })
     }
 
     /// Adds a task and waits until it is done.
-    pub async fn says(&self, prompt: &str) -> Task {
-        let task = self.ground.add(prompt).await;
-        self.ground.done(&task).await
+    pub async fn run_prompt(&self, prompt: &str) -> Task {
+        let task = self.fixture.add(prompt).await;
+        self.fixture.done(&task).await
     }
 }
 
-impl Stage {
+impl Setup {
     /// Returns the starting point of each successful turn, in order.
-    pub async fn began(&self) -> Vec<String> {
-        let feed = self.ground.feed().await.into_iter();
+    pub async fn session_starts(&self) -> Vec<String> {
+        let feed = self.fixture.feed().await.into_iter();
         let done = feed.filter(|event| event.kind == "turn.done");
         done.filter_map(|event| event.data["began"].as_str().map(str::to_owned)).collect()
     }

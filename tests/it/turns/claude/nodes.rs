@@ -3,29 +3,29 @@
 
 use dalsegno::domain::{amount::Limit, nodes};
 
-use super::Stage;
+use super::Setup;
 
 const ROLE: (&str, &str) = ("writer", "main");
 
 #[tokio::test]
-async fn what_a_node_asks_for_reaches_the_model_at_its_entry_and_again_when_it_is_entered_again() {
-    let Some(stage) = Stage::new(&[]).await else { return };
-    let ground = &stage.ground;
-    stage.api.counts();
+async fn requirements_of_a_node_reach_the_model_at_every_entry() {
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let fixture = &setup.fixture;
+    setup.api.counts();
     for name in ["draft", "review"] {
         let text = format!("---\nname: {name}\ndescription: d\n---\nThe contract of {name}.\n");
-        ground.write_node(name, &text);
+        fixture.write_node(name, &text);
     }
-    let worker = ground.work().await;
+    let worker = fixture.start_worker().await;
     let mut last = None;
     for (at, node) in
         [Some("draft"), None, Some("draft"), Some("review"), Some("draft")].into_iter().enumerate()
     {
         let prompt = format!("Part {at}.");
-        let task = ground.add_at_node(ROLE, node, &prompt, None, Limit::default()).await;
-        last = Some(ground.done(&task).await);
+        let task = fixture.add_at_node(ROLE, node, &prompt, None, Limit::default()).await;
+        last = Some(fixture.done(&task).await);
         // The API repeats the messages that it was sent.
-        let said = stage.api.last_messages().into_iter();
+        let said = setup.api.last_messages().into_iter();
         let said: Vec<_> = said.filter(|text| text.starts_with("user: ")).collect();
         let times =
             |words: &str| said.iter().map(|text| text.matches(words).count()).sum::<usize>();
@@ -37,11 +37,11 @@ async fn what_a_node_asks_for_reaches_the_model_at_its_entry_and_again_when_it_i
         let enters = newest.contains("The contract of");
         assert_eq!(enters, [true, false, false, true, true][at], "{newest}");
     }
-    ground.settled().await;
+    fixture.settled().await;
     worker.stop().await;
-    assert_eq!(stage.began().await, ["new", "resumed", "resumed", "resumed", "resumed"]);
+    assert_eq!(setup.session_starts().await, ["new", "resumed", "resumed", "resumed", "resumed"]);
     let session_id = last.unwrap().session_id.unwrap();
-    let stays = nodes::of_session(&ground.pool, session_id).await.unwrap();
+    let stays = nodes::of_session(&fixture.pool, session_id).await.unwrap();
     let named: Vec<_> = stays.iter().map(|stay| stay.node.as_str()).collect();
     assert_eq!(named, ["draft", "review", "draft"]);
 }

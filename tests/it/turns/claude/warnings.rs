@@ -1,14 +1,14 @@
 //! Warnings at the start, before the first task fails.
 
-use super::{Stage, WRITER};
+use super::{Setup, WRITER};
 use crate::{app::eventually, providers::claude::cli::Cli};
 
 #[tokio::test]
-async fn a_fallback_that_cannot_take_over_and_a_price_that_is_missing_are_said_at_the_start() {
-    let stage = Stage::on(&Cli::Fake, &[]).await.unwrap();
-    let ground = &stage.ground;
-    ground.write_agent("writer", &WRITER.replace("model:", "fallback_provider: ollama\nmodel:"));
-    let mut worker = ground.process(&[]);
+async fn an_unusable_fallback_and_a_missing_price_are_logged_at_the_start() {
+    let setup = Setup::on(&Cli::Fake, &[]).await.unwrap();
+    let fixture = &setup.fixture;
+    fixture.write_agent("writer", &WRITER.replace("model:", "fallback_provider: ollama\nmodel:"));
+    let mut worker = fixture.process(&[]);
     let said = eventually("the warnings are in the log", async || {
         let log = worker.log();
         (log.contains("cannot take over") && log.contains("prices.models")).then_some(log)

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_wrote_is_escaped_and_fenced() {
+    fn prompts_of_people_are_escaped_and_fenced() {
         let fence = FenceSeed::from_bytes([7; 32]).fence(Scope::Summary { generation: 1 });
         let text = prompts().render(&fence).unwrap();
         assert!(!text.contains("<task>") && text.matches("</prompt>").count() == 10, "{text}");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_weight_is_never_less_than_what_is_sent() {
+    fn the_weight_is_at_least_that_of_the_sent_text() {
         let fence = FenceSeed::from_bytes([7; 32]).fence(Scope::Summary { generation: 1 });
         let prompts = prompts();
         let sent = Weight::of_text(&prompts.render(&fence).unwrap()).millitokens();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_where_there_is_nothing() {
+    fn no_prompts_render_nothing() {
         let fence = FenceSeed::from_bytes([7; 32]).fence(Scope::Summary { generation: 1 });
         assert_eq!(
             (Prompts::default().render(&fence), Prompts::default().weight()),

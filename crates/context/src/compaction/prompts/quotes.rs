@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_are_taken_out_of_an_answer_wherever_they_stand() {
+    fn quotes_are_removed_anywhere_in_an_answer() {
         let answer = "```\n## Goal\nwin\n## Quotes\n- \"No puns &amp; no jokes.\"\n\n- Keep it calm.\n## Done\nx\n```";
         let (rest, quotes) = take_quotes(answer);
         assert_eq!(rest, "```\n## Goal\nwin\n## Done\nx\n```");
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_person_wrote_is_a_quote() {
+    fn only_text_of_a_person_is_a_quote() {
         let sources = [(7, "Hello. No puns, ever. Thanks."), (3, "Keep it calm, please.")];
         let verified = |line| verified(line, &sources.into_iter());
         assert_eq!(verified("- \"No puns, ever.\""), Some((7, "No puns, ever.")));

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_are_found_between_what_a_task_says() {
+    fn requirements_are_found_inside_a_tasks_text() {
         let text = "Write the caption for reel 7. You must always mention the red lamp. It was \
                     taken on 4 March.\n- Unsere Leser sind am Handy unterwegs.\n\nThanks, Ann";
         let expected =
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_in_a_row_stay_together() {
+    fn consecutive_sentences_stay_together() {
         let text = "We don't do discounts, we do gifts. Never call it cheap.\nWrite part 2.";
         assert_eq!(texts(text), ["We don't do discounts, we do gifts. Never call it cheap."]);
     }
@@ -129,9 +129,9 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_without_an_end_is_cut_at_a_blank() {
+    fn a_sentence_without_an_end_is_cut_at_a_space() {
         let text = format!("You must {}", "say it again and ".repeat(100));
-        let [found] = texts(&text)[..] else { panic!("not one") };
+        let [found] = texts(&text)[..] else { panic!("no requirement was found") };
         assert!(found.chars().count() <= REQUIREMENT_MAX_CHARS && text.starts_with(found));
     }
 }

@@ -313,13 +313,13 @@ fn stem(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn takes_back(later: &str, requirement: &str) -> bool {
+    fn revokes(later: &str, requirement: &str) -> bool {
         let matter = Matter::of(requirement);
         revocations(later).iter().any(|revocation| revocation.takes_back(&matter))
     }
 
     #[test]
-    fn a_later_statement_takes_a_requirement_back() {
+    fn a_later_statement_revokes_a_requirement() {
         for (later, requirement) in [
             ("Forget the red lamp.", "You must always mention the red lamp."),
             ("The red lamp is no longer needed.", "You must always mention the red lamp."),
@@ -340,12 +340,12 @@ mod tests {
             ("Das mit der roten Lampe hat sich erledigt.", "Immer die rote Lampe erwähnen!"),
             ("Emojis sind wieder erlaubt.", "Keine Emojis in Pressemitteilungen."),
         ] {
-            assert!(takes_back(later, requirement), "{later} / {requirement}");
+            assert!(revokes(later, requirement), "{later} / {requirement}");
         }
     }
 
     #[test]
-    fn reminders_other_matters_and_longer_rules_stay() {
+    fn reminders_other_topics_and_longer_rules_revoke_nothing() {
         for (later, requirement) in [
             ("Don't forget the red lamp.", "You must always mention the red lamp."),
             ("Vergesst die rote Lampe nicht.", "Die rote Lampe muss in jedem Text vorkommen."),
@@ -355,7 +355,7 @@ mod tests {
             ("We no longer ship to Norway.", "Prices for Norway are in crowns."),
             ("The red lamp is great.", "You must always mention the red lamp."),
         ] {
-            assert!(!takes_back(later, requirement), "{later} / {requirement}");
+            assert!(!revokes(later, requirement), "{later} / {requirement}");
         }
     }
 }

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn points_of_abbreviations_and_dates_end_nothing() {
+    fn full_stops_of_abbreviations_and_dates_end_no_sentence() {
         let text =
             "Only Dr. Weber may speak. Ab dem 4. März gilt das, z. B. hier! \"Really?\" Yes.";
         let expected = [

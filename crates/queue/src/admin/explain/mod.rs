@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn to_whom_other_jobs_are_hidden_only_their_number_is_told() {
+    fn callers_without_access_to_other_jobs_see_only_their_number() {
         let told = |head_id, blocked_ahead| {
             let held = "the secret of the harbour".to_owned();
             Facts {
@@ -199,10 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_kind_is_told_apart_from_no_worker() {
-        let nobody = Facts { live_workers: 0, able_workers: 0, ..facts("ready") }.explain();
+    fn an_unknown_kind_is_distinguished_from_missing_workers() {
+        let without_worker = Facts { live_workers: 0, able_workers: 0, ..facts("ready") }.explain();
         let unable = Facts { live_workers: 2, able_workers: 0, ..facts("ready") }.explain();
-        assert!(nobody.because.contains("no worker that is alive"), "{}", nobody.because);
+        assert!(
+            without_worker.because.contains("no worker that is alive"),
+            "{}",
+            without_worker.because
+        );
         assert!(
             unable.because.contains("has a handler for the kind `run_turn`"),
             "{}",

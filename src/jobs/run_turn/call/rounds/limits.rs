@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_call_is_made_only_so_often_whatever_comes_in_between() {
+    fn the_same_call_is_limited_even_with_other_calls_between() {
         let mut made = CallCounts::default();
         let same = call("post", json!({ "a": 1, "b": 2 }));
         let turned = call("post", json!({ "b": 2, "a": 1 }));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_makes_no_more_than_so_many_calls() {
+    fn calls_of_one_answer_are_limited() {
         let mut made = CallCounts::default();
         let calls = (0..20).map(|n| judge(&call("post", json!({ "n": n })), n, &mut made, 2));
         let n_made = calls.filter(|judged| matches!(judged, Verdict::Make(_))).count();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_cannot_be_read_are_refused_and_a_text_is_read() {
+    fn unreadable_arguments_are_refused_and_text_arguments_are_parsed() {
         let mut made = CallCounts::default();
         for odd in [json!([1]), json!("{"), json!("[]"), json!(7)] {
             assert_eq!(outcome(&call("post", odd), &mut made), Some(Outcome::Unreadable));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn long_results_are_cut_and_say_so() {
+    fn long_results_are_cut_with_a_notice() {
         assert_eq!(cut("äbcde".to_owned(), 5), "äbcde");
         assert_eq!(cut(" \n".to_owned(), 5), "(no output)");
         let short = cut("äääö".to_owned(), 2);

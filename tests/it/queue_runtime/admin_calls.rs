@@ -1,0 +1,88 @@
+//! Views and actions of people.
+
+use dalsegno::queue::{
+    Error, Options, Registry,
+    admin::{self, Cancelled, JobFilter, PauseScope},
+    enqueue,
+};
+
+use super::{
+    ends::{TestJob, act},
+    fixture::{Fixture, HandlerLog},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_queue_claims_nothing_until_it_is_resumed() {
+    let (fixture, handler_log) = (Fixture::new().await, HandlerLog::default());
+    admin::pause(&fixture.pool, PauseScope::Queue, "default", "deploy").await.expect("pauses");
+    let job = fixture.put(&TestJob::Nothing).await;
+    let worker = fixture.start(Fixture::config(), Registry::new(handler_log.clone()).with(act));
+    super::fixture::until("the worker to find no job", async || {
+        sqlx::query_scalar("SELECT count(*) = 1 FROM dalsegno.workers WHERE waiting")
+            .fetch_one(&fixture.pool)
+            .await
+            .expect("looks")
+    })
+    .await;
+    assert_eq!(fixture.state(job.job_id).await, "ready");
+    let told = admin::explain(&fixture.pool, job.job_id).await.expect("explains");
+    assert_eq!(told.because, "It could run now, but the queue `default` is paused: deploy.");
+    let queues = admin::list_queues(&fixture.pool).await.expect("lists");
+    assert_eq!((queues[0].ready, queues[0].pause_reason.as_deref()), (1, Some("deploy")));
+    assert!(admin::resume(&fixture.pool, PauseScope::Queue, "default").await.expect("resumes"));
+    fixture.until_state(job.job_id, "gone").await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_found_shown_and_cancelled() {
+    let fixture = Fixture::new().await;
+    let job = fixture.put_in(&TestJob::Nothing, "lane").await;
+    let behind = fixture.put_in(&TestJob::GiveUp, "lane").await;
+    let filter = JobFilter { lane: Some("lane".into()), ..JobFilter::default() };
+    let listed = admin::list_jobs(&fixture.pool, &filter).await.expect("lists");
+    let states: Vec<(i64, &str)> = listed.iter().map(|job| (job.id, job.state.as_str())).collect();
+    assert_eq!(states, [(job.job_id, "ready"), (behind.job_id, "blocked")]);
+
+    let mut conn = fixture.pool.acquire().await.expect("connects");
+    let detail = admin::find_job(&mut conn, behind.job_id).await.expect("exists");
+    assert_eq!(detail.payload, "give_up");
+    assert_eq!(admin::find_lane(&mut conn, "lane").await.expect("exists").members.len(), 2);
+    drop(conn);
+
+    assert_eq!(
+        admin::cancel_job(&fixture.pool, job.job_id, "").await.expect("cancels"),
+        Cancelled::AtOnce
+    );
+    assert_eq!(fixture.state(behind.job_id).await, "ready");
+    assert_eq!(
+        admin::cancel_job(&fixture.pool, job.job_id, "").await.expect("cancels"),
+        Cancelled::AlreadyEnded
+    );
+    assert!(matches!(admin::cancel_job(&fixture.pool, 999, "").await, Err(Error::NotFound { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_is_refused_with_a_hint() {
+    let fixture = Fixture::new().await;
+    let too_long = Options { lane: Some("x".repeat(201)), ..Options::default() };
+    match enqueue(&fixture.pool, &TestJob::Nothing, &too_long).await {
+        Err(error @ Error::BadArgument { .. }) => {
+            assert!(error.to_string().contains("the limit is 200"), "{error}")
+        }
+        other => panic!("{other:?}"),
+    }
+    let negative = Options { priority: Some(-1), ..Options::default() };
+    assert!(matches!(
+        enqueue(&fixture.pool, &TestJob::Nothing, &negative).await,
+        Err(Error::BadArgument { .. })
+    ));
+    let keyed = Options { idempotency_key: Some("key".into()), ..Options::default() };
+    let first = enqueue(&fixture.pool, &TestJob::Nothing, &keyed).await.expect("enqueues");
+    let again = enqueue(&fixture.pool, &TestJob::Nothing, &keyed).await.expect("finds the first");
+    assert_eq!((again.job_id, again.created), (first.job_id, false));
+    assert!(matches!(
+        enqueue(&fixture.pool, &TestJob::Panic, &keyed).await,
+        Err(Error::Conflict { .. })
+    ));
+}
