@@ -59,8 +59,8 @@ impl<'a> Turn<'a> {
             external_id: Uuid::new_v4(),
             ..Conversation::default()
         });
-        let credential = conversation.credential.as_ref().or(request.credential.as_ref());
-        let credential = credential(&surroundings.credentials, credential)?;
+        let name = conversation.credential.as_ref().or(request.credential.as_ref());
+        let credential = credential(&surroundings.credentials, name)?;
         let session = conversation.external_id;
         let is_kept = request.conversation.is_some() && !conversation.is_temporary;
         // Taken before the folders are touched.
@@ -448,8 +448,8 @@ fn prompt(request: &Request) -> Option<String> {
 }
 
 /// Returns the credential that the session began on. For a new session, and if that one is not configured any more, returns the first one.
-fn credential<'a>(all: &'a [Credential], credential: Option<&String>) -> Result<&'a Credential, Error> {
-    let own = all.iter().find(|credential| Some(&credential.name) == credential);
+fn credential<'a>(all: &'a [Credential], name: Option<&String>) -> Result<&'a Credential, Error> {
+    let own = all.iter().find(|credential| Some(&credential.name) == name);
     own.or(all.first()).ok_or(Error::NoCredential)
 }
 
