@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::{
     Context, Exit, Failure,
-    output::table,
+    output::format_table,
     server::{Server, with_server},
     words::time,
 };
@@ -28,21 +28,25 @@ pub(super) enum LoginCommand {
 }
 
 pub(super) async fn run(command: &LoginCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(command: &LoginCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &LoginCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     let output = context.output;
     match command {
         LoginCommand::Ls => {
             let logins = server.call(ListLogins {}).await?.items;
-            output.data(&logins, || lines(&logins));
+            output.print_data(&logins, || format_credentials(&logins));
         }
         LoginCommand::Resume { name, provider } => {
             let resume = ResumeLogin { name: name.clone(), provider: provider.clone() };
             let done = server.call(resume).await?;
             let n_woken = done.woken_tasks;
-            output.data(&done, || {
+            output.print_data(&done, || {
                 format!("credential `{name}` is resumed; {n_woken} waiting tasks continue")
             });
         }
@@ -50,7 +54,7 @@ async fn on(command: &LoginCommand, context: &Context, server: &Server) -> Resul
     Ok(Exit::Ok)
 }
 
-fn lines(logins: &[Login]) -> String {
+fn format_credentials(logins: &[Login]) -> String {
     let row = |login: &Login| {
         let name = match login.is_configured {
             true => login.login.clone(),
@@ -64,5 +68,8 @@ fn lines(logins: &[Login]) -> String {
             login.why.clone().unwrap_or_default(),
         ]
     };
-    table(&["PROVIDER", "LOGIN", "RESTS UNTIL (UTC)", "SESSIONS", "WHY"], logins.iter().map(row))
+    format_table(
+        &["PROVIDER", "LOGIN", "RESTS UNTIL (UTC)", "SESSIONS", "WHY"],
+        logins.iter().map(row),
+    )
 }

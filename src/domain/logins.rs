@@ -5,11 +5,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 
-use super::{Failed, sessions, tasks::RunTurn};
+use super::{StatementError, sessions, tasks::RunTurn};
 use crate::queue::{self, Job as _, admin};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resting {
+pub struct PausedCredential {
     pub login: String,
     pub until: DateTime<Utc>,
     pub why: String,
@@ -41,7 +41,7 @@ pub enum Error {
     #[error("waking the tasks that wait for a login: {0}")]
     Wake(#[from] queue::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {
@@ -65,7 +65,7 @@ pub async fn list(
     conn: &mut PgConnection,
     configured: &[(&str, &str)],
     now: DateTime<Utc>,
-) -> Result<Vec<Login>, Failed> {
+) -> Result<Vec<Login>, StatementError> {
     let plain = |provider: &str, login: &str, is_configured| Login {
         provider: provider.to_owned(),
         login: login.to_owned(),
@@ -111,7 +111,7 @@ pub async fn resume(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("end the rest of a login"))?;
+    .map_err(StatementError::to("end the rest of a login"))?;
     let provider = providers.pop().ok_or_else(|| Error::NotResting(login.to_owned()))?;
     if !providers.is_empty() {
         providers.push(provider);
@@ -125,8 +125,8 @@ pub async fn resume(
 pub async fn rest(
     executor: impl PgExecutor<'_>,
     provider: &str,
-    resting: &Resting,
-) -> Result<(), Failed> {
+    resting: &PausedCredential,
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.resting_logins as r (provider, login, until, why) values ($1, $2, $3, $4)
          on conflict (provider, login) do update set until = excluded.until, why = excluded.why
@@ -139,7 +139,7 @@ pub async fn rest(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("let a login rest"))
+    .map_err(StatementError::to("let a login rest"))
 }
 
 /// Lists the credentials of a provider that are paused at this time.
@@ -147,31 +147,31 @@ pub async fn resting(
     executor: impl PgExecutor<'_>,
     provider: &str,
     now: DateTime<Utc>,
-) -> Result<Vec<Resting>, Failed> {
+) -> Result<Vec<PausedCredential>, StatementError> {
     sqlx::query_as!(
-        Resting,
+        PausedCredential,
         "select login, until, why from dalsegno.resting_logins where provider = $1 and until > $2 order by login",
         provider,
         now,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for logins that rest"))
+    .map_err(StatementError::to("look for logins that rest"))
 }
 
 async fn all_resting(
     executor: impl PgExecutor<'_>,
     now: DateTime<Utc>,
-) -> Result<Vec<(String, Resting)>, Failed> {
+) -> Result<Vec<(String, PausedCredential)>, StatementError> {
     let rows = sqlx::query!(
         "select provider, login, until, why from dalsegno.resting_logins where until > $1 order by provider, login",
         now,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the logins that rest"))?;
-    let resting = rows
-        .into_iter()
-        .map(|row| (row.provider, Resting { login: row.login, until: row.until, why: row.why }));
+    .map_err(StatementError::to("list the logins that rest"))?;
+    let resting = rows.into_iter().map(|row| {
+        (row.provider, PausedCredential { login: row.login, until: row.until, why: row.why })
+    });
     Ok(resting.collect())
 }

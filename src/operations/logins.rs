@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::{Call, Change, ChangeResult, Changed, Operation, Refusal, Spec};
+use super::{Call, Change, ChangeOutput, ChangeResult, Operation, Refusal, Spec};
 use crate::domain::{
     audit::Action,
     class::BAD_VALUE,
@@ -64,6 +64,6 @@ impl Change for ResumeLogin {
         let (provider, woken_tasks) = logins::resume(conn, login, call.now).await?;
         let data = json!({ "provider": provider, "woken_tasks": woken_tasks });
         let output = ResumedLogin { login: self.name.clone(), woken_tasks };
-        Ok(Changed::of(self.name, output, data))
+        Ok(ChangeOutput::of(self.name, output, data))
     }
 }

@@ -360,7 +360,7 @@ async fn an_erasure_that_an_older_worker_has_ended_is_done_again() {
 
     let again = async |at| {
         let mut tx = transaction::begin(&ground.pool).await.unwrap();
-        let campaigns = erasures::again(&mut tx, at).await.unwrap();
+        let campaigns = erasures::enqueue_incomplete(&mut tx, at).await.unwrap();
         transaction::commit(tx).await.unwrap();
         campaigns
     };
@@ -448,7 +448,7 @@ async fn an_erasure_ends_what_is_being_written_beside_turns_and_waits_for_it() {
     let is_quiet = async || {
         let mut tx = transaction::begin(&world.pool).await.unwrap();
         erasures::cancel_jobs(&mut tx, campaign).await.unwrap();
-        let is_quiet = erasures::is_quiet(&mut tx, campaign).await.unwrap();
+        let is_quiet = erasures::is_idle(&mut tx, campaign).await.unwrap();
         transaction::commit(tx).await.unwrap();
         is_quiet
     };
@@ -494,7 +494,7 @@ async fn is_quiet_after(world: &World, writing: PgTransaction<'_>) -> bool {
     let pool = world.pool.clone();
     let looking = tokio::spawn(async move {
         let mut tx = transaction::begin(&pool).await.unwrap();
-        erasures::is_quiet(&mut tx, campaign).await.unwrap()
+        erasures::is_idle(&mut tx, campaign).await.unwrap()
     });
     let waits = "select count(*) from pg_locks where not granted and locktype = 'advisory'
                     and database = (select oid from pg_database where datname = current_database())";

@@ -41,7 +41,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     let mut findings = program(&config.claude).await;
     findings.extend(logins(config));
     findings.extend(folder::examine(config, &users));
-    findings.extend(exposed(config, &users));
+    findings.extend(check_exposed_tokens(config, &users));
     findings.extend(grants(config, &users));
     findings.extend(limits(&config.claude));
     findings.push(leftovers(&config.claude));
@@ -134,7 +134,7 @@ fn other_readers(login: &CredentialConfig) -> Option<String> {
 
 /// Finds agents whose commands can read a gateway token. Measured: the CLI takes such a token from its environment
 /// only.
-fn exposed(config: &Config, users: &[&Agent]) -> Option<Finding> {
+fn check_exposed_tokens(config: &Config, users: &[&Agent]) -> Option<Finding> {
     let is_token = |login: &CredentialConfig| login.kind == claude::Kind::AuthToken;
     let has_tools = |agent: &&&Agent| !agent.grants.built_in_tools().is_empty();
     if !config.claude.credentials.iter().any(is_token) {

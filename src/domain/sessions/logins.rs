@@ -2,7 +2,7 @@
 
 use sqlx::PgExecutor;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnLogin {
@@ -12,7 +12,7 @@ pub struct OnLogin {
 }
 
 /// Counts the open sessions of each provider's credentials.
-pub async fn by_login(executor: impl PgExecutor<'_>) -> Result<Vec<OnLogin>, Failed> {
+pub async fn by_login(executor: impl PgExecutor<'_>) -> Result<Vec<OnLogin>, StatementError> {
     sqlx::query_as!(
         OnLogin,
         r#"select provider, login as "login!", count(*) as "sessions!" from dalsegno.sessions
@@ -20,5 +20,5 @@ pub async fn by_login(executor: impl PgExecutor<'_>) -> Result<Vec<OnLogin>, Fai
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("count the sessions on each login"))
+    .map_err(StatementError::to("count the sessions on each login"))
 }

@@ -77,7 +77,7 @@ async fn a_campaign_without_money_takes_no_task() {
     let ground = Ground::with_limit(limit).await;
     let (pool, id) = (&ground.world.pool, ground.world.campaign.id);
     let spent = Amount { micros: 1_000_000, tokens: 5 };
-    campaigns::settle(pool, id, Amount::ZERO, spent).await.unwrap();
+    campaigns::settle_reservation(pool, id, Amount::ZERO, spent).await.unwrap();
     let campaign = ground.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "x", "--json"];
     let said = ground.run(&add).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dalsegno::{
     domain::compactions::{self, Cause, CompactSession},
     jobs::compact_session::compact,
-    queue::{Enqueued, Identity, Registry, Run, run_worker},
+    queue::{EnqueueResult, Identity, Registry, Run, run_worker},
     shutdown::Shutdown,
     transcript::Role,
 };
@@ -46,7 +46,7 @@ async fn work(stage: &Arc<Stage>) -> Option<String> {
         .unwrap()
 }
 
-async fn request(stage: &Stage, id: Uuid, cause: Cause) -> Enqueued {
+async fn request(stage: &Stage, id: Uuid, cause: Cause) -> EnqueueResult {
     let mut tx = stage.world.pool.begin().await.unwrap();
     let enqueued = compactions::request(&mut tx, id, cause).await.unwrap();
     tx.commit().await.unwrap();
@@ -116,7 +116,7 @@ async fn a_person_gets_an_answer_and_no_dead_letter_where_a_summary_would_save_n
     let others = "insert into dalsegno.feed (created_at, campaign_id, kind)
                   select now(), campaign_id, 'turn.progress' from dalsegno.sessions, generate_series(1, 1500) where id = $1";
     sqlx::query(others).bind(id).execute(&stage.world.pool).await.unwrap();
-    let answer = compactions::answer(&stage.world.pool, (id, job_id, 0)).await;
+    let answer = compactions::read_answer(&stage.world.pool, (id, job_id, 0)).await;
     let Some(compactions::Answer::Nothing { because }) = answer.unwrap() else {
         panic!("it was compacted, or is not over")
     };
@@ -132,7 +132,7 @@ async fn a_person_gets_an_answer_where_the_session_was_closed_meanwhile() {
     let close = "update dalsegno.sessions set state = 'closed', closed_at = now(), closed_because = 'reset' where id = $1";
     sqlx::query(close).bind(id).execute(&stage.world.pool).await.unwrap();
     assert_eq!(work(&stage).await, None);
-    let answer = compactions::answer(&stage.world.pool, (id, job_id, 0)).await;
+    let answer = compactions::read_answer(&stage.world.pool, (id, job_id, 0)).await;
     let Some(compactions::Answer::Nothing { because }) = answer.unwrap() else {
         panic!("it was compacted, or is not over")
     };
@@ -146,9 +146,9 @@ async fn the_answer_to_a_compaction_is_what_the_session_shows_or_that_there_is_n
     let job_id = request(&stage, id, Cause::Manual).await.job_id;
     let asked = (id, job_id, 0);
     let pool = &stage.world.pool;
-    assert_eq!(compactions::answer(pool, asked).await.unwrap(), None);
+    assert_eq!(compactions::read_answer(pool, asked).await.unwrap(), None);
     assert_eq!(work(&stage).await, None);
-    let answer = compactions::answer(pool, asked).await.unwrap();
+    let answer = compactions::read_answer(pool, asked).await.unwrap();
     assert_eq!(answer, Some(compactions::Answer::Compacted { generation: 1 }));
 }
 

@@ -9,9 +9,9 @@ use dalsegno::{
         compactions::Outcome,
         feed::{self, Filter},
     },
-    jobs::compact_session::{Cause, Error, Prepared},
+    jobs::compact_session::{Cause, Error, PreparedCompaction},
     providers::{Class, sim::SummaryMode},
-    queue::{Decision, JobError, Until},
+    queue::{Decision, HoldUntil, JobError},
 };
 use serde_json::json;
 
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::conversations::world::World;
 
-fn rungs(prepared: &Prepared) -> Vec<String> {
+fn rungs(prepared: &PreparedCompaction) -> Vec<String> {
     let refused = prepared.refused.iter().map(|attempt| format!("{:?}", attempt.rung));
     refused.chain(prepared.rung.map(|rung| format!("{rung:?}"))).collect()
 }
@@ -109,7 +109,7 @@ async fn a_busy_summariser_puts_the_job_off_and_costs_no_attempt() {
     assert!(
         matches!(&error, Error::NotAsked(source) if matches!(source.class, Class::Snooze { .. }))
     );
-    let Decision::Snooze(Until::After(wait)) = JobError::from(error).decision else { panic!() };
+    let Decision::Snooze(HoldUntil::After(wait)) = JobError::from(error).decision else { panic!() };
     assert!((2..=4).contains(&wait.as_secs()), "{wait:?}");
     assert_eq!(stage.session(id).await.compaction_breaker, Some(json!({ "attempts": [] })));
     assert_eq!((stage.ledger().await.0, stage.compactions(id).await.len()), (0, 0));

@@ -8,7 +8,7 @@ use std::{
 use dalsegno::{
     context::{compaction::pins, parts::Task},
     domain::compactions::{self, Outcome},
-    jobs::compact_session::{Cause, Loaded, Shown, prepare},
+    jobs::compact_session::{Cause, LoadedView, ShowOutcome, prepare},
     transcript::Role,
 };
 use serde_json::json;
@@ -37,14 +37,14 @@ async fn of_two_prepared_at_once_one_is_shown_and_one_becomes_stale() {
     assert_eq!(generations, [1, 2]);
     assert_eq!(stage.session(id).await.compaction_breaker, Some(json!({ "attempts": [24, 24] })));
 
-    let Shown::Applied(shown) = stage.apply(id).await else { panic!("nothing was shown") };
+    let ShowOutcome::Applied(shown) = stage.apply(id).await else { panic!("nothing was shown") };
     assert_eq!((shown.generation, shown.parent), (2, 0));
-    assert_eq!(stage.apply(id).await, Shown::Stale);
+    assert_eq!(stage.apply(id).await, ShowOutcome::Stale);
     let outcomes: Vec<_> = stage.compactions(id).await.iter().map(|made| made.outcome).collect();
     assert_eq!(outcomes, [Outcome::Stale, Outcome::Applied]);
     // Undoing it does not apply the other one.
     assert_eq!(stage.undo(id).await.unwrap(), 0);
-    assert_eq!(stage.apply(id).await, Shown::Stale);
+    assert_eq!(stage.apply(id).await, ShowOutcome::Stale);
     assert_eq!(stage.world.transcript(id).await, transcript);
 }
 
@@ -59,7 +59,7 @@ async fn what_a_lost_worker_had_prepared_is_found_and_not_asked_for_again() {
     let found = stage.prepare(id, Cause::Auto).await.unwrap();
     assert_eq!((found.generation, found.is_earlier), (prepared.generation, true));
     assert_eq!(stage.provider.n_summaries(), n_asked);
-    assert!(matches!(stage.apply(id).await, Shown::Applied(_)));
+    assert!(matches!(stage.apply(id).await, ShowOutcome::Applied(_)));
     let context = stage.context(id).await;
     assert!((1..=25).all(|turn| context.contains(&format!("INV-{turn:04}"))));
 }
@@ -100,8 +100,8 @@ async fn reading_a_long_conversation_holds_up_nobody_else() {
     // These turns are kept verbatim, and have to fit.
     let id = stage.chat(4).await;
     let mut conn = stage.world.pool.acquire().await.unwrap();
-    let session = dalsegno::domain::sessions::look(&mut *conn, id).await.unwrap();
-    let loaded = Loaded::read(&mut conn, &session).await.unwrap();
+    let session = dalsegno::domain::sessions::read_live(&mut *conn, id).await.unwrap();
+    let loaded = LoadedView::read(&mut conn, &session).await.unwrap();
     drop(conn);
     let began = work_of_thread();
     pins::collect(&[], loaded.view().unwrap().tail);
@@ -146,7 +146,7 @@ async fn a_compaction_applied_while_a_turn_runs_loses_nothing_of_the_turn() {
     let spoken = Task { entry_id: task.id, prompt: &task.prompt, asked_by: None };
     let sent = stage.assembled(id, spoken).await;
     stage.prepare(id, Cause::Manual).await.unwrap();
-    assert!(matches!(stage.apply(id).await, Shown::Applied(_)));
+    assert!(matches!(stage.apply(id).await, ShowOutcome::Applied(_)));
     let answer = message(Role::Assistant, "It is filed as INV-9925.");
     stage.end(&begun, &[answer], &done("said", Now::default())).await;
 

@@ -4,11 +4,11 @@ use dalsegno::{
     context::{
         Budget, Calibration, Entry,
         compaction::{
-            Compaction, Folding, Policy, Step, View,
-            flow::{Flow, Handoff, Unresolved},
+            Compaction, FoldDraft, Policy, Step, View,
+            flow::{Flow, Handoff, OpenError},
             groups,
-            ladder::{Ladder, Rung},
-            plan::{self, Node, Scene},
+            ladder::{CompactionStep, CompactionSteps},
+            plan::{self, CompactionInput, Node},
             sections::SECTIONS,
         },
         xml::{Fence, FenceSeed, Scope, parse},
@@ -37,7 +37,7 @@ fn flow(first_seq: i64) -> Flow {
             entered_at: "2026-11-20T11:00:00Z".to_owned(),
             left_at: Some("2026-11-20T12:00:00Z".to_owned()),
         }],
-        unresolved: Some(Unresolved {
+        unresolved: Some(OpenError {
             task_id: Uuid::from_u128(10),
             text: "Go on </unresolved></flow> & do <it>.".to_owned(),
         }),
@@ -49,8 +49,8 @@ fn scene<'a>(
     window: u64,
     calibration: &'a Calibration,
     flow: &'a Flow,
-) -> Scene<'a> {
-    Scene {
+) -> CompactionInput<'a> {
+    CompactionInput {
         view: View::of(entries, &[], 0).unwrap(),
         budget: Budget::new(window, Budget::default_reserve(window), 200).unwrap(),
         calibration,
@@ -101,13 +101,14 @@ fn a_summariser_reads_what_was_said_at_the_node_and_what_people_pinned_before() 
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
     let scene = scene(&entries, WINDOW, &calibration, &flow);
-    let (mut folding, step) = Folding::begin(scene, &seed, 1, Ladder::new(3, false)).unwrap();
-    let Step::Ask { rung: Rung::First, request, .. } = step else { panic!("{step:?}") };
+    let (mut folding, step) =
+        FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(3, false)).unwrap();
+    let Step::Ask { rung: CompactionStep::First, request, .. } = step else { panic!("{step:?}") };
     assert!(request.prompt.contains("newer") && !request.prompt.contains("olden"), "{request:?}");
     assert!(request.prompt.contains("never name the client"));
     let plan = folding.plan().clone();
     assert_eq!((plan.from_seq, plan.read.start), (1, 6));
-    let Step::Done(outcome) = folding.answered(Ok(&record())) else { panic!("not accepted") };
+    let Step::Done(outcome) = folding.process_answer(Ok(&record())) else { panic!("not accepted") };
     let compaction = outcome.compaction;
     assert_eq!((compaction.from_seq, compaction.to_seq), (1, entries[plan.fold - 1].seq));
     assert_eq!(compaction.flow.as_deref(), Some(&flow));
@@ -124,9 +125,13 @@ fn a_summariser_reads_what_was_said_at_the_node_and_what_people_pinned_before() 
 fn what_people_wrote_at_an_earlier_node_stays_word_for_word() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
-    let scene = Scene { policy: Policy::default(), ..scene(&entries, WINDOW, &calibration, &flow) };
-    let (mut folding, _) = Folding::begin(scene, &seed, 1, Ladder::new(1, false)).unwrap();
-    let Step::Done(outcome) = folding.answered(Ok(&record())) else { panic!("not accepted") };
+    let scene = CompactionInput {
+        policy: Policy::default(),
+        ..scene(&entries, WINDOW, &calibration, &flow)
+    };
+    let (mut folding, _) =
+        FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(1, false)).unwrap();
+    let Step::Done(outcome) = folding.process_answer(Ok(&record())) else { panic!("not accepted") };
     let kept = &outcome.compaction.prompts.kept;
     assert!(kept[0].text.contains("olden"), "{kept:?}");
     assert!(kept[0].text.contains("PIN: never name the client"), "{kept:?}");
@@ -137,10 +142,11 @@ fn a_summary_that_loses_a_pin_of_an_earlier_node_is_refused() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
     let scene = scene(&entries, WINDOW, &calibration, &flow);
-    let (mut folding, _) = Folding::begin(scene, &seed, 1, Ladder::new(1, false)).unwrap();
+    let (mut folding, _) =
+        FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(1, false)).unwrap();
     let forgetful = record().replace("never name the client", "");
-    let Step::Done(outcome) = folding.answered(Ok(&forgetful)) else { panic!("no extract") };
-    assert_eq!(outcome.rung, Rung::Extract);
+    let Step::Done(outcome) = folding.process_answer(Ok(&forgetful)) else { panic!("no extract") };
+    assert_eq!(outcome.rung, CompactionStep::Extract);
     let summary = &outcome.compaction.summary;
     assert!(summary.contains("never name the client") && summary.contains("newer"));
     assert!(!summary.contains("olden"), "{summary}");
@@ -153,7 +159,7 @@ fn a_node_of_which_little_was_said_stays_word_for_word_and_nobody_is_asked() {
     entries.truncate(9);
     let seed = seed();
     let scene = scene(&entries, WINDOW, &calibration, &flow);
-    let (folding, step) = Folding::begin(scene, &seed, 1, Ladder::new(3, true)).unwrap();
+    let (folding, step) = FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(3, true)).unwrap();
     let Step::Done(outcome) = step else { panic!("{step:?}") };
     assert_eq!((folding.plan().fold, folding.plan().read.len()), (6, 0));
     assert!(outcome.refused.is_empty() && outcome.compaction.summary.contains("never name"));
@@ -187,11 +193,13 @@ fn a_node_that_is_folded_again_goes_on_from_its_own_summary_and_from_no_other() 
     for is_continued in [true, false] {
         let scene = scene(&entries, WINDOW, &calibration, &flow);
         let node = scene.node.map(|node| Node { is_continued, entry_seq: None, ..node });
-        let scene = Scene { view: View::of(&entries, &earlier, 1).unwrap(), node, ..scene };
-        let (mut folding, step) = Folding::begin(scene, &seed, 2, Ladder::new(1, false)).unwrap();
+        let scene =
+            CompactionInput { view: View::of(&entries, &earlier, 1).unwrap(), node, ..scene };
+        let (mut folding, step) =
+            FoldDraft::begin(scene, &seed, 2, CompactionSteps::new(1, false)).unwrap();
         let Step::Ask { request, .. } = step else { panic!("{step:?}") };
         assert_eq!(request.prompt.contains("Summed up before."), is_continued, "{request:?}");
-        let Step::Done(outcome) = folding.answered(Err("it is away".to_owned())) else {
+        let Step::Done(outcome) = folding.process_answer(Err("it is away".to_owned())) else {
             panic!("no extract")
         };
         // The folded entry comes from the earlier flow, and is kept.
@@ -287,7 +295,7 @@ proptest! {
         prop_assert_eq!(at, (plan.fold, 0));
         // The extract has the same limits, so a faulty summariser stops no turn.
         let seed = seed();
-        let (_, step) = Folding::begin(scene, &seed, 1, Ladder::new(0, false)).unwrap();
+        let (_, step) = FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(0, false)).unwrap();
         let Step::Done(outcome) = step else { return Err(TestCaseError::fail(format!("{step:?}"))) };
         let made = outcome.compaction;
         prop_assert!(made.tokens_after * 4 <= made.tokens_before * 3);

@@ -2,7 +2,7 @@
 
 use dalsegno::domain::{
     amount::Limit,
-    tasks::{self, Cancelled, How, Interrupted, Links, State, Task},
+    tasks::{self, CancelOutcome, InterruptMode, InterruptResult, Links, State, Task},
     turns,
 };
 use rustix::process::Signal;
@@ -33,7 +33,7 @@ pub async fn slow_answers(plays: impl IntoIterator<Item = Play>) -> (FakeOllama,
     (fake, ground)
 }
 
-async fn interrupt(ground: &Ground, task: &Task, how: How) -> Interrupted {
+async fn interrupt(ground: &Ground, task: &Task, how: InterruptMode) -> InterruptResult {
     let session_id = ground.task(task).await.session_id.unwrap();
     let mut tx = ground.pool.begin().await.unwrap();
     let interrupted =
@@ -63,7 +63,8 @@ async fn all_turns_of_an_agent_are_stopped_and_nobody_elses() {
     let stop = async |agent| {
         let mut tx = ground.pool.begin().await.unwrap();
         let whom = (ground.campaign.id, agent);
-        let stopped = tasks::interrupt_agent(&mut tx, whom, How::Hard, "not wanted", noon()).await;
+        let stopped =
+            tasks::interrupt_agent(&mut tx, whom, InterruptMode::Hard, "not wanted", noon()).await;
         tx.commit().await.unwrap();
         stopped.unwrap()
     };
@@ -112,9 +113,19 @@ async fn softly_an_answer_that_is_on_its_way_counts_and_now_it_does_not() {
     let behind = ground.add_for("slow", "soft", "Write the next.").await;
     runs(&ground, &soft).await;
     runs(&ground, &hard).await;
-    assert_eq!(interrupt(&ground, &soft, How::Soft).await.cancel, Cancelled::AtSafePoint);
-    assert_eq!(interrupt(&ground, &soft, How::Soft).await.cancel, Cancelled::AtSafePoint, "again");
-    assert_eq!(interrupt(&ground, &hard, How::Hard).await.cancel, Cancelled::Requested);
+    assert_eq!(
+        interrupt(&ground, &soft, InterruptMode::Soft).await.cancel,
+        CancelOutcome::AtSafePoint
+    );
+    assert_eq!(
+        interrupt(&ground, &soft, InterruptMode::Soft).await.cancel,
+        CancelOutcome::AtSafePoint,
+        "again"
+    );
+    assert_eq!(
+        interrupt(&ground, &hard, InterruptMode::Hard).await.cancel,
+        CancelOutcome::Requested
+    );
     assert_eq!(ground.ended(&hard).await.state, State::Cancelled);
     assert_eq!(ground.turns(&hard).await[0].state, turns::State::Interrupted);
     fake.open();
@@ -134,7 +145,7 @@ async fn softly_nothing_is_tried_again_and_what_had_arrived_is_kept() {
     let worker = ground.work().await;
     let task = ground.add_for("slow", "main", "Write part one.").await;
     words_arrive(&ground, &task).await;
-    interrupt(&ground, &task, How::Soft).await;
+    interrupt(&ground, &task, InterruptMode::Soft).await;
     fake.open();
     let task = ground.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
@@ -161,7 +172,7 @@ async fn now_the_call_is_given_up_and_what_had_arrived_is_kept() {
     let worker = ground.work().await;
     let task = ground.add_for("slow", "main", "Write part one.").await;
     words_arrive(&ground, &task).await;
-    interrupt(&ground, &task, How::Hard).await;
+    interrupt(&ground, &task, InterruptMode::Hard).await;
     let task = ground.ended(&task).await;
     assert_eq!((task.state, fake.chats().len()), (State::Cancelled, 1));
     let transcript = ground.transcript(task.session_id.unwrap()).await;
@@ -192,7 +203,10 @@ async fn softly_what_a_task_has_handed_out_is_stopped_with_it() {
     let worker = ground.work().await;
     runs(&ground, &parent).await;
     runs(&ground, &runs_too).await;
-    assert_eq!(interrupt(&ground, &parent, How::Soft).await.cancel, Cancelled::AtSafePoint);
+    assert_eq!(
+        interrupt(&ground, &parent, InterruptMode::Soft).await.cancel,
+        CancelOutcome::AtSafePoint
+    );
     assert_eq!(ground.task(&waits).await.state, State::Cancelled);
     let why = format!("not wanted (with task {} of slow/main, on which it hangs)", parent.id);
     assert_eq!(because(&ground, &waits).await, Some(why));
@@ -212,7 +226,7 @@ async fn a_task_that_is_asked_to_stop_begins_no_other_turn() {
     let mut victim = ground.process(&[]);
     let task = ground.add("Write. [[sim: slow 600000]]").await;
     runs(&ground, &task).await;
-    interrupt(&ground, &task, How::Soft).await;
+    interrupt(&ground, &task, InterruptMode::Soft).await;
     victim.signal(Signal::KILL);
     victim.ended().await;
     let heir = ground.process(&[]);
@@ -255,7 +269,10 @@ async fn a_soft_interrupt_whose_worker_is_killed_ends_everything_once_and_nothin
     for child in &below[..2] {
         runs(&ground, child).await;
     }
-    assert_eq!(interrupt(&ground, &parent, How::Soft).await.cancel, Cancelled::AtSafePoint);
+    assert_eq!(
+        interrupt(&ground, &parent, InterruptMode::Soft).await.cancel,
+        CancelOutcome::AtSafePoint
+    );
     victim.signal(Signal::KILL);
     victim.ended().await;
     let heirs = [ground.process(&[]), ground.process(&[])];
@@ -290,13 +307,13 @@ async fn what_waits_for_a_task_whose_worker_is_killed_while_it_stops_is_told_onc
     let mut victim = ground.process(&[]);
     let first = ground.add("Write. [[sim: slow 600000]]").await;
     let joins = ground.add_after("joins", "Join.", &[&first]).await;
-    let after = [tasks::After::Task(first.id)];
+    let after = [tasks::TaskLink::Task(first.id)];
     let links =
         Links { depends_on: &after, on_failure: tasks::OnFailure::Cancel, ..Links::default() };
     let goes_too = ground.add_linked("writer", "next", "Next.", None, Limit::default(), links);
     let goes_too = goes_too.await.unwrap();
     runs(&ground, &first).await;
-    interrupt(&ground, &first, How::Soft).await;
+    interrupt(&ground, &first, InterruptMode::Soft).await;
     assert_eq!(ground.task(&joins).await.state, State::Queued);
     victim.signal(Signal::KILL);
     victim.ended().await;

@@ -2,7 +2,7 @@
 
 use dalsegno::{
     domain::{
-        agent_pauses::{self, Place},
+        agent_pauses::{self, PauseScope},
         agents::SessionMode as Mode,
         amount::Limit,
         campaign_control, explanations, statuses,
@@ -29,19 +29,19 @@ async fn ground(settings: &[(&str, &str)]) -> Ground {
     ground
 }
 
-fn here(ground: &Ground) -> Place<'static> {
-    Place { campaign_id: Some(ground.campaign.id), agent: "writer" }
+fn here(ground: &Ground) -> PauseScope<'static> {
+    PauseScope { campaign_id: Some(ground.campaign.id), agent: "writer" }
 }
 
-const EVERYWHERE: Place<'static> = Place { campaign_id: None, agent: "writer" };
+const EVERYWHERE: PauseScope<'static> = PauseScope { campaign_id: None, agent: "writer" };
 
-async fn pause(ground: &Ground, place: Place<'_>) {
+async fn pause(ground: &Ground, place: PauseScope<'_>) {
     let mut tx = ground.pool.begin().await.unwrap();
     agent_pauses::pause(&mut tx, place, "too expensive", BY, noon()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
-async fn resume(ground: &Ground, place: Place<'_>) -> i64 {
+async fn resume(ground: &Ground, place: PauseScope<'_>) -> i64 {
     let mut tx = ground.pool.begin().await.unwrap();
     let resumed = agent_pauses::resume(&mut tx, place, BY, noon()).await.unwrap();
     tx.commit().await.unwrap();
@@ -109,7 +109,7 @@ async fn tasks_of_a_paused_agent_wait_whatever_way_they_came_while_others_run() 
     let catalogue = dalsegno::domain::agents::Catalogue::load(&ground.config().agents).unwrap();
     let statuses = {
         let mut conn = ground.pool.acquire().await.unwrap();
-        statuses::standings(&mut conn, ground.campaign.id, &catalogue, noon()).await.unwrap()
+        statuses::list_with_pauses(&mut conn, ground.campaign.id, &catalogue, noon()).await.unwrap()
     };
     let of = |name: &str| {
         statuses.iter().find(|standing| standing.status.name(&catalogue) == name).unwrap()

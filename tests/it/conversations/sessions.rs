@@ -9,7 +9,7 @@ use dalsegno::domain::{
     sessions::{self, Reason, State},
     tasks::{self, New},
     turn_phases,
-    turn_phases::{Ending, Failure},
+    turn_phases::{Failure, TurnEnd},
 };
 use tokio::task::JoinSet;
 
@@ -160,7 +160,7 @@ async fn a_fresh_session_is_begun_once_and_continued_afterwards() {
     // The worker is lost; the second attempt continues the session of the first.
     let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
     assert_eq!(second.session.id, first.session.id);
-    assert!(second.interrupted());
+    assert!(second.was_interrupted());
     world.commit(&begun, "Forgotten.", Now::default()).await.unwrap();
     let next = world.turn("Part two.", Now::default()).await;
     assert_eq!(next.session.id, first.session.id);
@@ -173,8 +173,13 @@ async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
     let now = Now::default();
     let task = world.add_mode("Forget all.", Mode::Fresh).await;
     let (first, begun) = world.begin(&task, world.lease(), now).await;
-    let ending =
-        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
+    let ending = TurnEnd {
+        turn: &begun,
+        calls: &[],
+        messages: &[],
+        record: Default::default(),
+        now: noon(),
+    };
     let failure = Failure {
         error: "refused",
         rebuild: None,
@@ -232,9 +237,9 @@ async fn a_successor_without_a_turn_still_knows_that_the_last_one_was_cut_off() 
     tx.commit().await.unwrap();
     assert_eq!(rebuilt.decision, Decision::Rebuild(Reason::PromptChanged));
     let (resumed, begun) = world.begin(&task, world.lease(), then).await;
-    assert_eq!((resumed.decision, resumed.interrupted()), (Decision::Resume, true));
+    assert_eq!((resumed.decision, resumed.was_interrupted()), (Decision::Resume, true));
     world.commit(&begun, "Once ...", then).await.unwrap();
-    assert!(!world.turn("Part two.", then).await.interrupted(), "it is said once");
+    assert!(!world.turn("Part two.", then).await.was_interrupted(), "it is said once");
 }
 
 #[tokio::test]
@@ -246,7 +251,7 @@ async fn a_task_without_a_session_leaves_the_conversation_alone() {
     assert_eq!(first.decision, Decision::Create { ephemeral: true });
     // A second attempt after a crash finds the session of the first.
     let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
-    assert_eq!((second.session.id, second.interrupted()), (first.session.id, true));
+    assert_eq!((second.session.id, second.was_interrupted()), (first.session.id, true));
     world.commit(&begun, "Done.", Now::default()).await.unwrap();
     let own = world.session(first.session.id).await;
     assert_eq!((own.state, own.closed_because), (State::Closed, Some(Reason::Ended)));
@@ -316,8 +321,13 @@ async fn an_older_lease_does_not_rebuild_what_a_newer_run_has_left() {
     let task = world.add("Part one.").await;
     let (old, new) = (world.lease(), world.lease());
     let (resolved, begun) = world.begin(&task, new, Now::default()).await;
-    let ending =
-        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
+    let ending = TurnEnd {
+        turn: &begun,
+        calls: &[],
+        messages: &[],
+        record: Default::default(),
+        now: noon(),
+    };
     let failure = Failure {
         error: "refused",
         rebuild: Some(Reason::Poisoned),

@@ -2,12 +2,12 @@
 
 use dalsegno::{
     domain::{
-        Amount, Failed, Page,
+        Amount, Page, StatementError,
         amount::Limit,
         campaign_control, campaigns,
         class::{Classify as _, Kind},
         explanations, sessions,
-        tasks::{self, Cancelled, New, State, TaskFilter},
+        tasks::{self, CancelOutcome, New, State, TaskFilter},
     },
     queue::admin::{self, GoneJob},
 };
@@ -97,7 +97,7 @@ async fn a_queued_task_is_cancelled_at_once_and_can_be_tried_again() {
     let mut tx = world.pool.begin().await.unwrap();
     let cancelled = tasks::cancel(&mut tx, task.id, "not needed", noon()).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(cancelled.cancel, Cancelled::AtOnce);
+    assert_eq!(cancelled.cancel, CancelOutcome::AtOnce);
     assert_eq!(world.task(task.id).await.state, State::Cancelled);
 
     let mut tx = world.pool.begin().await.unwrap();
@@ -123,7 +123,7 @@ async fn a_task_whose_job_has_left_no_trace_is_cancelled_all_the_same() {
     let mut tx = world.pool.begin().await.unwrap();
     let cancelled = tasks::cancel(&mut tx, task.id, "lost", noon()).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(cancelled.cancel, Cancelled::AtOnce);
+    assert_eq!(cancelled.cancel, CancelOutcome::AtOnce);
     assert_eq!(world.task(task.id).await.state, State::Cancelled);
 }
 
@@ -133,7 +133,7 @@ async fn the_end_of_an_old_job_does_not_end_a_task_that_was_retried_meanwhile() 
     let world = std::sync::Arc::new(World::new().await);
     let task = world.add("Part one.").await;
     lose_job(&world, task.job_id).await;
-    let gone = tasks::gone(&world.pool, &[task.job_id]).await.unwrap();
+    let gone = tasks::list_ended_jobs(&world.pool, &[task.job_id]).await.unwrap();
     for sweeps in [true, false] {
         let read = world.task(task.id).await;
         lose_job(&world, read.job_id).await;
@@ -240,15 +240,16 @@ async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
     let id = sqlx::query_scalar(insert).fetch_one(&world.pool).await.unwrap();
     let task =
         world.add_new(&New { campaign_id: id, ..world.ask("Part one.") }).await.unwrap().task;
-    let beside = dalsegno::domain::turn_phases::Beside {
+    let beside = dalsegno::domain::turn_phases::LoadParams {
         readers: &[],
         edicts_max_bytes: 0,
         told_facts: &[],
         facts_max_bytes: 0,
         now: noon(),
     };
-    let wanted =
-        dalsegno::domain::turn_phases::wanted(&world.pool, task.job_id, beside).await.unwrap();
+    let wanted = dalsegno::domain::turn_phases::load_task_of_job(&world.pool, task.job_id, beside)
+        .await
+        .unwrap();
     assert_eq!((wanted.campaign.name.as_str(), wanted.limit), ("Made elsewhere", Limit::default()));
     let reserve = Amount { micros: 5, tokens: 7 };
     let (_, begun) =
@@ -323,7 +324,7 @@ async fn trouble_of_the_database_is_called_by_its_name_and_worth_another_try() {
     for (sqlstate, code) in codes {
         let raise = format!("do $$ begin raise 'as told' using errcode = '{sqlstate}'; end $$");
         let raised = sqlx::query(sqlx::AssertSqlSafe(raise)).execute(&world.pool).await;
-        let error = Failed { action: "do as told", source: raised.unwrap_err() };
+        let error = StatementError { action: "do as told", source: raised.unwrap_err() };
         let class = error.class();
         let found = (class.kind, class.code, class.retryable);
         assert_eq!(found, (Kind::Unavailable, code, true), "{sqlstate}");

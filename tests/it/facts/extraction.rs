@@ -7,7 +7,7 @@ use dalsegno::{
         amount::Limit,
         cleanups::{self, Walk},
         erasures,
-        facts::{self, Ended, Outcome, Source, Trust},
+        facts::{self, EndReason, Outcome, Source, Trust},
         sessions,
         tasks::Links,
         transaction::begin,
@@ -84,7 +84,7 @@ async fn of_two_sessions_that_contradict_each_other_the_newer_wins_and_the_older
     let facts = all(&ground.pool, ANN, true).await;
     let older = facts.iter().find(|fact| fact.valid_until.is_some()).unwrap();
     assert_eq!(older.text, "The city of the user: Bergen.");
-    assert_eq!(older.ended_because, Some(Ended::Contradicted));
+    assert_eq!(older.ended_because, Some(EndReason::Contradicted));
     assert_eq!((older.valid_from, older.valid_until), (first.created_at, Some(second.created_at)));
 }
 
@@ -398,7 +398,7 @@ async fn what_was_asked_for_somebody_is_not_kept_when_the_campaign_works_for_nob
     // A writer about the user blocks the job, and the campaign gets another user meanwhile.
     let mut writing = begin(&ground.pool).await.unwrap();
     let campaign_id = ground.campaign.id;
-    facts::hold_user_of(&mut writing, campaign_id, ANN).await.unwrap();
+    facts::lock_user_of(&mut writing, campaign_id, ANN).await.unwrap();
     request(&ground, task.session_id.unwrap()).await;
     one_waits(&ground).await;
     let mut unsetting = begin(&ground.pool).await.unwrap();

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
     campaign_control,
-    facts::{self, Ended, Error, Fact, Forgotten, Recorded, Source, Trust},
+    facts::{self, EndReason, Error, Fact, ForgetResult, RecordOutcome, Source, Trust},
     search::Question,
     text,
 };
@@ -23,9 +23,9 @@ fn asked(words: &str) -> Question<'_> {
     Question { words, limit: 10, meaning: None }
 }
 
-fn new(recorded: Recorded) -> Fact {
+fn new(recorded: RecordOutcome) -> Fact {
     match recorded {
-        Recorded::New(fact) => *fact,
+        RecordOutcome::New(fact) => *fact,
         other => panic!("it is not new: {other:?}"),
     }
 }
@@ -43,7 +43,7 @@ async fn the_newer_of_two_that_contradict_each_other_holds_and_the_older_stays_w
     assert_eq!((second.valid_from, second.valid_until), (hours(-5), Some(hours(-2))));
     assert_eq!(
         (second.ended_because, second.replaced_by),
-        (Some(Ended::Contradicted), Some(newer.id))
+        (Some(EndReason::Contradicted), Some(newer.id))
     );
     assert_eq!((newer.source, newer.trust), (Source::Extracted, Trust::Agent));
     assert_eq!((newer.session_id, newer.turn), (Some(SESSION), Some(3)));
@@ -75,7 +75,7 @@ async fn what_comes_to_be_known_late_takes_its_place_in_time() {
     // The fact was known at that time, so it is not new, although it has ended since.
     assert!(matches!(
         read(&world, ("Home", "lives in Graz"), hours(-3)).await,
-        Recorded::Known(id) if id == late.id
+        RecordOutcome::Known(id) if id == late.id
     ));
 }
 
@@ -89,7 +89,7 @@ async fn what_says_the_same_is_written_down_once_whatever_it_looks_like() {
         ("Food that she likes", "«Eats», no  meat!"),
     ] {
         let again = read(&world, (attribute, text), hours(-1)).await;
-        assert_eq!(again, Recorded::Known(first.id), "{attribute} {text}");
+        assert_eq!(again, RecordOutcome::Known(first.id), "{attribute} {text}");
     }
     let said = state(&world.pool, ANN, ("Diet", "Eats no meat")).await;
     assert!(matches!(said, Err(Error::Known(id)) if id == first.id));
@@ -115,7 +115,7 @@ async fn what_is_said_of_different_things_is_kept_of_each_and_marks_that_count_d
     let holding = texts(&world.pool, ANN).await;
     assert_eq!(holding, ["5", "C#", "Porto.", "Porto."]);
     let known = read(&world, ("birthplace", "porto"), hours(-1)).await;
-    assert!(!matches!(known, Recorded::New(_)), "{known:?}");
+    assert!(!matches!(known, RecordOutcome::New(_)), "{known:?}");
 }
 
 #[tokio::test]
@@ -123,16 +123,16 @@ async fn what_a_session_was_shown_is_no_news_when_it_says_it_even_if_it_holds_no
     let world = World::new().await;
     let old = new(read(&world, ("City", "Lives in Bergen."), hours(-9)).await);
     let shown = (SESSION, world.campaign.id);
-    facts::show(&world.pool, shown, &[old.id, Uuid::nil()], hours(-8)).await.unwrap();
-    facts::show(&world.pool, shown, &[old.id], hours(-7)).await.unwrap();
+    facts::record_showings(&world.pool, shown, &[old.id, Uuid::nil()], hours(-8)).await.unwrap();
+    facts::record_showings(&world.pool, shown, &[old.id], hours(-7)).await.unwrap();
     let elsewhere = Uuid::from_u128(78);
     let porto = read_in(elsewhere, &world, ("City", "Lives in Porto."), hours(-5)).await;
     let porto = new(porto);
     let repeated = read(&world, ("City", "lives in bergen"), hours(-2)).await;
-    assert_eq!(repeated, Recorded::Shown(old.id));
+    assert_eq!(repeated, RecordOutcome::Shown(old.id));
     assert_eq!(texts(&world.pool, ANN).await, ["Lives in Porto."]);
     // A user who was told Porto, and then states Bergen, has moved back.
-    facts::show(&world.pool, shown, &[porto.id], hours(-2)).await.unwrap();
+    facts::record_showings(&world.pool, shown, &[porto.id], hours(-2)).await.unwrap();
     new(read(&world, ("City", "Lives in Bergen."), hours(-1)).await);
     assert_eq!(texts(&world.pool, ANN).await, ["Lives in Bergen."]);
 }
@@ -142,7 +142,7 @@ async fn who_changes_their_mind_twice_in_one_session_is_believed_both_times() {
     let world = World::new().await;
     let short = new(read(&world, ("Tone", "Wants it short."), hours(-9)).await);
     let shown = (SESSION, world.campaign.id);
-    facts::show(&world.pool, shown, &[short.id], hours(-8)).await.unwrap();
+    facts::record_showings(&world.pool, shown, &[short.id], hours(-8)).await.unwrap();
     new(read(&world, ("Tone", "Wants it long."), hours(-5)).await);
     new(read(&world, ("Tone", "Wants it short."), hours(-1)).await);
     assert_eq!(texts(&world.pool, ANN).await, ["Wants it short."]);
@@ -167,7 +167,7 @@ async fn people_state_edit_and_revoke_and_nothing_is_overwritten() {
     let before = facts::get(&mut *conn, ANN, stated.id).await.unwrap();
     assert_eq!(
         (before.text.as_str(), before.ended_because),
-        ("Wants short sentences.", Some(Ended::Edited))
+        ("Wants short sentences.", Some(EndReason::Edited))
     );
     assert_eq!((before.valid_until, before.replaced_by), (Some(hours(1)), Some(edited.id)));
     let twice = facts::edit(&mut conn, (ANN, stated.id), "Else.", by, settings, hours(2)).await;
@@ -175,7 +175,7 @@ async fn people_state_edit_and_revoke_and_nothing_is_overwritten() {
     let foreign = facts::revoke(&mut conn, "ben", edited.id, hours(2)).await;
     assert!(matches!(foreign, Err(Error::NoFact { .. })), "{foreign:?}");
     let revoked = facts::revoke(&mut conn, ANN, edited.id, hours(2)).await.unwrap();
-    assert_eq!(revoked.ended_because, Some(Ended::Revoked));
+    assert_eq!(revoked.ended_because, Some(EndReason::Revoked));
     assert!(texts(&world.pool, ANN).await.is_empty());
     assert_eq!(all(&world.pool, ANN, true).await.len(), 2);
 }
@@ -186,7 +186,7 @@ async fn a_user_has_no_more_facts_than_are_allowed_and_one_may_still_be_replaced
     for n in 0..config().user_max {
         new(read(&world, (&format!("Thing {n}"), &format!("Likes thing {n}.")), hours(-5)).await);
     }
-    assert_eq!(read(&world, ("Else", "Likes else."), hours(-4)).await, Recorded::Full);
+    assert_eq!(read(&world, ("Else", "Likes else."), hours(-4)).await, RecordOutcome::Full);
     let full = state(&world.pool, ANN, ("Else", "Likes else.")).await;
     assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
     new(read(&world, ("Thing 7", "Likes thing 7 no more."), hours(-3)).await);
@@ -201,7 +201,7 @@ async fn a_fact_that_has_expired_leaves_its_place_and_was_not_revoked() {
     let expire = "update dalsegno.facts set expires_at = $1 where attribute = 'Thing 7'";
     sqlx::query(expire).bind(hours(-1)).execute(&world.pool).await.unwrap();
     new(read(&world, ("Else", "Likes else."), hours(-4)).await);
-    assert_eq!(read(&world, ("More", "Likes more."), hours(-4)).await, Recorded::Full);
+    assert_eq!(read(&world, ("More", "Likes more."), hours(-4)).await, RecordOutcome::Full);
     sqlx::query("delete from dalsegno.facts where attribute = 'Else'")
         .execute(&world.pool)
         .await
@@ -210,7 +210,7 @@ async fn a_fact_that_has_expired_leaves_its_place_and_was_not_revoked() {
     let facts = all(&world.pool, ANN, true).await;
     let ended = facts.iter().find(|fact| fact.valid_until.is_some()).unwrap();
     assert_eq!(ended.valid_until, Some(hours(-1)));
-    assert_eq!(ended.ended_because, Some(Ended::Expired));
+    assert_eq!(ended.ended_because, Some(EndReason::Expired));
 }
 
 #[tokio::test]
@@ -308,12 +308,16 @@ async fn who_is_forgotten_is_forgotten_with_all_that_was_known_once() {
     let shown = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     new(read(&world, ("City", "Lives in Porto."), hours(-7)).await);
     state(&world.pool, "ben", ("City", "Lives in Porto.")).await.unwrap();
-    facts::show(&mut *conn, (SESSION, world.campaign.id), &[shown.id], noon()).await.unwrap();
+    facts::record_showings(&mut *conn, (SESSION, world.campaign.id), &[shown.id], noon())
+        .await
+        .unwrap();
     let told = Uuid::from_u128(78);
-    facts::show(&mut *conn, (told, world.campaign.id), &[shown.id], noon()).await.unwrap();
+    facts::record_showings(&mut *conn, (told, world.campaign.id), &[shown.id], noon())
+        .await
+        .unwrap();
     let forgotten = facts::forget(&mut conn, ANN, hours(0)).await.unwrap();
     // Texts of sessions stay; the result names the sessions, so that the caller can tell.
-    assert_eq!(forgotten, Forgotten { facts: 2, sessions: vec![told, SESSION] });
+    assert_eq!(forgotten, ForgetResult { facts: 2, sessions: vec![told, SESSION] });
     assert!(all(&world.pool, ANN, true).await.is_empty());
     assert_eq!(all(&world.pool, "ben", true).await.len(), 1);
     let n_shown: i64 = sqlx::query_scalar("select count(*) from dalsegno.fact_showings")
@@ -349,7 +353,7 @@ async fn old_records_of_what_was_shown_go_on_being_removed_until_none_is_left() 
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     for n in 0..3 {
         let session = (Uuid::from_u128(100 + n), world.campaign.id);
-        facts::show(&world.pool, session, &[fact.id], hours(-7)).await.unwrap();
+        facts::record_showings(&world.pool, session, &[fact.id], hours(-7)).await.unwrap();
     }
     let mut tx = world.pool.begin().await.unwrap();
     let mut removed = Vec::new();
@@ -410,7 +414,7 @@ async fn what_was_read_and_shown_in_a_campaign_goes_in_batches() {
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     for n in 0..5 {
         let session = (Uuid::from_u128(100 + n), world.campaign.id);
-        facts::show(&world.pool, session, &[fact.id], hours(-7)).await.unwrap();
+        facts::record_showings(&world.pool, session, &[fact.id], hours(-7)).await.unwrap();
     }
     let mut tx = world.pool.begin().await.unwrap();
     let mut removed = Vec::new();

@@ -281,7 +281,7 @@ async fn a_cancelled_flow_is_cancelled_as_a_whole_and_says_why() {
     let cancelled = flows::cancel(&mut tx, flow.id, "too late", noon()).await.unwrap();
     commit(tx).await.unwrap();
     assert_eq!((cancelled.flow.state, cancelled.flow.cancelled), (State::Cancelled, 4));
-    assert_eq!(cancelled.cancel, tasks::Below { cancelled: 4, stopping: 0 });
+    assert_eq!(cancelled.cancel, tasks::DescendantCounts { cancelled: 4, stopping: 0 });
     assert_eq!(cancelled.had_ended, 0);
     let mut conn = ground.pool.acquire().await.unwrap();
     for step in show(&ground, flow.id).await.steps {
@@ -307,7 +307,7 @@ async fn a_cancelled_flow_says_what_had_ended_what_runs_and_what_does_not() {
     let mut tx = begin(&ground.pool).await.unwrap();
     let cancelled = flows::cancel(&mut tx, flow.id, "too late", noon()).await.unwrap();
     commit(tx).await.unwrap();
-    assert_eq!(cancelled.cancel, tasks::Below { cancelled: 2, stopping: 1 });
+    assert_eq!(cancelled.cancel, tasks::DescendantCounts { cancelled: 2, stopping: 1 });
     assert_eq!((cancelled.had_ended, cancelled.flow.open), (1, 1));
     ended(&ground, flow.id).await;
     worker.stop().await;

@@ -91,7 +91,7 @@ async fn each_is_offered_what_is_theirs_and_an_agent_has_no_argument_for_another
     let (boss, helper) = (stage.turn("boss", "main").await, stage.turn("helper", "main").await);
     let mine = |caller: &Caller| -> Vec<String> {
         let nouns = ["edicts_", "records_", "journals_", "recall"];
-        let offered = tools::offered(caller).into_iter().map(|spec| spec.name.clone());
+        let offered = tools::list_offered(caller).into_iter().map(|spec| spec.name.clone());
         offered.filter(|name| nouns.iter().any(|noun| name.starts_with(noun))).collect()
     };
     let common = [
@@ -122,7 +122,7 @@ async fn each_is_offered_what_is_theirs_and_an_agent_has_no_argument_for_another
         sorted(mine(&stage.operator())),
         with(&["edicts_publish", "edicts_revoke", "recall"])
     );
-    for spec in tools::offered(&helper) {
+    for spec in tools::list_offered(&helper) {
         if spec.name.starts_with("journals_") {
             assert!(spec.input_schema["properties"]["agent"].is_null(), "{}", spec.input_schema);
         }

@@ -122,7 +122,9 @@ async fn an_answer_of_a_task_that_was_asked_to_stop_calls_nobody() {
     .await;
     let mut tx = ground.pool.begin().await.unwrap();
     let now = ground.clock.now();
-    tasks::interrupt(&mut tx, session_id, tasks::How::Soft, "not wanted", now).await.unwrap();
+    tasks::interrupt(&mut tx, session_id, tasks::InterruptMode::Soft, "not wanted", now)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     fake.open();
     let plan = ground.done(&plan).await;

@@ -121,7 +121,8 @@ async fn turns_of_an_agent_are_stopped_beside_one_that_ends_and_none_waits_in_a_
         let mut tx = pool.begin().await.unwrap();
         let whom = (campaign_id, "ann");
         let stopped =
-            tasks::interrupt_agent(&mut tx, whom, tasks::How::Soft, "not wanted", now).await;
+            tasks::interrupt_agent(&mut tx, whom, tasks::InterruptMode::Soft, "not wanted", now)
+                .await;
         let stopped = stopped.unwrap().len();
         tx.commit().await.unwrap();
         stopped

@@ -12,8 +12,8 @@ use dalsegno::{
     config::Config,
     domain::{
         agents::{Catalogue, Library},
-        mentions::{self, Asked, Posted},
-        posts::{self, Along, Post, Viewer},
+        mentions::{self, NewPost, PostResult},
+        posts::{self, ListDirection, Post, Viewer},
         tasks::{self, Task},
     },
 };
@@ -42,7 +42,7 @@ pub fn catalogue(ground: &Ground) -> (Config, Arc<Catalogue>) {
     (config, catalogue)
 }
 
-pub async fn try_post(ground: &Ground, text: &str) -> Result<Posted, mentions::Error> {
+pub async fn try_post(ground: &Ground, text: &str) -> Result<PostResult, mentions::Error> {
     post_to(ground, text, None).await
 }
 
@@ -50,9 +50,9 @@ pub async fn post_to(
     ground: &Ground,
     text: &str,
     to: Option<&[String]>,
-) -> Result<Posted, mentions::Error> {
+) -> Result<PostResult, mentions::Error> {
     let (config, catalogue) = catalogue(ground);
-    let asked = Asked {
+    let asked = NewPost {
         campaign_id: ground.campaign.id,
         text,
         to,
@@ -67,16 +67,22 @@ pub async fn post_to(
     Ok(posted)
 }
 
-pub async fn post(ground: &Ground, text: &str) -> Posted {
+pub async fn post(ground: &Ground, text: &str) -> PostResult {
     try_post(ground, text).await.unwrap()
 }
 
-pub fn called(posted: &Posted) -> Vec<String> {
+pub fn called(posted: &PostResult) -> Vec<String> {
     posted.tasks.iter().map(|one| posts::reader(&one.agent, &one.instance).into_owned()).collect()
 }
 
 pub async fn board(ground: &Ground) -> Vec<Post> {
-    let all = posts::along(&ground.pool, ground.campaign.id, Viewer::All, Along::After(0), 10_000);
+    let all = posts::list_page(
+        &ground.pool,
+        ground.campaign.id,
+        Viewer::All,
+        ListDirection::After(0),
+        10_000,
+    );
     all.await.unwrap()
 }
 
@@ -101,6 +107,6 @@ pub async fn all_ended(ground: &Ground) {
     ground.settled().await;
 }
 
-pub async fn task(ground: &Ground, posted: &Posted, place: usize) -> Task {
+pub async fn task(ground: &Ground, posted: &PostResult, place: usize) -> Task {
     tasks::get(&ground.pool, posted.tasks[place].task_id).await.unwrap()
 }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use dalsegno::domain::{
     Amount,
-    cleanups::{self, Kept},
+    cleanups::{self, KeepReason},
     conversations::Decision,
     sessions, tasks,
 };
@@ -28,7 +28,7 @@ async fn a_session_that_is_used_in_the_moment_of_its_removal_survives() {
     let mut tx = world.pool.begin().await.unwrap();
     let batch = cleanups::remove(&mut tx, &walk(), page.going).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!((batch.sessions, batch.kept), (0, vec![Kept::InUse]));
+    assert_eq!((batch.sessions, batch.kept), (0, vec![KeepReason::InUse]));
     assert_eq!(world.transcript(id).await.len(), 2);
 }
 
@@ -41,7 +41,7 @@ async fn a_session_that_a_turn_has_in_hand_is_passed_over() {
     let lock = "select 1 from dalsegno.sessions for no key update";
     sqlx::query(lock).execute(&mut *turn).await.unwrap();
     let done = tokio::time::timeout(crate::app::SOON, purge(&world.pool, walk(), 10)).await;
-    assert_eq!(kept(&done.unwrap().kept), [(Kept::InUse, 1)]);
+    assert_eq!(kept(&done.unwrap().kept), [(KeepReason::InUse, 1)]);
     turn.commit().await.unwrap();
     assert!(sessions::get(&world.pool, id).await.is_ok());
 }
@@ -54,7 +54,7 @@ async fn a_session_that_a_task_comes_for_after_the_look_survives() {
     world.add("Part two.").await;
     let mut tx = world.pool.begin().await.unwrap();
     let batch = cleanups::remove(&mut tx, &walk(), page.going).await.unwrap();
-    assert_eq!((batch.sessions, batch.kept), (0, vec![Kept::TaskWaiting]));
+    assert_eq!((batch.sessions, batch.kept), (0, vec![KeepReason::TaskWaiting]));
     drop(tx);
     assert!(sessions::get(&world.pool, id).await.is_ok());
 }

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     Amount,
     agents::SessionMode as Mode,
-    cleanups::{Kept, Walk},
+    cleanups::{KeepReason, Walk},
     conversations, erasures, explanations,
     messages::{self, Span},
     sessions, tasks, turn_phases, turns,
@@ -97,7 +97,7 @@ async fn what_runs_or_is_waited_for_is_kept() {
     let seen = preview(&world.pool).await;
     let done = purge(&world.pool, walk(), 2).await;
     assert_eq!((seen.sessions, done.sessions), (5, 5));
-    assert_eq!(kept(&done.kept), [(Kept::Running, 1), (Kept::TaskWaiting, 1)]);
+    assert_eq!(kept(&done.kept), [(KeepReason::Running, 1), (KeepReason::TaskWaiting, 1)]);
     assert_eq!(seen.kept, done.kept);
     for session in [running.session.id, waiting.session.id] {
         assert!(!world.transcript(session).await.is_empty());
@@ -111,7 +111,7 @@ async fn a_session_made_for_one_task_waits_for_that_task_alone() {
     let (resolved, _) = world.begin(&task, world.lease(), Now::default()).await;
     let stop = "update dalsegno.sessions set state = 'interrupted', running_turn = null";
     sqlx::query(stop).execute(&world.pool).await.unwrap();
-    assert_eq!(kept(&purge(&world.pool, walk(), 10).await.kept), [(Kept::TaskWaiting, 1)]);
+    assert_eq!(kept(&purge(&world.pool, walk(), 10).await.kept), [(KeepReason::TaskWaiting, 1)]);
     let end =
         "update dalsegno.tasks set state = 'cancelled', ended_at = now() where ended_at is null";
     sqlx::query(end).execute(&world.pool).await.unwrap();
@@ -153,7 +153,7 @@ async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
     let messages = [];
-    let ending = turn_phases::Ending {
+    let ending = turn_phases::TurnEnd {
         turn: &begun,
         calls: &[],
         messages: &messages,
@@ -175,7 +175,7 @@ async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
     let (resolved, _) = begun.unwrap();
     let stored = messages::list(&world.pool, resolved.session.id, Span::all()).await.unwrap();
     // Its last turn was cut off, and the conversation keeps that.
-    assert!(resolved.interrupted() && resolved.inherited_summary);
+    assert!(resolved.was_interrupted() && resolved.inherited_summary);
     assert_eq!(stored.len(), 2);
 }
 

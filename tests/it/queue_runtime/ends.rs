@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use dalsegno::queue::{
-    Backoff, End, HandlerResult, Job, JobError, LaneFailure, Options, Policy, Registry, Run, Stop,
-    Until, admin, enqueue,
+    Backoff, End, HandlerResult, HoldUntil, Job, JobError, LaneFailure, Options, Policy, Registry,
+    Run, Stop, admin, enqueue,
 };
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ pub async fn act(job: Do, run: Run, diary: Diary) -> HandlerResult {
         Do::FailAlways => Err(JobError::retry("never")),
         Do::SnoozeOnce if diary.lines().len() > 1 => Ok(End::Done),
         Do::SnoozeOnce => Ok(End::Snooze {
-            until: Until::After(Duration::from_millis(100)),
+            until: HoldUntil::After(Duration::from_millis(100)),
             reason: "rate limit".into(),
         }),
         Do::GiveUp => Err(JobError::fail("it makes no sense")),
@@ -205,7 +205,7 @@ async fn a_cancellation_reaches_the_handler_before_the_next_heartbeat() {
         diary.until(1).await;
         let found =
             admin::cancel_job(&ground.pool, job.job_id, "changed my mind").await.expect("cancels");
-        assert_eq!(found, admin::Cancelled::Requested);
+        assert_eq!(found, admin::CancelOutcome::Requested);
         diary.until(2).await;
         ground.until_state(job.job_id, "gone").await;
         assert_eq!(diary.lines()[1], format!("stopped {:?}", Some(Stop::Cancelled)));

@@ -51,16 +51,16 @@ async fn a_notification_that_is_not_about_jobs_reaches_the_other_parts_of_the_pr
     until("notifications arrive", async || notices.is_hearing()).await;
     for payload in ["schedules", "anything else"] {
         // Drops earlier notifications, such as that of the listener's start.
-        let _ = tokio::time::timeout(Duration::ZERO, notices.heard()).await;
+        let _ = tokio::time::timeout(Duration::ZERO, notices.wait()).await;
         sqlx::query("SELECT pg_notify('dalsegno', $1)")
             .bind(payload)
             .execute(&ground.pool)
             .await
             .expect("notifies");
-        tokio::time::timeout(PATIENCE, notices.heard()).await.expect("rings");
+        tokio::time::timeout(PATIENCE, notices.wait()).await.expect("rings");
     }
     ground.terminate("listener").await;
-    tokio::time::timeout(PATIENCE, notices.heard()).await.expect("rings when it is lost");
+    tokio::time::timeout(PATIENCE, notices.wait()).await.expect("rings when it is lost");
     until("notifications arrive again", async || notices.is_hearing()).await;
     worker.stop().await;
 }

@@ -118,7 +118,7 @@ async fn a_held_lane_waits_for_its_release() {
     admin::release_lane(&ground.pool, "lane").await.expect("releases");
     ground.until_state(first.job_id, "gone").await;
     until("nothing to be left", async || {
-        admin::counts(&ground.pool).await.expect("counts").is_empty()
+        admin::count_jobs(&ground.pool).await.expect("counts").is_empty()
     })
     .await;
     worker.stop().await;

@@ -3,7 +3,7 @@
 use dalsegno::{
     domain::{
         Amount,
-        tasks::{self, End, How, State, Task},
+        tasks::{self, End, InterruptMode, State, Task},
     },
     tools::{Caller, Turn},
 };
@@ -34,8 +34,9 @@ async fn end(stage: &Stage, turn: &Turn, end: End<'_>) {
 #[tokio::test]
 async fn a_turn_that_is_stopped_hands_nothing_out() {
     let stage = Stage::new().await;
-    for how in [How::Soft, How::Hard] {
-        let turn = stage.turn("foreman", if how == How::Soft { "main" } else { "2" }).await;
+    for how in [InterruptMode::Soft, InterruptMode::Hard] {
+        let turn =
+            stage.turn("foreman", if how == InterruptMode::Soft { "main" } else { "2" }).await;
         let mut tx = stage.pool().begin().await.unwrap();
         tasks::interrupt(&mut tx, turn.session_id, how, "not wanted", noon()).await.unwrap();
         tx.commit().await.unwrap();

@@ -82,7 +82,7 @@ async fn no_argument_says_who_calls_or_where() {
     let other = stage.world.campaign.id;
     for caller in &callers {
         let is_real = |spec: &&Arc<ToolSpec>| !spec.name.starts_with("trial_");
-        for spec in tools::offered(caller).iter().filter(is_real) {
+        for spec in tools::list_offered(caller).iter().filter(is_real) {
             let properties = spec.input_schema["properties"].as_object().unwrap().clone();
             for forbidden in [
                 "campaign",
@@ -104,7 +104,7 @@ async fn no_argument_says_who_calls_or_where() {
     }
     // Only the lead's schema names other agents.
     let names_agents = |caller: &Caller| {
-        let specs = tools::offered(caller);
+        let specs = tools::list_offered(caller);
         let has =
             specs.iter().filter(|spec| spec.input_schema["properties"].get("agent").is_some());
         has.map(|spec| spec.name.clone()).collect::<Vec<_>>()

@@ -67,7 +67,7 @@ async fn who_may_use_what_is_what_the_table_says_and_what_is_denied_leaves_a_lin
     let mut n_denied = 0;
     for (caller, may) in &callers {
         let offered: BTreeSet<String> =
-            tools::offered(caller).iter().map(|spec| spec.name.clone()).collect();
+            tools::list_offered(caller).iter().map(|spec| spec.name.clone()).collect();
         for line in &table {
             assert_eq!(offered.contains(line.tool), may(line), "{} for {caller:?}", line.tool);
             if may(line) {

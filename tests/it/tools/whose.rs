@@ -318,7 +318,7 @@ impl Stage {
         self.says(&self.operator(), "board_post", json!({ "text": own, "to": [name] })).await;
         let Caller::Turn(turn) = &caller else { unreachable!("it was begun") };
         let token = Some(self.token(turn).await);
-        let may = tools::offered(&caller).iter().any(|spec| spec.name == "dispatch");
+        let may = tools::list_offered(&caller).iter().any(|spec| spec.name == "dispatch");
         let handed_out = match may {
             true => Some(self.hand_out(&caller, "Count the boats.").await),
             false => None,

@@ -171,7 +171,7 @@ async fn a_task_that_waits_for_budget_says_so_once_and_looks_ever_more_rarely() 
     .await;
     assert!((9.0..11.0).contains(&pause_secs), "{pause_secs}");
     assert_eq!(ground.kinds(&task).await, ["task.waiting"]);
-    campaigns::settle(&mut *conn, ground.campaign.id, all, Amount::ZERO).await.unwrap();
+    campaigns::settle_reservation(&mut *conn, ground.campaign.id, all, Amount::ZERO).await.unwrap();
     drop(conn);
     sqlx::query("update dalsegno.jobs set run_at = now()").execute(&ground.pool).await.unwrap();
     let task = ground.done(&task).await;

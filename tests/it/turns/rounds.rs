@@ -6,8 +6,8 @@ use dalsegno::{
     domain::{
         amount::Limit,
         campaigns,
-        messages::Stored,
-        tasks::{self, How, State, Task},
+        messages::StoredMessage,
+        tasks::{self, InterruptMode, State, Task},
         turns,
     },
     transcript::Role,
@@ -34,8 +34,8 @@ async fn ground(settings: &[(&str, &str)], more: &str) -> Ground {
 }
 
 /// Returns the messages of a turn, as `Assistant: status, board_post`, `Tool: text` and so on.
-fn said(messages: &[Stored]) -> Vec<String> {
-    let line = |stored: &Stored| {
+fn said(messages: &[StoredMessage]) -> Vec<String> {
+    let line = |stored: &StoredMessage| {
         let message = &stored.message;
         let calls: Vec<_> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
         let text = if calls.is_empty() { message.text.clone() } else { calls.join(", ") };
@@ -45,13 +45,13 @@ fn said(messages: &[Stored]) -> Vec<String> {
 }
 
 /// Returns the tool results of a conversation, in order.
-fn results(messages: &[Stored]) -> Vec<&str> {
+fn results(messages: &[StoredMessage]) -> Vec<&str> {
     let results = messages.iter().filter(|stored| stored.message.role == Role::Tool);
     results.map(|stored| stored.message.text.as_str()).collect()
 }
 
 /// Checks that each result follows the message with its call, and that each call has one result.
-fn check_groups(messages: &[Stored]) {
+fn check_groups(messages: &[StoredMessage]) {
     let mut open: Vec<&str> = Vec::new();
     for stored in messages {
         match &stored.message.tool_call_id {
@@ -283,7 +283,7 @@ fn gate(ground: &Ground) -> PathBuf {
     ground.folder().join("gate")
 }
 
-async fn interrupt(ground: &Ground, task: &Task, how: How) {
+async fn interrupt(ground: &Ground, task: &Task, how: InterruptMode) {
     let session_id = ground.task(task).await.session_id.unwrap();
     let mut tx = ground.pool.begin().await.unwrap();
     tasks::interrupt(&mut tx, session_id, how, "not wanted", noon()).await.unwrap();
@@ -295,7 +295,7 @@ async fn softly_a_turn_stops_between_two_calls_and_keeps_what_it_has_done() {
     let ground = ground(&[PATIENCE], "").await;
     let worker = ground.work().await;
     let task = in_its_tool(&ground).await;
-    interrupt(&ground, &task, How::Soft).await;
+    interrupt(&ground, &task, InterruptMode::Soft).await;
     std::fs::write(gate(&ground), "").unwrap();
     let task = ground.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
@@ -321,7 +321,7 @@ async fn at_once_a_turn_stops_in_its_tool() {
     let ground = ground(&[PATIENCE], "").await;
     let worker = ground.work().await;
     let task = in_its_tool(&ground).await;
-    interrupt(&ground, &task, How::Hard).await;
+    interrupt(&ground, &task, InterruptMode::Hard).await;
     let task = ground.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
     ground.settled().await;

@@ -9,26 +9,26 @@ use uuid::Uuid;
 
 use crate::{
     domain::{
-        logins::{self, Resting},
-        sessions::Live,
+        logins::{self, PausedCredential},
+        sessions::SessionRow,
     },
     jobs::{
         Services,
         run_turn::{
-            error::{Error, Refused},
+            error::{BeginRefusal, Error},
             load::assignment::Assignment,
         },
     },
 };
 
 /// The provider's id of a conversation, and its credential.
-pub struct Binding {
+pub struct ProviderBinding {
     pub external_id: Uuid,
     pub login: String,
 }
 
 /// Last place of the transcript that the provider has, if it has the current view.
-pub fn heard_to_seq(session: &Live) -> Option<i64> {
+pub fn received_to_seq(session: &SessionRow) -> Option<i64> {
     session.head_seq.filter(|_| session.head_generation == Some(session.generation))
 }
 
@@ -38,8 +38,8 @@ pub async fn bind(
     conn: &mut PgConnection,
     services: &Services,
     assignment: &Assignment<'_>,
-    session: &Live,
-) -> Result<Option<Binding>, Error> {
+    session: &SessionRow,
+) -> Result<Option<ProviderBinding>, Error> {
     let route = &assignment.route;
     if !route.provider.holds_session() {
         return Ok(None);
@@ -50,7 +50,7 @@ pub async fn bind(
     let login = choose(&configured, session.login.as_deref(), &resting)
         .map_err(|why| Error::Refused(why.into_refused(now)))?;
     let external_id = session.external_session_id.as_deref().and_then(|id| id.parse().ok());
-    Ok(Some(Binding {
+    Ok(Some(ProviderBinding {
         external_id: external_id.unwrap_or_else(Uuid::new_v4),
         login: login.to_owned(),
     }))
@@ -60,13 +60,13 @@ pub async fn bind(
 #[derive(Debug)]
 enum NoLogin<'a> {
     NoneConfigured,
-    Rests(&'a Resting),
+    Rests(&'a PausedCredential),
 }
 
 fn choose<'a>(
     configured: &[&'a str],
     own: Option<&str>,
-    resting: &'a [Resting],
+    resting: &'a [PausedCredential],
 ) -> Result<&'a str, NoLogin<'a>> {
     let rests = |login: &str| resting.iter().find(|resting| resting.login == login);
     let candidates: Vec<&str> = match configured.iter().find(|login| Some(**login) == own) {
@@ -84,16 +84,16 @@ fn choose<'a>(
 }
 
 impl NoLogin<'_> {
-    fn into_refused(self, now: DateTime<Utc>) -> Refused {
+    fn into_refused(self, now: DateTime<Utc>) -> BeginRefusal {
         match self {
-            Self::NoneConfigured => Refused::for_good(
+            Self::NoneConfigured => BeginRefusal::for_good(
                 "no login is configured for Claude: add one to claude.credentials, or name another provider in the agent's file",
             ),
-            Self::Rests(Resting { login, until, why }) => {
+            Self::Rests(PausedCredential { login, until, why }) => {
                 let until_when = until.format("%Y-%m-%d %H:%M:%S UTC");
                 let why = format!("the login {login} rests until {until_when}, because {why}");
                 let after = (*until - now).to_std().unwrap_or_default();
-                Refused::busy(why, after, 0)
+                BeginRefusal::busy(why, after, 0)
             }
         }
     }
@@ -105,9 +105,9 @@ mod tests {
 
     use super::*;
 
-    fn resting(login: &str, minute: u32) -> Resting {
+    fn resting(login: &str, minute: u32) -> PausedCredential {
         let until = Utc.with_ymd_and_hms(2026, 11, 20, 12, minute, 0).unwrap();
-        Resting { login: login.to_owned(), until, why: "used up".to_owned() }
+        PausedCredential { login: login.to_owned(), until, why: "used up".to_owned() }
     }
 
     #[test]

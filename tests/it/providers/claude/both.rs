@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use dalsegno::{
-    providers::{Began, Class, Conversation, Event, EventSink, Provider as _, Rebuild, Status},
+    providers::{Class, Conversation, Event, EventSink, Provider as _, Rebuild, Status, TurnStart},
     transcript::{Message, Role, ToolCall},
 };
 use serde_json::json;
@@ -60,7 +60,7 @@ async fn turns_go_on_where_the_last_one_stopped(cli: Cli) {
     let continued = first.conversation.unwrap();
     assert_eq!(
         (continued.began, continued.grown.len(), continued.grown[0].from),
-        (Began::New, 1, 0)
+        (TurnStart::New, 1, 0)
     );
     assert_eq!(continued.flags, []);
     let n_bytes = continued.grown[0].bytes.len() as u64;
@@ -70,7 +70,7 @@ async fn turns_go_on_where_the_last_one_stopped(cli: Cli) {
     let again = second.conversation.unwrap();
     assert_eq!(
         (again.began, again.grown[0].from),
-        (Began::Resumed, n_bytes),
+        (TurnStart::Resumed, n_bytes),
         "only what grew is sent"
     );
     assert_ne!(again.head, continued.head);
@@ -109,7 +109,7 @@ async fn a_conversation_goes_on_from_another_host(cli: Cli) {
     let second = there.ask(stored.request("Two.", true)).await.unwrap();
     stored.commit("Two.", &second);
     assert_eq!(second.message.text, "You said: Two. [3 messages]");
-    assert_eq!(second.conversation.unwrap().began, Began::Restored);
+    assert_eq!(second.conversation.unwrap().began, TurnStart::Restored);
     // Back again: the first host's transcript lacks a turn.
     assert!(here.claude().lacks_transcript(&stored.conversation).await.unwrap());
     let third = here.ask(stored.request("Three.", true)).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_damaged_transcript_is_put_right(cli: Cli) {
     fs::write(&path, longer).unwrap();
     let third = stored.turn(&host, "Three.").await;
     assert_eq!(third.message.text, "You said: Three. [5 messages]");
-    assert_eq!(third.conversation.unwrap().began, Began::Restored);
+    assert_eq!(third.conversation.unwrap().began, TurnStart::Restored);
 }
 
 async fn what_a_failed_turn_left_is_cut_off(cli: Cli) {
@@ -169,7 +169,7 @@ async fn what_a_failed_turn_left_is_cut_off(cli: Cli) {
     host.passed.clear();
     let next = stored.turn(&host, "Two.").await;
     assert_eq!(next.message.text, "You said: Two. [3 messages]");
-    assert_eq!(next.conversation.unwrap().began, Began::Restored);
+    assert_eq!(next.conversation.unwrap().began, TurnStart::Restored);
 }
 
 async fn a_session_that_is_lost_everywhere_goes_on_from_its_messages(cli: Cli) {
@@ -194,7 +194,7 @@ async fn a_session_that_is_lost_everywhere_goes_on_from_its_messages(cli: Cli) {
     let outcome = stored.turn(&host, "Now.").await;
     assert_eq!(outcome.message.text, "You said: Now. [5 messages]");
     let continued = outcome.conversation.unwrap();
-    assert_eq!((continued.began, continued.grown[0].from), (Began::Rewritten, 0));
+    assert_eq!((continued.began, continued.grown[0].from), (TurnStart::Rewritten, 0));
     if cli != Cli::Fake {
         let seen = api.last_messages();
         let expected = [
@@ -296,7 +296,7 @@ async fn a_call_that_takes_a_session_over_ends_the_one_before_and_is_not_disturb
     host.is_quiet().await;
     let next = stored.turn(&host, "Three.").await;
     assert_eq!(next.message.text, "You said: Three. [5 messages]");
-    assert_eq!(next.conversation.unwrap().began, Began::Resumed, "nobody has changed the file");
+    assert_eq!(next.conversation.unwrap().began, TurnStart::Resumed, "nobody has changed the file");
 }
 
 async fn no_preview_and_no_file_shows_a_secret_that_the_model_was_told(cli: Cli) {
@@ -315,5 +315,5 @@ async fn no_preview_and_no_file_shows_a_secret_that_the_model_was_told(cli: Cli)
     assert!(!file.contains(SECRET) && file.contains("The key is [secret]"), "{file}");
     let next = stored.turn(&host, "Go on.").await;
     assert_eq!(next.message.text, "You said: Go on. [3 messages]");
-    assert_eq!(next.conversation.unwrap().began, Began::Resumed);
+    assert_eq!(next.conversation.unwrap().began, TurnStart::Resumed);
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dalsegno::domain::tasks::{self, Cancelled, How, State};
+use dalsegno::domain::tasks::{self, CancelOutcome, InterruptMode, State};
 use serde_json::json;
 
 use super::{Stage, WRITER};
@@ -34,9 +34,11 @@ async fn softly_a_tool_that_runs_ends_and_the_model_is_not_asked_for_more() {
     let session_id = ground.task(&task).await.session_id.unwrap();
     let mut tx = ground.pool.begin().await.unwrap();
     let interrupted =
-        tasks::interrupt(&mut tx, session_id, How::Soft, "not wanted", noon()).await.unwrap();
+        tasks::interrupt(&mut tx, session_id, InterruptMode::Soft, "not wanted", noon())
+            .await
+            .unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(interrupted.cancel, Cancelled::AtSafePoint);
+    assert_eq!(interrupted.cancel, CancelOutcome::AtSafePoint);
     std::fs::write(&gate, "").unwrap();
     let task = ground.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
