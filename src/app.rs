@@ -35,7 +35,7 @@ pub struct App {
 impl App {
     /// Makes one permit for every two connections. A transaction of a request may wait for another system's
     /// transaction; the other half of the connections stays free meanwhile.
-    pub fn places(pool: &PgPool) -> Arc<Semaphore> {
+    pub fn transaction_permits(pool: &PgPool) -> Arc<Semaphore> {
         let n_connections = pool.options().get_max_connections() as usize;
         Arc::new(Semaphore::new((n_connections / 2).max(1)))
     }

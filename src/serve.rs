@@ -11,7 +11,7 @@ use crate::{
     clock::SystemClock,
     config::Config,
     db::{self, Database, Use},
-    http::{self, Front},
+    http::{self, RouterState},
     jobs::{self, Pool, Services},
     queue,
     shutdown::Shutdown,
@@ -67,12 +67,13 @@ pub async fn serve(
     let address = format!("http://{}", listener.local_addr().map_err(Error::Address)?);
     tracing::info!(address, "listening");
     let (stop_timeout, config) = (config.shutdown.stop_timeout(), Arc::new(config));
-    let front = Front::new(telemetry.metrics.clone(), shutdown.clone());
+    let front = RouterState::new(telemetry.metrics.clone(), shutdown.clone());
     let mut database = None;
     let all = Box::pin(async {
         let served = http::run(&config.http, front.clone(), listener);
         let worked = run(&config, &services, &front, address, &mut database, announce);
-        let ((), worked) = tokio::join!(ends_all(&shutdown, served), ends_all(&shutdown, worked));
+        let ((), worked) =
+            tokio::join!(shut_down_after(&shutdown, served), shut_down_after(&shutdown, worked));
         worked
     });
     let ended = shutdown.until_stop_timeout(stop_timeout, all).await;
@@ -95,7 +96,7 @@ pub async fn serve(
 async fn run(
     config: &Arc<Config>,
     services: &Arc<Services>,
-    front: &Front,
+    front: &RouterState,
     address: String,
     database: &mut Option<Database>,
     announce: impl FnOnce(&Ready),
@@ -105,27 +106,27 @@ async fn run(
     let database = database.insert(opened);
     let (settings, stop) = (&config.database, &shutdown.soft);
     let prepare = async || prepare_schema(config, database).await;
-    database.ride_out(settings, stop, queue::is_outage, prepare).await?;
+    database.retry_while_away(settings, stop, queue::is_outage, prepare).await?;
     let app = worker::app(config, services, front, database);
     let check_keys = async || {
         http::check_keys(&config.http, &database.pool, app.clock.now()).await.map_err(Error::Http)
     };
-    database.ride_out(settings, stop, queue::is_outage, check_keys).await?;
+    database.retry_while_away(settings, stop, queue::is_outage, check_keys).await?;
     front.open(app);
-    let ready = ready(config, address, database);
+    let ready = ready_report(config, address, database);
     tracing::info!(address = ready.address, database = ready.database, "ready");
     announce(&ready);
-    let connections = worker::connections(database);
+    let connections = worker::build_connections(database);
     let [turns, upkeep] = [Pool::Turns, Pool::Upkeep]
-        .map(|pool| work(config, shutdown, services, &connections, pool))
-        .map(|work| ends_all(shutdown, work));
+        .map(|pool| run_pool(config, shutdown, services, &connections, pool))
+        .map(|work| shut_down_after(shutdown, work));
     let (turns, upkeep) = tokio::join!(turns, upkeep);
     turns?;
     Ok(upkeep?)
 }
 
 /// Runs one pool. A pool without slots is left to separate worker processes.
-async fn work(
+async fn run_pool(
     config: &Config,
     shutdown: &Shutdown,
     services: &Arc<Services>,
@@ -134,13 +135,15 @@ async fn work(
 ) -> Result<(), worker::Error> {
     match pool.slots(&config.worker) {
         0 => shutdown.soft.cancelled().await,
-        _ => worker::work(config, services.clone(), connections, shutdown.clone(), pool).await?,
+        _ => {
+            worker::run_pool(config, services.clone(), connections, shutdown.clone(), pool).await?
+        }
     }
     Ok(())
 }
 
 /// Starts the shutdown when `part` ends, for any reason. Half a service would look healthy.
-async fn ends_all<T>(shutdown: &Shutdown, part: impl Future<Output = T>) -> T {
+async fn shut_down_after<T>(shutdown: &Shutdown, part: impl Future<Output = T>) -> T {
     let ended = part.await;
     shutdown.soft.cancel();
     ended
@@ -151,10 +154,10 @@ async fn prepare_schema(config: &Config, database: &Database) -> Result<(), Erro
     if config.database.migrate_on_start {
         return Ok(database.migrate().await?);
     }
-    Ok(db::await_schema(&database.pool).await?)
+    Ok(db::wait_for_schema(&database.pool).await?)
 }
 
-fn ready(config: &Config, address: String, database: &Database) -> Ready {
+fn ready_report(config: &Config, address: String, database: &Database) -> Ready {
     let data_dir = &config.service.data_dir;
     let shown = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.clone());
     Ready {

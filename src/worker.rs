@@ -14,7 +14,7 @@ use crate::{
     clock::SystemClock,
     config::Config,
     db::{self, Database, Use},
-    http::{self, Front},
+    http::{self, RouterState},
     jobs::{self, Pool, Services},
     queue::{self, Identity, Notices},
     scheduler,
@@ -65,20 +65,22 @@ pub async fn run(
     let traces = Traces::start(&config.traces)?;
     let services =
         Services::build(config.as_ref(), Arc::new(SystemClock), jobs::program(), traces.clone())?;
-    let front = Front::new(telemetry.metrics.clone(), shutdown.clone());
-    let worked = Box::pin(join(&config, services, &front, pool));
+    let front = RouterState::new(telemetry.metrics.clone(), shutdown.clone());
+    let worked = Box::pin(open_and_work(&config, services, &front, pool));
     let worked = match config.worker.listen {
-        Some(address) => beside_probes(config.http.header_timeout(), address, &front, worked).await,
+        Some(address) => {
+            run_with_probes(config.http.header_timeout(), address, &front, worked).await
+        }
         None => worked.await,
     };
     traces.flush().await;
     worked
 }
 
-async fn beside_probes(
+async fn run_with_probes(
     header_timeout: Duration,
     address: SocketAddr,
-    front: &Front,
+    front: &RouterState,
     worked: impl Future<Output = Result<(), Error>>,
 ) -> Result<(), Error> {
     let listener = http::bind("worker.listen", address).await?;
@@ -90,10 +92,10 @@ async fn beside_probes(
     }
 }
 
-async fn join(
+async fn open_and_work(
     config: &Arc<Config>,
     services: Arc<Services>,
-    front: &Front,
+    front: &RouterState,
     pool: Pool,
 ) -> Result<(), Error> {
     let shutdown = front.shutdown.clone();
@@ -103,7 +105,7 @@ async fn join(
         opened => opened?,
     };
     front.open(app(config, &services, front, &database));
-    let worked = work_on(config, services, &database, shutdown, pool).await;
+    let worked = run_pool_on(config, services, &database, shutdown, pool).await;
     let closed = database.close().await;
     tracing::info!(pool = pool.name(), "worker stopped");
     worked?;
@@ -111,11 +113,11 @@ async fn join(
 }
 
 /// Collects the parts that requests need, once the database is open.
-pub fn app(config: &Config, services: &Services, front: &Front, database: &Database) -> App {
+pub fn app(config: &Config, services: &Services, front: &RouterState, database: &Database) -> App {
     App {
         config: Arc::new(config.into()),
         pool: database.pool.clone(),
-        places: App::places(&database.pool),
+        places: App::transaction_permits(&database.pool),
         clock: services.clock.clone(),
         agents: services.library.clone(),
         tools: services.tools.clone(),
@@ -126,7 +128,7 @@ pub fn app(config: &Config, services: &Services, front: &Front, database: &Datab
 }
 
 /// Builds the connections of a worker on an open database.
-pub fn connections(database: &Database) -> Connections {
+pub fn build_connections(database: &Database) -> Connections {
     Connections {
         pool: database.pool.clone(),
         session: database.session_options.clone(),
@@ -135,7 +137,7 @@ pub fn connections(database: &Database) -> Connections {
 }
 
 /// Runs one pool on an open database, until the shutdown is requested and its last job has ended.
-pub async fn work(
+pub async fn run_pool(
     config: &Config,
     services: Arc<Services>,
     connections: &Connections,
@@ -220,23 +222,24 @@ async fn serve_turns(
     http::run_turns(&config.http, tools, listener, stop.cancelled()).await;
 }
 
-async fn work_on(
+async fn run_pool_on(
     config: &Config,
     services: Arc<Services>,
     database: &Database,
     shutdown: Shutdown,
     pool: Pool,
 ) -> Result<(), Error> {
-    let await_schema = async || db::await_schema(&database.pool).await;
+    let await_schema = async || db::wait_for_schema(&database.pool).await;
     let settings = &config.database;
-    match database.ride_out(settings, &shutdown.soft, queue::is_outage, await_schema).await {
+    match database.retry_while_away(settings, &shutdown.soft, queue::is_outage, await_schema).await
+    {
         Err(db::Error::Stopped) => return Ok(()),
         schema => schema?,
     }
     tracing::info!(pool = pool.name(), database = database.describe(), "worker ready");
     let (stop, stop_timeout) = (shutdown.clone(), config.shutdown.stop_timeout());
-    let connections = connections(database);
-    let worked = work(config, services, &connections, shutdown, pool);
+    let connections = build_connections(database);
+    let worked = run_pool(config, services, &connections, shutdown, pool);
     let ended = stop.until_stop_timeout(stop_timeout, worked).await;
     ended.ok_or(Error::StopTimeout { waited_secs: stop_timeout.as_secs() })?
 }

@@ -41,7 +41,7 @@ const SETTINGS: [(&str, &str); 7] = [
 /// Poll interval, much shorter than the measured times.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-pub struct Ground {
+pub struct Fixture {
     pub pool: PgPool,
     pub config: Config,
     library: Library,
@@ -61,7 +61,7 @@ pub fn agent(n: usize) -> String {
     format!("agent-{n:02}")
 }
 
-impl Ground {
+impl Fixture {
     pub async fn new(server: &Server) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let agents = folder.path().join("agents");
@@ -120,8 +120,9 @@ impl Ground {
         let services = Services::build(&self.config, clock, program, Traces::default())?;
         let (config, pool, shutdown) = (self.config.clone(), self.pool.clone(), Shutdown::new());
         let stop = shutdown.clone();
-        let work =
-            async move { worker::work(&config, services, &pool.into(), stop, Pool::Turns).await };
+        let work = async move {
+            worker::run_pool(&config, services, &pool.into(), stop, Pool::Turns).await
+        };
         Ok(Worker { shutdown, work: tokio::spawn(work) })
     }
 

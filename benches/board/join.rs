@@ -6,7 +6,7 @@ use dalsegno::{
     clock::{Clock as _, SystemClock},
     domain::{
         Amount,
-        tasks::{self, Children, End, FannedOut, State, Task},
+        tasks::{self, End, FanOut, FannedOut, State, Task},
     },
 };
 use futures_util::future::try_join_all;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{
     common::size,
-    fixture::{Ground, agent, ask},
+    fixture::{Fixture, agent, ask},
 };
 
 fn n_children() -> usize {
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 8;
 const BAR_MS: f64 = 1_000.0;
 
 /// Measures from the end of the last children to the end of the turn that continues with all results.
-pub async fn of_a_thousand(ground: &Ground) -> anyhow::Result<Value> {
+pub async fn of_a_thousand(ground: &Fixture) -> anyhow::Result<Value> {
     let campaign_id = ground.campaign().await?;
     let worker = ground.work()?;
     let parent = ground.add(campaign_id, "Plan.").await?;
@@ -67,7 +67,7 @@ pub async fn of_a_thousand(ground: &Ground) -> anyhow::Result<Value> {
     }))
 }
 
-async fn fan_out(ground: &Ground, parent: &Task) -> anyhow::Result<FannedOut> {
+async fn fan_out(ground: &Fixture, parent: &Task) -> anyhow::Result<FannedOut> {
     let catalogue = ground.catalogue();
     let called = catalogue.agent(&agent(1))?;
     let instances: Vec<String> = (0..n_children()).map(|n| format!("copy-{n}")).collect();
@@ -75,7 +75,7 @@ async fn fan_out(ground: &Ground, parent: &Task) -> anyhow::Result<FannedOut> {
         .iter()
         .map(|instance| tasks::New { instance, ..ask(parent.campaign_id, called, "Write.") })
         .collect();
-    let what = Children {
+    let what = FanOut {
         parent,
         agent: catalogue.agent(&parent.agent)?,
         children: &children,
@@ -90,7 +90,7 @@ async fn fan_out(ground: &Ground, parent: &Task) -> anyhow::Result<FannedOut> {
     Ok(made)
 }
 
-async fn end_all(ground: &Ground, ids: &[Uuid]) -> anyhow::Result<()> {
+async fn end_all(ground: &Fixture, ids: &[Uuid]) -> anyhow::Result<()> {
     let end = async |id: Uuid| {
         let mut tx = ground.pool.begin().await?;
         let result = End::Done { result: "It is done." };

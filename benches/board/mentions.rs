@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use dalsegno::{
     clock::{Clock as _, SystemClock},
-    domain::mentions::{self, Asked},
+    domain::mentions::{self, NewPost},
 };
 use serde_json::{Value, json};
 
 use crate::{
     at,
     common::{cpu, size, wal_bytes},
-    fixture::{Ground, N_AGENTS, agent},
+    fixture::{Fixture, N_AGENTS, agent},
 };
 
 fn n_warm_up() -> usize {
@@ -26,7 +26,7 @@ const BAR_MS: f64 = 20.0;
 
 /// Measures from the begin of the post's transaction to its acknowledged commit, after which the tasks can be claimed.
 /// Each post is in a campaign of its own, so that no task waits for another one of its conversation.
-pub async fn post_to_ready(ground: &Ground) -> anyhow::Result<Value> {
+pub async fn post_to_ready(ground: &Fixture) -> anyhow::Result<Value> {
     let mut millis = Vec::with_capacity(n_measured());
     for _ in 0..n_warm_up() {
         one(ground).await?;
@@ -49,11 +49,11 @@ pub async fn post_to_ready(ground: &Ground) -> anyhow::Result<Value> {
     }))
 }
 
-async fn one(ground: &Ground) -> anyhow::Result<f64> {
+async fn one(ground: &Fixture) -> anyhow::Result<f64> {
     let (catalogue, campaign_id) = (ground.catalogue(), ground.campaign().await?);
     let names: Vec<String> = (0..N_AGENTS).map(|n| format!("@{}", agent(n))).collect();
     let text = format!("{}: what is open on your side?", names.join(" "));
-    let asked = Asked {
+    let asked = NewPost {
         campaign_id,
         text: &text,
         to: None,

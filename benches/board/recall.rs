@@ -11,7 +11,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
-use crate::{at, common::size, fixture::Ground};
+use crate::{at, common::size, fixture::Fixture};
 
 fn n_facts() -> i64 {
     size::of(100_000, 5_000)
@@ -34,7 +34,7 @@ const FILL: &str = "
            'thing ' || (n + $1), body, body || (n + $1)
       from unnest($3::text[]) with ordinality as t (body, n)";
 
-pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
+pub async fn of_very_many(ground: &Fixture) -> anyhow::Result<Value> {
     let mut one = figures(ground, 1).await?;
     let mut thousand = figures(ground, size::of(1_000, 10)).await?;
     Ok(json!({
@@ -44,7 +44,7 @@ pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
     }))
 }
 
-async fn figures(ground: &Ground, n_users: i64) -> anyhow::Result<Vec<f64>> {
+async fn figures(ground: &Fixture, n_users: i64) -> anyhow::Result<Vec<f64>> {
     let mut rng = StdRng::seed_from_u64(7);
     sqlx::query("truncate dalsegno.facts cascade").execute(&ground.pool).await?;
     for batch in 0..n_facts() / BATCH {

@@ -5,14 +5,14 @@ use std::time::Instant;
 use anyhow::Context as _;
 use dalsegno::domain::{
     posts::Viewer,
-    sessions::{self, Live},
-    turn_phases::{Look, unseen},
+    sessions::{self, SessionRow},
+    turn_phases::{UnseenQuery, find_unseen_posts},
 };
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{at, common::size, fixture::Ground};
+use crate::{at, common::size, fixture::Fixture};
 
 fn n_posts() -> i64 {
     size::of(200_000, 1_000)
@@ -41,7 +41,7 @@ const FILL: [&str; 3] = [
      select $1, case when n % $3 = 7 then 'ann' else 'bea' end, n from generate_series(1, $2) as n",
 ];
 
-pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
+pub async fn of_very_many(ground: &Fixture) -> anyhow::Result<Value> {
     let campaign_id = ground.campaign().await?;
     let session = session(ground, campaign_id).await?;
     for sql in FILL {
@@ -65,25 +65,30 @@ pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
 }
 
 /// Creates a session that has had a turn before the first post.
-async fn session(ground: &Ground, campaign_id: Uuid) -> anyhow::Result<Live> {
+async fn session(ground: &Fixture, campaign_id: Uuid) -> anyhow::Result<SessionRow> {
     let task = ground.add(campaign_id, "Begin.").await?;
     let worker = ground.work()?;
     let session_id = ground.done(task.id).await?.session_id;
     worker.stop().await?;
-    Ok(sessions::look(&ground.pool, session_id.context("the turn has failed")?).await?)
+    Ok(sessions::read_live(&ground.pool, session_id.context("the turn has failed")?).await?)
 }
 
 async fn timed(
     conn: &mut PgConnection,
-    session: &Live,
+    session: &SessionRow,
     viewer: Viewer<'_>,
 ) -> anyhow::Result<Vec<f64>> {
-    let look =
-        Look { session, task_id: Uuid::new_v4(), viewer, window: WINDOW, max_bytes: MAX_BYTES };
+    let look = UnseenQuery {
+        session,
+        task_id: Uuid::new_v4(),
+        viewer,
+        window: WINDOW,
+        max_bytes: MAX_BYTES,
+    };
     let mut millis = Vec::with_capacity(n_runs());
     for _ in 0..n_runs() {
         let began = Instant::now();
-        let seen = unseen(&mut *conn, &look).await?;
+        let seen = find_unseen_posts(&mut *conn, &look).await?;
         millis.push(began.elapsed().as_secs_f64() * 1e3);
         anyhow::ensure!(i64::try_from(seen.posts.len()) == Ok(WINDOW), "the window is not full");
     }

@@ -8,18 +8,18 @@ use sqlx::PgPool;
 const TICK_MICROS: u64 = 10_000;
 
 /// Processor time in microseconds of this process, and of the server if it runs on this machine.
-pub struct Used {
+pub struct CpuTime {
     pub worker_micros: u64,
     pub server_micros: Option<u64>,
 }
 
-pub async fn used(pool: &PgPool) -> Used {
+pub async fn used(pool: &PgPool) -> CpuTime {
     let worker_micros = of("self", false).unwrap_or(0);
     let backend: Option<i32> =
         sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(pool).await.ok();
     let postmaster = backend.and_then(|pid| field(&pid.to_string(), 1));
     let server_micros = postmaster.and_then(server);
-    Used { worker_micros, server_micros }
+    CpuTime { worker_micros, server_micros }
 }
 
 /// Returns the processor time of the postmaster and all its children, living and dead.

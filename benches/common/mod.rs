@@ -3,14 +3,14 @@
 pub mod cpu;
 pub mod size;
 
-use dalsegno::db::embedded::{self, Embedded};
+use dalsegno::db::embedded::{self, EmbeddedServer};
 use sqlx::{Connection as _, Executor as _, PgConnection, PgPool, postgres::PgConnectOptions};
 use tempfile::TempDir;
 
 /// The server of `DATABASE_URL`, or a private one that syncs to disk like that of a first run.
 pub struct Server {
     pub options: PgConnectOptions,
-    private: Option<(Embedded, TempDir)>,
+    private: Option<(EmbeddedServer, TempDir)>,
 }
 
 /// A database that one run of a bench has to itself.

@@ -3,7 +3,7 @@
 use dalsegno::{
     context::{
         Budget, Calibration, Entry,
-        compaction::{Policy, View, plan::Scene},
+        compaction::{Policy, View, plan::CompactionInput},
     },
     transcript::{Message, Role, ToolCall},
 };
@@ -16,8 +16,11 @@ pub fn entries(n_messages: usize) -> Vec<Entry> {
         .collect()
 }
 
-pub fn scene<'a>(entries: &'a [Entry], calibration: &'a Calibration) -> anyhow::Result<Scene<'a>> {
-    Ok(Scene {
+pub fn scene<'a>(
+    entries: &'a [Entry],
+    calibration: &'a Calibration,
+) -> anyhow::Result<CompactionInput<'a>> {
+    Ok(CompactionInput {
         node: None,
         view: View::of(entries, &[], 0)?,
         budget: Budget::new(32_768, 8_192, 500)?,

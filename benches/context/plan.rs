@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use dalsegno::context::{
     Calibration,
-    compaction::{Folding, ladder::Ladder, plan::plan},
+    compaction::{FoldDraft, ladder::CompactionSteps, plan::plan},
     xml::FenceSeed,
 };
 use serde_json::{Value, json};
@@ -41,7 +41,8 @@ pub fn with_pins() -> anyhow::Result<Value> {
     let seed = FenceSeed::from_bytes([7; 32]);
     let scene = scene(&entries, &calibration)?;
     let n_bytes: usize = entries.iter().map(|entry| entry.message.text.len()).sum();
-    let millis = timed(|| Folding::begin(scene, &seed, 1, Ladder::new(3, false)).map(drop))?;
+    let millis =
+        timed(|| FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(3, false)).map(drop))?;
     Ok(
         json!({ "scenario": "compaction_begin", "messages": n_messages(), "text_bytes": n_bytes, "p50_ms": at(&millis, 0.5),
                "p99_ms": at(&millis, 0.99) }),

@@ -8,7 +8,7 @@ use dalsegno::{
     config::Config,
     db,
     domain::{agents::Library, amount::Limit, campaigns},
-    http::{self, Front},
+    http::{self, RouterState},
     settings::{Environment, Flags},
     shutdown::Shutdown,
     telemetry,
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::common::{Database, Server};
 
-pub struct Ground {
+pub struct Fixture {
     pub address: SocketAddr,
     pub pool: PgPool,
     campaign_id: Uuid,
@@ -31,7 +31,7 @@ pub struct Ground {
     database: Database,
 }
 
-impl Ground {
+impl Fixture {
     pub async fn new(server: &Server) -> anyhow::Result<Self> {
         let database = Database::create(server).await?;
         let url = database.options.to_url_lossy().to_string();
@@ -62,14 +62,14 @@ impl Ground {
             tools: Arc::new(Settings::new(&config, Arc::new(SystemClock), agents.clone())),
             agents,
             config: Arc::new((&config).into()),
-            places: App::places(&opened.pool),
+            places: App::transaction_permits(&opened.pool),
             pool: opened.pool.clone(),
             clock: Arc::new(SystemClock),
             metrics: telemetry.metrics.clone(),
             traces: Traces::default(),
             shutdown: shutdown.clone(),
         };
-        let front = Front::new(telemetry.metrics.clone(), shutdown.clone());
+        let front = RouterState::new(telemetry.metrics.clone(), shutdown.clone());
         front.open(app);
         let served = tokio::spawn(async move { http::run(&config.http, front, listener).await });
         let pool = opened.pool.clone();

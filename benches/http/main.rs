@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use common::{Server, cpu, is_wanted, size, wal_bytes};
 use connection::Connection;
-use fixture::Ground;
+use fixture::Fixture;
 
 const CLIENTS: usize = 16;
 fn measured_for() -> Duration {
@@ -46,9 +46,9 @@ async fn main() -> anyhow::Result<()> {
 
 async fn measure(
     server: &Server,
-    scenario: impl AsyncFn(&Ground) -> anyhow::Result<Value>,
+    scenario: impl AsyncFn(&Fixture) -> anyhow::Result<Value>,
 ) -> anyhow::Result<Value> {
-    let ground = Ground::new(server).await?;
+    let ground = Fixture::new(server).await?;
     let (wal, used) = (wal_bytes(&ground.pool).await?, cpu::used(&ground.pool).await);
     let figures = scenario(&ground).await;
     let (wal_after, used_after) = (wal_bytes(&ground.pool).await?, cpu::used(&ground.pool).await);
@@ -67,7 +67,7 @@ async fn measure(
 }
 
 /// Sends one task per request, on a connection per client.
-async fn post_tasks(ground: &Ground) -> anyhow::Result<Value> {
+async fn post_tasks(ground: &Fixture) -> anyhow::Result<Value> {
     let clients = (0..CLIENTS).map(|client| {
         let (address, path) = (ground.address, ground.tasks());
         tokio::spawn(async move {
@@ -96,7 +96,7 @@ async fn post_tasks(ground: &Ground) -> anyhow::Result<Value> {
 }
 
 /// Sends ten thousand tasks in one request: in one conversation, and in a thousand; with keys and without.
-async fn bulk(ground: &Ground) -> anyhow::Result<Value> {
+async fn bulk(ground: &Fixture) -> anyhow::Result<Value> {
     let path = format!("{}/bulk", ground.tasks());
     let mut connection = Connection::open(ground.address).await?;
     let n_tasks = size::of(10_000, 50);

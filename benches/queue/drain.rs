@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::{
     common::{cpu, size, wal_bytes},
-    fixture::{Ground, Noop, OwnCommit},
+    fixture::{Fixture, Noop, OwnCommit},
 };
 
 /// Drains jobs without a lane, with no-op handlers and 500 slots.
-pub async fn plain(ground: Ground) -> anyhow::Result<Value> {
+pub async fn plain(ground: Fixture) -> anyhow::Result<Value> {
     let n_jobs = size::of(60_000, 200);
     ground.fill((0..n_jobs).map(|n| (Noop { n }, Options::default()))).await?;
     ground.analyze().await?;
@@ -26,7 +26,7 @@ pub async fn plain(ground: Ground) -> anyhow::Result<Value> {
 }
 
 /// Drains a thousand lanes of twenty jobs each.
-pub async fn lanes(ground: Ground) -> anyhow::Result<Value> {
+pub async fn lanes(ground: Fixture) -> anyhow::Result<Value> {
     let (n_lanes, n_each) = (size::of(1_000, 20), size::of(20, 2));
     let jobs = (0..n_each).flat_map(|_| 0..n_lanes).map(|lane| (Noop { n: lane }, in_lane(lane)));
     ground.fill(jobs).await?;
@@ -40,7 +40,7 @@ pub async fn lanes(ground: Ground) -> anyhow::Result<Value> {
 
 /// Drains jobs beside many blocked ones, in turns with the same jobs alone. A single drain varies by a tenth and more,
 /// so the medians are compared.
-pub async fn beside_blocked(ground: Ground) -> anyhow::Result<Value> {
+pub async fn beside_blocked(ground: Fixture) -> anyhow::Result<Value> {
     let (n_runnable, n_blocked) = size::of((50_000, 100_000), (100, 200));
     let (n_lanes, n_rounds) = (10, size::of(5, 1));
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
@@ -58,7 +58,7 @@ pub async fn beside_blocked(ground: Ground) -> anyhow::Result<Value> {
     }))
 }
 
-async fn block(ground: &Ground, n_jobs: u64, n_lanes: u64) -> anyhow::Result<()> {
+async fn block(ground: &Fixture, n_jobs: u64, n_lanes: u64) -> anyhow::Result<()> {
     ground.fill((0..n_jobs).map(|n| (Noop { n }, in_lane(n % n_lanes)))).await?;
     for lane in 0..n_lanes {
         sqlx::query("SELECT dalsegno.hold_lane($1, 'bench')")
@@ -69,7 +69,7 @@ async fn block(ground: &Ground, n_jobs: u64, n_lanes: u64) -> anyhow::Result<()>
     Ok(())
 }
 
-async fn drain_runnable(ground: &Ground, n_jobs: u64) -> anyhow::Result<f64> {
+async fn drain_runnable(ground: &Fixture, n_jobs: u64) -> anyhow::Result<f64> {
     ground.fill((0..n_jobs).map(|n| (Noop { n }, Options::default()))).await?;
     ground.analyze().await?;
     Ok(drain(ground, 500, n_jobs as usize).await?.jobs_per_s)
@@ -81,7 +81,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
 }
 
 /// Drains jobs whose handlers commit their end with a write of their own.
-pub async fn own_commit(ground: Ground) -> anyhow::Result<Value> {
+pub async fn own_commit(ground: Fixture) -> anyhow::Result<Value> {
     let n_jobs = size::of(10_000, 100);
     ground.fill((0..n_jobs).map(|n| (OwnCommit { n }, Options::default()))).await?;
     ground.analyze().await?;
@@ -92,7 +92,7 @@ pub async fn own_commit(ground: Ground) -> anyhow::Result<Value> {
 }
 
 /// Drains while a transaction that stays open for a minute keeps vacuum from removing dead rows.
-pub async fn held_transaction(ground: Ground) -> anyhow::Result<Value> {
+pub async fn held_transaction(ground: Fixture) -> anyhow::Result<Value> {
     let n_jobs = size::of(60_000, 200);
     let held = size::of(Duration::from_secs(60), Duration::from_millis(200));
     let mut holder = ground.pool.begin().await?;
@@ -113,7 +113,7 @@ pub async fn held_transaction(ground: Ground) -> anyhow::Result<Value> {
 }
 
 /// The rate and the cost of a drain.
-struct Drained {
+struct DrainResult {
     jobs_per_s: f64,
     /// Processor time per job in microseconds.
     worker_micros: f64,
@@ -121,7 +121,7 @@ struct Drained {
 }
 
 /// Drains the queue, from the start of a worker to its last acknowledged end.
-async fn drain(ground: &Ground, slots: u32, n_jobs: usize) -> anyhow::Result<Drained> {
+async fn drain(ground: &Fixture, slots: u32, n_jobs: usize) -> anyhow::Result<DrainResult> {
     let before = ground.n_live().await?;
     let cpu = cpu::used(&ground.pool).await;
     let began = Instant::now();
@@ -133,7 +133,7 @@ async fn drain(ground: &Ground, slots: u32, n_jobs: usize) -> anyhow::Result<Dra
     let ended = before - ground.n_live().await?;
     anyhow::ensure!(ended == n_jobs as i64, "{ended} of {n_jobs} jobs ended");
     let per_job = |micros: u64| micros as f64 / n_jobs as f64;
-    Ok(Drained {
+    Ok(DrainResult {
         jobs_per_s: n_jobs as f64 / took.as_secs_f64(),
         worker_micros: per_job(cpu_after.worker_micros - cpu.worker_micros),
         server_micros: cpu_after

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     common::size,
-    fixture::{Ground, Noop},
+    fixture::{Fixture, Noop},
 };
 
 fn measured_for() -> Duration {
@@ -16,14 +16,14 @@ fn measured_for() -> Duration {
 }
 
 /// Measures one plain insert per transaction, as a reference for the next scenario.
-pub async fn bare(ground: Ground) -> anyhow::Result<Value> {
+pub async fn bare(ground: Fixture) -> anyhow::Result<Value> {
     Ok(
         json!({ "scenario": "bare_insert", "connections": 1, "inserts_per_s": bare_rate(&ground).await?.round() }),
     )
 }
 
 /// Enqueues one job per transaction on one connection.
-pub async fn one_by_one(ground: Ground) -> anyhow::Result<Value> {
+pub async fn one_by_one(ground: Fixture) -> anyhow::Result<Value> {
     let bare = bare_rate(&ground).await?;
     let mut conn = ground.pool.acquire().await?;
     let began = Instant::now();
@@ -40,7 +40,7 @@ pub async fn one_by_one(ground: Ground) -> anyhow::Result<Value> {
 }
 
 /// Enqueues on sixteen connections, one job per transaction, each into one of a hundred thousand lanes, without and with a worker.
-pub async fn into_lanes(ground: Ground) -> anyhow::Result<Value> {
+pub async fn into_lanes(ground: Fixture) -> anyhow::Result<Value> {
     let quiet = lanes_rate(&ground).await?;
     ground.empty().await?;
     let (worker, _arrivals) = ground.start_worker(64);
@@ -53,7 +53,7 @@ pub async fn into_lanes(ground: Ground) -> anyhow::Result<Value> {
 }
 
 /// Enqueues a hundred thousand jobs in bulk.
-pub async fn bulk(ground: Ground) -> anyhow::Result<Value> {
+pub async fn bulk(ground: Fixture) -> anyhow::Result<Value> {
     let n_chunks = size::of(20, 1);
     let began = Instant::now();
     for chunk in 0..n_chunks {
@@ -75,7 +75,7 @@ pub async fn bulk(ground: Ground) -> anyhow::Result<Value> {
     }))
 }
 
-async fn bare_rate(ground: &Ground) -> anyhow::Result<f64> {
+async fn bare_rate(ground: &Fixture) -> anyhow::Result<f64> {
     let mut conn = ground.pool.acquire().await?;
     let began = Instant::now();
     let mut n_rows = 0u64;
@@ -88,7 +88,7 @@ async fn bare_rate(ground: &Ground) -> anyhow::Result<f64> {
     Ok(n_rows as f64 / began.elapsed().as_secs_f64())
 }
 
-async fn lanes_rate(ground: &Ground) -> anyhow::Result<f64> {
+async fn lanes_rate(ground: &Fixture) -> anyhow::Result<f64> {
     let began = Instant::now();
     let mut clients = JoinSet::new();
     for client in 0..16u64 {

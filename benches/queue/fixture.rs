@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context;
 use dalsegno::db;
 use dalsegno::queue::{
-    Config, End, Enqueued, HandlerResult, Identity, Job, JobError, Options, Registry, Run,
+    Config, End, EnqueueResult, HandlerResult, Identity, Job, JobError, Options, Registry, Run,
     WorkerError, enqueue_many, run_worker,
 };
 use dalsegno::shutdown::Shutdown;
@@ -46,7 +46,7 @@ impl Job for OwnCommit {
 
 /// The database under the bench.
 #[derive(Clone)]
-pub struct Ground {
+pub struct Fixture {
     pub pool: PgPool,
     database: Database,
 }
@@ -66,7 +66,7 @@ pub struct Tally {
     arrivals: mpsc::UnboundedSender<(u64, Instant)>,
 }
 
-impl Ground {
+impl Fixture {
     /// Creates a database of its own on the server, with the schema and two tables of the bench.
     pub async fn new(server: &Server) -> anyhow::Result<Self> {
         let database = Database::create(server).await?;
@@ -125,7 +125,7 @@ impl Ground {
     pub async fn fill<J: Job>(
         &self,
         jobs: impl Iterator<Item = (J, Options)>,
-    ) -> anyhow::Result<Vec<Enqueued>> {
+    ) -> anyhow::Result<Vec<EnqueueResult>> {
         let mut all = Vec::new();
         let mut jobs = jobs.peekable();
         while jobs.peek().is_some() {

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::{
     common::size,
-    fixture::{Ground, MARK, Noop},
+    fixture::{Fixture, MARK, Noop},
 };
 
 /// Measures from the commit of an enqueue to the first line of its handler, on an idle worker.
-pub async fn pick_up(ground: Ground) -> anyhow::Result<Value> {
+pub async fn pick_up(ground: Fixture) -> anyhow::Result<Value> {
     let n_jobs = size::of(200, 5);
     let (worker, mut arrivals) = ground.start_worker(16);
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -35,7 +35,7 @@ pub async fn pick_up(ground: Ground) -> anyhow::Result<Value> {
 }
 
 /// Measures the transactions per second that an idle worker adds to those of the server without it.
-pub async fn queries(ground: Ground) -> anyhow::Result<Value> {
+pub async fn queries(ground: Fixture) -> anyhow::Result<Value> {
     let without = per_second(&ground).await?;
     let (worker, _arrivals) = ground.start_worker(16);
     tokio::time::sleep(size::of(Duration::from_secs(5), Duration::from_millis(500))).await;
@@ -47,7 +47,7 @@ pub async fn queries(ground: Ground) -> anyhow::Result<Value> {
 }
 
 /// Counts over a whole minute, which is the period of autovacuum.
-async fn per_second(ground: &Ground) -> anyhow::Result<f64> {
+async fn per_second(ground: &Fixture) -> anyhow::Result<f64> {
     let before = transactions(ground).await?;
     let began = Instant::now();
     tokio::time::sleep(size::of(Duration::from_secs(60), Duration::from_millis(500))).await;
@@ -56,7 +56,7 @@ async fn per_second(ground: &Ground) -> anyhow::Result<f64> {
     Ok(n as f64 / began.elapsed().as_secs_f64())
 }
 
-async fn transactions(ground: &Ground) -> anyhow::Result<i64> {
+async fn transactions(ground: &Fixture) -> anyhow::Result<i64> {
     // Backends report at most once a second; the pauses around this are longer.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     Ok(sqlx::query_scalar(

@@ -16,12 +16,12 @@ mod fixture;
 mod idle;
 
 use common::{Server, is_wanted};
-use fixture::Ground;
+use fixture::Fixture;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let server = Server::start().await?;
-    let ground = Ground::new(&server).await?;
+    let ground = Fixture::new(&server).await?;
     for (name, scenario) in scenarios() {
         if is_wanted(name) {
             ground.empty().await?;
@@ -33,7 +33,7 @@ async fn main() -> anyhow::Result<()> {
 }
 
 type Scenario =
-    fn(Ground) -> futures_util::future::BoxFuture<'static, anyhow::Result<serde_json::Value>>;
+    fn(Fixture) -> futures_util::future::BoxFuture<'static, anyhow::Result<serde_json::Value>>;
 
 fn scenarios() -> [(&'static str, Scenario); 11] {
     [

@@ -8,7 +8,7 @@ use crate::{
     at,
     common::size,
     connection::Connection,
-    fixture::{Ground, N_CLIENTS},
+    fixture::{Fixture, N_CLIENTS},
 };
 
 /// The first calls open connections and plan statements.
@@ -35,7 +35,7 @@ fn tools() -> [(&'static str, Value); 4] {
 }
 
 /// Measures from the sent request to the last byte of its answer: one turn alone, and sixteen at once.
-pub async fn over_loopback(ground: &Ground) -> anyhow::Result<Vec<Value>> {
+pub async fn over_loopback(ground: &Fixture) -> anyhow::Result<Vec<Value>> {
     let (worker, endpoint) = (ground.work()?, ground.endpoint().await?);
     let mut tokens = Vec::with_capacity(N_CLIENTS);
     for _ in 0..N_CLIENTS {

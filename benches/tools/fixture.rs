@@ -57,7 +57,7 @@ const SETTINGS: [(&str, &str); 9] = [
 /// Poll interval, much shorter than the measured times.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-pub struct Ground {
+pub struct Fixture {
     pub pool: PgPool,
     pub model: Model,
     config: Config,
@@ -80,7 +80,7 @@ pub struct Endpoint {
     served: JoinHandle<()>,
 }
 
-impl Ground {
+impl Fixture {
     pub async fn new(server: &Server) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let agents = folder.path().join("agents");
@@ -162,8 +162,9 @@ impl Ground {
             Services::build(&self.config, Arc::new(SystemClock), program, Traces::default())?;
         let (config, pool, shutdown) = (self.config.clone(), self.pool.clone(), Shutdown::new());
         let stop = shutdown.clone();
-        let work =
-            async move { worker::work(&config, services, &pool.into(), stop, Pool::Turns).await };
+        let work = async move {
+            worker::run_pool(&config, services, &pool.into(), stop, Pool::Turns).await
+        };
         Ok(Worker { shutdown, work: tokio::spawn(work) })
     }
 

@@ -24,16 +24,16 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use common::{Server, cpu, is_wanted, wal_bytes};
-use fixture::Ground;
+use fixture::Fixture;
 
-type Scenario = for<'a> fn(&'a Ground) -> BoxFuture<'a, anyhow::Result<Vec<Value>>>;
+type Scenario = for<'a> fn(&'a Fixture) -> BoxFuture<'a, anyhow::Result<Vec<Value>>>;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let server = Server::start().await?;
     for (name, scenario) in scenarios() {
         if is_wanted(name) {
-            let ground = Ground::new(&server).await?;
+            let ground = Fixture::new(&server).await?;
             let (wal, used) = (wal_bytes(&ground.pool).await?, cpu::used(&ground.pool).await);
             let figures = scenario(&ground).await;
             let (wal_after, used_after) =

@@ -19,12 +19,12 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 pub struct Model {
     pub address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     server: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct ServerState {
     n_rounds: AtomicUsize,
     /// Duration of each call.
     millis: Mutex<Vec<f64>>,
@@ -33,7 +33,7 @@ struct Shared {
 impl Model {
     pub async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let (address, shared) = (listener.local_addr()?, Arc::new(Shared::default()));
+        let (address, shared) = (listener.local_addr()?, Arc::new(ServerState::default()));
         let shown = json!({
             "details": { "family": "qwen3" },
             "model_info": { "general.architecture": "qwen3", "qwen3.context_length": 40_960 },
@@ -67,7 +67,7 @@ impl Drop for Model {
     }
 }
 
-async fn chat(State(shared): State<Arc<Shared>>, Json(body): Json<Value>) -> String {
+async fn chat(State(shared): State<Arc<ServerState>>, Json(body): Json<Value>) -> String {
     let began = Instant::now();
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let n_results = messages.iter().filter(|message| message["role"] == "tool").count();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{at, common::size, fixture::Ground};
+use crate::{at, common::size, fixture::Fixture};
 
 fn n_warm_up() -> usize {
     size::of(10, 1)
@@ -17,7 +17,7 @@ const BAR_MS: f64 = 30.0;
 
 /// Measures from the claim to the committed end, without the time of the model. Each turn is in a conversation of its
 /// own, so that no conversation grows.
-pub async fn of_ollama(ground: &Ground) -> anyhow::Result<Vec<Value>> {
+pub async fn of_ollama(ground: &Fixture) -> anyhow::Result<Vec<Value>> {
     let worker = ground.work()?;
     let (mut without, model_without) = turns(ground, 0).await?;
     let (mut with, model_with) = turns(ground, N_ROUNDS).await?;
@@ -33,7 +33,7 @@ pub async fn of_ollama(ground: &Ground) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Returns the times of the turns without that of the model, and the mean time of the model.
-async fn turns(ground: &Ground, n_rounds: usize) -> anyhow::Result<(Vec<f64>, f64)> {
+async fn turns(ground: &Fixture, n_rounds: usize) -> anyhow::Result<(Vec<f64>, f64)> {
     let campaign_id = ground.campaign().await?;
     let (mut millis, mut model_ms) = (Vec::with_capacity(n_measured()), 0.0);
     ground.model.rounds(n_rounds);

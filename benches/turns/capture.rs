@@ -10,7 +10,7 @@ use tracing_subscriber::{
     Layer, filter::Targets, layer::Context, layer::SubscriberExt as _, registry::LookupSpan,
 };
 
-use crate::fixture::{Conversation, Ground};
+use crate::fixture::{Conversation, Fixture};
 
 /// The statements that sqlx reports inside a job's span.
 #[derive(Clone, Default)]
@@ -24,7 +24,7 @@ struct Sql {
 
 /// Runs one task in `conversation` and captures its statements. Leaves out BEGIN and COMMIT: the first is not always reported.
 pub fn statements_of_a_turn(
-    ground: &Ground,
+    ground: &Fixture,
     conversation: &Conversation,
 ) -> anyhow::Result<Vec<String>> {
     let statements = Statements::default();

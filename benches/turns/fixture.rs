@@ -49,7 +49,7 @@ const AGENT: &str = "---\nname: writer\ndescription: Writes\n---\nYou write.\n";
 /// Size of a prompt. The figures of comparable projects are of turns with twice this.
 const PROMPT_BYTES: usize = 2048;
 
-pub struct Ground {
+pub struct Fixture {
     pub pool: PgPool,
     pub stopwatch: Arc<Stopwatch>,
     pub config: Config,
@@ -82,7 +82,7 @@ pub struct Conversation {
     pub instance: String,
 }
 
-impl Ground {
+impl Fixture {
     pub async fn new(server: &Server, stopwatch: Arc<Stopwatch>) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let agents = folder.path().join("agents");
@@ -219,7 +219,7 @@ impl Ground {
         let began = Instant::now();
         let target = self.stopwatch.n_finished() + n_tasks;
         let work = tokio::spawn(async move {
-            worker::work(&config, services, &database.into(), stop, Pool::Turns).await
+            worker::run_pool(&config, services, &database.into(), stop, Pool::Turns).await
         });
         self.stopwatch.until_finished(target).await;
         let took = began.elapsed();

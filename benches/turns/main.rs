@@ -28,10 +28,10 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use common::{Server, is_wanted};
-use fixture::Ground;
+use fixture::Fixture;
 use stopwatch::Stopwatch;
 
-type Scenario = for<'a> fn(&'a Ground) -> BoxFuture<'a, anyhow::Result<Value>>;
+type Scenario = for<'a> fn(&'a Fixture) -> BoxFuture<'a, anyhow::Result<Value>>;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -39,7 +39,7 @@ async fn main() -> anyhow::Result<()> {
     let server = Server::start().await?;
     for (name, scenario) in scenarios() {
         if is_wanted(name) {
-            let ground = Ground::new(&server, Arc::clone(&stopwatch)).await?;
+            let ground = Fixture::new(&server, Arc::clone(&stopwatch)).await?;
             let figures = scenario(&ground).await;
             ground.remove().await?;
             println!("{}", with_load(figures?));

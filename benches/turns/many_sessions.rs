@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{bare, common::size, fixture::Ground};
+use crate::{bare, common::size, fixture::Fixture};
 
 fn n_sessions() -> usize {
     size::of(64, 16)
@@ -18,7 +18,7 @@ fn n_measured() -> usize {
 
 /// Measures sessions of 10 to 50 turns, first with a campaign for every four of them. Then all are in one campaign,
 /// where every end of a turn changes the same row of the budget.
-pub async fn rate(ground: &Ground) -> anyhow::Result<Value> {
+pub async fn rate(ground: &Fixture) -> anyhow::Result<Value> {
     let spread = rate_in(ground, n_sessions() / 4).await?;
     let in_one = rate_in(ground, 1).await?;
     let conversations = ground.conversations(n_sessions(), n_sessions() / 4).await?;
@@ -37,7 +37,7 @@ pub async fn rate(ground: &Ground) -> anyhow::Result<Value> {
     }))
 }
 
-async fn rate_in(ground: &Ground, n_campaigns: usize) -> anyhow::Result<Value> {
+async fn rate_in(ground: &Fixture, n_campaigns: usize) -> anyhow::Result<Value> {
     let conversations = ground.conversations(n_sessions(), n_campaigns).await?;
     ground.run(&conversations, n_warm_up()).await?;
     let ran = ground.measure(&conversations, n_measured()).await?;

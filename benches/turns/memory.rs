@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use tokio::process::{Child, Command};
 
-use crate::{common::size, fixture::Ground};
+use crate::{common::size, fixture::Fixture};
 
 fn n_sessions() -> usize {
     size::of(1_000, 4)
@@ -22,7 +22,7 @@ fn n_campaigns() -> usize {
 }
 
 /// Measures the peak memory of a `worker-turns`. Live sessions are those with a turn since the process began.
-pub async fn peak(ground: &Ground) -> anyhow::Result<Value> {
+pub async fn peak(ground: &Fixture) -> anyhow::Result<Value> {
     let conversations = ground.conversations(n_sessions(), n_campaigns()).await?;
     ground.add(&ground.pool, &conversations, n_turns()).await?;
     let mut worker = start(ground)?;
@@ -39,7 +39,7 @@ pub async fn peak(ground: &Ground) -> anyhow::Result<Value> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the worker as an operator starts it")]
-fn start(ground: &Ground) -> anyhow::Result<Child> {
+fn start(ground: &Fixture) -> anyhow::Result<Child> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker-turns"));
     command.env_clear().env("DALSEGNO_CONFIG", &ground.settings).env("DATABASE_URL", &ground.url);
     command.stdin(Stdio::null()).stdout(Stdio::null());

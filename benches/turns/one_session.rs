@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     common::size,
-    fixture::{Ground, Ran},
+    fixture::{Fixture, Ran},
 };
 
 /// Number of sessions. Each sample of the same length uses another one, so that one checkpoint or busy neighbour does not decide.
@@ -23,7 +23,7 @@ fn lengths() -> [usize; 3] {
 
 /// Measures from the sent claim to the acknowledged commit. The first turn after the start of a worker has a figure of
 /// its own: it reads the whole conversation, on connections that have run none of its statements.
-pub async fn millis(ground: &Ground) -> anyhow::Result<Value> {
+pub async fn millis(ground: &Fixture) -> anyhow::Result<Value> {
     let [at_10, at_100, at_500] = grow(ground, lengths()).await?;
     let calls: Vec<i32> = sqlx::query_scalar("select total_ms from dalsegno.usage where turn > $1")
         .bind(i32::try_from(lengths()[2])?)
@@ -43,7 +43,7 @@ pub async fn millis(ground: &Ground) -> anyhow::Result<Value> {
 }
 
 /// Measures the growth of the server's write-ahead log.
-pub async fn bytes(ground: &Ground) -> anyhow::Result<Value> {
+pub async fn bytes(ground: &Fixture) -> anyhow::Result<Value> {
     let [at_10, at_500] = grow(ground, [lengths()[0], lengths()[2]]).await?;
     let per_turn = |ran: &[Ran]| {
         ran.iter().map(|ran| ran.wal_bytes).sum::<i64>() as f64
@@ -58,7 +58,7 @@ pub async fn bytes(ground: &Ground) -> anyhow::Result<Value> {
 
 /// Grows some sessions and measures each at the given lengths.
 async fn grow<const N: usize>(
-    ground: &Ground,
+    ground: &Fixture,
     lengths: [usize; N],
 ) -> anyhow::Result<[Vec<Ran>; N]> {
     let mut measured = [const { Vec::new() }; N];

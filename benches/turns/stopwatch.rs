@@ -33,16 +33,16 @@ struct Claim {
 }
 
 /// The recorder for the metrics' macros, which need one of their own.
-struct Recording(Arc<Stopwatch>);
+struct StopwatchRecorder(Arc<Stopwatch>);
 
 struct Took(Arc<Stopwatch>);
-struct Claimed(Arc<Stopwatch>);
-struct Finished(Arc<Stopwatch>);
+struct ClaimCounter(Arc<Stopwatch>);
+struct FinishCounter(Arc<Stopwatch>);
 
 impl Stopwatch {
     pub fn install() -> anyhow::Result<Arc<Self>> {
         let stopwatch = Arc::new(Self::default());
-        let recording = Recording(Arc::clone(&stopwatch));
+        let recording = StopwatchRecorder(Arc::clone(&stopwatch));
         metrics::set_global_recorder(recording)
             .map_err(|_| anyhow::anyhow!("there is another recorder of metrics"))?;
         Ok(stopwatch)
@@ -85,14 +85,14 @@ impl HistogramFn for Took {
     }
 }
 
-impl HistogramFn for Claimed {
+impl HistogramFn for ClaimCounter {
     fn record(&self, _waited_secs: f64) {
         let mut claim = self.0.claim();
         claim.sent_at = Instant::now().checked_sub(claim.took);
     }
 }
 
-impl CounterFn for Finished {
+impl CounterFn for FinishCounter {
     fn increment(&self, n_runs: u64) {
         // Counters are created at a process's start by adding 0 to them.
         if n_runs == 0 {
@@ -109,7 +109,7 @@ impl CounterFn for Finished {
     fn absolute(&self, _value: u64) {}
 }
 
-impl Recorder for Recording {
+impl Recorder for StopwatchRecorder {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -118,7 +118,7 @@ impl Recorder for Recording {
         let is_ok = key.labels().any(|label| label.key() == "outcome" && label.value() == "ok");
         match key.name() {
             "dalsegno_tasks_finished_total" if is_ok => {
-                Counter::from_arc(Arc::new(Finished(Arc::clone(&self.0))))
+                Counter::from_arc(Arc::new(FinishCounter(Arc::clone(&self.0))))
             }
             _ => Counter::noop(),
         }
@@ -134,7 +134,7 @@ impl Recorder for Recording {
                 Histogram::from_arc(Arc::new(Took(Arc::clone(&self.0))))
             }
             "dalsegno_task_wait_seconds" => {
-                Histogram::from_arc(Arc::new(Claimed(Arc::clone(&self.0))))
+                Histogram::from_arc(Arc::new(ClaimCounter(Arc::clone(&self.0))))
             }
             _ => Histogram::noop(),
         }

@@ -11,14 +11,14 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     server::Server,
-    words::{given, period},
+    words::{parse_period, read_text},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
     domain::{
         agents::MAIN,
         agents::SessionMode as Mode,
-        ids::{Given, GivenCampaign},
+        ids::{GivenCampaign, PartialId},
         labels, timestamp,
     },
 };
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(super) struct Id {
     /// The id, or a unique beginning or end of it. An end has at least 8 digits.
-    pub(super) id: Given,
+    pub(super) id: PartialId,
 }
 
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ pub(super) struct CampaignId {
 #[derive(Debug, Args)]
 pub(super) struct Expiry {
     /// Holds for this long: 90d, 24h.
-    #[arg(long, value_name = "DURATION", value_parser = period)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_period)]
     expires_in: Option<TimeDelta>,
     /// Holds until this time: 2026-11-20T12:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = timestamp::parse, conflicts_with = "expires_in")]
@@ -93,7 +93,7 @@ impl InCampaign {
     }
 
     pub(super) async fn id(&self, context: &Context, server: &Server) -> Result<Uuid, Failure> {
-        server.campaign(&self.given(context)?).await
+        server.campaign(&self.require_campaign(context)?).await
     }
 
     /// Resolves the campaign for lists, which show all campaigns if none is given.
@@ -108,7 +108,7 @@ impl InCampaign {
         }
     }
 
-    pub(super) fn given(&self, context: &Context) -> Result<GivenCampaign, Failure> {
+    pub(super) fn require_campaign(&self, context: &Context) -> Result<GivenCampaign, Failure> {
         self.given_or_set(context)?.ok_or_else(|| {
             let words = "name a campaign with --campaign or DALSEGNO_CAMPAIGN: `dalsegno campaign ls` lists them";
             Failure::new(Exit::Usage, anyhow!(words))
@@ -124,7 +124,7 @@ impl InCampaign {
             let words = format!("DALSEGNO_CAMPAIGN is `{set}`: {error}");
             Failure::new(Exit::Usage, anyhow!(words))
         })?;
-        context.output.note(&format!("campaign: {set} (DALSEGNO_CAMPAIGN)"));
+        context.output.print_note(&format!("campaign: {set} (DALSEGNO_CAMPAIGN)"));
         Ok(Some(given))
     }
 }
@@ -134,7 +134,7 @@ impl InCampaign {
 pub(super) struct Paging {
     /// Continues behind this item: the last id of the previous page.
     #[arg(long, value_name = "ID")]
-    pub(super) after: Option<Given>,
+    pub(super) after: Option<PartialId>,
     /// Maximum number of items, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     pub(super) limit: i64,
@@ -195,7 +195,7 @@ impl LabelFilter {
         self.tags.is_empty() && self.metadata.is_empty()
     }
 
-    pub(super) fn all(&self) -> (Vec<String>, Map<String, Value>) {
+    pub(super) fn tags_and_metadata(&self) -> (Vec<String>, Map<String, Value>) {
         (self.tags.clone(), object(&self.metadata))
     }
 
@@ -235,7 +235,7 @@ impl Question {
     }
 
     pub(super) fn prompt(&self) -> Result<String, Failure> {
-        Ok(given(self.prompt.as_deref(), self.prompt_file.as_ref())?.unwrap_or_default())
+        Ok(read_text(self.prompt.as_deref(), self.prompt_file.as_ref())?.unwrap_or_default())
     }
 
     pub(super) fn session_mode(&self) -> Option<Mode> {

@@ -4,9 +4,9 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::table,
+    output::format_table,
     server::{Server, with_server},
-    words::{Moment, moment, time},
+    words::{Moment, parse_moment, time},
 };
 use crate::{domain::audit::Entry, operations::ListAudit};
 
@@ -30,10 +30,10 @@ pub(super) struct List {
     #[arg(long, value_name = "ID")]
     subject: Option<String>,
     /// Only changes since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     since: Option<Moment>,
     /// Only changes before then: 2026-11-23T08:00:00Z, or 24h for a day ago.
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     until: Option<Moment>,
     /// Continues behind this line: the last id of the previous page.
     #[arg(long, value_name = "ID")]
@@ -44,10 +44,10 @@ pub(super) struct List {
 }
 
 pub(super) async fn run(command: &AuditCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(
+async fn run_on_server(
     AuditCommand::Ls(list): &AuditCommand,
     context: &Context,
     server: &Server,
@@ -62,11 +62,11 @@ async fn on(
         limit: Some(limit),
     };
     let entries = server.items(list.limit, page).await?;
-    context.output.data(&entries, || lines(&entries));
+    context.output.print_data(&entries, || format_entries(&entries));
     Ok(Exit::Ok)
 }
 
-fn lines(entries: &[Entry]) -> String {
+fn format_entries(entries: &[Entry]) -> String {
     let row = |entry: &Entry| {
         let actor = match entry.actor.as_str() {
             "" => entry.actor_kind.clone(),
@@ -83,5 +83,5 @@ fn lines(entries: &[Entry]) -> String {
         ]
     };
     let head = ["ID", "AT (UTC)", "WHO", "FROM", "WHAT", "WHICH", "DATA"];
-    table(&head, entries.iter().map(row))
+    format_table(&head, entries.iter().map(row))
 }

@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::{
     Context, Exit, Failure,
     args::{CampaignId, ShownCampaign},
-    output::table,
+    output::format_table,
     server::{Server, with_server},
-    words::{given, time},
+    words::{read_text, time},
 };
 use crate::{
-    domain::blackboard::{self, Entry, Written},
+    domain::blackboard::{self, Entry, WriteOutcome},
     operations::{ListBlackboardChanges, PatchBlackboard, SetBlackboard, ShowBlackboard},
 };
 
@@ -87,10 +87,10 @@ pub(super) struct History {
 }
 
 pub(super) async fn run(command: &BlackboardCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(
+async fn run_on_server(
     command: &BlackboardCommand,
     context: &Context,
     server: &Server,
@@ -100,19 +100,19 @@ async fn on(
         BlackboardCommand::Show(Show { campaign, version }) => {
             let id = campaign.id(context, server).await?;
             let shown = server.call(ShowBlackboard { id, version: *version }).await?;
-            output.data(&shown, || format!("{:#}", shown.document));
+            output.print_data(&shown, || format!("{:#}", shown.document));
         }
         BlackboardCommand::Set(Set { campaign, json, expected_version }) => {
             let (document, expected_version) = (json.value()?, *expected_version);
             let id = server.campaign(&campaign.id).await?;
             let written = server.call(SetBlackboard { id, document, expected_version }).await?;
-            output.data(&written, || words(&written));
+            output.print_data(&written, || format_written(&written));
         }
         BlackboardCommand::Patch(Patch { campaign, json, expected_version }) => {
             let (patch, expected_version) = (json.value()?, *expected_version);
             let id = server.campaign(&campaign.id).await?;
             let written = server.call(PatchBlackboard { id, patch, expected_version }).await?;
-            output.data(&written, || words(&written));
+            output.print_data(&written, || format_written(&written));
         }
         BlackboardCommand::History(History { campaign, before, limit }) => {
             let id = campaign.id(context, server).await?;
@@ -122,7 +122,7 @@ async fn on(
                 limit: Some(limit),
             };
             let entries = server.items(*limit, page).await?;
-            output.data(&entries, || lines(&entries));
+            output.print_data(&entries, || format_entries(&entries));
         }
     }
     Ok(Exit::Ok)
@@ -130,14 +130,14 @@ async fn on(
 
 impl JsonText {
     fn value(&self) -> Result<Value, Failure> {
-        let text = given(self.text.as_deref(), self.file.as_ref())?.unwrap_or_default();
+        let text = read_text(self.text.as_deref(), self.file.as_ref())?.unwrap_or_default();
         serde_json::from_str(&text).map_err(|error| {
             Failure::new(Exit::Usage, anyhow!(error).context("the given text is not valid JSON"))
         })
     }
 }
 
-fn words(written: &Written) -> String {
+fn format_written(written: &WriteOutcome) -> String {
     let version = written.blackboard.version;
     match written.changed {
         true => format!("the blackboard is at version {version}"),
@@ -145,7 +145,7 @@ fn words(written: &Written) -> String {
     }
 }
 
-fn lines(entries: &[Entry]) -> String {
+fn format_entries(entries: &[Entry]) -> String {
     let row = |entry: &Entry| {
         let kind = match entry.kind {
             blackboard::Kind::Set => "set",
@@ -160,5 +160,5 @@ fn lines(entries: &[Entry]) -> String {
             entry.paths.join(" "),
         ]
     };
-    table(&["VERSION", "AT", "BY", "KIND", "BYTES", "DIFFERENT"], entries.iter().map(row))
+    format_table(&["VERSION", "AT", "BY", "KIND", "BYTES", "DIFFERENT"], entries.iter().map(row))
 }

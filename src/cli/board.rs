@@ -14,12 +14,12 @@ use super::{
     args::InCampaign,
     output::Output,
     server::{Server, with_server},
-    words::{given, period, time},
+    words::{parse_period, read_text, time},
 };
 use crate::{
     domain::{
-        ids::Given,
-        mentions::Posted,
+        ids::PartialId,
+        mentions::PostResult,
         posts::{self, Post},
     },
     operations::{AddPost, ListPosts, MAX_LIMIT, Noun, PostOrder},
@@ -36,7 +36,7 @@ pub(super) enum BoardCommand {
 }
 
 #[derive(Debug, Args)]
-struct Look {
+struct BoardArgs {
     #[command(flatten)]
     campaign: InCampaign,
     /// Only posts that this agent sees; curator_2 is instance 2 of curator.
@@ -47,19 +47,19 @@ struct Look {
 #[derive(Debug, Args)]
 pub(super) struct Tail {
     #[command(flatten)]
-    look: Look,
+    look: BoardArgs,
     /// Number of existing posts to print first, up to 1000.
     #[arg(long, short = 'n', default_value_t = 10, value_parser = clap::value_parser!(i64).range(0..=1000))]
     lines: i64,
     /// Ends after this time: 30s, 15m, 24h.
-    #[arg(long, value_name = "DURATION", value_parser = period)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_period)]
     timeout: Option<TimeDelta>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct History {
     #[command(flatten)]
-    look: Look,
+    look: BoardArgs,
     /// Only posts before this place.
     #[arg(long, value_name = "PLACE", default_value_t = i64::MAX, hide_default_value = true)]
     before: i64,
@@ -83,10 +83,10 @@ pub(super) struct NewPost {
     to: Vec<String>,
     /// Post that it answers: its id, or a unique beginning or end of it.
     #[arg(long, value_name = "ID")]
-    reply_to: Option<Given>,
+    reply_to: Option<PartialId>,
 }
 
-impl Look {
+impl BoardArgs {
     /// Builds a query for the pages of posts from a place on.
     fn page(
         &self,
@@ -122,7 +122,7 @@ async fn print(history: &History, context: &Context, server: &Server) -> Result<
     let page = history.look.page(id, PostOrder::Newest, Some(history.before));
     let mut posts = server.items(history.limit, page).await?;
     posts.reverse();
-    context.output.data(&posts, || posts.iter().map(words).collect());
+    context.output.print_data(&posts, || posts.iter().map(format_post).collect());
     Ok(Exit::Ok)
 }
 
@@ -135,11 +135,11 @@ async fn follow(tail: &Tail, context: &Context, server: &Server) -> Result<Exit,
     let there = server.items(tail.lines.max(1), newest).await?;
     let mut told = there.first().map_or(0, |last| last.seq);
     let n_lines = usize::try_from(tail.lines).unwrap_or_default();
-    there.iter().take(n_lines).rev().for_each(|post| tell(post, context.output));
+    there.iter().take(n_lines).rev().for_each(|post| print_post(post, context.output));
     while end.is_none_or(|end| Instant::now() < end) {
         let news = tail.look.page(id, PostOrder::Oldest, Some(told));
         let posts = server.call(news(None, MAX_LIMIT)).await?.items;
-        posts.iter().for_each(|post| tell(post, context.output));
+        posts.iter().for_each(|post| print_post(post, context.output));
         told = posts.last().map_or(told, |last| last.seq);
         if posts.is_empty() {
             sleep(PAUSE).await;
@@ -149,7 +149,7 @@ async fn follow(tail: &Tail, context: &Context, server: &Server) -> Result<Exit,
 }
 
 async fn add(new: &NewPost, context: &Context, server: &Server) -> Result<Exit, Failure> {
-    let text = given(new.text.as_deref(), new.text_file.as_ref())?.unwrap_or_default();
+    let text = read_text(new.text.as_deref(), new.text_file.as_ref())?.unwrap_or_default();
     let id = new.campaign.id(context, server).await?;
     let reply_to = match &new.reply_to {
         Some(given) => Some(server.id(Noun::Post, given).await?),
@@ -157,12 +157,12 @@ async fn add(new: &NewPost, context: &Context, server: &Server) -> Result<Exit, 
     };
     let audience = Some(new.to.clone()).filter(|names| !names.is_empty());
     let posted = server.call(AddPost { id, text, audience, reply_to }).await?;
-    context.output.data(&posted, || came_of_it(&posted));
+    context.output.print_data(&posted, || format_posted(&posted));
     Ok(Exit::Ok)
 }
 
 /// Describes the new post: its place, the tasks it created, and the names that are unknown.
-fn came_of_it(posted: &Posted) -> String {
+fn format_posted(posted: &PostResult) -> String {
     let post = &posted.post;
     let to = post.audience.join(", ");
     let is = if posted.created { "is" } else { "is already" };
@@ -179,11 +179,11 @@ fn came_of_it(posted: &Posted) -> String {
     lines.join("\n")
 }
 
-fn tell(post: &Post, output: Output) {
-    output.last(post, || words(post));
+fn print_post(post: &Post, output: Output) {
+    output.print_last(post, || format_post(post));
 }
 
-fn words(post: &Post) -> String {
+fn format_post(post: &Post) -> String {
     let answers = post.reply_to.map(|id| format!("  answers {id}")).unwrap_or_default();
     let text = indented(&post.text);
     format!(

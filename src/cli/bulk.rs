@@ -5,7 +5,7 @@ use clap::Subcommand;
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
-    output::{fields, table},
+    output::{format_fields, format_table},
     server::{Server, with_server},
     words::{time, time_or_dash},
 };
@@ -23,26 +23,30 @@ pub(super) enum BulkCommand {
 }
 
 pub(super) async fn run(command: &BulkCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(command: &BulkCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &BulkCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     match command {
         BulkCommand::Ls(paging) => {
             let page = |cursor, limit| ListBulkActions { cursor, limit };
             let actions = server.list(Noun::BulkAction, paging, page).await?;
-            context.output.data(&actions, || lines(&actions));
+            context.output.print_data(&actions, || format_actions(&actions));
         }
         BulkCommand::Show(Id { id }) => {
             let id = server.id(Noun::BulkAction, id).await?;
             let action = server.call(ShowBulkAction { id }).await?;
-            context.output.data(&action, || words(&action));
+            context.output.print_data(&action, || format_action(&action));
         }
     }
     Ok(Exit::Ok)
 }
 
-fn lines(actions: &[BulkAction]) -> String {
+fn format_actions(actions: &[BulkAction]) -> String {
     let row = |action: &BulkAction| {
         [
             short(action.id),
@@ -56,10 +60,10 @@ fn lines(actions: &[BulkAction]) -> String {
         ]
     };
     let head = ["ID", "ACTION", "STATE", "TASKS", "DONE", "SKIPPED", "CREATED", "ENDED"];
-    table(&head, actions.iter().map(row))
+    format_table(&head, actions.iter().map(row))
 }
 
-fn words(action: &BulkAction) -> String {
+fn format_action(action: &BulkAction) -> String {
     let filter = serde_json::to_string(&action.filter).unwrap_or_default();
     let mut list = vec![
         ("bulk action", action.id.to_string()),
@@ -75,5 +79,5 @@ fn words(action: &BulkAction) -> String {
         ("ended", time_or_dash(action.ended_at)),
     ];
     list.extend(action.error.iter().map(|error| ("error", error.clone())));
-    fields(&list)
+    format_fields(&list)
 }

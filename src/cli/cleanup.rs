@@ -4,15 +4,15 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::table,
+    output::format_table,
     server::{Server, with_server},
-    session::name,
+    session::serialised_name,
     words::{time, time_or_dash},
 };
 use crate::{
     domain::{
         cleanups::{CleanupRun, Preview},
-        sessions::Because,
+        sessions::DueReason,
     },
     operations::{ListCleanupRuns, PreviewCleanup, RunCleanup},
 };
@@ -45,10 +45,14 @@ struct Runs {
 }
 
 pub(super) async fn run(cleanup: &Cleanup, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(cleanup, context, server).await).await
+    with_server(context, async |server| run_on_server(cleanup, context, server).await).await
 }
 
-async fn on(cleanup: &Cleanup, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    cleanup: &Cleanup,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     let output = context.output;
     match &cleanup.command {
         Some(CleanupCommand::Runs(Runs { after, limit })) => {
@@ -57,15 +61,15 @@ async fn on(cleanup: &Cleanup, context: &Context, server: &Server) -> Result<Exi
                 limit: Some(limit),
             };
             let runs = server.items(*limit, page).await?;
-            output.data(&runs, || run_lines(&runs));
+            output.print_data(&runs, || format_runs(&runs));
         }
         None if cleanup.dry_run => {
             let preview = server.call(PreviewCleanup {}).await?;
-            output.data(&preview, || preview_words(&preview));
+            output.print_data(&preview, || format_preview(&preview));
         }
         None => {
             let job = server.call(RunCleanup {}).await?;
-            output.data(&job, || {
+            output.print_data(&job, || {
                 format!(
                     "job {} is {}; `dalsegno cleanup runs` lists its result",
                     job.job_id, job.state
@@ -76,7 +80,7 @@ async fn on(cleanup: &Cleanup, context: &Context, server: &Server) -> Result<Exi
     Ok(Exit::Ok)
 }
 
-fn preview_words(preview: &Preview) -> String {
+fn format_preview(preview: &Preview) -> String {
     let keep_days = preview.keep_days;
     let mut text = match preview.sessions {
         0 => "nothing would go\n".to_owned(),
@@ -112,10 +116,10 @@ fn preview_words(preview: &Preview) -> String {
         ));
     }
     if !preview.kept.is_empty() {
-        let rows = preview.kept.iter().map(|(kept, n)| [name(kept), n.to_string()]);
+        let rows = preview.kept.iter().map(|(kept, n)| [serialised_name(kept), n.to_string()]);
         text.push_str(&format!(
             "\ntheir time is over too, but they would be kept\n{}",
-            table(&["WHY", "SESSIONS"], rows)
+            format_table(&["WHY", "SESSIONS"], rows)
         ));
     }
     text
@@ -124,17 +128,17 @@ fn preview_words(preview: &Preview) -> String {
 fn groups(preview: &Preview) -> String {
     let rows = preview.groups.iter().map(|group| {
         let why = match group.because {
-            Because::Expired => "expired".to_owned(),
-            Because::Closed => format!("closed for {} days", preview.keep_days.closed_sessions),
+            DueReason::Expired => "expired".to_owned(),
+            DueReason::Closed => format!("closed for {} days", preview.keep_days.closed_sessions),
         };
         let counts = [group.sessions, group.messages, group.bytes].map(|n| n.to_string());
         let [sessions, messages, bytes] = counts;
         [group.provider.clone(), why, sessions, messages, bytes, time(group.oldest)]
     });
-    table(&["PROVIDER", "WHY", "SESSIONS", "MESSAGES", "BYTES", "OLDEST (UTC)"], rows)
+    format_table(&["PROVIDER", "WHY", "SESSIONS", "MESSAGES", "BYTES", "OLDEST (UTC)"], rows)
 }
 
-fn run_lines(runs: &[CleanupRun]) -> String {
+fn format_runs(runs: &[CleanupRun]) -> String {
     let row = |run: &CleanupRun| {
         let took = run.duration_secs.map_or_else(|| "-".to_owned(), |secs| format!("{secs:.1} s"));
         let what = match run.kind.as_str() {
@@ -156,16 +160,16 @@ fn run_lines(runs: &[CleanupRun]) -> String {
             run.outcome.clone().unwrap_or_else(|| "runs".to_owned()),
             what,
             run.bytes.to_string(),
-            kept_words(run),
+            format_kept(run),
             time_or_dash(run.ended_at),
         ]
     };
     let head =
         ["ID", "STARTED (UTC)", "TOOK", "OUTCOME", "REMOVED", "BYTES", "KEPT", "ENDED (UTC)"];
-    table(&head, runs.iter().map(row))
+    format_table(&head, runs.iter().map(row))
 }
 
-fn kept_words(run: &CleanupRun) -> String {
+fn format_kept(run: &CleanupRun) -> String {
     let kept = run.kept.as_object().into_iter().flatten();
     let words: Vec<String> =
         kept.map(|(why, n)| format!("{n} {}", why.replace('_', " "))).collect();

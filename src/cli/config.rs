@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use super::{Context, Exit, Failure};
-use crate::config::{self, Config, Printed, TEMPLATE};
+use crate::config::{self, Config, PrintedValue, TEMPLATE};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -20,9 +20,9 @@ pub(super) fn run(command: &ConfigCommand, context: &Context) -> Result<Exit, Fa
         ConfigCommand::Check => return Ok(check(context)),
         ConfigCommand::Print => {
             let values = config::print(&context.environment, &context.flags)?;
-            context.output.data(&values, || lines(&values));
+            context.output.print_data(&values, || format_values(&values));
         }
-        ConfigCommand::Template => context.output.text(TEMPLATE),
+        ConfigCommand::Template => context.output.print_text(TEMPLATE),
     }
     Ok(Exit::Ok)
 }
@@ -31,7 +31,7 @@ pub(super) fn run(command: &ConfigCommand, context: &Context) -> Result<Exit, Fa
 fn check(context: &Context) -> Exit {
     let found = Config::load(&context.environment, &context.flags).err();
     let problems = found.unwrap_or_default();
-    context.output.data(&problems.0, || match problems.is_empty() {
+    context.output.print_data(&problems.0, || match problems.is_empty() {
         true => "the configuration is in order".to_owned(),
         false => problems.to_string(),
     });
@@ -41,7 +41,7 @@ fn check(context: &Context) -> Exit {
     }
 }
 
-fn lines(values: &[Printed]) -> String {
-    let line = |v: &Printed| format!("{} = {}    # {}\n", v.key, v.value, v.origin);
+fn format_values(values: &[PrintedValue]) -> String {
+    let line = |v: &PrintedValue| format!("{} = {}    # {}\n", v.key, v.value, v.origin);
     values.iter().map(line).collect()
 }

@@ -54,12 +54,12 @@ impl Context {
     /// Loads the usable agents, and prints a warning that names the broken ones.
     pub(super) fn agents(&self, config: &agents::Config) -> Result<Catalogue, Failure> {
         let catalogue = Catalogue::load(config)?;
-        Self::warn_of(&catalogue, self.output);
+        Self::warn_broken_agents(&catalogue, self.output);
         Ok(catalogue)
     }
 
     /// Prints a warning that names the broken agents and the first problem.
-    pub(super) fn warn_of(catalogue: &Catalogue, output: Output) {
+    pub(super) fn warn_broken_agents(catalogue: &Catalogue, output: Output) {
         let problems = catalogue.problems();
         if let Some(first) = problems.0.first() {
             let broken: Vec<&str> = catalogue.broken_agents().collect();
@@ -68,7 +68,7 @@ impl Context {
                 false => format!("; refused until they are repaired: {}", broken.join(", ")),
             };
             let (first, n_problems) = (first.in_one_line(), problems.0.len());
-            output.note(&format!(
+            output.print_note(&format!(
                 "warning: the files of agents, skills and nodes have problems ({n_problems}), the first is {first}{refused}; \
                  `dalsegno agent check` lists them"
             ));
@@ -82,7 +82,7 @@ impl Context {
     }
 
     /// Returns the user of this command, for the audit log.
-    pub(super) fn who(&self) -> Actor {
+    pub(super) fn actor(&self) -> Actor {
         let user = ["USER", "LOGNAME"].iter().find_map(|name| self.environment.get(name));
         let user = user.map_or_else(|| rustix::process::getuid().to_string(), str::to_owned);
         Actor::cli(&user, &rustix::system::uname().nodename().to_string_lossy())

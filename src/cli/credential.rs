@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::{
     Context, Exit, Failure,
-    output::table,
+    output::format_table,
     server::{Server, with_server},
     words::time,
 };
@@ -28,21 +28,25 @@ pub(super) enum CredentialCommand {
 }
 
 pub(super) async fn run(command: &CredentialCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(command: &CredentialCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &CredentialCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     let output = context.output;
     match command {
         CredentialCommand::Ls => {
             let credentials = server.call(ListCredentials {}).await?.items;
-            output.data(&credentials, || lines(&credentials));
+            output.print_data(&credentials, || format_credentials(&credentials));
         }
         CredentialCommand::Resume { name, provider } => {
             let resume = ResumeCredential { name: name.clone(), provider: provider.clone() };
             let done = server.call(resume).await?;
             let n_woken = done.woken_tasks;
-            output.data(&done, || {
+            output.print_data(&done, || {
                 format!("credential `{name}` is resumed; {n_woken} waiting tasks continue")
             });
         }
@@ -50,7 +54,7 @@ async fn on(command: &CredentialCommand, context: &Context, server: &Server) -> 
     Ok(Exit::Ok)
 }
 
-fn lines(credentials: &[CredentialStatus]) -> String {
+fn format_credentials(credentials: &[CredentialStatus]) -> String {
     let row = |credential: &CredentialStatus| {
         let name = match credential.is_configured {
             true => credential.name.clone(),
@@ -64,5 +68,8 @@ fn lines(credentials: &[CredentialStatus]) -> String {
             credential.why.clone().unwrap_or_default(),
         ]
     };
-    table(&["PROVIDER", "CREDENTIAL", "PAUSED UNTIL (UTC)", "SESSIONS", "WHY"], credentials.iter().map(row))
+    format_table(
+        &["PROVIDER", "CREDENTIAL", "PAUSED UNTIL (UTC)", "SESSIONS", "WHY"],
+        credentials.iter().map(row),
+    )
 }

@@ -2,7 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, Exit, Failure, signals::under_signals};
+use super::{Context, Exit, Failure, signals::run_under_signals};
 use crate::{
     db::{self, Database, Use},
     shutdown::Shutdown,
@@ -21,7 +21,7 @@ pub(super) async fn with_database(
     telemetry::init(&telemetry::Config { filter, ..config.log })?;
     let shutdown = Shutdown::new();
     let worked = Box::pin(on_database(&config.database, purpose, &shutdown.soft, work));
-    under_signals(&shutdown, config.shutdown.drain_timeout(), worked).await
+    run_under_signals(&shutdown, config.shutdown.drain_timeout(), worked).await
 }
 
 async fn on_database(

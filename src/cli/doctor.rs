@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use clap::Args;
 
-use super::{Context, Exit, Failure, signals::under_signals};
+use super::{Context, Exit, Failure, signals::run_under_signals};
 use crate::{
     clock::{Clock, SystemClock},
     doctor::{self, Finding, Status},
@@ -22,7 +22,7 @@ pub(super) struct Doctor {
 pub(super) async fn run(doctor: &Doctor, context: &Context) -> Result<Exit, Failure> {
     let shutdown = Shutdown::new();
     // No work has to be drained, so the command stops at the first signal.
-    under_signals(&shutdown, Duration::MAX, Box::pin(examine(doctor, context, &shutdown))).await
+    run_under_signals(&shutdown, Duration::MAX, Box::pin(examine(doctor, context, &shutdown))).await
 }
 
 async fn examine(doctor: &Doctor, context: &Context, shutdown: &Shutdown) -> Result<Exit, Failure> {
@@ -36,14 +36,14 @@ async fn examine(doctor: &Doctor, context: &Context, shutdown: &Shutdown) -> Res
     if stop.is_cancelled() {
         return Ok(Exit::Interrupted);
     }
-    context.output.data(&findings, || findings.iter().map(lines).collect());
+    context.output.print_data(&findings, || findings.iter().map(format_finding).collect());
     match findings.iter().any(|finding| finding.status == Status::Fail) {
         true => Ok(Exit::ProblemsFound),
         false => Ok(Exit::Ok),
     }
 }
 
-fn lines(finding: &Finding) -> String {
+fn format_finding(finding: &Finding) -> String {
     let mark = match finding.status {
         Status::Ok => "ok  ",
         Status::Warn => "warn",

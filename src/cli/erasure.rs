@@ -70,7 +70,7 @@ fn verify(Verify { file, public_key: key }: &Verify, context: &Context) -> Resul
     let signed = erasures::verify(&text, expected.as_deref())
         .map_err(|error| Failure::new(Exit::Failed, error.into()))?;
     let data = json!({ "valid": expected.as_ref().map(|_| true), "public_key": signed.public_key });
-    context.output.data(&data, || match expected {
+    context.output.print_data(&data, || match expected {
         Some(_) => "the receipt is valid".to_owned(),
         None => format!(
             "the signature matches the receipt, but the signer {} is not known here: give the key that `dalsegno doctor` shows with `--key`",
@@ -105,9 +105,9 @@ async fn vacuum(
     }
     let mut tx = begin(&database.pool).await?;
     let now = SystemClock.now();
-    let campaigns = erasures::vacuumed(&mut tx, began, tables.full, now).await?;
+    let campaigns = erasures::record_vacuum(&mut tx, began, tables.full, now).await?;
     commit(tx).await?;
-    context.output.data(&json!({ "full": tables.full, "campaigns": campaigns }), || {
+    context.output.print_data(&json!({ "full": tables.full, "campaigns": campaigns }), || {
         format!("all tables are vacuumed; noted in the receipts of {} erasures", campaigns.len())
     });
     Ok(Exit::Ok)

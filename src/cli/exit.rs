@@ -8,7 +8,7 @@ use crate::{
     db,
     domain::class::{Classify, Kind},
     http, jobs,
-    operations::{Refusal, Wrong},
+    operations::{FieldError, Refusal},
     serve,
     settings::Problems,
     telemetry, worker,
@@ -42,7 +42,7 @@ pub struct Failure {
     /// The next step, where the error's text does not name it.
     pub advice: Option<&'static str>,
     /// The invalid parts of the input, where they are known.
-    pub wrong: Vec<Wrong>,
+    pub wrong: Vec<FieldError>,
 }
 
 impl Exit {

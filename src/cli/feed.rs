@@ -9,8 +9,8 @@ use super::{
     args::InCampaign,
     follow::data_of,
     server::{Server, with_server},
-    task::event_line,
-    words::period,
+    task::format_event,
+    words::parse_period,
 };
 use crate::{
     domain::{feed::Event, ids::short},
@@ -31,7 +31,7 @@ pub(super) struct Feed {
     #[arg(long)]
     limit: Option<u64>,
     /// Ends after this time: 30s, 15m, 24h.
-    #[arg(long, value_name = "DURATION", value_parser = period)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_period)]
     timeout: Option<TimeDelta>,
 }
 
@@ -58,9 +58,9 @@ async fn follow(feed: &Feed, context: &Context, server: &Server) -> Result<Exit,
             continue;
         }
         let event: Event = data_of(&event)?;
-        context.output.text(&match context.output.is_json() {
+        context.output.print_text(&match context.output.is_json() {
             true => serde_json::to_string(&event).unwrap_or_default(),
-            false => format!("{}  {}{}", event.id, event_line(&event), ids(&event)),
+            false => format!("{}  {}{}", event.id, format_event(&event), ids(&event)),
         });
         n_left -= 1;
     }

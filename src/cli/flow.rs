@@ -9,21 +9,21 @@ use tokio::sync::OnceCell;
 use super::{
     Context, Exit, Failure,
     args::{InCampaign, Paging},
-    output::{Output, fields, table},
+    output::{Output, format_fields, format_table},
     server::{Server, with_server},
-    words::{below_words, first_line, time, time_or_dash},
+    words::{first_line, format_below, time, time_or_dash},
 };
 use crate::{
     domain::{
         flows::{
-            self, CancelledFlow, Flow, Given as Value, Inputs, Problems, Shown, State, Template,
-            Templates,
+            self, CancelledFlow, Flow, FlowDetail, InputValue as Value, Inputs, Problems, State,
+            Template, Templates,
         },
-        ids::{Given, short},
+        ids::{PartialId, short},
     },
     operations::{
-        AllTemplates, CancelFlow, ListFlows, ListFlowTemplates, Noun, PauseFlow, ResumeFlow, RetryFlow,
-        ShowFlow, StartFlow,
+        AllTemplates, CancelFlow, ListFlowTemplates, ListFlows, Noun, PauseFlow, ResumeFlow,
+        RetryFlow, ShowFlow, StartFlow,
     },
 };
 
@@ -50,7 +50,7 @@ pub(super) enum FlowCommand {
 #[derive(Debug, Args)]
 pub(super) struct Id {
     /// The id, or a unique beginning or end of it.
-    id: Given,
+    id: PartialId,
 }
 
 #[derive(Debug, Args)]
@@ -118,11 +118,17 @@ pub(super) async fn run(command: &FlowCommand, context: &Context) -> Result<Exit
             show_templates(&AllTemplates::of(&templates), context.output);
             Ok(Exit::Ok)
         }
-        _ => with_server(context, async |server| on(command, context, server).await).await,
+        _ => {
+            with_server(context, async |server| run_on_server(command, context, server).await).await
+        }
     }
 }
 
-async fn on(command: &FlowCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &FlowCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     let output = context.output;
     let flow = match command {
         FlowCommand::Templates => {
@@ -134,19 +140,19 @@ async fn on(command: &FlowCommand, context: &Context, server: &Server) -> Result
             let state = list.state.map(Into::into);
             let page = |cursor, limit| ListFlows { campaign_id, state, cursor, limit };
             let flows = server.list(Noun::Flow, &list.paging, page).await?;
-            output.data(&flows, || lines(&flows));
+            output.print_data(&flows, || format_flows(&flows));
             return Ok(Exit::Ok);
         }
         FlowCommand::Show(Id { id }) => {
             let id = server.id(Noun::Flow, id).await?;
             let shown = server.call(ShowFlow { id }).await?;
-            output.data(&shown, || words(&shown));
+            output.print_data(&shown, || format_flow(&shown));
             return Ok(Exit::Ok);
         }
         FlowCommand::Cancel(Cancel { id: Id { id }, reason }) => {
             let id = server.id(Noun::Flow, id).await?;
             let cancelled = server.call(CancelFlow { id, reason: reason.clone() }).await?;
-            output.data(&cancelled, || cancelled_words(&cancelled));
+            output.print_data(&cancelled, || format_cancelled(&cancelled));
             return Ok(Exit::Ok);
         }
         FlowCommand::Start(start) => {
@@ -167,7 +173,7 @@ async fn on(command: &FlowCommand, context: &Context, server: &Server) -> Result
             server.call(RetryFlow { id, from: from.clone() }).await?
         }
     };
-    output.data(&flow, || format!("flow {} is {}", flow.id, flow.state.as_str()));
+    output.print_data(&flow, || format!("flow {} is {}", flow.id, flow.state.as_str()));
     Ok(Exit::Ok)
 }
 
@@ -177,14 +183,14 @@ fn show_templates(templates: &AllTemplates, output: Output) {
         let names: Vec<&str> = broken.iter().map(|broken| broken.name.as_str()).collect();
         let problems = broken.iter().flat_map(|broken| broken.problems.clone()).collect();
         let problems = Problems(problems);
-        output.note(&format!("cannot be started: {}; {problems}", names.join(", ")));
+        output.print_note(&format!("cannot be started: {}; {problems}", names.join(", ")));
     }
-    output.data(items, || items.iter().map(described).collect());
+    output.print_data(items, || items.iter().map(described).collect());
 }
 
-fn cancelled_words(cancelled: &CancelledFlow) -> String {
+fn format_cancelled(cancelled: &CancelledFlow) -> String {
     let CancelledFlow { flow, cancel, had_ended } = cancelled;
-    let (id, words) = (flow.id, below_words(*cancel));
+    let (id, words) = (flow.id, format_below(*cancel));
     let had_ended = match had_ended {
         0 => String::new(),
         1 => "; 1 task had ended before".to_owned(),
@@ -213,14 +219,14 @@ impl Start {
                 named.ok_or_else(|| usage(anyhow!("invalid input `{text}`: write NAME=TEXT")))?;
             match inputs.remove(name) {
                 None => inputs.insert(name.to_owned(), Value::Text(value.to_owned())),
-                Some(before) => inputs.insert(name.to_owned(), Value::List(before.and(value))),
+                Some(before) => inputs.insert(name.to_owned(), Value::List(before.append(value))),
             };
         }
         Ok(inputs)
     }
 }
 
-fn lines(flows: &[Flow]) -> String {
+fn format_flows(flows: &[Flow]) -> String {
     let row = |flow: &Flow| {
         [
             short(flow.id),
@@ -231,10 +237,13 @@ fn lines(flows: &[Flow]) -> String {
             time_or_dash(flow.ended_at),
         ]
     };
-    table(&["ID", "STATE", "TEMPLATE", "ENDED", "CREATED", "ENDED AT"], flows.iter().map(row))
+    format_table(
+        &["ID", "STATE", "TEMPLATE", "ENDED", "CREATED", "ENDED AT"],
+        flows.iter().map(row),
+    )
 }
 
-fn words(shown: &Shown) -> String {
+fn format_flow(shown: &FlowDetail) -> String {
     let flow = &shown.flow;
     let list = [
         ("flow", flow.id.to_string()),
@@ -254,8 +263,9 @@ fn words(shown: &Shown) -> String {
             step.after.len().to_string(),
         ]
     };
-    let steps = table(&["STEP", "STATE", "TASK", "AGENT", "AFTER"], shown.steps.iter().map(row));
-    format!("{}\n{steps}", fields(&list))
+    let steps =
+        format_table(&["STEP", "STATE", "TASK", "AGENT", "AFTER"], shown.steps.iter().map(row));
+    format!("{}\n{steps}", format_fields(&list))
 }
 
 fn described(template: &Template) -> String {

@@ -15,11 +15,11 @@ use uuid::Uuid;
 use super::{
     Exit, Failure,
     remote::Remote,
-    server::{Server, Way},
+    server::{Server, ServerConnection},
 };
 use crate::{
     domain::tasks::Detail,
-    operations::{EventStream, Events, Patience, ShowTask, Spec, StreamEvent},
+    operations::{EventStream, Events, ShowTask, Spec, StreamEvent, WaitLimit},
 };
 
 /// Time for which a server may be unavailable before a command gives up.
@@ -58,8 +58,8 @@ struct Absence(Option<Instant>);
 impl Server {
     pub(super) async fn follow<S: EventStream>(&self, stream: S) -> Result<Follower<'_>, Failure> {
         Ok(match &self.way {
-            Way::Local(call) => Follower::Local(stream.open(None, call).await?),
-            Way::Remote(remote) => {
+            ServerConnection::Local(call) => Follower::Local(stream.open(None, call).await?),
+            ServerConnection::Remote(remote) => {
                 let fields = serde_json::to_value(&stream);
                 let fields = fields.map_err(|error| Failure::failed(error.into()))?;
                 let (spec, away) = (S::SPEC, Absence::default());
@@ -75,16 +75,18 @@ impl Server {
         let (begin, mut away) = (Instant::now(), Absence::default());
         loop {
             let left = limit.saturating_sub(begin.elapsed());
-            let wait = Some(Patience(left.min(LONGEST_WAIT)));
+            let wait = Some(WaitLimit(left.min(LONGEST_WAIT)));
             match self.call(ShowTask { id, wait }).await {
                 Ok(detail) if detail.task.ended_at.is_some() || left.is_zero() => {
                     return Ok(detail);
                 }
                 Ok(_) => away = Absence::default(),
-                Err(failure) if matches!(self.way, Way::Local(_)) || left.is_zero() => {
+                Err(failure)
+                    if matches!(self.way, ServerConnection::Local(_)) || left.is_zero() =>
+                {
                     return Err(failure);
                 }
-                Err(failure) => away.bear(failure)?,
+                Err(failure) => away.tolerate(failure)?,
             }
             sleep(PAUSE.min(left)).await;
         }
@@ -122,7 +124,7 @@ impl RemoteStream<'_> {
                 }
                 Err(failure) => {
                     self.connection = None;
-                    self.away.bear(failure)?;
+                    self.away.tolerate(failure)?;
                     sleep(PAUSE).await;
                 }
             }
@@ -141,14 +143,14 @@ impl RemoteStream<'_> {
         loop {
             if let Some(event) = connection.buffered() {
                 return match event.name.as_str() {
-                    "error" => Err(self.remote.refusal_in(&self.spec, event.data.as_bytes())),
+                    "error" => Err(self.remote.failure_of_event(&self.spec, event.data.as_bytes())),
                     _ => Ok(Some(event)),
                 };
             }
             match timeout(SILENCE, connection.response.chunk()).await {
                 Ok(Ok(Some(bytes))) => connection.buffer.extend_from_slice(&bytes),
-                Ok(Ok(None)) | Err(_) => return Err(self.remote.gone()),
-                Ok(Err(error)) => return Err(self.remote.unreachable(error)),
+                Ok(Ok(None)) | Err(_) => return Err(self.remote.ended_stream_failure()),
+                Ok(Err(error)) => return Err(self.remote.unreachable_failure(error)),
             }
         }
     }
@@ -180,7 +182,7 @@ fn event_of(block: &str) -> Option<StreamEvent> {
 impl Absence {
     /// Returns the failure if its cause is not an unavailable server, or if the server has been unavailable for too
     /// long.
-    fn bear(&mut self, failure: Failure) -> Result<(), Failure> {
+    fn tolerate(&mut self, failure: Failure) -> Result<(), Failure> {
         let is_away = failure.exit == Exit::Unavailable;
         let since = self.0.get_or_insert_with(Instant::now);
         if is_away && since.elapsed() < PATIENCE { Ok(()) } else { Err(failure) }
@@ -188,7 +190,7 @@ impl Absence {
 }
 
 /// Adds to the failure which task the command was following.
-pub(super) fn lost(failure: Failure, id: Uuid) -> Failure {
+pub(super) fn with_task_hint(failure: Failure, id: Uuid) -> Failure {
     if failure.exit != Exit::Unavailable {
         return failure;
     }

@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     Context, Exit, Failure,
-    words::{period, secs},
+    words::{parse_period, secs},
 };
 
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(super) struct Health {
     #[arg(long)]
     worker: bool,
     /// Time to wait for the answer: 3s, 1m.
-    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = period)]
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = parse_period)]
     timeout: TimeDelta,
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn run(health: &Health, context: &Context) -> Result<Exit, Fail
         .with_context(|| format!("no service answers on {address}"))
         .map_err(|error| Failure::new(Exit::Unavailable, error))?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    context.output.text(body);
+    context.output.print_text(body);
     match head.split(' ').nth(1) {
         Some("200") => Ok(Exit::Ok),
         _ => Ok(Exit::Unavailable),

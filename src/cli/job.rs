@@ -4,16 +4,16 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::table,
+    output::format_table,
     server::{Server, with_server},
-    words::cancellation_words,
+    words::format_cancellation,
 };
 use crate::{
     domain::tasks::{CancelledJob, RetriedJob},
     operations::{
         CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob,
     },
-    queue::admin::{Cancelled, Explanation, JobDetail, JobSummary},
+    queue::admin::{CancelOutcome, Explanation, JobDetail, JobSummary},
 };
 
 #[derive(Debug, Subcommand)]
@@ -29,9 +29,9 @@ pub(super) enum JobCommand {
     /// Cancels a job: at once if it does not run, through its worker if it does.
     ///
     /// The job of a task is cancelled as the task is, with its children.
-    Cancel(Reasoned),
+    Cancel(ReasonArgs),
     /// Prevents a job from running until it is released.
-    Hold(Reasoned),
+    Hold(ReasonArgs),
     /// Releases a held job.
     Release(Id),
 }
@@ -65,7 +65,7 @@ pub(super) struct Id {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Reasoned {
+pub(super) struct ReasonArgs {
     /// The number of the job: `dalsegno job ls` lists it.
     id: i64,
     /// Reason, shown with the job.
@@ -74,43 +74,47 @@ pub(super) struct Reasoned {
 }
 
 pub(super) async fn run(command: &JobCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(command: &JobCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &JobCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     let output = context.output;
     match command {
         JobCommand::Ls(filter) => {
             let jobs =
                 server.items(filter.limit, |cursor, limit| filter.page(cursor, limit)).await?;
-            output.data(&jobs, || lines(&jobs));
+            output.print_data(&jobs, || format_jobs(&jobs));
         }
         JobCommand::Show(Id { id }) => {
             let job = server.call(ShowJob { id: *id }).await?;
-            output.data(&job, || detail(&job));
+            output.print_data(&job, || detail(&job));
         }
         JobCommand::Explain(Id { id }) => {
             let explanation = server.call(ExplainJob { id: *id }).await?;
-            output.data(&explanation, || words(&explanation));
+            output.print_data(&explanation, || format_explanation(&explanation));
         }
         JobCommand::Retry(Id { id }) => {
             let retried = server.call(RetryJob { id: *id }).await?;
-            output.data(&retried, || self::retried(&retried));
+            output.print_data(&retried, || self::retried(&retried));
         }
-        JobCommand::Cancel(Reasoned { id, reason }) => {
+        JobCommand::Cancel(ReasonArgs { id, reason }) => {
             let done = server.call(CancelJob { id: *id, reason: reason.clone() }).await?;
-            output.data(&done, || cancelled(&done));
+            output.print_data(&done, || cancelled(&done));
         }
-        JobCommand::Hold(Reasoned { id, reason }) => {
+        JobCommand::Hold(ReasonArgs { id, reason }) => {
             let job = server.call(HoldJob { id: *id, reason: reason.clone() }).await?;
-            output.data(&job, || match job.state.as_str() {
+            output.print_data(&job, || match job.state.as_str() {
                 "held" => format!("job {id} is held"),
                 state => format!("job {id} is {state} and will be held when its turn comes"),
             });
         }
         JobCommand::Release(Id { id }) => {
             let job = server.call(ReleaseJob { id: *id }).await?;
-            output.data(&job, || format!("job {id} is {}", job.state));
+            output.print_data(&job, || format!("job {id} is {}", job.state));
         }
     }
     Ok(Exit::Ok)
@@ -129,9 +133,9 @@ impl Filter {
     }
 }
 
-fn lines(jobs: &[JobSummary]) -> String {
+fn format_jobs(jobs: &[JobSummary]) -> String {
     let head = ["ID", "STATE", "QUEUE", "KIND", "LANE", "ATTEMPT", "RUN AT"];
-    table(
+    format_table(
         &head,
         jobs.iter().map(|job| {
             [
@@ -148,7 +152,7 @@ fn lines(jobs: &[JobSummary]) -> String {
 }
 
 fn detail(job: &JobDetail) -> String {
-    let mut text = lines(std::slice::from_ref(&job.summary));
+    let mut text = format_jobs(std::slice::from_ref(&job.summary));
     text.push_str(&format!("\npayload  {}\n", job.payload));
     if let Some(headers) = &job.headers {
         text.push_str(&format!("headers  {headers}\n"));
@@ -161,7 +165,7 @@ fn detail(job: &JobDetail) -> String {
     text
 }
 
-fn words(explanation: &Explanation) -> String {
+fn format_explanation(explanation: &Explanation) -> String {
     let Explanation { job_id, state, because, next } = explanation;
     format!("Job {job_id} is {state}.\n{because}\n{next}")
 }
@@ -182,12 +186,14 @@ fn retried(retried: &RetriedJob) -> String {
 
 fn cancelled(CancelledJob { id, cancel, task }: &CancelledJob) -> String {
     if let Some(task) = task {
-        return cancellation_words(task.task_id, &task.cancellation);
+        return format_cancellation(task.task_id, &task.cancellation);
     }
     match cancel {
-        Cancelled::AtOnce => format!("job {id} is cancelled"),
-        Cancelled::Requested => format!("job {id} is running; its worker will stop it"),
-        Cancelled::AlreadyDead => format!("job {id} is a dead letter: there is nothing to cancel"),
-        Cancelled::AlreadyEnded => format!("job {id} has already ended"),
+        CancelOutcome::AtOnce => format!("job {id} is cancelled"),
+        CancelOutcome::Requested => format!("job {id} is running; its worker will stop it"),
+        CancelOutcome::AlreadyDead => {
+            format!("job {id} is a dead letter: there is nothing to cancel")
+        }
+        CancelOutcome::AlreadyEnded => format!("job {id} has already ended"),
     }
 }

@@ -7,14 +7,14 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     args::Paging,
-    output::{Output, table},
+    output::{Output, format_table},
     server::{Server, with_server},
-    words::{period, secs, time, time_or_dash},
+    words::{parse_period, secs, time, time_or_dash},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
     domain::{
-        ids::{Given, GivenCampaign, short},
+        ids::{GivenCampaign, PartialId, short},
         keys::{self, Key, Scope},
     },
     operations::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
@@ -29,7 +29,7 @@ pub(super) enum KeyCommand {
     /// Creates a successor with the same name and scopes; the old key stays valid for some time.
     Rotate(Rotate),
     /// Revokes a key, within 5 seconds everywhere; a name revokes all keys of that name.
-    Revoke(Which),
+    Revoke(KeyArgs),
 }
 
 #[derive(Debug, Args)]
@@ -43,41 +43,45 @@ pub(super) struct Create {
     #[arg(long = "campaign", value_name = "CAMPAIGN")]
     campaigns: Vec<GivenCampaign>,
     /// Lifetime: 24h, 90d. Default: until it is revoked.
-    #[arg(long, value_name = "DURATION", value_parser = period)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_period)]
     expires_in: Option<TimeDelta>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Rotate {
     #[command(flatten)]
-    which: Which,
+    which: KeyArgs,
     /// Time for which the old key stays valid.
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = period)]
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_period)]
     overlap: TimeDelta,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Which {
+pub(super) struct KeyArgs {
     /// Name of the key, the middle part of its text, or a unique beginning or end of its id.
     #[arg(value_name = "NAME|ID")]
     key: String,
 }
 
 pub(super) async fn run(command: &KeyCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(command: &KeyCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &KeyCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     let output = context.output;
     match command {
         KeyCommand::Create(create) => show(&self::create(create, server).await?, output),
         KeyCommand::Ls(Paging { after, limit }) => {
             let after = match after {
                 Some(given) if given.whole().is_none() => {
-                    let found = Which { key: given.text().to_owned() }.find(server).await?;
+                    let found = KeyArgs { key: given.text().to_owned() }.find(server).await?;
                     found.first().map(|key| key.id)
                 }
-                given => given.as_ref().and_then(Given::whole),
+                given => given.as_ref().and_then(PartialId::whole),
             };
             let page = |cursor: Option<String>, limit| ListKeys {
                 named: None,
@@ -85,7 +89,7 @@ async fn on(command: &KeyCommand, context: &Context, server: &Server) -> Result<
                 limit: Some(limit),
             };
             let keys = server.items(*limit, page).await?;
-            output.data(&keys, || lines(&keys, SystemClock.now()));
+            output.print_data(&keys, || format_keys(&keys, SystemClock.now()));
         }
         KeyCommand::Rotate(rotate) => show(&self::rotate(rotate, server).await?, output),
         KeyCommand::Revoke(which) => {
@@ -93,7 +97,7 @@ async fn on(command: &KeyCommand, context: &Context, server: &Server) -> Result<
             for key in which.find(server).await? {
                 revoked.push(server.call_part(key.id, RevokeKey { id: key.id }).await?);
             }
-            output.data(&revoked, || {
+            output.print_data(&revoked, || {
                 let words = |key: &Key| format!("key {} (`{}`) is revoked\n", key.id, key.name);
                 revoked.iter().map(words).collect()
             });
@@ -127,22 +131,22 @@ async fn rotate(
     server.call(RotateKey { id, overlap_secs: secs(*overlap) }).await
 }
 
-impl Which {
+impl KeyArgs {
     async fn find(&self, server: &Server) -> Result<Vec<Key>, Failure> {
         let named = Some(self.key.clone());
         let found = server.call(ListKeys { named, cursor: None, limit: None }).await?.items;
-        Ok(keys::meant(&self.key, found)?)
+        Ok(keys::select_named(&self.key, found)?)
     }
 }
 
 /// Prints the key. Its text alone goes to stdout, so that scripts can read it; the explanation goes to stderr.
 fn show(shown: &KeyWithSecret, output: Output) {
     let KeyWithSecret { key, secret } = shown;
-    output.data(shown, || secret.clone());
+    output.print_data(shown, || secret.clone());
     if !output.is_json() {
         let until =
             key.expires_at.map_or_else(String::new, |at| format!(", until {} UTC", time(at)));
-        output.note(&format!(
+        output.print_note(&format!(
             "key {} (`{}`) for {}, {}{until}; this is the only time that it is shown",
             key.id,
             key.name,
@@ -155,7 +159,7 @@ fn show(shown: &KeyWithSecret, output: Output) {
     }
 }
 
-fn lines(keys: &[Key], now: DateTime<Utc>) -> String {
+fn format_keys(keys: &[Key], now: DateTime<Utc>) -> String {
     let row = |key: &Key| {
         let state = match key {
             Key { revoked_at: Some(_), .. } => "revoked",
@@ -186,7 +190,7 @@ fn lines(keys: &[Key], now: DateTime<Utc>) -> String {
         "LAST USED (UTC)",
         "MADE BY",
     ];
-    table(&head, keys.iter().map(row))
+    format_table(&head, keys.iter().map(row))
 }
 
 fn scopes(key: &Key) -> String {

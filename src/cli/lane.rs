@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::table,
+    output::format_table,
     server::{Server, with_server},
 };
 use crate::{
@@ -53,10 +53,14 @@ pub(super) struct Hold {
 }
 
 pub(super) async fn run(command: &LaneCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(command: &LaneCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &LaneCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     let output = context.output;
     match command {
         LaneCommand::Ls(List { held, after, limit }) => {
@@ -66,25 +70,26 @@ async fn on(command: &LaneCommand, context: &Context, server: &Server) -> Result
             };
             let lanes = server.items(*limit, page).await?;
             let names = || lanes.iter().map(|LaneName(name)| format!("{name}\n")).collect();
-            output.data(&lanes, names);
+            output.print_data(&lanes, names);
         }
         LaneCommand::Show(Name { lane }) => {
             let lane = server.call(ShowLane { name: lane.clone() }).await?;
-            output.data(&lane, || lines(&lane));
+            output.print_data(&lane, || format_lane(&lane));
         }
         LaneCommand::Hold(Hold { lane, reason }) => {
             let hold = HoldLane { name: lane.clone(), reason: reason.clone() };
-            output.data(&server.call(hold).await?, || format!("lane `{lane}` is held"));
+            output.print_data(&server.call(hold).await?, || format!("lane `{lane}` is held"));
         }
         LaneCommand::Release(Name { lane }) => {
             let release = ReleaseLane { name: lane.clone() };
-            output.data(&server.call(release).await?, || format!("lane `{lane}` is released"));
+            output
+                .print_data(&server.call(release).await?, || format!("lane `{lane}` is released"));
         }
     }
     Ok(Exit::Ok)
 }
 
-fn lines(lane: &LaneView) -> String {
+fn format_lane(lane: &LaneView) -> String {
     let state = match &lane.held {
         Some(reason) => format!("held: {reason}"),
         None => "runs".to_owned(),
@@ -93,6 +98,6 @@ fn lines(lane: &LaneView) -> String {
         let place = member.lane_seq.map_or("later".to_owned(), |seq| seq.to_string());
         [place, member.id.to_string(), member.state.clone(), member.kind.clone()]
     });
-    let members = table(&["PLACE", "ID", "STATE", "KIND"], members);
+    let members = format_table(&["PLACE", "ID", "STATE", "KIND"], members);
     format!("{}  {state}, on failure: {}\n\n{members}", lane.lane, lane.on_failure)
 }

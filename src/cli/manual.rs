@@ -23,7 +23,7 @@ pub(super) struct Man {
 pub(super) fn completions(chosen: &Completions, context: &Context) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(chosen.shell, &mut command(), "dalsegno", &mut script);
-    context.output.text(&String::from_utf8_lossy(&script));
+    context.output.print_text(&String::from_utf8_lossy(&script));
     Ok(Exit::Ok)
 }
 
@@ -35,6 +35,6 @@ pub(super) fn man(man: &Man) -> Result<Exit, Failure> {
 }
 
 pub(super) fn openapi(context: &Context) -> Exit {
-    context.output.text(http::document());
+    context.output.print_text(http::document());
     Exit::Ok
 }

@@ -31,11 +31,11 @@ enum McpCommand {
 pub(super) async fn run(mcp: &Mcp, context: &Context) -> Result<Exit, Failure> {
     match &mcp.command {
         Some(McpCommand::Tools) => {
-            context.output.data(&tools::table(), tools::markdown);
+            context.output.print_data(&tools::table(), tools::markdown);
             Ok(Exit::Ok)
         }
         None => {
-            let campaign = mcp.campaign.given(context)?;
+            let campaign = mcp.campaign.require_campaign(context)?;
             let serve = async |database: &Database| serve(&campaign, context, database).await;
             with_database(context, Use::Look, serve).await
         }
@@ -55,7 +55,7 @@ async fn serve(
     let settings = Settings::new(&config, Arc::new(SystemClock), Arc::new(library));
     let session = Session {
         tools: Tools { pool: database.pool.clone(), settings: Arc::new(settings) },
-        caller: Caller::Operator(Operator { campaign_id, actor: context.who(), is_bound: false }),
+        caller: Caller::Operator(Operator { campaign_id, actor: context.actor(), is_bound: false }),
     };
     mcp::serve_stdio(session).await.map_err(|error| Failure::failed(error.into()))?;
     Ok(Exit::Ok)

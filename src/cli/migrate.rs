@@ -18,22 +18,29 @@ pub(super) async fn run(command: &Migrate, context: &Context) -> Result<Exit, Fa
         Migrate::Up => Use::Visit,
         Migrate::Status => Use::Look,
     };
-    with_database(context, purpose, async |database| on(command, context, database).await).await
+    with_database(context, purpose, async |database| {
+        run_on_database(command, context, database).await
+    })
+    .await
 }
 
-async fn on(command: &Migrate, context: &Context, database: &Database) -> Result<Exit, Failure> {
+async fn run_on_database(
+    command: &Migrate,
+    context: &Context,
+    database: &Database,
+) -> Result<Exit, Failure> {
     if let Migrate::Up = command {
         database.migrate().await?;
     }
     let steps = db::status(&database.pool).await?;
-    context.output.data(&steps, || lines(&steps));
+    context.output.print_data(&steps, || format_steps(&steps));
     match steps.iter().all(|step| step.applied) {
         true => Ok(Exit::Ok),
         false => Ok(Exit::Failed),
     }
 }
 
-fn lines(steps: &[Step]) -> String {
+fn format_steps(steps: &[Step]) -> String {
     let line = |step: &Step| {
         let state = if step.applied { "applied" } else { "missing" };
         format!("{state}  {}  {}\n", step.version, step.description)

@@ -10,10 +10,12 @@ mod campaign;
 mod cleanup;
 mod config;
 mod context;
+mod credential;
 mod database;
 mod demo;
 mod doctor;
 mod erasure;
+mod execution_target;
 mod exit;
 mod feed;
 mod flow;
@@ -22,13 +24,11 @@ mod health;
 mod job;
 mod key;
 mod lane;
-mod credential;
 mod manual;
 mod mcp;
 mod memory;
 mod migrate;
 mod output;
-mod place;
 mod queue;
 mod remote;
 mod remotes;
@@ -219,15 +219,15 @@ pub fn main() -> ExitCode {
             let command = cli.command;
             finish(cli.global, cli.remote, |context| {
                 if command.is_none() {
-                    context
-                        .output
-                        .note("no command given: starting the service, as `dalsegno serve` does");
+                    context.output.print_note(
+                        "no command given: starting the service, as `dalsegno serve` does",
+                    );
                 }
                 let command = command.unwrap_or(Command::Serve);
                 command.check_key(context.idempotency_key.as_deref())?;
                 context.target = command.target(&context.remote, &context.environment)?;
-                if let Some(note) = context.target.as_ref().and_then(Target::note) {
-                    context.output.note(&note);
+                if let Some(note) = context.target.as_ref().and_then(Target::describe) {
+                    context.output.print_note(&note);
                 }
                 run(command, context)
             })
@@ -311,7 +311,7 @@ fn parse<P: Parser>() -> Result<P, ExitCode> {
         if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
             let words = error.render().to_string();
             let words = words.trim_end().trim_start_matches("error: ").to_owned();
-            Output::new(true).failure(&Failure::new(Exit::Usage, anyhow!(words)));
+            Output::new(true).print_failure(&Failure::new(Exit::Usage, anyhow!(words)));
         } else {
             // A closed stdout is not an error.
             let _ = error.print();
@@ -355,7 +355,7 @@ fn finish(
     match run(&mut context) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            context.output.failure(&failure);
+            context.output.print_failure(&failure);
             failure.exit.into()
         }
     }

@@ -25,84 +25,86 @@ impl Output {
     }
 
     /// Prints data: `value` as JSON, or `text`.
-    pub(super) fn data(self, value: &impl Serialize, text: impl FnOnce() -> String) {
+    pub(super) fn print_data(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         let shown = match self.json {
             true => serde_json::to_string_pretty(value).unwrap_or_default(),
             false => text(),
         };
-        self.text(&shown);
+        self.print_text(&shown);
     }
 
     /// Prints data that has one form only.
-    pub(super) fn text(self, text: &str) {
+    pub(super) fn print_text(self, text: &str) {
         let mut out = std::io::stdout();
         let text = text.trim_end();
         // Escapes text for a terminal, because a model's text must not move the cursor or rename the window. A file
         // gets the text unchanged.
-        let shown = if out.is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
+        let shown = if out.is_terminal() { escape_control(text) } else { Cow::Borrowed(text) };
         // A closed reader (`| head`) is not an error.
         let _ = writeln!(out, "{shown}");
     }
 
     /// Prints the result of a command; an empty text prints nothing.
-    pub(super) fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) {
+    pub(super) fn print_result(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         match self.json {
-            true => self.data(value, String::new),
-            false => Some(text()).filter(|text| !text.is_empty()).iter().for_each(|t| self.text(t)),
+            true => self.print_data(value, String::new),
+            false => {
+                Some(text()).filter(|text| !text.is_empty()).iter().for_each(|t| self.print_text(t))
+            }
         }
     }
 
     /// Prints the progress of a waiting command: JSON lines on stdout, or notes on stderr.
-    pub(super) fn progress(self, value: &impl Serialize, text: impl FnOnce() -> String) {
+    pub(super) fn print_progress(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         match self.json {
-            true => self.text(&serde_json::to_string(value).unwrap_or_default()),
+            true => self.print_text(&serde_json::to_string(value).unwrap_or_default()),
             false => {
-                let _ = writeln!(std::io::stderr(), "{}", harmless(&text()));
+                let _ = writeln!(std::io::stderr(), "{}", escape_control(&text()));
             }
         }
     }
 
     /// Prints a note to stderr.
-    pub(super) fn note(self, text: &str) {
-        let _ = writeln!(std::io::stderr(), "{}", harmless(text));
+    pub(super) fn print_note(self, text: &str) {
+        let _ = writeln!(std::io::stderr(), "{}", escape_control(text));
     }
 
     /// Prints a part of a note to stderr.
-    pub(super) fn piece(self, text: &str) {
+    pub(super) fn print_piece(self, text: &str) {
         let mut err = std::io::stderr();
-        let _ = write!(err, "{}", harmless(text));
+        let _ = write!(err, "{}", escape_control(text));
         let _ = err.flush();
     }
 
     /// Replaces the previous note on a terminal.
-    pub(super) fn rewrite(self, text: &str) {
+    pub(super) fn rewrite_note(self, text: &str) {
         let mut err = std::io::stderr();
         // Moves to the first column and clears the line.
-        let _ = write!(err, "\r\u{1b}[K{}", harmless(text));
+        let _ = write!(err, "\r\u{1b}[K{}", escape_control(text));
         let _ = err.flush();
     }
 
     /// Returns true if stdout and stderr are the same terminal or two terminals.
-    pub(super) fn is_seen(self) -> bool {
+    pub(super) fn is_terminal(self) -> bool {
         std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
     }
 
     /// Prints the result after lines of [`Self::progress`], as one line in JSON.
-    pub(super) fn last(self, value: &impl Serialize, text: impl FnOnce() -> String) {
+    pub(super) fn print_last(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         match self.json {
-            true => self.text(&serde_json::to_string(value).unwrap_or_default()),
-            false => self.result(value, text),
+            true => self.print_text(&serde_json::to_string(value).unwrap_or_default()),
+            false => self.print_result(value, text),
         }
     }
 
-    pub(super) fn failure(self, failure: &Failure) {
+    pub(super) fn print_failure(self, failure: &Failure) {
         let mut err = std::io::stderr();
         let shown = match self.json {
             true => failure_as_json(failure),
-            false => harmless(&failure_as_text(failure)).into_owned(),
+            false => escape_control(&failure_as_text(failure)).into_owned(),
         };
         // JSON gets the text unchanged, unless stderr is a terminal.
-        let shown = if err.is_terminal() { harmless(&shown) } else { Cow::Borrowed(&*shown) };
+        let shown = if err.is_terminal() { escape_control(&shown) } else { Cow::Borrowed(&*shown) };
         let _ = writeln!(err, "{shown}");
     }
 }
@@ -134,13 +136,13 @@ fn failure_as_text(failure: &Failure) -> String {
 }
 
 /// Formats names and values as aligned lines.
-pub(super) fn fields(fields: &[(&str, String)]) -> String {
+pub(super) fn format_fields(fields: &[(&str, String)]) -> String {
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     fields.iter().map(|(name, value)| format!("{name:<width$}  {value}\n")).collect()
 }
 
 /// Replaces characters that control a terminal or change the order of a line.
-fn harmless(text: &str) -> Cow<'_, str> {
+fn escape_control(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || is_bidi_control(c);
     match text.contains(obeyed) {
         true => Cow::Owned(text.replace(obeyed, "\u{fffd}")),
@@ -154,7 +156,7 @@ fn is_bidi_control(c: char) -> bool {
 }
 
 /// Formats a table with columns as wide as their widest cell.
-pub(super) fn table<const N: usize>(
+pub(super) fn format_table<const N: usize>(
     head: &[&str; N],
     rows: impl Iterator<Item = [String; N]>,
 ) -> String {
@@ -175,17 +177,17 @@ mod tests {
 
     #[test]
     fn control_sequences_never_reach_the_terminal() {
-        assert_eq!(harmless("plain\ttext\n"), "plain\ttext\n");
-        assert_eq!(harmless("a\u{1b}]0;x\u{7}b\u{9b}c"), "a\u{fffd}]0;x\u{fffd}b\u{fffd}c");
+        assert_eq!(escape_control("plain\ttext\n"), "plain\ttext\n");
+        assert_eq!(escape_control("a\u{1b}]0;x\u{7}b\u{9b}c"), "a\u{fffd}]0;x\u{fffd}b\u{fffd}c");
     }
 
     #[test]
     fn a_line_is_shown_in_the_order_in_which_it_is_written() {
         for c in ['\u{61c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202e}', '\u{2066}', '\u{2069}']
         {
-            assert_eq!(harmless(&format!("a{c}b")), "a\u{fffd}b", "{c:?}");
+            assert_eq!(escape_control(&format!("a{c}b")), "a\u{fffd}b", "{c:?}");
         }
         // Joiners of letters and emoji are text.
-        assert_eq!(harmless("a\u{200d}b\u{200c}c\u{feff}"), "a\u{200d}b\u{200c}c\u{feff}");
+        assert_eq!(escape_control("a\u{200d}b\u{200c}c\u{feff}"), "a\u{200d}b\u{200c}c\u{feff}");
     }
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::table,
+    output::format_table,
     server::{Server, with_server},
 };
 use crate::{
@@ -46,19 +46,23 @@ pub(super) struct Pause {
 }
 
 pub(super) async fn run(command: &QueueCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(command: &QueueCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &QueueCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     let output = context.output;
     match command {
         QueueCommand::Ls => {
             let queues = server.call(ListQueues {}).await?.items;
-            output.data(&queues, || lines(&queues));
+            output.print_data(&queues, || format_queues(&queues));
         }
         QueueCommand::Show { name } => {
             let queue = server.call(ShowQueue { name: name.clone() }).await?;
-            output.data(&queue, || lines(std::slice::from_ref(&queue)));
+            output.print_data(&queue, || format_queues(std::slice::from_ref(&queue)));
         }
         QueueCommand::Pause(Pause { target: Target { name, group }, reason }) => {
             let (name, reason) = (name.clone(), reason.clone());
@@ -66,7 +70,7 @@ async fn on(command: &QueueCommand, context: &Context, server: &Server) -> Resul
                 true => server.call(PauseGroup { name, reason }).await?,
                 false => server.call(PauseQueue { name, reason }).await?,
             };
-            output.data(&done, || format!("`{}` is paused", done.paused));
+            output.print_data(&done, || format!("`{}` is paused", done.paused));
         }
         QueueCommand::Resume(Target { name, group }) => {
             let name = name.clone();
@@ -74,7 +78,7 @@ async fn on(command: &QueueCommand, context: &Context, server: &Server) -> Resul
                 true => server.call(ResumeGroup { name }).await?,
                 false => server.call(ResumeQueue { name }).await?,
             };
-            output.data(&done, || match done.was_paused {
+            output.print_data(&done, || match done.was_paused {
                 true => format!("`{}` is resumed", done.resumed),
                 false => format!("`{}` was not paused", done.resumed),
             });
@@ -83,7 +87,7 @@ async fn on(command: &QueueCommand, context: &Context, server: &Server) -> Resul
     Ok(Exit::Ok)
 }
 
-fn lines(queues: &[QueueView]) -> String {
+fn format_queues(queues: &[QueueView]) -> String {
     let head = [
         "QUEUE",
         "READY",
@@ -96,7 +100,7 @@ fn lines(queues: &[QueueView]) -> String {
         "OLDEST",
         "",
     ];
-    table(
+    format_table(
         &head,
         queues.iter().map(|queue| {
             let paused = queue.pause_reason.as_ref().map(|reason| format!("paused: {reason}"));

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::{Exit, Failure, remotes};
 use crate::{
     causes::causes,
-    operations::{Operation, Spec, Success, Wrong, kind_of_status},
+    operations::{FieldError, Operation, Spec, Success, kind_of_status},
     outbound,
     settings::Environment,
 };
@@ -93,7 +93,7 @@ struct ProblemDocument {
     detail: String,
     request_id: Option<String>,
     #[serde(default)]
-    errors: Vec<Wrong>,
+    errors: Vec<FieldError>,
 }
 
 impl RemoteFlags {
@@ -124,7 +124,7 @@ impl RemoteFlags {
         };
         let key = match self.own_key() {
             (Some(key), _) => Some(key.to_owned()),
-            (None, Some(file)) => Some(key_of_file(file)?),
+            (None, Some(file)) => Some(read_key_file(file)?),
             (None, None) => None,
         };
         match (target, key) {
@@ -152,7 +152,7 @@ impl Target {
     }
 
     /// Returns a note that names a stored server, because the command line does not show it.
-    pub(super) fn note(&self) -> Option<String> {
+    pub(super) fn describe(&self) -> Option<String> {
         self.name.as_ref().map(|name| format!("on {name}, {}", self.url))
     }
 }
@@ -176,7 +176,7 @@ pub(super) fn server_url(text: &str) -> Result<Url, Failure> {
     }
 }
 
-pub(super) fn key_of_file(file: &Path) -> Result<String, Failure> {
+pub(super) fn read_key_file(file: &Path) -> Result<String, Failure> {
     let key = std::fs::read_to_string(file);
     key.map_err(|error| usage(format!("{} cannot be read: {error}", file.display())))
 }
@@ -205,18 +205,18 @@ impl Remote {
             None => request,
         };
         let response = request.send().await;
-        let response = response.map_err(|error| self.unreachable(error))?;
+        let response = response.map_err(|error| self.unreachable_failure(error))?;
         let status = response.status();
         let headers = response.headers().clone();
         let is_replay = headers.contains_key("idempotent-replayed");
-        let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
+        let body = response.bytes().await.map_err(|error| self.unreachable_failure(error))?;
         if !status.is_success() {
             return Err(self.refusal(&O::SPEC, status, &headers, &body));
         }
         let body = if O::SPEC.success == Success::NoContent { b"null" } else { &*body };
         let output = serde_json::from_slice(body).map_err(|error| {
             if serde_json::from_slice::<IgnoredAny>(body).is_err() {
-                return self.foreign(status);
+                return self.foreign_server_failure(status);
             }
             let words = format!(
                 "the answer of {} to `{}` cannot be read: the server has another version than this command, {VERSION}: {error}",
@@ -240,16 +240,17 @@ impl Remote {
             Some(id) => request.header("Last-Event-ID", id),
             None => request,
         };
-        let response = request.send().await.map_err(|error| self.unreachable(error))?;
+        let response = request.send().await.map_err(|error| self.unreachable_failure(error))?;
         match response.status() {
             StatusCode::NO_CONTENT => Ok(None),
             status if status.is_success() => match is_stream(&response) {
                 true => Ok(Some(response)),
-                false => Err(self.foreign(status)),
+                false => Err(self.foreign_server_failure(status)),
             },
             status => {
                 let headers = response.headers().clone();
-                let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
+                let body =
+                    response.bytes().await.map_err(|error| self.unreachable_failure(error))?;
                 Err(self.refusal(spec, status, &headers, &body))
             }
         }
@@ -285,7 +286,7 @@ impl Remote {
         })
     }
 
-    pub(super) fn unreachable(&self, error: reqwest::Error) -> Failure {
+    pub(super) fn unreachable_failure(&self, error: reqwest::Error) -> Failure {
         let url = &self.url;
         // The server has answered a TLS handshake in plain text.
         let is_plain = url.scheme() == "https" && causes(&error).contains("corrupt message");
@@ -311,7 +312,7 @@ impl Remote {
         }
     }
 
-    fn foreign(&self, status: StatusCode) -> Failure {
+    fn foreign_server_failure(&self, status: StatusCode) -> Failure {
         let (url, correction) = (&self.url, self.correction());
         let words =
             format!("{url} answered {status}, but this is not a Dalsegno server: {correction}");
@@ -319,13 +320,13 @@ impl Remote {
     }
 
     /// Builds the failure of a stream that ended without a final event.
-    pub(super) fn gone(&self) -> Failure {
+    pub(super) fn ended_stream_failure(&self) -> Failure {
         let words = format!("the server at {} has ended the stream: try again", self.url);
         Failure::new(Exit::Unavailable, anyhow!(words))
     }
 
     /// Builds the failure from the error event of a stream.
-    pub(super) fn refusal_in(&self, spec: &Spec, problem: &[u8]) -> Failure {
+    pub(super) fn failure_of_event(&self, spec: &Spec, problem: &[u8]) -> Failure {
         let value: Value = serde_json::from_slice(problem).unwrap_or_default();
         let status = value["status"].as_u64().and_then(|status| u16::try_from(status).ok());
         let status = status.and_then(|status| StatusCode::from_u16(status).ok());
@@ -359,7 +360,7 @@ impl Remote {
                     );
                     Failure::failed(anyhow!(words))
                 }
-                None => self.foreign(status),
+                None => self.foreign_server_failure(status),
             };
         };
         let failure = match problem.code.as_str() {

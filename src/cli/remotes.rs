@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::{
     Context, Exit, Failure,
-    output::table,
+    output::format_table,
     remote::{RemoteFlags, Target, server_url},
 };
 use crate::settings::Environment;
@@ -77,15 +77,15 @@ pub(super) fn run(command: &RemoteCommand, context: &Context) -> Result<Exit, Fa
         RemoteCommand::Add { name, url } => {
             remotes.add(name, url, &context.remote)?;
             remotes.write(&path)?;
-            output.data(&json!({ "name": name, "url": url }), || {
+            output.print_data(&json!({ "name": name, "url": url }), || {
                 format!("`{name}` is {url}; `dalsegno remote use {name}` sends commands to it")
             });
         }
-        RemoteCommand::Ls => output.data(&remotes.shown(), || remotes.lines()),
+        RemoteCommand::Ls => output.print_data(&remotes.to_json(), || remotes.format_remotes()),
         RemoteCommand::Use { name } => {
-            remotes.current = remotes.selected(Some(name))?.map(|(name, _)| name.to_owned());
+            remotes.current = remotes.select(Some(name))?.map(|(name, _)| name.to_owned());
             remotes.write(&path)?;
-            output.data(&json!({ "current": remotes.current }), || match &remotes.current {
+            output.print_data(&json!({ "current": remotes.current }), || match &remotes.current {
                 Some(name) => format!("commands are sent to {name}, {}", remotes.remotes[name].url),
                 None => "commands work on the database".to_owned(),
             });
@@ -95,7 +95,7 @@ pub(super) fn run(command: &RemoteCommand, context: &Context) -> Result<Exit, Fa
             let was_current = remotes.is_current(name);
             remotes.current = remotes.current.take().filter(|current| current != name);
             remotes.write(&path)?;
-            output.data(&json!({ "removed": name }), || match was_current {
+            output.print_data(&json!({ "removed": name }), || match was_current {
                 true => format!("`{name}` is removed: commands work on the database again"),
                 false => format!("`{name}` is removed"),
             });
@@ -114,9 +114,9 @@ pub(super) fn target(
         Some(path) if name != Some(LOCAL) => Remotes::read(&path)?,
         _ => Remotes::default(),
     };
-    let Some((name, remote)) = remotes.selected(name)? else { return Ok(None) };
+    let Some((name, remote)) = remotes.select(name)? else { return Ok(None) };
     let key = match &remote.key_file {
-        Some(file) => Some(super::remote::key_of_file(file)?),
+        Some(file) => Some(super::remote::read_key_file(file)?),
         None => remote.key.clone(),
     };
     Ok(Some(Target::new(Some(name.to_owned()), server_url(&remote.url)?, key)))
@@ -178,7 +178,7 @@ impl Remotes {
         Ok(())
     }
 
-    fn selected(&self, name: Option<&str>) -> Result<Option<(&str, &Remote)>, Failure> {
+    fn select(&self, name: Option<&str>) -> Result<Option<(&str, &Remote)>, Failure> {
         match name.or(self.current.as_deref()) {
             None | Some(LOCAL) => Ok(None),
             Some(name) => match self.remotes.get_key_value(name) {
@@ -201,20 +201,20 @@ impl Remotes {
     }
 
     /// Returns the list without keys.
-    fn shown(&self) -> serde_json::Value {
+    fn to_json(&self) -> serde_json::Value {
         let each = self.remotes.iter().map(|(name, remote)| {
             json!({ "name": name, "url": remote.url, "has_key": remote.has_key(), "is_current": self.is_current(name) })
         });
         each.collect()
     }
 
-    fn lines(&self) -> String {
+    fn format_remotes(&self) -> String {
         let rows = self.remotes.iter().map(|(name, remote)| {
             let star = if self.is_current(name) { "*" } else { "" };
             let key = if remote.has_key() { "yes" } else { "no" };
             [star.to_owned(), name.clone(), remote.url.clone(), key.to_owned()]
         });
-        table(&["", "NAME", "URL", "KEY"], rows)
+        format_table(&["", "NAME", "URL", "KEY"], rows)
     }
 }
 

@@ -7,9 +7,9 @@ use serde_json::json;
 use super::{
     Context, Exit, Failure,
     args::Question,
-    output::{fields, table},
+    output::{format_fields, format_table},
     server::{Server, with_server},
-    words::{period, secs, time, time_or_dash},
+    words::{parse_period, secs, time, time_or_dash},
 };
 use crate::{
     domain::{schedules::Schedule, tasks::AddTask},
@@ -57,7 +57,7 @@ pub(super) struct Add {
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
     /// Catches up all times of this last period in which no process was running.
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = period)]
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_period)]
     catch_up: TimeDelta,
     #[command(flatten)]
     question: Question,
@@ -73,10 +73,10 @@ pub(super) struct Pause {
 }
 
 pub(super) async fn run(command: &ScheduleCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(
+async fn run_on_server(
     command: &ScheduleCommand,
     context: &Context,
     server: &Server,
@@ -85,38 +85,40 @@ async fn on(
     match command {
         ScheduleCommand::Ls => {
             let schedules = server.call(ListSchedules {}).await?.items;
-            output.data(&schedules, || lines(&schedules));
+            output.print_data(&schedules, || format_schedules(&schedules));
         }
         ScheduleCommand::Show(Name { name }) => {
             let schedule = server.call(ShowSchedule { name: name.clone() }).await?;
-            output.data(&schedule, || words(&schedule));
+            output.print_data(&schedule, || format_schedule(&schedule));
         }
         ScheduleCommand::Add(add) => {
             let schedule = server.call(new(add, context, server).await?).await?;
-            output.data(&schedule, || {
+            output.print_data(&schedule, || {
                 let next = time_or_dash(schedule.next_slot);
                 format!("schedule `{}` is stored, next at {next} UTC", schedule.name)
             });
         }
         ScheduleCommand::Rm(Name { name }) => {
             server.call(RemoveSchedule { name: name.clone() }).await?;
-            output.data(&json!({ "removed": name }), || format!("schedule `{name}` is removed"));
+            output.print_data(&json!({ "removed": name }), || {
+                format!("schedule `{name}` is removed")
+            });
         }
         ScheduleCommand::Run(Name { name }) => {
             let run = server.call(RunSchedule { name: name.clone() }).await?;
             let (job_id, state) = (run.job_id, &run.state);
-            output.data(&run, || {
+            output.print_data(&run, || {
                 format!("job {job_id} of `{name}` is {state}: a worker runs it, and adds the task of the schedule; `dalsegno job explain {job_id}` shows its progress")
             });
         }
         ScheduleCommand::Pause(Pause { name, reason }) => {
             let pause = PauseSchedule { name: name.clone(), reason: reason.clone() };
             let schedule = server.call(pause).await?;
-            output.data(&schedule, || format!("schedule `{name}` is paused"));
+            output.print_data(&schedule, || format!("schedule `{name}` is paused"));
         }
         ScheduleCommand::Resume(Name { name }) => {
             let schedule = server.call(ResumeSchedule { name: name.clone() }).await?;
-            output.data(&schedule, || {
+            output.print_data(&schedule, || {
                 format!(
                     "schedule `{name}` is resumed, next at {} UTC",
                     time_or_dash(schedule.next_slot)
@@ -144,18 +146,18 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<PutSchedul
     })
 }
 
-fn next_words(schedule: &Schedule) -> String {
+fn format_next(schedule: &Schedule) -> String {
     match &schedule.pause_reason {
         Some(reason) => format!("paused: {reason}"),
         None => schedule.next_slot.map_or_else(|| "never".to_owned(), time),
     }
 }
 
-fn job_words(schedule: &Schedule) -> String {
+fn format_job(schedule: &Schedule) -> String {
     schedule.last_job_id.map_or_else(|| "-".to_owned(), |id| id.to_string())
 }
 
-fn lines(schedules: &[Schedule]) -> String {
+fn format_schedules(schedules: &[Schedule]) -> String {
     let row = |schedule: &Schedule| {
         [
             schedule.name.clone(),
@@ -163,22 +165,22 @@ fn lines(schedules: &[Schedule]) -> String {
             schedule.time_zone.clone(),
             schedule.kind.clone(),
             time_or_dash(schedule.last_slot),
-            job_words(schedule),
-            next_words(schedule),
+            format_job(schedule),
+            format_next(schedule),
         ]
     };
     let head = ["NAME", "WHEN", "ZONE", "JOB", "LAST (UTC)", "ITS JOB", "NEXT (UTC)"];
-    table(&head, schedules.iter().map(row))
+    format_table(&head, schedules.iter().map(row))
 }
 
-fn words(schedule: &Schedule) -> String {
-    fields(&[
+fn format_schedule(schedule: &Schedule) -> String {
+    format_fields(&[
         ("schedule", schedule.name.clone()),
         ("when", format!("{} {}", schedule.cron, schedule.time_zone)),
         ("job", schedule.kind.clone()),
         ("payload", schedule.payload.to_string()),
         ("last (UTC)", time_or_dash(schedule.last_slot)),
-        ("its job", job_words(schedule)),
-        ("next (UTC)", next_words(schedule)),
+        ("its job", format_job(schedule)),
+        ("next (UTC)", format_next(schedule)),
     ])
 }

@@ -1,6 +1,6 @@
 //! `dalsegno serve`: signals, telemetry and the start message. The service itself is `crate::serve`.
 
-use super::{Context, Exit, Failure, signals::under_signals};
+use super::{Context, Exit, Failure, signals::run_under_signals};
 use crate::{
     serve::{self, Ready},
     shutdown::Shutdown,
@@ -11,15 +11,15 @@ pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
     let config = context.load()?;
     let telemetry = telemetry::init(&config.log)?;
     let (shutdown, drain_timeout) = (Shutdown::new(), config.shutdown.drain_timeout());
-    let announce = |ready: &Ready| context.output.data(ready, || words(ready));
+    let announce = |ready: &Ready| context.output.print_data(ready, || format_ready(ready));
     let served = async {
         serve::serve(config, &telemetry, shutdown.clone(), announce).await?;
         Ok(Exit::Ok)
     };
-    under_signals(&shutdown, drain_timeout, Box::pin(served)).await
+    run_under_signals(&shutdown, drain_timeout, Box::pin(served)).await
 }
 
-fn words(ready: &Ready) -> String {
+fn format_ready(ready: &Ready) -> String {
     let Ready { version, address, config, data_dir, database } = ready;
     let config =
         config.as_deref().unwrap_or("built-in defaults; a dalsegno.toml here would be read");

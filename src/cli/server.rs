@@ -16,7 +16,7 @@ use crate::{
     domain::{
         agents::{Catalogue, Problems},
         class::Kind,
-        ids::{Given, GivenCampaign},
+        ids::{GivenCampaign, PartialId},
     },
     operations::{
         Admission, Call, FindId, Intake, Listing, MAX_LIMIT, Noun, Operation, Reach, Refusal,
@@ -33,12 +33,12 @@ const MAX_EMPTY_PAGES: usize = 5;
 
 /// Access to the operations for one command.
 pub(super) struct Server {
-    pub(super) way: Way,
+    pub(super) way: ServerConnection,
     output: Output,
     idempotency_key: Option<String>,
 }
 
-pub(super) enum Way {
+pub(super) enum ServerConnection {
     /// Runs operations on the database, in the name of this host's user.
     Local(Call),
     Remote(Remote),
@@ -52,12 +52,12 @@ pub(super) async fn with_server(
     let (output, idempotency_key) = (context.output, context.idempotency_key.clone());
     match &context.target {
         Some(target) => {
-            let way = Way::Remote(Remote::new(target)?);
+            let way = ServerConnection::Remote(Remote::new(target)?);
             work(&Server { way, output, idempotency_key }).await
         }
         None => {
             with_database(context, Use::Look, async |database| {
-                let way = Way::Local(call(context, database)?);
+                let way = ServerConnection::Local(call(context, database)?);
                 work(&Server { way, output, idempotency_key }).await
             })
             .await
@@ -73,7 +73,7 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         Some(catalogue) => Ok(Arc::clone(catalogue)),
         None => {
             let catalogue = Arc::new(Catalogue::load(&files)?);
-            Context::warn_of(&catalogue, output);
+            Context::warn_broken_agents(&catalogue, output);
             Ok::<_, Problems>(Arc::clone(loaded.get_or_init(|| catalogue)))
         }
     };
@@ -84,7 +84,7 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         meanings: Arc::new(Meanings::new(&config.memory, &config.ollama)),
         now: SystemClock.now(),
         clock: Arc::new(SystemClock),
-        actor: context.who(),
+        actor: context.actor(),
         reach: Reach::default(),
         limits: None,
         waits: None,
@@ -126,16 +126,18 @@ impl Server {
         operation: O,
     ) -> Result<O::Output, Failure> {
         let (output, is_replay) = match &self.way {
-            Way::Local(call) => {
+            ServerConnection::Local(call) => {
                 let call = Call { now: SystemClock.now(), idempotency_key, ..call.clone() };
                 let done = operation.perform(&call).await.map_err(without_causes)?;
                 (done.output, done.is_replay)
             }
-            Way::Remote(remote) => remote.call(&operation, idempotency_key.as_deref()).await?,
+            ServerConnection::Remote(remote) => {
+                remote.call(&operation, idempotency_key.as_deref()).await?
+            }
         };
         // Some outputs contain this note already.
         if is_replay && !O::is_replay(&output) {
-            self.output.note(REPLAYED);
+            self.output.print_note(REPLAYED);
         }
         Ok(output)
     }
@@ -171,7 +173,7 @@ impl Server {
             items.extend(listing.items);
             cursor = listing.next;
             if let Some(cursor) = cursor.as_ref().filter(|_| n_empty == MAX_EMPTY_PAGES) {
-                self.output.note(&format!(
+                self.output.print_note(&format!(
                     "stopped at {cursor}: a long part of the list has nothing that matches; `--after {cursor}` goes on there"
                 ));
                 return Ok(items);
@@ -183,7 +185,7 @@ impl Server {
     }
 
     /// Resolves an id, or a part of one.
-    pub(super) async fn id(&self, noun: Noun, given: &Given) -> Result<Uuid, Failure> {
+    pub(super) async fn id(&self, noun: Noun, given: &PartialId) -> Result<Uuid, Failure> {
         match given.whole() {
             Some(id) => Ok(id),
             None => self.find(noun, given.text()).await,

@@ -9,7 +9,7 @@ use crate::shutdown::Shutdown;
 
 /// Runs a command to its end. The first signal asks it to stop, the second insists, the third drops it. Dropping still
 /// signals a private Postgres, without waiting for it.
-pub(super) async fn under_signals(
+pub(super) async fn run_under_signals(
     shutdown: &Shutdown,
     drain_timeout: Duration,
     command: impl Future<Output = Result<Exit, Failure>>,

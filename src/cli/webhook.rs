@@ -8,13 +8,13 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     args::{Id, InCampaign, Paging},
-    output::{Output, fields, table},
+    output::{Output, format_fields, format_table},
     server::{Server, with_server},
-    words::{Moment, moment, period, secs, time, time_or_dash},
+    words::{Moment, parse_moment, parse_period, secs, time, time_or_dash},
 };
 use crate::{
     domain::{
-        ids::{Given, short},
+        ids::{PartialId, short},
         webhooks::{Delivery, Kind, State, Webhook},
     },
     operations::{
@@ -74,7 +74,7 @@ pub(super) struct Rotate {
     #[command(flatten)]
     webhook: Id,
     /// Time for which the old secret also signs, at most 30d.
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = period)]
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_period)]
     overlap: TimeDelta,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Rotate {
 pub(super) struct Deliveries {
     /// Only deliveries of this webhook.
     #[arg(long, value_name = "ID")]
-    webhook: Option<Given>,
+    webhook: Option<PartialId>,
     /// Only deliveries that have failed for good.
     #[arg(long)]
     failed: bool,
@@ -94,13 +94,13 @@ pub(super) struct Deliveries {
 #[command(group(ArgGroup::new("what").required(true).args(["delivery", "since"])))]
 pub(super) struct Replay {
     /// Delivery: its id, or a unique beginning or end of it; `dalsegno webhook deliveries` lists them.
-    delivery: Option<Given>,
+    delivery: Option<PartialId>,
     /// All deliveries since then that have failed: 2026-11-23T08:00:00Z, or 24h for a day ago.
-    #[arg(long, value_name = "TIME", requires = "webhook", value_parser = moment)]
+    #[arg(long, value_name = "TIME", requires = "webhook", value_parser = parse_moment)]
     since: Option<Moment>,
     /// Webhook whose deliveries are sent again.
     #[arg(long, value_name = "ID", conflicts_with = "delivery")]
-    webhook: Option<Given>,
+    webhook: Option<PartialId>,
 }
 
 #[derive(Debug, Args)]
@@ -113,23 +113,27 @@ pub(super) struct Disable {
 }
 
 pub(super) async fn run(command: &WebhookCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &WebhookCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     let output = context.output;
     match command {
         WebhookCommand::Ls => {
             let webhooks = server.call(ListWebhooks {}).await?.items;
-            output.data(&webhooks, || lines(&webhooks));
+            output.print_data(&webhooks, || format_webhooks(&webhooks));
         }
         WebhookCommand::Show(webhook) => {
             let webhook = server.call(ShowWebhook { id: id(webhook, server).await? }).await?;
-            output.data(&webhook, || words(&webhook));
+            output.print_data(&webhook, || format_webhook(&webhook));
         }
         WebhookCommand::Deliveries(filter) => {
             let deliveries = deliveries(filter, server).await?;
-            output.data(&deliveries, || delivery_lines(&deliveries));
+            output.print_data(&deliveries, || format_deliveries(&deliveries));
         }
         WebhookCommand::Add(Add { url, kind, campaign }) => {
             let campaign_id = campaign.id_if_given(context, server).await?;
@@ -145,7 +149,7 @@ async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Res
         WebhookCommand::Rm(webhook) => {
             let id = id(webhook, server).await?;
             server.call(RemoveWebhook { id }).await?;
-            output.data(&json!({ "removed": id }), || format!("webhook {id} is removed"));
+            output.print_data(&json!({ "removed": id }), || format!("webhook {id} is removed"));
         }
         WebhookCommand::Test(webhook) => {
             let test = TestWebhook { id: id(webhook, server).await? };
@@ -155,14 +159,14 @@ async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Res
         WebhookCommand::Enable(webhook) => {
             let id = id(webhook, server).await?;
             let webhook = server.call(EnableWebhook { id }).await?;
-            output.data(&webhook, || {
+            output.print_data(&webhook, || {
                 format!("webhook {id} is enabled; `dalsegno webhook replay --webhook {id} --since TIME` sends the deliveries that were held")
             });
         }
         WebhookCommand::Disable(Disable { webhook, reason }) => {
             let id = id(webhook, server).await?;
             let webhook = server.call(DisableWebhook { id, reason: reason.clone() }).await?;
-            output.data(&webhook, || format!("webhook {id} is disabled"));
+            output.print_data(&webhook, || format!("webhook {id} is disabled"));
         }
     }
     Ok(Exit::Ok)
@@ -195,7 +199,7 @@ async fn replay(replay: &Replay, context: &Context, server: &Server) -> Result<(
             }
             let id = server.id(Noun::Webhook, given).await?;
             let done = server.call(ReplayWebhook { id, since }).await?;
-            output.data(&done, || format!("{} deliveries are sent again", done.replayed));
+            output.print_data(&done, || format!("{} deliveries are sent again", done.replayed));
         }
         // The arguments exclude this case.
         _ => {}
@@ -205,7 +209,7 @@ async fn replay(replay: &Replay, context: &Context, server: &Server) -> Result<(
 
 fn show_secret(output: Output, shown: &WebhookWithSecret) {
     let WebhookWithSecret { webhook, secret } = shown;
-    output.data(shown, || {
+    output.print_data(shown, || {
         let kinds = webhook.kinds.join(", ");
         let overlap = webhook.rotates_until.map(|until| {
             format!("\n         the old secret also signs until {} UTC", time(until))
@@ -219,7 +223,7 @@ fn show_secret(output: Output, shown: &WebhookWithSecret) {
 }
 
 fn show_sent(output: Output, delivery: &Delivery) {
-    output.data(delivery, || {
+    output.print_data(delivery, || {
         format!(
             "a worker sends delivery {}; `dalsegno webhook deliveries` shows the result",
             delivery.id
@@ -227,7 +231,7 @@ fn show_sent(output: Output, delivery: &Delivery) {
     });
 }
 
-fn lines(webhooks: &[Webhook]) -> String {
+fn format_webhooks(webhooks: &[Webhook]) -> String {
     let row = |webhook: &Webhook| {
         [
             short(webhook.id),
@@ -235,25 +239,25 @@ fn lines(webhooks: &[Webhook]) -> String {
             webhook.kinds.join(","),
             webhook.campaign_id.map_or_else(|| "all".to_owned(), short),
             time_or_dash(webhook.rotates_until),
-            state_words(webhook),
+            format_state(webhook),
         ]
     };
     let head = ["ID", "URL", "KINDS", "CAMPAIGN", "TWO SECRETS UNTIL (UTC)", "STATE"];
-    table(&head, webhooks.iter().map(row))
+    format_table(&head, webhooks.iter().map(row))
 }
 
-fn words(webhook: &Webhook) -> String {
-    fields(&[
+fn format_webhook(webhook: &Webhook) -> String {
+    format_fields(&[
         ("webhook", webhook.id.to_string()),
         ("url", webhook.url.clone()),
         ("kinds", webhook.kinds.join(", ")),
         ("campaign", webhook.campaign_id.map_or_else(|| "all".to_owned(), |id| id.to_string())),
         ("two secrets until (UTC)", time_or_dash(webhook.rotates_until)),
-        ("state", state_words(webhook)),
+        ("state", format_state(webhook)),
     ])
 }
 
-fn state_words(webhook: &Webhook) -> String {
+fn format_state(webhook: &Webhook) -> String {
     match (&webhook.disabled_because, webhook.failing_since) {
         (Some(reason), _) => format!("disabled: {reason}"),
         (None, Some(since)) => format!("failing since {}", time(since)),
@@ -261,7 +265,7 @@ fn state_words(webhook: &Webhook) -> String {
     }
 }
 
-fn delivery_lines(deliveries: &[Delivery]) -> String {
+fn format_deliveries(deliveries: &[Delivery]) -> String {
     let row = |delivery: &Delivery| {
         [
             short(delivery.id),
@@ -275,7 +279,7 @@ fn delivery_lines(deliveries: &[Delivery]) -> String {
         ]
     };
     let head = ["ID", "KIND", "TASK", "STATE", "ATTEMPTS", "OF (UTC)", "NEXT (UTC)", "LAST ERROR"];
-    table(&head, deliveries.iter().map(row))
+    format_table(&head, deliveries.iter().map(row))
 }
 
 impl From<KindName> for Kind {

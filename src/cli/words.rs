@@ -16,7 +16,7 @@ use crate::{
     clock::{Clock as _, SystemClock},
     domain::{
         amount::{self, Limit},
-        tasks::{Below, Cancellation, Cancelled},
+        tasks::{CancelOutcome, Cancellation, DescendantCounts},
         timestamp,
     },
 };
@@ -29,7 +29,7 @@ const PERIOD_MAX_SECS: i64 = 10 * 366 * 86_400;
 #[derive(Debug, Args)]
 pub(super) struct BudgetFlags {
     /// Budget in units of the configured currency: 5 or 0.25.
-    #[arg(long, value_name = "MONEY", value_parser = amount::money)]
+    #[arg(long, value_name = "MONEY", value_parser = amount::parse_money)]
     budget_money: Option<i64>,
     /// Budget in tokens.
     #[arg(long, value_name = "TOKENS")]
@@ -43,7 +43,10 @@ impl BudgetFlags {
 }
 
 /// Returns the text itself, or that of the file; `-` reads the standard input.
-pub(super) fn given(text: Option<&str>, file: Option<&PathBuf>) -> Result<Option<String>, Failure> {
+pub(super) fn read_text(
+    text: Option<&str>,
+    file: Option<&PathBuf>,
+) -> Result<Option<String>, Failure> {
     match (text, file) {
         (Some("-"), _) => standard_input().map(Some),
         (Some(text), _) => Ok(Some(text.to_owned())),
@@ -62,7 +65,7 @@ pub(super) fn time_or_dash(at: Option<DateTime<Utc>>) -> String {
 }
 
 /// Parses a duration: `90d`, `24h`, `30m`, `45s` or `2w`.
-pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
+pub(super) fn parse_period(text: &str) -> Result<TimeDelta, String> {
     let wrong =
         || format!("invalid duration `{text}`: use for example `30s`, `15m`, `24h`, `90d` or `2w`");
     let unit_secs = match text.chars().last() {
@@ -96,8 +99,8 @@ pub(super) struct Moment {
 }
 
 /// Parses a time: `2026-11-20T12:00:00Z`, or `1d` for a day ago.
-pub(super) fn moment(text: &str) -> Result<Moment, String> {
-    match period(text) {
+pub(super) fn parse_moment(text: &str) -> Result<Moment, String> {
+    match parse_period(text) {
         Ok(period) => Ok(Moment { at: SystemClock.now() - period, is_relative: true }),
         Err(_) => match timestamp::parse(text) {
             Ok(at) => Ok(Moment { at, is_relative: false }),
@@ -129,22 +132,24 @@ pub(super) fn label_fields(
 }
 
 /// Describes the result of cancelling a task.
-pub(super) fn cancellation_words(id: Uuid, cancellation: &Cancellation) -> String {
+pub(super) fn format_cancellation(id: Uuid, cancellation: &Cancellation) -> String {
     let Cancellation { cancel, below } = cancellation;
     let own = match cancel {
-        Cancelled::AtOnce => format!("task {id} is cancelled"),
-        Cancelled::Requested => format!("task {id} is running; its worker will stop it"),
-        Cancelled::AtSafePoint => format!("task {id} is running; it ends at the next safe point"),
-        Cancelled::HadEnded => format!("task {id} had ended before"),
+        CancelOutcome::AtOnce => format!("task {id} is cancelled"),
+        CancelOutcome::Requested => format!("task {id} is running; its worker will stop it"),
+        CancelOutcome::AtSafePoint => {
+            format!("task {id} is running; it ends at the next safe point")
+        }
+        CancelOutcome::HadEnded => format!("task {id} had ended before"),
     };
     match below.is_none() {
         true => own,
-        false => format!("{own}; of its dependent tasks, {}", below_words(*below)),
+        false => format!("{own}; of its dependent tasks, {}", format_below(*below)),
     }
 }
 
 /// Describes how many tasks were cancelled, and how many still run.
-pub(super) fn below_words(Below { cancelled, stopping }: Below) -> String {
+pub(super) fn format_below(DescendantCounts { cancelled, stopping }: DescendantCounts) -> String {
     let cancelled_words = match cancelled {
         1 => "1 task is cancelled".to_owned(),
         n => format!("{n} tasks are cancelled"),
@@ -208,21 +213,21 @@ mod tests {
     #[test]
     fn a_cancellation_lists_running_and_cancelled_tasks() {
         let of = |cancel, cancelled, stopping| {
-            let below = Below { cancelled, stopping };
-            let words = cancellation_words(Uuid::nil(), &Cancellation { cancel, below });
+            let below = DescendantCounts { cancelled, stopping };
+            let words = format_cancellation(Uuid::nil(), &Cancellation { cancel, below });
             words.replace(&Uuid::nil().to_string(), "T")
         };
-        assert_eq!(of(Cancelled::AtOnce, 0, 0), "task T is cancelled");
+        assert_eq!(of(CancelOutcome::AtOnce, 0, 0), "task T is cancelled");
         assert_eq!(
-            of(Cancelled::HadEnded, 2, 1),
+            of(CancelOutcome::HadEnded, 2, 1),
             "task T had ended before; of its dependent tasks, 2 tasks are cancelled and 1 running task will be stopped"
         );
         assert_eq!(
-            of(Cancelled::HadEnded, 0, 2),
+            of(CancelOutcome::HadEnded, 0, 2),
             "task T had ended before; of its dependent tasks, 2 running tasks will be stopped"
         );
         assert_eq!(
-            of(Cancelled::Requested, 1, 0),
+            of(CancelOutcome::Requested, 1, 0),
             "task T is running; its worker will stop it; of its dependent tasks, 1 task is cancelled"
         );
     }
@@ -230,21 +235,21 @@ mod tests {
     #[test]
     fn a_time_is_a_timestamp_or_a_duration_ago() {
         assert_eq!(
-            moment("2026-11-20T12:00:00Z").unwrap().at.to_rfc3339(),
+            parse_moment("2026-11-20T12:00:00Z").unwrap().at.to_rfc3339(),
             "2026-11-20T12:00:00+00:00"
         );
         let before = SystemClock.now();
-        let a_day_later = moment("1d").unwrap().at + TimeDelta::days(1);
+        let a_day_later = parse_moment("1d").unwrap().at + TimeDelta::days(1);
         assert!((before..=SystemClock.now()).contains(&a_day_later));
-        assert!(moment("yesterday").unwrap_err().contains("invalid time"));
+        assert!(parse_moment("yesterday").unwrap_err().contains("invalid time"));
     }
 
     #[test]
     fn a_duration_needs_a_unit() {
-        assert_eq!(period("90d"), Ok(TimeDelta::days(90)));
-        assert_eq!(period("0s"), Ok(TimeDelta::zero()));
+        assert_eq!(parse_period("90d"), Ok(TimeDelta::days(90)));
+        assert_eq!(parse_period("0s"), Ok(TimeDelta::zero()));
         for wrong in ["", "d", "90", "-1d", "1.5h", "90 d", "1ü", "600w", "9999999999s"] {
-            assert!(period(wrong).is_err(), "{wrong}");
+            assert!(parse_period(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::table,
+    output::format_table,
     server::with_server,
-    signals::under_signals,
+    signals::run_under_signals,
     words::{time, time_or_dash},
 };
 use crate::{
@@ -72,7 +72,7 @@ async fn run_until(pool: Pool, context: &Context, shutdown: &Shutdown) -> Result
         worker::run(config, &telemetry, shutdown.clone(), pool).await?;
         Ok(Exit::Ok)
     };
-    under_signals(shutdown, drain_timeout, Box::pin(worked)).await
+    run_under_signals(shutdown, drain_timeout, Box::pin(worked)).await
 }
 
 async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
@@ -82,13 +82,13 @@ async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
             limit: Some(limit),
         };
         let workers = server.items(limit, page).await?;
-        context.output.data(&workers, || lines(&workers));
+        context.output.print_data(&workers, || format_workers(&workers));
         Ok(Exit::Ok)
     })
     .await
 }
 
-fn lines(workers: &[WorkerView]) -> String {
+fn format_workers(workers: &[WorkerView]) -> String {
     let row = |worker: &WorkerView| {
         [
             worker.host.clone(),
@@ -100,7 +100,7 @@ fn lines(workers: &[WorkerView]) -> String {
         ]
     };
     let head = ["HOST", "PID", "QUEUES", "STARTED (UTC)", "GONE (UTC)", "STATE"];
-    table(&head, workers.iter().map(row))
+    format_table(&head, workers.iter().map(row))
 }
 
 /// Watches the standard input in a thread, because reading a terminal or a pipe cannot be cancelled. The thread ends

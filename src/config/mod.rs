@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-pub use self::print::{Printed, print};
+pub use self::print::{PrintedValue, print};
 use crate::{
     providers,
     settings::{Checks, Environment, Flags, Layers, Problems},

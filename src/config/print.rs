@@ -8,18 +8,18 @@ use crate::settings::{Environment, Flags, Layers, Problems, is_secret, toml};
 
 /// One effective value.
 #[derive(Debug, Serialize)]
-pub struct Printed {
+pub struct PrintedValue {
     pub key: String,
     pub value: Json,
     pub origin: String,
 }
 
 /// Lists every key with its effective value. Problems are reported as by [`super::Config::load`].
-pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<Printed>, Problems> {
+pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<PrintedValue>, Problems> {
     super::Config::load(environment, flags)?;
     let mut problems = Problems::default();
     let layers = Layers::read(TEMPLATE, environment, flags, &mut problems);
-    let printed = layers.values().map(|(key, value, origin)| Printed {
+    let printed = layers.values().map(|(key, value, origin)| PrintedValue {
         key: key.to_owned(),
         value: if is_secret(key) && !is_switch(value) {
             redact(&value.to_string())

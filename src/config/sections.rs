@@ -16,7 +16,10 @@ impl From<&Config> for app::Sections {
             flows: config.flows.clone(),
             sessions: config.sessions.clone(),
             webhooks: config.webhooks.clone(),
-            credentials: config.credentials().map(|(on, name)| (on.to_owned(), name.to_owned())).collect(),
+            credentials: config
+                .credentials()
+                .map(|(on, name)| (on.to_owned(), name.to_owned()))
+                .collect(),
             max_waiting: config.queue.max_waiting,
             request_timeout_secs: config.http.request_timeout_secs,
         }

@@ -12,7 +12,7 @@ pub struct UserMistake {
 
 /// Constraints that input can violate, with the message for its author. The functions of the schema refuse most invalid
 /// input before, with a hint of their own.
-pub const WORDS: &[UserMistake] = &[
+pub const USER_MISTAKES: &[UserMistake] = &[
     UserMistake {
         constraint: "name_length",
         message: "names of queues, kinds, lanes, groups and keys have 1 to 200 characters",
@@ -402,5 +402,5 @@ pub const INTERNAL: &[&str] = &[
 /// Finds the message for an error, if input has caused it.
 pub fn user_mistake(error: &sqlx::Error) -> Option<&'static UserMistake> {
     let constraint = error.as_database_error()?.constraint()?;
-    WORDS.iter().find(|mistake| mistake.constraint == constraint)
+    USER_MISTAKES.iter().find(|mistake| mistake.constraint == constraint)
 }

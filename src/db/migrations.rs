@@ -77,12 +77,12 @@ pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
         match run(pool).await {
             // Another process holds the advisory lock and migrates: wait as long as it takes.
             Err(Error::MigrationState(error) | Error::Migrate(MigrateError::Execute(error)))
-                if met_others(&error) =>
+                if is_lock_conflict(&error) =>
             {
                 n_tries = 0;
             }
             Err(Error::Migrate(MigrateError::ExecuteMigration(error, version)))
-                if met_others(&error) && n_tries < TRIES =>
+                if is_lock_conflict(&error) && n_tries < TRIES =>
             {
                 let error = causes(&error);
                 tracing::warn!(version, error, "a migration met others' locks and is tried again");
@@ -157,7 +157,7 @@ pub async fn migration_state(pool: &PgPool) -> Result<MigrationState, Error> {
 
 /// Returns when all migrations of this binary are applied: by a service, or by `dalsegno migrate up`. In a deploy, a
 /// worker of the new version may start before either.
-pub async fn await_schema(pool: &PgPool) -> Result<(), Error> {
+pub async fn wait_for_schema(pool: &PgPool) -> Result<(), Error> {
     super::require_supported_version(pool).await?;
     if let MigrationState::Pending { n_pending } = migration_state(pool).await? {
         tracing::warn!(n_pending, "waiting for the schema: run `dalsegno migrate up`");
@@ -235,7 +235,7 @@ async fn run_on(conn: &mut PgConnection) -> Result<(), Error> {
 }
 
 /// Returns true if a lock of another transaction ended it: by a deadlock (40P01) or `lock_timeout` (55P03).
-fn met_others(error: &sqlx::Error) -> bool {
+fn is_lock_conflict(error: &sqlx::Error) -> bool {
     matches!(sqlstate(error).as_deref(), Some("40P01" | "55P03"))
 }
 

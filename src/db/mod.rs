@@ -7,10 +7,10 @@ pub mod constraint;
 mod migrations;
 mod pooler;
 mod private;
-mod reach;
 mod space;
 mod url;
 mod vacuum;
+mod wait_for_server;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -25,16 +25,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use dalsegno_private_postgres as embedded;
 
-use self::embedded::{Attached, Embedded};
+use self::embedded::{AttachedServer, EmbeddedServer};
 pub use self::{
     constraint::user_mistake,
     embedded::SUPPORTED_MAJORS,
     migrations::{
-        MigrationState, Step, await_schema, migrate, migration_state, newest_known, status,
+        MigrationState, Step, migrate, migration_state, newest_known, status, wait_for_schema,
     },
     pooler::Pooler,
     space::has_space,
-    vacuum::{Vacuum, Vacuumed, vacuum},
+    vacuum::{Vacuum, VacuumResult, vacuum},
 };
 use crate::{
     causes::causes,
@@ -93,9 +93,9 @@ pub struct Database {
 enum Server {
     Given,
     /// Started and stopped by this process.
-    Private(Embedded),
+    Private(EmbeddedServer),
     /// The private server of another process on this data folder.
-    Visited(Attached),
+    Visited(AttachedServer),
 }
 
 /// The purpose for which a process opens the private server.

@@ -19,7 +19,7 @@ use crate::causes::causes;
 
 /// Connections that compare their sessions: with up to three poolers behind one address, two of them have the same
 /// pooler.
-const N_ASKING: usize = 4;
+const N_COMPARED_SESSIONS: usize = 4;
 
 /// Timeout of the comparison: a pooler in session mode may have too few connections left for it.
 const ASKING_LIMIT: Duration = Duration::from_secs(2);
@@ -103,7 +103,9 @@ async fn shares_sessions(options: &PgConnectOptions, conn: &mut PgConnection) ->
     match asked {
         Ok(Ok(meet)) => return meet,
         Ok(Err(error)) => tracing::debug!(error = causes(&error), "asking a pooler for its mode"),
-        Err(_elapsed) => tracing::debug!("a pooler has no {N_ASKING} connections to tell its mode"),
+        Err(_elapsed) => {
+            tracing::debug!("a pooler has no {N_COMPARED_SESSIONS} connections to tell its mode")
+        }
     }
     false
 }
@@ -115,12 +117,12 @@ async fn sessions_meet(
     others: &mut Vec<PgConnection>,
 ) -> Result<bool, sqlx::Error> {
     let mut seen = HashSet::new();
-    if !is_alone(conn, &mut seen).await? {
+    if !has_own_session(conn, &mut seen).await? {
         return Ok(true);
     }
-    while others.len() + 1 < N_ASKING {
+    while others.len() + 1 < N_COMPARED_SESSIONS {
         let mut other = PgConnection::connect_with(options).await?;
-        let is_alone = is_alone(&mut other, &mut seen).await;
+        let is_alone = has_own_session(&mut other, &mut seen).await;
         others.push(other);
         if !is_alone? {
             return Ok(true);
@@ -131,7 +133,7 @@ async fn sessions_meet(
 
 /// Returns true if the connection keeps a session that no other one had. It asks twice in a row, for poolers that
 /// rotate among their server connections. Other poolers reuse the last one, also for the next client.
-async fn is_alone(
+async fn has_own_session(
     conn: &mut PgConnection,
     seen: &mut HashSet<String>,
 ) -> Result<bool, sqlx::Error> {

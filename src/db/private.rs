@@ -28,7 +28,9 @@ pub(super) async fn open(
     let mut has_told = false;
     loop {
         match attach_or_start(config, purpose, stop).await {
-            Err(Error::Embedded(error)) if passes(&error, purpose) && Instant::now() < deadline => {
+            Err(Error::Embedded(error))
+                if is_worth_waiting(&error, purpose) && Instant::now() < deadline =>
+            {
                 if !std::mem::replace(&mut has_told, true) {
                     tracing::info!(error = causes(&error), "waiting for the data folder");
                 }
@@ -68,7 +70,7 @@ async fn attach_or_start(
 
 /// Returns true if waiting for the folder helps. A service waits only for commands: another service stays. A command
 /// waits for both, because it can soon attach to a starting service.
-fn passes(error: &embedded::Error, purpose: Use) -> bool {
+fn is_worth_waiting(error: &embedded::Error, purpose: Use) -> bool {
     let embedded::Error::AlreadyRunning { holder, .. } = error else {
         return false;
     };

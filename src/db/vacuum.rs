@@ -17,13 +17,13 @@ pub enum Vacuum {
 
 /// The result of a vacuum.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Vacuumed {
+pub struct VacuumResult {
     /// Tables that the role may not vacuum: it neither owns them nor has `MAINTAIN` on them (PostgreSQL 17).
     pub forbidden: Vec<String>,
     pub is_stopped: bool,
 }
 
-impl Vacuumed {
+impl VacuumResult {
     pub fn is_complete(&self) -> bool {
         self.forbidden.is_empty() && !self.is_stopped
     }
@@ -35,7 +35,7 @@ pub async fn vacuum(
     pool: &PgPool,
     mode: Vacuum,
     stop: &CancellationToken,
-) -> Result<Vacuumed, Error> {
+) -> Result<VacuumResult, Error> {
     let mut conn = pool.acquire().await.map_err(Error::Vacuum)?.detach();
     conn.execute("set statement_timeout = 0").await.map_err(Error::Vacuum)?;
     let vacuumed = vacuum_all(&mut conn, mode, stop).await?;
@@ -50,8 +50,8 @@ async fn vacuum_all(
     conn: &mut PgConnection,
     mode: Vacuum,
     stop: &CancellationToken,
-) -> Result<Vacuumed, Error> {
-    let mut vacuumed = Vacuumed::default();
+) -> Result<VacuumResult, Error> {
+    let mut vacuumed = VacuumResult::default();
     for (table, is_allowed) in tables(&mut *conn).await? {
         if !is_allowed {
             vacuumed.forbidden.push(table);

@@ -28,27 +28,27 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
             let what = format!("{n_agents} agents, {n_skills} skills, {n_nodes} nodes, {place}");
             let mut findings = vec![match problems.is_empty() {
                 true => Finding::ok(CHECK, what, WHY),
-                false => broken(&problems),
+                false => report_broken(&problems),
             }];
             findings.extend(reach(config, &catalogue));
             findings.push(flow_templates(&config.flows, &catalogue));
             findings
         }
         Err(problems) => vec![
-            broken(&problems),
+            report_broken(&problems),
             Finding::skipped(FLOWS, "they name agents, and no agents exist", WHY_FLOWS),
         ],
     }
 }
 
-fn broken(problems: &Problems) -> Finding {
+fn report_broken(problems: &Problems) -> Finding {
     let what = indented(&problems.to_string());
     Finding::fail(CHECK, what, WHY, "fix the files, then run dalsegno agent check")
 }
 
 /// Checks if agents could call the API as an operator, around their own tools.
 fn reach(config: &Config, catalogue: &Catalogue) -> Option<Finding> {
-    let able = catalogue.agents().filter(|agent| agent.grants.may_ask_this_machine());
+    let able = catalogue.agents().filter(|agent| agent.grants.can_reach_local_services());
     let names: Vec<&str> = able.map(|agent| agent.name.as_str()).collect();
     if names.is_empty() {
         return None;

@@ -7,8 +7,8 @@ use super::Finding;
 use crate::{
     config::Config,
     domain::{
-        Failed,
-        busy_models::{self, moment},
+        StatementError,
+        busy_models::{self, format_moment},
         tasks,
     },
 };
@@ -20,7 +20,7 @@ const WHY: &str =
 pub(super) async fn examine(config: &Config, pool: &PgPool, now: DateTime<Utc>) -> Finding {
     let looked = async {
         let busy = busy_models::list(pool, now).await?;
-        Ok::<_, Failed>((busy, tasks::longest_busy_since(pool, now).await?))
+        Ok::<_, StatementError>((busy, tasks::longest_busy_since(pool, now).await?))
     };
     let (busy, since) = match looked.await {
         Ok(looked) => looked,
@@ -28,10 +28,12 @@ pub(super) async fn examine(config: &Config, pool: &PgPool, now: DateTime<Utc>) 
     };
     let mut found: Vec<String> = busy.iter().map(busy_models::BusyModel::describe).collect();
     if let Some(since) = since {
-        let end = config.providers.deadline(since).map(moment);
+        let end = config.providers.deadline(since).map(format_moment);
         let end = end.map_or_else(String::new, |end| format!(" and fails at {end}"));
-        found
-            .push(format!("the first of the tasks that wait does so since {}{end}", moment(since)));
+        found.push(format!(
+            "the first of the tasks that wait does so since {}{end}",
+            format_moment(since)
+        ));
     }
     let mend = "give the provider more room, use fewer worker.turns_slots, or name a fallback_provider in the agents' files; \
                 `dalsegno task explain ID` says until when a task waits";

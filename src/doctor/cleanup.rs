@@ -5,7 +5,7 @@ use sqlx::PgPool;
 
 use super::Finding;
 use crate::domain::{
-    Failed, cleanups,
+    StatementError, cleanups,
     schedules::{self, Schedule},
 };
 
@@ -20,7 +20,7 @@ pub(super) async fn examine(pool: &PgPool, now: DateTime<Utc>) -> Finding {
         let listed = schedules::list(pool, now).await?;
         let nightly =
             listed.into_iter().find(|schedule| schedule.name == schedules::NIGHTLY_CLEANUP);
-        Ok::<_, Failed>((nightly, cleanups::last_success(pool).await?))
+        Ok::<_, StatementError>((nightly, cleanups::last_success(pool).await?))
     };
     match looked.await {
         Ok((Some(nightly), last)) => judge(&nightly, last, now),

@@ -41,7 +41,7 @@ pub(super) async fn examine(
         if !embedded::exists(&config.database.embedded) {
             let what = "there is no cluster yet; `dalsegno serve` creates one";
             findings.push(Finding::skipped("database", what, WHY_REACH));
-            findings.extend(skipped("there is no database yet"));
+            findings.extend(skip_checks("there is no database yet"));
             return findings;
         }
     }
@@ -50,7 +50,7 @@ pub(super) async fn examine(
     match Database::open(&own, Use::Look, stop).await {
         Ok(database) => {
             findings.push(Finding::ok("database", database.describe(), WHY_REACH));
-            let looked = stop.run_until_cancelled(inside(config, &database, clock)).await;
+            let looked = stop.run_until_cancelled(check_open(config, &database, clock)).await;
             findings.extend(looked.unwrap_or_default());
             if let Err(error) = database.close().await {
                 findings.push(unreachable(config, &error));
@@ -58,13 +58,13 @@ pub(super) async fn examine(
         }
         Err(error) => {
             findings.push(unreachable(config, &error));
-            findings.extend(skipped("the database cannot be looked into"));
+            findings.extend(skip_checks("the database cannot be looked into"));
         }
     }
     findings
 }
 
-async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<Finding> {
+async fn check_open(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<Finding> {
     let pool = &database.pool;
     let mut findings = vec![
         version(pool).await,
@@ -90,7 +90,7 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
 }
 
 /// Lists findings for the checks that need an open database.
-fn skipped(what: &str) -> [Finding; 5] {
+fn skip_checks(what: &str) -> [Finding; 5] {
     [
         ("version", WHY_VERSION),
         ("migrations", WHY_SCHEMA),

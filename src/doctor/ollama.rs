@@ -26,7 +26,7 @@ type Users<'a> = BTreeSet<&'a str>;
 
 /// A model that agents use, and their requirements.
 #[derive(Default)]
-struct Wanted<'a> {
+struct ModelRequirements<'a> {
     users: Users<'a>,
     with_tools: Users<'a>,
     /// The widest window that an agent's file asks for, and that agent.
@@ -74,7 +74,12 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     findings
 }
 
-fn judge(config: &Config, name: &str, wanted: &Wanted<'_>, model: ModelSummary) -> Finding {
+fn judge(
+    config: &Config,
+    name: &str,
+    wanted: &ModelRequirements<'_>,
+    model: ModelSummary,
+) -> Finding {
     if model.has_no_tools && !wanted.with_tools.is_empty() {
         let agents = list(&wanted.with_tools);
         let what = format!("{name} cannot call tools, which the files of {agents} grant");
@@ -106,8 +111,11 @@ fn judge(config: &Config, name: &str, wanted: &Wanted<'_>, model: ModelSummary) 
 }
 
 /// Collects the models to check: those of agents on Ollama, of fallbacks to Ollama, and of their summaries.
-fn models<'a>(config: &'a Config, catalogue: &'a Catalogue) -> BTreeMap<&'a str, Wanted<'a>> {
-    let mut models: BTreeMap<&str, Wanted<'_>> = BTreeMap::new();
+fn models<'a>(
+    config: &'a Config,
+    catalogue: &'a Catalogue,
+) -> BTreeMap<&'a str, ModelRequirements<'a>> {
+    let mut models: BTreeMap<&str, ModelRequirements<'_>> = BTreeMap::new();
     let usual = (config.agents.provider == Provider::Ollama).then_some(&*config.agents.model);
     for agent in catalogue.agents() {
         if agent.provider.unwrap_or(config.agents.provider) == Provider::Ollama {
@@ -126,7 +134,7 @@ fn models<'a>(config: &'a Config, catalogue: &'a Catalogue) -> BTreeMap<&'a str,
     models
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ModelRequirements<'a> {
     fn add(&mut self, agent: &'a Agent) {
         self.users.insert(&agent.name);
         if tools::are_granted(&agent.grants) {

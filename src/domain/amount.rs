@@ -43,7 +43,7 @@ pub enum Unit {
 
 /// A call that a budget refuses, with the numbers behind the refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
-#[error("{}", self.words())]
+#[error("{}", self.describe())]
 pub struct Refusal {
     pub owner: Owner,
     pub unit: Unit,
@@ -75,7 +75,7 @@ pub fn is_of_task_budget(error: &str) -> bool {
 pub struct MoneyError(String);
 
 /// Parses money as people write it, into micro-units.
-pub fn money(text: &str) -> Result<i64, MoneyError> {
+pub fn parse_money(text: &str) -> Result<i64, MoneyError> {
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let fits = !whole.is_empty() && digits(whole) && digits(decimals);
@@ -93,7 +93,7 @@ impl Classify for MoneyError {
 }
 
 /// Formats micro-units as people write money.
-pub fn words_of_money(micros: i64) -> String {
+pub fn format_money(micros: i64) -> String {
     let (whole, rest) = (micros / 1_000_000, micros % 1_000_000);
     // Calls cost fractions of a cent: two decimals would show 0.00.
     let digits = format!("{rest:06}");
@@ -109,7 +109,7 @@ impl Amount {
     }
 
     /// Subtracts `other`. The result is never negative.
-    pub fn beyond(self, other: Self) -> Self {
+    pub fn saturating_sub(self, other: Self) -> Self {
         Self {
             micros: self.micros.saturating_sub(other.micros).max(0),
             tokens: self.tokens.saturating_sub(other.tokens).max(0),
@@ -126,7 +126,7 @@ impl Amount {
 
 impl Limit {
     /// Checks that `needed` fits beside the amounts that are spent and reserved.
-    pub fn admit(
+    pub fn check(
         self,
         owner: Owner,
         spent: Amount,
@@ -165,11 +165,11 @@ impl Refusal {
     }
 
     /// Formats the refusal for a turn that is postponed and retried automatically.
-    pub fn words_of_delay(&self) -> String {
-        format!("{}; it is tried again when running turns have ended", self.facts())
+    pub fn describe_delay(&self) -> String {
+        format!("{}; it is tried again when running turns have ended", self.describe_amounts())
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let raise = match (self.owner, self.unit) {
             (Owner::Campaign(id), Unit::Tokens) => format!(
                 "raise the limit with `dalsegno campaign budget {id} --tokens 200000`, or remove it with --no-tokens"
@@ -182,16 +182,19 @@ impl Refusal {
             }
         };
         match self.may_pass_later() {
-            true => format!("{}; wait until running turns have ended, or {raise}", self.facts()),
-            false => format!("{}; {raise}", self.facts()),
+            true => format!(
+                "{}; wait until running turns have ended, or {raise}",
+                self.describe_amounts()
+            ),
+            false => format!("{}; {raise}", self.describe_amounts()),
         }
     }
 
-    fn facts(&self) -> String {
+    fn describe_amounts(&self) -> String {
         let Self { limit, spent, reserved, needed, .. } = *self;
         let say = |value: i64| match self.unit {
             Unit::Tokens => format!("{value} tokens"),
-            Unit::Money => words_of_money(value),
+            Unit::Money => format_money(value),
         };
         let owner = match self.owner {
             Owner::Campaign(_) => "campaign",
@@ -263,7 +266,7 @@ mod tests {
     fn a_limit_counts_reservations() {
         let limit = Limit { micros: None, tokens: Some(100) };
         let admit = |spent, reserved, needed| {
-            limit.admit(Owner::Campaign(CAMPAIGN), tokens(spent), tokens(reserved), tokens(needed))
+            limit.check(Owner::Campaign(CAMPAIGN), tokens(spent), tokens(reserved), tokens(needed))
         };
         assert_eq!(admit(50, 20, 30), Ok(()));
         let refusal = admit(50, 21, 30).unwrap_err();
@@ -271,7 +274,7 @@ mod tests {
         assert!(!admit(80, 20, 30).unwrap_err().may_pass_later());
         assert!(!admit(80, 0, 30).unwrap_err().may_pass_later());
         assert_eq!(
-            Limit::default().admit(Owner::Task, tokens(1), tokens(1), tokens(i64::MAX)),
+            Limit::default().check(Owner::Task, tokens(1), tokens(1), tokens(i64::MAX)),
             Ok(())
         );
     }
@@ -279,13 +282,13 @@ mod tests {
     #[test]
     fn money_is_parsed_exactly_or_refused() {
         for (text, micros) in [("5", 5_000_000), ("5.25", 5_250_000), ("0.000001", 1), ("0.0", 0)] {
-            assert_eq!(money(text), Ok(micros));
+            assert_eq!(parse_money(text), Ok(micros));
         }
         let huge = "9".repeat(20);
         for text in ["", ".", "5.", ".5", "-1", "1e3", "0.0000001", "5,25", "1 000", "+5", &huge] {
-            assert!(money(text).is_err(), "{text}");
+            assert!(parse_money(text).is_err(), "{text}");
         }
-        assert_eq!(words_of_money(5_250_000), "5.25");
+        assert_eq!(format_money(5_250_000), "5.25");
     }
 
     #[test]
@@ -294,7 +297,7 @@ mod tests {
         let spent = Amount { micros: 4_900_000, tokens: 0 };
         let needed = Amount { micros: 120_500, tokens: 0 };
         let words = limit
-            .admit(Owner::Campaign(CAMPAIGN), spent, Amount::ZERO, needed)
+            .check(Owner::Campaign(CAMPAIGN), spent, Amount::ZERO, needed)
             .unwrap_err()
             .to_string();
         assert!(words.contains("4.90 of 5.00 are spent"), "{words}");
@@ -305,7 +308,7 @@ mod tests {
             "{words}"
         );
         assert!(!is_of_task_budget(&words), "{words}");
-        let words = limit.admit(Owner::Task, spent, Amount::ZERO, needed).unwrap_err().to_string();
+        let words = limit.check(Owner::Task, spent, Amount::ZERO, needed).unwrap_err().to_string();
         assert!(is_of_task_budget(&words) && words.contains("a retry keeps"), "{words}");
     }
 
@@ -324,7 +327,7 @@ mod tests {
         assert!(words.contains(sums), "{words}");
         assert!(
             refusal
-                .words_of_delay()
+                .describe_delay()
                 .ends_with("20 tokens are needed; it is tried again when running turns have ended")
         );
         // This turn holds all of the 30 reserved tokens and has spent 25 of them: waiting cannot help.

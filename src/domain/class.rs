@@ -3,7 +3,7 @@
 
 use sqlx::error::DatabaseError;
 
-use super::Failed;
+use super::StatementError;
 use crate::queue::{self, Fault};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Classify for queue::Error {
     }
 }
 
-impl Classify for Failed {
+impl Classify for StatementError {
     fn class(&self) -> Class {
         of_database(&self.source)
     }
@@ -143,10 +143,10 @@ mod tests {
 
     #[test]
     fn an_unreachable_database_is_distinguished_from_a_bug() {
-        let away = Failed { action: "x", source: sqlx::Error::PoolTimedOut };
-        let fault = Failed { action: "x", source: sqlx::Error::RowNotFound };
+        let away = StatementError { action: "x", source: sqlx::Error::PoolTimedOut };
+        let fault = StatementError { action: "x", source: sqlx::Error::RowNotFound };
         assert!(is_database_away(&tasks::Error::from(sessions::Error::from(away))));
-        let away = Failed { action: "x", source: sqlx::Error::PoolTimedOut };
+        let away = StatementError { action: "x", source: sqlx::Error::PoolTimedOut };
         assert!(!is_database_away(&fault));
         assert_eq!((away.class().kind, away.class().retryable), (Kind::Unavailable, true));
         assert_eq!((fault.class().kind, fault.class().retryable), (Kind::Internal, false));

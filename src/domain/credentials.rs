@@ -5,12 +5,12 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 
-use super::{Failed, sessions, tasks::RunTurn};
+use super::{StatementError, sessions, tasks::RunTurn};
 use crate::queue::{self, Job as _, admin};
 
 /// A credential that is paused because it hit its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resting {
+pub struct PausedCredential {
     pub name: String,
     pub until: DateTime<Utc>,
     pub why: String,
@@ -42,7 +42,7 @@ pub enum Error {
     #[error("waking the tasks that wait for a credential: {0}")]
     Wake(#[from] queue::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {
@@ -66,7 +66,7 @@ pub async fn list(
     conn: &mut PgConnection,
     configured: &[(&str, &str)],
     now: DateTime<Utc>,
-) -> Result<Vec<CredentialStatus>, Failed> {
+) -> Result<Vec<CredentialStatus>, StatementError> {
     let unpaused = |provider: &str, name: &str, is_configured| CredentialStatus {
         provider: provider.to_owned(),
         name: name.to_owned(),
@@ -112,7 +112,7 @@ pub async fn resume(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("end the pause of a credential"))?;
+    .map_err(StatementError::to("end the pause of a credential"))?;
     let provider = providers.pop().ok_or_else(|| Error::NotPaused(name.to_owned()))?;
     if !providers.is_empty() {
         providers.push(provider);
@@ -126,8 +126,8 @@ pub async fn resume(
 pub async fn pause(
     executor: impl PgExecutor<'_>,
     provider: &str,
-    paused: &Resting,
-) -> Result<(), Failed> {
+    paused: &PausedCredential,
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.paused_credentials as p (provider, credential, until, why) values ($1, $2, $3, $4)
          on conflict (provider, credential) do update set until = excluded.until, why = excluded.why
@@ -140,7 +140,7 @@ pub async fn pause(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("pause a credential"))
+    .map_err(StatementError::to("pause a credential"))
 }
 
 /// Lists the credentials of a provider that are paused at this time.
@@ -148,31 +148,31 @@ pub async fn paused(
     executor: impl PgExecutor<'_>,
     provider: &str,
     now: DateTime<Utc>,
-) -> Result<Vec<Resting>, Failed> {
+) -> Result<Vec<PausedCredential>, StatementError> {
     sqlx::query_as!(
-        Resting,
+        PausedCredential,
         "select credential as name, until, why from dalsegno.paused_credentials where provider = $1 and until > $2 order by credential",
         provider,
         now,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for paused credentials"))
+    .map_err(StatementError::to("look for paused credentials"))
 }
 
 async fn all_paused(
     executor: impl PgExecutor<'_>,
     now: DateTime<Utc>,
-) -> Result<Vec<(String, Resting)>, Failed> {
+) -> Result<Vec<(String, PausedCredential)>, StatementError> {
     let rows = sqlx::query!(
         "select provider, credential, until, why from dalsegno.paused_credentials where until > $1 order by provider, credential",
         now,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the paused credentials"))?;
-    let paused = rows
-        .into_iter()
-        .map(|row| (row.provider, Resting { name: row.credential, until: row.until, why: row.why }));
+    .map_err(StatementError::to("list the paused credentials"))?;
+    let paused = rows.into_iter().map(|row| {
+        (row.provider, PausedCredential { name: row.credential, until: row.until, why: row.why })
+    });
     Ok(paused.collect())
 }

@@ -10,7 +10,7 @@ use uuid::{ContextV7, Timestamp, Uuid};
 ///
 /// Ids that were made within a minute share their beginning; their ends differ. An end needs eight digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct PartialId {
     text: String,
     /// The smallest and the largest id that begin so.
     pub least: Uuid,
@@ -23,7 +23,7 @@ pub struct Given {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenCampaign {
     pub name: String,
-    pub id: Option<Given>,
+    pub id: Option<PartialId>,
 }
 
 /// A row that matches a given id.
@@ -45,10 +45,10 @@ pub struct NoId(String);
 pub enum NotFound {
     #[error("there is no {what} {given}: `dalsegno {list}` lists them{}", rule_of_ends(.given))]
     None { what: &'static str, list: &'static str, given: String },
-    #[error("more than one {what} matches `{given}`; write more of the id, or its last digits{}", lines(.matches))]
+    #[error("more than one {what} matches `{given}`; write more of the id, or its last digits{}", format_matches(.matches))]
     Several { what: &'static str, given: String, matches: Vec<Match> },
     #[error(transparent)]
-    Database(#[from] super::Failed),
+    Database(#[from] super::StatementError),
 }
 
 impl NotFound {
@@ -75,7 +75,7 @@ impl Classify for NotFound {
 }
 
 /// Minimum number of digits of an end: a shorter one matches by chance.
-const LEAST_END: usize = 8;
+const MIN_END_DIGITS: usize = 8;
 /// Maximum number of matches that are read, one more than are shown.
 pub(super) const MATCHES: i64 = 11;
 
@@ -89,7 +89,7 @@ pub fn short(id: Uuid) -> String {
 /// null for rows that belong to none. `$label` is an expression over its row `t`.
 macro_rules! find_id {
     ($executor:expr, $given:expr, $within:expr, ($what:literal, $list:literal), $table:literal, $campaign:literal, $label:literal) => {{
-        let given: &crate::domain::ids::Given = $given;
+        let given: &crate::domain::ids::PartialId = $given;
         if let Some(id) = given.whole() {
             return Ok(id);
         }
@@ -122,7 +122,7 @@ macro_rules! find_id {
         )
         .fetch_all($executor)
         .await
-        .map_err(crate::domain::Failed::to("look up an id"))?;
+        .map_err(crate::domain::StatementError::to("look up an id"))?;
         crate::domain::ids::one(($what, $list), given.text(), found)
     }};
 }
@@ -145,13 +145,13 @@ pub(super) fn one(
 fn rule_of_ends(given: &str) -> String {
     let n_digits = given.chars().filter(char::is_ascii_hexdigit).count();
     let is_part = given.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    match is_part && n_digits < LEAST_END {
-        true => format!("; the end of an id needs at least {LEAST_END} digits"),
+    match is_part && n_digits < MIN_END_DIGITS {
+        true => format!("; the end of an id needs at least {MIN_END_DIGITS} digits"),
         false => String::new(),
     }
 }
 
-fn lines(matches: &[Match]) -> String {
+fn format_matches(matches: &[Match]) -> String {
     if matches.is_empty() {
         return String::new();
     }
@@ -169,7 +169,7 @@ fn lines(matches: &[Match]) -> String {
     text
 }
 
-impl Given {
+impl PartialId {
     /// The whole id, if it is one.
     pub fn whole(&self) -> Option<Uuid> {
         (self.least == self.most).then_some(self.least)
@@ -187,7 +187,7 @@ impl GivenCampaign {
     }
 }
 
-impl FromStr for Given {
+impl FromStr for PartialId {
     type Err = NoId;
 
     fn from_str(text: &str) -> Result<Self, NoId> {
@@ -200,7 +200,7 @@ impl FromStr for Given {
             return Err(NoId(text.to_owned()));
         }
         let (least, most) = (bound('0')?, bound('f')?);
-        let end = (digits.len() >= LEAST_END).then(|| digits.to_ascii_lowercase());
+        let end = (digits.len() >= MIN_END_DIGITS).then(|| digits.to_ascii_lowercase());
         Ok(Self { text: text.to_owned(), least, most, end })
     }
 }
@@ -220,7 +220,7 @@ impl FromStr for GivenCampaign {
 static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());
 
 /// A version 7 id of this moment.
-pub fn at(now: DateTime<Utc>) -> Uuid {
+pub fn new_at(now: DateTime<Utc>) -> Uuid {
     let secs = u64::try_from(now.timestamp()).unwrap_or(0);
     Uuid::new_v7(Timestamp::from_unix(&CONTEXT, secs, now.timestamp_subsec_nanos()))
 }
@@ -240,16 +240,16 @@ mod tests {
     #[test]
     fn an_id_may_be_abbreviated_to_its_beginning() {
         let whole = "0190aaaa-bbbb-7ccc-8ddd-eeeeffff0000";
-        assert_eq!(whole.parse::<Given>().unwrap().whole(), whole.parse().ok());
-        let part: Given = "0190aa-aa-b".parse().unwrap();
+        assert_eq!(whole.parse::<PartialId>().unwrap().whole(), whole.parse().ok());
+        let part: PartialId = "0190aa-aa-b".parse().unwrap();
         assert_eq!(part.whole(), None);
         assert_eq!(part.least.to_string(), "0190aaaa-b000-0000-0000-000000000000");
         assert_eq!(part.most.to_string(), "0190aaaa-bfff-ffff-ffff-ffffffffffff");
         assert_eq!(part.end.as_deref(), Some("0190aaaab"));
-        assert_eq!("FFF".parse::<Given>().unwrap().end, None, "the end of an id is not unique");
+        assert_eq!("FFF".parse::<PartialId>().unwrap().end, None, "the end of an id is not unique");
         assert_eq!(short(whole.parse().unwrap()), "eeeeffff0000");
         for wrong in ["", "-", "xyz", "0190 ", &format!("{whole}0"), "{0190", "ü"] {
-            assert!(wrong.parse::<Given>().is_err(), "{wrong}");
+            assert!(wrong.parse::<PartialId>().is_err(), "{wrong}");
         }
     }
 
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn ids_of_the_same_millisecond_sort_in_creation_order() {
         let noon = Utc.with_ymd_and_hms(2026, 11, 20, 12, 0, 0).unwrap();
-        let ids: Vec<Uuid> = (0..2000).map(|_| at(noon)).collect();
+        let ids: Vec<Uuid> = (0..2000).map(|_| new_at(noon)).collect();
         assert!(ids.is_sorted_by(|a, b| a < b));
     }
 }

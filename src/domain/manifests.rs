@@ -6,7 +6,7 @@ use serde_json::Value;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::{Failed, json_rows};
+use super::{StatementError, json_rows};
 
 /// A manifest to store. Serialized as JSON, it is a row of a statement's parameter (`json_rows`).
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -52,7 +52,7 @@ pub async fn insert(
     executor: impl PgExecutor<'_>,
     new: &New<'_>,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, real_tokens, sha256, manifest)
          values ($1, $2, $3, $4, $5, $6, $7, $8)",
@@ -68,7 +68,7 @@ pub async fn insert(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("store a manifest"))
+    .map_err(StatementError::to("store a manifest"))
 }
 
 /// Lists the manifests of a session after the given turn, in order.
@@ -77,7 +77,7 @@ pub async fn list(
     session_id: Uuid,
     after_turn: i32,
     limit: i64,
-) -> Result<Vec<Manifest>, Failed> {
+) -> Result<Vec<Manifest>, StatementError> {
     sqlx::query_as!(
         Manifest,
         "select turn, call, created_at, estimated_tokens, real_tokens, manifest
@@ -88,5 +88,5 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read the manifests of a session"))
+    .map_err(StatementError::to("read the manifests of a session"))
 }

@@ -20,11 +20,11 @@ pub mod class;
 pub mod cleanups;
 pub mod compactions;
 pub mod conversations;
+pub mod credentials;
 pub mod embeddings;
 pub mod erasures;
 pub mod explanations;
 pub mod facts;
-pub mod failed;
 pub mod failovers;
 pub mod feed;
 pub mod files;
@@ -34,7 +34,6 @@ pub mod installation;
 mod json_rows;
 pub mod keys;
 pub mod labels;
-pub mod credentials;
 pub mod manifests;
 pub mod memory;
 pub mod mentions;
@@ -48,6 +47,7 @@ pub mod schedules;
 pub mod search;
 pub mod session_summaries;
 pub mod sessions;
+pub mod statement_error;
 pub mod statuses;
 pub mod tasks;
 pub mod text;
@@ -61,7 +61,7 @@ pub mod turns;
 pub mod usage;
 pub mod webhooks;
 
-pub use self::{amount::Amount, failed::Failed};
+pub use self::{amount::Amount, statement_error::StatementError};
 
 /// The position and the size of a page of a list.
 #[derive(Debug, Clone, Copy)]

@@ -21,11 +21,11 @@ pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 /// A value that has to be an object as a whole.
 #[derive(Debug, Deserialize)]
 #[serde(transparent, bound = "T: Deserialize<'de>")]
-pub struct Whole<T>(#[serde(deserialize_with = "object")] pub T);
+pub struct ObjectValue<T>(#[serde(deserialize_with = "object")] pub T);
 
 /// The reason why a text is not the expected object.
 #[derive(Debug)]
-pub struct Misfit {
+pub struct ObjectError {
     /// JSON Pointer to the wrong part; empty for the whole.
     pub pointer: String,
     pub detail: String,
@@ -34,15 +34,15 @@ pub struct Misfit {
 }
 
 /// Reads a JSON object and refuses anything after it.
-pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Misfit> {
-    read_with(text, PhantomData::<Whole<T>>).map(|Whole(value)| value)
+pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, ObjectError> {
+    read_with(text, PhantomData::<ObjectValue<T>>).map(|ObjectValue(value)| value)
 }
 
 /// Reads a JSON object with a seed, which must request a map.
 pub fn read_with<S: for<'de> DeserializeSeed<'de, Value = T>, T>(
     text: &[u8],
     seed: S,
-) -> Result<T, Misfit> {
+) -> Result<T, ObjectError> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let mut track = Track::new();
     let read =
@@ -56,7 +56,11 @@ pub fn read_with<S: for<'de> DeserializeSeed<'de, Value = T>, T>(
         // serde_json reports a syntax error, too, if a value of another type stands where an enum is expected.
         let is_json = error.is_data() || serde_json::from_slice::<IgnoredAny>(text).is_ok();
         let words = error.to_string();
-        Misfit { pointer, detail: if is_json { plain(&words) } else { words }, is_json }
+        ObjectError {
+            pointer,
+            detail: if is_json { translate_message(&words) } else { words },
+            is_json,
+        }
     })
 }
 
@@ -79,7 +83,7 @@ pub fn pointer(path: &Path) -> String {
 /// Translates a serde message about a wrong value: JSON types in place of Rust types.
 ///
 /// Serde quotes the value first and names the expected type last. Only the beginning and the last part are translated.
-pub fn plain(words: &str) -> String {
+pub fn translate_message(words: &str) -> String {
     if words.starts_with("data did not match any variant") {
         return "has none of the forms that it may have".to_owned();
     }
@@ -211,7 +215,7 @@ mod tests {
     #[test]
     fn error_messages_contain_no_rust_type_names() {
         fn said<T: fmt::Debug + for<'de> Deserialize<'de>>(text: &str) -> String {
-            plain(&serde_json::from_str::<T>(text).unwrap_err().to_string())
+            translate_message(&serde_json::from_str::<T>(text).unwrap_err().to_string())
         }
         for (said, expected) in [
             (said::<Pair>("7"), "invalid type: integer `7`, expected an object at line 1 column 1"),
@@ -242,7 +246,7 @@ mod tests {
             "missing field `a` at line 1 column 2",
             "unknown field `expected struct`, expected `a`",
         ] {
-            assert_eq!(plain(words), words);
+            assert_eq!(translate_message(words), words);
         }
     }
 }

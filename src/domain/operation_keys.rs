@@ -10,7 +10,7 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::Failed;
+use super::StatementError;
 
 /// A key with its operation and caller.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ pub async fn claim(
     key: OperationKey<'_>,
     input_sha256: &[u8],
     now: DateTime<Utc>,
-) -> Result<Option<FirstCall>, Failed> {
+) -> Result<Option<FirstCall>, StatementError> {
     let OperationKey { caller, operation, key } = key;
     loop {
         let claimed = sqlx::query!(
@@ -49,7 +49,7 @@ pub async fn claim(
         )
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("claim an idempotency key"))?;
+        .map_err(StatementError::to("claim an idempotency key"))?;
         if claimed.rows_affected() > 0 {
             return Ok(None);
         }
@@ -63,7 +63,7 @@ pub async fn claim(
         )
         .fetch_optional(&mut *conn)
         .await
-        .map_err(Failed::to("look up an idempotency key"))?;
+        .map_err(StatementError::to("look up an idempotency key"))?;
         // A cleanup may have removed the row in between; then the loop claims the key.
         if first.is_some() {
             return Ok(first);
@@ -77,7 +77,7 @@ pub async fn store(
     key: OperationKey<'_>,
     subject: &str,
     output: &Value,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.operation_keys set subject = $4, output = $5
           where caller = dalsegno.caller_of($1) and operation = $2 and key = $3",
@@ -90,7 +90,7 @@ pub async fn store(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("store the output of an idempotency key"))
+    .map_err(StatementError::to("store the output of an idempotency key"))
 }
 
 /// Removes up to `limit` keys from before a moment. Returns their number.
@@ -98,7 +98,7 @@ pub async fn remove_old(
     executor: impl PgExecutor<'_>,
     before: DateTime<Utc>,
     limit: i64,
-) -> Result<u64, Failed> {
+) -> Result<u64, StatementError> {
     sqlx::query!(
         "delete from dalsegno.operation_keys
           where ctid = any(array(select ctid from dalsegno.operation_keys where created_at < $1 limit $2))",
@@ -108,26 +108,26 @@ pub async fn remove_old(
     .execute(executor)
     .await
     .map(|removed| removed.rows_affected())
-    .map_err(Failed::to("remove old idempotency keys"))
+    .map_err(StatementError::to("remove old idempotency keys"))
 }
 
 /// Removes the keys of changes of these subjects: ids and lanes. A name can be that of another thing, too.
 pub async fn remove_of_subjects(
     executor: impl PgExecutor<'_>,
     subjects: &[String],
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!("delete from dalsegno.operation_keys where subject = any($1)", subjects)
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("remove the idempotency keys of what is erased"))
+        .map_err(StatementError::to("remove the idempotency keys of what is erased"))
 }
 
 /// Removes the keys of changes of a campaign: it is their subject, or the `campaign_id` of something in their output.
 pub async fn remove_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     // As `operation_keys_by_campaign` has it.
     sqlx::query!(
         "delete from dalsegno.operation_keys
@@ -137,23 +137,29 @@ pub async fn remove_of_campaign(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("remove the idempotency keys of a campaign"))
+    .map_err(StatementError::to("remove the idempotency keys of a campaign"))
 }
 
 /// Removes the keys of changes of what is known about a user: their outputs name it.
-pub async fn remove_of_user(executor: impl PgExecutor<'_>, user: &str) -> Result<(), Failed> {
+pub async fn remove_of_user(
+    executor: impl PgExecutor<'_>,
+    user: &str,
+) -> Result<(), StatementError> {
     sqlx::query!("delete from dalsegno.operation_keys where output ->> 'user' = $1", user)
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("remove the idempotency keys of a user"))
+        .map_err(StatementError::to("remove the idempotency keys of a user"))
 }
 
 /// Removes the keys of the API keys of a name, which is given to another one.
-pub async fn remove_of_caller(executor: impl PgExecutor<'_>, name: &str) -> Result<(), Failed> {
+pub async fn remove_of_caller(
+    executor: impl PgExecutor<'_>,
+    name: &str,
+) -> Result<(), StatementError> {
     sqlx::query!("delete from dalsegno.operation_keys where caller = $1", name)
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("remove the idempotency keys of a caller"))
+        .map_err(StatementError::to("remove the idempotency keys of a caller"))
 }

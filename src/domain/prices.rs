@@ -95,7 +95,7 @@ impl Price {
     }
 
     /// Returns the price as the ledger stores it.
-    pub fn frozen(&self) -> Value {
+    pub fn to_ledger_json(&self) -> Value {
         serde_json::json!(self)
     }
 }

@@ -60,7 +60,7 @@ pub fn check_optional(what: &'static str, text: &str, limit_bytes: usize) -> Res
 }
 
 /// Replaces NUL in a model's text, which Postgres cannot store. A model cannot be asked to remove it.
-pub fn storable(text: String) -> String {
+pub fn make_storable(text: String) -> String {
     match text.contains('\0') {
         true => text.replace('\0', "\u{fffd}"),
         false => text,
@@ -68,16 +68,16 @@ pub fn storable(text: String) -> String {
 }
 
 /// Replaces NUL in every string of a JSON value.
-pub fn storable_json(value: &mut serde_json::Value) {
+pub fn make_json_storable(value: &mut serde_json::Value) {
     use serde_json::Value;
     match value {
-        Value::String(text) => *text = storable(std::mem::take(text)),
-        Value::Array(items) => items.iter_mut().for_each(storable_json),
+        Value::String(text) => *text = make_storable(std::mem::take(text)),
+        Value::Array(items) => items.iter_mut().for_each(make_json_storable),
         Value::Object(fields) => {
             let taken = std::mem::take(fields);
             fields.extend(taken.into_iter().map(|(key, mut value)| {
-                storable_json(&mut value);
-                (storable(key), value)
+                make_json_storable(&mut value);
+                (make_storable(key), value)
             }));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

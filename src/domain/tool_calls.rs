@@ -14,11 +14,11 @@ use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::Failed;
+use super::StatementError;
 
 /// A call that asks for a change.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ToolCallKey<'a> {
     pub task_id: Uuid,
     pub lease: i64,
     pub session_id: Uuid,
@@ -29,14 +29,14 @@ pub struct Asked<'a> {
 
 /// A call that was carried out.
 #[derive(Debug, Clone, Copy)]
-pub struct Made<'a> {
-    pub asked: Asked<'a>,
+pub struct AnsweredCall<'a> {
+    pub asked: ToolCallKey<'a>,
     pub tool: &'a str,
     pub answer: &'a str,
 }
 
 /// Locks the changes of a task's tool calls until the transaction ends. Must be taken before all other locks.
-pub async fn lock(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Failed> {
+pub async fn lock(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), StatementError> {
     sqlx::query!(
         "select pg_advisory_xact_lock(hashtextextended('tool_calls ' || $1::text, 0))::text as locked",
         task_id.to_string(),
@@ -44,14 +44,14 @@ pub async fn lock(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Fa
     .fetch_one(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("wait for the other calls of a turn"))
+    .map_err(StatementError::to("wait for the other calls of a turn"))
 }
 
 /// Takes over an equal call of an earlier turn of the task, and returns its answer. `None` if none is left.
 pub async fn take_over(
     executor: impl PgExecutor<'_>,
-    asked: Asked<'_>,
-) -> Result<Option<String>, Failed> {
+    asked: ToolCallKey<'_>,
+) -> Result<Option<String>, StatementError> {
     sqlx::query_scalar!(
         "update dalsegno.tool_calls set lease = $3, session_id = $4, turn = $5
           where task_id = $1 and digest = $2
@@ -67,15 +67,15 @@ pub async fn take_over(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look for what an earlier attempt has done"))
+    .map_err(StatementError::to("look for what an earlier attempt has done"))
 }
 
 /// Stores a call, in the transaction of its change.
-pub async fn keep(
+pub async fn store(
     executor: impl PgExecutor<'_>,
-    made: &Made<'_>,
+    made: &AnsweredCall<'_>,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.tool_calls (task_id, session_id, lease, called_at, turn, digest, tool, answer, occurrence)
          select $1, $2, $3, $4, $5, $6, $7, $8, coalesce(max(occurrence) + 1, 0) from dalsegno.tool_calls where task_id = $1 and digest = $6",
@@ -91,15 +91,15 @@ pub async fn keep(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("keep what a tool has done"))
+    .map_err(StatementError::to("keep what a tool has done"))
 }
 
 /// Forgets the calls of a task that added one of these cancelled tasks or flows. Repeated calls add them again.
-pub async fn forget_cancelled(
+pub async fn delete_cancelled(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
     cancelled: &[Uuid],
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "delete from dalsegno.tool_calls as c
           where c.task_id = $1 and c.tool in ('dispatch', 'flows_start')
@@ -110,5 +110,5 @@ pub async fn forget_cancelled(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("remove cancelled children from the stored calls"))
+    .map_err(StatementError::to("remove cancelled children from the stored calls"))
 }

@@ -6,7 +6,7 @@
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::Failed;
+use super::StatementError;
 
 /// A file, without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct File {
 
 /// The bytes that a turn adds to a file; with `from_byte` 0, the whole file.
 #[derive(Debug, Clone, Copy)]
-pub struct Added<'a> {
+pub struct FileGrowth<'a> {
     pub name: &'a str,
     pub from_byte: i64,
     pub bytes: &'a [u8],
@@ -27,7 +27,10 @@ pub struct Added<'a> {
 }
 
 /// Lists the files of a session by name.
-pub async fn files(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<Vec<File>, Failed> {
+pub async fn files(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+) -> Result<Vec<File>, StatementError> {
     sqlx::query_as!(
         File,
         "select name, n_bytes, sha256 from dalsegno.transcript_files where session_id = $1 order by name",
@@ -35,7 +38,7 @@ pub async fn files(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<Ve
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the files of a transcript"))
+    .map_err(StatementError::to("list the files of a transcript"))
 }
 
 /// Reads all bytes of a file.
@@ -43,7 +46,7 @@ pub async fn bytes(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     name: &str,
-) -> Result<Vec<u8>, Failed> {
+) -> Result<Vec<u8>, StatementError> {
     let chunks = sqlx::query_scalar!(
         "select bytes from dalsegno.transcript_chunks where session_id = $1 and name = $2 order by from_byte",
         session_id,
@@ -51,7 +54,7 @@ pub async fn bytes(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read a transcript"))?;
+    .map_err(StatementError::to("read a transcript"))?;
     Ok(chunks.concat())
 }
 
@@ -59,8 +62,8 @@ pub async fn bytes(
 pub async fn add(
     conn: &mut PgConnection,
     session_id: Uuid,
-    added: &Added<'_>,
-) -> Result<(), Failed> {
+    added: &FileGrowth<'_>,
+) -> Result<(), StatementError> {
     let n_added = i64::try_from(added.bytes.len()).unwrap_or(i64::MAX);
     sqlx::query!(
         "insert into dalsegno.transcript_files (session_id, name, n_bytes, sha256) values ($1, $2, $3, $4)
@@ -72,7 +75,7 @@ pub async fn add(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("store the state of a transcript"))?;
+    .map_err(StatementError::to("store the state of a transcript"))?;
     if added.from_byte == 0 {
         remove_chunks(&mut *conn, session_id, added.name).await?;
     }
@@ -86,23 +89,23 @@ pub async fn add(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to("store what a transcript grew by"))
+    .map_err(StatementError::to("store what a transcript grew by"))
 }
 
 /// Removes all files of a session, which are then rebuilt.
-pub async fn remove(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<(), Failed> {
+pub async fn remove(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<(), StatementError> {
     sqlx::query!("delete from dalsegno.transcript_files where session_id = $1", session_id)
         .execute(executor)
         .await
         .map(|_| ())
-        .map_err(Failed::to("forget a transcript"))
+        .map_err(StatementError::to("forget a transcript"))
 }
 
 async fn remove_chunks(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     name: &str,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "delete from dalsegno.transcript_chunks where session_id = $1 and name = $2",
         session_id,
@@ -111,28 +114,28 @@ async fn remove_chunks(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("replace a file of a transcript"))
+    .map_err(StatementError::to("replace a file of a transcript"))
 }
 
 /// Returns the total size of the files of these sessions, in bytes.
 pub async fn measure_all(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"select coalesce(sum(n_bytes), 0)::bigint as "bytes!" from dalsegno.transcript_files where session_id = any($1)"#,
         session_ids,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("measure the transcripts of sessions"))
+    .map_err(StatementError::to("measure the transcripts of sessions"))
 }
 
 /// Removes the files of these sessions permanently. Returns their size in bytes.
 pub async fn remove_all(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"with gone as (delete from dalsegno.transcript_files where session_id = any($1) returning n_bytes)
            select coalesce(sum(n_bytes), 0)::bigint as "bytes!" from gone"#,
@@ -140,5 +143,5 @@ pub async fn remove_all(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("remove the transcripts of sessions"))
+    .map_err(StatementError::to("remove the transcripts of sessions"))
 }

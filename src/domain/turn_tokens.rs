@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::Failed;
+use super::StatementError;
 
 /// Prefix of every token.
 pub const PREFIX: &str = "dalt_";
@@ -28,7 +28,7 @@ pub async fn mint(
     executor: impl PgExecutor<'_>,
     bearer: &Bearer,
     now: DateTime<Utc>,
-) -> Result<Option<SecretString>, Failed> {
+) -> Result<Option<SecretString>, StatementError> {
     let text = format!("{PREFIX}{}", hex::encode(rand::random::<[u8; 32]>()));
     let stored = sqlx::query!(
         "insert into dalsegno.turn_tokens (session_id, turn, sha256, minted_at) values ($1, $2, $3, $4)
@@ -41,7 +41,7 @@ pub async fn mint(
     )
     .execute(executor)
     .await
-    .map_err(Failed::to("store the token of a turn"))?;
+    .map_err(StatementError::to("store the token of a turn"))?;
     Ok((stored.rows_affected() == 1).then(|| text.into()))
 }
 
@@ -49,7 +49,7 @@ pub async fn mint(
 pub async fn find(
     executor: impl PgExecutor<'_>,
     token: &SecretString,
-) -> Result<Option<Bearer>, Failed> {
+) -> Result<Option<Bearer>, StatementError> {
     sqlx::query_as!(
         Bearer,
         "select session_id, turn from dalsegno.turn_tokens where sha256 = $1",
@@ -57,7 +57,7 @@ pub async fn find(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look up the token of a turn"))
+    .map_err(StatementError::to("look up the token of a turn"))
 }
 
 fn digest(text: &str) -> [u8; 32] {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
-use super::{Amount, Failed, json_rows};
+use super::{Amount, StatementError, json_rows};
 
 /// A call of a model, successful or not. Statements read it as JSON.
 #[derive(Debug, Clone, Serialize)]
@@ -97,19 +97,22 @@ impl Call<'_> {
 }
 
 /// Writes a call into the ledger. Returns false if this answer is already there: then it must not be charged again.
-pub async fn record(executor: impl PgExecutor<'_>, call: &Call<'_>) -> Result<bool, Failed> {
+pub async fn record(
+    executor: impl PgExecutor<'_>,
+    call: &Call<'_>,
+) -> Result<bool, StatementError> {
     sqlx::query_file!("src/domain/usage/record.sql", Json(call) as _)
         .execute(executor)
         .await
         .map(|done| done.rows_affected() == 1)
-        .map_err(Failed::to("write a call into the ledger"))
+        .map_err(StatementError::to("write a call into the ledger"))
 }
 
 /// Returns the cost of a campaign by agent, model and purpose.
 pub async fn totals(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<Vec<Total>, Failed> {
+) -> Result<Vec<Total>, StatementError> {
     sqlx::query_as!(
         Total,
         r#"select agent, provider, model, purpose as "purpose: Purpose", count(*) as "calls!",
@@ -124,7 +127,7 @@ pub async fn totals(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("add up the ledger of a campaign"))
+    .map_err(StatementError::to("add up the ledger of a campaign"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::{Config, Problem};
 const PROBES: [&str; 2] = ["/livez", "/readyz"];
 
 /// Headers that must occur once. With two values, a proxy in front may have decided by the other one.
-const SINGLE: [HeaderName; 6] = [
+const SINGLE_HEADERS: [HeaderName; 6] = [
     HOST,
     ORIGIN,
     AUTHORIZATION,
@@ -32,7 +32,7 @@ const SINGLE: [HeaderName; 6] = [
 pub(super) struct Names(Arc<[String]>);
 
 /// Answers 504 if a handler takes too long. Streams are not affected, because their response begins at once.
-pub(super) async fn in_time(
+pub(super) async fn limit_time(
     State(limit): State<Duration>,
     request: Request,
     next: Next,
@@ -52,9 +52,9 @@ pub(super) async fn in_time(
 }
 
 /// Refuses requests that repeat a header of `SINGLE`.
-pub(super) async fn unambiguous(request: Request, next: Next) -> Response {
+pub(super) async fn refuse_repeated_headers(request: Request, next: Next) -> Response {
     let has_two = |name: &&HeaderName| request.headers().get_all(*name).iter().nth(1).is_some();
-    match SINGLE.iter().find(has_two) {
+    match SINGLE_HEADERS.iter().find(has_two) {
         None => next.run(request).await,
         Some(name) => {
             let detail = format!("the header {name} is sent more than once: send it once");
@@ -65,7 +65,11 @@ pub(super) async fn unambiguous(request: Request, next: Next) -> Response {
 
 /// Refuses requests for an unknown host name, against DNS rebinding: a page from `evil.example` may later resolve that
 /// name to this address. Its requests then have the same origin, and only the host name gives them away.
-pub(super) async fn for_us(State(names): State<Names>, request: Request, next: Next) -> Response {
+pub(super) async fn check_host(
+    State(names): State<Names>,
+    request: Request,
+    next: Next,
+) -> Response {
     let named = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
     let named = named.into_iter().chain(request.uri().authority().map(|at| at.as_str()));
     let stranger = named.map(without_port).find(|name| !names.has(name));
@@ -82,8 +86,8 @@ pub(super) async fn for_us(State(names): State<Names>, request: Request, next: N
 }
 
 /// Refuses requests from pages of another origin: on a loopback address, a browser could otherwise send them.
-pub(super) async fn from_here(request: Request, next: Next) -> Response {
-    match is_foreign(request.headers()) {
+pub(super) async fn refuse_foreign_origin(request: Request, next: Next) -> Response {
+    match has_foreign_origin(request.headers()) {
         false => next.run(request).await,
         true => {
             let detail = "pages of other origins may not use this service: programs leave out the header Origin, and pages send the request through their own server";
@@ -128,7 +132,7 @@ fn plain(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-fn is_foreign(headers: &HeaderMap) -> bool {
+fn has_foreign_origin(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return false };
     let origin = origin.to_str().unwrap_or_default();
     let authority = origin.split_once("://").map(|(_, authority)| authority);
@@ -189,10 +193,10 @@ mod tests {
 
     #[test]
     fn only_pages_of_this_service_may_send_requests() {
-        assert!(!is_foreign(&headers(None)));
-        assert!(!is_foreign(&headers(Some("http://127.0.0.1:7770"))));
+        assert!(!has_foreign_origin(&headers(None)));
+        assert!(!has_foreign_origin(&headers(Some("http://127.0.0.1:7770"))));
         for origin in ["http://evil.example", "null", "", "http://127.0.0.1:7771"] {
-            assert!(is_foreign(&headers(Some(origin))), "{origin}");
+            assert!(has_foreign_origin(&headers(Some(origin))), "{origin}");
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use sqlx::PgPool;
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{Front, Problem};
+use super::{Problem, RouterState};
 use crate::{
     app::App,
     causes::causes,
@@ -21,7 +21,7 @@ use crate::{
 const READY_TIMEOUT: Duration = Duration::from_millis(900);
 
 /// Time for which a good answer is cached. Probes need no key, and must not keep the database busy.
-const GOOD_FOR: Duration = Duration::from_secs(1);
+const STATE_TTL: Duration = Duration::from_secs(1);
 
 /// Cached state of the database. One request reads it for all that arrive meanwhile.
 #[derive(Debug, Clone, Default)]
@@ -42,7 +42,7 @@ struct Ready {
 
 #[derive(utoipa::OpenApi)]
 #[openapi(paths(livez, readyz, metrics))]
-pub(super) struct Described;
+pub(super) struct ApiDoc;
 
 /// Says that the process schedules work. Never touches the database.
 #[utoipa::path(
@@ -70,14 +70,14 @@ pub(super) async fn livez() -> &'static str {
     ),
 )]
 pub(super) async fn readyz(
-    State(front): State<Front>,
+    State(front): State<RouterState>,
     app: Result<App, Problem>,
 ) -> Result<impl IntoResponse, Problem> {
     if front.shutdown.soft.is_cancelled() {
         return Err(Problem::unavailable("shutting_down", "the service is shutting down"));
     }
     let app = app?;
-    let state = tokio::time::timeout(READY_TIMEOUT, front.readiness.look(&app.pool)).await;
+    let state = tokio::time::timeout(READY_TIMEOUT, front.readiness.read_state(&app.pool)).await;
     let detail = "the database does not answer; `dalsegno doctor` looks closer";
     let DatabaseState { migrations, is_writable, has_space } = match state {
         Ok(Ok(state)) => state,
@@ -104,10 +104,10 @@ pub(super) async fn readyz(
 }
 
 impl Readiness {
-    async fn look(&self, pool: &PgPool) -> Result<DatabaseState, db::Error> {
+    async fn read_state(&self, pool: &PgPool) -> Result<DatabaseState, db::Error> {
         let mut seen = self.0.lock().await;
         if let Some((at, state)) = *seen
-            && at.elapsed() < GOOD_FOR
+            && at.elapsed() < STATE_TTL
         {
             return Ok(state);
         }
@@ -133,6 +133,6 @@ impl Readiness {
         (status = 200, body = String, content_type = "text/plain"),
     ),
 )]
-pub(super) async fn metrics(State(front): State<Front>) -> impl IntoResponse {
+pub(super) async fn metrics(State(front): State<RouterState>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], front.metrics.render())
 }

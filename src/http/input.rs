@@ -8,7 +8,7 @@ use axum::{
 use uuid::Uuid;
 
 use super::{
-    Front, Problem,
+    Problem, RouterState,
     limits::{check_declared_length, too_long},
 };
 use crate::operations::{self, ItemsText, MAX_BULK_BYTES};
@@ -17,7 +17,11 @@ use crate::operations::{self, ItemsText, MAX_BULK_BYTES};
 pub(super) struct Id(pub Uuid);
 
 /// Reads the text of a JSON body. An empty body is an object without fields.
-pub(super) async fn json(request: Request, front: &Front, limit: &str) -> Result<Bytes, Problem> {
+pub(super) async fn json(
+    request: Request,
+    front: &RouterState,
+    limit: &str,
+) -> Result<Bytes, Problem> {
     let is_json = media_type(&request).eq_ignore_ascii_case("application/json");
     let bytes = bytes(request, front, limit).await?;
     match bytes.is_empty() {
@@ -32,7 +36,7 @@ pub(super) async fn json(request: Request, front: &Front, limit: &str) -> Result
 }
 
 /// Reads the body of an operation that takes a list.
-pub(super) async fn items(request: Request, front: &Front) -> Result<ItemsText, Problem> {
+pub(super) async fn items(request: Request, front: &RouterState) -> Result<ItemsText, Problem> {
     let are_lines = match media_type(&request).to_ascii_lowercase().as_str() {
         "application/x-ndjson" => true,
         "application/json" => false,
@@ -57,10 +61,10 @@ pub(super) async fn no_body(request: Request) -> Result<(), Problem> {
     })
 }
 
-impl FromRequestParts<Front> for Id {
+impl FromRequestParts<RouterState> for Id {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, front: &RouterState) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, front).await;
         let Path(text) = path
             .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_id", error.body_text()))?;
@@ -73,7 +77,11 @@ pub(super) fn id(text: &str) -> Result<Uuid, Problem> {
 }
 
 /// Reads the whole body. `limit` is the setting that limits its length.
-pub(super) async fn bytes(request: Request, front: &Front, limit: &str) -> Result<Bytes, Problem> {
+pub(super) async fn bytes(
+    request: Request,
+    front: &RouterState,
+    limit: &str,
+) -> Result<Bytes, Problem> {
     check_declared_length(&request, limit)?;
     Bytes::from_request(request, front).await.map_err(|error| match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_long(limit),

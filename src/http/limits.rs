@@ -34,7 +34,7 @@ pub(super) fn too_long(key: &str) -> Problem {
 /// Far longer than any URI of this API.
 const MAX_URI_BYTES: usize = 8 * 1024;
 
-pub(super) async fn short_enough(
+pub(super) async fn limit_head_size(
     State(max_header_bytes): State<usize>,
     request: Request,
     next: Next,

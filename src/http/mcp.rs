@@ -19,8 +19,8 @@ use secrecy::SecretString;
 use tokio::net::TcpListener;
 
 use super::{
-    Config, Front, Problem, auth, guard, input::Id, limits::check_declared_length, reach::Reach,
-    serve,
+    Config, Problem, RouterState, auth, guard, input::Id, limits::check_declared_length,
+    reach::Reach, serve,
 };
 use crate::{
     app::App,
@@ -34,7 +34,7 @@ const JSON: &str = "application/json";
 /// Most bytes of the text about an invalid message.
 const MOST_WORDS_BYTES: usize = 4096;
 
-pub(super) fn routes(config: &Config) -> Router<Front> {
+pub(super) fn routes(config: &Config) -> Router<RouterState> {
     let service = mcp::service(config.max_body_bytes);
     let served =
         async move |app: App, actor: Actor, reach: Reach, Id(campaign_id): Id, request: Request| {
@@ -46,7 +46,7 @@ pub(super) fn routes(config: &Config) -> Router<Front> {
 
 #[derive(utoipa::OpenApi)]
 #[openapi(paths(operate))]
-pub(super) struct Described;
+pub(super) struct ApiDoc;
 
 /// Speaks the Model Context Protocol (2026-07-28 and 2025-11-25) about the tools that operators have in a campaign.
 ///
@@ -102,10 +102,10 @@ pub async fn run_turns(
     let turns = Turns { tools, service: mcp::service(config.max_body_bytes) };
     let router = Router::new()
         .fallback(of_turn)
-        .layer(middleware::from_fn(guard::from_here))
-        .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
-        .layer(middleware::from_fn(guard::unambiguous))
-        .layer(middleware::from_fn_with_state(timeout, guard::in_time))
+        .layer(middleware::from_fn(guard::refuse_foreign_origin))
+        .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::check_host))
+        .layer(middleware::from_fn(guard::refuse_repeated_headers))
+        .layer(middleware::from_fn_with_state(timeout, guard::limit_time))
         .with_state(turns);
     serve::serve(listener, router, config.header_timeout(), stop).await;
 }
@@ -144,13 +144,13 @@ async fn answer(service: &Service, session: Session, mut request: Request) -> Re
     let response = service.handle(request).await.map(Body::new);
     let is_plain = response.headers().get(CONTENT_TYPE).is_none_or(|kind| kind != JSON);
     match response.status().is_client_error() && is_plain {
-        true => no_message(response).await,
+        true => to_problem_response(response).await,
         false => response,
     }
 }
 
 /// Turns a plain-text refusal of the protocol library into a problem document.
-async fn no_message(response: Response) -> Response {
+async fn to_problem_response(response: Response) -> Response {
     let status = response.status();
     let words = axum::body::to_bytes(response.into_body(), MOST_WORDS_BYTES).await;
     let words = String::from_utf8_lossy(&words.unwrap_or_default()).into_owned();

@@ -5,7 +5,6 @@
 
 mod auth;
 mod config;
-mod front;
 mod guard;
 mod health;
 mod idempotency;
@@ -18,6 +17,7 @@ mod parameters;
 mod problem;
 pub mod reach;
 mod request_id;
+mod router;
 pub mod scopes;
 mod serve;
 mod streams;
@@ -33,13 +33,13 @@ use tokio::net::TcpListener;
 use self::{auth::Gate, limits::BodyLimit, parameters::Parameters};
 pub use self::{
     config::Config,
-    front::Front,
     mcp::{bind_turns, run_turns},
     openapi::document,
     problem::Problem,
+    router::RouterState,
 };
-use crate::domain::{self, Failed};
-pub use crate::operations::Wrong;
+use crate::domain::{self, StatementError};
+pub use crate::operations::FieldError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -55,7 +55,7 @@ pub enum Error {
     )]
     NoKey { address: SocketAddr },
     #[error(transparent)]
-    Keys(#[from] Failed),
+    Keys(#[from] StatementError),
 }
 
 /// Opens a listener. `key` is the setting with the address, for errors.
@@ -77,7 +77,7 @@ pub async fn check_keys(config: &Config, pool: &PgPool, now: DateTime<Utc>) -> R
 }
 
 /// Serves until the soft shutdown, then lets open requests end until the hard one.
-pub async fn run(config: &Config, front: Front, listener: TcpListener) {
+pub async fn run(config: &Config, front: RouterState, listener: TcpListener) {
     let shutdown = front.shutdown.clone();
     let stop = shutdown.soft.clone().cancelled_owned();
     let served = serve::serve(listener, router(config, front), config.header_timeout(), stop);
@@ -85,12 +85,12 @@ pub async fn run(config: &Config, front: Front, listener: TcpListener) {
 }
 
 /// Serves probes and metrics of a worker process. Never ends by itself, so that metrics include the last turn.
-pub async fn run_probes(header_timeout: Duration, front: Front, listener: TcpListener) {
+pub async fn run_probes(header_timeout: Duration, front: RouterState, listener: TcpListener) {
     let router = probes().layer(middleware::from_fn(request_id::assign)).with_state(front);
     serve::serve(listener, router, header_timeout, std::future::pending()).await;
 }
 
-pub fn router(config: &Config, front: Front) -> Router {
+pub fn router(config: &Config, front: RouterState) -> Router {
     let timeout = Duration::from_secs(config.request_timeout_secs);
     probes()
         .merge(operations::routes(config))
@@ -99,19 +99,22 @@ pub fn router(config: &Config, front: Front) -> Router {
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))
-        .layer(middleware::from_fn_with_state(Parameters::described(), parameters::only_known))
+        .layer(middleware::from_fn_with_state(
+            Parameters::from_document(),
+            parameters::refuse_unknown_parameters,
+        ))
         .layer(Extension(BodyLimit(config.max_body_bytes)))
-        .layer(middleware::from_fn_with_state(config.max_header_bytes, limits::short_enough))
+        .layer(middleware::from_fn_with_state(config.max_header_bytes, limits::limit_head_size))
         .layer(middleware::from_fn_with_state(Gate::new(config, front.clone()), auth::gate))
-        .layer(middleware::from_fn(guard::from_here))
-        .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
-        .layer(middleware::from_fn(guard::unambiguous))
-        .layer(middleware::from_fn_with_state(timeout, guard::in_time))
+        .layer(middleware::from_fn(guard::refuse_foreign_origin))
+        .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::check_host))
+        .layer(middleware::from_fn(guard::refuse_repeated_headers))
+        .layer(middleware::from_fn_with_state(timeout, guard::limit_time))
         .layer(middleware::from_fn(request_id::assign))
         .with_state(front)
 }
 
-fn probes() -> Router<Front> {
+fn probes() -> Router<RouterState> {
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))

@@ -18,8 +18,8 @@ use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
 use super::{
-    Config, Front, Problem,
-    auth::{Pass, past_the_door},
+    Config, Problem, RouterState,
+    auth::{KeyWatch, unauthenticated_fault},
     idempotency::{self, REPLAYED},
     input::{items, json, no_body},
     limits::BodyLimit,
@@ -29,8 +29,8 @@ use super::{
 use crate::{
     app::App,
     operations::{
-        self, Admission, Call, Entry, Fields, Intake, Limits, Method, Run, Spec, Success, Waits,
-        Written,
+        self, Admission, Call, Entry, Fields, Intake, JsonOutput, Limits, Method, Run, Spec,
+        Success, Waits,
     },
     traces,
 };
@@ -41,18 +41,18 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// State that the calls of all requests share.
 #[derive(Clone)]
-struct Shared {
+struct CallState {
     admission: Admission,
     intake: Intake,
     waiters: Waiters,
     scans: Arc<Semaphore>,
 }
 
-pub(super) fn routes(config: &Config) -> Router<Front> {
+pub(super) fn routes(config: &Config) -> Router<RouterState> {
     let routes = operations::ALL.iter().fold(Router::new(), |router, entry| {
         let answer =
-            move |State(front): State<Front>, request: Request| answer(entry, front, request);
-        let mut route: MethodRouter<Front> = on(filter(entry.spec.method), answer);
+            move |State(front): State<RouterState>, request: Request| answer(entry, front, request);
+        let mut route: MethodRouter<RouterState> = on(filter(entry.spec.method), answer);
         if entry.spec.has_long_body() {
             let limit = config.max_bulk_bytes;
             let limits = (DefaultBodyLimit::max(limit), Extension(BodyLimit(limit)));
@@ -62,12 +62,12 @@ pub(super) fn routes(config: &Config) -> Router<Front> {
     });
     let (admission, intake) = (Admission::default(), Intake::default());
     let (waiters, scans) = (Waiters::new(config), Arc::new(Semaphore::new(MAX_SCANS)));
-    routes.layer(Extension(Shared { admission, intake, waiters, scans }))
+    routes.layer(Extension(CallState { admission, intake, waiters, scans }))
 }
 
 async fn answer(
     entry: &'static Entry,
-    front: Front,
+    front: RouterState,
     request: Request,
 ) -> Result<Response, Problem> {
     let app = front.app()?;
@@ -87,27 +87,27 @@ async fn answer(
             Fields { path, query: query_fields(&parts.uri)?, ..Fields::default() }
         }
     };
-    let shared = extension::<Shared>(&parts)?;
+    let shared = extension::<CallState>(&parts)?;
     let call = call(&entry.spec, &app, &parts, &shared)?;
     match entry.run {
-        Run::Once(run) => Ok(written(&entry.spec, run(fields, call).await?)),
+        Run::Once(run) => Ok(success_response(&entry.spec, run(fields, call).await?)),
         Run::Stream { open, .. } => {
             let last_id = parts.headers.get(LAST_EVENT_ID);
             let last_id = last_id.map(|id| id.to_str().unwrap_or_default().to_owned());
-            let pass: Pass = extension(&parts)?;
-            let place = shared.waiters.enter(pass.holder())?;
+            let pass: KeyWatch = extension(&parts)?;
+            let place = shared.waiters.take_place(pass.holder())?;
             let events = open(fields, call, last_id).await?;
-            Ok(streams::answer(events, place, streams::over(&app, pass)))
+            Ok(streams::stream_response(events, place, streams::wait_for_end(&app, pass)))
         }
     }
 }
 
-fn call(spec: &Spec, app: &App, parts: &Parts, shared: &Shared) -> Result<Call, Problem> {
+fn call(spec: &Spec, app: &App, parts: &Parts, shared: &CallState) -> Result<Call, Problem> {
     let key = if spec.reads_key() { idempotency::key(&parts.headers)? } else { None };
     let trace = parts.headers.get("traceparent").and_then(|header| header.to_str().ok());
-    let (waiters, holder) = (shared.waiters.clone(), extension::<Pass>(parts)?.holder());
+    let (waiters, holder) = (shared.waiters.clone(), extension::<KeyWatch>(parts)?.holder());
     let waits = Waits {
-        enter: Box::new(move || Ok(Box::new(waiters.enter(holder)?))),
+        enter: Box::new(move || Ok(Box::new(waiters.take_place(holder)?))),
         stop: app.shutdown.soft.clone(),
     };
     let agents = Arc::clone(&app.agents);
@@ -130,7 +130,7 @@ fn call(spec: &Spec, app: &App, parts: &Parts, shared: &Shared) -> Result<Call, 
     })
 }
 
-fn written(spec: &Spec, Written { json, is_replay }: Written) -> Response {
+fn success_response(spec: &Spec, JsonOutput { json, is_replay }: JsonOutput) -> Response {
     // A replayed creation is answered 200 instead of 201.
     let is_there = is_replay && spec.success == Success::Created;
     let status = StatusCode::from_u16(if is_there { 200 } else { spec.success as u16 });
@@ -151,7 +151,7 @@ fn written(spec: &Spec, Written { json, is_replay }: Written) -> Response {
     response
 }
 
-fn limits(app: &App, shared: &Shared) -> Limits {
+fn limits(app: &App, shared: &CallState) -> Limits {
     let longest = Duration::from_secs(app.config.request_timeout_secs);
     Limits { places: app.places.clone(), scans: shared.scans.clone(), longest }
 }
@@ -174,7 +174,7 @@ const JSON: [(HeaderName, &str); 1] = [(CONTENT_TYPE, "application/json")];
 async fn path_fields(
     entry: &Entry,
     parts: &mut Parts,
-    front: &Front,
+    front: &RouterState,
 ) -> Result<Vec<(&'static str, String)>, Problem> {
     let params = RawPathParams::from_request_parts(parts, front).await;
     let params = params.map_err(|error| {
@@ -194,7 +194,7 @@ fn query_fields(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
 }
 
 fn extension<T: Clone + Send + Sync + 'static>(parts: &Parts) -> Result<T, Problem> {
-    parts.extensions.get::<T>().cloned().ok_or_else(past_the_door)
+    parts.extensions.get::<T>().cloned().ok_or_else(unauthenticated_fault)
 }
 
 fn filter(method: Method) -> MethodFilter {

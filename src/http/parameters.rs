@@ -19,7 +19,7 @@ use super::{Problem, openapi};
 pub(super) struct Parameters(Arc<BTreeMap<String, BTreeMap<String, Vec<String>>>>);
 
 /// Refuses requests with a query parameter that their route does not have.
-pub(super) async fn only_known(
+pub(super) async fn refuse_unknown_parameters(
     State(parameters): State<Parameters>,
     request: Request,
     next: Next,
@@ -32,7 +32,7 @@ pub(super) async fn only_known(
 
 impl Parameters {
     /// Reads the parameters from the API document.
-    pub(super) fn described() -> Self {
+    pub(super) fn from_document() -> Self {
         let document: Value = serde_json::from_str(openapi::document()).unwrap_or_default();
         let paths = document["paths"].as_object().into_iter().flatten();
         let routes = paths.map(|(path, operations)| {

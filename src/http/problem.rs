@@ -13,7 +13,7 @@ use super::request_id;
 use crate::{
     causes::causes,
     domain::class::{Classify, Kind},
-    operations::{self, Refusal, Wrong},
+    operations::{self, FieldError, Refusal},
 };
 
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
@@ -37,7 +37,7 @@ pub struct Problem {
     pub retry_after_secs: Option<u32>,
     /// The parts of the request that are wrong, where that can be said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<Wrong>,
+    pub errors: Vec<FieldError>,
     /// The id in the header `X-Request-Id` of the answer and in the log of the service.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]

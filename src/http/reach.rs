@@ -13,7 +13,7 @@ use axum::{
 };
 use uuid::Uuid;
 
-use super::{Front, Problem, input};
+use super::{Problem, RouterState, input};
 pub(super) use crate::operations::Reach;
 use crate::{
     app::App,
@@ -47,7 +47,7 @@ impl Reach {
     /// Refuses a request whose path names something out of reach. Returns the request with the reach in its extensions.
     pub(super) async fn check(
         self,
-        front: &Front,
+        front: &RouterState,
         route: Option<&str>,
         request: Request,
     ) -> Result<Request, Problem> {
@@ -62,7 +62,7 @@ impl Reach {
 
     async fn check_path(
         &self,
-        front: &Front,
+        front: &RouterState,
         route: &str,
         parts: &mut Parts,
     ) -> Result<(), Problem> {
@@ -102,11 +102,11 @@ impl Reach {
 }
 
 /// Extracts the reach for handlers that list, or read ids from a body.
-impl FromRequestParts<Front> for Reach {
+impl FromRequestParts<RouterState> for Reach {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Front) -> Result<Self, Problem> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(super::auth::past_the_door)
+    async fn from_request_parts(parts: &mut Parts, _: &RouterState) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(super::auth::unauthenticated_fault)
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn current() -> Option<String> {
 }
 
 /// Polls a stream, which outlives the head of the answer, as a part of the request that is being answered.
-pub(super) fn within<S: Stream + Unpin>(mut stream: S) -> impl Stream<Item = S::Item> {
+pub(super) fn carry_request_id<S: Stream + Unpin>(mut stream: S) -> impl Stream<Item = S::Item> {
     let (id, span) = (current().unwrap_or_default(), Span::current());
     poll_fn(move |context| {
         span.in_scope(|| CURRENT.sync_scope(id.clone(), || stream.poll_next_unpin(context)))

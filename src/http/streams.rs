@@ -14,7 +14,7 @@ use axum::{
 };
 use futures_util::StreamExt as _;
 
-use super::{Problem, auth::Pass, request_id, waiters::Place};
+use super::{Problem, auth::KeyWatch, request_id, waiters::WaitPlace};
 use crate::{
     app::App,
     operations::{Events, Refusal, StreamEvent},
@@ -24,13 +24,13 @@ use crate::{
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Answers with a stream. Its place is released when the stream ends or the client disconnects.
-pub(super) fn answer(
+pub(super) fn stream_response(
     events: Option<Events>,
-    place: Place,
+    place: WaitPlace,
     over: impl Future<Output = ()> + Send + 'static,
 ) -> Response {
     let Some(events) = events else { return StatusCode::NO_CONTENT.into_response() };
-    let events = request_id::within(events.map(|event| event.map_or_else(failed, sent)));
+    let events = request_id::carry_request_id(events.map(|event| event.map_or_else(failed, sent)));
     let events = events.take_until(over).map(move |event| {
         let _held = &place;
         Ok::<_, Infallible>(event)
@@ -39,12 +39,12 @@ pub(super) fn answer(
 }
 
 /// Waits until a stream has to end: the service stops, or the stream's key is no longer admitted.
-pub(super) fn over(app: &App, pass: Pass) -> impl Future<Output = ()> + use<> {
+pub(super) fn wait_for_end(app: &App, pass: KeyWatch) -> impl Future<Output = ()> + use<> {
     let stopped = app.shutdown.soft.clone().cancelled_owned();
     async move {
         tokio::select! {
             () = stopped => {}
-            () = pass.withdrawn() => {}
+            () = pass.wait_until_revoked() => {}
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Waiters {
 
 /// The place of a waiting request, released on drop.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct WaitPlace {
     shares: Arc<Shares>,
     holder: Holder,
     _permit: OwnedSemaphorePermit,
@@ -46,15 +46,15 @@ impl Waiters {
         }
     }
 
-    pub(super) fn enter(&self, holder: Holder) -> Result<Place, Refusal> {
-        let mut shares = self.shares.counted();
+    pub(super) fn take_place(&self, holder: Holder) -> Result<WaitPlace, Refusal> {
+        let mut shares = self.shares.lock_counts();
         let n_held = shares.get(&holder).copied().unwrap_or(0);
         if n_held >= self.max_per_client {
             return Err(self.share_used_up(holder));
         }
         let permit = Arc::clone(&self.places).try_acquire_owned().map_err(|_| self.all_taken())?;
         shares.insert(holder, n_held + 1);
-        Ok(Place { shares: Arc::clone(&self.shares), holder, _permit: permit })
+        Ok(WaitPlace { shares: Arc::clone(&self.shares), holder, _permit: permit })
     }
 
     fn share_used_up(&self, holder: Holder) -> Refusal {
@@ -85,14 +85,14 @@ fn refusal(class: Class, detail: String) -> Refusal {
 }
 
 impl Shares {
-    fn counted(&self) -> MutexGuard<'_, HashMap<Holder, usize>> {
+    fn lock_counts(&self) -> MutexGuard<'_, HashMap<Holder, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl Drop for WaitPlace {
     fn drop(&mut self) {
-        let mut shares = self.shares.counted();
+        let mut shares = self.shares.lock_counts();
         match shares.get_mut(&self.holder) {
             Some(n_held) if *n_held > 1 => *n_held -= 1,
             _ => _ = shares.remove(&self.holder),

@@ -17,19 +17,19 @@ pub(super) async fn run(job: AddTask, run: Run, services: Arc<Services>) -> Hand
     let agent = catalogue.agent(&job.agent).map_err(no_agent)?;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     let added =
-        tasks::add(&mut tx, &services.tasks, &job.asked_of(agent), services.clock.now()).await;
+        tasks::add(&mut tx, &services.tasks, &job.to_new_task(agent), services.clock.now()).await;
     match added {
         Ok(added) => {
             let end = run.commit(tx).await?;
             tracing::info!(task.id = %added.task.id, "a schedule asked for a task");
             Ok(end)
         }
-        Err(error) if is_passing(&error) => Err(JobError::retry(error)),
+        Err(error) if is_transient(&error) => Err(JobError::retry(error)),
         Err(error) => Err(JobError::fail(error)),
     }
 }
 
-fn is_passing(error: &tasks::Error) -> bool {
+fn is_transient(error: &tasks::Error) -> bool {
     let class = error.class();
     class.retryable || matches!(class.kind, Kind::Unavailable | Kind::Internal)
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::Services;
 use crate::{
     domain::{
-        Failed,
+        StatementError,
         bulk_actions::{self, Action, BulkAction, CarryOut, Step},
         class::{Classify as _, Kind},
         tasks,
@@ -28,7 +28,7 @@ enum Error {
     #[error(transparent)]
     Action(#[from] bulk_actions::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
     #[error(transparent)]
     End(#[from] CommitError),
 }
@@ -52,12 +52,12 @@ async fn carry_out(run: &Run, services: &Services, job: &CarryOut) -> Result<End
     if bulk_actions::start(pool, id, services.clock.now()).await? {
         let mut action = bulk_actions::get(pool, id).await?;
         loop {
-            let task_ids = bulk_actions::tasks_left(pool, &action, PAGE).await?;
+            let task_ids = bulk_actions::list_remaining_tasks(pool, &action, PAGE).await?;
             if task_ids.is_empty() {
                 break;
             }
             let left = match action.action {
-                Action::Cancel => together(run, services, &mut action, &task_ids).await?,
+                Action::Cancel => cancel_together(run, services, &mut action, &task_ids).await?,
                 Action::Retry => task_ids,
             };
             for task_id in left {
@@ -77,7 +77,7 @@ async fn carry_out(run: &Run, services: &Services, job: &CarryOut) -> Result<End
 }
 
 /// Cancels the tasks that can be cancelled in one statement, and returns the others.
-async fn together(
+async fn cancel_together(
     run: &Run,
     services: &Services,
     action: &mut BulkAction,

@@ -16,7 +16,7 @@ use crate::{
         erasures::{self, Erasure, Key, OpenTasks, Step},
         transaction::{begin, commit},
     },
-    queue::{End, HandlerResult, JobError, Run, Until},
+    queue::{End, HandlerResult, HoldUntil, JobError, Run},
 };
 
 /// Wait between two checks for running turns. A cancelled turn ends within seconds; the lease of a lost worker has to
@@ -36,17 +36,17 @@ pub(super) async fn run(
     erasures::cancel_jobs(&mut tx, campaign_id).await.map_err(JobError::retry)?;
     commit(tx).await.map_err(JobError::retry)?;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
-    if !erasures::is_quiet(&mut tx, campaign_id).await.map_err(JobError::retry)? {
+    if !erasures::is_idle(&mut tx, campaign_id).await.map_err(JobError::retry)? {
         let why = "a turn of the campaign, or a summary, has not ended yet";
-        return Ok(run.commit_snooze(tx, Until::After(WAIT), why).await?);
+        return Ok(run.commit_snooze(tx, HoldUntil::After(WAIT), why).await?);
     }
     erasures::measure_contents(&mut tx, campaign_id).await.map_err(JobError::retry)?;
     commit(tx).await.map_err(JobError::retry)?;
     let mut next = Some(Step::FIRST);
     while let Some(step) = next {
-        stop_if_told(&run)?;
+        stop_if_cancelled(&run)?;
         let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
-        erasures::at_step(&mut *tx, campaign_id, Some(step)).await.map_err(JobError::retry)?;
+        erasures::set_step(&mut *tx, campaign_id, Some(step)).await.map_err(JobError::retry)?;
         let more = erasures::next_batch(&mut tx, campaign_id, step).await;
         let more = more.map_err(JobError::retry)?;
         commit(tx).await.map_err(JobError::retry)?;
@@ -67,16 +67,16 @@ async fn receipt(campaign_id: Uuid, run: &Run) -> Result<Erasure, JobError> {
 /// Cancels the open tasks: in batches where that is possible, the others one by one, each in its own transaction.
 async fn cancel_open(campaign_id: Uuid, run: &Run, services: &Services) -> Result<(), JobError> {
     let mut before = None;
-    erasures::at_step(run.pool(), campaign_id, None).await.map_err(JobError::retry)?;
+    erasures::set_step(run.pool(), campaign_id, None).await.map_err(JobError::retry)?;
     loop {
-        stop_if_told(run)?;
+        stop_if_cancelled(run)?;
         let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
         let open = erasures::cancel_open(&mut tx, campaign_id, before, services.clock.now()).await;
         let open = open.map_err(JobError::retry)?;
         commit(tx).await.map_err(JobError::retry)?;
         let Some(OpenTasks { last, left }) = open else { return Ok(()) };
         for task_id in left {
-            stop_if_told(run)?;
+            stop_if_cancelled(run)?;
             let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
             let now = services.clock.now();
             let cancelled = erasures::cancel_one(&mut tx, campaign_id, task_id, now).await;
@@ -94,7 +94,7 @@ async fn erase_tool_lines(campaign_id: Uuid, run: &Run) -> Result<i64, JobError>
     let mut line = line.map_err(JobError::retry)?;
     commit(tx).await.map_err(JobError::retry)?;
     loop {
-        stop_if_told(run)?;
+        stop_if_cancelled(run)?;
         let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
         let last = erasures::erase_tool_lines(&mut tx, campaign_id, line).await;
         let last = last.map_err(JobError::retry)?;
@@ -110,11 +110,12 @@ async fn erase_tool_lines(campaign_id: Uuid, run: &Run) -> Result<i64, JobError>
 async fn end(before: &Erasure, line: i64, run: &Run, services: &Services) -> Result<End, JobError> {
     let campaign_id = before.campaign_id;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
-    let is_quiet = erasures::is_quiet(&mut tx, campaign_id).await.map_err(JobError::retry)?;
-    let left = erasures::left_kinds(&mut *tx, campaign_id).await.map_err(JobError::retry)?;
+    let is_quiet = erasures::is_idle(&mut tx, campaign_id).await.map_err(JobError::retry)?;
+    let left =
+        erasures::list_remaining_kinds(&mut *tx, campaign_id).await.map_err(JobError::retry)?;
     if !is_quiet || !left.is_empty() {
         let why = "rows were added or locked while the campaign was erased";
-        return Ok(run.commit_snooze(tx, Until::After(WAIT), why).await?);
+        return Ok(run.commit_snooze(tx, HoldUntil::After(WAIT), why).await?);
     }
     let finished_at = services.clock.now();
     let finished = erasures::finish(&mut tx, campaign_id, line, finished_at).await;
@@ -130,7 +131,7 @@ async fn end(before: &Erasure, line: i64, run: &Run, services: &Services) -> Res
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     if is_vacuumed {
         let now = services.clock.now();
-        erasures::vacuumed(&mut tx, finished_at, false, now).await.map_err(JobError::retry)?;
+        erasures::record_vacuum(&mut tx, finished_at, false, now).await.map_err(JobError::retry)?;
     }
     let end = run.commit(tx).await?;
     tracing::info!(campaign.id = %campaign_id, "a campaign was erased");
@@ -157,7 +158,7 @@ async fn vacuum(run: &Run) -> Result<bool, JobError> {
             "the role may not vacuum the tables of an erased campaign: run `dalsegno erasure vacuum` as their owner"
         );
     }
-    stop_if_told(run)?;
+    stop_if_cancelled(run)?;
     Ok(vacuumed.is_complete())
 }
 
@@ -166,7 +167,7 @@ async fn pause(run: &Run) {
 }
 
 /// A worker that shuts down returns the job, which uses no attempt.
-fn stop_if_told(run: &Run) -> Result<(), JobError> {
+fn stop_if_cancelled(run: &Run) -> Result<(), JobError> {
     match run.cancel().is_cancelled() {
         true => Err(JobError::retry("it was asked to stop between two transactions")),
         false => Ok(()),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{FolderError, Services};
 use crate::{
     causes::causes,
-    domain::erasures::{self, Left},
+    domain::erasures::{self, PendingErasure},
 };
 
 const EVERY: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ pub async fn sweep_erased(
     pool: &PgPool,
     host: &str,
 ) -> Result<usize, FolderError> {
-    let left = erasures::left_on(pool, host, services.clock.now()).await?;
+    let left = erasures::list_pending_on_host(pool, host, services.clock.now()).await?;
     let mut n_rid = 0;
     for erasure in &left {
         let removed = match sweep(services, erasure).await {
@@ -48,7 +48,7 @@ pub async fn sweep_erased(
         };
         n_rid += 1;
         let now = services.clock.now();
-        erasures::swept(pool, erasure.erasure_id, host, removed, now).await?;
+        erasures::record_swept(pool, erasure.erasure_id, host, removed, now).await?;
         tracing::info!(
             campaign.id = %erasure.campaign_id,
             folders = removed.0,
@@ -60,8 +60,8 @@ pub async fn sweep_erased(
 }
 
 /// Returns the number of removed folders, and their bytes.
-async fn sweep(services: &Services, erasure: &Left) -> Result<(i64, i64), FolderError> {
-    services.histories.forget(&erasure.sessions);
+async fn sweep(services: &Services, erasure: &PendingErasure) -> Result<(i64, i64), FolderError> {
+    services.histories.remove_sessions(&erasure.sessions);
     let (mut n_folders, mut n_bytes) = (0, 0);
     for folder in erasure.folders.iter().filter_map(|name| name.parse::<Uuid>().ok()) {
         let bytes = services.providers.claude().remove_folder(folder).await?;

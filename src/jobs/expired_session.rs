@@ -22,8 +22,13 @@ pub fn render(
     let prompts: Prompts =
         kept.prompts.clone().and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
     let since: Vec<Entry> = kept.excerpts.iter().map(entry).collect();
-    let memory =
-        expiry::remember(kept.summary.as_deref(), &carried, &since, window_tokens, calibration)?;
+    let memory = expiry::build_memory(
+        kept.summary.as_deref(),
+        &carried,
+        &since,
+        window_tokens,
+        calibration,
+    )?;
     let tokens = memory.tokens + calibration.tokens(prompts.weight());
     Some(SummaryText {
         summary: memory.summary,

@@ -15,35 +15,35 @@ use std::{
 use hashlink::LruCache;
 use uuid::Uuid;
 
-use super::compact_session::Loaded;
+use super::compact_session::LoadedView;
 
 pub(super) struct Histories {
     max_bytes: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedHistory>,
 }
 
-struct Kept {
+struct CachedHistory {
     /// Views by session and generation.
-    views: LruCache<(Uuid, i32), Loaded>,
+    views: LruCache<(Uuid, i32), LoadedView>,
     bytes: usize,
 }
 
 impl Histories {
     pub(super) fn new(max_mb: u32) -> Self {
-        let kept = Kept { views: LruCache::new_unbounded(), bytes: 0 };
+        let kept = CachedHistory { views: LruCache::new_unbounded(), bytes: 0 };
         Self { max_bytes: max_mb as usize * 1024 * 1024, kept: Mutex::new(kept) }
     }
 
     /// Removes and returns an entry. The turns of a conversation follow each other, so no other turn needs it now. A
     /// failed turn leaves nothing in the cache.
-    pub(super) fn take(&self, session_id: Uuid, generation: i32) -> Option<Loaded> {
+    pub(super) fn take(&self, session_id: Uuid, generation: i32) -> Option<LoadedView> {
         let mut kept = self.kept();
         let known = kept.views.remove(&(session_id, generation))?;
         kept.bytes -= known.bytes();
         Some(known)
     }
 
-    pub(super) fn keep(&self, loaded: Loaded) {
+    pub(super) fn store(&self, loaded: LoadedView) {
         let mut kept = self.kept();
         kept.bytes += loaded.bytes();
         if let Some(before) = kept.views.insert(loaded.of(), loaded) {
@@ -57,7 +57,7 @@ impl Histories {
     }
 
     /// Removes all entries of these sessions.
-    pub(super) fn forget(&self, sessions: &[Uuid]) {
+    pub(super) fn remove_sessions(&self, sessions: &[Uuid]) {
         let mut kept = self.kept();
         let known: Vec<_> =
             kept.views.iter().map(|(of, _)| *of).filter(|(id, _)| sessions.contains(id)).collect();
@@ -68,7 +68,7 @@ impl Histories {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, CachedHistory> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,10 +38,10 @@ struct Sweep {
 pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &CancellationToken) {
     let mut sweep = Sweep::default();
     while stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
-        if let Err(error) = sweep.end_stretch(services, pool).await {
+        if let Err(error) = sweep.end_lost_in_range(services, pool).await {
             tracing::warn!(error = causes(&error), "looking for tasks that have lost their jobs");
         }
-        if let Err(error) = sweep.look_at_waits(pool).await {
+        if let Err(error) = sweep.end_lost_waits(pool).await {
             let error = causes(&error);
             tracing::warn!(error, "looking for tasks that wait for nothing any more");
         }
@@ -57,15 +57,18 @@ pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &Cancellat
                 )
             }
         }
-        if let Err(error) = ask_again_for_erasures(services, pool).await {
+        if let Err(error) = enqueue_incomplete_erasures(services, pool).await {
             tracing::warn!(error = causes(&error), "looking for erasures that are not whole");
         }
     }
 }
 
-async fn ask_again_for_erasures(services: &Services, pool: &PgPool) -> Result<(), erasures::Error> {
+async fn enqueue_incomplete_erasures(
+    services: &Services,
+    pool: &PgPool,
+) -> Result<(), erasures::Error> {
     let mut tx = begin(pool).await?;
-    let campaigns = erasures::again(&mut tx, services.clock.now()).await?;
+    let campaigns = erasures::enqueue_incomplete(&mut tx, services.clock.now()).await?;
     commit(tx).await?;
     for campaign in campaigns {
         tracing::info!(campaign.id = %campaign, "an older worker has erased it, so it is looked at again");
@@ -75,13 +78,13 @@ async fn ask_again_for_erasures(services: &Services, pool: &PgPool) -> Result<()
 
 impl Sweep {
     /// Ends the tasks of a stretch that have lost their jobs.
-    async fn end_stretch(
+    async fn end_lost_in_range(
         &mut self,
         services: &Services,
         pool: &PgPool,
     ) -> Result<(), tasks::Error> {
         let job_ids = tasks::live_jobs(pool, self.after_job_id, STRETCH).await?;
-        for job in tasks::gone(pool, &job_ids).await? {
+        for job in tasks::list_ended_jobs(pool, &job_ids).await? {
             if self.lost.is_waiting(&job.id) {
                 continue;
             }
@@ -117,9 +120,9 @@ impl Sweep {
     }
 
     /// Ends waits of tasks whose signal was lost.
-    async fn look_at_waits(&mut self, pool: &PgPool) -> Result<(), tasks::Error> {
+    async fn end_lost_waits(&mut self, pool: &PgPool) -> Result<(), tasks::Error> {
         let mut conn = pool.acquire().await.map_err(tasks::Error::transaction)?;
-        let stretch = tasks::due_waits(&mut conn, self.after_task, STRETCH).await?;
+        let stretch = tasks::find_lost_signals(&mut conn, self.after_task, STRETCH).await?;
         for task_id in stretch.due {
             if self.waits.is_waiting(&task_id) {
                 continue;

@@ -21,8 +21,8 @@ use super::Services;
 use crate::{
     causes::causes,
     domain::{
-        Failed,
-        embeddings::{self, Made, MakeEmbeddings, Unmade},
+        StatementError,
+        embeddings::{self, Embedding, MakeEmbeddings, PendingText},
         facts, memory,
         transaction::{begin, commit},
     },
@@ -37,22 +37,22 @@ const GIVE_UP_AT: i16 = 5;
 
 #[derive(Debug, thiserror::Error)]
 #[error("making vectors: a later run of this job has taken over")]
-struct Overtaken;
+struct LostLease;
 
 #[derive(Debug, Clone, Copy)]
-enum Of {
+enum EmbeddingSource {
     Items,
     Facts,
 }
 
 /// A run's calls of the embedding model, and their results.
-struct Asking<'a> {
+struct EmbeddingRun<'a> {
     embedder: &'a Embedder,
     run: &'a Run,
     /// Texts of one request. It shrinks when the server is too slow for more.
     most: usize,
     /// Vectors that are not stored yet.
-    made: Vec<Made>,
+    made: Vec<Embedding>,
     /// Error of a text that was left to the next attempt.
     left_out: Option<ollama::Error>,
 }
@@ -60,27 +60,28 @@ struct Asking<'a> {
 pub(super) async fn run(_: MakeEmbeddings, run: Run, services: Arc<Services>) -> HandlerResult {
     let Some(embedder) = services.tools.meanings.embedder() else { return Ok(End::Done) };
     let (most, made) = (BATCH, Vec::new());
-    let mut asking = Asking { embedder, run: &run, most, made, left_out: None };
-    for of in [Of::Items, Of::Facts] {
+    let mut asking = EmbeddingRun { embedder, run: &run, most, made, left_out: None };
+    for of in [EmbeddingSource::Items, EmbeddingSource::Facts] {
         let mut after = Uuid::nil();
         loop {
             let now = services.clock.now();
-            let texts = of.unmade(run.pool(), embedder.model(), after, asking.most, now).await;
+            let texts =
+                of.list_without_vector(run.pool(), embedder.model(), after, asking.most, now).await;
             let texts = texts.map_err(JobError::retry)?;
             let Some(last) = texts.last() else { break };
             after = last.id;
-            let asked = asking.ask_for(&texts).await;
+            let asked = asking.embed_texts(&texts).await;
             let made = std::mem::take(&mut asking.made);
-            keep(of, embedder.model(), &made, &run, now).await?;
+            store_vectors(of, embedder.model(), &made, &run, now).await?;
             // A retry, because a missing model may be pulled at any time.
-            asked.map_err(come_again)?;
+            asked.map_err(retry_later)?;
         }
     }
     asking.left_out.map_or(Ok(End::Done), |error| Err(JobError::retry(error)))
 }
 
 /// Retries the job, after the wait that the server asks for, if any.
-fn come_again(error: ollama::Error) -> JobError {
+fn retry_later(error: ollama::Error) -> JobError {
     match error {
         ollama::Error::Busy { after, .. } if !after.is_zero() => {
             JobError::retry_after(after)(error)
@@ -107,19 +108,20 @@ pub async fn request_embeddings(services: &Services, pool: &PgPool) {
     }
 }
 
-impl Asking<'_> {
+impl EmbeddingRun<'_> {
     /// Makes vectors for these texts, as far as possible. An error is one of the server.
-    async fn ask_for(&mut self, texts: &[Unmade]) -> Result<(), ollama::Error> {
+    async fn embed_texts(&mut self, texts: &[PendingText]) -> Result<(), ollama::Error> {
         let mut left = vec![texts];
         while let Some(part) = left.pop() {
             match self.ask(part).await {
                 Ok(vectors) => {
-                    let made = part.iter().zip(vectors).map(|(text, vector)| text.made(vector));
+                    let made =
+                        part.iter().zip(vectors).map(|(text, vector)| text.with_vector(vector));
                     self.made.extend(made);
                 }
                 Err(error) if !may_be_about_texts(&error) => return Err(error),
                 Err(error) => match part {
-                    [text] => self.leave_out(text, error).await?,
+                    [text] => self.skip_text(text, error).await?,
                     _ => left.extend(self.halves(part, &error).await?),
                 },
             }
@@ -127,17 +129,17 @@ impl Asking<'_> {
         Ok(())
     }
 
-    async fn ask(&self, texts: &[Unmade]) -> Result<Vec<Vec<f32>>, ollama::Error> {
+    async fn ask(&self, texts: &[PendingText]) -> Result<Vec<Vec<f32>>, ollama::Error> {
         let said: Vec<&str> = texts.iter().map(|text| text.text.as_str()).collect();
-        self.embedder.of_texts(&said, self.run.cancel()).await
+        self.embedder.embed_texts(&said, self.run.cancel()).await
     }
 
     /// Splits a batch. The second half comes first, because the stack is popped from its end.
     async fn halves<'a>(
         &mut self,
-        part: &'a [Unmade],
+        part: &'a [PendingText],
         error: &ollama::Error,
-    ) -> Result<[&'a [Unmade]; 2], ollama::Error> {
+    ) -> Result<[&'a [PendingText]; 2], ollama::Error> {
         let (first, second) = part.split_at(part.len() / 2);
         if needs_too_long(error) {
             // If the server hangs, each half would run into the timeout again; the probe finds that out first.
@@ -148,9 +150,9 @@ impl Asking<'_> {
     }
 
     /// Gives a single text up, or leaves it to the next attempt, if the model accepts another text.
-    async fn leave_out(
+    async fn skip_text(
         &mut self,
-        text: &Unmade,
+        text: &PendingText,
         error: ollama::Error,
     ) -> Result<(), ollama::Error> {
         self.embedder.probe(self.run.cancel()).await?;
@@ -159,27 +161,30 @@ impl Asking<'_> {
             return Ok(());
         }
         tracing::warn!(id = %text.id, code = error.code(), "the model does not take a text: it is found by its words alone");
-        self.made.push(text.made(Vec::new()));
+        self.made.push(text.with_vector(Vec::new()));
         Ok(())
     }
 }
 
 /// Stores vectors under the job's lease: a run that has lost it stores nothing.
-async fn keep(
-    of: Of,
+async fn store_vectors(
+    of: EmbeddingSource,
     model: &str,
-    made: &[Made],
+    made: &[Embedding],
     run: &Run,
     now: DateTime<Utc>,
 ) -> Result<(), JobError> {
     let kept = async {
         let mut tx = begin(run.pool()).await?;
-        of.keep(&mut tx, model, made, now).await?;
-        Ok::<_, Failed>(tx)
+        of.store(&mut tx, model, made, now).await?;
+        Ok::<_, StatementError>(tx)
     };
     let mut tx = kept.await.map_err(JobError::retry)?;
-    if !queue::holds(&mut *tx, run.job_id(), run.lease()).await.map_err(JobError::retry)? {
-        return Err(JobError::retry(Overtaken));
+    if !queue::check_and_lock_lease(&mut *tx, run.job_id(), run.lease())
+        .await
+        .map_err(JobError::retry)?
+    {
+        return Err(JobError::retry(LostLease));
     }
     commit(tx).await.map_err(JobError::retry)
 }
@@ -199,29 +204,29 @@ fn may_be_about_texts(error: &ollama::Error) -> bool {
     breaks || is_refusal(error) || needs_too_long(error)
 }
 
-impl Of {
-    async fn unmade(
+impl EmbeddingSource {
+    async fn list_without_vector(
         self,
         pool: &PgPool,
         model: &str,
         after: Uuid,
         most: usize,
         now: DateTime<Utc>,
-    ) -> Result<Vec<Unmade>, Failed> {
+    ) -> Result<Vec<PendingText>, StatementError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         match self {
-            Self::Items => memory::unmade(pool, model, after, most, now).await,
-            Self::Facts => facts::unmade(pool, model, after, most, now).await,
+            Self::Items => memory::list_without_vector(pool, model, after, most, now).await,
+            Self::Facts => facts::list_without_vector(pool, model, after, most, now).await,
         }
     }
 
-    async fn keep(
+    async fn store(
         self,
         conn: &mut PgConnection,
         model: &str,
-        made: &[Made],
+        made: &[Embedding],
         now: DateTime<Utc>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), StatementError> {
         match self {
             Self::Items => memory::keep_vectors(conn, model, made, now).await,
             Self::Facts => facts::keep_vectors(conn, model, made, now).await,

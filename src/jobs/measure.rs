@@ -11,8 +11,8 @@ use crate::{
 };
 
 /// Makes a message storable, then measures it.
-pub(super) fn measured(id: Uuid, message: Message) -> messages::New {
-    let entry = Entry::new(id, 0, messages::storable(message));
+pub(super) fn measure_message(id: Uuid, message: Message) -> messages::New {
+    let entry = Entry::new(id, 0, messages::make_storable(message));
     messages::New {
         id,
         weight: i64::try_from(entry.weight.millitokens()).unwrap_or(i64::MAX),
@@ -23,8 +23,8 @@ pub(super) fn measured(id: Uuid, message: Message) -> messages::New {
 }
 
 /// Builds the entry of a message that is about to be stored.
-pub(super) fn coming(new: &messages::New, seq: i64) -> Entry {
-    Entry::measured(
+pub(super) fn to_entry(new: &messages::New, seq: i64) -> Entry {
+    Entry::from_measured(
         new.id,
         seq,
         new.message.clone(),

@@ -1,12 +1,12 @@
 //! The handlers of jobs, one per kind, and their registry.
 
 pub mod busy;
+pub mod cleanup;
 pub mod compact_session;
 pub mod deliver_webhook;
 pub mod erase_campaign;
 pub mod expired_session;
 pub mod pool;
-pub mod cleanup;
 
 mod add_task;
 mod bulk_action;
@@ -37,10 +37,10 @@ pub use self::{
     erased_files::{remove_erased_files, sweep_erased},
     lost_tasks::end_lost_tasks,
     make_embeddings::request_embeddings,
-    old_folders::{Error as FolderError, Swept, remove_old_folders, sweep_folders},
+    old_folders::{Error as FolderError, SweepCount, remove_old_folders, sweep_folders},
     ping::Ping,
     pool::Pool,
-    services::{Error, Sections, Services, why_not_warm},
+    services::{Error, Sections, Services, ignored_warm_reason},
 };
 pub use crate::providers::claude::guard::program;
 use crate::queue::Registry;

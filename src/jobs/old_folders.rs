@@ -14,22 +14,22 @@ use uuid::Uuid;
 use super::Services;
 use crate::{
     causes::causes,
-    domain::{Failed, campaigns, cleanups, sessions},
+    domain::{StatementError, campaigns, cleanups, sessions},
     providers::claude,
 };
 
 const FIRST_AFTER: Duration = Duration::from_secs(60);
 const EVERY: Duration = Duration::from_secs(3_600);
 /// Folders with changes in this time stay, regardless of their sessions.
-const QUIET: Duration = Duration::from_secs(24 * 3_600);
+const QUIET_PERIOD: Duration = Duration::from_secs(24 * 3_600);
 /// Time that a session has to be closed. Its successor has a folder of its own.
-const CLOSED: TimeDelta = TimeDelta::days(1);
+const CLOSED_PERIOD: TimeDelta = TimeDelta::days(1);
 /// Folders of one query.
 const BATCH: usize = 500;
 
 /// The result of a round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepCount {
     pub folders: i64,
     pub bytes: i64,
 }
@@ -37,7 +37,7 @@ pub struct Swept {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
     #[error(transparent)]
     Folders(#[from] claude::Error),
     #[error("removing the workspace `{}`; look at its owner and mode", folder.display())]
@@ -59,7 +59,7 @@ pub async fn remove_old_folders(
     while stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_some() {
         wait = EVERY;
         match sweep_folders(services, pool, host).await {
-            Ok(Swept { folders: 0, .. }) => {}
+            Ok(SweepCount { folders: 0, .. }) => {}
             Ok(swept) => tracing::info!(
                 folders = swept.folders,
                 bytes = swept.bytes,
@@ -76,11 +76,15 @@ pub async fn remove_old_folders(
 }
 
 /// Sweeps once.
-pub async fn sweep_folders(services: &Services, pool: &PgPool, host: &str) -> Result<Swept, Error> {
+pub async fn sweep_folders(
+    services: &Services,
+    pool: &PgPool,
+    host: &str,
+) -> Result<SweepCount, Error> {
     let (claude, started_at) = (services.providers.claude(), services.clock.now());
-    let mut swept = Swept::default();
-    for quiet in claude.quiet_folders(QUIET).await?.chunks(BATCH) {
-        for session in abandoned(services, pool, quiet).await? {
+    let mut swept = SweepCount::default();
+    for quiet in claude.quiet_folders(QUIET_PERIOD).await?.chunks(BATCH) {
+        for session in list_abandoned(services, pool, quiet).await? {
             let n_bytes = claude.remove_folder(session).await?;
             swept.folders += 1;
             swept.bytes += i64::try_from(n_bytes).unwrap_or(i64::MAX);
@@ -89,7 +93,8 @@ pub async fn sweep_folders(services: &Services, pool: &PgPool, host: &str) -> Re
     sweep_workspaces(services, pool, &mut swept).await?;
     if swept.folders > 0 {
         let now = services.clock.now();
-        cleanups::folders_removed(pool, host, swept.folders, swept.bytes, started_at, now).await?;
+        cleanups::record_removed_folders(pool, host, swept.folders, swept.bytes, started_at, now)
+            .await?;
     }
     Ok(swept)
 }
@@ -98,13 +103,13 @@ pub async fn sweep_folders(services: &Services, pool: &PgPool, host: &str) -> Re
 async fn sweep_workspaces(
     services: &Services,
     pool: &PgPool,
-    swept: &mut Swept,
+    swept: &mut SweepCount,
 ) -> Result<(), Error> {
     let (claude, all) = (services.providers.claude(), &services.workspaces);
-    let closed_since = services.clock.now() - CLOSED;
-    for quiet in claude.quiet_folders_in(all, QUIET).await?.chunks(BATCH) {
+    let closed_since = services.clock.now() - CLOSED_PERIOD;
+    for quiet in claude.quiet_folders_in(all, QUIET_PERIOD).await?.chunks(BATCH) {
         let closed = campaigns::closed_before(pool, quiet, closed_since).await?;
-        let in_use = sessions::campaigns_with_any(pool, &closed).await?;
+        let in_use = sessions::filter_with_sessions(pool, &closed).await?;
         for campaign in closed.into_iter().filter(|campaign| !in_use.contains(campaign)) {
             let n_bytes = claude.remove_folder_in(all, campaign).await?;
             swept.folders += 1;
@@ -114,13 +119,13 @@ async fn sweep_workspaces(
     Ok(())
 }
 
-async fn abandoned(
+async fn list_abandoned(
     services: &Services,
     pool: &PgPool,
     folders: &[Uuid],
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     let names: Vec<String> = folders.iter().map(Uuid::to_string).collect();
-    let closed_since = services.clock.now() - CLOSED;
+    let closed_since = services.clock.now() - CLOSED_PERIOD;
     let needed = sessions::needed_folders(pool, &names, closed_since).await?;
     let needed: HashSet<String> = needed.into_iter().collect();
     let all = folders.iter().zip(names);

@@ -7,7 +7,7 @@ use crate::{
     context::{Budget, Thresholds},
     domain::{
         agents::{self, Agent},
-        failovers::Side,
+        failovers::ProviderSide,
         prices::Price,
     },
     providers::{Options, Provider, Think},
@@ -36,11 +36,11 @@ impl<'a> Route<'a> {
     pub(super) async fn of_agent(
         services: &'a Services,
         agent: &Agent,
-        side: Side,
+        side: ProviderSide,
         cancel: &CancellationToken,
     ) -> Result<Self, String> {
         let (provider, model) = match (side, &agent.fallback) {
-            (Side::Fallback, Some(fallback)) => services.fallback_route(fallback),
+            (ProviderSide::Fallback, Some(fallback)) => services.fallback_route(fallback),
             _ => services.route(agent),
         };
         let provider = provider.as_str();
@@ -62,7 +62,7 @@ impl<'a> Route<'a> {
         model: &str,
         cancel: &CancellationToken,
     ) -> Result<Self, String> {
-        let Some(provider) = services.providers.named(provider_name) else {
+        let Some(provider) = services.providers.find(provider_name) else {
             return Err(format!(
                 "agent `{}` runs on {provider_name}, which this version does not have: name another provider in its file",
                 agent.name

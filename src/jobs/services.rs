@@ -24,9 +24,9 @@ use crate::{
     },
     providers::{
         self, Provider,
-        claude::{self, Claude, Surroundings},
+        claude::{self, Claude, HostEnvironment},
     },
-    queue::{self, JobError, Until},
+    queue::{self, HoldUntil, JobError},
     settings::Environment,
     tools,
     traces::Traces,
@@ -195,7 +195,7 @@ impl Services {
     ) -> (agents::Provider, Option<String>) {
         let default = || match provider == self.agents.provider {
             true => Some(self.agents.model.clone()),
-            false => self.providers.named(provider.as_str())?.default_model().map(str::to_owned),
+            false => self.providers.find(provider.as_str())?.default_model().map(str::to_owned),
         };
         (provider, model.or_else(default))
     }
@@ -204,7 +204,7 @@ impl Services {
     pub fn price(&self, provider: &str, model: &str) -> Option<&Price> {
         let own = self.prices.of(provider, model);
         own.or_else(|| {
-            let answers = self.providers.named(provider)?;
+            let answers = self.providers.find(provider)?;
             let mut of_provider = self.prices.models.iter().filter(|it| it.provider == provider);
             of_provider.find(|price| answers.is_same_model(&price.model, model))
         })
@@ -215,7 +215,7 @@ impl Services {
         let price = self.price(provider, model);
         Cost {
             micros: price.map_or(0, |price| price.cost_micros(tokens)),
-            price: price.map(Price::frozen),
+            price: price.map(Price::to_ledger_json),
         }
     }
 
@@ -225,17 +225,17 @@ impl Services {
         let (mut simulated, mut unpriced) = (Vec::new(), Vec::new());
         for agent in catalogue.agents() {
             let own = self.route(agent);
-            if self.providers.named(own.0.as_str()).is_some_and(Provider::is_simulation) {
+            if self.providers.find(own.0.as_str()).is_some_and(Provider::is_simulation) {
                 simulated.push(agent.name.as_str());
             }
-            if let Some(why) = why_not_warm(agent, own.0, self.providers.claude().config()) {
+            if let Some(why) = ignored_warm_reason(agent, own.0, self.providers.claude().config()) {
                 tracing::warn!(agent = agent.name, "{why}");
             }
-            if let Some(why) = self.hindrance(agent, &own) {
+            if let Some(why) = self.unusable_reason(agent, &own) {
                 tracing::warn!(agent = agent.name, "tasks of this agent will fail: {why}");
             }
             let other = agent.fallback.as_ref().map(|fallback| self.fallback_route(fallback));
-            if let Some(why) = other.as_ref().and_then(|route| self.hindrance(agent, route)) {
+            if let Some(why) = other.as_ref().and_then(|route| self.unusable_reason(agent, route)) {
                 let provider = "its fallback_provider cannot take over";
                 tracing::warn!(agent = agent.name, "{provider}: {why}");
             }
@@ -260,7 +260,7 @@ impl Services {
     }
 
     /// Returns the reason why no turn of an agent can succeed on this route, if there is one.
-    fn hindrance(
+    fn unusable_reason(
         &self,
         agent: &agents::Agent,
         (provider, model): &(agents::Provider, Option<String>),
@@ -268,19 +268,19 @@ impl Services {
         let variable = |name: &str| self.environment.get(name).map(str::to_owned);
         let wants_everything =
             agent.grants.permission_mode == agents::PermissionMode::BypassPermissions;
-        let Some(provider) = self.providers.named(provider.as_str()) else {
+        let Some(provider) = self.providers.find(provider.as_str()) else {
             return Some("this version does not have the provider that its file names");
         };
         match model {
             None => Some("its file names a provider and no model for it"),
-            Some(_) => provider.hindrance(wants_everything, &variable),
+            Some(_) => provider.unusable_reason(wants_everything, &variable),
         }
     }
 
     fn is_unpriced(&self, (provider, model): &(agents::Provider, Option<String>)) -> bool {
-        let answers = self.providers.named(provider.as_str());
+        let answers = self.providers.find(provider.as_str());
         let price = model.as_deref().and_then(|model| self.price(provider.as_str(), model));
-        answers.is_some_and(Provider::tells_costs) && price.is_none()
+        answers.is_some_and(Provider::reports_costs) && price.is_none()
     }
 }
 
@@ -288,8 +288,9 @@ impl Services {
 fn claude(config: &Sections, clock: &Arc<dyn Clock>, program: PathBuf) -> Result<Claude, Error> {
     let own = |name: &str| config.environment.get(name).map(str::to_owned);
     let named = config.agents.variables.iter().filter_map(|name| own(name));
-    let credentials = config.providers.claude.credentials.iter().map(|credential| credential.resolve(own));
-    let surroundings = Surroundings {
+    let credentials =
+        config.providers.claude.credentials.iter().map(|credential| credential.resolve(own));
+    let surroundings = HostEnvironment {
         credentials: credentials.collect::<Result<_, _>>()?,
         secrets: named.map(Into::into).collect(),
         sessions: absolute(config.data_dir.join("claude"))?,
@@ -307,13 +308,15 @@ fn absolute(folder: PathBuf) -> Result<PathBuf, Error> {
 /// Ends a job whose agent cannot be used: it is snoozed while a file is broken, and fails if the agent is unknown.
 pub(super) fn no_agent(error: agents::LookupError) -> JobError {
     match error {
-        agents::LookupError::Broken { .. } => JobError::snooze(Until::After(REPAIR_PAUSE))(error),
+        agents::LookupError::Broken { .. } => {
+            JobError::snooze(HoldUntil::After(REPAIR_PAUSE))(error)
+        }
         agents::LookupError::Unknown { .. } => JobError::fail(error),
     }
 }
 
 /// Returns the reason why `warm: true` in an agent's file has no effect, if it is set and has none.
-pub fn why_not_warm(
+pub fn ignored_warm_reason(
     agent: &agents::Agent,
     own: agents::Provider,
     claude: &claude::Config,

@@ -11,7 +11,7 @@ use super::busy;
 use crate::{
     clock::Clock,
     domain::{
-        Amount, Failed,
+        Amount, StatementError,
         amount::Owner,
         busy_models::{self, BusyModel, RefusedCall},
         campaigns,
@@ -22,7 +22,7 @@ use crate::{
     providers::{
         self, Class, EventSink, Outcome, Provider, Purpose, Request, Scope, StopReason, Usage,
     },
-    queue::{JobError, Until},
+    queue::{HoldUntil, JobError},
 };
 
 /// The text of the model, or the reason why there is none.
@@ -70,7 +70,7 @@ pub(super) enum Error {
     #[error(transparent)]
     Task(#[from] tasks::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
     #[error("opening or committing a transaction of a call")]
     Transaction(#[source] sqlx::Error),
 }
@@ -90,7 +90,7 @@ impl SideCall<'_> {
         };
         let needed = Amount { micros: (self.cost)(self.model, most).micros, tokens: most.total() };
         if let Some(task_id) = self.payer.task_id {
-            match tasks::admit(self.pool, task_id, needed).await {
+            match tasks::check_budget(self.pool, task_id, needed).await {
                 Err(tasks::Error::Budget(refusal)) => return Ok(Some(refusal.to_string())),
                 admitted => admitted?,
             }
@@ -100,7 +100,7 @@ impl SideCall<'_> {
             return Ok(None);
         };
         let owner = Owner::Campaign(campaign_id);
-        let admitted = budget.limit.admit(owner, budget.spent, budget.reserved, needed);
+        let admitted = budget.limit.check(owner, budget.spent, budget.reserved, needed);
         Ok(admitted.err().map(|refusal| refusal.to_string()))
     }
 
@@ -115,7 +115,7 @@ impl SideCall<'_> {
         self.charge(purpose, &answered).await?;
         if known.is_some() && answered.is_ok() {
             let provider = self.payer.provider;
-            busy_models::answered(self.pool, provider, self.model, called_at).await?;
+            busy_models::record_answer(self.pool, provider, self.model, called_at).await?;
         }
         match answered {
             Ok(outcome) if outcome.stop == StopReason::Length => {
@@ -140,12 +140,12 @@ impl SideCall<'_> {
         let Some(known) = busy_models::find(self.pool, provider, self.model).await? else {
             return Ok(None);
         };
-        if busy_models::try_again(self.pool, &self.busy, provider, self.model, now).await? {
+        if busy_models::claim_retry(self.pool, &self.busy, provider, self.model, now).await? {
             return Ok(Some(known));
         }
         let after = if known.until > now { known.wait(now) } else { self.busy.first_wait() };
         let class = Class::Snooze { after, scope: Scope::Host };
-        let error = providers::Error::new("busy", class, known.describe()).not_made();
+        let error = providers::Error::new("busy", class, known.describe()).before_call();
         Err(Error::NotAsked(error))
     }
 
@@ -163,9 +163,9 @@ impl SideCall<'_> {
             model: self.model,
             called_at,
             at_least: after,
-            why: &text::storable(error.to_string()),
+            why: &text::make_storable(error.to_string()),
         };
-        let known = busy_models::refused(self.pool, &self.busy, call, now).await?;
+        let known = busy_models::record_refusal(self.pool, &self.busy, call, now).await?;
         let after = known.wait(now);
         if self.busy.is_over(known.since, now) {
             error.class = Class::Retry { after: Some(after) };
@@ -181,10 +181,10 @@ impl SideCall<'_> {
         purpose: usage::Purpose,
         answered: &Result<Outcome, providers::Error>,
     ) -> Result<(), Error> {
-        let Some((outcome, usage)) = billed(answered) else { return Ok(()) };
+        let Some((outcome, usage)) = billed_usage(answered) else { return Ok(()) };
         let tokens = tokens(usage);
         let cost = (self.cost)(self.model, tokens);
-        let told = told_micros(answered).filter(|_| cost.price.is_none());
+        let told = reported_micros(answered).filter(|_| cost.price.is_none());
         let durations = answered.as_ref().ok().map(|outcome| outcome.durations);
         let millis = |duration: Duration| i32::try_from(duration.as_millis()).ok();
         let id = answered.as_ref().ok().and_then(|outcome| outcome.provider_message_id.as_deref());
@@ -217,8 +217,13 @@ impl SideCall<'_> {
             if let Some(task_id) = call.task_id {
                 tasks::charge(&mut *tx, task_id, call.amount()).await?;
             }
-            campaigns::settle(&mut *tx, self.payer.campaign_id, Amount::ZERO, call.amount())
-                .await?;
+            campaigns::settle_reservation(
+                &mut *tx,
+                self.payer.campaign_id,
+                Amount::ZERO,
+                call.amount(),
+            )
+            .await?;
             tx.commit().await.map_err(Error::Transaction)?;
         }
         Ok(())
@@ -235,7 +240,7 @@ fn purpose(asked: &Purpose) -> usage::Purpose {
 }
 
 /// Returns the cost that the provider reports, if it reports one.
-fn told_micros(answered: &Result<Outcome, providers::Error>) -> Option<i64> {
+fn reported_micros(answered: &Result<Outcome, providers::Error>) -> Option<i64> {
     let spent = match answered {
         Ok(outcome) => &outcome.spent,
         Err(error) => &error.spent,
@@ -245,7 +250,9 @@ fn told_micros(answered: &Result<Outcome, providers::Error>) -> Option<i64> {
 }
 
 /// Maps an answer to an outcome of the ledger. A call that the provider did not accept gets no line.
-fn billed(answered: &Result<Outcome, providers::Error>) -> Option<(usage::Outcome, Option<Usage>)> {
+fn billed_usage(
+    answered: &Result<Outcome, providers::Error>,
+) -> Option<(usage::Outcome, Option<Usage>)> {
     match answered {
         Ok(outcome) => Some((usage::Outcome::Done, Some(outcome.usage))),
         Err(error) => {
@@ -273,7 +280,7 @@ fn clamped(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX)
 }
 
-pub(super) fn narrow(tokens: u64) -> u32 {
+pub(super) fn clamp_to_u32(tokens: u64) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)
 }
 
@@ -281,7 +288,7 @@ impl From<Error> for JobError {
     fn from(error: Error) -> Self {
         match &error {
             Error::NotAsked(source) => match source.class {
-                Class::Snooze { after, .. } => Self::snooze(Until::After(after))(error),
+                Class::Snooze { after, .. } => Self::snooze(HoldUntil::After(after))(error),
                 // A worker that shuts down returns the job; the queue knows why the token was cancelled.
                 _ => Self::retry(error),
             },

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use super::Services;
 use crate::causes::causes;
 use crate::queue::{
-    Backoff, CommitError, End, HandlerResult, Job, JobError, Policy, Registry, Run, Until,
+    Backoff, CommitError, End, HandlerResult, HoldUntil, Job, JobError, Policy, Registry, Run,
 };
 
 /// Works for a while, then records its effect.
@@ -149,7 +149,7 @@ async fn end_note(note: Note, run: Run) -> HandlerResult {
     }
     if n_snoozes(&run).await.map_err(JobError::retry)? < note.snoozes {
         let tx = write_effect(&run, note.lane_no, "snooze").await.map_err(JobError::retry)?;
-        let until = Until::After(Duration::from_millis(50));
+        let until = HoldUntil::After(Duration::from_millis(50));
         return settle(&run, run.commit_snooze(tx, until, "told to wait").await).await;
     }
     match note.end {

@@ -35,10 +35,10 @@ pub struct Session {
 pub type Service = StreamableHttpService<Server, NeverSessionManager>;
 
 #[derive(Debug, Clone)]
-pub struct Server(Of);
+pub struct Server(SessionSource);
 
 #[derive(Debug, Clone)]
-enum Of {
+enum SessionSource {
     One(Arc<Session>),
     EachRequest,
 }
@@ -50,7 +50,7 @@ const VERSIONS: &[ProtocolVersion] =
 /// Error that ended the service for a client on standard input and output.
 #[derive(Debug, thiserror::Error)]
 #[error("the client at the standard input and output is not spoken with any more: {0}")]
-pub struct Broken(String);
+pub struct ServeError(String);
 
 /// Builds the MCP service. Host names, origins and API keys are checked before it, by the rules of all HTTP routes.
 pub fn service(max_body_bytes: usize) -> Service {
@@ -60,20 +60,20 @@ pub fn service(max_body_bytes: usize) -> Service {
         .with_max_request_body_bytes(max_body_bytes)
         .disable_allowed_hosts()
         .disable_allowed_origins();
-    let each = || Ok(Server(Of::EachRequest));
+    let each = || Ok(Server(SessionSource::EachRequest));
     StreamableHttpService::new(each, Arc::new(NeverSessionManager::default()), config)
 }
 
 /// Serves one client on standard input and output until it disconnects.
-pub async fn serve_stdio(session: Session) -> Result<(), Broken> {
-    let server = Server(Of::One(Arc::new(session)));
+pub async fn serve_stdio(session: Session) -> Result<(), ServeError> {
+    let server = Server(SessionSource::One(Arc::new(session)));
     let running = match rmcp::serve_server(server, rmcp::transport::stdio()).await {
         Ok(running) => running,
         // The client disconnected before its first request.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-        Err(error) => return Err(Broken(error.to_string())),
+        Err(error) => return Err(ServeError(error.to_string())),
     };
-    running.waiting().await.map(drop).map_err(|error| Broken(error.to_string()))
+    running.waiting().await.map(drop).map_err(|error| ServeError(error.to_string()))
 }
 
 impl ServerHandler for Server {
@@ -93,7 +93,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let session = self.session(&context)?;
-        let offered = tools::offered(&session.caller);
+        let offered = tools::list_offered(&session.caller);
         let told = offered.iter().map(|spec| {
             let schema = spec.input_schema.as_object().cloned().unwrap_or_else(Map::new);
             Tool::new(spec.name.clone(), spec.description.clone(), Arc::new(schema))
@@ -122,8 +122,8 @@ impl ServerHandler for Server {
 impl Server {
     fn session(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Session>, ErrorData> {
         match &self.0 {
-            Of::One(session) => Ok(Arc::clone(session)),
-            Of::EachRequest => {
+            SessionSource::One(session) => Ok(Arc::clone(session)),
+            SessionSource::EachRequest => {
                 let parts = context.extensions.get::<Parts>();
                 let session = parts.and_then(|parts| parts.extensions.get::<Arc<Session>>());
                 let session = session.map(Arc::clone);

@@ -10,14 +10,14 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::{
-    BAD_KEY, Call, Fields, Operation, Refusal, Spec, Success, Wrong, add_task::NAMES_ITS_CALLER,
-    once,
+    BAD_KEY, Call, FieldError, Fields, Operation, Refusal, Spec, Success,
+    add_task::NAMES_ITS_CALLER, keyed_calls,
 };
 use crate::domain::{
     amount, campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, Class, Classify, Kind, QUEUE_FULL},
     keys::Scope,
-    tasks::{self, BAD_ITEMS, BadLine, BulkError, Error, Line, MAX_TASKS, New, Placed},
+    tasks::{self, BAD_ITEMS, BadLine, BulkError, BulkTask, Error, Line, MAX_TASKS, New},
 };
 
 /// Longest key of a request: [`once::MAX_KEY_CHARS`] less `/10000`, which its items add.
@@ -41,7 +41,7 @@ pub struct AddManyTasks {
     pub tasks: Vec<Line>,
     /// Tasks of the body that are not among `tasks`, by their places.
     #[serde(skip)]
-    pub unreadable: BTreeMap<usize, Wrong>,
+    pub unreadable: BTreeMap<usize, FieldError>,
 }
 
 /// In the order of the request.
@@ -50,7 +50,7 @@ pub struct AddManyTasks {
 pub struct ManyAddedTasks {
     /// Number of new tasks.
     pub created: usize,
-    pub items: Vec<Placed>,
+    pub items: Vec<BulkTask>,
 }
 
 impl Operation for AddManyTasks {
@@ -78,7 +78,7 @@ impl Operation for AddManyTasks {
 
     async fn run(mut self, call: &Call) -> Result<ManyAddedTasks, Refusal> {
         if let Some(prefix) = &call.idempotency_key {
-            once::check(prefix, MAX_PREFIX_CHARS)?;
+            keyed_calls::check(prefix, MAX_PREFIX_CHARS)?;
             for (number, line) in (1..).zip(&mut self.tasks) {
                 line.idempotency_key.get_or_insert_with(|| format!("{prefix}/{number}"));
             }
@@ -91,7 +91,7 @@ impl Operation for AddManyTasks {
         let mut news: Vec<New<'_>> = Vec::with_capacity(self.tasks.len());
         for (place, line) in places.into_iter().zip(&self.tasks) {
             let new = line
-                .asked_of(self.id, &catalogue, &added_by, only_of)
+                .to_new_task(self.id, &catalogue, &added_by, only_of)
                 .map_err(|error| of_item(&error, format!("/{place}/{}", error.noun().as_str())))
                 .and_then(|new| match tasks::check_new(config, &new) {
                     Ok(()) => Ok(new),
@@ -108,10 +108,10 @@ impl Operation for AddManyTasks {
         let room = call.admit(news.len() as u64).await?;
         let mut transaction = call.begin().await?;
         let items = tasks::add_many(&mut transaction, config, self.id, &news, call.now).await;
-        let items = items.map_err(|error| refused(error, |place| format!("/{place}")))?;
+        let items = items.map_err(|error| refusal_of_tasks(error, |place| format!("/{place}")))?;
         transaction.commit().await?;
         let created = items.iter().filter(|item| item.created).count();
-        room.used(created as u64);
+        room.mark_used(created as u64);
         Ok(ManyAddedTasks { created, items })
     }
 
@@ -136,7 +136,7 @@ impl Operation for AddManyTasks {
 }
 
 /// Builds the refusal of tasks of which some are invalid. `pointer` returns the JSON pointer of the task at an index.
-pub(super) fn refused(error: BulkError, pointer: impl Fn(usize) -> String) -> Refusal {
+pub(super) fn refusal_of_tasks(error: BulkError, pointer: impl Fn(usize) -> String) -> Refusal {
     match error {
         BulkError::All(error) => error.into(),
         BulkError::Items(wrong) => {
@@ -189,7 +189,7 @@ fn lines_of(body: &[u8]) -> Result<Vec<&str>, Refusal> {
 /// Parses the tasks. The second part has the unreadable ones by their position.
 fn read_all<'a>(
     texts: impl ExactSizeIterator<Item = &'a str>,
-) -> Result<(Vec<Line>, BTreeMap<usize, Wrong>), Refusal> {
+) -> Result<(Vec<Line>, BTreeMap<usize, FieldError>), Refusal> {
     match texts.len() {
         0 => {
             let detail = "the body has no tasks: send at least one";
@@ -209,18 +209,18 @@ fn read_all<'a>(
             Ok(task) => tasks.push(task),
             Err(BadLine { pointer, detail }) => {
                 let (code, pointer) = (Some("bad_field".into()), format!("/{place}{pointer}"));
-                unreadable.insert(place, Wrong { code, pointer, detail });
+                unreadable.insert(place, FieldError { code, pointer, detail });
             }
         }
     }
     Ok((tasks, unreadable))
 }
 
-fn of_item(error: &impl Classify, pointer: String) -> Wrong {
-    Wrong { code: Some(error.class().code.into()), pointer, detail: error.to_string() }
+fn of_item(error: &impl Classify, pointer: String) -> FieldError {
+    FieldError { code: Some(error.class().code.into()), pointer, detail: error.to_string() }
 }
 
-fn bad_items(mut wrong: Vec<Wrong>) -> Refusal {
+fn bad_items(mut wrong: Vec<FieldError>) -> Refusal {
     let detail =
         format!("{} of the tasks are invalid, so none was added: `errors` names them", wrong.len());
     wrong.truncate(MAX_WRONG);

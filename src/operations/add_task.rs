@@ -9,13 +9,13 @@ use uuid::Uuid;
 
 use super::{Call, Operation, Refusal, Spec, Success, intake::Question, producer::Producer};
 use crate::domain::{
-    agents::{Addressed, LookupError, MAIN, SessionMode},
+    agents::{AgentInstance, LookupError, MAIN, SessionMode},
     amount::{self, Limit},
     campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT, QUEUE_FULL},
     keys::Scope,
     labels, objects,
-    tasks::{self, Added, After, Error, Line, OnFailure, Task},
+    tasks::{self, AddResult, Error, Line, OnFailure, Task, TaskLink},
     text, timestamp,
 };
 
@@ -53,7 +53,7 @@ pub struct AddTask {
     /// It runs when all of these have ended, and is told what they came to.
     #[serde(default)]
     #[schema(max_items = 1000)]
-    pub depends_on: Vec<After>,
+    pub depends_on: Vec<TaskLink>,
     /// If one of those has failed or was cancelled.
     #[serde(default)]
     pub on_failure: OnFailure,
@@ -115,7 +115,8 @@ impl Operation for AddTask {
 
     async fn run(self, call: &Call) -> Result<AddedTask, Refusal> {
         let catalogue = call.catalogue()?;
-        let Addressed { agent, instance } = catalogue.addressed(&self.agent, &self.instance)?;
+        let AgentInstance { agent, instance } =
+            catalogue.resolve_addressee(&self.agent, &self.instance)?;
         let node = self.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
         let (agent, instance, node) =
             (Arc::clone(agent), instance.to_owned(), node.map(Arc::clone));
@@ -133,9 +134,9 @@ impl Operation for AddTask {
         };
         let room = call.admit(1).await?;
         let added = call.intake.add(call, question).await?;
-        room.used(added.created.into());
+        room.mark_used(added.created.into());
         producer.end(&added.task);
-        let Added { task, created } = added;
+        let AddResult { task, created } = added;
         if created {
             return Ok(AddedTask { task, tags, metadata, created });
         }

@@ -26,12 +26,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const RETRY_AFTER_SECS: u32 = 10;
 
 #[derive(Debug, Clone, Default)]
-pub struct Admission(Arc<Shared>);
+pub struct Admission(Arc<AdmissionState>);
 
 /// Reserved space in the queue for tasks that are about to be added. On drop, the unused part is released.
 #[derive(Debug)]
 #[must_use = "what is not used of it is given back when it goes: say so behind the commit"]
-pub struct Room {
+pub struct QueueReservation {
     admission: Admission,
     n_unused: u64,
     /// Number of the counter reading that it was added to. A later reading has replaced the count, so nothing is
@@ -40,14 +40,14 @@ pub struct Room {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    seen: Mutex<Seen>,
+struct AdmissionState {
+    seen: Mutex<CounterReading>,
     /// Held by the request that reads the counters.
     looking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct CounterReading {
     n_waiting: u64,
     look: u64,
     looked_at: Option<Instant>,
@@ -55,12 +55,17 @@ struct Seen {
 
 impl Admission {
     /// Reserves space for `n_tasks`, or refuses them. A limit of 0 disables the check.
-    pub async fn admit(&self, pool: &PgPool, limit: u64, n_tasks: u64) -> Result<Room, Refusal> {
+    pub async fn admit(
+        &self,
+        pool: &PgPool,
+        limit: u64,
+        n_tasks: u64,
+    ) -> Result<QueueReservation, Refusal> {
         if limit == 0 {
-            return Ok(Room { admission: self.clone(), n_unused: 0, look: 0 });
+            return Ok(QueueReservation { admission: self.clone(), n_unused: 0, look: 0 });
         }
-        self.look(pool).await?;
-        let mut seen = self.seen();
+        self.refresh_counters(pool).await?;
+        let mut seen = self.lock_counters();
         let n_waiting = seen.n_waiting;
         if n_waiting + n_tasks > limit {
             let detail = format!(
@@ -70,17 +75,17 @@ impl Admission {
             return Err(Refusal { retry_after_secs: Some(RETRY_AFTER_SECS), ..refusal });
         }
         seen.n_waiting += n_tasks;
-        Ok(Room { admission: self.clone(), n_unused: n_tasks, look: seen.look })
+        Ok(QueueReservation { admission: self.clone(), n_unused: n_tasks, look: seen.look })
     }
 
     /// Reads the counters if they are old. One request reads; the others use the previous value.
-    async fn look(&self, pool: &PgPool) -> Result<(), Refusal> {
+    async fn refresh_counters(&self, pool: &PgPool) -> Result<(), Refusal> {
         let is_old =
             |looked_at: Option<Instant>| looked_at.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
         let Ok(_looking) = self.0.looking.try_lock() else { return Ok(()) };
-        if is_old(self.seen().looked_at) {
-            let n_waiting = admin::waiting(pool, QUEUE).await?;
-            let mut seen = self.seen();
+        if is_old(self.lock_counters().looked_at) {
+            let n_waiting = admin::count_waiting(pool, QUEUE).await?;
+            let mut seen = self.lock_counters();
             seen.n_waiting = u64::try_from(n_waiting).unwrap_or(0);
             seen.look += 1;
             seen.looked_at = Some(Instant::now());
@@ -88,14 +93,14 @@ impl Admission {
         Ok(())
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn lock_counters(&self) -> MutexGuard<'_, CounterReading> {
         self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Room {
+impl QueueReservation {
     /// Marks `n_created` tasks as new. The others existed before, or were refused.
-    pub fn used(mut self, n_created: u64) {
+    pub fn mark_used(mut self, n_created: u64) {
         self.n_unused = self.n_unused.saturating_sub(n_created);
     }
 
@@ -105,12 +110,12 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for QueueReservation {
     fn drop(&mut self) {
         if self.n_unused == 0 {
             return;
         }
-        let mut seen = self.admission.seen();
+        let mut seen = self.admission.lock_counters();
         if seen.look == self.look {
             seen.n_waiting = seen.n_waiting.saturating_sub(self.n_unused);
         }

@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Call, Change, ChangeResult, Changed, Operation, Refusal, Spec, by_request};
+use super::{Call, Change, ChangeOutput, ChangeResult, Operation, Refusal, Spec, by_request};
 use crate::domain::{
-    agent_pauses::{self, Pause, Paused, Place, Resumed},
+    agent_pauses::{self, Pause, PauseOutcome, PauseScope, ResumeOutcome},
     agents::{Agent, Catalogue, LookupError, Node, Problem, Provider, Skill},
     audit::Action,
     campaigns,
     class::{BAD_ARGUMENT, Class, NUL_IN_TEXT},
     conversations::{self, Reset},
-    statuses::{self, Standing},
-    tasks::{self, How, Interrupted},
+    statuses::{self, AgentOverview},
+    tasks::{self, InterruptMode, InterruptResult},
     text,
 };
 
@@ -57,7 +57,7 @@ pub struct ListAgentStatuses {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AgentStatuses {
-    pub items: Vec<Standing>,
+    pub items: Vec<AgentOverview>,
 }
 
 /// Has the next task of each conversation of a campaign begin a new session.
@@ -94,13 +94,13 @@ pub struct InterruptAgent {
     #[serde(default = "by_request")]
     pub reason: String,
     #[serde(default)]
-    pub how: How,
+    pub how: InterruptMode,
 }
 
 /// The cancelled tasks; empty where nothing ran.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct InterruptedTasks {
-    pub items: Vec<Interrupted>,
+    pub items: Vec<InterruptResult>,
 }
 
 /// Has an agent begin no more turns in a campaign.
@@ -187,7 +187,8 @@ impl Operation for ListAgentStatuses {
         let catalogue = call.catalogue()?;
         let mut transaction = call.begin_read().await?;
         campaigns::get(&mut *transaction, self.id).await?;
-        let items = statuses::standings(&mut transaction, self.id, &catalogue, call.now).await?;
+        let items =
+            statuses::list_with_pauses(&mut transaction, self.id, &catalogue, call.now).await?;
         Ok(AgentStatuses { items })
     }
 }
@@ -248,7 +249,7 @@ impl Change for InterruptAgent {
         let items = tasks::interrupt_agent(conn, (id, &name), how, &reason, call.now).await?;
         let task_ids: Vec<Uuid> = items.iter().map(|one| one.task_id).collect();
         let data = json!({ "agent": name, "how": how, "reason": reason, "task_ids": task_ids });
-        Ok(Changed::of(id, InterruptedTasks { items }, data))
+        Ok(ChangeOutput::of(id, InterruptedTasks { items }, data))
     }
 }
 
@@ -265,10 +266,10 @@ impl Change for PauseAgent {
                 NUL_IN_TEXT,
             ]);
     const ACTION: Action = Action::AgentPause;
-    type Output = Paused;
+    type Output = PauseOutcome;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Paused> {
-        let place = Place { campaign_id: Some(self.id), agent: &self.name };
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<PauseOutcome> {
+        let place = PauseScope { campaign_id: Some(self.id), agent: &self.name };
         pause(place, &self.reason, conn, call).await
     }
 }
@@ -284,10 +285,10 @@ impl Change for PauseAgentEverywhere {
                 NUL_IN_TEXT,
             ]);
     const ACTION: Action = Action::AgentPause;
-    type Output = Paused;
+    type Output = PauseOutcome;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Paused> {
-        let place = Place { campaign_id: None, agent: &self.name };
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<PauseOutcome> {
+        let place = PauseScope { campaign_id: None, agent: &self.name };
         pause(place, &self.reason, conn, call).await
     }
 }
@@ -298,10 +299,10 @@ impl Change for ResumeAgent {
             .tag(TAG)
             .refuses(&[agent_pauses::Error::NOT_PAUSED]);
     const ACTION: Action = Action::AgentResume;
-    type Output = Resumed;
+    type Output = ResumeOutcome;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Resumed> {
-        resume(Place { campaign_id: Some(self.id), agent: &self.name }, conn, call).await
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<ResumeOutcome> {
+        resume(PauseScope { campaign_id: Some(self.id), agent: &self.name }, conn, call).await
     }
 }
 
@@ -311,30 +312,34 @@ impl Change for ResumeAgentEverywhere {
             .tag(TAG)
             .refuses(&[agent_pauses::Error::NOT_PAUSED]);
     const ACTION: Action = Action::AgentResume;
-    type Output = Resumed;
+    type Output = ResumeOutcome;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Resumed> {
-        resume(Place { campaign_id: None, agent: &self.name }, conn, call).await
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<ResumeOutcome> {
+        resume(PauseScope { campaign_id: None, agent: &self.name }, conn, call).await
     }
 }
 
 async fn pause(
-    place: Place<'_>,
+    place: PauseScope<'_>,
     reason: &str,
     conn: &mut PgConnection,
     call: &Call,
-) -> ChangeResult<Paused> {
+) -> ChangeResult<PauseOutcome> {
     // Refuses unknown names, whose pause would have no effect.
     call.catalogue()?.check_name(place.agent)?;
     let output = agent_pauses::pause(conn, place, reason, &call.actor.label(), call.now).await?;
     if !output.changed {
-        return Ok(Changed::nothing(place.subject(), output));
+        return Ok(ChangeOutput::nothing(place.subject(), output));
     }
     let data = json!({ "agent": place.agent, "reason": reason });
-    Ok(Changed::of(place.subject(), output, data))
+    Ok(ChangeOutput::of(place.subject(), output, data))
 }
 
-async fn resume(place: Place<'_>, conn: &mut PgConnection, call: &Call) -> ChangeResult<Resumed> {
+async fn resume(
+    place: PauseScope<'_>,
+    conn: &mut PgConnection,
+    call: &Call,
+) -> ChangeResult<ResumeOutcome> {
     let output = agent_pauses::resume(conn, place, &call.actor.label(), call.now).await?;
-    Ok(Changed::of(place.subject(), output, json!({ "agent": place.agent })))
+    Ok(ChangeOutput::of(place.subject(), output, json!({ "agent": place.agent })))
 }

@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Call, ChangeResult, Changed, Listing, Method, Operation, Refusal, Spec, page_limit};
+use super::{
+    Call, ChangeOutput, ChangeResult, Listing, Method, Operation, Refusal, Spec, page_limit,
+};
 use crate::domain::{
     audit::Action,
-    blackboard::{self, Blackboard, By, Change, Entry, Error, Written},
+    blackboard::{self, Blackboard, Change, ChangeAuthor, Entry, Error, WriteOutcome},
     campaigns,
     class::{Class, NUL_IN_TEXT},
 };
@@ -96,9 +98,9 @@ impl super::Change for SetBlackboard {
         .by(Method::Put)
         .refuses(OF_CHANGES);
     const ACTION: Action = Action::BlackboardSet;
-    type Output = Written;
+    type Output = WriteOutcome;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Written> {
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<WriteOutcome> {
         let Self { id, document, expected_version } = self;
         write(id, &Change::Set { document: &document, expected_version }, conn, call).await
     }
@@ -110,9 +112,9 @@ impl super::Change for PatchBlackboard {
         .by(Method::Patch)
         .refuses(OF_CHANGES);
     const ACTION: Action = Action::BlackboardPatch;
-    type Output = Written;
+    type Output = WriteOutcome;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Written> {
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<WriteOutcome> {
         let Self { id, patch, expected_version } = self;
         write(id, &Change::Patch { patch: &patch, expected_version }, conn, call).await
     }
@@ -141,12 +143,12 @@ async fn write(
     change: &Change<'_>,
     conn: &mut PgConnection,
     call: &Call,
-) -> ChangeResult<Written> {
-    let by = By::Operator { label: &call.actor.label() };
+) -> ChangeResult<WriteOutcome> {
+    let by = ChangeAuthor::Operator { label: &call.actor.label() };
     let output = blackboard::change(conn, id, change, &by, call.now).await?;
     if !output.changed {
-        return Ok(Changed::nothing(id, output));
+        return Ok(ChangeOutput::nothing(id, output));
     }
     let data = json!({ "version": output.blackboard.version });
-    Ok(Changed::of(id, output, data))
+    Ok(ChangeOutput::of(id, output, data))
 }

@@ -6,8 +6,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, Success, by_request,
-    page_limit,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, Success,
+    by_request, page_limit,
 };
 use crate::domain::{
     Page, audit,
@@ -89,7 +89,7 @@ impl Change for CreateBulkAction {
         let new = bulk_actions::New { action, filter, reason, expected_count };
         let output = bulk_actions::request(conn, &new, call.now).await?;
         let data = json!({ "action": action, "filter": filter, "matched": output.matched, "reason": reason });
-        Ok(Changed::of(output.id, output, data))
+        Ok(ChangeOutput::of(output.id, output, data))
     }
 }
 

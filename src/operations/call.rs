@@ -6,14 +6,14 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgPool, Postgres, Transaction};
 
 use super::{
-    Admission, Intake, Limits, OpenTransaction, Reach, Refusal, Room, SeveralTransactions, Waits,
-    begin, begin_beside, begin_read, begin_several,
+    Admission, Intake, Limits, OpenTransaction, QueueReservation, Reach, Refusal,
+    SeveralTransactions, Waits, begin, begin_alongside, begin_read, begin_several,
 };
 use crate::{
     app::Sections,
     clock::Clock,
     domain::{
-        Failed,
+        StatementError,
         agents::{Catalogue, Problems},
         audit::Actor,
     },
@@ -62,18 +62,18 @@ impl Call {
     }
 
     /// For an idempotency key beside several transactions, which are those of the call that this gives.
-    pub async fn begin_beside(&self) -> Result<(OpenTransaction, Self), Refusal> {
-        let (beside, limits) = begin_beside(&self.pool, self.limits.as_ref()).await?;
+    pub async fn begin_alongside(&self) -> Result<(OpenTransaction, Self), Refusal> {
+        let (beside, limits) = begin_alongside(&self.pool, self.limits.as_ref()).await?;
         Ok((beside, Self { limits, ..self.clone() }))
     }
 
     /// Begins a transaction for a read without locks.
-    pub async fn begin_read(&self) -> Result<Transaction<'static, Postgres>, Failed> {
+    pub async fn begin_read(&self) -> Result<Transaction<'static, Postgres>, StatementError> {
         begin_read(&self.pool, self.limits.as_ref()).await
     }
 
     /// Reserves space in the queue for tasks that are about to be added. Commands are exempt from the limit.
-    pub async fn admit(&self, n_tasks: u64) -> Result<Room, Refusal> {
+    pub async fn admit(&self, n_tasks: u64) -> Result<QueueReservation, Refusal> {
         let limit = if self.limits.is_some() { self.config.max_waiting } else { 0 };
         self.admission.admit(&self.pool, limit, n_tasks).await
     }

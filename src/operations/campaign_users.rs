@@ -5,7 +5,7 @@ use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Call, Change, ChangeResult, Changed, Method, Operation, Refusal, Spec};
+use super::{Call, Change, ChangeOutput, ChangeResult, Method, Operation, Refusal, Spec};
 use crate::domain::{
     audit::Action,
     campaigns,
@@ -70,6 +70,6 @@ impl Change for PutCampaignUser {
             }
         };
         let data = json!({ "has_user": user.is_some() });
-        Ok(Changed::of(id, UserOfCampaign(user), data))
+        Ok(ChangeOutput::of(id, UserOfCampaign(user), data))
     }
 }

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Method, Operation, Refusal, Spec, Success,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Method, Operation, Refusal, Spec, Success,
     by_request, page_limit,
 };
 use crate::domain::{
@@ -182,7 +182,7 @@ impl Change for CreateCampaign {
         let labels = Labels { tags: &self.tags, metadata: Some(&self.metadata) };
         campaigns::label(&mut *conn, id, labels).await?;
         let output = overview(conn, id).await?;
-        Ok(Changed::of(id, output, json!({ "name": self.name })))
+        Ok(ChangeOutput::of(id, output, json!({ "name": self.name })))
     }
 }
 
@@ -196,7 +196,7 @@ impl Change for PauseCampaign {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Campaign> {
         let output = campaign_control::pause(conn, self.id, &self.reason).await?;
         let data = json!({ "reason": self.reason });
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 
@@ -210,7 +210,7 @@ impl Change for ResumeCampaign {
 
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Campaign> {
         let output = campaign_control::resume(conn, self.id).await?;
-        Ok(Changed::of(self.id, output, json!({})))
+        Ok(ChangeOutput::of(self.id, output, json!({})))
     }
 }
 
@@ -223,7 +223,7 @@ impl Change for CloseCampaign {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Campaign> {
         let output = campaign_control::close(conn, self.id, call.now).await?;
-        Ok(Changed::of(self.id, output, json!({})))
+        Ok(ChangeOutput::of(self.id, output, json!({})))
     }
 }
 
@@ -240,10 +240,10 @@ impl Change for ChangeBudget {
         let change = LimitChange { micros: self.micros, tokens: self.tokens };
         let output = campaigns::change_limit(conn, self.id, change).await?;
         if change == LimitChange::default() {
-            return Ok(Changed::nothing(self.id, output));
+            return Ok(ChangeOutput::nothing(self.id, output));
         }
         let data = json!({ "limit": output.limit });
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 
@@ -267,7 +267,7 @@ impl Change for EraseCampaign {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Erasure> {
         let output = erasures::request(conn, self.id, &self.reason, call.now).await?;
         let data = json!({ "receipt": output.id });
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 

@@ -5,7 +5,8 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, Success, page_limit,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, Success,
+    page_limit,
 };
 use crate::domain::{
     audit::Action,
@@ -72,6 +73,6 @@ impl Change for RunCleanup {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<CleanupJob> {
         let job = cleanups::request(conn).await?;
         let output = CleanupJob { job_id: job.job_id, state: job.state };
-        Ok(Changed::of(job.job_id, output, json!({})))
+        Ok(ChangeOutput::of(job.job_id, output, json!({})))
     }
 }

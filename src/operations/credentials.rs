@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::{Call, Change, ChangeResult, Changed, Operation, Refusal, Spec};
+use super::{Call, Change, ChangeOutput, ChangeResult, Operation, Refusal, Spec};
 use crate::domain::{
     audit::Action,
     class::BAD_VALUE,
@@ -53,9 +53,10 @@ impl Operation for ListCredentials {
 }
 
 impl Change for ResumeCredential {
-    const SPEC: Spec = Spec::change("resume_credential", "/v1/credentials/{name}/resume", "credential resume")
-        .tag(TAG)
-        .refuses(&[Error::NOT_PAUSED, Error::AMBIGUOUS, BAD_VALUE]);
+    const SPEC: Spec =
+        Spec::change("resume_credential", "/v1/credentials/{name}/resume", "credential resume")
+            .tag(TAG)
+            .refuses(&[Error::NOT_PAUSED, Error::AMBIGUOUS, BAD_VALUE]);
     const ACTION: Action = Action::CredentialResume;
     type Output = ResumedCredential;
 
@@ -64,6 +65,6 @@ impl Change for ResumeCredential {
         let (provider, woken_tasks) = credentials::resume(conn, credential, call.now).await?;
         let data = json!({ "provider": provider, "woken_tasks": woken_tasks });
         let output = ResumedCredential { name: self.name.clone(), woken_tasks };
-        Ok(Changed::of(self.name, output, data))
+        Ok(ChangeOutput::of(self.name, output, data))
     }
 }

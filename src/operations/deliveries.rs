@@ -6,8 +6,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, Success, page_limit,
-    webhooks::TAG,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, Success,
+    page_limit, webhooks::TAG,
 };
 use crate::domain::{
     Page,
@@ -60,7 +60,7 @@ impl Change for TestWebhook {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Delivery> {
         let output = webhooks::send_test(conn, self.id, call.now).await?;
         let data = json!({ "delivery_id": output.id });
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 
@@ -103,6 +103,6 @@ impl Change for ReplayDelivery {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Delivery> {
         let output = webhooks::replay(conn, self.id, call.now).await?;
         let data = json!({ "delivery_id": self.id });
-        Ok(Changed::of(output.webhook_id, output, data))
+        Ok(ChangeOutput::of(output.webhook_id, output, data))
     }
 }

@@ -6,12 +6,14 @@ use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, page_limit};
+use super::{
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, page_limit,
+};
 use crate::domain::{
     Page,
     audit::Action,
     campaigns,
-    facts::{self, Error, Extraction, ExtractionCursor, Fact, Filter, Forgotten, Hit},
+    facts::{self, Error, Extraction, ExtractionCursor, Fact, Filter, ForgetResult, Hit},
     memory,
     search::Question,
     text, timestamp,
@@ -192,7 +194,8 @@ impl Change for StateFact {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Fact> {
         let stated = (self.name.as_str(), self.attribute.as_str(), self.text.as_str());
         let (by, settings) = (call.actor.label(), settings(call));
-        let output = facts::state(conn, stated, self.expires_at, &by, settings, call.now).await?;
+        let output =
+            facts::record_statement(conn, stated, self.expires_at, &by, settings, call.now).await?;
         memory::request_embeddings(conn, &call.config.memory).await?;
         Ok(changed(output.id, output))
     }
@@ -243,12 +246,12 @@ impl Change for ForgetUser {
             .tag(TAG)
             .refuses(&[Error::BAD_USER]);
     const ACTION: Action = Action::UserForget;
-    type Output = Forgotten;
+    type Output = ForgetResult;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Forgotten> {
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<ForgetResult> {
         let output = facts::forget(conn, &self.name, call.now).await?;
         let data = json!({ "facts": output.facts });
-        Ok(Changed::of(self.name, output, data))
+        Ok(ChangeOutput::of(self.name, output, data))
     }
 }
 
@@ -258,7 +261,7 @@ fn settings(call: &Call) -> (&facts::Config, &str) {
 }
 
 /// Builds the audit line. `id` is the id of the fact that the caller named, or else of the new one.
-fn changed(id: Uuid, output: Fact) -> Changed<Fact> {
+fn changed(id: Uuid, output: Fact) -> ChangeOutput<Fact> {
     let data = output.for_audit();
-    Changed::of(id, output, data)
+    ChangeOutput::of(id, output, data)
 }

@@ -7,8 +7,8 @@ use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Room, Spec, Success,
-    by_request, page_limit,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, QueueReservation, Refusal, Spec,
+    Success, by_request, page_limit,
 };
 use crate::domain::{
     Page,
@@ -18,8 +18,8 @@ use crate::domain::{
     campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT, QUEUE_FULL},
     flows::{
-        self, BrokenTemplate, CancelledFlow, Error, Filter, Flow, Inputs, Shown, State, Template,
-        Templates,
+        self, BrokenTemplate, CancelledFlow, Error, Filter, Flow, FlowDetail, Inputs, State,
+        Template, Templates,
     },
     keys::Scope,
     text,
@@ -144,9 +144,9 @@ impl Operation for ListFlows {
 impl Operation for ShowFlow {
     const SPEC: Spec =
         Spec::read("show_flow", "/v1/flows/{id}", "flow show").tag(TAG).refuses(&[Error::UNKNOWN]);
-    type Output = Shown;
+    type Output = FlowDetail;
 
-    async fn run(self, call: &Call) -> Result<Shown, Refusal> {
+    async fn run(self, call: &Call) -> Result<FlowDetail, Refusal> {
         let mut transaction = call.begin_read().await?;
         Ok(flows::show(&mut transaction, self.id).await?)
     }
@@ -176,7 +176,7 @@ impl Change for StartFlow {
     const ACTION: Action = Action::FlowStart;
     type Output = Flow;
 
-    async fn room(&self, call: &Call) -> Result<Option<Room>, Refusal> {
+    async fn reserve_queue_space(&self, call: &Call) -> Result<Option<QueueReservation>, Refusal> {
         let templates = self.templates.get_or_try_init(|| templates(call)).await?;
         let n_tasks = flows::n_tasks(templates.get(&self.template)?, &self.inputs)?;
         Ok(Some(call.admit(n_tasks as u64).await?))
@@ -194,7 +194,7 @@ impl Change for StartFlow {
         };
         let output = flows::start(conn, &call.config.tasks, &catalogue, &new, call.now).await?;
         let data = json!({ "template": output.template, "campaign_id": self.id });
-        Ok(Changed::of(output.id, output, data))
+        Ok(ChangeOutput::of(output.id, output, data))
     }
 }
 
@@ -207,7 +207,7 @@ impl Change for PauseFlow {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
         let output = flows::pause(conn, self.id, call.now).await?;
-        Ok(Changed::of(self.id, output, json!({})))
+        Ok(ChangeOutput::of(self.id, output, json!({})))
     }
 }
 
@@ -220,7 +220,7 @@ impl Change for ResumeFlow {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
         let output = flows::resume(conn, self.id, call.now).await?;
-        Ok(Changed::of(self.id, output, json!({})))
+        Ok(ChangeOutput::of(self.id, output, json!({})))
     }
 }
 
@@ -240,7 +240,7 @@ impl Change for RetryFlow {
     const ACTION: Action = Action::FlowRetry;
     type Output = Flow;
 
-    async fn room(&self, call: &Call) -> Result<Option<Room>, Refusal> {
+    async fn reserve_queue_space(&self, call: &Call) -> Result<Option<QueueReservation>, Refusal> {
         let n_tasks = flows::n_more(&call.pool, self.id, &self.from).await?;
         Ok(Some(call.admit(n_tasks as u64).await?))
     }
@@ -250,7 +250,7 @@ impl Change for RetryFlow {
         let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
         let (config, by) = (&call.config.tasks, Some(added_by.as_str()));
         let output = flows::retry(conn, config, &catalogue, (id, &from), by, call.now).await?;
-        Ok(Changed::of(id, output, json!({ "from": from })))
+        Ok(ChangeOutput::of(id, output, json!({ "from": from })))
     }
 }
 
@@ -264,11 +264,11 @@ impl Change for CancelFlow {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<CancelledFlow> {
         let output = flows::cancel(conn, self.id, &self.reason, call.now).await?;
         let data = json!({ "reason": self.reason });
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 
 async fn templates(call: &Call) -> Result<Templates, Refusal> {
-    let loaded = Templates::load_aside(&call.config.flows, call.catalogue()?).await;
+    let loaded = Templates::load_in_thread(&call.config.flows, call.catalogue()?).await;
     Ok(loaded.map_err(Error::from)?)
 }

@@ -74,7 +74,7 @@ impl Operation for FindId {
         };
         let limits = call.limits.as_ref().map(scan);
         let _place = match &limits {
-            Some(limits) => Some(limits.enter(1).await?),
+            Some(limits) => Some(limits.acquire_permits(1).await?),
             None => None,
         };
         let mut transaction = begin_read(&call.pool, limits.as_ref()).await?;

@@ -31,15 +31,15 @@ use crate::{
         agents::{Agent, Node},
         class::Kind,
         labels::Labels,
-        tasks::{self, Added, Line, Links},
+        tasks::{self, AddResult, Line, Links},
         transaction::connection,
     },
 };
 
 /// Number of writers: one waits for the disk while the other one writes. More would only make the groups smaller.
-const WRITERS: usize = 2;
+const MAX_WRITERS: usize = 2;
 /// Most tasks of a group. Bounds the size of a transaction, and the wait of its first request.
-const TOGETHER: usize = 32;
+const MAX_GROUP: usize = 32;
 
 #[derive(Debug, Clone, Default)]
 pub struct Intake(Arc<Mutex<State>>);
@@ -59,26 +59,26 @@ pub(super) struct Question {
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedRequest>,
     n_writers: usize,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct QueuedRequest {
     question: Question,
     /// Of its request. What is logged of several is logged with the first.
     span: Span,
-    answer: oneshot::Sender<Result<Added, Refusal>>,
+    answer: oneshot::Sender<Result<AddResult, Refusal>>,
 }
 
 impl Intake {
     /// Adds a task. If the caller disconnects, the task is still added, unless its write has not begun.
-    pub(super) async fn add(&self, call: &Call, question: Question) -> Result<Added, Refusal> {
+    pub(super) async fn add(&self, call: &Call, question: Question) -> Result<AddResult, Refusal> {
         if !question.line.depends_on.is_empty() || question.node.is_some() {
             return add_alone(call, &question).await;
         }
         let (answer, answered) = oneshot::channel();
-        if self.is_writer_wanted(Waiting { question, span: Span::current(), answer }) {
+        if self.push_waiting(QueuedRequest { question, span: Span::current(), answer }) {
             tokio::spawn(self.clone().write(call.clone()));
         }
         answered.await.unwrap_or_else(|_| {
@@ -88,10 +88,10 @@ impl Intake {
         })
     }
 
-    fn is_writer_wanted(&self, waiting: Waiting) -> bool {
+    fn push_waiting(&self, waiting: QueuedRequest) -> bool {
         let mut state = self.state();
         state.waiting.push(waiting);
-        let is_wanted = state.n_writers < WRITERS;
+        let is_wanted = state.n_writers < MAX_WRITERS;
         state.n_writers += usize::from(is_wanted);
         is_wanted
     }
@@ -111,14 +111,14 @@ impl Intake {
 
     /// Takes the next group. `None`: no request waits, and the writer is no longer counted. Both happen under one lock,
     /// so that no request is left behind.
-    fn next(&self) -> Option<Vec<Waiting>> {
+    fn next(&self) -> Option<Vec<QueuedRequest>> {
         let mut state = self.state();
-        let n_tasks = state.waiting.len().min(TOGETHER);
+        let n_tasks = state.waiting.len().min(MAX_GROUP);
         if n_tasks == 0 {
             state.n_writers -= 1;
             return None;
         }
-        let mut together: Vec<Waiting> = state.waiting.drain(..n_tasks).collect();
+        let mut together: Vec<QueuedRequest> = state.waiting.drain(..n_tasks).collect();
         together.retain(|waiting| !waiting.answer.is_closed());
         Some(together)
     }
@@ -159,24 +159,24 @@ impl Question {
     }
 }
 
-impl Waiting {
-    fn tell(self, added: Result<Added, Refusal>) {
+impl QueuedRequest {
+    fn send_answer(self, added: Result<AddResult, Refusal>) {
         // The caller may have disconnected.
         let _ = self.answer.send(added);
     }
 }
 
-async fn write_together(call: &Call, mut together: Vec<Waiting>) {
+async fn write_together(call: &Call, mut together: Vec<QueuedRequest>) {
     // All writers lock the conversations in the same order, to avoid deadlocks.
     together.sort_by(|one, other| one.question.conversation().cmp(&other.question.conversation()));
-    let left = try_together(call, together).await;
+    let left = write_group(call, together).await;
     let conversations = by_conversation(left);
     let is_one = conversations.len() == 1;
     // Spawned, because one of the groups may have to wait for a transaction of another system.
     for together in conversations {
         let (call, span) = (call.clone(), span_of(&together));
         let smaller = async move {
-            let left = if is_one { together } else { try_together(&call, together).await };
+            let left = if is_one { together } else { write_group(&call, together).await };
             for waiting in left {
                 let span = waiting.span.clone();
                 tokio::spawn(write_alone(call.clone(), waiting).instrument(span));
@@ -186,16 +186,16 @@ async fn write_together(call: &Call, mut together: Vec<Waiting>) {
     }
 }
 
-fn span_of(together: &[Waiting]) -> Span {
+fn span_of(together: &[QueuedRequest]) -> Span {
     together.first().map_or_else(Span::none, |first| first.span.clone())
 }
 
 /// Writes a group. Returns the tasks that have to be written in smaller groups.
-async fn try_together(call: &Call, together: Vec<Waiting>) -> Vec<Waiting> {
+async fn write_group(call: &Call, together: Vec<QueuedRequest>) -> Vec<QueuedRequest> {
     match add_together(call, &together).await {
         Ok(added) => {
             for (waiting, added) in together.into_iter().zip(added) {
-                waiting.tell(added.map_err(Refusal::from));
+                waiting.send_answer(added.map_err(Refusal::from));
             }
             Vec::new()
         }
@@ -207,7 +207,7 @@ async fn try_together(call: &Call, together: Vec<Waiting>) -> Vec<Waiting> {
         Err(error) => {
             let refusals = Refusal::from(error).for_each(together.len());
             for (waiting, refusal) in together.into_iter().zip(refusals) {
-                waiting.tell(Err(refusal));
+                waiting.send_answer(Err(refusal));
             }
             Vec::new()
         }
@@ -215,10 +215,10 @@ async fn try_together(call: &Call, together: Vec<Waiting>) -> Vec<Waiting> {
 }
 
 /// Splits tasks by conversation. `sorted` is ordered by conversation.
-fn by_conversation(sorted: Vec<Waiting>) -> Vec<Vec<Waiting>> {
-    let mut groups: Vec<Vec<Waiting>> = Vec::new();
+fn by_conversation(sorted: Vec<QueuedRequest>) -> Vec<Vec<QueuedRequest>> {
+    let mut groups: Vec<Vec<QueuedRequest>> = Vec::new();
     for waiting in sorted {
-        let is_same = |group: &&mut Vec<Waiting>| {
+        let is_same = |group: &&mut Vec<QueuedRequest>| {
             group.iter().all(|one| one.question.conversation() == waiting.question.conversation())
         };
         match groups.last_mut().filter(is_same) {
@@ -229,15 +229,15 @@ fn by_conversation(sorted: Vec<Waiting>) -> Vec<Vec<Waiting>> {
     groups
 }
 
-async fn write_alone(call: Call, waiting: Waiting) {
+async fn write_alone(call: Call, waiting: QueuedRequest) {
     let added = add_alone(&call, &waiting.question).await;
-    waiting.tell(added);
+    waiting.send_answer(added);
 }
 
 async fn add_together(
     call: &Call,
-    together: &[Waiting],
-) -> Result<Vec<Result<Added, tasks::Error>>, tasks::Error> {
+    together: &[QueuedRequest],
+) -> Result<Vec<Result<AddResult, tasks::Error>>, tasks::Error> {
     let news: Vec<tasks::New<'_>> =
         together.iter().map(|waiting| waiting.question.as_new()).collect();
     let mut conn = connection(&call.pool).await?;
@@ -245,7 +245,7 @@ async fn add_together(
 }
 
 /// Adds one task with the several statements that a node or dependencies need.
-async fn add_alone(call: &Call, question: &Question) -> Result<Added, Refusal> {
+async fn add_alone(call: &Call, question: &Question) -> Result<AddResult, Refusal> {
     let mut transaction = call.begin().await?;
     let (config, new) = (&call.config.tasks, question.as_new());
     let added = tasks::add(&mut transaction, config, &new, call.clock.now()).await?;

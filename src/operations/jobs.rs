@@ -7,7 +7,8 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, by_request, page_limit,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, by_request,
+    page_limit,
 };
 use crate::{
     domain::{
@@ -163,7 +164,7 @@ impl Change for RetryJob {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<RetriedJob> {
         let output = tasks::retry_job(conn, self.id, call.now).await?;
         let data = json!({ "task_id": output.task_id });
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 
@@ -177,7 +178,7 @@ impl Change for CancelJob {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<CancelledJob> {
         let output = tasks::cancel_job(conn, self.id, &self.reason, call.now).await?;
         let data = json!({ "reason": self.reason });
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 
@@ -191,7 +192,7 @@ impl Change for HoldJob {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<ChangedJob> {
         let state = admin::hold_job(conn, self.id, &self.reason).await?;
         let data = json!({ "reason": self.reason });
-        Ok(Changed::of(self.id, ChangedJob { id: self.id, state }, data))
+        Ok(ChangeOutput::of(self.id, ChangedJob { id: self.id, state }, data))
     }
 }
 
@@ -205,7 +206,7 @@ impl Change for ReleaseJob {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<ChangedJob> {
         let state = admin::release_job(conn, self.id).await?;
         let output = ChangedJob { id: self.id, state };
-        Ok(Changed::of(self.id, output, json!({})))
+        Ok(ChangeOutput::of(self.id, output, json!({})))
     }
 }
 

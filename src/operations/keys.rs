@@ -8,14 +8,15 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, Success, page_limit,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, Success,
+    page_limit,
 };
 use crate::domain::{
     Page,
     audit::Action,
     campaigns,
     class::{BAD_VALUE, Kind, NUL_IN_TEXT},
-    keys::{self, Error, Key, Made, New, Scope},
+    keys::{self, Error, Key, New, NewKey, Scope},
 };
 
 const TAG: &str = "keys";
@@ -120,7 +121,7 @@ impl Change for CreateKey {
         let made = keys::create(conn, &new, call.now).await?;
         let Key { id, name, scopes, campaigns, .. } = &made.key;
         let data = json!({ "name": name, "scopes": scopes, "campaigns": campaigns });
-        Ok(Changed::of(*id, made.into(), data))
+        Ok(ChangeOutput::of(*id, made.into(), data))
     }
 }
 
@@ -140,7 +141,7 @@ impl Change for RotateKey {
         let made = keys::rotate(conn, id, overlap, &call.actor.label(), call.now).await?;
         let Key { name, id: successor, .. } = &made.key;
         let data = json!({ "name": name, "successor": successor, "overlap_secs": overlap_secs });
-        Ok(Changed::of(id, made.into(), data))
+        Ok(ChangeOutput::of(id, made.into(), data))
     }
 }
 
@@ -155,15 +156,15 @@ impl Change for RevokeKey {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Key> {
         let (key, is_news) = keys::revoke(conn, self.id, call.now).await?;
         if !is_news {
-            return Ok(Changed::nothing(self.id, key));
+            return Ok(ChangeOutput::nothing(self.id, key));
         }
         let data = json!({ "name": key.name });
-        Ok(Changed::of(self.id, key, data))
+        Ok(ChangeOutput::of(self.id, key, data))
     }
 }
 
-impl From<Made> for KeyWithSecret {
-    fn from(Made { key, text }: Made) -> Self {
+impl From<NewKey> for KeyWithSecret {
+    fn from(NewKey { key, text }: NewKey) -> Self {
         Self { key, secret: text.expose_secret().to_owned() }
     }
 }

@@ -5,7 +5,8 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, by_request, page_limit,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, by_request,
+    page_limit,
 };
 use crate::{
     domain::{
@@ -101,7 +102,7 @@ impl Change for HoldLane {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<HeldLane> {
         admin::hold_lane(conn, &self.name, &self.reason).await?;
         let output = HeldLane { held: self.name.clone() };
-        Ok(Changed::of(self.name, output, json!({ "reason": self.reason })))
+        Ok(ChangeOutput::of(self.name, output, json!({ "reason": self.reason })))
     }
 }
 
@@ -115,6 +116,6 @@ impl Change for ReleaseLane {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<ReleasedLane> {
         admin::release_lane(conn, &self.name).await?;
         let output = ReleasedLane { released: self.name.clone() };
-        Ok(Changed::of(self.name, output, json!({})))
+        Ok(ChangeOutput::of(self.name, output, json!({})))
     }
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
 use crate::domain::{
     Page, campaigns,
-    memory::{self, Error, Filter, Hit, Item, Kind, Version, Who},
+    memory::{self, Error, Filter, Hit, Item, Kind, MemoryCaller, Version},
     posts,
     search::Question,
     text,
@@ -105,7 +105,7 @@ impl Operation for ListMemory {
         let owner = owner(call, self.owner.as_deref())?;
         let filter = Filter { kind: self.kind, owner: owner.as_deref(), with_ended: self.ended };
         let page = Page { after: self.cursor, limit: limit + 1 };
-        let by = Who::Operator { label: &call.actor.label() };
+        let by = MemoryCaller::Operator { label: &call.actor.label() };
         let items = memory::list(&call.pool, self.id, filter, &by, page, call.now).await?;
         Ok(Listing::of(items, limit, |item| item.id))
     }
@@ -130,7 +130,7 @@ impl Operation for SearchMemory {
         let mut transaction = call.begin_read().await?;
         campaigns::get(&mut *transaction, id).await?;
         let question = Question { words: &q, limit, meaning: meaning.as_ref() };
-        let by = Who::Operator { label: &call.actor.label() };
+        let by = MemoryCaller::Operator { label: &call.actor.label() };
         let config = &call.config.memory;
         let hits =
             memory::search(&mut transaction, (id, kind), question, &by, config, call.now).await?;
@@ -150,7 +150,7 @@ impl Operation for ExportMemory {
         let limit = page_limit(self.limit)?;
         campaigns::get(&call.pool, self.id).await?;
         let page = Page { after: self.cursor, limit: limit + 1 };
-        let items = memory::page_of_whole(&call.pool, self.id, page, call.now).await?;
+        let items = memory::list_whole(&call.pool, self.id, page, call.now).await?;
         Ok(Listing::of(items, limit, |item| item.id))
     }
 }
@@ -165,7 +165,7 @@ impl Operation for FindMemory {
         let owner = owner(call, self.owner.as_deref())?;
         let mut transaction = call.begin_read().await?;
         campaigns::get(&mut *transaction, self.id).await?;
-        let by = Who::Operator { label: &call.actor.label() };
+        let by = MemoryCaller::Operator { label: &call.actor.label() };
         let named = (self.kind, owner.as_deref(), self.name.as_str());
         Ok(memory::by_name(&mut transaction, self.id, named, &by, call.now).await?)
     }

@@ -7,13 +7,15 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Refusal, Spec,
+    Call, Change, ChangeOutput, ChangeResult, Refusal, Spec,
     memory::{TAG, owner},
 };
 use crate::domain::{
     audit::Action,
     campaigns,
-    memory::{self, Document, Entry, Error, Imported, Item, Kind, New, Who, Written},
+    memory::{
+        self, Document, Entry, Error, ImportResult, Item, Kind, MemoryCaller, New, PublishResult,
+    },
     timestamp,
 };
 
@@ -90,9 +92,9 @@ impl Change for PublishMemory {
             .tag(TAG)
             .refuses(Error::OF_PUBLICATION);
     const ACTION: Action = Action::MemoryPublish;
-    type Output = Written;
+    type Output = PublishResult;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Written> {
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<PublishResult> {
         let owner = owner(call, self.owner.as_deref())?;
         let new = New {
             kind: self.kind,
@@ -104,14 +106,14 @@ impl Change for PublishMemory {
             expected_version: self.expected_version,
             is_imported: false,
         };
-        let by = Who::Operator { label: &call.actor.label() };
+        let by = MemoryCaller::Operator { label: &call.actor.label() };
         let config = &call.config.memory;
         let output = memory::publish(conn, self.id, &new, &by, config, call.now).await?;
         if !output.changed {
-            return Ok(Changed::nothing(self.id, output));
+            return Ok(ChangeOutput::nothing(self.id, output));
         }
         let data = output.item.for_audit();
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 
@@ -122,20 +124,21 @@ impl Change for ImportMemory {
             .takes_many()
             .refuses(&[campaigns::Error::UNKNOWN, campaigns::Error::CLOSED, Error::BAD_ITEMS]);
     const ACTION: Action = Action::MemoryImport;
-    type Output = Imported;
+    type Output = ImportResult;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Imported> {
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<ImportResult> {
         let Self { id, items, replace } = self;
         let items = items.into_iter().enumerate();
         let entries = items.map(|(number, item)| item.entry(number, call));
         let entries = entries.collect::<Result<Vec<Entry>, Refusal>>()?;
-        let (by, config) = (Who::Operator { label: &call.actor.label() }, &call.config.memory);
+        let (by, config) =
+            (MemoryCaller::Operator { label: &call.actor.label() }, &call.config.memory);
         let output = memory::import(conn, id, &entries, replace, &by, config, call.now).await?;
         if output.created + output.replaced == 0 {
-            return Ok(Changed::nothing(id, output));
+            return Ok(ChangeOutput::nothing(id, output));
         }
         let data = json!({ "created": output.created, "replaced": output.replaced });
-        Ok(Changed::of(id, output, data))
+        Ok(ChangeOutput::of(id, output, data))
     }
 }
 
@@ -154,11 +157,11 @@ impl Change for RevokeMemory {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Item> {
         let item = memory::get(conn, self.id, self.item).await?;
-        let by = Who::Operator { label: &call.actor.label() };
+        let by = MemoryCaller::Operator { label: &call.actor.label() };
         let named = (item.kind, item.owner.as_deref(), item.name.as_str());
         let output = memory::revoke(conn, self.id, named, &by, call.now).await?;
         let data = output.for_audit();
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 

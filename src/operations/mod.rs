@@ -23,23 +23,23 @@ mod bulk_actions;
 mod call;
 mod campaign_users;
 mod campaigns;
+mod child_tasks;
 mod cleanups;
+mod credentials;
 mod deliveries;
 mod event_stream;
 mod facts;
 mod fields;
 mod flows;
-mod hand_out;
 mod ids;
 mod intake;
 mod jobs;
+mod keyed_calls;
 mod keys;
 mod lanes;
 mod listing;
-mod credentials;
 mod memory;
 mod memory_changes;
-mod once;
 mod operation;
 mod posts;
 mod producer;
@@ -60,7 +60,7 @@ mod workers;
 pub use self::{
     add_many_tasks::{AddManyTasks, ManyAddedTasks},
     add_task::{AddTask, AddedTask},
-    admission::{Admission, Room},
+    admission::{Admission, QueueReservation},
     agents::{
         AgentPauses, AgentStatuses, Agents, InterruptAgent, InterruptedTasks, ListAgentPauses,
         ListAgentStatuses, ListAgents, PauseAgent, PauseAgentEverywhere, ResetAgent, ResetAgents,
@@ -75,7 +75,9 @@ pub use self::{
         ChangeBudget, CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign,
         ResumeCampaign, ShowCampaign, ShowErasure,
     },
+    child_tasks::{Continuation, HandOut, HandedOut},
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
+    credentials::{ListCredentials, ResumeCredential},
     deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
     event_stream::{EventStream, Events, StreamEvent},
     facts::{
@@ -84,28 +86,26 @@ pub use self::{
     },
     fields::{Fields, ItemsText, parse_id},
     flows::{
-        AllTemplates, CancelFlow, ListFlows, ListFlowTemplates, PauseFlow, ResumeFlow, RetryFlow,
+        AllTemplates, CancelFlow, ListFlowTemplates, ListFlows, PauseFlow, ResumeFlow, RetryFlow,
         ShowFlow, StartFlow,
     },
-    hand_out::{Continuation, HandOut, HandedOut},
     ids::{FindId, FoundId, Noun},
     intake::Intake,
     jobs::{CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob},
+    keyed_calls::{BAD_KEY, KEY_TAKEN, KeyedOutput, NO_KEY},
     keys::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
     lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
     listing::{Listing, MAX_LIMIT, page_limit},
-    credentials::{ListCredentials, ResumeCredential},
     memory::{ExportMemory, FindMemory, ListMemory, ListMemoryVersions, SearchMemory, ShowMemory},
     memory_changes::{ImportMemory, ImportedItem, PublishMemory, RevokeMemory},
-    once::{BAD_KEY, Done, KEY_TAKEN, NO_KEY},
     operation::{
-        Answer, Change, ChangeResult, Changed, Described, Entry, Operation, Run, StreamAnswer,
-        Written, entry, stream,
+        Answer, Change, ChangeOutput, ChangeResult, Entry, JsonOutput, Operation, Run,
+        StreamAnswer, TypeSchema, entry, stream,
     },
     posts::{AddPost, ListPosts, PostOrder},
     queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
     reach::Reach,
-    refusal::{Refusal, Wrong, kind_of_status, status},
+    refusal::{FieldError, Refusal, kind_of_status, status},
     schedules::{
         ListSchedules, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule, RunSchedule,
         ShowSchedule,
@@ -122,10 +122,10 @@ pub use self::{
     streams::{BEGIN, END, FollowFeed, FollowTask},
     tasks::{CancelTask, ExplainTask, ListTasks, RetryTask, ShowTask},
     transaction::{
-        Limits, OpenTransaction, SeveralTransactions, begin, begin_beside, begin_read,
+        Limits, OpenTransaction, SeveralTransactions, begin, begin_alongside, begin_read,
         begin_several,
     },
-    waits::{Patience, TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT, Waits},
+    waits::{TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT, WaitLimit, Waits},
     webhooks::{
         AddWebhook, DisableWebhook, EnableWebhook, ListWebhooks, RemoveWebhook, ReplayWebhook,
         RotateWebhook, ShowWebhook, WebhookWithSecret,

@@ -11,7 +11,10 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use super::{Call, Done, EventStream, Events, Fields, Refusal, Room, Spec, once::CallKey};
+use super::{
+    Call, EventStream, Events, Fields, KeyedOutput, QueueReservation, Refusal, Spec,
+    keyed_calls::CallKey,
+};
 use crate::domain::audit::{self, Action};
 
 /// An action of people or programs. `Self` is the input: path, query and body in one flat struct.
@@ -28,21 +31,21 @@ pub trait Operation: Serialize + DeserializeOwned + ToSchema + Send + 'static {
     fn perform(
         self,
         call: &Call,
-    ) -> impl Future<Output = Result<Done<Self::Output>, Refusal>> + Send {
+    ) -> impl Future<Output = Result<KeyedOutput<Self::Output>, Refusal>> + Send {
         async move {
             let Some(key) = CallKey::of(&Self::SPEC, &self, call)? else {
                 let output = self.run(call).await?;
-                return Ok(Done { is_replay: Self::is_replay(&output), output });
+                return Ok(KeyedOutput { is_replay: Self::is_replay(&output), output });
             };
-            let (mut beside, call) = call.begin_beside().await?;
+            let (mut beside, call) = call.begin_alongside().await?;
             if let Some(output) = key.claim(&mut beside, &call).await? {
-                return Ok(Done { output, is_replay: true });
+                return Ok(KeyedOutput { output, is_replay: true });
             }
             let output = self.run(&call).await?;
             let json = key.json(&output)?;
             key.store(&mut beside, "", &json).await?;
             beside.commit().await?;
-            Ok(Done { output, is_replay: false })
+            Ok(KeyedOutput { output, is_replay: false })
         }
     }
 
@@ -65,7 +68,10 @@ pub trait Change: Serialize + DeserializeOwned + ToSchema + Send + 'static {
 
     /// Reserves space in the queue for the tasks that it adds. The space counts as used after the commit. Without an
     /// idempotency key, the call holds no connection yet; with one, it has looked the key up before.
-    fn room(&self, _: &Call) -> impl Future<Output = Result<Option<Room>, Refusal>> + Send {
+    fn reserve_queue_space(
+        &self,
+        _: &Call,
+    ) -> impl Future<Output = Result<Option<QueueReservation>, Refusal>> + Send {
         async { Ok(None) }
     }
 
@@ -81,11 +87,11 @@ pub trait Change: Serialize + DeserializeOwned + ToSchema + Send + 'static {
     }
 }
 
-pub type ChangeResult<T> = Result<Changed<T>, Refusal>;
+pub type ChangeResult<T> = Result<ChangeOutput<T>, Refusal>;
 
 /// The result of a change, and the data of its audit line.
 #[derive(Debug)]
-pub struct Changed<T> {
+pub struct ChangeOutput<T> {
     output: T,
     subject: String,
     /// The data of its line in the audit log; `None`: nothing has changed, and there is no line.
@@ -95,9 +101,9 @@ pub struct Changed<T> {
 /// An operation in the list, without its types.
 pub struct Entry {
     pub spec: Spec,
-    pub input: fn() -> Described,
+    pub input: fn() -> TypeSchema,
     /// Schema of the output, or of an event's data for a stream.
-    pub output: fn() -> Described,
+    pub output: fn() -> TypeSchema,
     pub run: Run,
 }
 
@@ -113,25 +119,25 @@ pub enum Run {
     },
 }
 
-pub type Answer = BoxFuture<'static, Result<Written, Refusal>>;
+pub type Answer = BoxFuture<'static, Result<JsonOutput, Refusal>>;
 /// `None`: the caller has received all events.
 pub type StreamAnswer = BoxFuture<'static, Result<Option<Events>, Refusal>>;
 
 /// An output as JSON.
-pub struct Written {
+pub struct JsonOutput {
     pub json: Vec<u8>,
     pub is_replay: bool,
 }
 
 /// A type in the API document.
-pub struct Described {
+pub struct TypeSchema {
     pub name: String,
     pub schema: RefOr<Schema>,
     /// Schemas that this one refers to.
     pub others: Vec<(String, RefOr<Schema>)>,
 }
 
-impl<T> Changed<T> {
+impl<T> ChangeOutput<T> {
     /// `data` is an object, without prompts, answers and secrets.
     pub fn of(subject: impl Display, output: T, data: Value) -> Self {
         Self { output, subject: subject.to_string(), line: Some(data) }
@@ -152,17 +158,17 @@ impl<C: Change> Operation for C {
     }
 
     /// Begins and commits all changes.
-    async fn perform(self, call: &Call) -> Result<Done<<C as Change>::Output>, Refusal> {
+    async fn perform(self, call: &Call) -> Result<KeyedOutput<<C as Change>::Output>, Refusal> {
         let key = CallKey::of(&<C as Operation>::SPEC, &self, call)?;
-        let mut room = if key.is_none() { self.room(call).await? } else { None };
+        let mut room = if key.is_none() { self.reserve_queue_space(call).await? } else { None };
         let mut transaction = call.begin().await?;
         if let Some(key) = &key {
             if let Some(output) = key.claim(&mut transaction, call).await? {
-                return Ok(Done { output, is_replay: true });
+                return Ok(KeyedOutput { output, is_replay: true });
             }
-            room = self.room(call).await?;
+            room = self.reserve_queue_space(call).await?;
         }
-        let Changed { output, subject, line } = self.change(&mut transaction, call).await?;
+        let ChangeOutput { output, subject, line } = self.change(&mut transaction, call).await?;
         if let Some(key) = &key {
             let json = key.json(&output)?;
             key.store(&mut transaction, &subject, &json).await?;
@@ -175,7 +181,7 @@ impl<C: Change> Operation for C {
         if let Some(room) = room {
             room.use_all();
         }
-        Ok(Done { is_replay: C::is_replay(&output), output })
+        Ok(KeyedOutput { is_replay: C::is_replay(&output), output })
     }
 
     fn is_replay(output: &<C as Change>::Output) -> bool {
@@ -212,17 +218,17 @@ pub const fn stream<S: EventStream>() -> Entry {
     }
 }
 
-async fn run<O: Operation>(fields: Fields, call: Call) -> Result<Written, Refusal> {
+async fn run<O: Operation>(fields: Fields, call: Call) -> Result<JsonOutput, Refusal> {
     let operation = O::read(&fields)?;
     // Frees the body, which can be long, before the operation runs.
     drop(fields);
-    let Done { output, is_replay } = operation.perform(&call).await?;
+    let KeyedOutput { output, is_replay } = operation.perform(&call).await?;
     let json = serde_json::to_vec(&output).map_err(|error| Refusal::fault(O::SPEC.id, &error))?;
-    Ok(Written { json, is_replay })
+    Ok(JsonOutput { json, is_replay })
 }
 
-fn described<T: ToSchema>() -> Described {
+fn described<T: ToSchema>() -> TypeSchema {
     let mut others = Vec::new();
     T::schemas(&mut others);
-    Described { name: T::name().into_owned(), schema: T::schema(), others }
+    TypeSchema { name: T::name().into_owned(), schema: T::schema(), others }
 }

@@ -6,15 +6,16 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, Success, page_limit,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, Success,
+    page_limit,
 };
 use crate::domain::{
     amount,
     audit::Action,
     campaigns,
     class::NUL_IN_TEXT,
-    mentions::{self, Posted},
-    posts::{self, Along, Error, Post, Viewer},
+    mentions::{self, PostResult},
+    posts::{self, Error, ListDirection, Post, Viewer},
     text,
 };
 
@@ -78,13 +79,13 @@ impl Operation for ListPosts {
         let lead = catalogue.lead().map(|lead| lead.name.as_str());
         let is_agent = |name: &str| catalogue.has_agent(name);
         let named = self.viewer.map(|written| posts::reader_named(&catalogue, &written));
-        let viewer = Viewer::named(named.as_deref(), lead, is_agent)?;
+        let viewer = Viewer::resolve(named.as_deref(), lead, is_agent)?;
         let along = match self.order.unwrap_or_default() {
-            PostOrder::Newest => Along::Before(self.cursor.unwrap_or(i64::MAX)),
-            PostOrder::Oldest => Along::After(self.cursor.unwrap_or(0)),
+            PostOrder::Newest => ListDirection::Before(self.cursor.unwrap_or(i64::MAX)),
+            PostOrder::Oldest => ListDirection::After(self.cursor.unwrap_or(0)),
         };
         campaigns::get(&call.pool, self.id).await?;
-        let posts = posts::along(&call.pool, self.id, viewer, along, limit + 1).await?;
+        let posts = posts::list_page(&call.pool, self.id, viewer, along, limit + 1).await?;
         Ok(Listing::of(posts, limit, |post| post.seq))
     }
 }
@@ -109,11 +110,11 @@ impl Change for AddPost {
             mentions::Error::BAD_KEY,
         ]);
     const ACTION: Action = Action::PostAdd;
-    type Output = Posted;
+    type Output = PostResult;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Posted> {
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<PostResult> {
         let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
-        let new = mentions::Asked {
+        let new = mentions::NewPost {
             campaign_id: self.id,
             text: &self.text,
             to: self.audience.as_deref(),
@@ -124,14 +125,14 @@ impl Change for AddPost {
         let limits = (&call.config.mentions, &call.config.tasks);
         let output = mentions::post(conn, &catalogue, limits, &new, call.now).await?;
         if !output.created {
-            return Ok(Changed::nothing(self.id, output));
+            return Ok(ChangeOutput::nothing(self.id, output));
         }
         let post = &output.post;
         let data = json!({ "post_id": post.id, "seq": post.seq, "audience": post.audience });
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 
-    fn is_replay(output: &Posted) -> bool {
+    fn is_replay(output: &PostResult) -> bool {
         !output.created
     }
 }

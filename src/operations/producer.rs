@@ -15,7 +15,7 @@ pub(super) struct Producer<'a> {
 impl<'a> Producer<'a> {
     pub(super) fn begin(call: &'a Call) -> Self {
         let own = || call.trace.map_or_else(Context::random, |caller| caller.sibling());
-        Self { call, own: call.traces.are_wanted().then(own) }
+        Self { call, own: call.traces.is_enabled().then(own) }
     }
 
     /// Returns the span that the task's turns are linked to: its own, or the caller's if spans are not collected.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::{Call, Change, ChangeResult, Changed, Operation, Refusal, Spec, by_request};
+use super::{Call, Change, ChangeOutput, ChangeResult, Operation, Refusal, Spec, by_request};
 use crate::{
     domain::{
         audit::Action,
@@ -164,7 +164,7 @@ async fn pause(
 ) -> ChangeResult<PauseOutcome> {
     admin::pause(conn, scope, &name, reason).await?;
     let output = PauseOutcome { paused: name.clone() };
-    Ok(Changed::of(name, output, json!({ "reason": reason })))
+    Ok(ChangeOutput::of(name, output, json!({ "reason": reason })))
 }
 
 async fn resume(
@@ -174,5 +174,5 @@ async fn resume(
 ) -> ChangeResult<ResumeOutcome> {
     let was_paused = admin::resume(conn, scope, &name).await?;
     let output = ResumeOutcome { resumed: name.clone(), was_paused };
-    Ok(Changed::of(name, output, json!({ "was_paused": was_paused })))
+    Ok(ChangeOutput::of(name, output, json!({ "was_paused": was_paused })))
 }

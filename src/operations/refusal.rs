@@ -20,14 +20,14 @@ pub struct Refusal {
     /// The next step, where `detail` does not name it.
     pub advice: Option<&'static str>,
     /// The invalid parts of the input, where they are known.
-    pub wrong: Vec<Wrong>,
+    pub wrong: Vec<FieldError>,
     /// The underlying error. Its causes are meant for the log, and for users of the host.
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 /// One part of a request that is wrong.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Wrong {
+pub struct FieldError {
     /// Of one among many, as that of a problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Cow<'static, str>>,

@@ -5,16 +5,16 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Method, Operation, Refusal, Spec, Success, by_request,
+    Call, Change, ChangeOutput, ChangeResult, Method, Operation, Refusal, Spec, Success, by_request,
 };
 use crate::domain::{
-    agents::{Addressed, LookupError},
+    agents::{AgentInstance, LookupError},
     amount,
     audit::Action,
     campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT},
     objects,
-    schedules::{self, Error, Schedule, When},
+    schedules::{self, Error, RecurringTime, Schedule},
     tasks::{self, AddTask},
     text,
 };
@@ -144,17 +144,18 @@ impl Change for PutSchedule {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Schedule> {
         let Self { name, cron, time_zone, catch_up_secs, task } = self;
         let catalogue = call.catalogue()?;
-        let Addressed { agent, instance } = catalogue.addressed(&task.agent, &task.instance)?;
+        let AgentInstance { agent, instance } =
+            catalogue.resolve_addressee(&task.agent, &task.instance)?;
         // Stored under its resolved name, because a file with the name as written may be added later.
         let task =
             AddTask { agent: agent.name.clone(), instance: instance.to_owned(), ..task.clone() };
-        let when = When { cron: &cron, time_zone: &time_zone, catch_up_secs };
+        let when = RecurringTime { cron: &cron, time_zone: &time_zone, catch_up_secs };
         let config = &call.config.tasks;
         let output =
             schedules::put_task(conn, config, &name, when, (&task, agent), call.now).await?;
         let data = json!({ "cron": cron, "time_zone": time_zone, "agent": task.agent,
                            "campaign_id": task.campaign_id });
-        Ok(Changed::of(name, output, data))
+        Ok(ChangeOutput::of(name, output, data))
     }
 }
 
@@ -169,7 +170,7 @@ impl Change for RemoveSchedule {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<()> {
         schedules::remove(conn, &self.name, call.now).await?;
-        Ok(Changed::of(self.name, (), json!({})))
+        Ok(ChangeOutput::of(self.name, (), json!({})))
     }
 }
 
@@ -186,7 +187,7 @@ impl Change for RunSchedule {
         let data = json!({ "job_id": job.job_id });
         let output =
             ScheduleRun { schedule: self.name.clone(), job_id: job.job_id, state: job.state };
-        Ok(Changed::of(self.name, output, data))
+        Ok(ChangeOutput::of(self.name, output, data))
     }
 }
 
@@ -200,7 +201,7 @@ impl Change for PauseSchedule {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Schedule> {
         let output = schedules::pause(conn, &self.name, &self.reason, call.now).await?;
-        Ok(Changed::of(self.name, output, json!({ "reason": self.reason })))
+        Ok(ChangeOutput::of(self.name, output, json!({ "reason": self.reason })))
     }
 }
 
@@ -214,7 +215,7 @@ impl Change for ResumeSchedule {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Schedule> {
         let output = schedules::resume(conn, &self.name, call.now).await?;
-        Ok(Changed::of(self.name, output, json!({})))
+        Ok(ChangeOutput::of(self.name, output, json!({})))
     }
 }
 

@@ -5,14 +5,16 @@ use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Call, Change, ChangeResult, Changed, Operation, Refusal, Spec, Success, by_request};
+use super::{
+    Call, Change, ChangeOutput, ChangeResult, Operation, Refusal, Spec, Success, by_request,
+};
 use crate::domain::{
     audit::Action,
     class::{BAD_ARGUMENT, NUL_IN_TEXT},
     compactions::{self, Answer, Cause},
     conversations,
     sessions::{self, Error, Session},
-    tasks::{self, How, Interrupted},
+    tasks::{self, InterruptMode, InterruptResult},
 };
 
 const TAG: &str = "sessions";
@@ -78,7 +80,7 @@ pub struct InterruptSession {
     #[serde(default = "by_request")]
     pub reason: String,
     #[serde(default)]
-    pub how: How,
+    pub how: InterruptMode,
 }
 
 impl Change for ResetSession {
@@ -91,7 +93,7 @@ impl Change for ResetSession {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Session> {
         let output = sessions::reset(conn, self.id, self.fresh, call.now).await?;
         let data = json!({ "fresh": self.fresh });
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 
@@ -109,7 +111,7 @@ impl Change for CompactSession {
         let generation = sessions::get(&mut *conn, session_id).await?.generation;
         let job_id = compactions::request(conn, session_id, Cause::Manual).await?.job_id;
         let output = AcceptedCompaction { session_id, job_id, generation };
-        Ok(Changed::of(session_id, output, json!({ "job_id": job_id })))
+        Ok(ChangeOutput::of(session_id, output, json!({ "job_id": job_id })))
     }
 }
 
@@ -122,7 +124,7 @@ impl Operation for ShowCompaction {
 
     async fn run(self, call: &Call) -> Result<CompactionAnswer, Refusal> {
         let Self { id: session_id, job_id, generation } = self;
-        let answer = compactions::answer(&call.pool, (session_id, job_id, generation)).await?;
+        let answer = compactions::read_answer(&call.pool, (session_id, job_id, generation)).await?;
         Ok(CompactionAnswer { session_id, job_id, answer })
     }
 }
@@ -144,7 +146,7 @@ impl Change for UncompactSession {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Session> {
         let output = conversations::uncompact(conn, self.id, call.now).await?;
         let data = json!({ "generation": output.generation });
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 
@@ -163,12 +165,12 @@ impl Change for InterruptSession {
                 BAD_ARGUMENT,
             ]);
     const ACTION: Action = Action::SessionInterrupt;
-    type Output = Interrupted;
+    type Output = InterruptResult;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Interrupted> {
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<InterruptResult> {
         let Self { id, reason, how } = self;
         let output = tasks::interrupt(conn, id, how, &reason, call.now).await?;
         let data = json!({ "task_id": output.task_id, "how": how, "reason": reason });
-        Ok(Changed::of(id, output, data))
+        Ok(ChangeOutput::of(id, output, data))
     }
 }

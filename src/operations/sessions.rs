@@ -9,7 +9,7 @@ use crate::domain::{
     Page,
     compactions::{self, Archive, OpenedArchive},
     conversations::{self, Detail},
-    messages::{Span, Stored},
+    messages::{Span, StoredMessage},
     sessions::{self, Error, Filter, Session},
 };
 
@@ -122,9 +122,9 @@ impl Operation for ReadTranscript {
         Spec::read("read_transcript", "/v1/sessions/{id}/messages", "session transcript")
             .tag(TAG)
             .refuses(&[Error::UNKNOWN]);
-    type Output = Listing<Stored>;
+    type Output = Listing<StoredMessage>;
 
-    async fn run(self, call: &Call) -> Result<Listing<Stored>, Refusal> {
+    async fn run(self, call: &Call) -> Result<Listing<StoredMessage>, Refusal> {
         let limit = page_limit(self.limit)?;
         let span = Span { after_seq: self.cursor.unwrap_or(0), limit: limit + 1 };
         let mut transaction = call.begin_read().await?;

@@ -1,6 +1,6 @@
 //! Properties of an operation that all adapters share: route, scopes, command, refusals.
 
-use super::once::MAX_KEY_CHARS;
+use super::keyed_calls::MAX_KEY_CHARS;
 use crate::domain::{audit::Action, class::Class, keys::Scope};
 
 /// Setting that limits bodies with lists.

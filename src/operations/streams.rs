@@ -11,8 +11,8 @@ use super::{
 };
 use crate::domain::{
     class::Kind,
-    feed::{Event, KINDS, Told, Watch, Watched},
-    tasks::{self, Error, Follow, News},
+    feed::{Event, EventFilter, FeedItem, KINDS, Watch},
+    tasks::{self, Error, Follow, TaskUpdate},
 };
 
 /// Name of the last event of a task. Its data is the task.
@@ -60,16 +60,18 @@ impl EventStream for FollowTask {
         let mut first = None;
         if end.is_some() && tasks::has_ended(&call.pool, self.id).await? {
             first = follow.next().await?;
-            if matches!(first, None | Some(News::Ended(_))) {
+            if matches!(first, None | Some(TaskUpdate::Ended(_))) {
                 return Ok(None);
             }
         }
-        let first = first.map(|news| Ok(of_task(&news, follow.told())));
+        let first = first.map(|news| Ok(of_task(&news, follow.last_delivered_id())));
         let rest = stream::unfold(Some(follow), async |state| {
             let mut follow = state?;
             match follow.next().await {
                 Ok(None) => None,
-                Ok(Some(news)) => Some((Ok(of_task(&news, follow.told())), Some(follow))),
+                Ok(Some(news)) => {
+                    Some((Ok(of_task(&news, follow.last_delivered_id())), Some(follow)))
+                }
                 Err(error) => Some((Err(error.into()), None)),
             }
         });
@@ -88,7 +90,7 @@ impl EventStream for FollowFeed {
 
     async fn open(self, last_id: Option<&str>, call: &Call) -> Result<Option<Events>, Refusal> {
         let last_id = last_id.map(|last_id| read_id(last_id, last_id)).transpose()?;
-        let watched = Watched {
+        let watched = EventFilter {
             campaign_id: self.campaign_id,
             within: call.reach.clone().into_campaigns(),
             kinds: self.kinds.as_deref().map(read_kinds).transpose()?,
@@ -105,10 +107,10 @@ impl EventStream for FollowFeed {
     }
 }
 
-fn of_task(news: &News, told: i64) -> StreamEvent {
+fn of_task(news: &TaskUpdate, told: i64) -> StreamEvent {
     match news {
-        News::Event(event) => of_event(event),
-        News::Ended(task) => StreamEvent {
+        TaskUpdate::Event(event) => of_event(event),
+        TaskUpdate::Ended(task) => StreamEvent {
             id: format!("{told}{END_MARK}"),
             name: END.to_owned(),
             data: serde_json::to_string(task).unwrap_or_default(),
@@ -116,10 +118,10 @@ fn of_task(news: &News, told: i64) -> StreamEvent {
     }
 }
 
-fn of_feed(told: &Told) -> StreamEvent {
+fn of_feed(told: &FeedItem) -> StreamEvent {
     match told {
-        Told::Event(event) => of_event(event),
-        Told::Begun(id) => StreamEvent {
+        FeedItem::Event(event) => of_event(event),
+        FeedItem::Begun(id) => StreamEvent {
             id: id.to_string(),
             name: BEGIN.to_owned(),
             data: json!({ "after": id }).to_string(),

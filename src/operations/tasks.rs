@@ -7,8 +7,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Operation, Patience, Refusal, Spec,
-    TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT, by_request, page_limit,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, TOO_MANY_WAITING,
+    TOO_MANY_WAITING_PER_CLIENT, WaitLimit, by_request, page_limit,
 };
 use crate::domain::{
     Page,
@@ -63,7 +63,7 @@ pub struct ShowTask {
     /// How long to wait for the end of the task: `30s`, `5m`, `500ms`. A wait that is longer than a request may take
     /// (`http.request_timeout_secs`) ends with the request, and shows the task as it is then.
     #[schema(inline)]
-    pub wait: Option<Patience>,
+    pub wait: Option<WaitLimit>,
 }
 
 /// Cancels a task: at once if it does not run, through its worker if it does.
@@ -160,7 +160,7 @@ impl Change for CancelTask {
         let Self { id: task_id, reason } = self;
         let cancellation = tasks::cancel(conn, task_id, &reason, call.now).await?;
         let output = CancelledTask { task_id, cancellation };
-        Ok(Changed::of(task_id, output, json!({ "reason": reason })))
+        Ok(ChangeOutput::of(task_id, output, json!({ "reason": reason })))
     }
 }
 
@@ -173,7 +173,7 @@ impl Change for RetryTask {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Task> {
         let output = tasks::retry(conn, self.id, call.now).await?;
-        Ok(Changed::of(self.id, output, json!({})))
+        Ok(ChangeOutput::of(self.id, output, json!({})))
     }
 }
 

@@ -19,9 +19,9 @@ use tokio::{
 
 use super::Refusal;
 use crate::domain::{
-    Failed,
+    StatementError,
     class::Kind,
-    transaction::{self, Transactions, begin_waiting, begin_within},
+    transaction::{self, Transactions, begin_with_limit, begin_with_limits},
 };
 
 /// Longest wait of a request for a lock.
@@ -51,7 +51,7 @@ pub struct SeveralTransactions {
 
 impl Limits {
     /// Waits for places, for at most half of the request's time. This absorbs bursts, and leaves the other half for the work.
-    pub async fn enter(&self, n_places: u32) -> Result<OwnedSemaphorePermit, Refusal> {
+    pub async fn acquire_permits(&self, n_places: u32) -> Result<OwnedSemaphorePermit, Refusal> {
         let place = Arc::clone(&self.places).acquire_many_owned(n_places);
         let place = timeout(self.longest / 2, place).await;
         if let Ok(Ok(place)) = place {
@@ -65,8 +65,8 @@ impl Limits {
 pub async fn begin(pool: &PgPool, limits: Option<&Limits>) -> Result<OpenTransaction, Refusal> {
     let (transaction, place) = match limits {
         Some(limits) => {
-            let place = limits.enter(1).await?;
-            (begin_waiting(pool, limits.longest, PATIENCE).await?, Some(place))
+            let place = limits.acquire_permits(1).await?;
+            (begin_with_limits(pool, limits.longest, PATIENCE).await?, Some(place))
         }
         None => (transaction::begin(pool).await?, None),
     };
@@ -75,15 +75,15 @@ pub async fn begin(pool: &PgPool, limits: Option<&Limits>) -> Result<OpenTransac
 
 /// Begins a transaction beside several others, with their limits. It takes the places of both before it holds a connection:
 /// transactions that wait for a second connection could hold all of them.
-pub async fn begin_beside(
+pub async fn begin_alongside(
     pool: &PgPool,
     limits: Option<&Limits>,
 ) -> Result<(OpenTransaction, Option<Limits>), Refusal> {
     let Some(limits) = limits else { return Ok((begin(pool, None).await?, None)) };
     // A small pool has one place.
     let n_places = (pool.options().get_max_connections() / 2).clamp(1, 2);
-    let places = limits.enter(n_places).await?;
-    let transaction = begin_waiting(pool, limits.longest, PATIENCE).await?;
+    let places = limits.acquire_permits(n_places).await?;
+    let transaction = begin_with_limits(pool, limits.longest, PATIENCE).await?;
     let others = Limits { places: Arc::new(Semaphore::new(1)), ..limits.clone() };
     Ok((OpenTransaction { transaction, _place: Some(places) }, Some(others)))
 }
@@ -92,9 +92,9 @@ pub async fn begin_beside(
 pub async fn begin_read(
     pool: &PgPool,
     limits: Option<&Limits>,
-) -> Result<Transaction<'static, Postgres>, Failed> {
+) -> Result<Transaction<'static, Postgres>, StatementError> {
     match limits {
-        Some(limits) => begin_within(pool, limits.longest).await,
+        Some(limits) => begin_with_limit(pool, limits.longest).await,
         None => transaction::begin(pool).await,
     }
 }
@@ -105,23 +105,23 @@ pub async fn begin_several(
     limits: Option<&Limits>,
 ) -> Result<SeveralTransactions, Refusal> {
     let limits = match limits {
-        Some(limits) => Some((limits.longest, limits.enter(1).await?)),
+        Some(limits) => Some((limits.longest, limits.acquire_permits(1).await?)),
         None => None,
     };
     Ok(SeveralTransactions { pool: pool.clone(), limits })
 }
 
 impl Transactions for SeveralTransactions {
-    async fn begin(&self) -> Result<Transaction<'static, Postgres>, Failed> {
+    async fn begin(&self) -> Result<Transaction<'static, Postgres>, StatementError> {
         match &self.limits {
-            Some((longest, _)) => begin_waiting(&self.pool, *longest, PATIENCE).await,
+            Some((longest, _)) => begin_with_limits(&self.pool, *longest, PATIENCE).await,
             None => transaction::begin(&self.pool).await,
         }
     }
 }
 
 impl OpenTransaction {
-    pub async fn commit(self) -> Result<(), Failed> {
+    pub async fn commit(self) -> Result<(), StatementError> {
         transaction::commit(self.transaction).await
     }
 }
@@ -153,9 +153,9 @@ mod tests {
             scans: Arc::new(Semaphore::new(1)),
             longest: Duration::from_secs(30),
         };
-        let first = limits.enter(1).await.unwrap();
+        let first = limits.acquire_permits(1).await.unwrap();
         let begin = Instant::now();
-        let (second, ()) = tokio::join!(limits.enter(1), async move {
+        let (second, ()) = tokio::join!(limits.acquire_permits(1), async move {
             tokio::time::sleep(Duration::from_secs(10)).await;
             drop(first);
         });
@@ -163,7 +163,9 @@ mod tests {
 
         let _second = second.unwrap();
         let begin = Instant::now();
-        let Err(refusal) = limits.enter(1).await else { panic!("one connection was free") };
+        let Err(refusal) = limits.acquire_permits(1).await else {
+            panic!("one connection was free")
+        };
         assert_eq!((refusal.code, begin.elapsed().as_secs()), ("database_busy", 15));
     }
 }

@@ -31,13 +31,13 @@ pub struct Waits {
 
 /// Longest time that a caller wants to wait: `30s`, `500ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience(pub Duration);
+pub struct WaitLimit(pub Duration);
 
 impl Call {
     /// Runs `wait`, which gets the longest time that it may take.
     pub async fn wait<T, E, W>(
         &self,
-        Patience(patience): Patience,
+        WaitLimit(patience): WaitLimit,
         wait: impl FnOnce(Duration) -> W,
     ) -> Result<(), Refusal>
     where
@@ -56,7 +56,7 @@ impl Call {
     }
 }
 
-impl FromStr for Patience {
+impl FromStr for WaitLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -74,32 +74,32 @@ impl FromStr for Patience {
     }
 }
 
-impl fmt::Display for Patience {
+impl fmt::Display for WaitLimit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}ms", self.0.as_millis())
     }
 }
 
-impl Serialize for Patience {
+impl Serialize for WaitLimit {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Patience {
+impl<'de> Deserialize<'de> for WaitLimit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
-impl PartialSchema for Patience {
+impl PartialSchema for WaitLimit {
     fn schema() -> RefOr<Schema> {
         let text = ObjectBuilder::new().schema_type(Type::String);
         text.pattern(Some("^[0-9]{1,9}(ms|s|m|h)$")).examples(["30s"]).into()
     }
 }
 
-impl ToSchema for Patience {}
+impl ToSchema for WaitLimit {}
 
 #[cfg(test)]
 mod tests {
@@ -107,13 +107,13 @@ mod tests {
 
     #[test]
     fn a_duration_needs_a_unit() {
-        let read = |text: &str| text.parse::<Patience>().ok().map(|patience| patience.0);
+        let read = |text: &str| text.parse::<WaitLimit>().ok().map(|patience| patience.0);
         assert_eq!(read("30s"), Some(Duration::from_secs(30)));
         assert_eq!(read("500ms"), Some(Duration::from_millis(500)));
         assert_eq!(read("10m"), Some(Duration::from_secs(600)));
         assert_eq!(read("1h"), Some(Duration::from_secs(3600)));
         assert_eq!(
-            read(&Patience(Duration::from_secs(7)).to_string()),
+            read(&WaitLimit(Duration::from_secs(7)).to_string()),
             Some(Duration::from_secs(7))
         );
         for wrong in ["", "30", "s", "-1s", "1.5s", "99999999999s", "30d", "ms", " 1s"] {

@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Method, Operation, Refusal, Spec, Success, by_request,
+    Call, Change, ChangeOutput, ChangeResult, Method, Operation, Refusal, Spec, Success, by_request,
 };
 use crate::domain::{
     audit::Action,
@@ -150,7 +150,7 @@ impl Change for AddWebhook {
         let new = New { url, kinds, campaign_id: *campaign_id };
         let added = webhooks::add(conn, &call.config.webhooks, &new, call.now).await?;
         let data = json!({ "url": added.webhook.url, "campaign_id": campaign_id });
-        Ok(Changed::of(added.webhook.id, added.into(), data))
+        Ok(ChangeOutput::of(added.webhook.id, added.into(), data))
     }
 }
 
@@ -188,7 +188,7 @@ impl Change for RotateWebhook {
         let overlap = TimeDelta::seconds(overlap_secs.into());
         let rotated = webhooks::rotate(conn, id, overlap, call.now).await?;
         let data = json!({ "overlap_secs": overlap_secs });
-        Ok(Changed::of(id, rotated.into(), data))
+        Ok(ChangeOutput::of(id, rotated.into(), data))
     }
 }
 
@@ -201,7 +201,7 @@ impl Change for EnableWebhook {
 
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Webhook> {
         let output = webhooks::enable(conn, self.id).await?;
-        Ok(Changed::of(self.id, output, json!({})))
+        Ok(ChangeOutput::of(self.id, output, json!({})))
     }
 }
 
@@ -216,7 +216,7 @@ impl Change for DisableWebhook {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Webhook> {
         let output = webhooks::disable(conn, self.id, &self.reason, call.now).await?;
         let data = json!({ "reason": self.reason });
-        Ok(Changed::of(self.id, output, data))
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 

@@ -30,7 +30,7 @@ impl Available {
         Ok(Self { claude, ollama, sim })
     }
 
-    pub fn named(&self, name: &str) -> Option<&dyn Provider> {
+    pub fn find(&self, name: &str) -> Option<&dyn Provider> {
         match name {
             "claude" => Some(&self.claude),
             "ollama" => Some(&self.ollama),

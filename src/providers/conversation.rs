@@ -88,15 +88,15 @@ pub enum PermissionMode {
 
 /// State of a conversation after a turn.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Continued {
+pub struct ConversationUpdate {
     pub head: Uuid,
-    pub began: Began,
+    pub began: TurnStart,
     /// True if the provider was started before the turn.
     pub was_ahead: bool,
     /// Messages of the turn after its prompt, in order: calls, their results, and the answer at the end.
     pub messages: Vec<Message>,
     /// Growth of the transcript's files.
-    pub grown: Vec<Grown>,
+    pub grown: Vec<FileGrowth>,
     pub meter: Meter,
     /// One for each answer of the model, in order. The first tells whether the model saw its history. The last tells how full the window
     /// is.
@@ -107,7 +107,7 @@ pub struct Continued {
 /// State from which the turn began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Began {
+pub enum TurnStart {
     /// There was no history.
     New,
     /// The provider had the transcript.
@@ -120,7 +120,7 @@ pub enum Began {
 
 /// Bytes that were added to a file after position `from`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grown {
+pub struct FileGrowth {
     pub name: String,
     /// 0 if the file is new or no longer begins with the caller's bytes: then `bytes` is all of it.
     pub from: u64,
@@ -140,7 +140,7 @@ pub struct Call {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spent {
+pub struct ModelSpend {
     pub model: String,
     pub usage: Usage,
     /// Cost by the provider's own price table; `None` if it named none.
@@ -152,10 +152,10 @@ pub struct Spent {
 /// cost of a turn is a difference in either case.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Meter(pub BTreeMap<String, Reading>);
+pub struct Meter(pub BTreeMap<String, MeterReading>);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct MeterReading {
     pub input: u64,
     pub output: u64,
     pub cache_read: u64,

@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
-use super::{Spent, Usage};
+use super::{ModelSpend, Usage};
 use crate::transcript::Message;
 
 /// A call that failed.
@@ -15,7 +15,7 @@ pub struct Error {
     /// Usage of the failed call, if the provider reported it before it failed. It belongs in the ledger all the same.
     pub usage: Option<Box<Usage>>,
     /// Usage by model and with its price, if the provider knows it.
-    pub spent: Vec<Spent>,
+    pub spent: Vec<ModelSpend>,
     /// True if the provider was not called at all: there is nothing for the ledger.
     pub is_unasked: bool,
     /// True if tools were used before it failed: they may have had effects.
@@ -60,7 +60,7 @@ pub enum Origin {
 
 impl Origin {
     /// Returns true if the failure says nothing about the provider.
-    pub fn is_our_own(self) -> bool {
+    pub fn is_unrelated_to_provider(self) -> bool {
         matches!(self, Self::Host | Self::Budget)
     }
 }
@@ -116,12 +116,12 @@ impl Error {
     }
 
     /// Marks a failure that came before the call.
-    pub fn not_made(mut self) -> Self {
+    pub fn before_call(mut self) -> Self {
         self.is_unasked = true;
         self
     }
 
-    pub fn having_acted(mut self, has_acted: bool) -> Self {
+    pub fn with_has_acted(mut self, has_acted: bool) -> Self {
         self.has_acted = has_acted;
         self
     }
@@ -138,7 +138,7 @@ impl Error {
         Self { code, class, origin, cause, has_acted: true, ..stopped }
     }
 
-    pub fn with_spent(mut self, spent: Vec<Spent>) -> Self {
+    pub fn with_spent(mut self, spent: Vec<ModelSpend>) -> Self {
         self.spent = spent;
         self
     }

@@ -6,7 +6,7 @@
 
 use tokio::sync::mpsc;
 
-use super::Spent;
+use super::ModelSpend;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
@@ -24,13 +24,13 @@ pub enum Event {
     /// All called tools have returned, and the model is about to be called again. A stop at this point cuts nothing in two.
     Returned,
     /// A call of the model has ended, and another one follows.
-    Used(Used),
+    Used(UsageSoFar),
 }
 
 /// Usage of all calls of a turn so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Used {
-    pub spent: Vec<Spent>,
+pub struct UsageSoFar {
+    pub spent: Vec<ModelSpend>,
     /// Tokens of prompt and answer of the last call, which the prompt of the next one contains.
     pub context_tokens: u64,
 }
@@ -50,7 +50,7 @@ pub struct EventSink {
     /// Text that did not fit yet. At most as long as the answer.
     pending: String,
     /// Latest usage that did not fit yet. It must not be lost.
-    used: Option<Used>,
+    used: Option<UsageSoFar>,
 }
 
 impl EventSink {
@@ -66,30 +66,30 @@ impl EventSink {
         Self { sender: None, pending: String::new(), used: None }
     }
 
-    pub fn started(&mut self, model: &str) {
+    pub fn send_started(&mut self, model: &str) {
         let model = model.to_owned();
         self.send(Event::Started { model });
     }
 
-    pub fn status(&mut self, status: Status) {
+    pub fn send_status(&mut self, status: Status) {
         self.send(Event::Status(status));
     }
 
-    pub fn calling(&mut self, tool: &str) {
+    pub fn send_call(&mut self, tool: &str) {
         let tool = tool.to_owned();
         self.send(Event::Calling { tool });
     }
 
-    pub fn returned(&mut self) {
+    pub fn send_returned(&mut self) {
         self.send(Event::Returned);
     }
 
-    pub fn used(&mut self, used: Used) {
+    pub fn send_usage(&mut self, used: UsageSoFar) {
         self.used = Some(used);
         self.flush();
     }
 
-    pub fn text(&mut self, delta: &str) {
+    pub fn send_text(&mut self, delta: &str) {
         if self.sender.is_some() && !delta.is_empty() {
             self.pending.push_str(delta);
             self.flush();
@@ -140,14 +140,14 @@ mod tests {
     #[test]
     fn a_lagging_reader_gets_the_text_in_larger_chunks() {
         let (mut sink, mut events) = EventSink::channel(2);
-        sink.started("m");
+        sink.send_started("m");
         for piece in ["a", "b", "c"] {
-            sink.text(piece);
+            sink.send_text(piece);
         }
-        sink.status(Status::Thinking);
+        sink.send_status(Status::Thinking);
         assert_eq!(events.try_recv().unwrap(), Event::Started { model: "m".to_owned() });
         assert_eq!(events.try_recv().unwrap(), Event::Text("a".to_owned()));
-        sink.text("d");
+        sink.send_text("d");
         drop(sink);
         assert_eq!(events.try_recv().unwrap(), Event::Text("bcd".to_owned()));
         assert!(events.try_recv().is_err());
@@ -156,12 +156,12 @@ mod tests {
     #[test]
     fn a_lagging_reader_gets_the_latest_usage() {
         let (mut sink, mut events) = EventSink::channel(1);
-        let used = |context_tokens| Used { spent: Vec::new(), context_tokens };
-        sink.started("m");
-        sink.used(used(1));
-        sink.used(used(2));
+        let used = |context_tokens| UsageSoFar { spent: Vec::new(), context_tokens };
+        sink.send_started("m");
+        sink.send_usage(used(1));
+        sink.send_usage(used(2));
         assert_eq!(events.try_recv().unwrap(), Event::Started { model: "m".to_owned() });
-        sink.status(Status::Thinking);
+        sink.send_status(Status::Thinking);
         assert_eq!(events.try_recv().unwrap(), Event::Used(used(2)));
     }
 
@@ -169,7 +169,7 @@ mod tests {
     fn a_disconnected_reader_costs_nothing() {
         let (mut sink, events) = EventSink::channel(1);
         drop(events);
-        sink.text("lost");
+        sink.send_text("lost");
         assert!(sink.sender.is_none() && sink.pending.is_empty());
     }
 }

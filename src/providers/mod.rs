@@ -14,11 +14,11 @@ pub mod stream_json;
 
 mod available;
 mod conversation;
+mod deadline;
 mod error;
 mod events;
-mod lines;
+mod line_splitter;
 mod outcome;
-mod patience;
 mod problem;
 mod request;
 
@@ -29,11 +29,11 @@ use tokio_util::sync::CancellationToken;
 pub use self::{
     available::{Available, Sections},
     conversation::{
-        Began, Call, Continued, Conversation, Flag, Grants, Grown, Meter, PermissionMode, Reading,
-        Spent, TranscriptFile,
+        Call, Conversation, ConversationUpdate, FileGrowth, Flag, Grants, Meter, MeterReading,
+        ModelSpend, PermissionMode, TranscriptFile, TurnStart,
     },
     error::{Class, Error, Origin, Rebuild, Scope},
-    events::{Event, EventSink, Status, Used},
+    events::{Event, EventSink, Status, UsageSoFar},
     outcome::{Durations, Outcome, StopReason, Usage},
     problem::Problem,
     request::{Options, Purpose, Request, Think, Timeouts},
@@ -42,7 +42,8 @@ pub use self::{
 /// A provider of answers. The defaults fit one that is sent the whole conversation with each call.
 pub trait Provider: std::fmt::Debug + Send + Sync {
     /// Makes one attempt. No database transaction may be open while it runs.
-    fn run(&self, request: Request, events: EventSink, cancel: CancellationToken) -> Running<'_>;
+    fn run(&self, request: Request, events: EventSink, cancel: CancellationToken)
+    -> TurnFuture<'_>;
 
     /// Returns the window to plan a call of this model with. May ask the provider's server, once for each model, so no database transaction
     /// may be open.
@@ -50,7 +51,7 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         &'a self,
         model: &'a str,
         cancel: &'a CancellationToken,
-    ) -> Pending<'a, u32>;
+    ) -> ProviderFuture<'a, u32>;
 
     /// Returns the name in OpenTelemetry's conventions, or our own name if they have none.
     fn telemetry_name(&self) -> &'static str;
@@ -87,7 +88,7 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
     }
 
     /// Returns the reason why no turn can succeed, if there is one. `wants_everything` is true for an agent that bypasses permissions.
-    fn hindrance(
+    fn unusable_reason(
         &self,
         _wants_everything: bool,
         _variables: &Variables<'_>,
@@ -96,7 +97,7 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
     }
 
     /// Returns true if the provider reports the cost of a call, so that a model needs no configured price.
-    fn tells_costs(&self) -> bool {
+    fn reports_costs(&self) -> bool {
         false
     }
 
@@ -116,11 +117,14 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
     }
 
     /// Fills in costs that the provider did not report, if earlier calls have shown the model's price.
-    fn estimate_costs(&self, _spent: &mut [Spent], _so_far: &Meter) {}
+    fn estimate_costs(&self, _spent: &mut [ModelSpend], _so_far: &Meter) {}
 
     /// Returns true if the request needs the transcript's bytes, because the files of this host are not enough. Asked before the bytes are
     /// fetched. Without them the call would end with the session lost.
-    fn lacks_transcript<'a>(&'a self, _held: &'a Conversation) -> Pending<'a, Result<bool, Error>> {
+    fn lacks_transcript<'a>(
+        &'a self,
+        _held: &'a Conversation,
+    ) -> ProviderFuture<'a, Result<bool, Error>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 
@@ -134,5 +138,5 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
 pub type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// Future of a provider's work. Dropping an attempt ends it like a cancellation.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-pub type Running<'a> = Pending<'a, Result<Outcome, Error>>;
+pub type ProviderFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type TurnFuture<'a> = ProviderFuture<'a, Result<Outcome, Error>>;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Continued, Spent};
+use super::{Call, ConversationUpdate, ModelSpend};
 use crate::transcript::Message;
 
 /// A whole answer. There are no partial outcomes: a call that breaks off is an error.
@@ -17,14 +17,14 @@ pub struct Outcome {
     pub stop: StopReason,
     pub usage: Usage,
     /// Usage by model and with its price, if the provider knows it. It includes calls that only the provider sees, for instance retries.
-    pub spent: Vec<Spent>,
+    pub spent: Vec<ModelSpend>,
     /// Actual window of the call, if the provider knows it. The next turn is planned with it.
     pub window_tokens: Option<u32>,
     /// Id by which the ledger deduplicates, if the provider names its answers.
     pub provider_message_id: Option<String>,
     pub durations: Durations,
     /// Set if the request had a conversation and the provider keeps it itself.
-    pub conversation: Option<Box<Continued>>,
+    pub conversation: Option<Box<ConversationUpdate>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -47,14 +47,14 @@ pub(super) struct Alarms {
 
 struct Alarm {
     moment: DateTime<Utc>,
-    due: Due,
+    due: AlarmTime,
     job: Option<Uuid>,
     has_rung: Arc<AtomicBool>,
 }
 
 /// A moment of the database's clock, converted to two other clocks.
 #[derive(Clone, Copy)]
-struct Due {
+struct AlarmTime {
     /// The same moment by the library's clock.
     machine: DateTime<Utc>,
     monotonic: Instant,
@@ -62,8 +62,8 @@ struct Due {
 
 impl Alarms {
     pub(super) async fn start(wake: Arc<Notify>) -> Result<Self, Error> {
-        let library = answered(JobScheduler::new()).await?;
-        answered(library.start()).await?;
+        let library = wait_for_answer(JobScheduler::new()).await?;
+        wait_for_answer(library.start()).await?;
         Ok(Self { library, wake, by_schedule: BTreeMap::new() })
     }
 
@@ -74,7 +74,7 @@ impl Alarms {
         clock: &dyn Clock,
     ) -> Result<(), Error> {
         let is_stale = |(name, alarm): &(&String, &Alarm)| {
-            moments.get(*name).is_none_or(|moment| !alarm.is_for(*moment, clock))
+            moments.get(*name).is_none_or(|moment| !alarm.is_set_for(*moment, clock))
         };
         let stale: Vec<String> =
             self.by_schedule.iter().filter(is_stale).map(|(name, _)| name.clone()).collect();
@@ -91,11 +91,11 @@ impl Alarms {
     }
 
     pub(super) async fn end(mut self) -> Result<(), Error> {
-        answered(self.library.shutdown()).await
+        wait_for_answer(self.library.shutdown()).await
     }
 
     async fn add(&self, moment: DateTime<Utc>, clock: &dyn Clock) -> Result<Alarm, Error> {
-        let (delay, due) = (delay(moment, clock), Due::of(moment, clock));
+        let (delay, due) = (delay(moment, clock), AlarmTime::of(moment, clock));
         let (wake, has_rung) = (Arc::clone(&self.wake), Arc::new(AtomicBool::new(false)));
         let rings = ring(due.monotonic, wake, Arc::clone(&has_rung));
         let job = if delay > LEAD {
@@ -109,7 +109,7 @@ impl Alarms {
                     }
                 })
             })?;
-            Some(answered(self.library.add(job)).await?)
+            Some(wait_for_answer(self.library.add(job)).await?)
         } else {
             tokio::spawn(rings);
             None
@@ -120,20 +120,20 @@ impl Alarms {
     async fn remove(&mut self, name: &str) -> Result<(), Error> {
         match self.by_schedule.remove(name).and_then(|alarm| alarm.job) {
             // An alarm that has rung is removed, too: only the answer shows that the library still works.
-            Some(job) => answered(self.library.remove(&job)).await,
+            Some(job) => wait_for_answer(self.library.remove(&job)).await,
             None => Ok(()),
         }
     }
 }
 
 impl Alarm {
-    fn is_for(&self, moment: DateTime<Utc>, clock: &dyn Clock) -> bool {
+    fn is_set_for(&self, moment: DateTime<Utc>, clock: &dyn Clock) -> bool {
         let has_rung = self.has_rung.load(Ordering::Relaxed);
-        self.moment == moment && self.due.is_near(Due::of(moment, clock)) && !has_rung
+        self.moment == moment && self.due.is_near(AlarmTime::of(moment, clock)) && !has_rung
     }
 }
 
-impl Due {
+impl AlarmTime {
     fn of(moment: DateTime<Utc>, clock: &dyn Clock) -> Self {
         let machine = clock.machine_now() + (moment - clock.now());
         Self { machine, monotonic: Instant::now() + delay(moment, clock) }
@@ -158,7 +158,7 @@ fn delay(moment: DateTime<Utc>, clock: &dyn Clock) -> Duration {
     (moment - clock.now()).to_std().unwrap_or_default()
 }
 
-async fn answered<T>(
+async fn wait_for_answer<T>(
     answer: impl Future<Output = Result<T, JobSchedulerError>>,
 ) -> Result<T, Error> {
     Ok(timeout(ANSWER_LIMIT, answer).await.map_err(|_elapsed| Error::NoAnswer)??)

@@ -70,7 +70,7 @@ impl Scheduler<'_> {
         loop {
             is_installed = is_installed || install(self.config, self.pool, self.clock).await;
             is_dated = is_dated || publish_age(self.pool).await;
-            let has_looked = look(self.pool, self.clock).await;
+            let has_looked = fire_due(self.pool, self.clock).await;
             let is_set = self.set_alarms(has_looked).await;
             publish(self.pool).await;
             busy::publish(self.pool, self.clock).await;
@@ -78,8 +78,8 @@ impl Scheduler<'_> {
             let is_woken = is_set && self.notices.is_hearing();
             tokio::select! {
                 () = self.wake.notified() => {}
-                () = self.notices.heard() => {}
-                () = sleep(longest_wait(self.config.look(), is_well, is_woken)) => {}
+                () = self.notices.wait() => {}
+                () = sleep(longest_wait(self.config.look_interval(), is_well, is_woken)) => {}
             }
         }
     }
@@ -161,7 +161,7 @@ async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
 }
 
 /// Fires the schedules that are due. Returns false after an error that a retry may cure.
-async fn look(pool: &PgPool, clock: &dyn Clock) -> bool {
+async fn fire_due(pool: &PgPool, clock: &dyn Clock) -> bool {
     match schedules::fire_due(pool, clock.now()).await {
         Ok(fired) => {
             counter!("dalsegno_schedule_slots_total").increment(fired.len() as u64);

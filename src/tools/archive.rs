@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::{
     Caller, Refusal,
     arguments::{bad_cursor, schema},
-    pages::Said,
-    tool::{Call, QUICKLY, Tool, Who},
+    pages::ToolAnswer,
+    tool::{Access, Call, DEFAULT_TIMEOUT, Tool},
 };
 use crate::domain::{
-    messages::{self, Found, Search},
+    messages::{self, MessageHit, Search},
     sessions, transaction,
 };
 
@@ -20,32 +20,32 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "search_transcript",
     description: "Searches everything that was said in your own conversation in this campaign, word for word, also what you only have a summary \
                   of. The newest first.",
-    who: Who::Agents,
+    who: Access::Agents,
     in_pages: true,
-    timeout: QUICKLY,
-    schema: |_| schema::<Words>(),
+    timeout: DEFAULT_TIMEOUT,
+    schema: |_| schema::<SearchArgs>(),
     run: |call| search(call).boxed(),
 }];
 
-const FOUND: i64 = 20;
+const MATCH_LIMIT: i64 = 20;
 /// Characters of a message that are shown around a match.
 const SHOWN_CHARS: i32 = 1_000;
 const MOST_WORDS_CHARS: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Words {
+struct SearchArgs {
     /// Part of what was said, word for word. Upper and lower case are the same.
     words: String,
 }
 
-async fn search(call: Call<'_>) -> Result<Said, Refusal> {
-    let Words { words } = call.read()?;
+async fn search(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
+    let SearchArgs { words } = call.read()?;
     let Caller::Turn(turn) = call.caller else {
-        return Err(Refusal::said("an operator has no conversation"));
+        return Err(Refusal::of_text("an operator has no conversation"));
     };
     if words.trim().is_empty() || words.chars().count() > MOST_WORDS_CHARS {
-        return Err(Refusal::said(format!(
+        return Err(Refusal::of_text(format!(
             "`words` needs 1 to {MOST_WORDS_CHARS} characters: the few that you remember"
         )));
     }
@@ -65,21 +65,21 @@ async fn search(call: Call<'_>) -> Result<Said, Refusal> {
         words: words.trim(),
         around_chars: SHOWN_CHARS,
         offset,
-        limit: FOUND + 1,
+        limit: MATCH_LIMIT + 1,
     };
     let mut found = messages::search(&mut *tx, &search).await?;
     transaction::commit(tx).await?;
-    let goes_on = i64::try_from(found.len()).unwrap_or(i64::MAX) > FOUND;
-    found.truncate(usize::try_from(FOUND).unwrap_or(usize::MAX));
-    let next = goes_on.then(|| (offset + FOUND).to_string());
+    let goes_on = i64::try_from(found.len()).unwrap_or(i64::MAX) > MATCH_LIMIT;
+    found.truncate(usize::try_from(MATCH_LIMIT).unwrap_or(usize::MAX));
+    let next = goes_on.then(|| (offset + MATCH_LIMIT).to_string());
     let lines: Vec<Value> = found.iter().map(line).collect();
     let list = match lines.is_empty() {
         true => json!({ "found": [], "next": "Nothing has these words: try fewer or others." }),
         false => json!({ "found": lines }),
     };
-    Said::list(&list, next)
+    ToolAnswer::list(&list, next)
 }
 
-fn line(found: &Found) -> Value {
+fn line(found: &MessageHit) -> Value {
     json!({ "said_at": found.said_at, "turn": found.turn, "by": found.role, "text": found.excerpt })
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{Refusal, tool::Tool};
-use crate::domain::objects::plain;
+use crate::domain::objects::translate_message;
 
 /// Maximum size of all arguments of one call. Longer input belongs in a file, or in several calls.
 pub(super) const MAX_BYTES: usize = 256 * 1024;
@@ -19,7 +19,7 @@ const CURSOR: &str = "cursor";
 /// Arguments of a tool that takes none.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) struct NoArguments {}
 
 /// Position at which an answer continues.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub(super) fn check(tool: &Tool, arguments: Value) -> Result<(Value, Cursor), Re
     let mut fields = match arguments {
         Value::Object(fields) => fields,
         Value::Null => Map::new(),
-        _ => return Err(Refusal::said("the arguments have to be an object: {\"name\": value}")),
+        _ => return Err(Refusal::of_text("the arguments have to be an object: {\"name\": value}")),
     };
     let cursor = match fields.remove(CURSOR) {
         Some(cursor) if tool.in_pages => Cursor::read(&cursor)?,
@@ -100,13 +100,13 @@ pub(super) fn check(tool: &Tool, arguments: Value) -> Result<(Value, Cursor), Re
     };
     let arguments = Value::Object(fields);
     if let Some(path) = nul(&arguments, "") {
-        return Err(Refusal::said(format!(
+        return Err(Refusal::of_text(format!(
             "`{path}` holds the character U+0000, which cannot be stored: leave it out"
         )));
     }
     let n_bytes = arguments.to_string().len();
     if n_bytes > MAX_BYTES {
-        return Err(Refusal::said(format!(
+        return Err(Refusal::of_text(format!(
             "the arguments have {n_bytes} bytes, {MAX_BYTES} are allowed: say it shorter, or in several calls"
         )));
     }
@@ -120,13 +120,13 @@ pub(super) fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Refusal>
             path if path == "." => String::new(),
             path => format!("`{}`: ", short(&path)),
         };
-        let why: String = plain(&why).chars().take(500).collect();
-        Refusal::said(format!("{place}{why}; look at the tool's schema, and call it again"))
+        let why: String = translate_message(&why).chars().take(500).collect();
+        Refusal::of_text(format!("{place}{why}; look at the tool's schema, and call it again"))
     })
 }
 
 pub(super) fn bad_cursor() -> Refusal {
-    Refusal::said(
+    Refusal::of_text(
         "`cursor` is not from an earlier answer of this tool: repeat the one that the answer gave, or leave it out to begin at the start",
     )
 }
@@ -210,17 +210,17 @@ mod tests {
             Two,
         }
         #[derive(serde::Deserialize, JsonSchema)]
-        struct Some {
+        struct SomeArguments {
             number: Option<u8>,
             /// Which.
             kind: Option<Kind>,
         }
-        let schema = schema::<Some>();
+        let schema = schema::<SomeArguments>();
         assert_eq!(schema["properties"]["number"]["type"], "integer", "{schema}");
         let kind = json!({ "description": "Which.", "type": "string", "enum": ["one", "two"] });
         assert_eq!(schema["properties"]["kind"], kind, "{schema}");
         assert!(!schema.to_string().contains("null"), "{schema}");
-        let read: Result<Some, _> = read(&json!({ "number": null }));
+        let read: Result<SomeArguments, _> = read(&json!({ "number": null }));
         assert!(read.is_ok_and(|read| read.number.or(read.kind.map(|_| 0)).is_none()));
     }
 

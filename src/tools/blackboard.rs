@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Caller, Refusal,
-    arguments::{Nothing, schema},
-    change::{Begun, Change},
-    pages::Said,
-    tool::{Call, QUICKLY, Tool, Who},
+    arguments::{NoArguments, schema},
+    change::{BeginResult, Change},
+    pages::ToolAnswer,
+    tool::{Access, Call, DEFAULT_TIMEOUT, Tool},
 };
 use crate::domain::{
-    blackboard::{self, By},
+    blackboard::{self, ChangeAuthor},
     transaction,
 };
 
@@ -21,18 +21,18 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "blackboard_read",
         description: "Reads the campaign's blackboard, a JSON document that its people and agents keep together: what you may see of it, as it is now.",
-        who: Who::BlackboardReaders,
+        who: Access::BlackboardReaders,
         in_pages: true,
-        timeout: QUICKLY,
-        schema: |_| schema::<Nothing>(),
+        timeout: DEFAULT_TIMEOUT,
+        schema: |_| schema::<NoArguments>(),
         run: |call| read(call).boxed(),
     },
     Tool {
         name: "blackboard_write",
         description: "Changes the campaign's blackboard: the patch is merged into it, key by key, and null takes a key away.",
-        who: Who::BlackboardWriters,
+        who: Access::BlackboardWriters,
         in_pages: false,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |_| schema::<Patch>(),
         run: |call| write(call).boxed(),
     },
@@ -47,35 +47,35 @@ struct Patch {
     expected_version: Option<i64>,
 }
 
-async fn read(call: Call<'_>) -> Result<Said, Refusal> {
-    let Nothing {} = call.read()?;
+async fn read(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
+    let NoArguments {} = call.read()?;
     let (mut tx, campaign_id) = (call.begin().await?, call.caller.campaign_id());
     let found = match call.caller {
         Caller::Turn(turn) => blackboard::get_for(&mut *tx, campaign_id, &turn.agent).await?,
         Caller::Operator(_) => blackboard::get(&mut *tx, campaign_id).await?,
     };
     transaction::commit(tx).await?;
-    Said::json(&json!({ "version": found.version, "document": found.document }))
+    ToolAnswer::json(&json!({ "version": found.version, "document": found.document }))
 }
 
-async fn write(call: Call<'_>) -> Result<Said, Refusal> {
+async fn write(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let asked: Patch = call.read()?;
     let patch = Value::Object(asked.patch);
     let wanted =
         blackboard::Change::Patch { patch: &patch, expected_version: asked.expected_version };
     let label = call.caller.label();
     let by = match call.caller {
-        Caller::Turn(turn) => By::Agent {
+        Caller::Turn(turn) => ChangeAuthor::Agent {
             agent: &turn.agent,
             instance: &turn.instance,
             task_id: turn.task_id,
             turn: turn.turn,
         },
-        Caller::Operator(_) => By::Operator { label: &label },
+        Caller::Operator(_) => ChangeAuthor::Operator { label: &label },
     };
     let mut change = match Change::begin(&call).await? {
-        Begun::Before(said) => return Ok(said),
-        Begun::Now(change) => change,
+        BeginResult::AlreadyMade(said) => return Ok(said),
+        BeginResult::Started(change) => change,
     };
     let (campaign_id, now) = (call.caller.campaign_id(), call.now());
     let written = blackboard::change(change.conn(), campaign_id, &wanted, &by, now).await?;

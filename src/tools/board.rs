@@ -9,12 +9,12 @@ use uuid::Uuid;
 use super::{
     Caller, Refusal,
     arguments::{bad_cursor, schema, short},
-    change::{Begun, Change},
-    pages::Said,
-    tool::{Call, QUICKLY, Tool, Who},
+    change::{BeginResult, Change},
+    pages::ToolAnswer,
+    tool::{Access, Call, DEFAULT_TIMEOUT, Tool},
 };
 use crate::domain::{
-    mentions::{self, Posted},
+    mentions::{self, PostResult},
     posts::{self, Audience, Post, Sender, Viewer},
     transaction,
 };
@@ -23,9 +23,9 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "board_history",
         description: "Reads the posts of the campaign's board that you may see, the newest first.",
-        who: Who::Everybody,
+        who: Access::Everybody,
         in_pages: true,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |_| schema::<History>(),
         run: |call| history(call).boxed(),
     },
@@ -33,16 +33,16 @@ pub(super) const TOOLS: &[Tool] = &[
         name: "board_post",
         description: "Posts on the campaign's board. The operator and the lead see every post; name others in `to` so that they see it with their \
                       next turn. A post creates no task: use `dispatch` to hand out work.",
-        who: Who::Everybody,
+        who: Access::Everybody,
         in_pages: false,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |_| schema::<NewPost>(),
         run: |call| post(call).boxed(),
     },
 ];
 
-const USUAL_POSTS: u32 = 20;
-const MOST_POSTS: u32 = 100;
+const DEFAULT_POSTS: u32 = 20;
+const MAX_POSTS: u32 = 100;
 /// Maximum bytes of post texts read for one answer. A single text may have a megabyte, and a page shows 48,000 characters.
 const MOST_BYTES: i64 = 256 * 1024;
 
@@ -65,9 +65,9 @@ struct NewPost {
     reply_to: Option<String>,
 }
 
-async fn history(call: Call<'_>) -> Result<Said, Refusal> {
+async fn history(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let asked: History = call.read()?;
-    let limit = i64::from(asked.limit.unwrap_or(USUAL_POSTS).clamp(1, MOST_POSTS));
+    let limit = i64::from(asked.limit.unwrap_or(DEFAULT_POSTS).clamp(1, MAX_POSTS));
     let before = match &call.place {
         Some(place) => place.parse().map_err(|_| bad_cursor())?,
         None => i64::MAX,
@@ -80,7 +80,7 @@ async fn history(call: Call<'_>) -> Result<Said, Refusal> {
     };
     let room = (limit + 1, MOST_BYTES);
     let mut tx = call.begin().await?;
-    let found = posts::some_before(&mut *tx, campaign_id, viewer, before, room).await?;
+    let found = posts::list_before(&mut *tx, campaign_id, viewer, before, room).await?;
     transaction::commit(tx).await?;
     let shown = &found[..found.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
     let n_bytes: usize = found.iter().map(|post| post.text.len()).sum();
@@ -89,7 +89,7 @@ async fn history(call: Call<'_>) -> Result<Said, Refusal> {
     let next = shown.last().filter(|_| goes_on).map(|last| last.seq.to_string());
     let began = shown.first().map(|first| (first.seq + 1).to_string());
     let list = json!({ "posts": shown.iter().map(line).collect::<Vec<_>>() });
-    Ok(Said { began, ..Said::list(&list, next)? })
+    Ok(ToolAnswer { began, ..ToolAnswer::list(&list, next)? })
 }
 
 fn line(post: &Post) -> serde_json::Value {
@@ -99,25 +99,25 @@ fn line(post: &Post) -> serde_json::Value {
     })
 }
 
-async fn post(call: Call<'_>) -> Result<Said, Refusal> {
+async fn post(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let asked: NewPost = call.read()?;
     let settings = &call.tools.settings;
     let catalogue = settings.agents.current();
     let audience = match &asked.to {
-        Some(names) => Some(Audience::written(&catalogue, names).map_err(|error| {
+        Some(names) => Some(Audience::from_names(&catalogue, names).map_err(|error| {
             unknown(&error, catalogue.agents().map(|agent| agent.name.as_str()))
         })?),
         None => None,
     };
     let reply_to = asked.reply_to.as_deref().map(post_id).transpose()?;
     let mut change = match Change::begin(&call).await? {
-        Begun::Before(said) => return Ok(said),
-        Begun::Now(change) => change,
+        BeginResult::AlreadyMade(said) => return Ok(said),
+        BeginResult::Started(change) => change,
     };
     let (campaign_id, now) = (call.caller.campaign_id(), call.now());
     let (post, tasks) = match call.caller {
         Caller::Operator(operator) => {
-            let new = mentions::Asked {
+            let new = mentions::NewPost {
                 campaign_id,
                 text: &asked.text,
                 to: asked.to.as_deref(),
@@ -127,11 +127,11 @@ async fn post(call: Call<'_>) -> Result<Said, Refusal> {
             };
             let limits = (&settings.mentions, &settings.tasks);
             let posted = mentions::post(change.conn(), &catalogue, limits, &new, now).await?;
-            let Posted { post, tasks, .. } = posted;
+            let PostResult { post, tasks, .. } = posted;
             (post, tasks.into_iter().map(|called| called.task_id).collect::<Vec<_>>())
         }
         Caller::Turn(turn) => {
-            let said = posts::Said {
+            let said = posts::SourceTurn {
                 task_id: turn.task_id,
                 session_id: turn.session_id,
                 turn: turn.turn,
@@ -156,7 +156,7 @@ async fn post(call: Call<'_>) -> Result<Said, Refusal> {
 fn post_id(text: &str) -> Result<Uuid, Refusal> {
     text.parse().map_err(|_| {
         let shown = short(text);
-        Refusal::said(format!(
+        Refusal::of_text(format!(
             "`{shown}` is not the id of a post: take one that board_history shows"
         ))
     })
@@ -165,11 +165,11 @@ fn post_id(text: &str) -> Result<Uuid, Refusal> {
 /// Builds the refusal of unknown names, with the names that exist.
 fn unknown<'a>(error: &posts::Error, names: impl Iterator<Item = &'a str>) -> Refusal {
     let posts::Error::UnknownNames(unknown) = error else {
-        return Refusal::said(error.to_string());
+        return Refusal::of_text(error.to_string());
     };
     let unknown: Vec<String> = unknown.iter().map(|name| format!("`{}`", short(name))).collect();
     let known: Vec<&str> = names.collect();
-    Refusal::said(format!(
+    Refusal::of_text(format!(
         "nothing was posted: no agent is called {}. Address the post to all, operator, {}",
         unknown.join(", "),
         known.join(", ")

@@ -29,7 +29,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Tool> {
     ALL.iter().flat_map(|of_noun| of_noun.iter())
 }
 
-pub(super) fn named(name: &str) -> Option<&'static Tool> {
+pub(super) fn find(name: &str) -> Option<&'static Tool> {
     all().find(|tool| tool.name == name)
 }
 

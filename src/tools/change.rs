@@ -7,21 +7,21 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use sqlx::{PgConnection, Postgres, Transaction};
 
-use super::{Caller, Refusal, Turn, pages::Said, tool::Call};
+use super::{Caller, Refusal, Turn, pages::ToolAnswer, tool::Call};
 use crate::{
     domain::{
         audit::{self, Action},
-        tool_calls::{self, Asked, Made},
+        tool_calls::{self, AnsweredCall, ToolCallKey},
         transaction, turns,
     },
     queue,
 };
 
 /// Result of [`Change::begin`].
-pub(super) enum Begun<'a> {
+pub(super) enum BeginResult<'a> {
     /// An earlier attempt of the task has made the change. Holds the answer of that attempt.
-    Before(Said),
-    Now(Change<'a>),
+    AlreadyMade(ToolAnswer),
+    Started(Change<'a>),
 }
 
 pub(super) struct Change<'a> {
@@ -31,19 +31,19 @@ pub(super) struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    pub(super) async fn begin(call: &'a Call<'a>) -> Result<Begun<'a>, Refusal> {
+    pub(super) async fn begin(call: &'a Call<'a>) -> Result<BeginResult<'a>, Refusal> {
         let digest = digest(call);
         let mut transaction = call.begin().await?;
         if let Caller::Turn(turn) = call.caller {
             tool_calls::lock(&mut *transaction, turn.task_id).await?;
-            let asked = asked(turn, &digest);
+            let asked = call_to_claim(turn, &digest);
             if let Some(text) = tool_calls::take_over(&mut *transaction, asked).await? {
                 fence(&mut transaction, turn).await?;
                 transaction::commit(transaction).await?;
-                return Ok(Begun::Before(Said { text, ..Said::default() }));
+                return Ok(BeginResult::AlreadyMade(ToolAnswer { text, ..ToolAnswer::default() }));
             }
         }
-        Ok(Begun::Now(Self { call, transaction, digest }))
+        Ok(BeginResult::Started(Self { call, transaction, digest }))
     }
 
     pub(super) fn conn(&mut self) -> &mut PgConnection {
@@ -52,9 +52,9 @@ impl<'a> Change<'a> {
 
     /// Writes the audit line and commits. `ids` tell the audit log what was changed. The answer holds ids and names only, because it is
     /// stored.
-    pub(super) async fn commit(self, ids: Value, answer: &Value) -> Result<Said, Refusal> {
+    pub(super) async fn commit(self, ids: Value, answer: &Value) -> Result<ToolAnswer, Refusal> {
         let Self { call, mut transaction, digest } = self;
-        let (now, said) = (call.now(), Said::json(answer)?);
+        let (now, said) = (call.now(), ToolAnswer::json(answer)?);
         let mut data = Map::new();
         data.insert("campaign_id".to_owned(), json!(call.caller.campaign_id()));
         data.extend(call.caller.origin().map(|origin| ("by".to_owned(), origin)));
@@ -63,9 +63,12 @@ impl<'a> Change<'a> {
         audit::write(&mut *transaction, &actor, Action::ToolCall, call.tool.name, data, now)
             .await?;
         if let Caller::Turn(turn) = call.caller {
-            let made =
-                Made { asked: asked(turn, &digest), tool: call.tool.name, answer: &said.text };
-            tool_calls::keep(&mut *transaction, &made, now).await?;
+            let made = AnsweredCall {
+                asked: call_to_claim(turn, &digest),
+                tool: call.tool.name,
+                answer: &said.text,
+            };
+            tool_calls::store(&mut *transaction, &made, now).await?;
             fence(&mut transaction, turn).await?;
         }
         transaction::commit(transaction).await?;
@@ -76,14 +79,14 @@ impl<'a> Change<'a> {
 /// Refuses unless the turn still runs and its run still holds the job. No other worker can take the job until the commit.
 async fn fence(conn: &mut PgConnection, turn: &Turn) -> Result<(), Refusal> {
     let runs = turns::is_running(&mut *conn, turn.session_id, turn.turn, turn.lease).await?;
-    match runs && queue::holds(conn, turn.job_id, turn.lease).await? {
+    match runs && queue::check_and_lock_lease(conn, turn.job_id, turn.lease).await? {
         true => Ok(()),
         false => Err(Refusal::Over),
     }
 }
 
-fn asked<'a>(turn: &Turn, digest: &'a [u8; 32]) -> Asked<'a> {
-    Asked {
+fn call_to_claim<'a>(turn: &Turn, digest: &'a [u8; 32]) -> ToolCallKey<'a> {
+    ToolCallKey {
         task_id: turn.task_id,
         lease: turn.lease,
         session_id: turn.session_id,

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::{
     Refusal,
-    arguments::{Nothing, schema},
-    change::{Begun, Change},
-    memory::{list, read, time, who, write},
-    pages::Said,
-    tool::{Call, QUICKLY, Tool, Who},
+    arguments::{NoArguments, schema},
+    change::{BeginResult, Change},
+    memory::{author, list, read, time, write},
+    pages::ToolAnswer,
+    tool::{Access, Call, DEFAULT_TIMEOUT, Tool},
 };
 use crate::domain::memory::{self, Kind, New};
 
@@ -19,36 +19,36 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "edicts_list",
         description: "Lists the edicts that hold in this campaign, without their texts. Edicts are standing orders for all of its agents.",
-        who: Who::Everybody,
+        who: Access::Everybody,
         in_pages: true,
-        timeout: QUICKLY,
-        schema: |_| schema::<Nothing>(),
+        timeout: DEFAULT_TIMEOUT,
+        schema: |_| schema::<NoArguments>(),
         run: |call| list_all(call).boxed(),
     },
     Tool {
         name: "edicts_read",
         description: "Reads one edict. Those that are shown to you with each call need not be read.",
-        who: Who::Everybody,
+        who: Access::Everybody,
         in_pages: true,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |_| schema::<EdictName>(),
         run: |call| read_one(call).boxed(),
     },
     Tool {
         name: "edicts_publish",
         description: "Publishes an edict, or a new version of the one with this name. From the next turn on every agent of the campaign sees it.",
-        who: Who::Lead,
+        who: Access::Lead,
         in_pages: false,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |_| schema::<NewEdict>(),
         run: |call| publish(call).boxed(),
     },
     Tool {
         name: "edicts_revoke",
         description: "Revokes an edict: agents no longer see it.",
-        who: Who::Lead,
+        who: Access::Lead,
         in_pages: false,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |_| schema::<EdictName>(),
         run: |call| revoke(call).boxed(),
     },
@@ -76,17 +76,17 @@ struct NewEdict {
     expected_version: Option<i32>,
 }
 
-async fn list_all(call: Call<'_>) -> Result<Said, Refusal> {
-    let Nothing {} = call.read()?;
+async fn list_all(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
+    let NoArguments {} = call.read()?;
     list(&call, Kind::Edict, None).await
 }
 
-async fn read_one(call: Call<'_>) -> Result<Said, Refusal> {
+async fn read_one(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let EdictName { name } = call.read()?;
     read(&call, Kind::Edict, None, &name).await
 }
 
-async fn publish(call: Call<'_>) -> Result<Said, Refusal> {
+async fn publish(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let asked: NewEdict = call.read()?;
     let new = New {
         kind: Kind::Edict,
@@ -101,14 +101,14 @@ async fn publish(call: Call<'_>) -> Result<Said, Refusal> {
     write(&call, &new).await
 }
 
-async fn revoke(call: Call<'_>) -> Result<Said, Refusal> {
+async fn revoke(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let EdictName { name } = call.read()?;
     let mut change = match Change::begin(&call).await? {
-        Begun::Before(said) => return Ok(said),
-        Begun::Now(change) => change,
+        BeginResult::AlreadyMade(said) => return Ok(said),
+        BeginResult::Started(change) => change,
     };
     let (label, campaign_id) = (call.caller.label(), call.caller.campaign_id());
-    let (named, by) = ((Kind::Edict, None, name.as_str()), who(call.caller, &label));
+    let (named, by) = ((Kind::Edict, None, name.as_str()), author(call.caller, &label));
     let item = memory::revoke(change.conn(), campaign_id, named, &by, call.now()).await?;
     let told = json!({ "name": item.name, "version": item.version, "holds": false });
     change.commit(item.for_audit(), &told).await

@@ -9,30 +9,30 @@ use serde_json::{Value, json};
 
 use super::{
     Refusal,
-    arguments::{Nothing, schema, short},
-    change::{Begun, Change},
-    pages::Said,
-    room,
-    tool::{Call, QUICKLY, Tool, Who},
+    arguments::{NoArguments, schema, short},
+    change::{BeginResult, Change},
+    pages::ToolAnswer,
+    task_limits,
+    tool::{Access, Call, DEFAULT_TIMEOUT, Tool},
 };
-use crate::domain::flows::{self, Given, Inputs, Template, Templates};
+use crate::domain::flows::{self, InputValue, Inputs, Template, Templates};
 
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "flow_templates_list",
         description: "Lists the flow templates that can be started, with the inputs of each.",
-        who: Who::Everybody,
+        who: Access::Everybody,
         in_pages: true,
-        timeout: QUICKLY,
-        schema: |_| schema::<Nothing>(),
+        timeout: DEFAULT_TIMEOUT,
+        schema: |_| schema::<NoArguments>(),
         run: |call| list(call).boxed(),
     },
     Tool {
         name: "flows_start",
         description: "Starts a flow from a template: adds all its tasks at once. Each task runs when the tasks that it depends on have ended.",
-        who: Who::LeadAndNamed,
+        who: Access::LeadAndNamed,
         in_pages: false,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |_| schema::<Start>(),
         run: |call| start(call).boxed(),
     },
@@ -54,14 +54,14 @@ enum TextOrList {
     List(Vec<String>),
 }
 
-async fn list(call: Call<'_>) -> Result<Said, Refusal> {
-    let Nothing {} = call.read()?;
+async fn list(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
+    let NoArguments {} = call.read()?;
     let templates = load(&call).await?;
     let lines: Vec<Value> = templates.all().map(line).collect();
     let broken: Vec<&str> = templates.broken().map(|broken| broken.name.as_str()).collect();
     match broken.is_empty() {
-        true => Said::json(&json!({ "flow_templates": lines })),
-        false => Said::json(&json!({ "flow_templates": lines, "cannot_be_started": broken })),
+        true => ToolAnswer::json(&json!({ "flow_templates": lines })),
+        false => ToolAnswer::json(&json!({ "flow_templates": lines, "cannot_be_started": broken })),
     }
 }
 
@@ -80,25 +80,27 @@ fn line(template: &Template) -> Value {
     })
 }
 
-async fn start(call: Call<'_>) -> Result<Said, Refusal> {
+async fn start(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let asked: Start = call.read()?;
     let templates = load(&call).await?;
     let template = templates.get(&asked.template).map_err(|error| match error {
         flows::Error::NoTemplate { .. } => {
             let names: Vec<&str> = templates.all().map(|template| template.name.as_str()).collect();
             let (shown, names) = (short(&asked.template), names.join(", "));
-            Refusal::said(format!("unknown flow template `{shown}`. Known flow templates: {names}"))
+            Refusal::of_text(format!(
+                "unknown flow template `{shown}`. Known flow templates: {names}"
+            ))
         }
         error => error.into(),
     })?;
     let inputs: Inputs =
         asked.inputs.into_iter().map(|(name, given)| (name, given.into())).collect();
     let mut change = match Change::begin(&call).await? {
-        Begun::Before(said) => return Ok(said),
-        Begun::Now(change) => change,
+        BeginResult::AlreadyMade(said) => return Ok(said),
+        BeginResult::Started(change) => change,
     };
     let n_more = flows::n_tasks(template, &inputs)?;
-    let parent_id = room::parent(&call, &mut change, n_more).await?;
+    let parent_id = task_limits::check_and_lock_parent(&call, &mut change, n_more).await?;
     let (settings, added_by) = (&call.tools.settings, call.caller.label());
     let new = flows::New {
         campaign_id: call.caller.campaign_id(),
@@ -116,11 +118,11 @@ async fn start(call: Call<'_>) -> Result<Said, Refusal> {
 
 async fn load(call: &Call<'_>) -> Result<Templates, Refusal> {
     let settings = &call.tools.settings;
-    let loaded = Templates::load_aside(&settings.flows, settings.agents.current()).await;
+    let loaded = Templates::load_in_thread(&settings.flows, settings.agents.current()).await;
     Ok(loaded.map_err(flows::Error::from)?)
 }
 
-impl From<TextOrList> for Given {
+impl From<TextOrList> for InputValue {
     fn from(given: TextOrList) -> Self {
         match given {
             TextOrList::Text(text) => Self::Text(text),

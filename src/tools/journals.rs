@@ -6,10 +6,10 @@ use serde::Deserialize;
 
 use super::{
     Refusal, Role,
-    arguments::{Nothing, schema},
+    arguments::{NoArguments, schema},
     memory::{list, owner, read, write},
-    pages::Said,
-    tool::{Call, QUICKLY, Tool, Who},
+    pages::ToolAnswer,
+    tool::{Access, Call, DEFAULT_TIMEOUT, Tool},
 };
 use crate::domain::memory::{Kind, New};
 
@@ -17,11 +17,11 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "journals_list",
         description: "Lists the entries of your journal, the newest first, without their texts. The lead and operators see those of all agents.",
-        who: Who::Everybody,
+        who: Access::Everybody,
         in_pages: true,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |role| match role {
-            Role::Agent => schema::<Nothing>(),
+            Role::Agent => schema::<NoArguments>(),
             Role::Lead | Role::Operator => schema::<OfAnybody>(),
         },
         run: |call| list_some(call).boxed(),
@@ -29,9 +29,9 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "journals_read",
         description: "Reads one entry of your journal.",
-        who: Who::Everybody,
+        who: Access::Everybody,
         in_pages: true,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |role| match role {
             Role::Agent => schema::<OwnEntry>(),
             Role::Lead | Role::Operator => schema::<AnybodysEntry>(),
@@ -42,9 +42,9 @@ pub(super) const TOOLS: &[Tool] = &[
         name: "journals_write",
         description: "Writes an entry into your journal: what you will want to know in later conversations. Entries are never changed; write another \
                       one when something else is true.",
-        who: Who::Agents,
+        who: Access::Agents,
         in_pages: false,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |_| schema::<Entry>(),
         run: |call| add(call).boxed(),
     },
@@ -83,10 +83,10 @@ struct Entry {
     text: String,
 }
 
-async fn list_some(call: Call<'_>) -> Result<Said, Refusal> {
+async fn list_some(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let OfAnybody { agent } = match call.caller.role() {
         Role::Agent => {
-            let Nothing {} = call.read()?;
+            let NoArguments {} = call.read()?;
             OfAnybody { agent: None }
         }
         Role::Lead | Role::Operator => call.read()?,
@@ -95,7 +95,7 @@ async fn list_some(call: Call<'_>) -> Result<Said, Refusal> {
     list(&call, Kind::Journal, owner.as_deref()).await
 }
 
-async fn read_one(call: Call<'_>) -> Result<Said, Refusal> {
+async fn read_one(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let AnybodysEntry { name, agent } = match call.caller.role() {
         Role::Agent => {
             let OwnEntry { name } = call.read()?;
@@ -107,7 +107,7 @@ async fn read_one(call: Call<'_>) -> Result<Said, Refusal> {
     read(&call, Kind::Journal, owner.as_deref(), &name).await
 }
 
-async fn add(call: Call<'_>) -> Result<Said, Refusal> {
+async fn add(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let Entry { name, title, text } = call.read()?;
     let new = New {
         kind: Kind::Journal,

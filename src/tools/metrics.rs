@@ -22,7 +22,7 @@ pub fn describe() {
 }
 
 pub(super) fn count(name: &str, answered: &Result<String, Refusal>) {
-    let tool = catalogue::named(name).map_or(UNKNOWN, |tool| tool.name);
+    let tool = catalogue::find(name).map_or(UNKNOWN, |tool| tool.name);
     let result = answered.as_ref().map_or_else(Refusal::outcome, |_| "done");
     counter!(CALLS, "tool" => tool, "result" => result).increment(1);
 }

@@ -23,28 +23,28 @@
 
 mod archive;
 mod arguments;
-mod at_once;
 mod blackboard;
 mod board;
 mod caller;
 mod catalogue;
 mod change;
-mod denied;
+mod concurrency;
+mod denials;
 mod edicts;
 mod flows;
 mod journals;
-mod leave;
-mod meaning;
 mod memory;
 mod metrics;
 mod pages;
+mod permissions;
+mod question_embeddings;
 mod recall;
 mod records;
 mod refusal;
-mod room;
 mod settings;
 mod status;
 mod table;
+mod task_limits;
 mod tasks;
 mod token;
 mod tool;
@@ -58,12 +58,12 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::{arguments::Cursor, pages::Said, refusal::Refusal, tool::Call};
+use self::{arguments::Cursor, pages::ToolAnswer, refusal::Refusal, tool::Call};
 pub use self::{
     caller::{Caller, Operator, Role, Turn},
-    leave::{SERVER, are_granted},
-    meaning::Meanings,
     metrics::describe,
+    permissions::{SERVER, are_granted},
+    question_embeddings::Meanings,
     settings::{Sections, Settings, Tools},
     table::{Line, markdown, table},
     token::{TokenError, turn_of},
@@ -85,7 +85,7 @@ pub struct Answer {
 }
 
 /// Returns the tools that a caller may use, as its model is told of them.
-pub fn offered(caller: &Caller) -> Vec<Arc<ToolSpec>> {
+pub fn list_offered(caller: &Caller) -> Vec<Arc<ToolSpec>> {
     let role = caller.role();
     catalogue::all()
         .filter(|tool| tool.is_offered_to(caller))
@@ -94,7 +94,7 @@ pub fn offered(caller: &Caller) -> Vec<Arc<ToolSpec>> {
 }
 
 /// Returns the tools for an agent whose turn has not begun yet.
-pub fn offered_to_agent(agent: &Agent, instance: &str) -> Vec<Arc<ToolSpec>> {
+pub fn list_offered_to_agent(agent: &Agent, instance: &str) -> Vec<Arc<ToolSpec>> {
     let role = if caller::is_lead(agent, instance) { Role::Lead } else { Role::Agent };
     let offered = catalogue::all().filter(|tool| tool.is_offered_to_agent(agent, role));
     offered.map(|tool| catalogue::spec(tool, role)).collect()
@@ -134,9 +134,9 @@ async fn answer(
 ) -> Result<String, Refusal> {
     // Taken before the check of the tool: a denial writes to the audit log, and that takes a connection, too.
     let _place = place(&tools.settings, caller).await?;
-    let Some(tool) = catalogue::named(name).filter(|tool| tool.is_offered_to(caller)) else {
+    let Some(tool) = catalogue::find(name).filter(|tool| tool.is_offered_to(caller)) else {
         deny(tools, caller, name).await?;
-        let offered = offered(caller).iter().map(|spec| spec.name.clone()).collect();
+        let offered = list_offered(caller).iter().map(|spec| spec.name.clone()).collect();
         return Err(Refusal::NotOffered { tool: arguments::short(name), offered });
     };
     let (arguments, cursor) = arguments::check(tool, arguments)?;
@@ -152,9 +152,9 @@ async fn answer(
         true => {
             // Further pages show the same part of the list.
             let began = said.began.or_else(|| cursor.place.clone());
-            pages::page(Said { began, ..said }, tool.name, &cursor, page_chars)
+            pages::page(ToolAnswer { began, ..said }, tool.name, &cursor, page_chars)
         }
-        false => Ok(pages::beginning(said, page_chars)),
+        false => Ok(pages::first_page(said, page_chars)),
     }
 }
 
@@ -165,13 +165,13 @@ async fn place(
 ) -> Result<Option<OwnedSemaphorePermit>, Refusal> {
     let Caller::Turn(turn) = caller else { return Ok(None) };
     let longest = settings.longest_wait / IN_LINE_DIVISOR;
-    settings.at_once.enter((turn.session_id, turn.turn), longest).await.map(Some)
+    settings.at_once.acquire_permit((turn.session_id, turn.turn), longest).await.map(Some)
 }
 
 /// Writes to the audit log that the caller has called a tool that it may not use.
 async fn deny(tools: &Tools, caller: &Caller, name: &str) -> Result<(), Refusal> {
     // Names that a model makes up do not enter the log.
-    let subject = catalogue::named(name).map_or("unknown", |tool| tool.name);
+    let subject = catalogue::find(name).map_or("unknown", |tool| tool.name);
     let data = json!({ "campaign_id": caller.campaign_id(), "by": caller.origin() });
     let now = tools.settings.clock.now();
     let action = audit::Action::ToolDeny;

@@ -21,7 +21,7 @@ const REST_NOT_SHOWN: &str =
 
 /// Answer of a tool before it is cut into pages.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ToolAnswer {
     pub text: String,
     /// Position at which the list continues after this part.
     pub next: Option<String>,
@@ -30,12 +30,12 @@ pub(super) struct Said {
     pub began: Option<String>,
 }
 
-impl Said {
+impl ToolAnswer {
     /// Answers with JSON, in which the text of others is a string and cannot pass for anything else.
     pub(super) fn json(value: &impl Serialize) -> Result<Self, Refusal> {
         let written = serde_json::to_string(value);
         let text = written.map_err(|error| Refusal::Failed(Box::new(error)))?;
-        Ok(Self { text: visible(text), ..Self::default() })
+        Ok(Self { text: escape_invisible(text), ..Self::default() })
     }
 
     pub(super) fn list(value: &Value, next: Option<String>) -> Result<Self, Refusal> {
@@ -45,20 +45,20 @@ impl Said {
 
 /// Returns the part of an answer that the cursor points to.
 pub(super) fn page(
-    said: Said,
+    said: ToolAnswer,
     tool: &str,
     cursor: &Cursor,
     page_chars: usize,
 ) -> Result<String, Refusal> {
-    let Said { text, next, began } = said;
+    let ToolAnswer { text, next, began } = said;
     let Cursor { from_char, mark: expected, .. } = cursor;
     if expected.as_ref().is_some_and(|expected| *expected != mark(&text)) {
-        return Err(Refusal::said(
+        return Err(Refusal::of_text(
             "the answer has changed since that page: begin again without `cursor`",
         ));
     }
     let Some(start) = byte_of(&text, *from_char) else {
-        return Err(Refusal::said(
+        return Err(Refusal::of_text(
             "`cursor` leads behind the end of the answer, which may have changed: begin again without it",
         ));
     };
@@ -68,12 +68,12 @@ pub(super) fn page(
             let at = from_char + n_chars;
             let place = began.map(|place| format!("/{place}")).unwrap_or_default();
             let cursor = format!("{at}.{}{place}", mark(&text));
-            return Ok(going_on(&rest[..end], tool, &cursor));
+            return Ok(with_continuation(&rest[..end], tool, &cursor));
         }
         None => next.map(|next| format!("0/{next}")),
     };
     Ok(match cursor {
-        Some(cursor) => going_on(rest, tool, &cursor),
+        Some(cursor) => with_continuation(rest, tool, &cursor),
         None if start == 0 => text,
         None => rest.to_owned(),
     })
@@ -88,14 +88,14 @@ pub(super) fn mark(text: &str) -> String {
 }
 
 /// Cuts the answer of a tool that takes no cursor. Most of these tools change something, and a second call would repeat the change.
-pub(super) fn beginning(said: Said, page_chars: usize) -> String {
+pub(super) fn first_page(said: ToolAnswer, page_chars: usize) -> String {
     match end_of_page(&said.text, page_chars) {
         Some((_, end)) => format!("{}\n\n{REST_NOT_SHOWN}", &said.text[..end]),
         None => said.text,
     }
 }
 
-fn going_on(page: &str, tool: &str, cursor: &str) -> String {
+fn with_continuation(page: &str, tool: &str, cursor: &str) -> String {
     let cursor = Value::from(cursor);
     format!(
         "{page}\n\n[There is more: call {tool} again with the same arguments and \"cursor\": {cursor}.]"
@@ -119,7 +119,7 @@ fn byte_of(text: &str, n_chars: usize) -> Option<usize> {
 }
 
 /// Escapes characters that reverse a line or are invisible, as JSON escapes: the reader gets the same string.
-fn visible(json: String) -> String {
+fn escape_invisible(json: String) -> String {
     let is_hidden = |c: char| matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{7f}'..='\u{9f}' | '\u{e0000}'..='\u{e007f}');
     if !json.contains(is_hidden) {
         return json;
@@ -147,7 +147,7 @@ mod tests {
         let whole: String = (0..30_000).map(|n| format!("{n}é🦀 ")).collect();
         let (mut from, mut read) = (Cursor::default(), String::new());
         loop {
-            let said = Said { text: whole.clone(), next: None, began: Some("7".to_owned()) };
+            let said = ToolAnswer { text: whole.clone(), next: None, began: Some("7".to_owned()) };
             let page = page(said, "list", &from, PAGE_CHARS).unwrap();
             assert!(page.encode_utf16().count() <= 50_000);
             let Some((text, rest)) = page.split_once("\n\n[") else {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_page_of_another_answer_is_refused() {
-        let said = |text: &str| Said { text: text.to_owned(), ..Said::default() };
+        let said = |text: &str| ToolAnswer { text: text.to_owned(), ..ToolAnswer::default() };
         let first = page(said("[1,2,3]"), "list", &Cursor::default(), 4).unwrap();
         let next = cursor_of(first.split('"').nth(3).unwrap());
         assert_eq!(page(said("[1,2,3]"), "list", &next, 4).unwrap(), ",3]");
@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_list_names_its_next_page() {
-        let said = || Said { text: "[1]".to_owned(), next: Some("3".to_owned()), began: None };
+        let said =
+            || ToolAnswer { text: "[1]".to_owned(), next: Some("3".to_owned()), began: None };
         let (top, behind) = (Cursor::default(), cursor_of("4"));
         assert!(page(said(), "list", &top, PAGE_CHARS).unwrap().contains(r#""cursor": "0/3""#));
         assert!(page(said(), "list", &behind, PAGE_CHARS).is_err());
@@ -185,15 +186,15 @@ mod tests {
 
     #[test]
     fn an_answer_without_pages_is_cut_and_names_no_next_call() {
-        let said = |text: &str| Said { text: text.to_owned(), ..Said::default() };
-        assert_eq!(beginning(said("éèê"), 3), "éèê");
-        assert_eq!(beginning(said("éèêë"), 3), format!("éèê\n\n{REST_NOT_SHOWN}"));
+        let said = |text: &str| ToolAnswer { text: text.to_owned(), ..ToolAnswer::default() };
+        assert_eq!(first_page(said("éèê"), 3), "éèê");
+        assert_eq!(first_page(said("éèêë"), 3), format!("éèê\n\n{REST_NOT_SHOWN}"));
     }
 
     #[test]
     fn invisible_characters_are_escaped_and_stay_the_same() {
         let text = "a\u{202e}b\u{e0041}c\u{7f}é";
-        let said = Said::json(&text).unwrap().text;
+        let said = ToolAnswer::json(&text).unwrap().text;
         assert!(said.is_ascii() || said.contains('é'), "{said}");
         assert!(said.contains("\\u202e") && !said.contains('\u{202e}'));
         assert_eq!(serde_json::from_str::<String>(&said).unwrap(), text);

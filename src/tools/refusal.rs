@@ -9,7 +9,7 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    #[error("you have no tool `{tool}`: {}", have(.offered))]
+    #[error("you have no tool `{tool}`: {}", describe_offered(.offered))]
     NotOffered { tool: String, offered: Vec<String> },
     /// Refusal because of the arguments, or of the state of the data.
     #[error("{0}")]
@@ -31,7 +31,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    pub(super) fn said(words: impl Into<String>) -> Self {
+    pub(super) fn of_text(words: impl Into<String>) -> Self {
         Self::Said(words.into())
     }
 
@@ -79,7 +79,7 @@ fn without_commands(words: &str) -> &str {
     ends.iter().filter_map(|end| words.find(end)).min().map_or(words, |end| &words[..end])
 }
 
-fn have(offered: &[String]) -> String {
+fn describe_offered(offered: &[String]) -> String {
     match offered {
         [] => "you have none".to_owned(),
         offered => format!("you have {}", offered.join(", ")),

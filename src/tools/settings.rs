@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use sqlx::PgPool;
 
-use super::{at_once::AtOnce, denied::Denied, meaning::Meanings, wait};
+use super::{concurrency::CallSlots, denials::DenialLog, question_embeddings::Meanings, wait};
 use crate::{
     clock::Clock,
     domain::{
@@ -48,8 +48,8 @@ pub struct Settings {
     pub(super) max_waiting: u64,
     /// Maximum time that one call waits for tasks.
     pub(super) longest_wait: Duration,
-    pub(super) denied: Denied,
-    pub(super) at_once: AtOnce,
+    pub(super) denied: DenialLog,
+    pub(super) at_once: CallSlots,
 }
 
 impl Settings {
@@ -66,8 +66,8 @@ impl Settings {
             flows,
             max_waiting,
             longest_wait: wait::longest(request_timeout_secs),
-            denied: Denied::default(),
-            at_once: AtOnce::default(),
+            denied: DenialLog::default(),
+            at_once: CallSlots::default(),
         }
     }
 }

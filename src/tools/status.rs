@@ -5,29 +5,30 @@ use serde_json::{Value, json};
 
 use super::{
     Caller, Refusal,
-    arguments::{Nothing, schema},
-    pages::Said,
-    tool::{Call, QUICKLY, Tool, Who},
+    arguments::{NoArguments, schema},
+    pages::ToolAnswer,
+    tool::{Access, Call, DEFAULT_TIMEOUT, Tool},
 };
 use crate::domain::{campaigns, statuses, transaction};
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "status",
     description: "Shows how the campaign stands, and what each of its agents does at this moment.",
-    who: Who::Everybody,
+    who: Access::Everybody,
     in_pages: true,
-    timeout: QUICKLY,
-    schema: |_| schema::<Nothing>(),
+    timeout: DEFAULT_TIMEOUT,
+    schema: |_| schema::<NoArguments>(),
     run: |call| status(call).boxed(),
 }];
 
-async fn status(call: Call<'_>) -> Result<Said, Refusal> {
-    let Nothing {} = call.read()?;
+async fn status(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
+    let NoArguments {} = call.read()?;
     let catalogue = call.tools.settings.agents.current();
     let mut tx = call.begin().await?;
     let campaign_id = call.caller.campaign_id();
     let campaign = campaigns::get(&mut *tx, campaign_id).await?;
-    let standings = statuses::standings(&mut tx, campaign_id, &catalogue, call.now()).await?;
+    let standings =
+        statuses::list_with_pauses(&mut tx, campaign_id, &catalogue, call.now()).await?;
     transaction::commit(tx).await?;
     let agents: Vec<Value> = standings
         .iter()
@@ -41,11 +42,11 @@ async fn status(call: Call<'_>) -> Result<Said, Refusal> {
         .collect();
     let you = match call.caller {
         Caller::Turn(turn) => {
-            let name = catalogue.written(&turn.agent.name, &turn.instance);
+            let name = catalogue.format_name(&turn.agent.name, &turn.instance);
             json!({ "agent": name, "task_id": turn.task_id, "is_lead": turn.is_lead() })
         }
         Caller::Operator(_) => json!("operator"),
     };
     let campaign = json!({ "name": campaign.name, "status": campaign.status });
-    Said::json(&json!({ "campaign": campaign, "you": you, "agents": agents }))
+    ToolAnswer::json(&json!({ "campaign": campaign, "you": you, "agents": agents }))
 }

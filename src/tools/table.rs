@@ -2,7 +2,7 @@
 
 use super::{
     Role, catalogue,
-    tool::{self, Who},
+    tool::{self, Access},
 };
 
 /// Row of the table: one tool.
@@ -31,19 +31,26 @@ const IF_GRANTED: &str = "if its file grants a path";
 impl Line {
     fn of(tool: &tool::Tool) -> Self {
         let (agent, lead, operator) = match tool.who {
-            Who::Everybody => (YES, YES, YES),
-            Who::Agents => (YES, YES, NO),
-            Who::Lead => (NO, YES, YES),
-            Who::LeadAndNamed => (IF_NAMED, YES, YES),
+            Access::Everybody => (YES, YES, YES),
+            Access::Agents => (YES, YES, NO),
+            Access::Lead => (NO, YES, YES),
+            Access::LeadAndNamed => (IF_NAMED, YES, YES),
             #[cfg(feature = "test-fakes")]
-            Who::Named => (IF_NAMED, IF_NAMED, NO),
-            Who::BlackboardReaders | Who::BlackboardWriters => (IF_GRANTED, IF_GRANTED, YES),
+            Access::Named => (IF_NAMED, IF_NAMED, NO),
+            Access::BlackboardReaders | Access::BlackboardWriters => (IF_GRANTED, IF_GRANTED, YES),
         };
-        Self { tool: tool.name, agent, lead, operator, only: only(tool), about: tool.description }
+        Self {
+            tool: tool.name,
+            agent,
+            lead,
+            operator,
+            only: role_only_arguments(tool),
+            about: tool.description,
+        }
     }
 }
 
-fn only(tool: &tool::Tool) -> Vec<String> {
+fn role_only_arguments(tool: &tool::Tool) -> Vec<String> {
     let names = Role::ALL.map(|role| (role, arguments(tool, role)));
     let mut all: Vec<&String> = names.iter().flat_map(|(_, names)| names).collect();
     all.sort();

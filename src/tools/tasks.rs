@@ -11,16 +11,16 @@ use uuid::Uuid;
 use super::{
     Caller, Refusal, Role,
     arguments::{bad_cursor, schema, short},
-    change::{Begun, Change},
-    pages::Said,
-    room,
-    tool::{Call, QUICKLY, Tool, Who},
+    change::{BeginResult, Change},
+    pages::ToolAnswer,
+    task_limits,
+    tool::{Access, Call, DEFAULT_TIMEOUT, Tool},
 };
 use crate::domain::{
     Page,
-    agents::{Addressed, Catalogue, MAIN},
+    agents::{AgentInstance, Catalogue, MAIN},
     amount::Limit,
-    tasks::{self, BulkError, Children, Links, Placed, State, Task, TaskFilter},
+    tasks::{self, BulkError, BulkTask, FanOut, Links, State, Task, TaskFilter},
     transaction,
 };
 
@@ -30,9 +30,9 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "Hands out tasks to other agents, who work on them side by side, each in a conversation of its own. With `then`, end your \
                       turn afterwards: you are asked that, with all results in front, when every task has ended. Without it, \
                       wait_for_results shows what has arrived.",
-        who: Who::LeadAndNamed,
+        who: Access::LeadAndNamed,
         in_pages: false,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |role| match role {
             Role::Operator => schema::<HandOut>(),
             Role::Agent | Role::Lead => schema::<HandOutAndGoOn>(),
@@ -42,9 +42,9 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "tasks_list",
         description: "Lists tasks of the campaign that you may see, the newest first: whom they are for, and how they stand.",
-        who: Who::Everybody,
+        who: Access::Everybody,
         in_pages: true,
-        timeout: QUICKLY,
+        timeout: DEFAULT_TIMEOUT,
         schema: |role| match role {
             Role::Agent => schema::<OwnList>(),
             Role::Lead | Role::Operator => schema::<List>(),
@@ -53,8 +53,8 @@ pub(super) const TOOLS: &[Tool] = &[
     },
 ];
 
-const USUAL_TASKS: u32 = 20;
-const MOST_TASKS: u32 = 100;
+const DEFAULT_TASKS: u32 = 20;
+const MAX_TASKS: u32 = 100;
 /// Characters of a prompt or an error that a list shows.
 const SHOWN_CHARS: usize = 300;
 
@@ -62,21 +62,21 @@ const SHOWN_CHARS: usize = 300;
 #[serde(deny_unknown_fields)]
 struct HandOut {
     /// One for each piece of work.
-    tasks: Vec<Handed>,
+    tasks: Vec<NewTaskArgs>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct HandOutAndGoOn {
     /// One for each piece of work.
-    tasks: Vec<Handed>,
+    tasks: Vec<NewTaskArgs>,
     /// Prompt for you when all of them have ended, for instance what you have to do with the results.
     then: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Handed {
+struct NewTaskArgs {
     /// Name of the agent that is to do it, or of another instance of one, such as `curator_2`.
     agent: String,
     /// Everything that the agent has to know and to do. It does not see your conversation.
@@ -87,7 +87,7 @@ struct Handed {
 #[serde(deny_unknown_fields)]
 struct OwnList {
     /// Only tasks in this state.
-    state: Option<Standing>,
+    state: Option<ListedState>,
     /// Maximum number of tasks; 20 unless you say otherwise.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
@@ -99,7 +99,7 @@ struct List {
     /// Only tasks for this agent, in any of its instances.
     agent: Option<String>,
     /// Only tasks in this state.
-    state: Option<Standing>,
+    state: Option<ListedState>,
     /// Maximum number of tasks; 20 unless you say otherwise.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
@@ -107,7 +107,7 @@ struct List {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Standing {
+enum ListedState {
     Queued,
     Running,
     Done,
@@ -115,7 +115,7 @@ enum Standing {
     Cancelled,
 }
 
-async fn dispatch(call: Call<'_>) -> Result<Said, Refusal> {
+async fn dispatch(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let HandOutAndGoOn { tasks: handed, then } = match call.caller {
         Caller::Turn(_) => call.read()?,
         Caller::Operator(_) => {
@@ -127,20 +127,20 @@ async fn dispatch(call: Call<'_>) -> Result<Said, Refusal> {
     let most = usize::from(settings.mentions.max_fan_out);
     if handed.is_empty() || handed.len() > most {
         let n_tasks = handed.len();
-        return Err(Refusal::said(format!(
+        return Err(Refusal::of_text(format!(
             "nothing was handed out: `tasks` has {n_tasks} items, 1 to {most} go out in one call (mentions.max_fan_out)"
         )));
     }
     let catalogue = settings.agents.current();
-    let addressed = addressed(&catalogue, &handed)?;
+    let addressed = resolve_agents(&catalogue, &handed)?;
     let mut change = match Change::begin(&call).await? {
-        Begun::Before(said) => return Ok(said),
-        Begun::Now(change) => change,
+        BeginResult::AlreadyMade(said) => return Ok(said),
+        BeginResult::Started(change) => change,
     };
     let added_by = call.caller.label();
     let n_more = handed.len() + usize::from(then.is_some());
-    let parent_id = room::parent(&call, &mut change, n_more).await?;
-    let new = |(one, handed): (&Addressed<'_>, &Handed)| {
+    let parent_id = task_limits::check_and_lock_parent(&call, &mut change, n_more).await?;
+    let new = |(one, handed): (&AgentInstance<'_>, &NewTaskArgs)| {
         (one.agent.clone(), one.instance.to_owned(), handed.text.clone())
     };
     let drafts: Vec<_> = addressed.iter().zip(&handed).map(new).collect();
@@ -168,7 +168,7 @@ async fn dispatch(call: Call<'_>) -> Result<Said, Refusal> {
         .iter()
         .zip(&addressed)
         .map(|(placed, one)| {
-            let name = catalogue.written(&one.agent.name, one.instance);
+            let name = catalogue.format_name(&one.agent.name, one.instance);
             json!({ "task_id": placed.id, "agent": name })
         })
         .collect();
@@ -183,13 +183,13 @@ async fn dispatch(call: Call<'_>) -> Result<Said, Refusal> {
 }
 
 /// Looks up the addressed agents. If one does not exist, nothing is handed out.
-fn addressed<'a>(
+fn resolve_agents<'a>(
     catalogue: &'a Catalogue,
-    handed: &'a [Handed],
-) -> Result<Vec<Addressed<'a>>, Refusal> {
+    handed: &'a [NewTaskArgs],
+) -> Result<Vec<AgentInstance<'a>>, Refusal> {
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
     for one in handed {
-        match catalogue.addressed(&one.agent, MAIN) {
+        match catalogue.resolve_addressee(&one.agent, MAIN) {
             Ok(addressed) => known.push(addressed),
             Err(_) => unknown.push(format!("`{}`", short(&one.agent))),
         }
@@ -198,7 +198,7 @@ fn addressed<'a>(
         return Ok(known);
     }
     let names: Vec<&str> = catalogue.agents().map(|agent| agent.name.as_str()).collect();
-    Err(Refusal::said(format!(
+    Err(Refusal::of_text(format!(
         "nothing was handed out: unknown agent {}. Known agents are {}",
         unknown.join(", "),
         names.join(", ")
@@ -211,7 +211,7 @@ async fn add(
     change: &mut Change<'_>,
     news: &[tasks::New<'_>],
     then: Option<&str>,
-) -> Result<(Vec<Placed>, Option<Uuid>), Refusal> {
+) -> Result<(Vec<BulkTask>, Option<Uuid>), Refusal> {
     let (config, now) = (&call.tools.settings.tasks, call.now());
     let (Caller::Turn(turn), Some(continuation)) = (call.caller, then) else {
         let campaign_id = call.caller.campaign_id();
@@ -219,7 +219,7 @@ async fn add(
         return Ok((placed.map_err(not_added)?, None));
     };
     let parent = tasks::get(change.conn(), turn.task_id).await?;
-    let what = Children {
+    let what = FanOut {
         parent: &parent,
         agent: &turn.agent,
         children: news,
@@ -237,16 +237,16 @@ fn not_added(error: BulkError) -> Refusal {
         BulkError::Items(mut wrong) => match wrong.pop() {
             Some((place, error)) => match Refusal::from(error) {
                 Refusal::Said(words) => {
-                    Refusal::said(format!("nothing was handed out: task {}: {words}", place + 1))
+                    Refusal::of_text(format!("nothing was handed out: task {}: {words}", place + 1))
                 }
                 other => other,
             },
-            None => Refusal::said("nothing was handed out"),
+            None => Refusal::of_text("nothing was handed out"),
         },
     }
 }
 
-async fn list(call: Call<'_>) -> Result<Said, Refusal> {
+async fn list(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let List { agent, state, limit } = match call.caller.role() {
         Role::Lead | Role::Operator => call.read()?,
         Role::Agent => {
@@ -254,12 +254,12 @@ async fn list(call: Call<'_>) -> Result<Said, Refusal> {
             List { agent: None, state, limit }
         }
     };
-    let limit = i64::from(limit.unwrap_or(USUAL_TASKS).clamp(1, MOST_TASKS));
+    let limit = i64::from(limit.unwrap_or(DEFAULT_TASKS).clamp(1, MAX_TASKS));
     let after = match &call.place {
         Some(place) => Some(place.parse().map_err(|_| bad_cursor())?),
         None => None,
     };
-    let (page, state) = (Page { after, limit: limit + 1 }, state.map(Standing::state));
+    let (page, state) = (Page { after, limit: limit + 1 }, state.map(ListedState::state));
     let campaign_id = Some(call.caller.campaign_id());
     let mut tx = call.begin().await?;
     let found = match call.caller {
@@ -277,12 +277,12 @@ async fn list(call: Call<'_>) -> Result<Said, Refusal> {
     let shown = &found[..found.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
     let next = shown.last().filter(|_| found.len() > shown.len()).map(|last| last.id.to_string());
     let lines: Vec<Value> = shown.iter().map(|task| line(task, &catalogue)).collect();
-    Said::list(&json!({ "tasks": lines }), next)
+    ToolAnswer::list(&json!({ "tasks": lines }), next)
 }
 
 fn line(task: &Task, catalogue: &Arc<Catalogue>) -> Value {
     json!({
-        "task_id": task.id, "agent": catalogue.written(&task.agent, &task.instance), "state": task.state,
+        "task_id": task.id, "agent": catalogue.format_name(&task.agent, &task.instance), "state": task.state,
         "asked_at": task.created_at, "ended_at": task.ended_at, "asked": beginning(&task.prompt),
         "error": task.error.as_deref().map(beginning),
     })
@@ -295,7 +295,7 @@ fn beginning(text: &str) -> String {
     }
 }
 
-impl Standing {
+impl ListedState {
     fn state(self) -> State {
         match self {
             Self::Queued => State::Queued,

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Tools, Turn};
 use crate::{
     domain::{
-        Failed,
+        StatementError,
         audit::{self, Action, Actor},
         posts, tasks, turn_tokens, turns,
     },
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
     #[error(transparent)]
     Queue(#[from] queue::Error),
 }
@@ -50,7 +50,7 @@ pub async fn turn_of(tools: &Tools, token: &SecretString) -> Result<Option<Turn>
         }));
     }
     let now = tools.settings.clock.now();
-    if !tools.settings.denied.is_news((turn.session_id, turn.number), now) {
+    if !tools.settings.denied.should_record((turn.session_id, turn.number), now) {
         return Ok(None);
     }
     let actor = Actor::agent(&posts::reader(&agent, &instance));

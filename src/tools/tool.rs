@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sqlx::{Postgres, Transaction};
 
-use super::{Caller, Refusal, Role, Tools, arguments, leave::Leave, pages::Said};
+use super::{Caller, Refusal, Role, Tools, arguments, pages::ToolAnswer, permissions::Permission};
 use crate::{
     domain::{agents::Agent, transaction},
     transcript::ToolSpec,
@@ -18,18 +18,18 @@ pub(super) struct Tool {
     pub name: &'static str,
     /// Description for a model, in one or two sentences.
     pub description: &'static str,
-    pub who: Who,
+    pub who: Access,
     /// True if the answer can be longer than one page, so that the tool takes a cursor. Never true for a change: its next page would repeat
     /// the change.
     pub in_pages: bool,
     pub timeout: Duration,
     pub schema: fn(Role) -> Value,
-    pub run: for<'a> fn(Call<'a>) -> BoxFuture<'a, Result<Said, Refusal>>,
+    pub run: for<'a> fn(Call<'a>) -> BoxFuture<'a, Result<ToolAnswer, Refusal>>,
 }
 
 /// Callers that may use a tool. An agent's file has to grant it besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum Access {
     Everybody,
     /// Agents only: operators have no conversation.
     Agents,
@@ -58,30 +58,30 @@ pub(super) struct Call<'a> {
 }
 
 /// Timeout of most tools: their answers come from a handful of statements.
-pub(super) const QUICKLY: Duration = Duration::from_secs(10);
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Tool {
     pub(super) fn is_offered_to(&self, caller: &Caller) -> bool {
         match caller {
             #[cfg(feature = "test-fakes")]
-            Caller::Operator(_) if self.who == Who::Named => false,
-            Caller::Operator(_) => self.who != Who::Agents,
+            Caller::Operator(_) if self.who == Access::Named => false,
+            Caller::Operator(_) => self.who != Access::Agents,
             Caller::Turn(turn) => self.is_offered_to_agent(&turn.agent, caller.role()),
         }
     }
 
     pub(super) fn is_offered_to_agent(&self, agent: &Agent, role: Role) -> bool {
-        let leave = Leave::of(&agent.grants, self.name);
+        let leave = Permission::of(&agent.grants, self.name);
         let blackboard = &agent.grants.blackboard;
-        leave != Leave::Nothing
+        leave != Permission::Nothing
             && match self.who {
-                Who::Everybody | Who::Agents => true,
-                Who::Lead => role == Role::Lead,
-                Who::LeadAndNamed => role == Role::Lead || leave == Leave::ByName,
+                Access::Everybody | Access::Agents => true,
+                Access::Lead => role == Role::Lead,
+                Access::LeadAndNamed => role == Role::Lead || leave == Permission::ByName,
                 #[cfg(feature = "test-fakes")]
-                Who::Named => leave == Leave::ByName,
-                Who::BlackboardReaders => !blackboard.read.is_empty(),
-                Who::BlackboardWriters => !blackboard.write.is_empty(),
+                Access::Named => leave == Permission::ByName,
+                Access::BlackboardReaders => !blackboard.read.is_empty(),
+                Access::BlackboardWriters => !blackboard.write.is_empty(),
             }
     }
 
@@ -101,7 +101,7 @@ impl Tool {
 impl Call<'_> {
     /// Begins the transaction of the call. Each statement has the tool's timeout, so it ends even if the call was dropped.
     pub(super) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Refusal> {
-        Ok(transaction::begin_within(&self.tools.pool, self.tool.timeout).await?)
+        Ok(transaction::begin_with_limit(&self.tools.pool, self.tool.timeout).await?)
     }
 
     /// Parses the arguments. The tool's struct decides which ones are accepted.

@@ -8,9 +8,9 @@ use sqlx::PgConnection;
 
 use super::{
     Refusal,
-    change::{Begun, Change},
-    pages::Said,
-    tool::{Call, Tool, Who},
+    change::{BeginResult, Change},
+    pages::ToolAnswer,
+    tool::{Access, Call, Tool},
 };
 
 /// Long enough for a test to see that the call runs.
@@ -28,7 +28,7 @@ pub(super) const TOOLS: &[Tool] = &[
         ..trial("trial_slow_look", |call| {
             async move {
                 sleep(&mut *call.begin().await?).await?;
-                Ok(Said::default())
+                Ok(ToolAnswer::default())
             }
             .boxed()
         })
@@ -37,10 +37,10 @@ pub(super) const TOOLS: &[Tool] = &[
         timeout: SEEN_FROM_OUTSIDE,
         ..trial("trial_slow_change", |call| {
             async move {
-                if let Begun::Now(mut change) = Change::begin(&call).await? {
+                if let BeginResult::Started(mut change) = Change::begin(&call).await? {
                     sleep(change.conn()).await?;
                 }
-                Ok(Said::default())
+                Ok(ToolAnswer::default())
             }
             .boxed()
         })
@@ -48,17 +48,18 @@ pub(super) const TOOLS: &[Tool] = &[
     trial("trial_fail", |_| async { Err(Refusal::Failed("a secret of the log".into())) }.boxed()),
     trial("trial_panic", |_| async { panic!("a tool that panics") }.boxed()),
     trial("trial_long", |_| {
-        async { Ok(Said { text: "0123456789".repeat(1_000_000), ..Said::default() }) }.boxed()
+        async { Ok(ToolAnswer { text: "0123456789".repeat(1_000_000), ..ToolAnswer::default() }) }
+            .boxed()
     }),
 ];
 
 /// Waits until the file that the call names exists.
-async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
+async fn wait(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let file = Path::new(call.arguments["file"].as_str().unwrap_or_default());
     while !file.exists() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Ok(Said { text: "The file is there.".to_owned(), ..Said::default() })
+    Ok(ToolAnswer { text: "The file is there.".to_owned(), ..ToolAnswer::default() })
 }
 
 /// Sleeps far longer than any caller waits.
@@ -69,12 +70,12 @@ async fn sleep(conn: &mut PgConnection) -> Result<(), Refusal> {
 
 const fn trial(
     name: &'static str,
-    run: for<'a> fn(Call<'a>) -> futures_util::future::BoxFuture<'a, Result<Said, Refusal>>,
+    run: for<'a> fn(Call<'a>) -> futures_util::future::BoxFuture<'a, Result<ToolAnswer, Refusal>>,
 ) -> Tool {
     Tool {
         name,
         description: "Goes wrong.",
-        who: Who::Named,
+        who: Access::Named,
         in_pages: true,
         timeout: Duration::from_secs(1),
         schema: |_| json!({ "type": "object", "properties": {}, "additionalProperties": false }),

@@ -14,8 +14,8 @@ use uuid::Uuid;
 use super::{
     Caller, Refusal,
     arguments::{bad_cursor, schema, short},
-    pages::Said,
-    tool::{Call, Tool, Who},
+    pages::ToolAnswer,
+    tool::{Access, Call, Tool},
 };
 use crate::domain::{
     tasks::{self, Outcome},
@@ -26,7 +26,7 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "wait_for_results",
     description: "Shows what tasks have come to that were handed out, and waits some seconds for those that have not ended. For long work use \
                   `then` of dispatch instead, and end your turn.",
-    who: Who::LeadAndNamed,
+    who: Access::LeadAndNamed,
     in_pages: true,
     timeout: Duration::from_secs(30),
     schema: |_| schema::<Wait>(),
@@ -34,7 +34,7 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
 }];
 
 const LONGEST_SECS: u64 = 20;
-const MOST_TASKS: usize = 50;
+const MAX_TASKS: usize = 50;
 /// Maximum bytes of results read for one answer. A single result may have a megabyte, and a page shows 48,000 characters.
 const MOST_BYTES: i64 = 256 * 1024;
 
@@ -54,7 +54,7 @@ pub(super) fn longest(request_timeout_secs: u64) -> Duration {
     Duration::from_secs(LONGEST_SECS.min(request_timeout_secs.saturating_mul(2) / 3))
 }
 
-async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
+async fn wait(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let asked: Wait = call.read()?;
     let ids = ids(&asked.task_ids)?;
     check_visible(&call, &ids).await?;
@@ -80,11 +80,11 @@ async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
     };
     let catalogue = call.tools.settings.agents.current();
     let line = |task: &Outcome| {
-        let agent = catalogue.written(&task.agent, &task.instance);
+        let agent = catalogue.format_name(&task.agent, &task.instance);
         json!({ "task_id": task.id, "agent": agent, "state": task.state, "result": task.result, "error": task.error })
     };
     let lines: Vec<Value> = found.iter().map(line).collect();
-    Said::list(&json!({ "results": lines, "not_ended": n_open, "next": next }), next_place)
+    ToolAnswer::list(&json!({ "results": lines, "not_ended": n_open, "next": next }), next_place)
 }
 
 /// Returns the position of the first task that is shown.
@@ -95,10 +95,10 @@ fn first(call: &Call<'_>, n_tasks: usize) -> Result<usize, Refusal> {
 }
 
 fn ids(texts: &[String]) -> Result<Vec<Uuid>, Refusal> {
-    if texts.is_empty() || texts.len() > MOST_TASKS {
+    if texts.is_empty() || texts.len() > MAX_TASKS {
         let n_ids = texts.len();
-        return Err(Refusal::said(format!(
-            "`task_ids` has {n_ids} items, 1 to {MOST_TASKS} can be looked at in one call"
+        return Err(Refusal::of_text(format!(
+            "`task_ids` has {n_ids} items, 1 to {MAX_TASKS} can be looked at in one call"
         )));
     }
     texts.iter().map(|text| text.parse().map_err(|_| not_yours(text))).collect()
@@ -111,9 +111,9 @@ async fn check_visible(call: &Call<'_>, ids: &[Uuid]) -> Result<(), Refusal> {
     let visible = match call.caller {
         Caller::Turn(turn) if !call.caller.sees_all() => {
             let own = (turn.campaign_id, turn.agent.name.as_str(), turn.instance.as_str());
-            tasks::handed_out_by(&mut *tx, own, ids).await?
+            tasks::filter_children_of(&mut *tx, own, ids).await?
         }
-        caller => tasks::in_campaign(&mut *tx, caller.campaign_id(), ids).await?,
+        caller => tasks::filter_in_campaign(&mut *tx, caller.campaign_id(), ids).await?,
     };
     transaction::commit(tx).await?;
     match ids.iter().find(|id| !visible.contains(id)) {
@@ -125,7 +125,7 @@ async fn check_visible(call: &Call<'_>, ids: &[Uuid]) -> Result<(), Refusal> {
 /// Refuses a task that does not exist in the same words as a task of others.
 fn not_yours(id: &str) -> Refusal {
     let shown = short(id);
-    Refusal::said(format!(
+    Refusal::of_text(format!(
         "there is no task `{shown}` that you could wait for: take the ids that dispatch gave"
     ))
 }

@@ -75,7 +75,7 @@ impl Traces {
     }
 
     /// Returns true if a collector is configured. Callers skip making spans otherwise.
-    pub fn are_wanted(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.orders.is_some()
     }
 

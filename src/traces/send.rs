@@ -81,11 +81,11 @@ impl Sender {
         let mut batch = Vec::new();
         while let Some(order) = coming.recv().await {
             let mut asked = None;
-            take(order, &mut batch, &mut asked);
+            apply_order(order, &mut batch, &mut asked);
             let until = Instant::now() + LINGER;
             while batch.len() < BATCH_SPANS && asked.is_none() {
                 match timeout_at(until, coming.recv()).await {
-                    Ok(Some(order)) => take(order, &mut batch, &mut asked),
+                    Ok(Some(order)) => apply_order(order, &mut batch, &mut asked),
                     Ok(None) | Err(_) => break,
                 }
             }
@@ -148,7 +148,7 @@ impl Sender {
     }
 }
 
-fn take(order: Order, batch: &mut Vec<Span>, asked: &mut Option<oneshot::Sender<()>>) {
+fn apply_order(order: Order, batch: &mut Vec<Span>, asked: &mut Option<oneshot::Sender<()>>) {
     match order {
         Order::Send(span) => batch.push(*span),
         Order::Flush(done) => *asked = Some(done),

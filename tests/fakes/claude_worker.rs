@@ -8,7 +8,7 @@ use dalsegno::{
     clock::SystemClock,
     providers::{
         Conversation, EventSink, Options, Provider as _, Purpose, Request, Timeouts,
-        claude::{Claude, Config, Credential, Kind, Surroundings},
+        claude::{Claude, Config, Credential, HostEnvironment, Kind},
     },
     transcript::{Message, Role},
 };
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         kind: Kind::ApiKey,
         secret: "dummy".to_owned().into(),
     };
-    let surroundings = Surroundings {
+    let surroundings = HostEnvironment {
         credentials: vec![credential],
         secrets: Vec::new(),
         sessions: sessions.into(),

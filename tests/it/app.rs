@@ -18,7 +18,7 @@ use dalsegno::{
     config::Config,
     db,
     domain::agents::Library,
-    http::{self, Front},
+    http::{self, RouterState},
     settings::{Environment, Flags},
     shutdown::Shutdown,
     telemetry,
@@ -137,14 +137,14 @@ impl TestApp {
             tools: Arc::new(Settings::new(&config, clock.clone(), agents.clone())),
             agents,
             config: Arc::new((&config).into()),
-            places: App::places(&pool),
+            places: App::transaction_permits(&pool),
             pool,
             clock,
             metrics: telemetry.metrics.clone(),
             traces,
             shutdown: Shutdown::new(),
         };
-        let front = Front::new(app.metrics.clone(), app.shutdown.clone());
+        let front = RouterState::new(app.metrics.clone(), app.shutdown.clone());
         front.open(app.clone());
         Self {
             pool: app.pool.clone(),

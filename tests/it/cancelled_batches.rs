@@ -341,7 +341,7 @@ async fn bulk_rate(pool: &PgPool, campaign_id: Uuid, with_webhooks: bool) -> f64
     let mut action = bulk_actions::get(pool, action.id).await.unwrap();
     let since = Instant::now();
     loop {
-        let ids = bulk_actions::tasks_left(pool, &action, tasks::BATCH).await.unwrap();
+        let ids = bulk_actions::list_remaining_tasks(pool, &action, tasks::BATCH).await.unwrap();
         if ids.is_empty() {
             break;
         }

@@ -263,7 +263,8 @@ async fn a_test_call_is_made_on_each_credential_only_on_request() {
     let Some(cli) = Cli::real() else { return };
     let api = Api::start().await;
     let setup = DoctorSetup::new().await;
-    let credentials = format!("[{}, {}]", setup.credential("good", 0o600), setup.credential("bad", 0o600));
+    let credentials =
+        format!("[{}, {}]", setup.credential("good", 0o600), setup.credential("bad", 0o600));
     let setup = setup
         .with("claude.program", &cli.program().display().to_string())
         .with("claude.credentials", &credentials)

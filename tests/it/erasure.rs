@@ -374,7 +374,7 @@ async fn an_erasure_ended_by_an_older_worker_is_repeated() {
 
     let again = async |at| {
         let mut tx = transaction::begin(&fixture.pool).await.unwrap();
-        let campaigns = erasures::again(&mut tx, at).await.unwrap();
+        let campaigns = erasures::enqueue_incomplete(&mut tx, at).await.unwrap();
         transaction::commit(tx).await.unwrap();
         campaigns
     };
@@ -462,7 +462,7 @@ async fn an_erasure_stops_jobs_beside_turns_and_waits_for_them() {
     let is_quiet = async || {
         let mut tx = transaction::begin(&world.pool).await.unwrap();
         erasures::cancel_jobs(&mut tx, campaign).await.unwrap();
-        let is_quiet = erasures::is_quiet(&mut tx, campaign).await.unwrap();
+        let is_quiet = erasures::is_idle(&mut tx, campaign).await.unwrap();
         transaction::commit(tx).await.unwrap();
         is_quiet
     };
@@ -508,7 +508,7 @@ async fn is_idle_after(world: &World, writing: PgTransaction<'_>) -> bool {
     let pool = world.pool.clone();
     let looking = tokio::spawn(async move {
         let mut tx = transaction::begin(&pool).await.unwrap();
-        erasures::is_quiet(&mut tx, campaign).await.unwrap()
+        erasures::is_idle(&mut tx, campaign).await.unwrap()
     });
     let waits = "select count(*) from pg_locks where not granted and locktype = 'advisory'
                     and database = (select oid from pg_database where datname = current_database())";

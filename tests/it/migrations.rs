@@ -177,7 +177,7 @@ async fn a_database_with_older_migrations_is_refused_and_left_unchanged() {
     sqlx::raw_sql(OLDER).execute(&pool).await.unwrap();
     let refused = [
         db::migrate(&pool).await.unwrap_err(),
-        db::await_schema(&pool).await.unwrap_err(),
+        db::wait_for_schema(&pool).await.unwrap_err(),
         db::migration_state(&pool).await.unwrap_err(),
         db::status(&pool).await.unwrap_err(),
     ];
@@ -359,10 +359,10 @@ async fn every_constraint_has_a_message_or_is_internal() {
     constraints.extend(names(&pool, reported).await);
     for name in &constraints {
         let known = constraint::INTERNAL.contains(&name.as_str())
-            || constraint::WORDS.iter().any(|mistake| mistake.constraint == name);
+            || constraint::USER_MISTAKES.iter().any(|mistake| mistake.constraint == name);
         assert!(known, "{name} is neither in WORDS nor in INTERNAL of src/db/constraint.rs");
     }
-    let listed = constraint::WORDS.iter().map(|mistake| mistake.constraint);
+    let listed = constraint::USER_MISTAKES.iter().map(|mistake| mistake.constraint);
     for name in listed.chain(constraint::INTERNAL.iter().copied()) {
         assert!(
             constraints.iter().any(|known| known == name),

@@ -15,12 +15,12 @@ use tokio::process::Command;
 use self::script::script;
 use crate::{
     capture,
-    fixture::{Conversation, Ground},
+    fixture::{Conversation, Fixture},
 };
 
 /// Measures turns per second of `conversations`, of which each client has its own.
 pub async fn rate(
-    ground: &Ground,
+    ground: &Fixture,
     conversations: &[Conversation],
     n_each: usize,
 ) -> anyhow::Result<Value> {
@@ -50,7 +50,7 @@ pub async fn rate(
 }
 
 /// Numbers the lanes, so that a client finds its lanes by arithmetic.
-async fn number_the_lanes(ground: &Ground, conversations: &[Conversation]) -> anyhow::Result<()> {
+async fn number_the_lanes(ground: &Fixture, conversations: &[Conversation]) -> anyhow::Result<()> {
     sqlx::query("create table bench_lanes (n bigint primary key, lane_id bigint not null)")
         .execute(&ground.pool)
         .await?;
@@ -67,7 +67,7 @@ async fn number_the_lanes(ground: &Ground, conversations: &[Conversation]) -> an
 
 #[expect(clippy::disallowed_methods, reason = "pgbench is wanted as it is, in our environment")]
 async fn pgbench(
-    ground: &Ground,
+    ground: &Fixture,
     file: &std::path::Path,
     n_clients: usize,
     n_lanes: usize,

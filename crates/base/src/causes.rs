@@ -24,17 +24,19 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("{says}")]
-    struct Said {
+    struct CauseWriter {
         says: &'static str,
         #[source]
-        because: Option<Box<Said>>,
+        because: Option<Box<CauseWriter>>,
     }
 
     #[test]
     fn each_cause_is_listed_once() {
-        let root = Said { says: "the disk is full", because: None };
-        let middle = Said { says: "cannot write: the disk is full", because: Some(Box::new(root)) };
-        let outer = Said { says: "the task was not stored", because: Some(Box::new(middle)) };
+        let root = CauseWriter { says: "the disk is full", because: None };
+        let middle =
+            CauseWriter { says: "cannot write: the disk is full", because: Some(Box::new(root)) };
+        let outer =
+            CauseWriter { says: "the task was not stored", because: Some(Box::new(middle)) };
         assert_eq!(causes(&outer), "the task was not stored: cannot write: the disk is full");
     }
 }

@@ -29,7 +29,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "sql")]
-pub use self::sql::{EnqueueError, Enqueued, enqueue};
+pub use self::sql::{EnqueueError, EnqueueResult, enqueue};
 #[cfg(feature = "http")]
 pub use self::{
     events::{Event, Events},

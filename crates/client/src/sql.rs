@@ -12,7 +12,7 @@ const ADD_TASK: &str = "select task_id, created
 
 /// The task that a call created or found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Enqueued {
+pub struct EnqueueResult {
     pub task_id: Uuid,
     /// False if an earlier call with this idempotency key created it.
     pub created: bool,
@@ -40,7 +40,7 @@ pub async fn enqueue(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     new: &NewTask<'_>,
-) -> Result<Enqueued, EnqueueError> {
+) -> Result<EnqueueResult, EnqueueError> {
     let (task_id, created) = sqlx::query_as(ADD_TASK)
         .bind(campaign_id)
         .bind(new.agent)
@@ -55,7 +55,7 @@ pub async fn enqueue(
         .fetch_one(conn)
         .await
         .map_err(refused)?;
-    Ok(Enqueued { task_id, created })
+    Ok(EnqueueResult { task_id, created })
 }
 
 fn session_mode(mode: Mode) -> &'static str {

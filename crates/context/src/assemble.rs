@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Assembled {
+pub struct AssembledContext {
     pub system: String,
     /// Roles are user, assistant and tool only; the last message is the user's and holds the task.
     /// Shared with the entries they were made from.
@@ -28,13 +28,17 @@ pub struct Assembled {
 }
 
 /// Assembles one call. Drops nothing for lack of space: [`super::Budget`] tells if the call fits, and compaction makes it fit.
-pub fn assemble(parts: &Parts<'_>, seed: &FenceSeed, calibration: &Calibration) -> Assembled {
+pub fn assemble(
+    parts: &Parts<'_>,
+    seed: &FenceSeed,
+    calibration: &Calibration,
+) -> AssembledContext {
     let mut ledger = Ledger::new(calibration);
     let system = system_part::render(parts, &seed.fence(Scope::System), &mut ledger);
     let system_weight = ledger.weight();
-    let conversation::Rendered { messages, unheard } =
+    let conversation::RenderedConversation { messages, unheard } =
         conversation::render(parts, seed, &mut ledger);
-    Assembled {
+    AssembledContext {
         system,
         messages,
         unheard,

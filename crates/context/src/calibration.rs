@@ -14,7 +14,7 @@ const COLD_SCALE: f64 = 1.5;
 const SCALE_MIN: f64 = 0.5;
 const SCALE_MAX: f64 = 8.0;
 /// The share of the earlier sums that is kept when a new call is added.
-const MEMORY: f64 = 0.65;
+const DECAY: f64 = 0.65;
 /// Overlap of two calls below which the anchor tells too little about the new one.
 const ANCHOR_OVERLAP_MIN: f64 = 0.5;
 /// Share of a calibrated projection below which a count means that the prompt was cut off.
@@ -76,7 +76,7 @@ impl Calibration {
         if call.weight == Weight::ZERO || call.real_tokens == 0 || self.looks_truncated(call) {
             return;
         }
-        let memory = if self.samples == 0 { 0.0 } else { MEMORY };
+        let memory = if self.samples == 0 { 0.0 } else { DECAY };
         self.weights_tokens =
             self.weights_tokens * memory + call.weight.millitokens() as f64 / 1000.0;
         self.real_tokens = self.real_tokens * memory + call.real_tokens as f64;

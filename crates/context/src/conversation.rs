@@ -8,10 +8,10 @@ use uuid::Uuid;
 use crate::{
     compaction::{
         generations::{Compaction, View},
-        groups::{self, Placed, Repaired},
+        groups::{self, GroupEntry, RepairedMessages},
     },
     entry::Entry,
-    manifest::{Kind, Ledger, Span, Why, id_of},
+    manifest::{Kind, Ledger, PartReason, Span, id_of},
     parts::{Board, Parts, Status},
     posts::Posts,
     results::Results,
@@ -31,12 +31,16 @@ until a later notice names another node; the rest is for reference.";
 const INTERRUPTED_ANSWER: &str = "interrupted_answer";
 const SUMMARY_END: &str = "End of the summary. The conversation goes on below.";
 
-pub(super) struct Rendered {
+pub(super) struct RenderedConversation {
     pub(super) messages: Vec<Arc<Message>>,
     pub(super) unheard: Option<String>,
 }
 
-pub(super) fn render(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Rendered {
+pub(super) fn render(
+    parts: &Parts<'_>,
+    seed: &FenceSeed,
+    ledger: &mut Ledger<'_>,
+) -> RenderedConversation {
     let mut messages = Vec::with_capacity(parts.view.tail.len() + 2);
     if let Some(compaction) = parts.view.compaction {
         push_user(&mut messages, Arc::new(user(summary(compaction, seed, ledger))));
@@ -47,18 +51,23 @@ pub(super) fn render(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_
     for placed in &repaired.placed {
         push_placed(&mut messages, placed, seed);
     }
-    account(&parts.view, &repaired, ledger);
-    let turn = this_turn(parts, seed, ledger);
-    let unheard = parts.heard_to_seq.map(|heard| unheard(&repaired, heard, &turn, seed));
+    record_entries(&parts.view, &repaired, ledger);
+    let turn = render_turn(parts, seed, ledger);
+    let unheard = parts.heard_to_seq.map(|heard| render_unsent(&repaired, heard, &turn, seed));
     push_user(&mut messages, Arc::new(user(turn)));
-    Rendered { messages, unheard }
+    RenderedConversation { messages, unheard }
 }
 
 /// Renders the messages since the last one that the provider received. All of them are sent as the user's.
-fn unheard(repaired: &Repaired<'_>, heard_to_seq: i64, turn: &str, seed: &FenceSeed) -> String {
+fn render_unsent(
+    repaired: &RepairedMessages<'_>,
+    heard_to_seq: i64,
+    turn: &str,
+    seed: &FenceSeed,
+) -> String {
     let mut blocks = Vec::new();
     for placed in &repaired.placed {
-        let Placed::Entry(entry) = placed else { continue };
+        let GroupEntry::Entry(entry) = placed else { continue };
         let name = match entry.message.role {
             _ if entry.seq <= heard_to_seq || entry.message.text.is_empty() => continue,
             Role::User => "task",
@@ -70,7 +79,7 @@ fn unheard(repaired: &Repaired<'_>, heard_to_seq: i64, turn: &str, seed: &FenceS
                 continue;
             }
         };
-        blocks.push(block(name, entry.id, &entry.message, seed));
+        blocks.push(render_entry(name, entry.id, &entry.message, seed));
     }
     blocks.push(turn.to_owned());
     blocks.join("\n\n")
@@ -78,14 +87,19 @@ fn unheard(repaired: &Repaired<'_>, heard_to_seq: i64, turn: &str, seed: &FenceS
 
 fn summary(compaction: &Compaction, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String {
     let generation = compaction.generation;
-    let text = stand_in(compaction, &seed.fence(Scope::Summary { generation }));
-    ledger.sent(Kind::Summary, Some(format!("generation {generation}")), Why::StandsIn, &text);
+    let text = render_compaction(compaction, &seed.fence(Scope::Summary { generation }));
+    ledger.sent(
+        Kind::Summary,
+        Some(format!("generation {generation}")),
+        PartReason::StandsIn,
+        &text,
+    );
     ledger.folded(compaction.to_seq, generation);
     text
 }
 
 /// Renders the text that replaces the messages folded by a compaction.
-pub(super) fn stand_in(compaction: &Compaction, fence: &Fence) -> String {
+pub(super) fn render_compaction(compaction: &Compaction, fence: &Fence) -> String {
     let element = Element::with_text("summary", &compaction.summary).render(fence);
     let flow = compaction.flow.as_ref();
     let flow = flow.map(|flow| format!("{FLOW_PREFACE}\n{}", flow.render(fence)));
@@ -95,27 +109,27 @@ pub(super) fn stand_in(compaction: &Compaction, fence: &Fence) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
-fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &Placed<'_>, seed: &FenceSeed) {
+fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &GroupEntry<'_>, seed: &FenceSeed) {
     let entry = match placed {
-        Placed::Entry(entry) => entry,
-        Placed::Synthetic(call) => {
+        GroupEntry::Entry(entry) => entry,
+        GroupEntry::Synthetic(call) => {
             messages.push(Arc::new(groups::interrupted_result(call)));
             return;
         }
     };
-    let fenced = |name| block(name, entry.id, &entry.message, seed);
+    let fenced = |name| render_entry(name, entry.id, &entry.message, seed);
     match entry.message.role {
-        Role::User => push_user(messages, entry.rendered(seed, || user(fenced("task")))),
-        Role::Notice => push_user(messages, entry.rendered(seed, || user(fenced("notice")))),
-        Role::Posts => push_user(messages, entry.rendered(seed, || user(posts_of(entry, seed)))),
-        Role::Tool => messages.push(entry.rendered(seed, || Message {
+        Role::User => push_user(messages, entry.render_once(seed, || user(fenced("task")))),
+        Role::Notice => push_user(messages, entry.render_once(seed, || user(fenced("notice")))),
+        Role::Posts => push_user(messages, entry.render_once(seed, || user(posts_of(entry, seed)))),
+        Role::Tool => messages.push(entry.render_once(seed, || Message {
             text: fenced("tool_output"),
             ..Message::clone(&entry.message)
         })),
         // Not sent as an answer: a model would take it for a complete one, or continue in the middle of it.
         Role::Assistant if entry.partial && entry.message.tool_calls.is_empty() => {
             let fenced = || user(fenced(INTERRUPTED_ANSWER));
-            push_user(messages, entry.rendered(seed, fenced));
+            push_user(messages, entry.render_once(seed, fenced));
         }
         // The repair has removed system entries.
         Role::Assistant | Role::System => push_answer(messages, &entry.message),
@@ -123,11 +137,18 @@ fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &Placed<'_>, seed: &Fen
 }
 
 /// Renders one entry as an element. Results are stored as a notice and have an element of their own.
-pub(super) fn block(name: &'static str, id: Uuid, message: &Message, seed: &FenceSeed) -> String {
+pub(super) fn render_entry(
+    name: &'static str,
+    id: Uuid,
+    message: &Message,
+    seed: &FenceSeed,
+) -> String {
     let fence = seed.fence(Scope::Entry(id));
     match Results::of(message) {
         Some(results) => results.element().render(&fence),
-        None => from(Element::with_text(name, &message.text), message.asked_by()).render(&fence),
+        None => {
+            from(Element::with_text(name, &message.text), message.asking_agent()).render(&fence)
+        }
     }
 }
 
@@ -139,23 +160,28 @@ fn from<'a>(element: Element<'a>, asked_by: Option<&'a str>) -> Element<'a> {
     }
 }
 
-fn account(view: &View<'_>, repaired: &Repaired<'_>, ledger: &mut Ledger<'_>) {
+fn record_entries(view: &View<'_>, repaired: &RepairedMessages<'_>, ledger: &mut Ledger<'_>) {
     let sent = repaired.placed.iter().filter_map(|placed| match placed {
-        Placed::Entry(entry) => Some(*entry),
-        Placed::Synthetic(_) => None,
+        GroupEntry::Entry(entry) => Some(*entry),
+        GroupEntry::Synthetic(_) => None,
     });
-    ledger.entries(sent, true, Why::RecentHistory);
+    ledger.entries(sent, true, PartReason::RecentHistory);
     let synthetic = repaired.placed.len() + repaired.left_out.len() - view.tail.len();
     if synthetic > 0 {
         let text = groups::INTERRUPTED_RESULT.repeat(synthetic);
         ledger.sent(
             Kind::SyntheticResults,
             Some(format!("{synthetic} results")),
-            Why::CompletesInterruptedCall,
+            PartReason::CompletesInterruptedCall,
             &text,
         );
     }
-    for why in [Why::OrphanedResult, Why::SystemInHistory, Why::Empty, Why::IsTheTask] {
+    for why in [
+        PartReason::OrphanedResult,
+        PartReason::SystemInHistory,
+        PartReason::Empty,
+        PartReason::IsTheTask,
+    ] {
         let left_out = repaired
             .left_out
             .iter()
@@ -165,12 +191,12 @@ fn account(view: &View<'_>, repaired: &Repaired<'_>, ledger: &mut Ledger<'_>) {
     }
 }
 
-fn this_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String {
+fn render_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String {
     let fence = seed.fence(Scope::Turn(parts.task.entry_id));
     let mut blocks = Vec::new();
     if let Some(notice) = parts.notice {
         let block = Element::with_text("notice", notice).render(&fence);
-        ledger.sent(Kind::Notice, None, Why::SessionRestored, &block);
+        ledger.sent(Kind::Notice, None, PartReason::SessionRestored, &block);
         blocks.push(block);
     }
     if let Some(board) = parts.board {
@@ -178,7 +204,7 @@ fn this_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> St
     }
     if !parts.statuses.is_empty() {
         let block = statuses(parts.statuses).render(&fence);
-        ledger.sent(Kind::Statuses, None, Why::ThisTurn, &block);
+        ledger.sent(Kind::Statuses, None, PartReason::ThisTurn, &block);
         blocks.push(block);
     }
     if let Some(blackboard) = &parts.blackboard {
@@ -186,13 +212,13 @@ fn this_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> St
         let id = format!("version {version}");
         let block = Element::with_text("blackboard", blackboard.json).attribute("version", version);
         let block = block.render(&fence);
-        ledger.sent(Kind::Blackboard, Some(id), Why::ThisTurn, &block);
+        ledger.sent(Kind::Blackboard, Some(id), PartReason::ThisTurn, &block);
         blocks.push(block);
     }
     if let Some(told) = parts.results {
-        let block = block("notice", told.entry_id, told.message, seed);
+        let block = render_entry("notice", told.entry_id, told.message, seed);
         let weight = Weight::of_message(told.message);
-        ledger.sent_as(Kind::Results, id_of(told.entry_id), Why::WaitedFor, &block, weight);
+        ledger.sent_as(Kind::Results, id_of(told.entry_id), PartReason::WaitedFor, &block, weight);
         blocks.push(block);
     }
     blocks.push(task(parts, seed, ledger));
@@ -205,7 +231,7 @@ fn task(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String 
     ledger.sent_as(
         Kind::Task,
         id_of(task.entry_id),
-        Why::ThisTurn,
+        PartReason::ThisTurn,
         task.prompt,
         Weight::of_user_text(task.prompt),
     );
@@ -252,7 +278,7 @@ fn push_answer(messages: &mut Vec<Arc<Message>>, answer: &Arc<Message>) {
     let is_text =
         |message: &Message| message.role == Role::Assistant && message.tool_calls.is_empty();
     match messages.last_mut() {
-        Some(last) if is_text(last) && is_text(answer) => join(last, &answer.text),
+        Some(last) if is_text(last) && is_text(answer) => append_text(last, &answer.text),
         _ => messages.push(Arc::clone(answer)),
     }
 }
@@ -260,13 +286,13 @@ fn push_answer(messages: &mut Vec<Arc<Message>>, answer: &Arc<Message>) {
 /// Adds a user text. Neighbouring user texts become one message, because some templates refuse two in a row.
 fn push_user(messages: &mut Vec<Arc<Message>>, message: Arc<Message>) {
     match messages.last_mut() {
-        Some(last) if last.role == Role::User => join(last, &message.text),
+        Some(last) if last.role == Role::User => append_text(last, &message.text),
         _ => messages.push(message),
     }
 }
 
 /// Appends text to a message. Only this function copies text that entries share with earlier calls.
-fn join(message: &mut Arc<Message>, text: &str) {
+fn append_text(message: &mut Arc<Message>, text: &str) {
     let whole = &mut Arc::make_mut(message).text;
     whole.push_str("\n\n");
     whole.push_str(text);

@@ -25,18 +25,24 @@ pub struct Entry {
     pub digest: Digest,
     /// True for a prompt whose row names an agent. Prompts that are posts of agents name the agent in the message.
     is_by_agent: bool,
-    rendering: Rendering,
+    rendering: RenderedEntry,
 }
 
 impl Entry {
     pub fn new(id: Uuid, seq: i64, message: Message) -> Self {
         let weight = Weight::of_message(&message);
         let digest = Digest::of_message(&message);
-        Self::measured(id, seq, message, weight, digest)
+        Self::from_measured(id, seq, message, weight, digest)
     }
 
     /// Creates an entry from a message that was measured when it was written.
-    pub fn measured(id: Uuid, seq: i64, message: Message, weight: Weight, digest: Digest) -> Self {
+    pub fn from_measured(
+        id: Uuid,
+        seq: i64,
+        message: Message,
+        weight: Weight,
+        digest: Digest,
+    ) -> Self {
         let message = Arc::new(message);
         Self {
             id,
@@ -46,7 +52,7 @@ impl Entry {
             weight,
             digest,
             is_by_agent: false,
-            rendering: Rendering::default(),
+            rendering: RenderedEntry::default(),
         }
     }
 
@@ -57,16 +63,22 @@ impl Entry {
 
     /// Returns true for a prompt that a person, or a person's program, wrote.
     pub fn is_by_person(&self) -> bool {
-        self.message.role == Role::User && self.message.asked_by().is_none() && !self.is_by_agent
+        self.message.role == Role::User
+            && self.message.asking_agent().is_none()
+            && !self.is_by_agent
     }
 
-    pub fn broken_off(mut self, partial: bool) -> Self {
+    pub fn with_partial(mut self, partial: bool) -> Self {
         self.partial = partial;
         self
     }
 
     /// Returns the message as it is sent: the result of the first `render`, and the same from then on.
-    pub(super) fn rendered(&self, seed: &FenceSeed, render: impl Fn() -> Message) -> Arc<Message> {
+    pub(super) fn render_once(
+        &self,
+        seed: &FenceSeed,
+        render: impl Fn() -> Message,
+    ) -> Arc<Message> {
         let (made_with, message) =
             self.rendering.0.get_or_init(|| (seed.clone(), Arc::new(render())));
         match made_with == seed {
@@ -85,13 +97,13 @@ impl Entry {
 
 /// The cached rendering of an entry. It never changes, and every later turn sends it again.
 #[derive(Debug, Clone, Default)]
-struct Rendering(OnceLock<(FenceSeed, Arc<Message>)>);
+struct RenderedEntry(OnceLock<(FenceSeed, Arc<Message>)>);
 
-impl PartialEq for Rendering {
+impl PartialEq for RenderedEntry {
     /// Always equal: the rendering follows from the message.
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Rendering {}
+impl Eq for RenderedEntry {}

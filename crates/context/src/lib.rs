@@ -48,7 +48,7 @@ pub mod xml;
 mod conversation;
 mod system_part;
 
-pub use assemble::{Assembled, assemble};
+pub use assemble::{AssembledContext, assemble};
 pub use budget::{Budget, Pressure, Thresholds};
 pub use calibration::{Calibration, Checkpoint};
 pub use digest::Digest;

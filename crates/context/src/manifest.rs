@@ -33,7 +33,7 @@ pub struct Part {
     pub sha256: Option<Digest>,
     pub tokens: u64,
     pub sent: bool,
-    pub why: Why,
+    pub why: PartReason,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ pub enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum PartReason {
     /// Sent with every call, rendered anew from its source.
     EveryCall,
     /// Replaces the folded messages.
@@ -126,7 +126,7 @@ impl<'a> Ledger<'a> {
         Self { calibration, parts: Vec::new(), weight: Weight::ZERO }
     }
 
-    pub(super) fn sent(&mut self, kind: Kind, id: Option<String>, why: Why, text: &str) {
+    pub(super) fn sent(&mut self, kind: Kind, id: Option<String>, why: PartReason, text: &str) {
         self.sent_as(kind, id, why, text, Weight::of_text(text));
     }
 
@@ -134,7 +134,7 @@ impl<'a> Ledger<'a> {
         &mut self,
         kind: Kind,
         id: Option<String>,
-        why: Why,
+        why: PartReason,
         text: &str,
         weight: Weight,
     ) {
@@ -145,7 +145,7 @@ impl<'a> Ledger<'a> {
         &mut self,
         kind: Kind,
         id: Option<String>,
-        why: Why,
+        why: PartReason,
         sha256: Digest,
         weight: Weight,
     ) {
@@ -158,7 +158,7 @@ impl<'a> Ledger<'a> {
         &mut self,
         entries: impl Iterator<Item = &'e Entry> + Clone,
         sent: bool,
-        why: Why,
+        why: PartReason,
     ) {
         let Some(span) = span_of(entries.clone()) else {
             return;
@@ -178,19 +178,19 @@ impl<'a> Ledger<'a> {
     }
 
     pub(super) fn posts(&mut self, span: Span, text: &str) {
-        self.sent(Kind::Posts, None, Why::SinceCursor, text);
+        self.sent(Kind::Posts, None, PartReason::SinceCursor, text);
         if let Some(part) = self.parts.last_mut() {
             part.span = Some(span);
         }
     }
 
-    pub(super) fn posts_not_shown(&mut self, span: Span, why: Why) {
+    pub(super) fn posts_not_shown(&mut self, span: Span, why: PartReason) {
         let (kind, id, sha256) = (Kind::Posts, None, None);
         self.parts.push(Part { kind, id, span: Some(span), sha256, tokens: 0, sent: false, why });
     }
 
     pub(super) fn edict_not_shown(&mut self, id: Uuid) {
-        let (kind, why) = (Kind::Edict, Why::NoRoom);
+        let (kind, why) = (Kind::Edict, PartReason::NoRoom);
         let id = id_of(id);
         self.parts.push(Part { kind, id, span: None, sha256: None, tokens: 0, sent: false, why });
     }
@@ -204,7 +204,7 @@ impl<'a> Ledger<'a> {
             sha256: None,
             tokens: 0,
             sent: false,
-            why: Why::Folded,
+            why: PartReason::Folded,
         });
     }
 

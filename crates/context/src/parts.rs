@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     compaction::generations::View,
-    manifest::{Span, Why},
+    manifest::{PartReason, Span},
     posts::Posts,
     transcript::{Message, ToolSpec},
 };
@@ -35,7 +35,7 @@ pub struct Parts<'a> {
     /// Part of the blackboard that the agent may read; `None` if it may read nothing.
     pub blackboard: Option<Blackboard<'a>>,
     /// Results of the tasks that this one has waited for.
-    pub results: Option<Told<'a>>,
+    pub results: Option<AwaitedResults<'a>>,
     pub task: Task<'a>,
 }
 
@@ -102,7 +102,7 @@ pub struct Board<'a> {
 /// Posts that the agent may see and that are not sent, with one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotShown {
-    pub why: Why,
+    pub why: PartReason,
     pub span: Span,
 }
 
@@ -114,7 +114,7 @@ pub struct Status<'a> {
 
 /// Results as they are, or will be, in the transcript: before the task, in this call and in later ones.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct AwaitedResults<'a> {
     pub entry_id: Uuid,
     pub message: &'a Message,
 }

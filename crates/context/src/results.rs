@@ -44,7 +44,7 @@ const NAME: &str = "results";
 impl Results {
     /// Shortens texts that are too long. If all of them together are too long, each gets the same share, and the unused
     /// part of short ones goes to the long ones.
-    pub fn within(mut ends: Vec<EndOfTask>, limits: Limits) -> Self {
+    pub fn fit_limits(mut ends: Vec<EndOfTask>, limits: Limits) -> Self {
         let share = share(ends.iter().map(|end| end.text.len()).collect(), limits);
         for end in &mut ends {
             let keep = end.text.floor_char_boundary(share);
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn short_results_are_kept_whole() {
         let limits = Limits { each_bytes: 5, all_bytes: 10 };
-        let results = Results::within(vec![end("ab"), end(""), end("cdefg")], limits);
+        let results = Results::fit_limits(vec![end("ab"), end(""), end("cdefg")], limits);
         assert_eq!(texts(&results), ["ab", "", "cdefg"]);
         assert!(results.ends.iter().all(|end| end.left_out_chars == 0));
     }
@@ -149,11 +149,11 @@ mod tests {
     #[test]
     fn short_results_leave_their_share_to_long_ones_and_cuts_respect_characters() {
         let limits = Limits { each_bytes: 100, all_bytes: 11 };
-        let results = Results::within(vec![end("ab"), end("cdefghij"), end("ääää")], limits);
+        let results = Results::fit_limits(vec![end("ab"), end("cdefghij"), end("ääää")], limits);
         assert_eq!(texts(&results), ["ab", "cdef", "ää"]);
         assert_eq!([results.ends[1].left_out_chars, results.ends[2].left_out_chars], [4, 2]);
         let each = Limits { each_bytes: 3, all_bytes: 100 };
-        assert_eq!(texts(&Results::within(vec![end("abcdef")], each)), ["abc"]);
+        assert_eq!(texts(&Results::fit_limits(vec![end("abcdef")], each)), ["abc"]);
     }
 
     #[test]

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
-    assemble::Assembled,
+    assemble::AssembledContext,
     calibration::Calibration,
-    conversation::block,
+    conversation::render_entry,
     digest::Digest,
     entry::Entry,
-    manifest::{Kind, Ledger, Manifest, Why},
+    manifest::{Kind, Ledger, Manifest, PartReason},
     transcript::{Message, Role, ToolSpec},
     weight::Weight,
     xml::{Element, FenceSeed, Scope},
@@ -22,7 +22,7 @@ use crate::{
 
 /// The context of the turn's first call.
 #[derive(Debug, Clone)]
-pub struct First {
+pub struct FirstCall {
     pub messages: Vec<Arc<Message>>,
     pub manifest: Manifest,
     pub weight: Weight,
@@ -30,7 +30,7 @@ pub struct First {
 
 /// The parts that follow it in a further call.
 #[derive(Debug, Clone, Copy)]
-pub struct Since<'a> {
+pub struct LaterRounds<'a> {
     /// Calls with their results, in order.
     pub entries: &'a [Entry],
     /// Number of the first entries among which results are shortened.
@@ -49,7 +49,7 @@ pub struct Last<'a> {
 }
 
 #[derive(Debug, Clone)]
-pub struct Extended {
+pub struct FurtherCall {
     pub messages: Vec<Arc<Message>>,
     pub manifest: Manifest,
     pub weight: Weight,
@@ -60,67 +60,67 @@ const SHORT_CHARS: usize = 600;
 /// Length of the shown beginning and of the shown end of a longer one.
 const SHOWN_CHARS: usize = 200;
 
-impl From<Assembled> for First {
-    fn from(assembled: Assembled) -> Self {
-        let Assembled { messages, manifest, weight, .. } = assembled;
+impl From<AssembledContext> for FirstCall {
+    fn from(assembled: AssembledContext) -> Self {
+        let AssembledContext { messages, manifest, weight, .. } = assembled;
         Self { messages, manifest, weight }
     }
 }
 
-impl First {
+impl FirstCall {
     pub fn extended(
         &self,
-        since: &Since<'_>,
+        since: &LaterRounds<'_>,
         seed: &FenceSeed,
         calibration: &Calibration,
-    ) -> Extended {
+    ) -> FurtherCall {
         let mut messages = self.messages.clone();
         let mut ledger = Ledger::going_on(calibration, &self.manifest, self.weight);
-        let (mut whole, mut short) = (Sent::default(), Sent::default());
+        let (mut whole, mut short) = (ManifestLine::default(), ManifestLine::default());
         for (at, entry) in since.entries.iter().enumerate() {
             let shortened = match at < since.n_shortened {
-                true => shortened(&entry.message),
+                true => shorten_result(&entry.message),
                 false => None,
             };
             match shortened {
                 Some(message) => {
                     short.add(Digest::of_message(&message), Weight::of_message(&message));
-                    messages.push(Arc::new(fenced(entry.id, &message, seed)));
+                    messages.push(Arc::new(fence_result(entry.id, &message, seed)));
                 }
                 None => {
                     whole.add(entry.digest, entry.weight);
                     messages.push(match entry.message.role {
                         Role::Tool => {
-                            entry.rendered(seed, || fenced(entry.id, &entry.message, seed))
+                            entry.render_once(seed, || fence_result(entry.id, &entry.message, seed))
                         }
                         _ => Arc::clone(&entry.message),
                     });
                 }
             }
         }
-        whole.note("messages", Why::ThisTurn, &mut ledger);
-        short.note("results", Why::Shortened, &mut ledger);
+        whole.note("messages", PartReason::ThisTurn, &mut ledger);
+        short.note("results", PartReason::Shortened, &mut ledger);
         if let Some(last) = since.last {
             messages.push(Arc::new(end(last, seed, &mut ledger)));
         }
-        Extended { messages, weight: ledger.weight(), manifest: ledger.finish() }
+        FurtherCall { messages, weight: ledger.weight(), manifest: ledger.finish() }
     }
 }
 
 /// The contents of one line of the manifest.
 #[derive(Default)]
-struct Sent {
+struct ManifestLine {
     digests: Vec<Digest>,
     weight: Weight,
 }
 
-impl Sent {
+impl ManifestLine {
     fn add(&mut self, digest: Digest, weight: Weight) {
         self.digests.push(digest);
         self.weight = self.weight + weight;
     }
 
-    fn note(self, what: &str, why: Why, ledger: &mut Ledger<'_>) {
+    fn note(self, what: &str, why: PartReason, ledger: &mut Ledger<'_>) {
         if !self.digests.is_empty() {
             let id = Some(format!("{} {what}", self.digests.len()));
             ledger.sent_with(Kind::Rounds, id, why, Digest::chain(self.digests), self.weight);
@@ -132,16 +132,16 @@ fn end(last: Last<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Message {
     ledger.without(Kind::Tools, last.tools.iter().map(|tool| Weight::of_tool(tool)).sum());
     let text =
         Element::with_text("notice", last.notice).render(&seed.fence(Scope::Turn(last.task_id)));
-    ledger.sent(Kind::Notice, None, Why::LastCall, &text);
+    ledger.sent(Kind::Notice, None, PartReason::LastCall, &text);
     Message::new(Role::User, text)
 }
 
-fn fenced(id: Uuid, message: &Message, seed: &FenceSeed) -> Message {
-    Message { text: block("tool_output", id, message, seed), ..message.clone() }
+fn fence_result(id: Uuid, message: &Message, seed: &FenceSeed) -> Message {
+    Message { text: render_entry("tool_output", id, message, seed), ..message.clone() }
 }
 
 /// Reduces a long result to its beginning and end. Returns `None` for other messages and short results.
-pub fn shortened(message: &Message) -> Option<Message> {
+pub fn shorten_result(message: &Message) -> Option<Message> {
     let text = &message.text;
     if message.role != Role::Tool || text.len() <= SHORT_CHARS {
         return None;
@@ -180,7 +180,7 @@ mod tests {
         entries
     }
 
-    fn first() -> First {
+    fn first() -> FirstCall {
         let task = Message::new(Role::User, "<task>Go on.</task>");
         let weight = Weight::of_message(&task);
         let manifest = Manifest {
@@ -189,11 +189,11 @@ mod tests {
             estimated_tokens: 0,
             sha256: Digest::of(""),
         };
-        First { messages: vec![Arc::new(task)], manifest, weight }
+        FirstCall { messages: vec![Arc::new(task)], manifest, weight }
     }
 
-    fn extended(entries: &[Entry], n_shortened: usize) -> Extended {
-        let since = Since { entries, n_shortened, last: None };
+    fn extended(entries: &[Entry], n_shortened: usize) -> FurtherCall {
+        let since = LaterRounds { entries, n_shortened, last: None };
         let seed = FenceSeed::from_bytes([7; 32]);
         first().extended(&since, &seed, &Calibration::cold())
     }
@@ -209,7 +209,7 @@ mod tests {
         let part = &sent.manifest.parts[0];
         assert_eq!(
             (part.kind, part.why, part.id.as_deref()),
-            (Kind::Rounds, Why::ThisTurn, Some("2 messages"))
+            (Kind::Rounds, PartReason::ThisTurn, Some("2 messages"))
         );
         let all = entries.iter().map(|entry| entry.weight).sum::<Weight>() + first().weight;
         assert_eq!(sent.weight, all);
@@ -221,7 +221,7 @@ mod tests {
         let entries = entries(&[&long, "short", &long]);
         let (whole, less) = (extended(&entries, 0), extended(&entries, 4));
         assert!(less.weight.millitokens() < whole.weight.millitokens());
-        let chars = |sent: &Extended, at: usize| sent.messages[at].text.chars().count();
+        let chars = |sent: &FurtherCall, at: usize| sent.messages[at].text.chars().count();
         assert!(chars(&less, 2) < 700 && chars(&less, 6) > 5000, "{}", chars(&less, 2));
         assert!(less.messages[2].text.contains("[4602 characters of this result"));
         assert_eq!(less.messages[4], whole.messages[4]);
@@ -229,7 +229,10 @@ mod tests {
             less.manifest.parts.iter().map(|part| (part.why, part.id.as_deref())).collect();
         assert_eq!(
             whys,
-            [(Why::ThisTurn, Some("5 messages")), (Why::Shortened, Some("1 results"))]
+            [
+                (PartReason::ThisTurn, Some("5 messages")),
+                (PartReason::Shortened, Some("1 results"))
+            ]
         );
     }
 
@@ -241,7 +244,7 @@ mod tests {
         let mut first = first();
         first.weight = first.weight + Weight::of_tool(&tools[0]);
         let last = Last { notice: "No more.", task_id: Uuid::from_u128(9), tools: &tools };
-        let since = Since { entries: &[], n_shortened: 0, last: Some(last) };
+        let since = LaterRounds { entries: &[], n_shortened: 0, last: Some(last) };
         let sent = first.extended(&since, &FenceSeed::from_bytes([7; 32]), &Calibration::cold());
         let [_, notice] = sent.messages.as_slice() else { panic!() };
         assert!(notice.role == Role::User && notice.text.contains(">No more.</notice>"));

@@ -53,7 +53,7 @@ impl Message {
     }
 
     /// Returns the agent that asked on the board. `None` for requests of people, and for messages that are not requests.
-    pub fn asked_by(&self) -> Option<&str> {
+    pub fn asking_agent(&self) -> Option<&str> {
         self.tool_name.as_deref().filter(|_| self.role == Role::User)
     }
 }

@@ -43,7 +43,7 @@ impl Address {
     }
 
     /// Chooses another port for a server whose port was taken in the meantime; a socket stays as it is.
-    pub fn anew(&self) -> Result<Self, Error> {
+    pub fn with_new_port(&self) -> Result<Self, Error> {
         match self {
             Self::Socket { .. } => Ok(self.clone()),
             Self::Loopback { .. } => Self::free_port(),
@@ -51,7 +51,7 @@ impl Address {
     }
 
     /// Returns the address that a running server has recorded.
-    pub fn recorded(record: &PidFile) -> Self {
+    pub fn from_pid_file(record: &PidFile) -> Self {
         match &record.socket_folder {
             Some(folder) => Self::Socket { folder: folder.clone(), port: record.port },
             None => Self::Loopback { port: record.port },

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use dalsegno_base::settings::Environment;
 
 /// Variables that a server needs to find its libraries and temporary files.
-const KEPT: [&str; 5] =
+const KEPT_VARIABLES: [&str; 5] =
     ["PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "TMPDIR"];
 
 /// The environment of the server's processes.
@@ -24,7 +24,7 @@ pub(super) struct Ambient {
 impl Ambient {
     pub fn read() -> Self {
         let environment = Environment::capture();
-        let kept: Vec<_> = KEPT
+        let kept: Vec<_> = KEPT_VARIABLES
             .into_iter()
             .filter_map(|name| Some((name, environment.get_os(name)?.to_owned())))
             .collect();

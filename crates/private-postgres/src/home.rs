@@ -136,7 +136,7 @@ pub(super) fn make_dir(path: &Path, mode: u32) -> Result<(), Error> {
 
 /// Returns options that open files of the home for writing: created private, and never through a symlink. The home may
 /// belong to another user, who must not be able to redirect the service's writes.
-pub(super) fn own_file() -> OpenOptions {
+pub(super) fn private_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     options

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::address::SUPERUSER;
 use super::binaries::Binaries;
 use super::command::{self, Runner};
-use super::home::{Home, make_dir, own_file};
+use super::home::{Home, make_dir, private_file_options};
 use super::occupancy::Vacancy;
 use super::process::{self, Signal};
 use super::{Error, Purpose, log_file, poll};
@@ -87,10 +87,11 @@ fn lay_out(draft: &Home, runner: &Runner) -> Result<(), Error> {
     let path = draft.password_file();
     // Two random uuids: 244 bits from the system's generator.
     let password = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    let written = own_file().write(true).create_new(true).open(&path).and_then(|mut file| {
-        writeln!(file, "{password}")?;
-        file.sync_all()
-    });
+    let written =
+        private_file_options().write(true).create_new(true).open(&path).and_then(|mut file| {
+            writeln!(file, "{password}")?;
+            file.sync_all()
+        });
     written.map_err(Error::folder("write the password", &path))?;
     // initdb reads it as the server's account; `finish` takes it back.
     give_to_server(&path, runner)

@@ -63,7 +63,7 @@ pub const SUPPORTED_MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
 
 /// The private Postgres of this process. End it with [`Embedded::stop`].
 #[must_use = "the server ends when this is dropped"]
-pub struct Embedded {
+pub struct EmbeddedServer {
     options: PgConnectOptions,
     home: Home,
     major: u32,
@@ -73,7 +73,7 @@ pub struct Embedded {
 
 /// The private Postgres of another process.
 #[derive(Clone)]
-pub struct Attached {
+pub struct AttachedServer {
     options: PgConnectOptions,
     pid: u32,
 }
@@ -88,7 +88,7 @@ pub struct Description {
 }
 
 /// Makes this process the owner of the folder and starts its server.
-pub async fn start(config: &Config) -> Result<Embedded, Error> {
+pub async fn start(config: &Config) -> Result<EmbeddedServer, Error> {
     start_until(config, Owner::Service, &CancellationToken::new()).await
 }
 
@@ -98,7 +98,7 @@ pub async fn start_until(
     config: &Config,
     owner: Owner,
     stop: &CancellationToken,
-) -> Result<Embedded, Error> {
+) -> Result<EmbeddedServer, Error> {
     if ambient::leaks_options() {
         return Err(Error::AmbientOptions);
     }
@@ -109,11 +109,11 @@ pub async fn start_until(
     locks.extend(lock_elsewhere(&home, &data_dir, owner)?);
     let bringing_up = bring_up(config, home.clone(), account);
     let Some(up) = stop.run_until_cancelled(bringing_up).await else {
-        clear_away(&home, Duration::from_secs(config.stop_timeout_secs)).await?;
+        clean_up_interrupted_start(&home, Duration::from_secs(config.stop_timeout_secs)).await?;
         return Err(Error::Stopped);
     };
     let (cluster, server) = up?;
-    Ok(Embedded {
+    Ok(EmbeddedServer {
         options: cluster.connect_options(&server.address),
         home: cluster.home.clone(),
         major: cluster.binaries.major,
@@ -125,7 +125,7 @@ pub async fn start_until(
 /// Finds the server that another process runs on the folder, without owning or changing anything.
 ///
 /// Returns `None` if none runs; waits for one that is starting.
-pub async fn attach(config: &Config) -> Result<Option<Attached>, Error> {
+pub async fn attach(config: &Config) -> Result<Option<AttachedServer>, Error> {
     if ambient::leaks_options() {
         return Err(Error::AmbientOptions);
     }
@@ -141,14 +141,14 @@ pub async fn attach(config: &Config) -> Result<Option<Attached>, Error> {
         return Ok(None);
     };
     let password = address::read_password(&home)?;
-    Ok(Some(Attached {
-        options: Address::recorded(&record).connect_options(&password),
+    Ok(Some(AttachedServer {
+        options: Address::from_pid_file(&record).connect_options(&password),
         pid: record.pid,
     }))
 }
 
 /// Ends the server that a killed owner has left on a folder. Returns false if the folder has a live owner.
-pub async fn end_leftover(data_dir: &Path, limit: Duration) -> Result<bool, Error> {
+pub async fn stop_orphaned_server(data_dir: &Path, limit: Duration) -> Result<bool, Error> {
     let data_dir = data_dir.canonicalize().map_err(Error::folder("find", data_dir))?;
     let lock = FolderLock::path_in(&data_dir);
     let _lock = match FolderLock::take(&lock, &data_dir, Owner::Command) {
@@ -156,7 +156,7 @@ pub async fn end_leftover(data_dir: &Path, limit: Duration) -> Result<bool, Erro
         taken => taken?,
     };
     if let Some(home) = home::find(&data_dir)? {
-        clear_away(&home, limit).await?;
+        clean_up_interrupted_start(&home, limit).await?;
     }
     Ok(true)
 }
@@ -182,11 +182,11 @@ pub async fn find_binaries(config: &Config) -> Result<String, Error> {
     let home = home.unwrap_or_else(|| Home::at(config.data_dir.join("postgres")));
     let account = account::choose(config.run_as.as_deref(), None)?;
     let runner = Runner { account, ambient: Ambient::read() };
-    let found = binaries::on_hand(config, &home, &runner).await?;
+    let found = binaries::find_offline(config, &home, &runner).await?;
     Ok(format!("PostgreSQL {} in {}", found.major, found.folder.display()))
 }
 
-impl Embedded {
+impl EmbeddedServer {
     pub fn connect_options(&self) -> PgConnectOptions {
         self.options.clone()
     }
@@ -207,13 +207,13 @@ impl Embedded {
 }
 
 /// Written by hand, as for [`Attached`]: the options hold the password.
-impl fmt::Debug for Embedded {
+impl fmt::Debug for EmbeddedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Embedded").field(&self.describe()).finish()
     }
 }
 
-impl Attached {
+impl AttachedServer {
     pub fn connect_options(&self) -> PgConnectOptions {
         self.options.clone()
     }
@@ -223,7 +223,7 @@ impl Attached {
     }
 }
 
-impl fmt::Debug for Attached {
+impl fmt::Debug for AttachedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Attached").field("pid", &self.pid).finish_non_exhaustive()
     }
@@ -265,16 +265,16 @@ async fn bring_up(
 ) -> Result<(Cluster, Server), Error> {
     let cluster = prepare(config, home, account).await?;
     let address = Address::choose(config.listen, &cluster.home)?;
-    let server = cluster.bring_up(address, Port::MayChange).await?;
+    let server = cluster.adopt_or_launch(address, Port::MayChange).await?;
     Ok((cluster, server))
 }
 
 /// Ends the remains of an interrupted start: its initdb, its server, or the server that it waited for.
-async fn clear_away(home: &Home, limit: Duration) -> Result<(), Error> {
+async fn clean_up_interrupted_start(home: &Home, limit: Duration) -> Result<(), Error> {
     let deadline = Instant::now() + limit;
     init::remove_drafts(home, deadline).await?;
     match home.cluster_major()? {
-        Some(_) => server::vacate(home, deadline).await,
+        Some(_) => server::stop_server(home, deadline).await,
         None => Ok(()),
     }
 }

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::Error;
-use super::home::own_file;
+use super::home::private_file_options;
 
 /// The kind of process that owns a folder. It tells others how long they may have to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Drop for FolderLock {
 }
 
 fn open(path: &Path) -> Result<File, Error> {
-    own_file()
+    private_file_options()
         .read(true)
         .write(true)
         .truncate(false)

@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::Error;
-use super::home::own_file;
+use super::home::private_file_options;
 
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 const TAIL_BYTES: u64 = 8 * 1024;
@@ -17,14 +17,17 @@ const TAIL_LINES: usize = 20;
 
 /// Opens the log for a server to append to, and returns its present length.
 pub(super) fn open(path: &Path) -> Result<(File, u64), Error> {
-    bound(path).map_err(Error::folder("bound the log", path))?;
-    let file = own_file().append(true).open(path).map_err(Error::folder("open the log", path))?;
+    limit_size(path).map_err(Error::folder("bound the log", path))?;
+    let file = private_file_options()
+        .append(true)
+        .open(path)
+        .map_err(Error::folder("open the log", path))?;
     let length = file.metadata().map_err(Error::folder("look at", path))?.len();
     Ok((file, length))
 }
 
 /// Keeps the log and its one predecessor below the limit each.
-pub(super) fn bound(path: &Path) -> io::Result<()> {
+pub(super) fn limit_size(path: &Path) -> io::Result<()> {
     let length = match fs::symlink_metadata(path) {
         Ok(found) => found.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -33,9 +36,10 @@ pub(super) fn bound(path: &Path) -> io::Result<()> {
     if length <= MAX_BYTES {
         return Ok(());
     }
-    let mut full = own_file().read(true).write(true).open(path)?;
+    let mut full = private_file_options().read(true).write(true).open(path)?;
     full.seek(SeekFrom::Start(length - MAX_BYTES))?;
-    let mut aside = own_file().write(true).truncate(true).open(path.with_extension("log.1"))?;
+    let mut aside =
+        private_file_options().write(true).truncate(true).open(path.with_extension("log.1"))?;
     io::copy(&mut (&full).take(MAX_BYTES), &mut aside)?;
     full.set_len(0)
 }
@@ -75,7 +79,7 @@ mod tests {
         for n in 0..200_000 {
             writeln!(server, "line {n} of a server that has much to say").unwrap();
         }
-        bound(&path).unwrap();
+        limit_size(&path).unwrap();
         writeln!(server, "after the cut").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "after the cut\n");
         let aside = fs::read_to_string(folder.path().join("server.log.1")).unwrap();

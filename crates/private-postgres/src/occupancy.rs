@@ -9,7 +9,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 use super::Error;
-use super::home::{Home, own_file};
+use super::home::{Home, private_file_options};
 use super::lock::try_lock;
 
 /// Proof that no server process lives in the home, and that none can start while it is held.
@@ -21,7 +21,8 @@ pub(super) struct Vacancy {
 impl Vacancy {
     pub fn claim(home: &Home) -> Result<Option<Self>, Error> {
         let path = home.occupied_file();
-        let file = own_file().write(true).open(&path).map_err(Error::folder("open", &path))?;
+        let file =
+            private_file_options().write(true).open(&path).map_err(Error::folder("open", &path))?;
         Ok(try_lock(&file, &path)?.then_some(Self { file }))
     }
 

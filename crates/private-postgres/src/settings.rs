@@ -7,7 +7,7 @@ use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
-use super::home::{Home, own_file};
+use super::home::{Home, private_file_options};
 use super::{Error, Purpose};
 
 /// `include` comes first because the last value of a setting wins: initdb recorded there what this machine supports
@@ -65,7 +65,7 @@ pub(super) fn write(home: &Home, purpose: Purpose) -> Result<(), Error> {
     let text = format!(
         "# Written by dalsegno at each start; change settings with ALTER SYSTEM instead.\n{COMMON}\n{fitting}"
     );
-    let file = own_file().write(true).truncate(true).open(&path);
+    let file = private_file_options().write(true).truncate(true).open(&path);
     file.and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         // Readable for the server's account; it holds no secrets.

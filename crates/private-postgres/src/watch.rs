@@ -36,7 +36,7 @@ impl Watch {
         let (stop, stopped) = oneshot::channel();
         let shown_pid = Arc::clone(&pid);
         let task = tokio::spawn(async move {
-            let result = stand_by(&cluster, server, &shown_pid, stopped).await;
+            let result = supervise(&cluster, server, &shown_pid, stopped).await;
             drop(locks);
             result
         });
@@ -54,7 +54,7 @@ impl Watch {
     }
 }
 
-async fn stand_by(
+async fn supervise(
     cluster: &Cluster,
     mut server: Server,
     shown_pid: &AtomicU32,
@@ -64,7 +64,7 @@ async fn stand_by(
     loop {
         tokio::select! {
             _ = &mut stop => return server.stop(cluster.stop_limit).await,
-            () = server.ended() => {
+            () = server.wait_until_ended() => {
                 tracing::error!(pid = server.pid, "the private Postgres ended, starting it again");
                 let address = server.address.clone();
                 server = tokio::select! {
@@ -84,7 +84,7 @@ async fn stand_by(
 async fn restart(cluster: &Cluster, address: Address) -> Server {
     let mut pause = FIRST_RESTART_PAUSE;
     loop {
-        match cluster.bring_up(address.clone(), Port::Stays).await {
+        match cluster.adopt_or_launch(address.clone(), Port::Stays).await {
             Ok(server) => return server,
             Err(error) => {
                 tracing::error!(
@@ -100,7 +100,7 @@ async fn restart(cluster: &Cluster, address: Address) -> Server {
 }
 
 fn bound_log(cluster: &Cluster) {
-    if let Err(error) = log_file::bound(&cluster.home.log_file()) {
+    if let Err(error) = log_file::limit_size(&cluster.home.log_file()) {
         tracing::warn!(error = causes(&error), "cannot keep the log of the private Postgres short");
     }
 }

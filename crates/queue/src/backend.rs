@@ -94,7 +94,7 @@ impl Backend for ClaimedJobs {
         let mut all_ended = self.all_ended.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = all_ended.get_or_insert_with(|| {
             let slots = Arc::clone(&self.slots);
-            Box::pin(async move { slots.all_free().await })
+            Box::pin(async move { slots.wait_until_all_free().await })
         });
         Pin::new(waiting).poll(cx).map(Ok)
     }

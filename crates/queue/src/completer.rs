@@ -21,12 +21,12 @@ use tokio_util::sync::CancellationToken;
 use super::{
     config::Config,
     crash_points::{CrashPoint, CrashPoints},
-    ends::{self, Ending, Written},
-    link::{self, Link, answer},
-    pace,
+    ends::{self, EndKind, WriteResult},
+    jitter,
+    link::{self, Link, wait_for_answer},
     slots::{Slot, Slots},
     telemetry,
-    wakeup::Bells,
+    wakeup::WakeSignals,
 };
 use dalsegno_base::causes::causes;
 
@@ -34,26 +34,26 @@ use dalsegno_base::causes::causes;
 const SMALL_BATCH: usize = 32;
 
 /// A run that is over and whose end is to be written.
-pub(super) struct Ended {
+pub(super) struct RunEnd {
     pub(super) slot: Slot,
-    pub(super) ending: Ending,
+    pub(super) ending: EndKind,
 }
 
 /// The channel to which runs send their ends.
 #[derive(Clone)]
 pub(super) struct Ends {
-    to_write: mpsc::UnboundedSender<Ended>,
-    bells: Arc<Bells>,
+    to_write: mpsc::UnboundedSender<RunEnd>,
+    bells: Arc<WakeSignals>,
 }
 
 /// The ends that wait to be written. The writer that holds the lock gathers a batch.
-pub(super) type EndsToWrite = Arc<Mutex<mpsc::UnboundedReceiver<Ended>>>;
+pub(super) type EndsToWrite = Arc<Mutex<mpsc::UnboundedReceiver<RunEnd>>>;
 
 /// One writer of ends.
 pub(super) struct Completer {
     pub(super) link: Link,
     pub(super) slots: Arc<Slots>,
-    pub(super) bells: Arc<Bells>,
+    pub(super) bells: Arc<WakeSignals>,
     pub(super) config: Arc<Config>,
     pub(super) crash_points: CrashPoints,
     /// Cancelled when the worker stops waiting for ends. Ends that are not written by then are left to the lease.
@@ -61,16 +61,16 @@ pub(super) struct Completer {
 }
 
 impl Ends {
-    pub(super) fn channel(bells: Arc<Bells>) -> (Self, EndsToWrite) {
+    pub(super) fn channel(bells: Arc<WakeSignals>) -> (Self, EndsToWrite) {
         let (to_write, receiver) = mpsc::unbounded_channel();
         (Self { to_write, bells }, Arc::new(Mutex::new(receiver)))
     }
 
-    pub(super) fn send(&self, ended: Ended) {
+    pub(super) fn send(&self, ended: RunEnd) {
         match ended.ending {
             // There is nothing to write, so the slot is free now.
-            Ending::Committed { lane_owed: false } | Ending::LeaseLost => {
-                telemetry::ended(&ended.slot.run, &ended.ending, true);
+            EndKind::Committed { lane_owed: false } | EndKind::LeaseLost => {
+                telemetry::record_end(&ended.slot.run, &ended.ending, true);
                 let in_lane = ended.slot.run.lane().is_some();
                 drop(ended.slot);
                 if in_lane {
@@ -91,7 +91,7 @@ impl Completer {
     /// Writes ends until the last sender is gone and all are acknowledged. Can be called again after a panic.
     pub(super) async fn run(&mut self, waiting: &EndsToWrite) {
         // A panic leaves the connection in the middle of a statement.
-        self.link.abandon();
+        self.link.disconnect();
         let mut batch = Vec::with_capacity(self.config.end_batch_rows);
         while self.gather(waiting, &mut batch).await {
             let (done, others) = sort(&mut batch);
@@ -102,7 +102,7 @@ impl Completer {
 
     /// Waits for ends, and a little longer for more of them while other jobs run. Returns false when the channel is
     /// closed.
-    async fn gather(&self, waiting: &EndsToWrite, batch: &mut Vec<Ended>) -> bool {
+    async fn gather(&self, waiting: &EndsToWrite, batch: &mut Vec<RunEnd>) -> bool {
         // A third of the slots: while one third is written, another is claimed and the last one runs.
         let third = usize::try_from(self.slots.capacity()).unwrap_or(usize::MAX).div_ceil(3);
         let limit = third.max(SMALL_BATCH).min(self.config.end_batch_rows);
@@ -132,7 +132,7 @@ impl Completer {
             let began = Instant::now();
             match self.try_done(&job_ids, &leases).await {
                 Ok(ended) => {
-                    telemetry::ends_written(began.elapsed());
+                    telemetry::record_ends_written(began.elapsed());
                     break ended;
                 }
                 Err(error) => {
@@ -143,11 +143,11 @@ impl Completer {
             }
         };
         self.crash_points.pass(CrashPoint::AfterCommit);
-        telemetry::done(&slots, ended.len());
+        telemetry::record_done(&slots, ended.len());
         let any_owed = ended.iter().any(|(_, owed)| *owed);
         let any_lane = slots.iter().any(|slot| slot.run.lane().is_some());
         self.slots.free_all(slots.into_iter());
-        self.after_lanes(any_lane, any_owed).await;
+        self.promote_lanes(any_lane, any_owed).await;
     }
 
     async fn try_done(
@@ -157,13 +157,13 @@ impl Completer {
     ) -> Result<Vec<(i64, bool)>, link::Error> {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
-        let ended = answer(patience, ends::finish_many(conn, job_ids, leases)).await;
-        self.link.settle(ended)
+        let ended = wait_for_answer(patience, ends::finish_many(conn, job_ids, leases)).await;
+        self.link.check_answer(ended)
     }
 
     /// Writes all ends other than `Done`: in one transaction first, and one by one if that fails. One end that the
     /// database refuses does not block the others.
-    async fn write_others(&mut self, mut others: Vec<Ended>) {
+    async fn write_others(&mut self, mut others: Vec<RunEnd>) {
         // All writers take rows in the same order, so they cannot deadlock.
         others.sort_by_key(|ended| ended.slot.run.job_id());
         let mut n_failures = 0;
@@ -184,10 +184,10 @@ impl Completer {
         }
     }
 
-    async fn try_others(&mut self, others: &[Ended]) -> Result<Vec<Written>, link::Error> {
+    async fn try_others(&mut self, others: &[RunEnd]) -> Result<Vec<WriteResult>, link::Error> {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
-        let written = answer(patience, async {
+        let written = wait_for_answer(patience, async {
             let mut tx = conn.begin().await?;
             let mut written = Vec::with_capacity(others.len());
             for ended in others {
@@ -198,35 +198,39 @@ impl Completer {
             Ok(written)
         })
         .await;
-        self.link.settle(written)
+        self.link.check_answer(written)
     }
 
-    async fn settle_others(&mut self, others: impl Iterator<Item = Ended>, written: &[Written]) {
+    async fn settle_others(
+        &mut self,
+        others: impl Iterator<Item = RunEnd>,
+        written: &[WriteResult],
+    ) {
         let (mut any_lane, mut any_owed) = (false, false);
         let mut freed = Vec::with_capacity(written.len());
         for (ended, written) in others.zip(written) {
-            let owed_before = matches!(ended.ending, Ending::Committed { lane_owed: true });
+            let owed_before = matches!(ended.ending, EndKind::Committed { lane_owed: true });
             // Jobs that step back into their lane are made ready by a sweep.
-            let stepped_back = matches!(ended.ending, Ending::GivenBack);
+            let stepped_back = matches!(ended.ending, EndKind::GivenBack);
             any_lane |= ended.slot.run.lane().is_some();
             any_owed |= written.lane_owed
                 || owed_before
                 || (stepped_back && ended.slot.run.lane().is_some());
-            telemetry::ended(&ended.slot.run, &ended.ending, written.held);
+            telemetry::record_end(&ended.slot.run, &ended.ending, written.held);
             freed.push(ended.slot);
         }
         self.slots.free_all(freed.into_iter());
-        self.after_lanes(any_lane, any_owed).await;
+        self.promote_lanes(any_lane, any_owed).await;
     }
 
     /// Promotes owed lanes, and wakes the claimer if a lane may have a new head.
-    async fn after_lanes(&mut self, any_lane: bool, any_owed: bool) {
+    async fn promote_lanes(&mut self, any_lane: bool, any_owed: bool) {
         if any_owed {
             let patience = self.link.patience();
             let swept = match self.link.conn().await {
                 Ok(conn) => {
-                    let swept = answer(patience, ends::sweep_lanes(conn, 1_000)).await;
-                    self.link.settle(swept)
+                    let swept = wait_for_answer(patience, ends::sweep_lanes(conn, 1_000)).await;
+                    self.link.check_answer(swept)
                 }
                 Err(error) => Err(error),
             };
@@ -243,7 +247,7 @@ impl Completer {
     /// Waits before the next try. Returns false if the worker stops waiting for ends.
     async fn wait_after(&self, error: &link::Error, n_ends: usize, n_failures: &mut u32) -> bool {
         *n_failures += 1;
-        let wait = pace::after_failure(*n_failures);
+        let wait = jitter::wait_after_failure(*n_failures);
         tracing::warn!(
             error = causes(error),
             n_ends,
@@ -254,11 +258,11 @@ impl Completer {
     }
 }
 
-fn sort(batch: &mut Vec<Ended>) -> (Vec<Slot>, Vec<Ended>) {
+fn sort(batch: &mut Vec<RunEnd>) -> (Vec<Slot>, Vec<RunEnd>) {
     let (mut done, mut others) = (Vec::with_capacity(batch.len()), Vec::new());
     for ended in batch.drain(..) {
         match ended.ending {
-            Ending::Done => done.push(ended.slot),
+            EndKind::Done => done.push(ended.slot),
             _ => others.push(ended),
         }
     }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use sqlx::{PgConnection, PgExecutor};
 
 use super::{
-    job::{Backoff, Until},
+    job::{Backoff, HoldUntil},
     run::Run,
 };
 
 /// The end of a run as it is written.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum EndKind {
     /// The work is done.
     Done,
     /// The handler wrote the end itself.
@@ -20,13 +20,13 @@ pub(super) enum Ending {
     /// An attempt failed, and attempts are left.
     Retry { cause: &'static str, error: String, backoff: Backoff, asked_secs: Option<f64> },
     /// The job runs again later, at the handler's wish.
-    Snooze { until: Until, reason: String },
+    Snooze { until: HoldUntil, reason: String },
     /// The database was unavailable during the run. Written when it is back; uses up no attempt.
     DatabaseLost { error: String, wait: Duration },
     /// The job waits for the decision of a person.
     Held { reason: String },
     /// The job waits for a signal of the application; its lane goes on without it.
-    Aside { reason: String },
+    AwaitSignal { reason: String },
     /// The job failed for good.
     Fail { death: Death, hold_lane: bool, error: String },
     /// The run stopped because the job was cancelled.
@@ -47,7 +47,7 @@ pub(super) enum Death {
 
 /// The result of writing an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WriteResult {
     /// False if the lease was lost and nothing was written.
     pub(super) held: bool,
     /// True if the next job of the lane could not be made ready in the same statement.
@@ -69,7 +69,7 @@ pub(super) const REASONS: [&str; 11] = [
     "lease_lost",
 ];
 
-impl Ending {
+impl EndKind {
     /// Returns the `reason` label of the metrics.
     pub(super) fn reason(&self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl Ending {
             Self::Retry { cause, .. } => cause,
             Self::Snooze { .. } => "rate_limited",
             Self::DatabaseLost { .. } => "database_lost",
-            Self::Held { .. } | Self::Aside { .. } => "held",
+            Self::Held { .. } | Self::AwaitSignal { .. } => "held",
             Self::Fail { death: Death::BadPayload, .. } => "bad_payload",
             Self::Fail { .. } => "error",
             Self::Cancelled { .. } => "cancelled",
@@ -113,15 +113,15 @@ pub(super) async fn finish_many(
 pub(super) async fn write(
     conn: &mut PgConnection,
     run: &Run,
-    ending: &Ending,
-) -> Result<Written, sqlx::Error> {
+    ending: &EndKind,
+) -> Result<WriteResult, sqlx::Error> {
     let (job_id, lease) = (run.job_id(), run.lease());
     let lane_owed = match ending {
-        Ending::Done => {
+        EndKind::Done => {
             finish_many(conn, &[job_id], &[lease]).await?.first().map(|(_, owed)| *owed)
         }
-        Ending::Committed { .. } | Ending::LeaseLost => Some(false),
-        Ending::Retry { error, backoff, asked_secs, .. } => {
+        EndKind::Committed { .. } | EndKind::LeaseLost => Some(false),
+        EndKind::Retry { error, backoff, asked_secs, .. } => {
             let (base, cap) = (backoff.first.as_secs_f64(), backoff.cap.as_secs_f64());
             sqlx::query_file!(
                 "src/sql/end_retry.sql",
@@ -136,22 +136,22 @@ pub(super) async fn write(
             .fetch_optional(conn)
             .await?
         }
-        Ending::Snooze { until, reason } => put_off(conn, run, *until, reason).await?,
-        Ending::DatabaseLost { error, wait } => {
-            put_off(conn, run, Until::After(*wait), error).await?
+        EndKind::Snooze { until, reason } => snooze(conn, run, *until, reason).await?,
+        EndKind::DatabaseLost { error, wait } => {
+            snooze(conn, run, HoldUntil::After(*wait), error).await?
         }
-        Ending::Held { reason } => {
+        EndKind::Held { reason } => {
             sqlx::query_file!("src/sql/end_hold.sql", job_id, lease, text(reason))
                 .map(|_| false)
                 .fetch_optional(conn)
                 .await?
         }
-        Ending::Aside { reason } => {
+        EndKind::AwaitSignal { reason } => {
             let back = give_back(&mut *conn, &[job_id], &[lease], &text(reason)).await?;
-            put_aside(conn, job_id).await?;
+            wait_for_signal(conn, job_id).await?;
             back.first().copied()
         }
-        Ending::Fail { death, hold_lane, error } => {
+        EndKind::Fail { death, hold_lane, error } => {
             sqlx::query_file!(
                 "src/sql/end_fail.sql",
                 job_id,
@@ -164,7 +164,7 @@ pub(super) async fn write(
             .fetch_optional(conn)
             .await?
         }
-        Ending::Cancelled { error } => {
+        EndKind::Cancelled { error } => {
             sqlx::query_file!(
                 "src/sql/end_cancelled.sql",
                 job_id,
@@ -175,24 +175,24 @@ pub(super) async fn write(
             .fetch_optional(conn)
             .await?
         }
-        Ending::GivenBack => {
+        EndKind::GivenBack => {
             give_back(conn, &[job_id], &[lease], "the worker is going down").await?.first().copied()
         }
     };
-    Ok(Written { held: lane_owed.is_some(), lane_owed: lane_owed.unwrap_or(false) })
+    Ok(WriteResult { held: lane_owed.is_some(), lane_owed: lane_owed.unwrap_or(false) })
 }
 
 /// Snoozes a running job without using up an attempt. Returns false for "no promotion owed": the job keeps its place in
 /// the lane.
-async fn put_off(
+async fn snooze(
     executor: impl PgExecutor<'_>,
     run: &Run,
-    until: Until,
+    until: HoldUntil,
     reason: &str,
 ) -> Result<Option<bool>, sqlx::Error> {
     let (at, after_secs) = match until {
-        Until::At(moment) => (Some(moment), None),
-        Until::After(wait) => (None, Some(wait.as_secs_f64())),
+        HoldUntil::At(moment) => (Some(moment), None),
+        HoldUntil::After(wait) => (None, Some(wait.as_secs_f64())),
     };
     let (job_id, lease) = (run.job_id(), run.lease());
     sqlx::query_file!("src/sql/end_snooze.sql", job_id, lease, at, after_secs, text(reason))
@@ -203,7 +203,7 @@ async fn put_off(
 
 /// Makes a job that was just given back wait for a signal. A job that a person wants held keeps its place and is held
 /// there.
-async fn put_aside(executor: impl PgExecutor<'_>, job_id: i64) -> Result<(), sqlx::Error> {
+async fn wait_for_signal(executor: impl PgExecutor<'_>, job_id: i64) -> Result<(), sqlx::Error> {
     sqlx::query_scalar!("select dalsegno.put_aside($1)", &[job_id])
         .fetch_one(executor)
         .await

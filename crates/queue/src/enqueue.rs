@@ -36,7 +36,7 @@ pub struct Options {
 
 /// A job that a call created or found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Enqueued {
+pub struct EnqueueResult {
     /// Its id.
     pub job_id: i64,
     /// False if an earlier call with the same idempotency key created it.
@@ -47,7 +47,7 @@ pub struct Enqueued {
 
 /// A job whose Rust type the caller does not have: its kind and payload are data.
 #[derive(Debug, Clone, Copy)]
-pub struct Named<'a> {
+pub struct JobData<'a> {
     pub kind: &'a str,
     pub payload: &'a Value,
     pub queue: &'a str,
@@ -60,9 +60,9 @@ pub async fn enqueue<J: Job>(
     executor: impl PgExecutor<'_>,
     job: &J,
     options: &Options,
-) -> Result<Enqueued, Error> {
+) -> Result<EnqueueResult, Error> {
     let policy = J::policy();
-    let named = Named {
+    let named = JobData {
         kind: J::KIND,
         payload: &encode(job)?,
         queue: options.queue.as_deref().unwrap_or(policy.queue),
@@ -107,11 +107,11 @@ pub async fn enqueue_unless_waiting<J: Job>(
 /// Enqueues a job whose kind is known by its name alone, as [`enqueue`]. Ignores `queue` of the options.
 pub async fn enqueue_named(
     executor: impl PgExecutor<'_>,
-    job: Named<'_>,
+    job: JobData<'_>,
     options: &Options,
-) -> Result<Enqueued, Error> {
+) -> Result<EnqueueResult, Error> {
     sqlx::query_as!(
-        Enqueued,
+        EnqueueResult,
         r#"SELECT job_id AS "job_id!", created AS "created!", state AS "state!"
              FROM dalsegno.enqueue(kind => $1, payload => $2, queue => $3, lane => $4, group_key => $5, priority => $6,
                   run_at => $7, max_attempts => $8, idempotency_key => $9, headers => $10, timeout_secs => $11)"#,
@@ -136,13 +136,13 @@ pub async fn enqueue_named(
 pub async fn enqueue_many<J: Job>(
     executor: impl PgExecutor<'_>,
     jobs: impl IntoIterator<Item = (J, Options)>,
-) -> Result<Vec<Enqueued>, Error> {
+) -> Result<Vec<EnqueueResult>, Error> {
     let rows = jobs
         .into_iter()
         .map(|(job, options)| Row::new(&job, options))
         .collect::<Result<Vec<_>, _>>()?;
     sqlx::query_as!(
-        Enqueued,
+        EnqueueResult,
         r#"SELECT job_id AS "job_id!", created AS "created!", state AS "state!" FROM dalsegno.enqueue_many($1) ORDER BY ord"#,
         Json(rows) as _,
     )
@@ -156,7 +156,7 @@ pub async fn enqueue_many<J: Job>(
 pub async fn enqueue_waiting<J: Job>(
     conn: &mut PgConnection,
     mut jobs: Vec<(J, Options)>,
-) -> Result<Vec<Enqueued>, Error> {
+) -> Result<Vec<EnqueueResult>, Error> {
     for (_, options) in &mut jobs {
         options.run_at = NEVER;
     }

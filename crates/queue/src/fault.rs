@@ -81,7 +81,7 @@ pub fn is_unavailable(error: &(dyn Error + 'static)) -> bool {
     let Some(error) = sqlx_error(error) else { return false };
     match fault_of(error) {
         Some(Fault::Away | Fault::ReadOnly) => true,
-        Some(Fault::Full) => !has_code(error, &OWN_SIZE),
+        Some(Fault::Full) => !has_code(error, &STATEMENT_TOO_LARGE),
         Some(Fault::Conflict | Fault::Busy | Fault::Locked) | None => false,
     }
 }
@@ -102,7 +102,7 @@ pub fn sqlx_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a sqlx::Erro
 
 /// Codes for memory and limits such as `temp_file_limit`: the statement itself may be too large, and would fail each
 /// time.
-const OWN_SIZE: [&str; 2] = ["53200", "53400"];
+const STATEMENT_TOO_LARGE: [&str; 2] = ["53200", "53400"];
 
 fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
@@ -216,9 +216,9 @@ mod tests {
     fn database_faults_are_found_behind_other_errors() {
         #[derive(Debug, thiserror::Error)]
         #[error("adding a task")]
-        struct Wrapped(#[source] E);
-        assert!(is_unavailable(&Wrapped(E::Protocol("closed".to_owned()))));
-        assert!(!is_unavailable(&Wrapped(E::RowNotFound)));
+        struct WrappedError(#[source] E);
+        assert!(is_unavailable(&WrappedError(E::Protocol("closed".to_owned()))));
+        assert!(!is_unavailable(&WrappedError(E::RowNotFound)));
         assert!(!is_unavailable(&io::Error::other("no answer of a provider")));
     }
 }

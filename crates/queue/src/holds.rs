@@ -6,7 +6,11 @@ use super::Error;
 
 /// Checks and locks the job of a run, as the last statement before the commit of writes that are not the end of the
 /// run. The job stays with the run until the transaction ends, because other transactions have to wait for the lock.
-pub async fn holds(executor: impl PgExecutor<'_>, job_id: i64, lease: i64) -> Result<bool, Error> {
+pub async fn check_and_lock_lease(
+    executor: impl PgExecutor<'_>,
+    job_id: i64,
+    lease: i64,
+) -> Result<bool, Error> {
     sqlx::query_scalar!(
         r#"SELECT true AS "holds!" FROM dalsegno.jobs WHERE id = $1 AND lease = $2 AND state = 'running' FOR SHARE"#,
         job_id,

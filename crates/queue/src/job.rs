@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::run::Committed;
+use super::run::CommitProof;
 use dalsegno_base::causes::causes;
 
 /// The error of a function that a handler called.
@@ -88,11 +88,11 @@ pub enum End {
     /// The work is done; the worker writes the end for the handler.
     Done,
     /// The handler has already written the end, in one transaction with its own writes.
-    Committed(Committed),
+    Committed(CommitProof),
     /// The job runs again later. Uses up no attempt and keeps its place in the lane.
     Snooze {
         /// Time of the next run.
-        until: Until,
+        until: HoldUntil,
         /// Reason for the wait, shown to people who look at the job.
         reason: String,
     },
@@ -100,7 +100,7 @@ pub enum End {
 
 /// The time of the next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
+pub enum HoldUntil {
     /// After this long, by the clock of the database.
     After(Duration),
     /// At this moment, for instance the reset time that a rate limit named.
@@ -124,7 +124,7 @@ pub enum Decision {
     /// error is that the database is unavailable.
     Retry(Option<Duration>),
     /// Retries without using up an attempt.
-    Snooze(Until),
+    Snooze(HoldUntil),
     /// Fails the job for good.
     Fail,
     /// Writes nothing: the lease is lost, and the job belongs to another worker.
@@ -143,7 +143,7 @@ impl JobError {
     }
 
     /// Retries at `until` without using up an attempt: `.map_err(JobError::snooze(until))?`.
-    pub fn snooze<E: Into<BoxError>>(until: Until) -> impl FnOnce(E) -> Self {
+    pub fn snooze<E: Into<BoxError>>(until: HoldUntil) -> impl FnOnce(E) -> Self {
         move |source| Self::new(Decision::Snooze(until), source)
     }
 

@@ -49,14 +49,14 @@ mod config;
 mod crash_points;
 mod ends;
 mod enqueue;
+mod erase;
 mod error;
 mod fault;
-mod forget;
 mod heartbeat;
 mod holds;
+mod jitter;
 mod job;
 mod link;
-mod pace;
 mod registry;
 mod retention;
 mod run;
@@ -71,23 +71,23 @@ pub use config::{Config, Invalid};
 #[cfg(feature = "test-fakes")]
 pub use crash_points::CrashPoint;
 pub use enqueue::{
-    Enqueued, Named, Options, enqueue, enqueue_many, enqueue_named, enqueue_unless_waiting,
+    EnqueueResult, JobData, Options, enqueue, enqueue_many, enqueue_named, enqueue_unless_waiting,
     enqueue_waiting, jobs_of_keys, taken_keys,
+};
+pub use erase::{
+    ErasedCounts, cancel_all, delete_group_traces, forget_dead, forget_keys, has_group_jobs,
+    ids_of_group, release_held_lanes,
 };
 pub use error::Error;
 pub use fault::{
     Fault, LOST_STATEMENT, fault_of, is_lost_statement, is_outage, is_unavailable, sqlx_error,
 };
-pub use forget::{
-    Forgotten, cancel_all, forget_dead, forget_group, forget_holds, forget_keys, ids_of_group,
-    is_any_of_group,
-};
-pub use holds::{holds, is_run_by};
+pub use holds::{check_and_lock_lease, is_run_by};
 pub use job::{
-    Backoff, BoxError, Decision, End, HandlerResult, Job, JobError, LaneFailure, Policy, Until,
+    Backoff, BoxError, Decision, End, HandlerResult, HoldUntil, Job, JobError, LaneFailure, Policy,
 };
 pub use registry::Registry;
 pub use retention::Keep;
-pub use run::{CommitError, Committed, Run, Stop};
+pub use run::{CommitError, CommitProof, Run, Stop};
 pub use wakeup::Notices;
 pub use worker::{Connections, Error as WorkerError, Identity, run as run_worker};

@@ -62,7 +62,7 @@ impl Link {
     }
 
     /// Drops the connection if the statement on it failed or did not answer.
-    pub(super) fn settle<T>(
+    pub(super) fn check_answer<T>(
         &mut self,
         answer: Result<Result<T, sqlx::Error>, tokio::time::error::Elapsed>,
     ) -> Result<T, Error> {
@@ -77,7 +77,7 @@ impl Link {
     }
 
     /// Drops the connection, because a statement on it was abandoned half way.
-    pub(super) fn abandon(&mut self) {
+    pub(super) fn disconnect(&mut self) {
         self.conn = None;
     }
 
@@ -92,7 +92,7 @@ impl Link {
 }
 
 /// Waits for a statement for the patience of its link.
-pub(super) async fn answer<T>(
+pub(super) async fn wait_for_answer<T>(
     patience: Duration,
     statement: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<Result<T, sqlx::Error>, tokio::time::error::Elapsed> {

@@ -30,10 +30,10 @@ pub(super) struct Handler {
 }
 
 /// Decodes a payload and starts the handler.
-type Call = Box<dyn Fn(&str, Run) -> Decoded + Send + Sync>;
+type Call = Box<dyn Fn(&str, Run) -> DecodeResult + Send + Sync>;
 
 /// The started handler, or the error of its payload.
-type Decoded = Result<BoxFuture<'static, HandlerResult>, serde_json::Error>;
+type DecodeResult = Result<BoxFuture<'static, HandlerResult>, serde_json::Error>;
 
 impl<S: Clone + Send + Sync + 'static> Registry<S> {
     /// Creates an empty list. Every run gets a clone of `state`.
@@ -76,7 +76,7 @@ impl Handler {
     }
 
     /// Decodes the payload and starts the handler. The error is always about the payload.
-    pub(super) fn call(&self, payload: &str, run: Run) -> Decoded {
+    pub(super) fn call(&self, payload: &str, run: Run) -> DecodeResult {
         (self.call)(payload, run)
     }
 }

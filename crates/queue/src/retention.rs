@@ -6,8 +6,9 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::{
-    link::{self, Link, answer},
-    pace, telemetry,
+    jitter,
+    link::{self, Link, wait_for_answer},
+    telemetry,
 };
 
 const EVERY: Duration = Duration::from_secs(3_600);
@@ -57,7 +58,7 @@ pub(super) const TABLES: [&str; 5] = ["runs", "dead_jobs", "idempotency_keys", "
 impl Retention {
     pub(super) fn new(keep: Keep, now: Instant) -> Self {
         // Delayed, to leave the database to the first work after a restart of many workers.
-        Self { keep, due_at: now + pace::jittered(EVERY / 20), table: 0 }
+        Self { keep, due_at: now + jitter::jittered(EVERY / 20), table: 0 }
     }
 
     pub(super) fn due_at(&self) -> Instant {
@@ -72,14 +73,14 @@ impl Retention {
         // Put off first, so that a failure does not come back at once.
         self.due_at = Instant::now() + PAUSE;
         let n_deleted = self.delete_batch(link).await?;
-        telemetry::cleaned(TABLES[self.table], n_deleted.unsigned_abs());
+        telemetry::record_deleted_rows(TABLES[self.table], n_deleted.unsigned_abs());
         if n_deleted < i64::from(BATCH) {
             self.table += 1;
         }
         if self.table == TABLES.len() {
             self.table = 0;
-            self.due_at = Instant::now() + pace::jittered(EVERY);
-            telemetry::cleanup_succeeded();
+            self.due_at = Instant::now() + jitter::jittered(EVERY);
+            telemetry::record_cleanup_success();
         }
         Ok(())
     }
@@ -102,7 +103,7 @@ impl Retention {
         let age_secs = self.age_secs();
         let deleted = match self.table {
             0 => {
-                answer(
+                wait_for_answer(
                     patience,
                     sqlx::query_file_scalar!("src/sql/delete_old_runs.sql", age_secs, BATCH)
                         .fetch_one(conn),
@@ -110,7 +111,7 @@ impl Retention {
                 .await
             }
             1 => {
-                answer(
+                wait_for_answer(
                     patience,
                     sqlx::query_file_scalar!("src/sql/delete_old_dead.sql", age_secs, BATCH)
                         .fetch_one(conn),
@@ -118,7 +119,7 @@ impl Retention {
                 .await
             }
             2 => {
-                answer(
+                wait_for_answer(
                     patience,
                     sqlx::query_file_scalar!("src/sql/delete_old_keys.sql", age_secs, BATCH)
                         .fetch_one(conn),
@@ -126,7 +127,7 @@ impl Retention {
                 .await
             }
             3 => {
-                answer(
+                wait_for_answer(
                     patience,
                     sqlx::query_file_scalar!("src/sql/delete_old_lanes.sql", age_secs, BATCH)
                         .fetch_one(conn),
@@ -134,11 +135,11 @@ impl Retention {
                 .await
             }
             _ => {
-                let deleted =
-                    sqlx::query_file_scalar!("src/sql/delete_old_workers.sql", age_secs).fetch_one(conn);
-                answer(patience, deleted).await
+                let deleted = sqlx::query_file_scalar!("src/sql/delete_old_workers.sql", age_secs)
+                    .fetch_one(conn);
+                wait_for_answer(patience, deleted).await
             }
         };
-        link.settle(deleted)
+        link.check_answer(deleted)
     }
 }

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     crash_points::{CrashPoint, CrashPoints},
-    ends::{self, Death, Ending},
-    job::{Backoff, End, JobError, Policy, Until},
+    ends::{self, Death, EndKind},
+    job::{Backoff, End, HoldUntil, JobError, Policy},
 };
 use dalsegno_base::causes::causes;
 
@@ -23,7 +23,7 @@ use dalsegno_base::causes::causes;
 pub struct Run(Arc<Inner>);
 
 struct Inner {
-    facts: Facts,
+    facts: ClaimedJob,
     /// True if the policy of the kind holds the lane when the job dies.
     hold_lane: bool,
     cancel: CancellationToken,
@@ -31,12 +31,12 @@ struct Inner {
     /// True once the handler has sent the commit of its end. From then on a renewal may find the job without its lease
     /// although nothing is lost.
     is_ending: AtomicBool,
-    shared: Arc<Shared>,
+    shared: Arc<RunContext>,
 }
 
 /// The properties of the job that the claim returned.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(super) struct ClaimedJob {
     pub(super) job_id: i64,
     pub(super) lease: i64,
     pub(super) kind: String,
@@ -49,7 +49,7 @@ pub(super) struct Facts {
 }
 
 /// The state that all runs of a worker share.
-pub(super) struct Shared {
+pub(super) struct RunContext {
     pub(super) pool: PgPool,
     pub(super) crash_points: CrashPoints,
 }
@@ -69,11 +69,11 @@ pub enum Stop {
 
 /// The proof that a handler committed its own end. Only [`Run::commit`] makes one.
 #[derive(Debug)]
-pub struct Committed {
+pub struct CommitProof {
     lane_owed: bool,
 }
 
-impl Committed {
+impl CommitProof {
     pub(super) fn lane_owed(&self) -> bool {
         self.lane_owed
     }
@@ -124,7 +124,7 @@ impl From<CommitError> for JobError {
 }
 
 impl Run {
-    pub(super) fn new(facts: Facts, hold_lane: bool, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(facts: ClaimedJob, hold_lane: bool, shared: Arc<RunContext>) -> Self {
         Self(Arc::new(Inner {
             facts,
             hold_lane,
@@ -200,17 +200,17 @@ impl Run {
     /// Ok(run.commit(tx).await?)
     /// ```
     pub async fn commit(&self, tx: Transaction<'static, Postgres>) -> Result<End, CommitError> {
-        self.commit_as(tx, &Ending::Done).await
+        self.commit_as(tx, &EndKind::Done).await
     }
 
     /// Commits as [`commit`](Self::commit), but the job runs again at `until` and no attempt is used up.
     pub async fn commit_snooze(
         &self,
         tx: Transaction<'static, Postgres>,
-        until: Until,
+        until: HoldUntil,
         reason: &str,
     ) -> Result<End, CommitError> {
-        self.commit_as(tx, &Ending::Snooze { until, reason: reason.to_owned() }).await
+        self.commit_as(tx, &EndKind::Snooze { until, reason: reason.to_owned() }).await
     }
 
     /// Commits as [`commit`](Self::commit), but the job is held until a person decides, and no attempt is used up.
@@ -219,17 +219,17 @@ impl Run {
         tx: Transaction<'static, Postgres>,
         reason: &str,
     ) -> Result<End, CommitError> {
-        self.commit_as(tx, &Ending::Held { reason: reason.to_owned() }).await
+        self.commit_as(tx, &EndKind::Held { reason: reason.to_owned() }).await
     }
 
     /// Commits as [`commit`](Self::commit), but the job waits for `dalsegno.signal`, and no attempt is used up. It
     /// loses its place in its lane, which goes on without it.
-    pub async fn commit_aside(
+    pub async fn commit_signal_wait(
         &self,
         tx: Transaction<'static, Postgres>,
         reason: &str,
     ) -> Result<End, CommitError> {
-        self.commit_as(tx, &Ending::Aside { reason: reason.to_owned() }).await
+        self.commit_as(tx, &EndKind::AwaitSignal { reason: reason.to_owned() }).await
     }
 
     /// Commits as [`commit`](Self::commit), but the job fails for good: the handler's writes say why.
@@ -241,7 +241,7 @@ impl Run {
         let hold_lane = self.0.hold_lane;
         self.commit_as(
             tx,
-            &Ending::Fail { death: Death::Failed, hold_lane, error: error.to_owned() },
+            &EndKind::Fail { death: Death::Failed, hold_lane, error: error.to_owned() },
         )
         .await
     }
@@ -258,7 +258,7 @@ impl Run {
     ) -> Result<End, CommitError> {
         let asked_secs = wait.map(|wait| wait.as_secs_f64());
         let error = error.to_owned();
-        self.commit_as(tx, &Ending::Retry { cause: "error", error, backoff, asked_secs }).await
+        self.commit_as(tx, &EndKind::Retry { cause: "error", error, backoff, asked_secs }).await
     }
 
     /// Commits as [`commit`](Self::commit), but the job ends as cancelled.
@@ -266,7 +266,7 @@ impl Run {
         &self,
         tx: Transaction<'static, Postgres>,
     ) -> Result<End, CommitError> {
-        self.commit_as(tx, &Ending::Cancelled { error: None }).await
+        self.commit_as(tx, &EndKind::Cancelled { error: None }).await
     }
 
     /// Commits as [`commit`](Self::commit), but the job is given back for any worker to claim, and no attempt is used up.
@@ -274,13 +274,13 @@ impl Run {
         &self,
         tx: Transaction<'static, Postgres>,
     ) -> Result<End, CommitError> {
-        self.commit_as(tx, &Ending::GivenBack).await
+        self.commit_as(tx, &EndKind::GivenBack).await
     }
 
     async fn commit_as(
         &self,
         mut tx: Transaction<'static, Postgres>,
-        ending: &Ending,
+        ending: &EndKind,
     ) -> Result<End, CommitError> {
         let (job_id, lease) = (self.job_id(), self.lease());
         let crash_points = self.0.shared.crash_points;
@@ -307,7 +307,7 @@ impl Run {
             return Err(CommitError::Commit { job_id, source });
         }
         crash_points.pass(CrashPoint::AfterCommit);
-        Ok(End::Committed(Committed { lane_owed: written.lane_owed }))
+        Ok(End::Committed(CommitProof { lane_owed: written.lane_owed }))
     }
 
     /// Returns the time limit of this run: the job's own, or that of the policy.

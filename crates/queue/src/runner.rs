@@ -23,9 +23,9 @@ use tower::{Layer, Service};
 use tracing::Instrument;
 
 use super::{
-    completer::{Ended, Ends},
+    completer::{Ends, RunEnd},
     crash_points::{CrashPoint, CrashPoints},
-    ends::{Death, Ending},
+    ends::{Death, EndKind},
     fault,
     job::{Decision, End, JobError, LaneFailure, Policy},
     registry::Handlers,
@@ -113,10 +113,10 @@ where
             let ending = tokio::select! {
                 biased;
                 outcome = AssertUnwindSafe(inside).catch_unwind() => ending_of(outcome, &run, &policy),
-                stop = given_up(&run, run.deadline(&policy), around.cancel_grace) => ending_of_stop(stop, &run, &policy, None),
+                stop = wait_until_overdue(&run, run.deadline(&policy), around.cancel_grace) => ending_of_stop(stop, &run, &policy, None),
             };
             around.crash_points.pass(CrashPoint::BeforeEnd);
-            around.ends.send(Ended { slot, ending });
+            around.ends.send(RunEnd { slot, ending });
             Ok(())
         };
         ended.instrument(span).boxed()
@@ -150,7 +150,7 @@ impl Service<Task<Claim>> for CallHandler {
 }
 
 /// Returns when the handler has used up its time: its deadline passed or it was told to stop, and the grace period is over.
-async fn given_up(run: &Run, deadline: Option<Duration>, grace: Duration) -> Stop {
+async fn wait_until_overdue(run: &Run, deadline: Option<Duration>, grace: Duration) -> Stop {
     let overdue = async {
         match deadline {
             Some(deadline) => sleep(deadline).await,
@@ -171,14 +171,16 @@ fn ending_of(
     outcome: Result<Result<End, BoxDynError>, Box<dyn Any + Send>>,
     run: &Run,
     policy: &Policy,
-) -> Ending {
+) -> EndKind {
     match outcome {
         // A handler that finished although it was told to stop counts as finished.
-        Ok(Ok(End::Done)) => Ending::Done,
-        Ok(Ok(End::Committed(committed))) => Ending::Committed { lane_owed: committed.lane_owed() },
+        Ok(Ok(End::Done)) => EndKind::Done,
+        Ok(Ok(End::Committed(committed))) => {
+            EndKind::Committed { lane_owed: committed.lane_owed() }
+        }
         Ok(Ok(End::Snooze { until, reason })) => match run.stop_reason() {
             Some(stop) => ending_of_stop(stop, run, policy, None),
-            None => Ending::Snooze { until, reason },
+            None => EndKind::Snooze { until, reason },
         },
         Ok(Err(error)) => ending_of_error(error, run, policy),
         Err(panic) => {
@@ -191,7 +193,7 @@ fn ending_of(
     }
 }
 
-fn ending_of_error(error: BoxDynError, run: &Run, policy: &Policy) -> Ending {
+fn ending_of_error(error: BoxDynError, run: &Run, policy: &Policy) -> EndKind {
     if error.is::<Undecodable>() || error.is::<NoHandler>() {
         return fail(policy, Death::BadPayload, error.to_string());
     }
@@ -201,27 +203,27 @@ fn ending_of_error(error: BoxDynError, run: &Run, policy: &Policy) -> Ending {
         Err(error) => JobError::retry(error),
     };
     match (error.decision, run.stop_reason()) {
-        (Decision::Stop, _) => Ending::LeaseLost,
+        (Decision::Stop, _) => EndKind::LeaseLost,
         (_, Some(stop)) => ending_of_stop(stop, run, policy, Some(error.chain())),
         // The job is not at fault: one outage would use up all attempts of thousands of jobs.
         (Decision::Retry(asked), None) if fault::is_unavailable(&*error.source) => {
-            Ending::DatabaseLost {
+            EndKind::DatabaseLost {
                 error: error.chain(),
                 wait: asked.unwrap_or(policy.backoff.first),
             }
         }
         (Decision::Retry(asked), None) => retry(run, policy, asked, "error", error.chain()),
-        (Decision::Snooze(until), None) => Ending::Snooze { until, reason: error.chain() },
+        (Decision::Snooze(until), None) => EndKind::Snooze { until, reason: error.chain() },
         (Decision::Fail, None) => fail(policy, Death::Failed, error.chain()),
     }
 }
 
 /// Returns the end of a handler that was told to stop and did.
-fn ending_of_stop(stop: Stop, run: &Run, policy: &Policy, error: Option<String>) -> Ending {
+fn ending_of_stop(stop: Stop, run: &Run, policy: &Policy, error: Option<String>) -> EndKind {
     match stop {
-        Stop::Cancelled => Ending::Cancelled { error: None },
-        Stop::Drain => Ending::GivenBack,
-        Stop::LeaseLost => Ending::LeaseLost,
+        Stop::Cancelled => EndKind::Cancelled { error: None },
+        Stop::Drain => EndKind::GivenBack,
+        Stop::LeaseLost => EndKind::LeaseLost,
         Stop::Deadline => {
             let secs = run.deadline(policy).unwrap_or_default().as_secs_f64();
             let late = format!("the attempt ran longer than its deadline of {secs} s");
@@ -237,11 +239,11 @@ fn retry(
     asked: Option<Duration>,
     cause: &'static str,
     error: String,
-) -> Ending {
+) -> EndKind {
     if run.attempt() >= run.max_attempts() {
         return fail(policy, Death::Exhausted, error);
     }
-    Ending::Retry {
+    EndKind::Retry {
         cause,
         error,
         backoff: policy.backoff,
@@ -249,8 +251,8 @@ fn retry(
     }
 }
 
-fn fail(policy: &Policy, death: Death, error: String) -> Ending {
-    Ending::Fail { death, hold_lane: policy.lane_failure == LaneFailure::Hold, error }
+fn fail(policy: &Policy, death: Death, error: String) -> EndKind {
+    EndKind::Fail { death, hold_lane: policy.lane_failure == LaneFailure::Hold, error }
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

@@ -30,7 +30,7 @@ pub(super) struct Claim {
 }
 
 /// The slots that a claim may fill. A drop frees those that it has not filled, also when the claim is abandoned or panics.
-pub(super) struct Taken {
+pub(super) struct SlotReservation {
     slots: Arc<Slots>,
     n_slots: u32,
 }
@@ -74,10 +74,10 @@ impl Slots {
                 Err(_) => 0,
             },
         };
-        taken + self.take_what_is_free()
+        taken + self.take_available()
     }
 
-    fn take_what_is_free(&self) -> u32 {
+    fn take_available(&self) -> u32 {
         // Only the claimer takes slots, so the permits available now are still available in the next line.
         let available = u32::try_from(self.free.available_permits()).unwrap_or(self.capacity);
         match self.free.try_acquire_many(available) {
@@ -95,8 +95,8 @@ impl Slots {
     }
 
     /// Wraps that many taken slots for a claim that may fill them.
-    pub(super) fn taken(self: &Arc<Self>, n_slots: u32) -> Taken {
-        Taken { slots: Arc::clone(self), n_slots }
+    pub(super) fn wrap_taken(self: &Arc<Self>, n_slots: u32) -> SlotReservation {
+        SlotReservation { slots: Arc::clone(self), n_slots }
     }
 
     /// Puts claimed jobs into slots taken before.
@@ -128,14 +128,14 @@ impl Slots {
     }
 
     /// Returns when every slot is free.
-    pub(super) async fn all_free(&self) {
+    pub(super) async fn wait_until_all_free(&self) {
         if let Ok(permits) = self.free.acquire_many(self.capacity).await {
             drop(permits);
         }
     }
 
     /// Returns when a slot is free.
-    pub(super) async fn any_free(&self) {
+    pub(super) async fn wait_until_any_free(&self) {
         if let Ok(permit) = self.free.acquire().await {
             drop(permit);
         }
@@ -156,14 +156,14 @@ impl Slots {
     }
 }
 
-impl Taken {
+impl SlotReservation {
     /// Marks that many slots as filled. The drop frees the rest.
-    pub(super) fn filled(mut self, n_filled: u32) {
+    pub(super) fn mark_filled(mut self, n_filled: u32) {
         self.n_slots = self.n_slots.saturating_sub(n_filled);
     }
 }
 
-impl Drop for Taken {
+impl Drop for SlotReservation {
     fn drop(&mut self) {
         self.slots.give_back(self.n_slots);
     }

@@ -11,7 +11,7 @@ use metrics::{
 
 use super::{
     config::Config,
-    ends::{Death, Ending, REASONS},
+    ends::{Death, EndKind, REASONS},
     registry::Handlers,
     retention,
     run::Run,
@@ -28,7 +28,7 @@ const STATES: [&str; 5] = ["ready", "running", "scheduled", "blocked", "held"];
 pub(super) fn begin(config: &Config, handlers: &Handlers, is_listening: bool) {
     describe();
     let all: BTreeSet<&str> = handlers.values().map(|handler| handler.policy.queue).collect();
-    all.into_iter().for_each(queue_gone);
+    all.into_iter().for_each(reset_queue);
     for (kind, handler) in handlers {
         let queue = handler.policy.queue;
         if !config.queues.iter().any(|own| own == queue) {
@@ -47,13 +47,13 @@ pub(super) fn begin(config: &Config, handlers: &Handlers, is_listening: bool) {
         counter!("dalsegno_reaper_reclaimed_total", "reason" => state).increment(0);
     }
     for table in retention::TABLES {
-        cleaned(table, 0);
+        record_deleted_rows(table, 0);
     }
     counter!("dalsegno_fenced_commits_rejected_total").increment(0);
     // Starts both gauges as if the lease had just been renewed and a notification had just come: their alerts measure the time since.
-    renewed(config.lease());
+    record_renewal(config.lease());
     if is_listening {
-        listener_heard();
+        record_notification();
     }
     for name in HISTOGRAMS {
         drop(histogram!(name));
@@ -110,7 +110,7 @@ fn describe() {
 }
 
 /// Records a claim. `waits` are the seconds that each job was ready.
-pub(super) fn claimed(took: Duration, waits: impl Iterator<Item = f64>) {
+pub(super) fn record_claim(took: Duration, waits: impl Iterator<Item = f64>) {
     histogram!("dalsegno_claim_duration_seconds").record(took.as_secs_f64());
     let wait = histogram!("dalsegno_task_wait_seconds");
     for secs in waits {
@@ -119,12 +119,12 @@ pub(super) fn claimed(took: Duration, waits: impl Iterator<Item = f64>) {
 }
 
 /// Records an acknowledged batch of ends.
-pub(super) fn ends_written(took: Duration) {
+pub(super) fn record_ends_written(took: Duration) {
     histogram!("dalsegno_commit_duration_seconds").record(took.as_secs_f64());
 }
 
 /// Records jobs that ended as done; `n_held` of them still had their lease.
-pub(super) fn done(slots: &[Slot], n_held: usize) {
+pub(super) fn record_done(slots: &[Slot], n_held: usize) {
     // One look-up per kind and batch: the recorder hashes all labels at each call.
     let mut by_kind: HashMap<(&str, &str), u64> = HashMap::new();
     for slot in slots {
@@ -136,30 +136,30 @@ pub(super) fn done(slots: &[Slot], n_held: usize) {
             .increment(n);
         counter!("dalsegno_tasks_finished_total", "queue" => queue, "kind" => kind, "outcome" => "ok").increment(n);
     }
-    rejected(slots.len().saturating_sub(n_held));
+    record_rejected(slots.len().saturating_sub(n_held));
 }
 
 /// Records a run that ended in another way.
-pub(super) fn ended(run: &Run, ending: &Ending, held: bool) {
+pub(super) fn record_end(run: &Run, ending: &EndKind, held: bool) {
     let kind = run.kind().to_owned();
     let reason = if held { ending.reason() } else { "lease_lost" };
     counter!("dalsegno_task_attempts_ended_total", "kind" => kind.clone(), "reason" => reason)
         .increment(1);
     if !held {
-        return rejected(1);
+        return record_rejected(1);
     }
     let outcome = match ending {
-        Ending::Done | Ending::Committed { .. } => "ok",
-        Ending::Fail { death: Death::Exhausted, .. } => "failed",
-        Ending::Fail { .. } => "dead",
-        Ending::Cancelled { .. } => "cancelled",
-        Ending::Retry { .. }
-        | Ending::Snooze { .. }
-        | Ending::DatabaseLost { .. }
-        | Ending::Held { .. }
-        | Ending::Aside { .. }
-        | Ending::GivenBack
-        | Ending::LeaseLost => {
+        EndKind::Done | EndKind::Committed { .. } => "ok",
+        EndKind::Fail { death: Death::Exhausted, .. } => "failed",
+        EndKind::Fail { .. } => "dead",
+        EndKind::Cancelled { .. } => "cancelled",
+        EndKind::Retry { .. }
+        | EndKind::Snooze { .. }
+        | EndKind::DatabaseLost { .. }
+        | EndKind::Held { .. }
+        | EndKind::AwaitSignal { .. }
+        | EndKind::GivenBack
+        | EndKind::LeaseLost => {
             return;
         }
     };
@@ -167,34 +167,34 @@ pub(super) fn ended(run: &Run, ending: &Ending, held: bool) {
     counter!("dalsegno_tasks_finished_total", "queue" => queue, "kind" => kind, "outcome" => outcome).increment(1);
 }
 
-fn rejected(n: usize) {
+fn record_rejected(n: usize) {
     if n > 0 {
         counter!("dalsegno_fenced_commits_rejected_total").increment(n as u64);
     }
 }
 
 /// Records a renewal of the lease, with the time that was left.
-pub(super) fn renewed(margin: Duration) {
+pub(super) fn record_renewal(margin: Duration) {
     gauge!("dalsegno_lease_margin_seconds").set(margin.as_secs_f64());
 }
 
 /// Records that notifications arrive.
-pub(super) fn listener_heard() {
+pub(super) fn record_notification() {
     gauge!("dalsegno_listener_last_ok_timestamp_seconds").set(unix_secs());
 }
 
 /// Records that a job of a lost worker was taken back and is now in `state`.
-pub(super) fn reclaimed(state: &str) {
+pub(super) fn record_reclaim(state: &str) {
     counter!("dalsegno_reaper_reclaimed_total", "reason" => state.to_owned()).increment(1);
 }
 
 /// Records rows that retention removed.
-pub(super) fn cleaned(table: &'static str, n_rows: u64) {
+pub(super) fn record_deleted_rows(table: &'static str, n_rows: u64) {
     counter!("dalsegno_cleanup_rows_total", "table" => table).increment(n_rows);
 }
 
 /// Records that retention finished a round.
-pub(super) fn cleanup_succeeded() {
+pub(super) fn record_cleanup_success() {
     gauge!("dalsegno_cleanup_last_success_timestamp_seconds").set(unix_secs());
 }
 
@@ -207,7 +207,7 @@ fn unix_secs() -> f64 {
 }
 
 /// Records the jobs of one queue by state, and the number of its workers.
-pub(super) fn queue_state(
+pub(super) fn set_queue_state(
     queue: &str,
     states: [(&'static str, i64); 5],
     oldest_ready_secs: f64,
@@ -222,6 +222,6 @@ pub(super) fn queue_state(
 }
 
 /// Sets the metrics of a queue to 0 that has no jobs and no workers any more.
-pub(super) fn queue_gone(queue: &str) {
-    queue_state(queue, STATES.map(|state| (state, 0)), 0.0, 0);
+pub(super) fn reset_queue(queue: &str) {
+    set_queue_state(queue, STATES.map(|state| (state, 0)), 0.0, 0);
 }

@@ -19,12 +19,11 @@ use uuid::Uuid;
 use super::{
     config::Config,
     crash_points::{CrashPoint, CrashPoints},
-    ends,
-    link::{self, Link, answer},
-    pace,
+    ends, jitter,
+    link::{self, Link, wait_for_answer},
     retention::Retention,
     telemetry,
-    wakeup::Bells,
+    wakeup::WakeSignals,
 };
 use dalsegno_base::causes::causes;
 
@@ -42,7 +41,7 @@ const AUDIT_EVERY: Duration = Duration::from_secs(60);
 /// The task that does the maintenance.
 pub(super) struct Upkeep {
     pub(super) link: Link,
-    pub(super) bells: Arc<Bells>,
+    pub(super) bells: Arc<WakeSignals>,
     pub(super) config: Arc<Config>,
     pub(super) crash_points: CrashPoints,
     pub(super) identity: watch::Receiver<Option<Uuid>>,
@@ -52,7 +51,7 @@ pub(super) struct Upkeep {
 }
 
 /// The times at which each duty is due.
-struct Diary {
+struct UpkeepSchedule {
     promote_at: Instant,
     rescue_at: Instant,
     tidy_at: Instant,
@@ -65,11 +64,11 @@ impl Upkeep {
     /// Does the due duties until `stop`.
     pub(super) async fn run(mut self, stop: CancellationToken) {
         let now = Instant::now();
-        let mut diary = Diary {
+        let mut diary = UpkeepSchedule {
             promote_at: now,
             rescue_at: now + self.rescue_pause(),
-            tidy_at: now + pace::jittered(TIDY_EVERY),
-            audit_at: now + pace::jittered(AUDIT_EVERY),
+            tidy_at: now + jitter::jittered(TIDY_EVERY),
+            audit_at: now + jitter::jittered(AUDIT_EVERY),
             audited_to: 0,
         };
         let mut n_failures = 0;
@@ -78,24 +77,24 @@ impl Upkeep {
             .await
             .is_some()
         {
-            match self.do_what_is_due(&mut diary).await {
+            match self.run_due_tasks(&mut diary).await {
                 Ok(()) => n_failures = 0,
                 Err(error) => {
                     n_failures += 1;
-                    let wait = pace::after_failure(n_failures);
+                    let wait = jitter::wait_after_failure(n_failures);
                     tracing::warn!(
                         error = causes(&error),
                         wait_ms = wait.as_millis(),
                         "upkeep failed, trying again"
                     );
-                    diary.put_off(Instant::now() + wait);
+                    diary.postpone(Instant::now() + wait);
                 }
             }
         }
         self.link.close().await;
     }
 
-    async fn do_what_is_due(&mut self, diary: &mut Diary) -> Result<(), link::Error> {
+    async fn run_due_tasks(&mut self, diary: &mut UpkeepSchedule) -> Result<(), link::Error> {
         let now = Instant::now();
         if now >= diary.promote_at {
             let next_in = self.promote().await?;
@@ -106,12 +105,12 @@ impl Upkeep {
             diary.rescue_at = now + self.rescue_pause();
         }
         if now >= diary.tidy_at {
-            self.tidy().await?;
-            diary.tidy_at = now + pace::jittered(TIDY_EVERY);
+            self.run_housekeeping().await?;
+            diary.tidy_at = now + jitter::jittered(TIDY_EVERY);
         }
         if now >= diary.audit_at {
             diary.audited_to = self.audit(diary.audited_to).await?;
-            diary.audit_at = now + pace::jittered(AUDIT_EVERY);
+            diary.audit_at = now + jitter::jittered(AUDIT_EVERY);
         }
         self.retention.delete_if_due(&mut self.link).await
     }
@@ -121,8 +120,8 @@ impl Upkeep {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
         let promoted = sqlx::query_file!("src/sql/promote.sql", BATCH).fetch_one(conn);
-        let promoted = answer(patience, promoted).await;
-        let promoted = self.link.settle(promoted)?;
+        let promoted = wait_for_answer(patience, promoted).await;
+        let promoted = self.link.check_answer(promoted)?;
         if promoted.moved > 0 || promoted.promoted > 0 {
             self.bells.work.notify_one();
         }
@@ -140,7 +139,7 @@ impl Upkeep {
     fn rescue_pause(&self) -> Duration {
         let usual = Duration::from_secs(self.config.upkeep_secs.into());
         let share = self.config.lease() / RESCUES_PER_LEASE;
-        pace::jittered(share.max(usual).min(RESCUE_AT_LEAST_EVERY))
+        jitter::jittered(share.max(usual).min(RESCUE_AT_LEAST_EVERY))
     }
 
     async fn rescue(&mut self) -> Result<(), link::Error> {
@@ -158,35 +157,35 @@ impl Upkeep {
             BATCH
         )
         .fetch_all(conn);
-        let rescued = answer(patience, rescued).await;
-        let rescued = self.link.settle(rescued)?;
+        let rescued = wait_for_answer(patience, rescued).await;
+        let rescued = self.link.check_answer(rescued)?;
         if rescued.is_empty() {
             return Ok(());
         }
         self.crash_points.pass(CrashPoint::AfterRescue);
         for job in &rescued {
-            telemetry::reclaimed(&job.state);
+            telemetry::record_reclaim(&job.state);
             tracing::warn!(job_id = job.id, lost_worker = %job.worker_id, state = job.state, "took a job of a lost worker back");
         }
         if rescued.iter().any(|job| job.lane_owed) {
             let conn = self.link.conn().await?;
-            let swept = answer(patience, ends::sweep_lanes(conn, BATCH)).await;
-            self.link.settle(swept)?;
+            let swept = wait_for_answer(patience, ends::sweep_lanes(conn, BATCH)).await;
+            self.link.check_answer(swept)?;
         }
         Ok(())
     }
 
-    async fn tidy(&mut self) -> Result<(), link::Error> {
+    async fn run_housekeeping(&mut self) -> Result<(), link::Error> {
         const ROWS: i32 = 50_000;
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
         let applied = sqlx::query_file_scalar!("src/sql/cancel_sweep.sql", BATCH).fetch_one(conn);
-        let applied = answer(patience, applied).await;
-        self.link.settle(applied)?;
+        let applied = wait_for_answer(patience, applied).await;
+        self.link.check_answer(applied)?;
         let conn = self.link.conn().await?;
         let rolled = sqlx::query_file_scalar!("src/sql/counters_roll_up.sql", ROWS).fetch_one(conn);
-        let rolled = answer(patience, rolled).await;
-        self.link.settle(rolled)?;
+        let rolled = wait_for_answer(patience, rolled).await;
+        self.link.check_answer(rolled)?;
         self.publish().await
     }
 
@@ -195,10 +194,11 @@ impl Upkeep {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
         let queues =
-            answer(patience, sqlx::query_file!("src/sql/queue_list.sql").fetch_all(conn)).await;
-        let queues = self.link.settle(queues)?;
+            wait_for_answer(patience, sqlx::query_file!("src/sql/queue_list.sql").fetch_all(conn))
+                .await;
+        let queues = self.link.check_answer(queues)?;
         let named: BTreeSet<String> = queues.iter().map(|queue| queue.queue.clone()).collect();
-        self.published.difference(&named).for_each(|queue| telemetry::queue_gone(queue));
+        self.published.difference(&named).for_each(|queue| telemetry::reset_queue(queue));
         self.published = named;
         for queue in queues {
             let states = [
@@ -209,7 +209,7 @@ impl Upkeep {
                 ("held", queue.held),
             ];
             let oldest_secs = queue.oldest_ready_secs.unwrap_or(0.0);
-            telemetry::queue_state(&queue.queue, states, oldest_secs, queue.workers);
+            telemetry::set_queue_state(&queue.queue, states, oldest_secs, queue.workers);
         }
         Ok(())
     }
@@ -219,8 +219,8 @@ impl Upkeep {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
         let audited = sqlx::query_file!("src/sql/lane_audit.sql", after, BATCH).fetch_one(conn);
-        let audited = answer(patience, audited).await;
-        let audited = self.link.settle(audited)?;
+        let audited = wait_for_answer(patience, audited).await;
+        let audited = self.link.check_answer(audited)?;
         if audited.listed > 0 {
             tracing::warn!(
                 n_lanes = audited.listed,
@@ -231,12 +231,12 @@ impl Upkeep {
     }
 }
 
-impl Diary {
+impl UpkeepSchedule {
     fn next(&self) -> Instant {
         self.promote_at.min(self.rescue_at).min(self.tidy_at).min(self.audit_at)
     }
 
-    fn put_off(&mut self, until: Instant) {
+    fn postpone(&mut self, until: Instant) {
         for at in [&mut self.promote_at, &mut self.rescue_at, &mut self.tidy_at, &mut self.audit_at]
         {
             *at = (*at).max(until);

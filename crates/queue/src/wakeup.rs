@@ -27,7 +27,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{config::Config, pace, telemetry};
+use super::{config::Config, jitter, telemetry};
 use dalsegno_base::causes::causes;
 
 /// The channel of the schema: new work, cancellations, and notices for other parts of the process.
@@ -35,7 +35,7 @@ pub(super) const CHANNEL: &str = "dalsegno";
 
 /// The signals by which the parts of a worker wake each other.
 #[derive(Default)]
-pub(super) struct Bells {
+pub(super) struct WakeSignals {
     /// Rung when there may be jobs to claim.
     pub(super) work: Notify,
     /// Rung when a job that may run here was cancelled.
@@ -58,7 +58,7 @@ pub struct Notices {
 
 impl Notices {
     /// Returns once there may be news: a notice, or the beginning or end of a time without notifications.
-    pub async fn heard(&self) {
+    pub async fn wait(&self) {
         self.bell.notified().await;
     }
 
@@ -83,7 +83,7 @@ impl Notices {
 
 /// The reason why a listening connection was abandoned.
 #[derive(Debug, thiserror::Error)]
-enum Deaf {
+enum ListenError {
     #[error("connecting")]
     Connect(#[source] sqlx::Error),
     #[error("listening")]
@@ -102,14 +102,20 @@ enum Deaf {
 pub(super) async fn listen(
     options: PgConnectOptions,
     config: &Config,
-    bells: &Bells,
+    bells: &WakeSignals,
     stop: CancellationToken,
 ) {
     let own_channel = format!("dalsegno_probe_{}", Uuid::new_v4().simple());
     let mut n_failures = 0;
     loop {
         let Some(deaf) = stop
-            .run_until_cancelled(hear(&options, &own_channel, config, bells, &mut n_failures))
+            .run_until_cancelled(listen_once(
+                &options,
+                &own_channel,
+                config,
+                bells,
+                &mut n_failures,
+            ))
             .await
         else {
             return;
@@ -118,7 +124,7 @@ pub(super) async fn listen(
         // The claimer may sleep for the long interval, which needs notifications.
         bells.work.notify_one();
         n_failures += 1;
-        let wait = pace::after_failure(n_failures);
+        let wait = jitter::wait_after_failure(n_failures);
         tracing::warn!(
             error = causes(&deaf),
             wait_ms = wait.as_millis() as u64,
@@ -131,19 +137,21 @@ pub(super) async fn listen(
 }
 
 /// Listens on one connection until it fails.
-async fn hear(
+async fn listen_once(
     options: &PgConnectOptions,
     own_channel: &str,
     config: &Config,
-    bells: &Bells,
+    bells: &WakeSignals,
     n_failures: &mut u32,
-) -> Deaf {
+) -> ListenError {
     match connect(options, own_channel, config.listen_ping()).await {
         Ok((pool, mut listener)) => {
             *n_failures = 0;
             bells.notices.set_hearing(true);
             ring_all(bells);
-            let deaf = attend(&mut listener, own_channel, config.listen_ping(), bells).await;
+            let deaf =
+                forward_notifications(&mut listener, own_channel, config.listen_ping(), bells)
+                    .await;
             drop(listener);
             // Not awaited: a half-open connection would take as long to close as it took to fail.
             tokio::spawn(async move { timeout(Duration::from_secs(5), pool.close()).await });
@@ -157,7 +165,7 @@ async fn connect(
     options: &PgConnectOptions,
     own_channel: &str,
     patience: Duration,
-) -> Result<(PgPool, PgListener), Deaf> {
+) -> Result<(PgPool, PgListener), ListenError> {
     // A pool of its own, because the listener keeps its connection and could not get one from a busy pool.
     let pool = PgPoolOptions::new()
         .max_connections(1)
@@ -165,45 +173,45 @@ async fn connect(
         .idle_timeout(None)
         .acquire_timeout(patience)
         .connect_lazy_with(options.clone());
-    let mut listener = PgListener::connect_with(&pool).await.map_err(Deaf::Connect)?;
+    let mut listener = PgListener::connect_with(&pool).await.map_err(ListenError::Connect)?;
     listener.eager_reconnect(false);
     listener.ignore_pool_close_event(true);
-    listener.listen_all([CHANNEL, own_channel]).await.map_err(Deaf::Listen)?;
+    listener.listen_all([CHANNEL, own_channel]).await.map_err(ListenError::Listen)?;
     Ok((pool, listener))
 }
 
 /// Rings the bells for incoming notifications. After one silent interval it sends a probe; after another it gives up.
-async fn attend(
+async fn forward_notifications(
     listener: &mut PgListener,
     own_channel: &str,
     interval: Duration,
-    bells: &Bells,
-) -> Deaf {
+    bells: &WakeSignals,
+) -> ListenError {
     let mut probe_sent = false;
     loop {
         match timeout(interval, listener.try_recv()).await {
             Ok(Ok(Some(notification))) => {
                 probe_sent = false;
-                telemetry::listener_heard();
+                telemetry::record_notification();
                 ring(&notification, bells);
             }
-            Ok(Ok(None)) => return Deaf::Ended,
-            Ok(Err(error)) => return Deaf::Listen(error),
-            Err(_) if probe_sent => return Deaf::NoEcho(interval),
+            Ok(Ok(None)) => return ListenError::Ended,
+            Ok(Err(error)) => return ListenError::Listen(error),
+            Err(_) if probe_sent => return ListenError::NoEcho(interval),
             Err(_) => {
                 let probe =
                     sqlx::query!("SELECT pg_notify($1, '')", own_channel).execute(&mut *listener);
                 match timeout(interval, probe).await {
                     Ok(Ok(_)) => probe_sent = true,
-                    Ok(Err(error)) => return Deaf::SendProbe(error),
-                    Err(_) => return Deaf::NoEcho(interval),
+                    Ok(Err(error)) => return ListenError::SendProbe(error),
+                    Err(_) => return ListenError::NoEcho(interval),
                 }
             }
         }
     }
 }
 
-fn ring(notification: &PgNotification, bells: &Bells) {
+fn ring(notification: &PgNotification, bells: &WakeSignals) {
     if notification.channel() != CHANNEL {
         return;
     }
@@ -214,7 +222,7 @@ fn ring(notification: &PgNotification, bells: &Bells) {
     }
 }
 
-fn ring_all(bells: &Bells) {
+fn ring_all(bells: &WakeSignals) {
     bells.work.notify_one();
     bells.cancel.notify_one();
 }

@@ -7,14 +7,14 @@ use crate::{
     cli::{
         Context, Exit, Failure,
         args::InCampaign,
-        output::table,
+        output::format_table,
         server::Server,
-        session::interrupted_words,
+        session::format_interruption,
         words::{first_line, time},
     },
     domain::{
-        agent_pauses::Pause as Paused, agents::Catalogue, ids::short, statuses::Standing,
-        tasks::How,
+        agent_pauses::Pause as Paused, agents::Catalogue, ids::short, statuses::AgentOverview,
+        tasks::InterruptMode,
     },
     operations::{
         InterruptAgent, ListAgentPauses, ListAgentStatuses, PauseAgent, PauseAgentEverywhere,
@@ -33,7 +33,7 @@ pub(in crate::cli) enum Control {
     /// Begins no turns of an agent until it is resumed; running turns go on, new tasks wait.
     Pause(Pause),
     /// Ends a pause.
-    Resume(Whom),
+    Resume(AgentArgs),
 }
 
 #[derive(Debug, Args)]
@@ -74,14 +74,14 @@ pub(in crate::cli) struct Interrupt {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Pause {
     #[command(flatten)]
-    whom: Whom,
+    whom: AgentArgs,
     /// Reason, shown with the paused agent.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Whom {
+pub(in crate::cli) struct AgentArgs {
     /// The agent; all its instances are meant.
     agent: String,
     #[command(flatten)]
@@ -91,7 +91,7 @@ pub(in crate::cli) struct Whom {
     everywhere: bool,
 }
 
-impl Whom {
+impl AgentArgs {
     /// Resolves the campaign. `None`: the pause holds in all campaigns.
     async fn campaign(&self, context: &Context, server: &Server) -> Result<Option<Uuid>, Failure> {
         match self.everywhere {
@@ -120,11 +120,13 @@ async fn status(status: &Status, context: &Context, server: &Server) -> Result<(
     match status.campaign.id_if_given(context, server).await? {
         None => {
             let pauses = server.call(ListAgentPauses {}).await?.items;
-            context.output.data(&pauses, || pause_lines(&pauses));
+            context.output.print_data(&pauses, || format_pauses(&pauses));
         }
         Some(id) => {
             let standings = server.call(ListAgentStatuses { id }).await?.items;
-            context.output.data(&standings, || lines(&standings, &context.catalogue()));
+            context
+                .output
+                .print_data(&standings, || format_statuses(&standings, &context.catalogue()));
         }
     }
     Ok(())
@@ -136,7 +138,7 @@ async fn reset(reset: &Reset, context: &Context, server: &Server) -> Result<(), 
         Some(name) => server.call(ResetAgent { id, name, fresh }).await?,
         None => server.call(ResetAgents { id, fresh }).await?,
     };
-    context.output.data(&done, || match done.session_ids.len() {
+    context.output.print_data(&done, || match done.session_ids.len() {
         0 => "no session is open: nothing to reset".to_owned(),
         n => format!("the next task of each of {n} conversations opens a new session"),
     });
@@ -150,12 +152,12 @@ async fn interrupt(
 ) -> Result<(), Failure> {
     let Interrupt { agent, campaign, reason, soft } = interrupt;
     let (name, reason) = (agent.clone(), reason.clone());
-    let how = if *soft { How::Soft } else { How::Hard };
+    let how = if *soft { InterruptMode::Soft } else { InterruptMode::Hard };
     let id = campaign.id(context, server).await?;
     let stopped = server.call(InterruptAgent { id, name, reason, how }).await?.items;
-    context.output.data(&stopped, || match stopped.is_empty() {
+    context.output.print_data(&stopped, || match stopped.is_empty() {
         true => format!("no turn of agent {agent} is running in this campaign"),
-        false => stopped.iter().map(interrupted_words).collect::<Vec<_>>().join("\n"),
+        false => stopped.iter().map(format_interruption).collect::<Vec<_>>().join("\n"),
     });
     Ok(())
 }
@@ -167,27 +169,27 @@ async fn pause(pause: &Pause, context: &Context, server: &Server) -> Result<(), 
         Some(id) => server.call(PauseAgent { id, name, reason }).await?,
         None => server.call(PauseAgentEverywhere { name, reason }).await?,
     };
-    context.output.data(&paused, || match paused.changed {
+    context.output.print_data(&paused, || match paused.changed {
         true => format!("{} begins no more turns; what runs ends", whom.agent),
-        false => format!("it was paused before: {}", paused.pause.words()),
+        false => format!("it was paused before: {}", paused.pause.hold_reason()),
     });
     Ok(())
 }
 
-async fn resume(whom: &Whom, context: &Context, server: &Server) -> Result<(), Failure> {
+async fn resume(whom: &AgentArgs, context: &Context, server: &Server) -> Result<(), Failure> {
     let name = whom.agent.clone();
     let resumed = match whom.campaign(context, server).await? {
         Some(id) => server.call(ResumeAgent { id, name }).await?,
         None => server.call(ResumeAgentEverywhere { name }).await?,
     };
-    context.output.data(&resumed, || {
+    context.output.print_data(&resumed, || {
         format!("agent {} is resumed; {} of its tasks were held", whom.agent, resumed.released)
     });
     Ok(())
 }
 
-fn lines(standings: &[Standing], catalogue: &Catalogue) -> String {
-    let row = |standing: &Standing| {
+fn format_statuses(standings: &[AgentOverview], catalogue: &Catalogue) -> String {
+    let row = |standing: &AgentOverview| {
         let status = &standing.status;
         [
             status.name(catalogue),
@@ -196,10 +198,10 @@ fn lines(standings: &[Standing], catalogue: &Catalogue) -> String {
             standing.pause.as_ref().map_or_else(|| "-".to_owned(), |it| first_line(&it.reason, 60)),
         ]
     };
-    table(&["AGENT", "STATE", "WAITING", "PAUSED"], standings.iter().map(row))
+    format_table(&["AGENT", "STATE", "WAITING", "PAUSED"], standings.iter().map(row))
 }
 
-fn pause_lines(pauses: &[Paused]) -> String {
+fn format_pauses(pauses: &[Paused]) -> String {
     let row = |pause: &Paused| {
         [
             pause.agent.clone(),
@@ -209,5 +211,5 @@ fn pause_lines(pauses: &[Paused]) -> String {
             first_line(&pause.reason, 60),
         ]
     };
-    table(&["AGENT", "CAMPAIGN", "SINCE", "BY", "BECAUSE"], pauses.iter().map(row))
+    format_table(&["AGENT", "CAMPAIGN", "SINCE", "BY", "BECAUSE"], pauses.iter().map(row))
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use self::control::Control;
 use super::{
     Context, Exit, Failure,
-    output::table,
+    output::format_table,
     server::{Server, with_server},
     words::first_line,
 };
@@ -54,13 +54,13 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
         }
         AgentCommand::Ls => {
             on_all(context, |agents| {
-                context.output.data(&agents.items, || lines(&agents));
+                context.output.print_data(&agents.items, || format_agents(&agents));
             })
             .await
         }
         AgentCommand::Nodes => {
             on_all(context, |agents| {
-                context.output.data(&agents.nodes, || node_lines(&agents.nodes));
+                context.output.print_data(&agents.nodes, || format_nodes(&agents.nodes));
             })
             .await
         }
@@ -69,7 +69,7 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
             let refuses_bypass =
                 all.claude.refuses_bypass(|name| all.environment.get(name).map(str::to_owned));
             let config = match folder {
-                Some(folder) => below(folder, all.agents)?,
+                Some(folder) => with_folder(folder, all.agents)?,
                 None => all.agents,
             };
             Ok(check(&config, &all.claude, refuses_bypass, context))
@@ -102,19 +102,19 @@ fn check(
     let (problems, n_agents) = match Catalogue::load(config) {
         Ok(catalogue) => {
             if refuses_bypass {
-                catalogue.agents().for_each(|agent| say_refused(agent, context));
+                catalogue.agents().for_each(|agent| note_refused_mode(agent, context));
             }
             for agent in catalogue.agents() {
                 let own = agent.provider.unwrap_or(config.provider);
-                if let Some(why) = jobs::why_not_warm(agent, own, claude) {
-                    context.output.note(&format!("{}: {why}", agent.name));
+                if let Some(why) = jobs::ignored_warm_reason(agent, own, claude) {
+                    context.output.print_note(&format!("{}: {why}", agent.name));
                 }
             }
             (catalogue.problems(), catalogue.agents().count())
         }
         Err(problems) => (problems, 0),
     };
-    context.output.data(&problems.0, || match problems.0.is_empty() {
+    context.output.print_data(&problems.0, || match problems.0.is_empty() {
         true if n_agents == 1 => "1 agent and its skills are in order".to_owned(),
         true => format!("{n_agents} agents and their skills are in order"),
         false => problems.to_string(),
@@ -127,13 +127,13 @@ fn check(
 
 /// Notes that Claude Code refuses the agent's permission mode as root. The file still counts as valid: it works under
 /// another user.
-fn say_refused(agent: &Agent, context: &Context) {
+fn note_refused_mode(agent: &Agent, context: &Context) {
     if agent.grants.permission_mode == agents::PermissionMode::BypassPermissions {
-        context.output.note(&format!("{}: {}", agent.name, claude::ROOT_REFUSED));
+        context.output.print_note(&format!("{}: {}", agent.name, claude::ROOT_REFUSED));
     }
 }
 
-fn below(folder: &Path, mut config: agents::Config) -> Result<agents::Config, Failure> {
+fn with_folder(folder: &Path, mut config: agents::Config) -> Result<agents::Config, Failure> {
     // A missing folder would select the agents that come with the service.
     if !folder.is_dir() {
         let words = format!("there is no folder {}", folder.display());
@@ -151,15 +151,15 @@ fn below(folder: &Path, mut config: agents::Config) -> Result<agents::Config, Fa
     Ok(config)
 }
 
-fn node_lines(nodes: &[Node]) -> String {
+fn format_nodes(nodes: &[Node]) -> String {
     let row = |node: &Node| {
         [node.name.clone(), node.readings.join(", "), first_line(&node.description, 80)]
     };
-    table(&["NODE", "READINGS", "FOR"], nodes.iter().map(row))
+    format_table(&["NODE", "READINGS", "FOR"], nodes.iter().map(row))
 }
 
 /// Formats the agents as a table.
-fn lines(agents: &Agents) -> String {
+fn format_agents(agents: &Agents) -> String {
     let default = agents.default_provider.as_str();
     let row = |agent: &Value| {
         let text = |key: &str, default: &str| agent[key].as_str().unwrap_or(default).to_owned();
@@ -172,5 +172,5 @@ fn lines(agents: &Agents) -> String {
             first_line(&text("description", ""), 80),
         ]
     };
-    table(&["AGENT", "PROVIDER", "MODEL", "SKILLS", "FOR"], agents.items.iter().map(row))
+    format_table(&["AGENT", "PROVIDER", "MODEL", "SKILLS", "FOR"], agents.items.iter().map(row))
 }

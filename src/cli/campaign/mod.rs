@@ -12,7 +12,7 @@ use super::{
     args::{CampaignId, LabelFilter, LabelFlags, Paging, ShownCampaign},
     output::Output,
     server::{Server, with_server},
-    words::{BudgetFlags, given},
+    words::{BudgetFlags, read_text},
 };
 use crate::{
     domain::{
@@ -104,7 +104,7 @@ pub(super) struct SetBudget {
     #[command(flatten)]
     id: CampaignId,
     /// Limit in units of the configured currency: 5 or 0.25.
-    #[arg(long, conflicts_with = "no_money", value_parser = amount::money)]
+    #[arg(long, conflicts_with = "no_money", value_parser = amount::parse_money)]
     money: Option<i64>,
     /// Removes the limit in money.
     #[arg(long)]
@@ -118,10 +118,10 @@ pub(super) struct SetBudget {
 }
 
 pub(super) async fn run(command: &CampaignCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(
+async fn run_on_server(
     command: &CampaignCommand,
     context: &Context,
     server: &Server,
@@ -130,7 +130,8 @@ async fn on(
     match command {
         CampaignCommand::Create(create) => {
             let overview = server.call(new(create)?).await?;
-            output.data(&overview, || format!("campaign {} is created", overview.campaign.id));
+            output
+                .print_data(&overview, || format!("campaign {} is created", overview.campaign.id));
         }
         CampaignCommand::Ls(list) => {
             let (tags, metadata) = (list.labels.tags(), list.labels.metadata());
@@ -141,32 +142,34 @@ async fn on(
                 limit,
             };
             let campaigns = server.list(Noun::Campaign, &list.paging, page).await?;
-            output.data(&campaigns, || show::lines(&campaigns));
+            output.print_data(&campaigns, || show::format_campaigns(&campaigns));
         }
         CampaignCommand::Show(campaign) => {
             let id = campaign.id(context, server).await?;
             let overview = server.call(ShowCampaign { id }).await?;
-            output.data(&overview, || show::words(&overview, &context.catalogue()));
+            output.print_data(&overview, || show::format_overview(&overview, &context.catalogue()));
         }
         CampaignCommand::Budget(budget) => {
             let budget = change_budget(budget, server).await?;
-            output.data(&budget, || budget.as_ref().map(show::budget_words).unwrap_or_default());
+            output.print_data(&budget, || {
+                budget.as_ref().map(show::format_budget).unwrap_or_default()
+            });
         }
         CampaignCommand::Pause(Pause { id: CampaignId { id }, reason }) => {
             let (id, reason) = (server.campaign(id).await?, reason.clone());
-            changed(&server.call(PauseCampaign { id, reason }).await?, output);
+            print_status(&server.call(PauseCampaign { id, reason }).await?, output);
         }
         CampaignCommand::Resume(CampaignId { id }) => {
             let id = server.campaign(id).await?;
-            changed(&server.call(ResumeCampaign { id }).await?, output);
+            print_status(&server.call(ResumeCampaign { id }).await?, output);
         }
         CampaignCommand::Close(CampaignId { id }) => {
             let id = server.campaign(id).await?;
-            changed(&server.call(CloseCampaign { id }).await?, output);
+            print_status(&server.call(CloseCampaign { id }).await?, output);
         }
         CampaignCommand::Erase(erase) => {
             let receipt = self::erase(erase, server).await?;
-            output.data(&receipt, || show::receipt(&receipt));
+            output.print_data(&receipt, || show::format_receipt(&receipt));
         }
     }
     Ok(Exit::Ok)
@@ -174,8 +177,8 @@ async fn on(
 
 fn new(create: &Create) -> Result<CreateCampaign, Failure> {
     let (text, file) = (create.client_context.as_deref(), create.client_context_file.as_ref());
-    let client_context = given(text, file)?;
-    let brief = given(create.brief.as_deref(), create.brief_file.as_ref())?.unwrap_or_default();
+    let client_context = read_text(text, file)?;
+    let brief = read_text(create.brief.as_deref(), create.brief_file.as_ref())?.unwrap_or_default();
     let (name, budget) = (create.name.clone(), create.budget.limit());
     let (tags, metadata) = (create.labels.tags.clone(), create.labels.metadata());
     Ok(CreateCampaign { name, brief, client_context, budget, tags, metadata })
@@ -210,6 +213,8 @@ async fn erase(erase: &Erase, server: &Server) -> Result<Erasure, Failure> {
     }
 }
 
-fn changed(campaign: &Campaign, output: Output) {
-    output.data(campaign, || format!("campaign {} is {}", campaign.id, campaign.status.as_str()));
+fn print_status(campaign: &Campaign, output: Output) {
+    output.print_data(campaign, || {
+        format!("campaign {} is {}", campaign.id, campaign.status.as_str())
+    });
 }

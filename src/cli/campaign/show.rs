@@ -2,13 +2,13 @@
 
 use crate::{
     cli::{
-        output::{fields, table},
+        output::{format_fields, format_table},
         session,
         words::{first_line, label_fields, time},
     },
     domain::{
         agents::Catalogue,
-        amount::words_of_money,
+        amount::format_money,
         campaign_overview::Overview,
         campaigns::{Budget, Campaign},
         erasures::Erasure,
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-pub(super) fn lines(campaigns: &[Campaign]) -> String {
+pub(super) fn format_campaigns(campaigns: &[Campaign]) -> String {
     let row = |campaign: &Campaign| {
         [
             short(campaign.id),
@@ -27,10 +27,10 @@ pub(super) fn lines(campaigns: &[Campaign]) -> String {
             first_line(&campaign.name, 60),
         ]
     };
-    table(&["ID", "STATUS", "CREATED", "TAGS", "NAME"], campaigns.iter().map(row))
+    format_table(&["ID", "STATUS", "CREATED", "TAGS", "NAME"], campaigns.iter().map(row))
 }
 
-pub(super) fn words(overview: &Overview, catalogue: &Catalogue) -> String {
+pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> String {
     let Overview { campaign, budget, sessions, usage } = overview;
     let mut list = vec![
         ("campaign", campaign.id.to_string()),
@@ -40,12 +40,15 @@ pub(super) fn words(overview: &Overview, catalogue: &Catalogue) -> String {
         ("brief", first_line(&campaign.brief, 100)),
     ];
     list.extend(label_fields(&campaign.tags, &campaign.metadata));
-    let mut text = fields(&list);
+    let mut text = format_fields(&list);
     if let Some(budget) = budget {
-        text.push_str(&format!("\n{}", budget_words(budget)));
+        text.push_str(&format!("\n{}", format_budget(budget)));
     }
     if !sessions.is_empty() {
-        text.push_str(&format!("\nopen sessions\n{}", session::lines(sessions, catalogue)));
+        text.push_str(&format!(
+            "\nopen sessions\n{}",
+            session::format_sessions(sessions, catalogue)
+        ));
     }
     if !usage.is_empty() {
         text.push_str(&format!("\ncost\n{}", totals(usage)));
@@ -53,19 +56,19 @@ pub(super) fn words(overview: &Overview, catalogue: &Catalogue) -> String {
     text
 }
 
-pub(super) fn budget_words(budget: &Budget) -> String {
+pub(super) fn format_budget(budget: &Budget) -> String {
     let limit = |limit: Option<i64>, said: fn(i64) -> String| {
         limit.map_or_else(|| "no limit".to_owned(), said)
     };
     let tokens = |tokens: i64| tokens.to_string();
-    table(
+    format_table(
         &["BUDGET", "LIMIT", "SPENT", "SET ASIDE"],
         [
             [
                 "money".to_owned(),
-                limit(budget.limit.micros, words_of_money),
-                words_of_money(budget.spent.micros),
-                words_of_money(budget.reserved.micros),
+                limit(budget.limit.micros, format_money),
+                format_money(budget.spent.micros),
+                format_money(budget.reserved.micros),
             ],
             [
                 "tokens".to_owned(),
@@ -84,19 +87,19 @@ fn totals(usage: &[Total]) -> String {
             total.agent.clone(),
             total.provider.clone(),
             total.model.clone(),
-            session::name(total.purpose),
+            session::serialised_name(total.purpose),
             total.calls.to_string(),
             (total.input_tokens + total.cache_read_tokens + total.cache_creation_tokens)
                 .to_string(),
             total.output_tokens.to_string(),
-            words_of_money(total.cost_micros),
+            format_money(total.cost_micros),
         ]
     };
     let head = ["AGENT", "PROVIDER", "MODEL", "FOR", "CALLS", "TOKENS IN", "TOKENS OUT", "COST"];
-    table(&head, usage.iter().map(row))
+    format_table(&head, usage.iter().map(row))
 }
 
-pub(super) fn receipt(erasure: &Erasure) -> String {
+pub(super) fn format_receipt(erasure: &Erasure) -> String {
     let state = match erasure.ended_at {
         Some(at) => format!("erased at {} UTC", time(at)),
         // The id is named, because the campaign's name is erased, too.
@@ -156,7 +159,7 @@ mod tests {
             signed: None,
             hosts: Vec::new(),
         };
-        let text = receipt(&erasure);
+        let text = format_receipt(&erasure);
         let counts = "\n  posts               2\n  webhook_deliveries  5\n";
         assert!(text.contains(counts), "{text}");
     }

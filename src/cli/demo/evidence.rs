@@ -7,9 +7,9 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::{
-    cast,
-    play::{Kill, Played, in_order},
+    demo_tasks,
     script::WRITERS,
+    sequence::{DemoFaults, Kill, sort_by_id},
 };
 use crate::{
     cli::Failure,
@@ -17,8 +17,8 @@ use crate::{
         Page,
         compactions::{self, Compaction},
         manifests::{self, Manifest},
-        messages::{self, Span, Stored},
-        posts::{self, Along, Post, Viewer},
+        messages::{self, Span, StoredMessage},
+        posts::{self, ListDirection, Post, Viewer},
         sessions::{self, Session},
         tasks::{self, RunTurn, Task, TaskFilter},
         turns::{self, Turn},
@@ -59,19 +59,19 @@ pub(super) struct Work {
 
 pub(super) struct Conversation {
     pub(super) session: Session,
-    pub(super) messages: Vec<Stored>,
+    pub(super) messages: Vec<StoredMessage>,
     pub(super) compactions: Vec<Compaction>,
     pub(super) manifests: Vec<Manifest>,
 }
 
 impl Evidence {
-    pub(super) async fn read(pool: &PgPool, played: &Played) -> Result<Self, Failure> {
+    pub(super) async fn read(pool: &PgPool, played: &DemoFaults) -> Result<Self, Failure> {
         let mut conn = pool.acquire().await.map_err(|error| Failure::failed(error.into()))?;
         let campaign_id = Some(played.campaign.id);
         let page = Page { after: None, limit: ALL };
         let filter = TaskFilter { campaign_id, ..TaskFilter::default() };
         let mut work = Vec::new();
-        for task in in_order(tasks::list(&mut conn, &filter, page).await?) {
+        for task in sort_by_id(tasks::list(&mut conn, &filter, page).await?) {
             let turns = turns::of_task(&mut *conn, task.id).await?;
             work.push(Work { task, turns });
         }
@@ -84,8 +84,14 @@ impl Evidence {
         Ok(Self {
             tasks: work,
             sessions: conversations(&mut conn, played.campaign.id).await?,
-            board: posts::along(&mut *conn, played.campaign.id, Viewer::All, Along::After(0), ALL)
-                .await?,
+            board: posts::list_page(
+                &mut *conn,
+                played.campaign.id,
+                Viewer::All,
+                ListDirection::After(0),
+                ALL,
+            )
+            .await?,
             ledger: usage::totals(&mut *conn, played.campaign.id).await?,
             kill: played.kill.clone(),
             runs,
@@ -103,7 +109,9 @@ impl Evidence {
     pub(super) fn parts(&self) -> BTreeMap<usize, &Work> {
         let of_writer = |writer| {
             let works = (1..).zip(self.of_agent(writer));
-            works.filter_map(move |(nth, work)| Some((cast::part(writer, nth)?, work)))
+            works.filter_map(move |(nth, work)| {
+                Some((demo_tasks::part_of_writer(writer, nth)?, work))
+            })
         };
         WRITERS.into_iter().flat_map(of_writer).collect()
     }
@@ -121,9 +129,10 @@ impl Evidence {
 
     /// Returns an agent's messages over all its sessions, by place. A successor keeps the places of inherited messages,
     /// so each place is listed once.
-    pub(super) fn transcript<'a>(&'a self, agent: &'a str) -> Vec<&'a Stored> {
+    pub(super) fn transcript<'a>(&'a self, agent: &'a str) -> Vec<&'a StoredMessage> {
         let all = self.sessions_of(agent).flat_map(|conversation| &conversation.messages);
-        let by_place: BTreeMap<i64, &Stored> = all.map(|message| (message.seq, message)).collect();
+        let by_place: BTreeMap<i64, &StoredMessage> =
+            all.map(|message| (message.seq, message)).collect();
         by_place.into_values().collect()
     }
 

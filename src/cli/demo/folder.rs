@@ -63,7 +63,7 @@ pub(super) async fn clear_leftovers(environment: &Environment) -> usize {
     let mut n_cleared = 0;
     for path in entries.map(|entry| entry.path()) {
         let Some(_lock) = lock_left(&path) else { continue };
-        match embedded::end_leftover(&path, END_LIMIT).await {
+        match embedded::stop_orphaned_server(&path, END_LIMIT).await {
             Ok(true) if remove(&path) => n_cleared += 1,
             Ok(_) => {}
             Err(error) => {

@@ -10,19 +10,19 @@
 //!
 //! All output comes from the run: lines from the feed, figures and checks from the tables.
 
-mod cast;
 mod checks;
+mod demo_tasks;
 mod display;
 mod evidence;
 mod folder;
-mod play;
 mod report;
 mod script;
+mod sequence;
 mod settings;
-mod stage;
-mod troupe;
+mod setup;
 mod watch;
 mod words;
+mod workers;
 
 use std::time::Duration;
 
@@ -32,12 +32,12 @@ use self::{
     display::Display,
     evidence::Evidence,
     folder::{Folder, clear_leftovers},
-    play::Play,
     report::Report,
+    sequence::DemoScript,
     settings::Settings,
-    stage::Stage,
+    setup::DemoSetup,
 };
-use super::{Context, Exit, Failure, signals::under_signals};
+use super::{Context, Exit, Failure, signals::run_under_signals};
 use crate::{clock::SystemClock, shutdown::Shutdown, telemetry};
 
 pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
@@ -52,7 +52,7 @@ pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
     let shutdown = Shutdown::new();
     let shown = Box::pin(show(folder, settings, context, &shutdown.soft));
     // The demo has nothing to drain: it stops at the first signal.
-    under_signals(&shutdown, Duration::MAX, shown).await
+    run_under_signals(&shutdown, Duration::MAX, shown).await
 }
 
 async fn show(
@@ -67,17 +67,17 @@ async fn show(
         display.line(&format!("cleared away what was left of killed demos: {n_demos}"));
     }
     display.line("a private Postgres starts in a folder of its own");
-    let mut stage = Stage::open(folder, settings, stop).await?;
+    let mut stage = DemoSetup::open(folder, settings, stop).await?;
     let played = stop.run_until_cancelled(play(&mut stage, &mut display, context)).await;
     display.end();
-    let struck = stage.strike().await;
+    let struck = stage.tear_down().await;
     let Some(report) = played else {
         display.line("stopped; the database, the workers and the folder are gone");
         return Ok(Exit::Interrupted);
     };
     let report = report?;
     struck?;
-    context.output.data(&report, || words::report(&report));
+    context.output.print_data(&report, || words::report(&report));
     match report.ok {
         true => Ok(Exit::Ok),
         false => Ok(Exit::Failed),
@@ -85,7 +85,7 @@ async fn show(
 }
 
 async fn play(
-    stage: &mut Stage,
+    stage: &mut DemoSetup,
     display: &mut Display,
     context: &Context,
 ) -> Result<Report, Failure> {
@@ -94,7 +94,7 @@ async fn play(
     display.line(&format!(
         "{n_workers} worker processes; agents answer by a simulation, no model is called"
     ));
-    let played = Play::begin(stage, display, &SystemClock).await?.perform().await?;
+    let played = DemoScript::begin(stage, display, &SystemClock).await?.perform().await?;
     let evidence = Evidence::read(stage.pool(), &played).await?;
     let leases = (stage.settings.config.queue.lease_secs, stage.settings.usual_lease_secs);
     Ok(Report::of(&evidence, leases, display.elapsed().as_secs_f64()))

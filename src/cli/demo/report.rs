@@ -26,7 +26,7 @@ pub(super) struct Report {
     pub(super) campaign: &'static str,
     pub(super) agents: Vec<Agent>,
     pub(super) parts: Vec<Part>,
-    pub(super) board: Vec<Said>,
+    pub(super) board: Vec<PostView>,
     pub(super) kill: Rescue,
     pub(super) compactions: Vec<Fold>,
     pub(super) expiry: Option<Expiry>,
@@ -62,7 +62,7 @@ pub(super) struct Part {
 
 /// A post of the board.
 #[derive(Debug, Serialize)]
-pub(super) struct Said {
+pub(super) struct PostView {
     pub(super) seq: i64,
     pub(super) sender: String,
     pub(super) audience: Vec<String>,
@@ -172,9 +172,9 @@ fn parts(evidence: &Evidence) -> Vec<Part> {
     parts.collect()
 }
 
-fn board(evidence: &Evidence) -> Vec<Said> {
+fn board(evidence: &Evidence) -> Vec<PostView> {
     let seq_of = |id: Uuid| Some(evidence.board.iter().find(|post| post.id == id)?.seq);
-    let said = evidence.board.iter().map(|post| Said {
+    let said = evidence.board.iter().map(|post| PostView {
         seq: post.seq,
         sender: post.sender.clone(),
         audience: post.audience.clone(),

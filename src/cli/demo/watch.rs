@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::domain::{
-    Failed,
+    StatementError,
     feed::{self, Event, Filter, Horizon},
 };
 
@@ -24,8 +24,11 @@ impl Watch {
     }
 
     /// Returns the events since the last call.
-    pub(super) async fn look(&mut self, pool: &PgPool) -> Result<Vec<Event>, Failed> {
-        let sight = feed::look(pool, &self.horizon, PAGE).await?;
+    pub(super) async fn next_events(
+        &mut self,
+        pool: &PgPool,
+    ) -> Result<Vec<Event>, StatementError> {
+        let sight = feed::read_ahead(pool, &self.horizon, PAGE).await?;
         self.horizon.advance(&sight);
         let filter = Filter {
             campaign_id: Some(self.campaign_id),

@@ -1,7 +1,7 @@
 //! Text output of the report.
 
-use super::report::{Agent, Expiry, Fold, Report, Rescue, Said};
-use crate::cli::output::table;
+use super::report::{Agent, Expiry, Fold, PostView, Report, Rescue};
+use crate::cli::output::format_table;
 
 const LINE_MAX_CHARS: usize = 96;
 const POST_LINE_MAX_CHARS: usize = 76;
@@ -15,7 +15,7 @@ pub(super) fn report(report: &Report) -> String {
     format!("\n{}", sections.join("\n"))
 }
 
-fn board(posts: &[Said]) -> String {
+fn board(posts: &[PostView]) -> String {
     let posts = posts.iter().map(|post| {
         let answers = post.answers.map(|seq| format!(", answers #{seq}")).unwrap_or_default();
         let head =
@@ -58,7 +58,10 @@ fn agents(agents: &[Agent]) -> String {
             agent.summary_tokens.to_string(),
         ]
     });
-    table(&["  AGENT", "TASKS", "TURNS", "SESSIONS", "TOKENS IN", "OUT", "FOR SUMMARIES"], rows)
+    format_table(
+        &["  AGENT", "TASKS", "TURNS", "SESSIONS", "TOKENS IN", "OUT", "FOR SUMMARIES"],
+        rows,
+    )
 }
 
 fn rescue(kill: &Rescue) -> String {

@@ -4,18 +4,18 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
-use super::show::written_out;
+use super::show::escape_invisible;
 use crate::{
     cli::{
         Context, Exit, Failure,
         args::{Expiry, InCampaign, Paging},
-        output::{fields, table},
+        output::{format_fields, format_table},
         server::Server,
         words::{time, time_or_dash},
     },
     domain::{
-        facts::{CampaignUser, Ended, Extraction, Fact, Source},
-        ids::{Given, short},
+        facts::{CampaignUser, EndReason, Extraction, Fact, Source},
+        ids::{PartialId, short},
     },
     operations::{
         EditFact, ForgetUser, ListExtractions, ListFacts, Noun, PutCampaignUser, RevokeFact,
@@ -30,7 +30,7 @@ pub(in crate::cli) enum FactsCommand {
     /// Lists the valid facts about a user, the newest first.
     Ls(Ls),
     /// Shows a fact with its source.
-    Show(Which),
+    Show(FactArgs),
     /// Searches facts by words, the best match first.
     Search(Search),
     /// Adds a fact; a fact that it contradicts ends, and stays in the history.
@@ -38,7 +38,7 @@ pub(in crate::cli) enum FactsCommand {
     /// Changes the text of a fact.
     Edit(Edit),
     /// Revokes a fact.
-    Revoke(Which),
+    Revoke(FactArgs),
     /// Removes all facts about a user for good, including revoked ones.
     ///
     /// It lists the sessions that contain them: their transcripts stay.
@@ -70,11 +70,11 @@ pub(in crate::cli) struct Ls {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Which {
+pub(in crate::cli) struct FactArgs {
     /// Name of the user in other systems: `ann@example.org`.
     user: String,
     /// The id of the fact, or a unique beginning or end of it.
-    fact: Given,
+    fact: PartialId,
 }
 
 #[derive(Debug, Args)]
@@ -103,7 +103,7 @@ pub(in crate::cli) struct State {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Edit {
     #[command(flatten)]
-    which: Which,
+    which: FactArgs,
     /// Text of the fact, in one line.
     text: String,
 }
@@ -137,17 +137,17 @@ pub(super) async fn run(
             let page =
                 |cursor, limit| ListFacts { name: user.clone(), ended: *ended, cursor, limit };
             let facts = server.list(Noun::Fact, paging, page).await?;
-            context.output.data(&facts, || fact_lines(&facts));
+            context.output.print_data(&facts, || format_facts(&facts));
         }
-        FactsCommand::Show(Which { user, fact }) => {
+        FactsCommand::Show(FactArgs { user, fact }) => {
             let (name, fact) = (user.clone(), server.id(Noun::Fact, fact).await?);
             let fact = server.call(ShowFact { name, fact }).await?;
-            context.output.data(&fact, || fact_words(&fact));
+            context.output.print_data(&fact, || format_fact(&fact));
         }
         FactsCommand::Search(Search { user, words, limit }) => {
             let (name, q) = (user.clone(), words.clone());
             let hits = server.call(SearchFacts { name, q, limit: Some(*limit) }).await?.items;
-            context.output.data(&hits, || fact_lines(hits.iter().map(|hit| &hit.fact)));
+            context.output.print_data(&hits, || format_facts(hits.iter().map(|hit| &hit.fact)));
         }
         FactsCommand::State(State { user, attribute, text, expiry }) => {
             let state = StateFact {
@@ -157,18 +157,18 @@ pub(super) async fn run(
                 expires_at: expiry.at(context)?,
             };
             let fact = server.call(state).await?;
-            context.output.data(&fact, || fact_words(&fact));
+            context.output.print_data(&fact, || format_fact(&fact));
         }
-        FactsCommand::Edit(Edit { which: Which { user, fact }, text }) => {
+        FactsCommand::Edit(Edit { which: FactArgs { user, fact }, text }) => {
             let fact = server.id(Noun::Fact, fact).await?;
             let edit = EditFact { name: user.clone(), fact, text: text.clone() };
             let fact = server.call(edit).await?;
-            context.output.data(&fact, || fact_words(&fact));
+            context.output.print_data(&fact, || format_fact(&fact));
         }
-        FactsCommand::Revoke(Which { user, fact }) => {
+        FactsCommand::Revoke(FactArgs { user, fact }) => {
             let (name, fact) = (user.clone(), server.id(Noun::Fact, fact).await?);
             let fact = server.call(RevokeFact { name, fact }).await?;
-            context.output.data(&fact, || format!("fact {} is revoked", fact.id));
+            context.output.print_data(&fact, || format!("fact {} is revoked", fact.id));
         }
         FactsCommand::Forget(forget) => remove(forget, context, server).await?,
         FactsCommand::Readings(readings) => {
@@ -178,7 +178,7 @@ pub(super) async fn run(
                 ListExtractions { id, cursor, limit: Some(limit) }
             };
             let read = server.items(readings.limit, page).await?;
-            context.output.data(&read, || reading_lines(&read));
+            context.output.print_data(&read, || format_extractions(&read));
         }
     }
     Ok(())
@@ -190,7 +190,7 @@ async fn show_user(user: &User, context: &Context, server: &Server) -> Result<()
         (None, false) => server.call(ShowCampaignUser { id }).await?,
         (name, _) => server.call(PutCampaignUser { id, user: name.clone() }).await?,
     };
-    context.output.data(&set, || whose(set.as_ref()));
+    context.output.print_data(&set, || format_user(set.as_ref()));
     Ok(())
 }
 
@@ -202,12 +202,12 @@ async fn remove(
     if !yes {
         let words = format!(
             "all facts about {} would be removed for good; nothing was done: say --yes",
-            written_out(user)
+            escape_invisible(user)
         );
         return Err(Failure::new(Exit::Usage, anyhow!(words)));
     }
     let forgotten = server.call(ForgetUser { name: user.clone() }).await?;
-    context.output.data(&forgotten, || {
+    context.output.print_data(&forgotten, || {
         let gone = format!("{} facts about {user} are gone, for good", forgotten.facts);
         match forgotten.sessions.is_empty() {
             true => gone,
@@ -223,42 +223,42 @@ async fn remove(
     Ok(())
 }
 
-fn whose(user: Option<&CampaignUser>) -> String {
+fn format_user(user: Option<&CampaignUser>) -> String {
     match user {
         Some(user) => format!("works for {} since {}", user.user, time(user.since)),
         None => "has no user".to_owned(),
     }
 }
 
-fn fact_lines<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> String {
+fn format_facts<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> String {
     let row = |fact: &Fact| {
         [
             short(fact.id),
             source(fact.source).to_owned(),
             time(fact.valid_from),
             time_or_dash(fact.valid_until),
-            written_out(&fact.attribute),
-            written_out(&fact.text),
+            escape_invisible(&fact.attribute),
+            escape_invisible(&fact.text),
         ]
     };
-    table(&["ID", "SOURCE", "SAID", "UNTIL", "ABOUT", "FACT"], facts.into_iter().map(row))
+    format_table(&["ID", "SOURCE", "SAID", "UNTIL", "ABOUT", "FACT"], facts.into_iter().map(row))
 }
 
-fn fact_words(fact: &Fact) -> String {
+fn format_fact(fact: &Fact) -> String {
     let ended = match fact.ended_because {
-        Some(Ended::Contradicted) => "contradicted",
-        Some(Ended::Edited) => "edited",
-        Some(Ended::Revoked) => "revoked",
-        Some(Ended::Expired) => "expired",
+        Some(EndReason::Contradicted) => "contradicted",
+        Some(EndReason::Edited) => "edited",
+        Some(EndReason::Revoked) => "revoked",
+        Some(EndReason::Expired) => "expired",
         None => "-",
     };
     let id = |id: Option<Uuid>| id.map_or("-".to_owned(), |id| id.to_string());
     let turn = fact.session_id.zip(fact.turn);
-    fields(&[
+    format_fields(&[
         ("id", fact.id.to_string()),
         ("user", fact.user.clone()),
-        ("about", written_out(&fact.attribute)),
-        ("fact", written_out(&fact.text)),
+        ("about", escape_invisible(&fact.attribute)),
+        ("fact", escape_invisible(&fact.text)),
         ("source", source(fact.source).to_owned()),
         ("author", fact.author.clone()),
         ("campaign", id(fact.campaign_id)),
@@ -271,7 +271,7 @@ fn fact_words(fact: &Fact) -> String {
     ])
 }
 
-fn reading_lines(read: &[Extraction]) -> String {
+fn format_extractions(read: &[Extraction]) -> String {
     let row = |it: &Extraction| {
         [
             time(it.ended_at),
@@ -283,11 +283,11 @@ fn reading_lines(read: &[Extraction]) -> String {
             it.new.to_string(),
             it.reason
                 .as_deref()
-                .map_or("done".to_owned(), |why| format!("refused: {}", written_out(why))),
+                .map_or("done".to_owned(), |why| format!("refused: {}", escape_invisible(why))),
         ]
     };
     let head = ["READ", "AGENT", "SESSION", "MESSAGES", "ASKED", "FOUND", "NEW", "OUTCOME"];
-    table(&head, read.iter().map(row))
+    format_table(&head, read.iter().map(row))
 }
 
 fn source(source: Source) -> &'static str {

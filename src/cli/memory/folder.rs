@@ -26,26 +26,30 @@ const MAX_DEPTH: usize = 4;
 
 /// Counts of an export.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Exported {
+pub(super) struct ExportCounts {
     pub(super) written: usize,
     /// Files that already had the item's content.
     pub(super) unchanged: usize,
 }
 
 /// Writes all items, or none of them and reports the problems of all files.
-pub(super) fn write(folder: &Path, items: &[Item], overwrites: bool) -> Result<Exported, Failure> {
-    let (mut problems, mut files, mut exported) = (Vec::new(), Vec::new(), Exported::default());
+pub(super) fn write(
+    folder: &Path,
+    items: &[Item],
+    overwrites: bool,
+) -> Result<ExportCounts, Failure> {
+    let (mut problems, mut files, mut exported) = (Vec::new(), Vec::new(), ExportCounts::default());
     for item in items {
         let Some(inner) = path_of(item) else {
             problems.push(format!("item {} has a name that is not valid for a file", item.id));
             continue;
         };
         let content = memory::write_document(item);
-        match look(folder, &inner, &content) {
-            Ok(There::Nothing) => files.push((inner, content)),
-            Ok(There::Same) => exported.unchanged += 1,
-            Ok(There::Other) if overwrites => files.push((inner, content)),
-            Ok(There::Other) => problems.push(format!(
+        match compare_file(folder, &inner, &content) {
+            Ok(FileState::Nothing) => files.push((inner, content)),
+            Ok(FileState::Same) => exported.unchanged += 1,
+            Ok(FileState::Other) if overwrites => files.push((inner, content)),
+            Ok(FileState::Other) => problems.push(format!(
                 "{} says something else: --overwrite writes over it",
                 folder.join(&inner).display()
             )),
@@ -92,7 +96,7 @@ pub(super) fn read(folder: &Path) -> Result<Vec<Entry>, Failure> {
 
 /// State of the file that an item is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum There {
+enum FileState {
     Nothing,
     Same,
     Other,
@@ -110,12 +114,12 @@ fn path_of(item: &Item) -> Option<PathBuf> {
     Some(path)
 }
 
-fn look(folder: &Path, inner: &Path, content: &str) -> Result<There, String> {
+fn compare_file(folder: &Path, inner: &Path, content: &str) -> Result<FileState, String> {
     let mut path = folder.to_owned();
     for part in inner {
         path.push(part);
         match fs::symlink_metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(There::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FileState::Nothing),
             Err(error) => return Err(format!("{}: {error}", path.display())),
             Ok(found) if found.is_symlink() => {
                 return Err(format!("{} is a link, and leads who knows where", path.display()));
@@ -124,8 +128,8 @@ fn look(folder: &Path, inner: &Path, content: &str) -> Result<There, String> {
         }
     }
     match fs::read(&path) {
-        Ok(bytes) if bytes == content.as_bytes() => Ok(There::Same),
-        Ok(_) => Ok(There::Other),
+        Ok(bytes) if bytes == content.as_bytes() => Ok(FileState::Same),
+        Ok(_) => Ok(FileState::Other),
         Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }

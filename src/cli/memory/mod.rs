@@ -15,7 +15,7 @@ use super::{
     Context, Exit, Failure,
     args::{Expiry, InCampaign, Paging},
     server::{Server, with_server},
-    words::given,
+    words::read_text,
 };
 use crate::{
     domain::memory::{Document, Entry, Item, Kind},
@@ -61,7 +61,7 @@ enum KindName {
 
 /// An item, named by kind, owner and name.
 #[derive(Debug, Args)]
-struct Named {
+struct ItemArgs {
     #[command(flatten)]
     campaign: InCampaign,
     /// Kind of the item.
@@ -93,7 +93,7 @@ pub(super) struct Ls {
 #[derive(Debug, Args)]
 pub(super) struct Show {
     #[command(flatten)]
-    named: Named,
+    named: ItemArgs,
     /// Number of an earlier version.
     #[arg(long)]
     version: Option<i32>,
@@ -120,7 +120,7 @@ pub(super) struct Search {
 #[command(group(ArgGroup::new("text_given").required(true).args(["text", "text_file"])))]
 pub(super) struct Publish {
     #[command(flatten)]
-    named: Named,
+    named: ItemArgs,
     /// Text of the item; `-` reads it from the standard input.
     text: Option<String>,
     /// File with the text; `-` is the standard input.
@@ -139,7 +139,7 @@ pub(super) struct Publish {
 #[derive(Debug, Args)]
 pub(super) struct Revoke {
     #[command(flatten)]
-    named: Named,
+    named: ItemArgs,
 }
 
 #[derive(Debug, Args)]
@@ -165,19 +165,23 @@ pub(super) struct Import {
 }
 
 pub(super) async fn run(command: &MemoryCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(command: &MemoryCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &MemoryCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     match command {
         MemoryCommand::Ls(ls) => list(ls, context, server).await?,
         MemoryCommand::Show(show) => print(show, context, server).await?,
-        MemoryCommand::Search(search) => look_for(search, context, server).await?,
+        MemoryCommand::Search(search) => run_search(search, context, server).await?,
         MemoryCommand::Publish(publish) => write(publish, context, server).await?,
         MemoryCommand::Revoke(revoke) => {
             let Item { campaign_id: id, id: item, .. } = revoke.named.find(context, server).await?;
             let item = server.call(RevokeMemory { id, item }).await?;
-            context.output.data(&item, || format!("{} is revoked", show::reference(&item)));
+            context.output.print_data(&item, || format!("{} is revoked", show::reference(&item)));
         }
         MemoryCommand::Export(export) => write_folder(export, context, server).await?,
         MemoryCommand::Import(import) => read_folder(import, context, server).await?,
@@ -196,7 +200,7 @@ impl KindName {
     }
 }
 
-impl Named {
+impl ItemArgs {
     async fn find(&self, context: &Context, server: &Server) -> Result<Item, Failure> {
         let find = FindMemory {
             id: self.campaign.id(context, server).await?,
@@ -219,7 +223,7 @@ async fn list(ls: &Ls, context: &Context, server: &Server) -> Result<(), Failure
         limit,
     };
     let items = server.list(Noun::MemoryItem, &ls.paging, page).await?;
-    context.output.data(&items, || show::item_lines(&items));
+    context.output.print_data(&items, || show::format_items(&items));
     Ok(())
 }
 
@@ -228,18 +232,18 @@ async fn print(show: &Show, context: &Context, server: &Server) -> Result<(), Fa
     let (id, item) = (found.campaign_id, found.id);
     if show.versions {
         let versions = server.call(ListMemoryVersions { id, item }).await?.items;
-        context.output.data(&versions, || show::version_lines(&versions));
+        context.output.print_data(&versions, || show::format_versions(&versions));
         return Ok(());
     }
     let item = match show.version {
         None => found,
         version => server.call(ShowMemory { id, item, version }).await?,
     };
-    context.output.data(&item, || show::item_words(&item));
+    context.output.print_data(&item, || show::format_item(&item));
     Ok(())
 }
 
-async fn look_for(search: &Search, context: &Context, server: &Server) -> Result<(), Failure> {
+async fn run_search(search: &Search, context: &Context, server: &Server) -> Result<(), Failure> {
     let search = SearchMemory {
         id: search.campaign.id(context, server).await?,
         q: search.words.clone(),
@@ -247,13 +251,13 @@ async fn look_for(search: &Search, context: &Context, server: &Server) -> Result
         limit: Some(search.limit),
     };
     let hits = server.call(search).await?.items;
-    context.output.data(&hits, || hits.iter().map(show::hit_words).collect());
+    context.output.print_data(&hits, || hits.iter().map(show::format_hit).collect());
     Ok(())
 }
 
 async fn write(publish: &Publish, context: &Context, server: &Server) -> Result<(), Failure> {
-    let Named { campaign, kind, name, owner } = &publish.named;
-    let body = given(publish.text.as_deref(), publish.text_file.as_ref())?.unwrap_or_default();
+    let ItemArgs { campaign, kind, name, owner } = &publish.named;
+    let body = read_text(publish.text.as_deref(), publish.text_file.as_ref())?.unwrap_or_default();
     let publish = PublishMemory {
         id: campaign.id(context, server).await?,
         kind: kind.kind(),
@@ -265,7 +269,7 @@ async fn write(publish: &Publish, context: &Context, server: &Server) -> Result<
         expected_version: publish.expected_version,
     };
     let written = server.call(publish).await?;
-    context.output.data(&written, || show::came_of_it(&written));
+    context.output.print_data(&written, || show::format_written(&written));
     Ok(())
 }
 
@@ -277,7 +281,7 @@ async fn write_folder(export: &Export, context: &Context, server: &Server) -> Re
     };
     let items = server.items(i64::MAX, page).await?;
     let written = folder::write(&export.folder, &items, export.overwrite)?;
-    context.output.data(&written, || {
+    context.output.print_data(&written, || {
         let folder = export.folder.display();
         format!(
             "{} items are in {folder}; {} of them had been exported before",
@@ -292,7 +296,7 @@ async fn read_folder(import: &Import, context: &Context, server: &Server) -> Res
     let items = folder::read(&import.folder)?.into_iter().map(imported).collect();
     let id = import.campaign.id(context, server).await?;
     let imported = server.call(ImportMemory { id, items, replace: import.replace }).await?;
-    context.output.data(&imported, || show::taken_in(&imported));
+    context.output.print_data(&imported, || show::format_imported(&imported));
     Ok(())
 }
 

@@ -2,10 +2,10 @@
 
 use crate::{
     cli::{
-        output::{fields, table},
+        output::{format_fields, format_table},
         words::{time, time_or_dash},
     },
-    domain::memory::{Hit, Imported, Item, Version, Written},
+    domain::memory::{Hit, ImportResult, Item, PublishResult, Version},
 };
 
 pub(super) fn reference(item: &Item) -> String {
@@ -15,7 +15,7 @@ pub(super) fn reference(item: &Item) -> String {
     }
 }
 
-pub(super) fn came_of_it(written: &Written) -> String {
+pub(super) fn format_written(written: &PublishResult) -> String {
     let item = &written.item;
     let mut text = match written.changed {
         true => format!("{} is at version {}", reference(item), item.version),
@@ -27,14 +27,14 @@ pub(super) fn came_of_it(written: &Written) -> String {
     text
 }
 
-pub(super) fn taken_in(imported: &Imported) -> String {
-    let Imported { created, replaced, unchanged, warnings } = imported;
+pub(super) fn format_imported(imported: &ImportResult) -> String {
+    let ImportResult { created, replaced, unchanged, warnings } = imported;
     let counts = format!("{created} new items, {replaced} new versions, {unchanged} unchanged");
     let warnings = warnings.iter().map(|warning| format!("\nwarning: {warning}"));
     std::iter::once(counts).chain(warnings).collect()
 }
 
-pub(super) fn item_lines(items: &[Item]) -> String {
+pub(super) fn format_items(items: &[Item]) -> String {
     let row = |item: &Item| {
         [
             item.kind.as_str().to_owned(),
@@ -44,14 +44,14 @@ pub(super) fn item_lines(items: &[Item]) -> String {
             item.bytes.to_string(),
             item.trust.as_str().to_owned(),
             time(item.written_at),
-            written_out(&item.title),
+            escape_invisible(&item.title),
         ]
     };
     let head = ["KIND", "OWNER", "NAME", "VERSION", "BYTES", "TRUST", "WRITTEN (UTC)", "TITLE"];
-    table(&head, items.iter().map(row))
+    format_table(&head, items.iter().map(row))
 }
 
-pub(super) fn version_lines(versions: &[Version]) -> String {
+pub(super) fn format_versions(versions: &[Version]) -> String {
     let row = |version: &Version| {
         [
             version.version.to_string(),
@@ -59,18 +59,18 @@ pub(super) fn version_lines(versions: &[Version]) -> String {
             version.author.clone(),
             version.trust.as_str().to_owned(),
             version.bytes.to_string(),
-            written_out(&version.title),
+            escape_invisible(&version.title),
         ]
     };
     let head = ["VERSION", "WRITTEN (UTC)", "AUTHOR", "TRUST", "BYTES", "TITLE"];
-    table(&head, versions.iter().map(row))
+    format_table(&head, versions.iter().map(row))
 }
 
-pub(super) fn item_words(item: &Item) -> String {
+pub(super) fn format_item(item: &Item) -> String {
     let turn = item.task_id.zip(item.turn);
-    let head = fields(&[
+    let head = format_fields(&[
         ("item", format!("{}  {}", reference(item), item.id)),
-        ("title", written_out(&item.title)),
+        ("title", escape_invisible(&item.title)),
         ("version", item.version.to_string()),
         ("trust", item.trust.as_str().to_owned()),
         ("author", item.author.clone()),
@@ -79,24 +79,24 @@ pub(super) fn item_words(item: &Item) -> String {
         ("expires", time_or_dash(item.expires_at)),
         ("revoked", time_or_dash(item.revoked_at)),
     ]);
-    format!("{head}\n{}", set_in(item.body.as_deref().unwrap_or_default()))
+    format!("{head}\n{}", indent(item.body.as_deref().unwrap_or_default()))
 }
 
-pub(super) fn hit_words(hit: &Hit) -> String {
+pub(super) fn format_hit(hit: &Hit) -> String {
     let item = &hit.item;
-    let (title, trust) = (written_out(&item.title), item.trust.as_str());
-    format!("{}  {title}  ({trust}, {})\n{}\n", reference(item), item.author, set_in(&hit.snippet))
+    let (title, trust) = (escape_invisible(&item.title), item.trust.as_str());
+    format!("{}  {title}  ({trust}, {})\n{}\n", reference(item), item.author, indent(&hit.snippet))
 }
 
 /// Indents each line of a text, so that none can pass for a line of this command.
-fn set_in(text: &str) -> String {
-    let text = written_out(text);
+fn indent(text: &str) -> String {
+    let text = escape_invisible(text);
     let is_break = |c: char| matches!(c, '\n' | '\u{2028}' | '\u{2029}');
     text.trim_end().split(is_break).map(|line| format!("    {line}\n")).collect()
 }
 
 /// Replaces each control character and invisible character with an escape sequence.
-pub(super) fn written_out(text: &str) -> String {
+pub(super) fn escape_invisible(text: &str) -> String {
     let hides = |c: char| {
         c.is_control() && !matches!(c, '\n' | '\t')
             || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -119,14 +119,14 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_printed_as_escapes() {
-        assert_eq!(written_out("a\u{202e}b\u{1b}[31m\tc\n"), "a\\u{202e}b\\u{1b}[31m\tc\n");
-        assert_eq!(written_out("x\u{e0041}\u{feff}\r"), "x\\u{e0041}\\u{feff}\\u{d}");
-        assert_eq!(written_out("Zwölf 💥"), "Zwölf 💥");
+        assert_eq!(escape_invisible("a\u{202e}b\u{1b}[31m\tc\n"), "a\\u{202e}b\\u{1b}[31m\tc\n");
+        assert_eq!(escape_invisible("x\u{e0041}\u{feff}\r"), "x\\u{e0041}\\u{feff}\\u{d}");
+        assert_eq!(escape_invisible("Zwölf 💥"), "Zwölf 💥");
     }
 
     #[test]
     fn no_line_of_a_text_imitates_output_of_the_command() {
-        let shown = set_in("One.\nrecord `x`  forged\u{2028}edict");
+        let shown = indent("One.\nrecord `x`  forged\u{2028}edict");
         assert!(shown.lines().all(|line| line.starts_with("    ")), "{shown}");
         assert_eq!(shown.lines().count(), 3);
     }

@@ -1,16 +1,16 @@
 //! Text output of archives.
 
-use super::show::{message_words, name};
+use super::show::{format_message, serialised_name};
 use crate::{
-    cli::{output::table, words::time},
+    cli::{output::format_table, words::time},
     domain::compactions::{Archive, OpenedArchive},
 };
 
-pub(super) fn lines(archives: &[Archive]) -> String {
+pub(super) fn format_archives(archives: &[Archive]) -> String {
     let row = |archive: &Archive| {
         [
             archive.number.to_string(),
-            name(archive.trigger),
+            serialised_name(archive.trigger),
             archive.node.clone().unwrap_or_else(|| "-".to_owned()),
             format!("{} to {}", archive.from_seq, archive.to_seq),
             archive.tokens_before.to_string(),
@@ -20,12 +20,12 @@ pub(super) fn lines(archives: &[Archive]) -> String {
         ]
     };
     let head = ["ARCHIVE", "TRIGGER", "NODE", "PLACES", "TOKENS", "AFTER", "MADE", ""];
-    table(&head, archives.iter().map(row))
+    format_table(&head, archives.iter().map(row))
 }
 
-pub(super) fn words(opened: &OpenedArchive) -> String {
+pub(super) fn format_archive(opened: &OpenedArchive) -> String {
     let OpenedArchive { archive, replacement, messages, next } = opened;
-    let mut text: String = messages.iter().map(message_words).collect();
+    let mut text: String = messages.iter().map(format_message).collect();
     if let Some(next) = next {
         text.push_str(&format!("more with `--after {next}`\n\n"));
     }

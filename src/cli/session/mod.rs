@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-pub(super) use self::show::{interrupted_words, lines, name};
+pub(super) use self::show::{format_interruption, format_sessions, serialised_name};
 use super::{
     Context, Exit, Failure,
     args::{Id, InCampaign, Paging},
@@ -17,7 +17,7 @@ use super::{
     server::{Server, with_server},
 };
 use crate::{
-    domain::{compactions::OpenedArchive, tasks::How},
+    domain::{compactions::OpenedArchive, tasks::InterruptMode},
     operations::{
         AcceptedCompaction, CompactSession, CompactionAnswer, InterruptSession, ListArchives,
         ListSessions, MAX_LIMIT, Noun, ReadArchive, ReadTranscript, ResetSession, SessionView,
@@ -114,46 +114,52 @@ pub(super) struct Interrupt {
 }
 
 pub(super) async fn run(command: &SessionCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(command: &SessionCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &SessionCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     let output = context.output;
     match command {
         SessionCommand::Ls(list) => self::list(list, context, server).await?,
         SessionCommand::Show(Id { id }) => {
             let id = server.id(Noun::Session, id).await?;
             let detail = server.call(ShowSession { id }).await?;
-            output.data(&detail, || show::words(&detail, &context.catalogue()));
+            output.print_data(&detail, || show::format_session(&detail, &context.catalogue()));
         }
         SessionCommand::Transcript(transcript) => read(transcript, server, output).await?,
         SessionCommand::Archives(archives) => self::archives(archives, server, output).await?,
         SessionCommand::Reset(Reset { id, fresh }) => {
             let id = server.id(Noun::Session, &id.id).await?;
             let session = server.call(ResetSession { id, fresh: *fresh }).await?;
-            output.data(&session, || format!("the next task of session {id} opens its successor"));
+            output.print_data(&session, || {
+                format!("the next task of session {id} opens its successor")
+            });
         }
         SessionCommand::Compact(Id { id }) => {
             let id = server.id(Noun::Session, id).await?;
             let accepted = server.call(CompactSession { id }).await?;
             let answer = wait_for_answer(&accepted, server).await?;
-            let words = || show::compaction_words(id, answer.job_id, answer.answer.as_ref());
-            output.data(&answer, words);
+            let words = || show::format_compaction(id, answer.job_id, answer.answer.as_ref());
+            output.print_data(&answer, words);
         }
         SessionCommand::Uncompact(Id { id }) => {
             let id = server.id(Noun::Session, id).await?;
             let session = server.call(UncompactSession { id }).await?;
-            output.data(&session, || match session.generation {
+            output.print_data(&session, || match session.generation {
                 0 => format!("session {id} shows its whole transcript"),
                 generation => format!("session {id} now uses compaction {generation}"),
             });
         }
         SessionCommand::Interrupt(Interrupt { id, reason, soft }) => {
             let id = server.id(Noun::Session, &id.id).await?;
-            let how = if *soft { How::Soft } else { How::Hard };
+            let how = if *soft { InterruptMode::Soft } else { InterruptMode::Hard };
             let interrupt = InterruptSession { id, reason: reason.clone(), how };
             let interrupted = server.call(interrupt).await?;
-            output.data(&interrupted, || interrupted_words(&interrupted));
+            output.print_data(&interrupted, || format_interruption(&interrupted));
         }
     }
     Ok(Exit::Ok)
@@ -169,7 +175,7 @@ async fn list(list: &List, context: &Context, server: &Server) -> Result<(), Fai
         limit,
     };
     let sessions = server.list(Noun::Session, &list.paging, page).await?;
-    context.output.data(&sessions, || lines(&sessions, &context.catalogue()));
+    context.output.print_data(&sessions, || format_sessions(&sessions, &context.catalogue()));
     Ok(())
 }
 
@@ -177,7 +183,7 @@ async fn read(transcript: &Transcript, server: &Server, output: Output) -> Resul
     let id = server.id(Noun::Session, &transcript.id.id).await?;
     if transcript.view {
         let SessionView(history) = server.call(ViewSession { id }).await?;
-        output.data(&history, || show::history_words(&history));
+        output.print_data(&history, || show::format_history(&history));
         return Ok(());
     }
     let page = |cursor: Option<String>, limit| ReadTranscript {
@@ -186,7 +192,7 @@ async fn read(transcript: &Transcript, server: &Server, output: Output) -> Resul
         limit: Some(limit),
     };
     let stored = server.items(transcript.limit, page).await?;
-    output.data(&stored, || stored.iter().map(show::message_words).collect());
+    output.print_data(&stored, || stored.iter().map(show::format_message).collect());
     Ok(())
 }
 
@@ -195,11 +201,11 @@ async fn archives(archives: &Archives, server: &Server, output: Output) -> Resul
     match archives.number {
         None => {
             let archives = server.call(ListArchives { id }).await?.items;
-            output.data(&archives, || archives::lines(&archives));
+            output.print_data(&archives, || archives::format_archives(&archives));
         }
         Some(number) => {
             let archive = open_archive((id, number), archives, server).await?;
-            output.data(&archive, || archives::words(&archive));
+            output.print_data(&archive, || archives::format_archive(&archive));
         }
     }
     Ok(())

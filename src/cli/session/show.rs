@@ -5,8 +5,8 @@ use uuid::Uuid;
 
 use crate::{
     cli::{
-        output::{fields, table},
-        task::turn_lines,
+        output::{format_fields, format_table},
+        task::format_turns,
         words::time,
     },
     domain::{
@@ -14,19 +14,19 @@ use crate::{
         compactions::{self, Compaction, KeptPrompts},
         conversations::Detail,
         ids::short,
-        messages::Stored,
-        nodes::Stay,
+        messages::StoredMessage,
+        nodes::NodeVisit,
         sessions::Session,
-        tasks::{Cancelled, Interrupted},
+        tasks::{CancelOutcome, InterruptResult},
     },
 };
 
-pub(in crate::cli) fn lines(sessions: &[Session], catalogue: &Catalogue) -> String {
+pub(in crate::cli) fn format_sessions(sessions: &[Session], catalogue: &Catalogue) -> String {
     let row = |session: &Session| {
         [
             short(session.id),
-            name(session.state),
-            catalogue.written(&session.agent, &session.instance),
+            serialised_name(session.state),
+            catalogue.format_name(&session.agent, &session.instance),
             session.provider.clone(),
             session.model.clone(),
             session.turns.to_string(),
@@ -35,17 +35,17 @@ pub(in crate::cli) fn lines(sessions: &[Session], catalogue: &Catalogue) -> Stri
         ]
     };
     let head = ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "USED"];
-    table(&head, sessions.iter().map(row))
+    format_table(&head, sessions.iter().map(row))
 }
 
-pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
+pub(super) fn format_session(detail: &Detail, catalogue: &Catalogue) -> String {
     let Detail { session, nodes, compactions, last_turns } = detail;
     let mut list = vec![
         ("session", session.id.to_string()),
         ("campaign", session.campaign_id.to_string()),
-        ("agent", catalogue.written(&session.agent, &session.instance)),
+        ("agent", catalogue.format_name(&session.agent, &session.instance)),
         ("model", format!("{} on {}", session.model, session.provider)),
-        ("state", name(session.state)),
+        ("state", serialised_name(session.state)),
         ("turns", session.turns.to_string()),
         ("context", format!("{} tokens", session.context_tokens)),
         (
@@ -55,27 +55,34 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
         ("expires", time(session.expires_at)),
         (
             "opened",
-            format!("{}, because {}", time(session.created_at), name(session.opened_because)),
+            format!(
+                "{}, because {}",
+                time(session.created_at),
+                serialised_name(session.opened_because)
+            ),
         ),
     ];
     if let Some(reason) = session.rebuild_because {
-        list.push(("next", format!("the next task opens a successor ({})", name(reason))));
+        list.push((
+            "next",
+            format!("the next task opens a successor ({})", serialised_name(reason)),
+        ));
     }
     if let (Some(at), Some(reason)) = (session.closed_at, session.closed_because) {
-        list.push(("closed", format!("{}, because {}", time(at), name(reason))));
+        list.push(("closed", format!("{}, because {}", time(at), serialised_name(reason))));
     }
     for (word, id) in [("before", session.predecessor_id), ("after", session.successor_id)] {
         list.extend(id.map(|id| (word, id.to_string())));
     }
-    list.extend(nodes.iter().map(|stay| ("node", stay_words(stay))));
-    let mut text = fields(&list);
+    list.extend(nodes.iter().map(|stay| ("node", format_stay(stay))));
+    let mut text = format_fields(&list);
     if !compactions.is_empty() {
         let rows = compactions.iter().map(|compaction| {
             let shown = if compaction.generation == session.generation { "*" } else { "" };
             [
                 format!("{}{shown}", compaction.generation),
-                name(compaction.outcome),
-                name(compaction.cause),
+                serialised_name(compaction.outcome),
+                serialised_name(compaction.cause),
                 format!("{} to {}", compaction.from_seq, compaction.to_seq),
                 compaction.tokens_before.to_string(),
                 compaction.tokens_after.map_or_else(|| "-".to_owned(), |n| n.to_string()),
@@ -83,20 +90,20 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
             ]
         });
         let head = ["COMPACTION", "OUTCOME", "CAUSE", "PLACES", "TOKENS", "AFTER", "MADE"];
-        text.push_str(&format!("\n{}", table(&head, rows)));
+        text.push_str(&format!("\n{}", format_table(&head, rows)));
         let shown = compactions.iter().find(|it| it.generation == session.generation);
         if let Some(kept) = shown.and_then(Compaction::kept_prompts) {
-            text.push_str(&format!("{}\n", kept_words(kept, session.generation)));
+            text.push_str(&format!("{}\n", format_kept_prompts(kept, session.generation)));
         }
     }
     if !last_turns.is_empty() {
-        text.push_str(&format!("\n{}", turn_lines(last_turns)));
+        text.push_str(&format!("\n{}", format_turns(last_turns)));
     }
     text
 }
 
 /// Describes how many prompts of the folded turns the compaction keeps.
-fn kept_words(prompts: KeptPrompts, generation: i32) -> String {
+fn format_kept_prompts(prompts: KeptPrompts, generation: i32) -> String {
     let KeptPrompts { kept, shortened, archived, sentences } = prompts;
     format!(
         "compaction {generation} keeps {kept} prompts word for word ({shortened} of them shortened); {archived} moved to the archive, of \
@@ -104,7 +111,7 @@ fn kept_words(prompts: KeptPrompts, generation: i32) -> String {
     )
 }
 
-fn stay_words(stay: &Stay) -> String {
+fn format_stay(stay: &NodeVisit) -> String {
     let since = format!("{} from place {}, {}", stay.node, stay.first_seq, time(stay.entered_at));
     match stay.left_at {
         Some(left_at) => format!("{since} to {}", time(left_at)),
@@ -112,15 +119,15 @@ fn stay_words(stay: &Stay) -> String {
     }
 }
 
-pub(super) fn message_words(stored: &Stored) -> String {
-    let Stored { seq, turn, partial, rejected, created_at, message, .. } = stored;
+pub(super) fn format_message(stored: &StoredMessage) -> String {
+    let StoredMessage { seq, turn, partial, rejected, created_at, message, .. } = stored;
     let broken = if *partial { ", broke off" } else { "" };
     let rejected = if *rejected { ", rejected: not sent again" } else { "" };
     let tool = message.tool_name.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
     let head = format!(
         "#{seq}  turn {turn}  {}  {}{tool}{broken}{rejected}",
         time(*created_at),
-        name(message.role)
+        serialised_name(message.role)
     );
     let calls =
         message.tool_calls.iter().map(|call| format!("calls {} {}\n", call.name, call.arguments));
@@ -128,7 +135,7 @@ pub(super) fn message_words(stored: &Stored) -> String {
 }
 
 /// Formats messages like [`message_words`], for a view that has no times and places.
-pub(super) fn history_words(history: &Value) -> String {
+pub(super) fn format_history(history: &Value) -> String {
     let word = |message: &Value, key: &str| message[key].as_str().unwrap_or_default().to_owned();
     let entry = |message: &Value| {
         let calls = message["tool_calls"].as_array().into_iter().flatten();
@@ -140,19 +147,19 @@ pub(super) fn history_words(history: &Value) -> String {
     history.as_array().into_iter().flatten().map(entry).collect()
 }
 
-pub(in crate::cli) fn interrupted_words(interrupted: &Interrupted) -> String {
-    let Interrupted { session_id, task_id, cancel } = interrupted;
+pub(in crate::cli) fn format_interruption(interrupted: &InterruptResult) -> String {
+    let InterruptResult { session_id, task_id, cancel } = interrupted;
     match cancel {
-        Cancelled::Requested => {
+        CancelOutcome::Requested => {
             format!("task {task_id} is running in session {session_id}; its worker will stop it")
         }
-        Cancelled::AtSafePoint => format!(
+        CancelOutcome::AtSafePoint => format!(
             "task {task_id} runs in session {session_id}; it ends where nothing is lost, or with its answer if that comes first"
         ),
-        Cancelled::AtOnce => {
+        CancelOutcome::AtOnce => {
             format!("task {task_id} of session {session_id} is cancelled; its worker was lost")
         }
-        Cancelled::HadEnded => {
+        CancelOutcome::HadEnded => {
             format!(
                 "task {task_id} of session {session_id} had ended; what hangs on it is cancelled"
             )
@@ -161,7 +168,7 @@ pub(in crate::cli) fn interrupted_words(interrupted: &Interrupted) -> String {
 }
 
 /// Describes the worker's answer. `None`: the worker has not answered yet.
-pub(super) fn compaction_words(
+pub(super) fn format_compaction(
     session_id: Uuid,
     job_id: i64,
     answer: Option<&compactions::Answer>,
@@ -181,7 +188,7 @@ pub(super) fn compaction_words(
 }
 
 /// Returns the serialised name of a value, with blanks for underscores.
-pub(in crate::cli) fn name(word: impl serde::Serialize) -> String {
+pub(in crate::cli) fn serialised_name(word: impl serde::Serialize) -> String {
     let value = serde_json::to_value(word).unwrap_or_default();
     value.as_str().unwrap_or_default().replace('_', " ")
 }

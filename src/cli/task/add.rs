@@ -7,19 +7,19 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, ValueEnum};
 use uuid::Uuid;
 
-use super::{add_file, teller::Teller};
+use super::{add_file, event_printer::EventPrinter};
 use crate::{
     cli::{
         Context, Exit, Failure,
         args::{LabelFlags, Question},
-        follow::{data_of, lost},
+        follow::{data_of, with_task_hint},
         server::Server,
-        words::{BudgetFlags, period},
+        words::{BudgetFlags, parse_period},
     },
     domain::{
         amount::is_of_task_budget,
-        ids::Given,
-        tasks::{After, OnFailure, State, Task},
+        ids::PartialId,
+        tasks::{OnFailure, State, Task, TaskLink},
         timestamp,
     },
     operations::{AddTask, AddedTask, END, FollowTask, Noun, ShowTask},
@@ -53,10 +53,10 @@ pub(in crate::cli) struct Add {
     ///
     /// The results are given to the agent in this order.
     #[arg(long, value_name = "ID")]
-    after: Vec<Given>,
+    after: Vec<PartialId>,
     /// Action if one of the --after tasks fails or is cancelled.
     #[arg(long, value_enum, default_value = "run", requires = "after")]
-    on_failure: Failing,
+    on_failure: FailureMode,
     /// Waits for the end of the task and prints its result.
     #[arg(long)]
     wait: bool,
@@ -64,12 +64,12 @@ pub(in crate::cli) struct Add {
     #[arg(long)]
     follow: bool,
     /// Maximum time to wait, for example 10m; the task goes on.
-    #[arg(long, value_name = "DURATION", requires = "stay", value_parser = period)]
+    #[arg(long, value_name = "DURATION", requires = "stay", value_parser = parse_period)]
     timeout: Option<TimeDelta>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Failing {
+enum FailureMode {
     /// The task runs, and its prompt names the failure.
     Run,
     /// The task is cancelled.
@@ -83,7 +83,7 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     let new = new(add, context, server).await?;
     let added = server.call(new).await?;
     if !add.wait && !add.follow {
-        context.output.data(&added, || {
+        context.output.print_data(&added, || {
             let AddedTask { task, created, .. } = &added;
             match created {
                 true => format!("task {} is {}", task.id, task.state.as_str()),
@@ -98,14 +98,16 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     let limit = add.timeout.and_then(|limit| limit.to_std().ok()).unwrap_or(Duration::MAX);
     match add.follow {
         true => {
-            let mut teller = Teller::new(context.output);
-            let task = follow(id, limit, &mut teller, server).await.map_err(|it| lost(it, id))?;
+            let mut teller = EventPrinter::new(context.output);
+            let task = follow(id, limit, &mut teller, server)
+                .await
+                .map_err(|it| with_task_hint(it, id))?;
             teller.end(&task);
             end(&task)
         }
         false => {
-            let task = server.wait_for(id, limit).await.map_err(|it| lost(it, id))?.task;
-            context.output.result(&task, || task.result.clone().unwrap_or_default());
+            let task = server.wait_for(id, limit).await.map_err(|it| with_task_hint(it, id))?.task;
+            context.output.print_result(&task, || task.result.clone().unwrap_or_default());
             end(&task)
         }
     }
@@ -116,7 +118,7 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
     let id = question.campaign.id(context, server).await?;
     let mut depends_on = Vec::with_capacity(add.after.len());
     for given in &add.after {
-        depends_on.push(After::Task(server.id(Noun::Task, given).await?));
+        depends_on.push(TaskLink::Task(server.id(Noun::Task, given).await?));
     }
     Ok(AddTask {
         id,
@@ -139,7 +141,7 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
 async fn follow(
     id: Uuid,
     limit: Duration,
-    teller: &mut Teller,
+    teller: &mut EventPrinter,
     server: &Server,
 ) -> Result<Task, Failure> {
     let told = async {
@@ -147,7 +149,7 @@ async fn follow(
         while let Some(event) = follower.next().await? {
             match event.name.as_str() {
                 END => return Ok(Some(data_of(&event)?)),
-                _ => teller.tell(&data_of(&event)?),
+                _ => teller.print_event(&data_of(&event)?),
             }
         }
         Ok::<_, Failure>(None)
@@ -187,11 +189,11 @@ pub(super) fn end(task: &Task) -> Result<Exit, Failure> {
     Err(Failure::new(exit, anyhow!(words)))
 }
 
-impl From<Failing> for OnFailure {
-    fn from(failing: Failing) -> Self {
+impl From<FailureMode> for OnFailure {
+    fn from(failing: FailureMode) -> Self {
         match failing {
-            Failing::Run => Self::Run,
-            Failing::Cancel => Self::Cancel,
+            FailureMode::Run => Self::Run,
+            FailureMode::Cancel => Self::Cancel,
         }
     }
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::add::Add;
 use crate::{
     cli::{Context, Exit, Failure, output::Output, server::Server},
-    domain::tasks::{After, Line},
+    domain::tasks::{Line, TaskLink},
     operations::AddManyTasks,
 };
 
@@ -25,7 +25,7 @@ const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Serialize)]
-struct Added {
+struct AddCounts {
     tasks: usize,
     created: usize,
 }
@@ -45,7 +45,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Failure> {
     let id = add.question.campaign.id(context, server).await?;
     let progress = Progress::new(context.output);
-    let mut added = Added { tasks: 0, created: 0 };
+    let mut added = AddCounts { tasks: 0, created: 0 };
     let mut reader = open(file)?;
     let mut number = 0;
     loop {
@@ -65,7 +65,7 @@ pub(super) async fn run(
         progress.show(&added);
     }
     progress.end();
-    context.output.data(&added, || added.words());
+    context.output.print_data(&added, || added.describe());
     Ok(Exit::Ok)
 }
 
@@ -124,7 +124,7 @@ fn read(reader: &mut dyn BufRead, number: &mut usize) -> Result<Batch, Failure> 
 /// Gives lines without a key the key `prefix/number`, if there is a prefix.
 fn with_keys(mut batch: Batch, prefix: Option<&str>) -> Result<Batch, Failure> {
     for (number, line) in batch.numbers.iter().zip(&mut batch.lines) {
-        if line.depends_on.iter().any(|after| matches!(after, After::Item { .. })) {
+        if line.depends_on.iter().any(|after| matches!(after, TaskLink::Item { .. })) {
             let words =
                 "in a file, name the task that is waited for by its key: {\"key\": \"...\"}";
             return Err(Failure::new(
@@ -155,8 +155,8 @@ pub(super) fn with_lines(failure: Failure, numbers: &[usize]) -> Failure {
     }
 }
 
-impl Added {
-    fn words(&self) -> String {
+impl AddCounts {
+    fn describe(&self) -> String {
         let before = self.tasks - self.created;
         match before {
             0 => format!("{} tasks are added", self.created),
@@ -176,20 +176,20 @@ impl Progress {
         Self { output, is_seen: std::io::stderr().is_terminal() }
     }
 
-    fn show(&self, added: &Added) {
+    fn show(&self, added: &AddCounts) {
         if self.is_seen {
-            self.output.rewrite(&format!("{} tasks, {} new", added.tasks, added.created));
+            self.output.rewrite_note(&format!("{} tasks, {} new", added.tasks, added.created));
         }
     }
 
     fn end(&self) {
         if self.is_seen {
-            self.output.rewrite("");
+            self.output.rewrite_note("");
         }
     }
 
     /// Adds to the failure that the batches before it stay added.
-    fn end_with(&self, failure: Failure, added: &Added) -> Failure {
+    fn end_with(&self, failure: Failure, added: &AddCounts) -> Failure {
         self.end();
         if added.tasks == 0 {
             return failure;

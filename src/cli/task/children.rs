@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 
 use super::add_file;
 use crate::{
-    cli::{Context, Exit, Failure, args::Id, server::Server, words::given},
+    cli::{Context, Exit, Failure, args::Id, server::Server, words::read_text},
     operations::{Continuation, HandOut, Noun},
 };
 
@@ -31,13 +31,13 @@ pub(super) async fn run(
     server: &Server,
 ) -> Result<Exit, Failure> {
     let id = server.id(Noun::Task, &children.id.id).await?;
-    let prompt = given(children.prompt.as_deref(), children.prompt_file.as_ref())?;
+    let prompt = read_text(children.prompt.as_deref(), children.prompt_file.as_ref())?;
     let (numbers, lines) = add_file::read_all(&children.file)?;
     let continuation = Continuation { prompt: prompt.unwrap_or_default() };
     let hand_out = HandOut { id, children: lines, continuation };
     let handed_out = server.call(hand_out).await;
     let handed_out = handed_out.map_err(|failure| add_file::with_lines(failure, &numbers))?;
-    context.output.data(&handed_out, || {
+    context.output.print_data(&handed_out, || {
         let (n, next) = (handed_out.children.len(), handed_out.continuation.id);
         let added = if handed_out.n_created() == 0 { "were added before as" } else { "are" };
         format!("{n} tasks {added} children of task {id}; task {next} follows when all of them have ended")

@@ -8,7 +8,7 @@ use crate::{
         Context, Failure,
         args::{InCampaign, LabelFilter},
         server::Server,
-        words::{Moment, moment},
+        words::{Moment, parse_moment},
     },
     domain::tasks::{State, TaskFilter},
     operations::ListTasks,
@@ -28,10 +28,10 @@ pub(super) struct FilterFlags {
     #[arg(long)]
     state: Option<StateName>,
     /// Only tasks that were added since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     since: Option<Moment>,
     /// Only tasks that were added before then: 2026-11-23T08:00:00Z, or 24h for a day ago.
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     until: Option<Moment>,
     /// Only tasks whose prompt contains this text; upper and lower case are equal.
     #[arg(long)]
@@ -77,8 +77,8 @@ impl FilterFlags {
     }
 
     /// Returns the filter of an action on many tasks.
-    pub(super) fn matching(&self, campaign_id: Option<Uuid>) -> TaskFilter {
-        let (tags, metadata) = self.labels.all();
+    pub(super) fn to_filter(&self, campaign_id: Option<Uuid>) -> TaskFilter {
+        let (tags, metadata) = self.labels.tags_and_metadata();
         TaskFilter {
             campaign_id,
             agent: self.agent.clone(),

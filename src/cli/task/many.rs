@@ -9,7 +9,7 @@ use crate::{
     domain::{
         agents::Catalogue,
         bulk_actions::{Action, Preview},
-        ids::Given,
+        ids::PartialId,
     },
     operations::{CreateBulkAction, PreviewBulkAction},
 };
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Target {
     /// The id, or a unique beginning or end of it. Without it, all tasks that the options select.
-    pub(super) id: Option<Given>,
+    pub(super) id: Option<PartialId>,
     #[command(flatten)]
     filter: FilterFlags,
     /// Shows which tasks match, and changes nothing.
@@ -28,7 +28,7 @@ pub(in crate::cli) struct Target {
 
 impl Target {
     /// Returns the id of a single task, or `None` for many.
-    pub(super) fn one(&self) -> Result<Option<&Given>, Failure> {
+    pub(super) fn single_id(&self) -> Result<Option<&PartialId>, Failure> {
         let words = match (&self.id, self.filter.is_empty()) {
             (Some(id), true) if !self.dry_run => return Ok(Some(id)),
             (None, false) => return Ok(None),
@@ -53,21 +53,21 @@ pub(super) async fn run(
 ) -> Result<Exit, Failure> {
     target.filter.check_times(context)?;
     let campaign_id = target.filter.campaign_id(context, server).await?;
-    let filter = target.filter.matching(campaign_id);
+    let filter = target.filter.to_filter(campaign_id);
     let output = context.output;
     // With an idempotency key, an earlier call may have left no task that matches: its result is shown again.
     if target.dry_run || context.idempotency_key.is_none() {
         let filter = filter.clone();
         let preview = server.call(PreviewBulkAction { action, filter }).await?;
         if target.dry_run || preview.matched == 0 {
-            output.data(&preview, || preview_words(&preview, &context.catalogue()));
+            output.print_data(&preview, || format_preview(&preview, &context.catalogue()));
             return Ok(Exit::Ok);
         }
     }
     let (reason, expected_count) = (reason.to_owned(), None);
     let new = CreateBulkAction { action, filter, reason, expected_count };
     let bulk = server.call(new).await?;
-    output.data(&bulk, || {
+    output.print_data(&bulk, || {
         format!(
             "a worker will {} {} tasks; `dalsegno bulk show {}` shows its progress",
             action.as_str(),
@@ -78,13 +78,15 @@ pub(super) async fn run(
     Ok(Exit::Ok)
 }
 
-fn preview_words(preview: &Preview, catalogue: &Catalogue) -> String {
+fn format_preview(preview: &Preview, catalogue: &Catalogue) -> String {
     let Preview { matched, tasks } = preview;
     if tasks.is_empty() {
         return "no tasks match; nothing was done".to_owned();
     }
-    let mut text =
-        format!("{matched} tasks match; nothing was done\n\n{}", show::lines(tasks, catalogue));
+    let mut text = format!(
+        "{matched} tasks match; nothing was done\n\n{}",
+        show::format_tasks(tasks, catalogue)
+    );
     let n_more = matched.saturating_sub(i64::try_from(tasks.len()).unwrap_or(i64::MAX));
     if n_more > 0 {
         text.push_str(&format!("and {n_more} more\n"));

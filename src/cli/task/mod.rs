@@ -3,21 +3,21 @@
 mod add;
 mod add_file;
 mod children;
+mod event_printer;
 mod filter;
 mod many;
 mod show;
-mod teller;
 
 use chrono::TimeDelta;
 use clap::{Args, Subcommand};
 
-pub(super) use self::{show::turn_lines, teller::event_line};
+pub(super) use self::{event_printer::format_event, show::format_turns};
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
-    follow::lost,
+    follow::with_task_hint,
     server::{Server, with_server},
-    words::{cancellation_words, period},
+    words::{format_cancellation, parse_period},
 };
 use crate::{
     domain::{bulk_actions::Action, explanations::Explanation},
@@ -61,7 +61,7 @@ pub(super) struct Show {
     /// Waits for the end first, at most this time: 30s, 10m, 2h.
     ///
     /// The exit code is then 0 for done, 1 for failed, 9 for cancelled, 6 if the time ran out.
-    #[arg(long, value_name = "DURATION", value_parser = period)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_period)]
     wait: Option<TimeDelta>,
 }
 
@@ -75,10 +75,14 @@ pub(super) struct Cancel {
 }
 
 pub(super) async fn run(command: &TaskCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context, server).await).await
+    with_server(context, async |server| run_on_server(command, context, server).await).await
 }
 
-async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+async fn run_on_server(
+    command: &TaskCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
     let output = context.output;
     match command {
         TaskCommand::Add(add) => return add::run(add, context, server).await,
@@ -87,47 +91,49 @@ async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result
             let campaign_id = list.filter.campaign_id(context, server).await?;
             let page = |cursor, limit| list.filter.page(campaign_id, cursor, limit);
             let tasks = server.list(Noun::Task, &list.paging, page).await?;
-            output.data(&tasks, || show::lines(&tasks, &context.catalogue()));
+            output.print_data(&tasks, || show::format_tasks(&tasks, &context.catalogue()));
         }
         TaskCommand::Show(Show { id: Id { id }, wait }) => {
             let id = server.id(Noun::Task, id).await?;
             let limit = wait.and_then(|wait| wait.to_std().ok());
             let detail = match limit {
-                Some(limit) => server.wait_for(id, limit).await.map_err(|it| lost(it, id))?,
+                Some(limit) => {
+                    server.wait_for(id, limit).await.map_err(|it| with_task_hint(it, id))?
+                }
                 None => server.call(ShowTask { id, wait: None }).await?,
             };
-            output.data(&detail, || show::words(&detail, &context.catalogue()));
+            output.print_data(&detail, || show::format_task(&detail, &context.catalogue()));
             if limit.is_some() {
                 return add::end(&detail.task);
             }
         }
         TaskCommand::Cancel(cancel) => {
             let Cancel { target, reason } = &**cancel;
-            let Some(id) = target.one()? else {
+            let Some(id) = target.single_id()? else {
                 return many::run(Action::Cancel, target, reason, context, server).await;
             };
             let id = server.id(Noun::Task, id).await?;
             let cancelled = server.call(CancelTask { id, reason: reason.clone() }).await?;
-            output.data(&cancelled, || cancellation_words(id, &cancelled.cancellation));
+            output.print_data(&cancelled, || format_cancellation(id, &cancelled.cancellation));
         }
         TaskCommand::Retry(target) => {
-            let Some(id) = target.one()? else {
+            let Some(id) = target.single_id()? else {
                 return many::run(Action::Retry, target, "by an operator", context, server).await;
             };
             let id = server.id(Noun::Task, id).await?;
             let task = server.call(RetryTask { id }).await?;
-            output.data(&task, || format!("task {id} is {}", task.state.as_str()));
+            output.print_data(&task, || format!("task {id} is {}", task.state.as_str()));
         }
         TaskCommand::Explain(Id { id }) => {
             let id = server.id(Noun::Task, id).await?;
             let explanation = server.call(ExplainTask { id }).await?;
-            output.data(&explanation, || words(&explanation));
+            output.print_data(&explanation, || format_explanation(&explanation));
         }
     }
     Ok(Exit::Ok)
 }
 
-fn words(explanation: &Explanation) -> String {
+fn format_explanation(explanation: &Explanation) -> String {
     let Explanation { task_id, state, because, next } = explanation;
     format!("Task {task_id} is {}.\n{because}\n{next}", state.as_str())
 }

@@ -2,42 +2,45 @@
 
 use crate::{
     cli::{
-        output::{fields, table},
-        session::name,
+        output::{format_fields, format_table},
+        session::serialised_name,
         words::{first_line, label_fields, time, time_or_dash},
     },
     domain::{
         agents::Catalogue,
-        amount::words_of_money,
+        amount::format_money,
         ids::short,
-        tasks::{Detail, ListedTask, Task, WaitedFor, Waiting},
+        tasks::{Detail, ListedTask, Task, TaskWaits, WaitedFor},
         turns::Turn,
     },
 };
 
-pub(super) fn lines(tasks: &[ListedTask], catalogue: &Catalogue) -> String {
+pub(super) fn format_tasks(tasks: &[ListedTask], catalogue: &Catalogue) -> String {
     let row = |listed: &ListedTask| {
         let task = &listed.task;
         [
             short(task.id),
             task.state.as_str().to_owned(),
-            catalogue.written(&task.agent, &task.instance),
+            catalogue.format_name(&task.agent, &task.instance),
             time(task.created_at),
             time_or_dash(task.ended_at),
             listed.tags.join(" "),
             first_line(&task.prompt, 50),
         ]
     };
-    table(&["ID", "STATE", "AGENT", "CREATED", "ENDED", "TAGS", "PROMPT"], tasks.iter().map(row))
+    format_table(
+        &["ID", "STATE", "AGENT", "CREATED", "ENDED", "TAGS", "PROMPT"],
+        tasks.iter().map(row),
+    )
 }
 
-pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
+pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
     let Detail { task, node, added_by, turns, .. } = detail;
     let mut list = vec![
         ("task", task.id.to_string()),
         ("state", task.state.as_str().to_owned()),
         ("campaign", task.campaign_id.to_string()),
-        ("agent", catalogue.written(&task.agent, &task.instance)),
+        ("agent", catalogue.format_name(&task.agent, &task.instance)),
         ("job", task.job_id.to_string()),
         ("created", time(task.created_at)),
         ("started", time_or_dash(task.started_at)),
@@ -65,9 +68,9 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
     if let Some(error) = &task.error {
         list.push(("error", error.clone()));
     }
-    let mut text = fields(&list);
+    let mut text = format_fields(&list);
     if !turns.is_empty() {
-        text.push_str(&format!("\n{}", turn_lines(turns)));
+        text.push_str(&format!("\n{}", format_turns(turns)));
     }
     if let Some(result) = &task.result {
         text.push_str(&format!("\n{result}\n"));
@@ -78,7 +81,7 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
 /// Most tasks that are named.
 const MAX_OTHERS: usize = 5;
 
-fn others(waiting: &Waiting) -> String {
+fn others(waiting: &TaskWaits) -> String {
     let name = |other: &WaitedFor| {
         let WaitedFor { task_id, agent, instance, state } = other;
         format!("{task_id} of {agent}/{instance} ({})", state.as_str())
@@ -95,32 +98,32 @@ fn others(waiting: &Waiting) -> String {
 }
 
 /// Formats the attempts of a task, or the turns of a session.
-pub(in crate::cli) fn turn_lines(turns: &[Turn]) -> String {
+pub(in crate::cli) fn format_turns(turns: &[Turn]) -> String {
     let row = |turn: &Turn| {
         let tokens_in = turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens;
         // Flags first, because they are short and an error may fill the line.
         let mut why = turn.flags.iter().cloned().chain(turn.error.clone());
         [
             turn.number.to_string(),
-            name(turn.state),
+            serialised_name(turn.state),
             turn.attempt.to_string(),
             time(turn.started_at),
             time_or_dash(turn.ended_at),
             tokens_in.to_string(),
             turn.output_tokens.to_string(),
-            words_of_money(turn.cost_micros),
+            format_money(turn.cost_micros),
             first_line(&why.by_ref().collect::<Vec<_>>().join("; "), 80),
         ]
     };
     let head =
         ["TURN", "STATE", "ATTEMPT", "STARTED", "ENDED", "TOKENS IN", "TOKENS OUT", "COST", ""];
-    table(&head, turns.iter().map(row))
+    format_table(&head, turns.iter().map(row))
 }
 
 fn spent(task: &Task) -> String {
-    let mut text = format!("{}, {} tokens", words_of_money(task.spent_micros), task.spent_tokens);
+    let mut text = format!("{}, {} tokens", format_money(task.spent_micros), task.spent_tokens);
     if let Some(micros) = task.budget_micros {
-        text.push_str(&format!(", at most {}", words_of_money(micros)));
+        text.push_str(&format!(", at most {}", format_money(micros)));
     }
     if let Some(tokens) = task.budget_tokens {
         text.push_str(&format!(", at most {tokens} tokens"));

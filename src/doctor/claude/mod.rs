@@ -41,7 +41,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     let mut findings = program(&config.claude).await;
     findings.extend(credentials(config));
     findings.extend(folder::examine(config, &users));
-    findings.extend(exposed(config, &users));
+    findings.extend(check_exposed_tokens(config, &users));
     findings.extend(grants(config, &users));
     findings.extend(limits(&config.claude));
     findings.push(leftovers(&config.claude));
@@ -124,7 +124,8 @@ fn is_of_this_shell(error: &CredentialError) -> bool {
 
 /// Names other users who can read the file of a credential.
 fn other_readers(credential: &CredentialConfig) -> Option<String> {
-    let metadata = std::fs::metadata(&credential.file).ok().filter(|_| credential.variable.is_empty())?;
+    let metadata =
+        std::fs::metadata(&credential.file).ok().filter(|_| credential.variable.is_empty())?;
     match metadata.permissions().mode() {
         mode if mode & 0o004 != 0 => Some("every user of this machine".to_owned()),
         mode if mode & 0o040 != 0 => Some(format!("the group {}", metadata.gid())),
@@ -134,7 +135,7 @@ fn other_readers(credential: &CredentialConfig) -> Option<String> {
 
 /// Finds agents whose commands can read a gateway token. Measured: the CLI takes such a token from its environment
 /// only.
-fn exposed(config: &Config, users: &[&Agent]) -> Option<Finding> {
+fn check_exposed_tokens(config: &Config, users: &[&Agent]) -> Option<Finding> {
     let is_token = |credential: &CredentialConfig| credential.kind == claude::Kind::AuthToken;
     let has_tools = |agent: &&&Agent| !agent.grants.built_in_tools().is_empty();
     if !config.claude.credentials.iter().any(is_token) {

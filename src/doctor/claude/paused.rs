@@ -10,7 +10,8 @@ use crate::{
 };
 
 const CHECK: &str = "claude pause";
-const WHY: &str = "a conversation stays on the credential that it began on, and waits while that is paused";
+const WHY: &str =
+    "a conversation stays on the credential that it began on, and waits while that is paused";
 
 /// Returns nothing without credentials.
 pub(in crate::doctor) async fn paused(
@@ -33,10 +34,14 @@ pub(in crate::doctor) async fn paused(
         .iter()
         .filter_map(|credential| {
             let until = credential.paused_until?.format("%F %T");
-            Some(format!("{} until {until} UTC, with {} sessions", credential.name, credential.sessions))
+            Some(format!(
+                "{} until {until} UTC, with {} sessions",
+                credential.name, credential.sessions
+            ))
         })
         .collect();
-    let mend = "wait, or end it with `dalsegno credential resume NAME`; `dalsegno credential ls` says why";
+    let mend =
+        "wait, or end it with `dalsegno credential resume NAME`; `dalsegno credential ls` says why";
     match (credentials.is_empty(), paused.is_empty()) {
         (true, _) => None,
         (_, true) => Some(Finding::ok(CHECK, "no credential is paused", WHY)),

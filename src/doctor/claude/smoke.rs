@@ -11,7 +11,7 @@ use crate::{
     domain::agents::{Catalogue, Provider as Named},
     providers::{
         EventSink, Options, Provider as _, Purpose, Request, Timeouts,
-        claude::{Claude, Credential, Surroundings},
+        claude::{Claude, Credential, HostEnvironment},
     },
     transcript::{Message, Role},
 };
@@ -37,7 +37,7 @@ pub async fn smoke(
     for credential in &config.claude.credentials {
         // `credentials` reports credentials that cannot be read.
         let Ok(credential) = credential.resolve(own) else { continue };
-        let surroundings = Surroundings {
+        let surroundings = HostEnvironment {
             credentials: vec![credential.clone()],
             secrets: Vec::new(),
             sessions: std::path::absolute(&folder).unwrap_or_else(|_| folder.clone()),

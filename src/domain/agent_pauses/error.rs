@@ -2,23 +2,23 @@
 
 use uuid::Uuid;
 
-use super::in_words;
+use super::format_place;
 use crate::domain::{
-    Failed, campaigns,
+    StatementError, campaigns,
     class::{Class, Classify, Kind},
     text,
 };
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("agent `{agent}` is not paused {}: `dalsegno agent status` shows where it is", in_words(*.campaign_id))]
+    #[error("agent `{agent}` is not paused {}: `dalsegno agent status` shows where it is", format_place(*.campaign_id))]
     NotPaused { agent: String, campaign_id: Option<Uuid> },
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),
     #[error(transparent)]
     Text(#[from] text::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

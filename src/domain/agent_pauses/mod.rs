@@ -16,7 +16,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{
-    Failed,
+    StatementError,
     audit::ActorKind,
     campaigns,
     feed::{self, Kind},
@@ -41,7 +41,7 @@ pub struct Pause {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AgentPaused)]
-pub struct Paused {
+pub struct PauseOutcome {
     #[serde(flatten)]
     pub pause: Pause,
     /// False: the agent was paused there already, for the reason that is shown.
@@ -50,7 +50,7 @@ pub struct Paused {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AgentResumed)]
-pub struct Resumed {
+pub struct ResumeOutcome {
     #[serde(flatten)]
     pub pause: Pause,
     /// Number of held tasks that are on the queue again.
@@ -59,7 +59,7 @@ pub struct Resumed {
 
 /// The scope of a pause: an agent in one campaign, or in all of them.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct PauseScope<'a> {
     /// `None`: in all campaigns.
     pub campaign_id: Option<Uuid>,
     pub agent: &'a str,
@@ -71,13 +71,13 @@ const REASON_MAX_BYTES: usize = 500;
 impl Pause {
     /// Builds the reason of a job that is held for this pause. A resumption finds its jobs by this text. The text contains the pause's id,
     /// so that jobs held for other reasons do not match.
-    pub fn words(&self) -> String {
-        let place = in_words(self.campaign_id);
+    pub fn hold_reason(&self) -> String {
+        let place = format_place(self.campaign_id);
         format!("agent `{}` is paused {place} ({}): {}", self.agent, self.id, self.reason)
     }
 }
 
-impl Place<'_> {
+impl PauseScope<'_> {
     /// Subject of the audit log's lines: the campaign's id, or the agent for a pause in all campaigns. An erasure finds the lines of its
     /// campaign by it.
     pub fn subject(self) -> String {
@@ -85,28 +85,28 @@ impl Place<'_> {
     }
 }
 
-fn in_words(campaign_id: Option<Uuid>) -> String {
+fn format_place(campaign_id: Option<Uuid>) -> String {
     campaign_id.map_or_else(|| "in all campaigns".to_owned(), |id| format!("in campaign {id}"))
 }
 
 /// Stops an agent from beginning turns until [`resume`]. Pausing it again changes nothing.
 pub async fn pause(
     conn: &mut PgConnection,
-    place: Place<'_>,
+    place: PauseScope<'_>,
     reason: &str,
     by: &str,
     now: DateTime<Utc>,
-) -> Result<Paused, Error> {
+) -> Result<PauseOutcome, Error> {
     text::check("reason", reason, REASON_MAX_BYTES)?;
     if let Some(id) = place.campaign_id
-        && campaigns::hold(&mut *conn, id).await? == campaigns::Status::Closed
+        && campaigns::lock_against_erasure(&mut *conn, id).await? == campaigns::Status::Closed
     {
         return Err(campaigns::Error::Closed(id).into());
     }
     let inserted = sqlx::query_scalar!(
         "insert into dalsegno.agent_pauses (id, campaign_id, agent, reason, paused_at, paused_by) values ($1, $2, $3, $4, $5, $6)
          on conflict do nothing returning id",
-        ids::at(now),
+        ids::new_at(now),
         place.campaign_id,
         place.agent,
         reason,
@@ -115,21 +115,21 @@ pub async fn pause(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("pause an agent"))?;
+    .map_err(StatementError::to("pause an agent"))?;
     let pause = find_open(&mut *conn, place).await?.ok_or_else(|| not_paused(place))?;
     if inserted.is_some() {
         feed::append(conn, &[event(Kind::AgentPaused, &pause)], now).await?;
     }
-    Ok(Paused { pause, changed: inserted.is_some() })
+    Ok(PauseOutcome { pause, changed: inserted.is_some() })
 }
 
 /// Ends a pause, and returns the held jobs to the queue, in their order.
 pub async fn resume(
     conn: &mut PgConnection,
-    place: Place<'_>,
+    place: PauseScope<'_>,
     by: &str,
     now: DateTime<Utc>,
-) -> Result<Resumed, Error> {
+) -> Result<ResumeOutcome, Error> {
     end(conn, place, by, now).await?.ok_or_else(|| not_paused(place))
 }
 
@@ -145,20 +145,20 @@ pub async fn resume_all_of(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("list the paused agents of a campaign"))?;
+    .map_err(StatementError::to("list the paused agents of a campaign"))?;
     for agent in agents {
-        let place = Place { campaign_id: Some(campaign_id), agent: &agent };
+        let place = PauseScope { campaign_id: Some(campaign_id), agent: &agent };
         end(&mut *conn, place, ActorKind::System.as_str(), now).await?;
     }
     Ok(())
 }
 
 /// Finds the pause that stops an agent in a campaign, and locks it: it cannot end before the transaction does.
-pub async fn hold(
+pub async fn lock_pause(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     agent: &str,
-) -> Result<Option<Pause>, Failed> {
+) -> Result<Option<Pause>, StatementError> {
     sqlx::query_as!(
         Pause,
         "select id, campaign_id, agent, reason, paused_at, paused_by, resumed_at, resumed_by from dalsegno.agent_pauses
@@ -169,11 +169,11 @@ pub async fn hold(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look for the pause of an agent"))
+    .map_err(StatementError::to("look for the pause of an agent"))
 }
 
 /// Lists all open pauses: in one campaign, or in all of them.
-pub async fn list_all(executor: impl PgExecutor<'_>) -> Result<Vec<Pause>, Failed> {
+pub async fn list_all(executor: impl PgExecutor<'_>) -> Result<Vec<Pause>, StatementError> {
     sqlx::query_as!(
         Pause,
         "select id, campaign_id, agent, reason, paused_at, paused_by, resumed_at, resumed_by from dalsegno.agent_pauses
@@ -181,14 +181,14 @@ pub async fn list_all(executor: impl PgExecutor<'_>) -> Result<Vec<Pause>, Faile
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the pauses of agents"))
+    .map_err(StatementError::to("list the pauses of agents"))
 }
 
 /// Lists the open pauses that hold in a campaign.
 pub async fn list_open(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<Vec<Pause>, Failed> {
+) -> Result<Vec<Pause>, StatementError> {
     sqlx::query_as!(
         Pause,
         "select id, campaign_id, agent, reason, paused_at, paused_by, resumed_at, resumed_by from dalsegno.agent_pauses
@@ -198,27 +198,27 @@ pub async fn list_open(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the paused agents"))
+    .map_err(StatementError::to("list the paused agents"))
 }
 
 pub async fn remove_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!("delete from dalsegno.agent_pauses where campaign_id = $1", campaign_id)
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("remove the pauses of a campaign"))
+        .map_err(StatementError::to("remove the pauses of a campaign"))
 }
 
 /// Ends a pause. Returns `None` if the agent is not paused there.
 async fn end(
     conn: &mut PgConnection,
-    place: Place<'_>,
+    place: PauseScope<'_>,
     by: &str,
     now: DateTime<Utc>,
-) -> Result<Option<Resumed>, campaigns::Error> {
+) -> Result<Option<ResumeOutcome>, campaigns::Error> {
     // Waits for workers that hold this row's lock. The query below then sees the jobs that they held.
     let ended = sqlx::query_as!(
         Pause,
@@ -232,18 +232,18 @@ async fn end(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("end the pause of an agent"))?;
+    .map_err(StatementError::to("end the pause of an agent"))?;
     let Some(pause) = ended else { return Ok(None) };
     let jobs = tasks::queued_jobs(&mut *conn, place.campaign_id, place.agent).await?;
-    let released = admin::release_held(&mut *conn, &jobs, &pause.words()).await?;
+    let released = admin::release_held(&mut *conn, &jobs, &pause.hold_reason()).await?;
     feed::append(conn, &[event(Kind::AgentResumed, &pause)], now).await?;
-    Ok(Some(Resumed { pause, released }))
+    Ok(Some(ResumeOutcome { pause, released }))
 }
 
 async fn find_open(
     executor: impl PgExecutor<'_>,
-    place: Place<'_>,
-) -> Result<Option<Pause>, Failed> {
+    place: PauseScope<'_>,
+) -> Result<Option<Pause>, StatementError> {
     sqlx::query_as!(
         Pause,
         "select id, campaign_id, agent, reason, paused_at, paused_by, resumed_at, resumed_by from dalsegno.agent_pauses
@@ -253,10 +253,10 @@ async fn find_open(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read the pause of an agent"))
+    .map_err(StatementError::to("read the pause of an agent"))
 }
 
-fn not_paused(place: Place<'_>) -> Error {
+fn not_paused(place: PauseScope<'_>) -> Error {
     Error::NotPaused { agent: place.agent.to_owned(), campaign_id: place.campaign_id }
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Grants, MAIN, SessionMode as Mode, grants, reserved::RESERVED_NAMES, servers::Surroundings,
+    Grants, MAIN, SessionMode as Mode, grants, reserved::RESERVED_NAMES, servers::ParseContext,
 };
 use crate::domain::{
     amount::Limit,
@@ -106,7 +106,7 @@ pub enum Think {
 }
 
 /// An agent with the lines of two of its keys, for problems that only the catalogue can see.
-pub(super) struct Parsed {
+pub(super) struct ParsedAgent {
     pub agent: Agent,
     pub skills_line: Option<usize>,
     pub lead_line: Option<usize>,
@@ -143,19 +143,19 @@ impl Provider {
 }
 
 /// Reads an agent.
-pub(super) fn parse(file: &File, around: &Surroundings<'_>) -> Result<Parsed, Vec<Problem>> {
+pub(super) fn parse(file: &File, around: &ParseContext<'_>) -> Result<ParsedAgent, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
     let agent = read(&mut fields, &file.name, document.text(), around);
     check(&mut fields, &agent);
     let (skills_line, lead_line) = (fields.line("skills"), fields.line("lead"));
-    fields.finish(Parsed { agent, skills_line, lead_line })
+    fields.finish(ParsedAgent { agent, skills_line, lead_line })
 }
 
 fn read(
     fields: &mut Fields<'_>,
     file_name: &str,
     prompt: String,
-    around: &Surroundings<'_>,
+    around: &ParseContext<'_>,
 ) -> Agent {
     let lead = fields.flag("lead");
     Agent {

@@ -18,8 +18,8 @@ pub struct Grants {
 
 impl Grants {
     /// Returns the readable parts of a document, each in its place. `None`: no part is readable.
-    pub fn readable(&self, document: &Value) -> Option<Value> {
-        readable(&self.read, &Path::default(), document)
+    pub fn readable_parts(&self, document: &Value) -> Option<Value> {
+        filter_readable(&self.read, &Path::default(), document)
     }
 
     pub fn may_write(&self, path: &Path) -> bool {
@@ -27,7 +27,7 @@ impl Grants {
     }
 }
 
-fn readable(granted: &[Path], at: &Path, value: &Value) -> Option<Value> {
+fn filter_readable(granted: &[Path], at: &Path, value: &Value) -> Option<Value> {
     if granted.iter().any(|path| path.covers(at)) {
         return Some(value.clone());
     }
@@ -38,7 +38,9 @@ fn readable(granted: &[Path], at: &Path, value: &Value) -> Option<Value> {
     }
     let shown: Map<String, Value> = fields
         .iter()
-        .filter_map(|(key, value)| Some((key.clone(), readable(granted, &at.join(key), value)?)))
+        .filter_map(|(key, value)| {
+            Some((key.clone(), filter_readable(granted, &at.join(key), value)?))
+        })
         .collect();
     (!shown.is_empty()).then_some(Value::Object(shown))
 }
@@ -59,7 +61,7 @@ mod tests {
         let document = json!({
             "plan": { "parts": 10, "partsman": "x" }, "planning": "secret", "notes": [1, { "plan": 2 }], "empty": {},
         });
-        let shown = |read: &[&str]| grants(read).readable(&document);
+        let shown = |read: &[&str]| grants(read).readable_parts(&document);
         assert_eq!(shown(&["/"]), Some(document.clone()));
         assert_eq!(shown(&["/plan"]), Some(json!({ "plan": { "parts": 10, "partsman": "x" } })));
         assert_eq!(shown(&["/plan/parts"]), Some(json!({ "plan": { "parts": 10 } })));

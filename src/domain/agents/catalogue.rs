@@ -9,9 +9,9 @@ use std::{
 
 use super::{
     Agent, Config, Node, Problems, Skill,
-    agent::{self, Parsed},
+    agent::{self, ParsedAgent},
     node,
-    servers::Surroundings,
+    servers::ParseContext,
     shipped, skill,
 };
 use crate::domain::{
@@ -45,7 +45,7 @@ struct BrokenAgent {
 pub enum LookupError {
     #[error("there is no {} `{name}`: {advice}", noun.as_str())]
     Unknown {
-        noun: Noun,
+        noun: FileKind,
         name: String,
         /// The closest name, or all existing names.
         advice: String,
@@ -54,7 +54,7 @@ pub enum LookupError {
         "{} `{name}` is refused until its file is repaired: {problem}; `dalsegno agent check` lists every problem",
         noun.as_str()
     )]
-    Broken { noun: Noun, name: String, problem: String },
+    Broken { noun: FileKind, name: String, problem: String },
 }
 
 impl LookupError {
@@ -66,7 +66,7 @@ impl LookupError {
 
 impl Classify for LookupError {
     fn class(&self) -> Class {
-        use Noun::{Agent, Node};
+        use FileKind::{Agent, Node};
         match self {
             Self::Unknown { noun: Agent, .. } => Self::UNKNOWN_AGENT,
             Self::Unknown { noun: Node, .. } => Self::UNKNOWN_NODE,
@@ -77,12 +77,12 @@ impl Classify for LookupError {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noun {
+pub enum FileKind {
     Agent,
     Node,
 }
 
-impl Noun {
+impl FileKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -92,7 +92,7 @@ impl Noun {
 }
 
 impl LookupError {
-    pub fn noun(&self) -> Noun {
+    pub fn noun(&self) -> FileKind {
         match self {
             Self::Unknown { noun, .. } | Self::Broken { noun, .. } => *noun,
         }
@@ -115,7 +115,7 @@ impl Catalogue {
         named: &RefCell<Vec<PathBuf>>,
     ) -> Result<Self, Problems> {
         let in_folder = |folder: &Path, place: fn(&Path) -> Option<(String, PathBuf)>| {
-            files::in_folder(folder, place).map_err(|problem| Problems(vec![problem]))
+            files::read_folder(folder, place).map_err(|problem| Problems(vec![problem]))
         };
         let nodes = in_folder(&config.nodes_folder, files::markdown)?;
         let nodes = nodes.unwrap_or_else(shipped::nodes);
@@ -126,9 +126,9 @@ impl Catalogue {
         if agents.is_empty() {
             let fix = "a file <name>.md per agent; without the folder, the agents that come with Dalsegno are used";
             let folder = config.folder.display().to_string();
-            return Err(Problems(vec![Problem::whole(&folder, "holds no agent", fix)]));
+            return Err(Problems(vec![Problem::of_file(&folder, "holds no agent", fix)]));
         }
-        let around = Surroundings { folder: &config.folder, variables: &config.variables, named };
+        let around = ParseContext { folder: &config.folder, variables: &config.variables, named };
         let mut catalogue = Self::default();
         catalogue.add_nodes(&config.nodes_folder, &around, &nodes);
         let broken_skills = catalogue.add_skills(&skills);
@@ -141,7 +141,7 @@ impl Catalogue {
     }
 
     /// Returns a copy with other problems: those of a folder that cannot be used now.
-    pub(super) fn unusable_because(&self, problems: Problems) -> Self {
+    pub(super) fn with_problems(&self, problems: Problems) -> Self {
         Self { problems: problems.0, ..self.clone() }
     }
 
@@ -153,7 +153,7 @@ impl Catalogue {
     pub fn agent(&self, name: &str) -> Result<&Arc<Agent>, LookupError> {
         self.agents.get(name).ok_or_else(|| match self.broken_agents.get(name) {
             Some(broken) => LookupError::Broken {
-                noun: Noun::Agent,
+                noun: FileKind::Agent,
                 name: name.to_owned(),
                 problem: broken.problem.clone(),
             },
@@ -198,11 +198,11 @@ impl Catalogue {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there are {}", names()),
         };
-        LookupError::Unknown { noun: Noun::Agent, name: name.to_owned(), advice }
+        LookupError::Unknown { noun: FileKind::Agent, name: name.to_owned(), advice }
     }
 
     /// Copies the last versions of broken agents from `before`, for turns that are running.
-    pub(super) fn remember(&mut self, before: &Self) {
+    pub(super) fn keep_last_versions(&mut self, before: &Self) {
         for (name, broken) in &mut self.broken_agents {
             broken.last = before.agent_of_running_turn(name).cloned();
         }
@@ -246,7 +246,7 @@ impl Catalogue {
     }
 
     /// The agents that are told facts with each task.
-    pub fn told_facts(&self) -> Vec<String> {
+    pub fn agents_with_facts(&self) -> Vec<String> {
         self.agents().filter(|agent| agent.told_facts).map(|agent| agent.name.clone()).collect()
     }
 
@@ -256,7 +256,7 @@ impl Catalogue {
     }
 
     pub fn node(&self, name: &str) -> Result<&Arc<Node>, LookupError> {
-        let (noun, names) = (Noun::Node, || self.nodes.keys().map(String::as_str));
+        let (noun, names) = (FileKind::Node, || self.nodes.keys().map(String::as_str));
         self.nodes.get(name).ok_or_else(|| match self.broken_nodes.get(name) {
             Some(problem) => {
                 LookupError::Broken { noun, name: name.to_owned(), problem: problem.clone() }
@@ -276,7 +276,7 @@ impl Catalogue {
         self.nodes.values()
     }
 
-    fn add_nodes(&mut self, folder: &Path, around: &Surroundings<'_>, nodes: &[File]) {
+    fn add_nodes(&mut self, folder: &Path, around: &ParseContext<'_>, nodes: &[File]) {
         for file in nodes {
             match node::parse(file, folder, around) {
                 Ok(node) => _ = self.nodes.insert(node.name.clone(), Arc::new(node)),
@@ -303,12 +303,12 @@ impl Catalogue {
         broken
     }
 
-    fn add_agents(&mut self, around: &Surroundings<'_>, agents: &[File], skills: &SkillNames<'_>) {
+    fn add_agents(&mut self, around: &ParseContext<'_>, agents: &[File], skills: &SkillNames<'_>) {
         let mut lead: Option<String> = None;
         for file in agents {
             let fitting = agent::parse(file, around).and_then(|parsed| {
-                let mut found = unfit_skills(file, &parsed, skills);
-                found.extend(second_lead(file, &parsed, &mut lead));
+                let mut found = check_skills(file, &parsed, skills);
+                found.extend(check_single_lead(file, &parsed, &mut lead));
                 if found.is_empty() { Ok(parsed.agent) } else { Err(found) }
             });
             match fitting {
@@ -336,11 +336,11 @@ struct SkillNames<'a> {
     broken: Vec<String>,
 }
 
-fn unfit_skills(file: &File, parsed: &Parsed, known: &SkillNames<'_>) -> Vec<Problem> {
+fn check_skills(file: &File, parsed: &ParsedAgent, known: &SkillNames<'_>) -> Vec<Problem> {
     let problem = |message: String, fix: String| Problem {
         line: parsed.skills_line,
         key: Some("skills".to_owned()),
-        ..Problem::whole(&file.path, message, fix)
+        ..Problem::of_file(&file.path, message, fix)
     };
     let unfit = |name: &String| match known.all.contains(&name.as_str()) {
         true if known.broken.contains(name) => Some(problem(
@@ -360,7 +360,11 @@ fn unfit_skills(file: &File, parsed: &Parsed, known: &SkillNames<'_>) -> Vec<Pro
 }
 
 /// Reports a second lead: both would answer posts without an addressee.
-fn second_lead(file: &File, parsed: &Parsed, lead: &mut Option<String>) -> Option<Problem> {
+fn check_single_lead(
+    file: &File,
+    parsed: &ParsedAgent,
+    lead: &mut Option<String>,
+) -> Option<Problem> {
     if !parsed.agent.lead {
         return None;
     }
@@ -368,7 +372,7 @@ fn second_lead(file: &File, parsed: &Parsed, lead: &mut Option<String>) -> Optio
     (*first != parsed.agent.name).then(|| Problem {
         line: parsed.lead_line,
         key: Some("lead".to_owned()),
-        ..Problem::whole(
+        ..Problem::of_file(
             &file.path,
             format!("`{first}` is the lead already"),
             "lead: false, in one of the two",

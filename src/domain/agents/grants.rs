@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     BlackboardGrants, BlackboardPath,
-    servers::{self, Servers, Surroundings},
+    servers::{self, ParseContext, Servers},
 };
 use crate::domain::files::Fields;
 
@@ -65,7 +65,7 @@ impl Grants {
     }
 
     /// Returns true if the agent could send requests to services on this machine directly, besides using their tools.
-    pub fn may_ask_this_machine(&self) -> bool {
+    pub fn can_reach_local_services(&self) -> bool {
         self.mcp_servers.has_program()
             || self.built_in_tools().iter().any(|tool| SENDERS.contains(&tool.as_str()))
     }
@@ -80,7 +80,7 @@ impl Grants {
     }
 }
 
-pub(super) fn read(fields: &mut Fields<'_>, around: &Surroundings<'_>) -> Grants {
+pub(super) fn read(fields: &mut Fields<'_>, around: &ParseContext<'_>) -> Grants {
     let grants = Grants {
         tools: fields.rules("tools"),
         disallowed_tools: fields.rules("disallowedTools"),
@@ -135,14 +135,14 @@ fn read_blackboard(fields: &mut Fields<'_>) -> BlackboardGrants {
 
 fn check_rules(fields: &mut Fields<'_>, key: &'static str, rules: &[String]) {
     for rule in rules {
-        if let Some((message, fix)) = wrong(rule) {
+        if let Some((message, fix)) = rule_problem(rule) {
             fields.fail(key, format!("`{rule}` {message}"), format!("{key}: {fix}"));
         }
     }
 }
 
 /// Returns the problem of a rule, and its fix. The CLI would ignore such a rule silently, or with a warning that goes unread.
-fn wrong(rule: &str) -> Option<(&'static str, &'static str)> {
+fn rule_problem(rule: &str) -> Option<(&'static str, &'static str)> {
     const FIX: &str = "names such as Read, Bash(git log:*), mcp__board__post";
     let name = tool(rule);
     let detail = &rule[name.len()..];
@@ -171,10 +171,10 @@ mod tests {
     #[test]
     fn a_rule_that_the_cli_would_ignore_is_reported() {
         for rule in ["Read", "Bash(git log:*, git diff:*)", "mcp__board", "mcp__board__*"] {
-            assert_eq!(wrong(rule), None, "{rule}");
+            assert_eq!(rule_problem(rule), None, "{rule}");
         }
         for rule in ["*", "mcp__*", "Bash(ls", "Bash()", "Read Grep", "(ls)", "mcp__a b"] {
-            assert!(wrong(rule).is_some(), "{rule}");
+            assert!(rule_problem(rule).is_some(), "{rule}");
         }
     }
 

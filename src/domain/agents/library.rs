@@ -53,7 +53,7 @@ impl Library {
         let named = named.into_inner();
         let stamps = stamps(config, &named);
         let catalogue = Arc::new(Catalogue::load(config)?);
-        warn_of(&catalogue);
+        warn_problems(&catalogue);
         Ok(Self {
             config: config.clone(),
             files: Mutex::new(Files { stamps, looked_at: Instant::now(), named }),
@@ -64,11 +64,11 @@ impl Library {
     /// Returns the catalogue of the files as they are now. If a folder cannot be used, this is the last usable one, with the problems of the
     /// folder.
     pub fn current(&self) -> Arc<Catalogue> {
-        self.look_if_due();
-        Arc::clone(&self.known())
+        self.reload_if_due();
+        Arc::clone(&self.lock_catalogue())
     }
 
-    fn look_if_due(&self) {
+    fn reload_if_due(&self) {
         let mut files = match self.files.try_lock() {
             Ok(files) => files,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -77,11 +77,11 @@ impl Library {
         };
         if files.looked_at.elapsed() >= Duration::from_millis(self.config.look_every_ms) {
             files.looked_at = Instant::now();
-            aside(|| self.look(&mut files));
+            run_blocking(|| self.reload_if_changed(&mut files));
         }
     }
 
-    fn look(&self, files: &mut Files) {
+    fn reload_if_changed(&self, files: &mut Files) {
         // Taken before the files are read: a change in between is seen the next time.
         let stamps = stamps(&self.config, &files.named);
         if files.stamps == stamps {
@@ -92,29 +92,29 @@ impl Library {
         let loaded = Catalogue::load_naming(&self.config, &named);
         // New names have no stamps yet, so the files are read once more at the next look.
         files.named = named.into_inner();
-        let mut known = self.known();
+        let mut known = self.lock_catalogue();
         match loaded {
             Ok(mut catalogue) => {
                 tracing::info!(
                     "the files of agents, skills and nodes have changed and were read again"
                 );
-                catalogue.remember(&known);
-                warn_of(&catalogue);
+                catalogue.keep_last_versions(&known);
+                warn_problems(&catalogue);
                 *known = Arc::new(catalogue);
             }
             Err(problems) => {
                 tracing::warn!(%problems, "the changed files of agents, skills and nodes are not used");
-                *known = Arc::new(known.unusable_because(problems));
+                *known = Arc::new(known.with_problems(problems));
             }
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Arc<Catalogue>> {
+    fn lock_catalogue(&self) -> MutexGuard<'_, Arc<Catalogue>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn warn_of(catalogue: &Catalogue) {
+fn warn_problems(catalogue: &Catalogue) {
     for agent in catalogue.broken_agents() {
         tracing::warn!(agent, "this agent is refused: its file has problems");
     }
@@ -125,7 +125,7 @@ fn warn_of(catalogue: &Catalogue) {
 }
 
 /// Runs blocking work. A runtime with several threads first moves this thread's other tasks to another one.
-fn aside<T>(work: impl FnOnce() -> T) -> T {
+fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
         _ => work(),
@@ -190,7 +190,7 @@ mod tests {
             async move {
                 let _files = library.files.lock().unwrap();
                 begin.send(()).unwrap();
-                aside(|| released.recv())
+                run_blocking(|| released.recv())
             }
         });
         begun.await.unwrap();

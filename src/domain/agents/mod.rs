@@ -4,12 +4,12 @@
 //! file has problems is refused alone: it gets no new tasks, and those that it has wait. While the service runs, changed files are read
 //! again.
 
-mod addressed;
 mod agent;
 mod blackboard_grants;
 mod blackboard_path;
 mod catalogue;
 mod grants;
+mod instances;
 mod library;
 mod node;
 mod problems;
@@ -22,12 +22,12 @@ mod skill;
 use serde::Deserialize;
 
 pub use self::{
-    addressed::{Addressed, MAIN},
     agent::{Agent, Fallback, Options, Provider, Think},
     blackboard_grants::Grants as BlackboardGrants,
     blackboard_path::{NoPath, Path as BlackboardPath},
-    catalogue::{Catalogue, LookupError, Noun},
+    catalogue::{Catalogue, FileKind, LookupError},
     grants::{Grants, PermissionMode},
+    instances::{AgentInstance, MAIN},
     library::Library,
     node::Node,
     problems::Problems,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::servers::Surroundings;
+use super::servers::ParseContext;
 use crate::domain::{
     files::{self, Fields, File, Problem},
     text,
@@ -30,7 +30,7 @@ pub struct Node {
 pub(super) fn parse(
     file: &File,
     folder: &Path,
-    around: &Surroundings<'_>,
+    around: &ParseContext<'_>,
 ) -> Result<Node, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
     let name = fields.name(&file.name);
@@ -57,13 +57,13 @@ fn read_all<'a>(
     fields: &mut Fields<'_>,
     readings: &'a [String],
     folder: &Path,
-    around: &Surroundings<'_>,
+    around: &ParseContext<'_>,
 ) -> Vec<Text<'a>> {
     let mut texts = Vec::with_capacity(readings.len());
     for name in readings {
         let path: PathBuf = folder.join(name);
         around.named.borrow_mut().push(path.clone());
-        match inside(&path, folder).and_then(|path| read(&path)) {
+        match resolve_inside(&path, folder).and_then(|path| read(&path)) {
             Ok(text) => texts.push((name.as_str(), text)),
             Err(message) => {
                 let fix = format!(
@@ -78,7 +78,7 @@ fn read_all<'a>(
 }
 
 /// Resolves symbolic links. A reading outside of the folder is refused, because its text is sent to the provider at each entry.
-fn inside(path: &Path, folder: &Path) -> Result<PathBuf, String> {
+fn resolve_inside(path: &Path, folder: &Path) -> Result<PathBuf, String> {
     let real = |path: &Path| path.canonicalize().map_err(|error| unreadable(&error));
     let (path, folder) = (real(path)?, real(folder)?);
     match path.starts_with(&folder) {

@@ -35,7 +35,7 @@ pub enum Error {
 
 /// The context in which a file is parsed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct ParseContext<'a> {
     /// The folder of the agents. Paths of server files are relative to it.
     pub folder: &'a Path,
     /// Variables of the service that the file may refer to.
@@ -84,7 +84,7 @@ impl Serialize for Servers {
     }
 }
 
-pub(super) fn read(fields: &mut Fields<'_>, around: &Surroundings<'_>) -> Servers {
+pub(super) fn read(fields: &mut Fields<'_>, around: &ParseContext<'_>) -> Servers {
     let wanted = format!("servers by name, such as {EXAMPLE}, or a path to a JSON file");
     let Some(value) = fields.value(KEY, &wanted, |value| {
         matches!(value, Value::Object(_) | Value::Array(_) | Value::String(_))
@@ -109,7 +109,7 @@ pub(super) fn read(fields: &mut Fields<'_>, around: &Surroundings<'_>) -> Server
         }
     };
     for (name, server) in &servers {
-        for (message, fix) in wrong(name, server) {
+        for (message, fix) in server_problems(name, server) {
             fields.fail(KEY, format!("server `{name}` {message}"), fix);
         }
         for variable in variables(server) {
@@ -156,7 +156,7 @@ fn of_file(path: &Path) -> Result<BTreeMap<String, Value>, (String, String)> {
     }
 }
 
-fn wrong(name: &str, server: &Value) -> Vec<(&'static str, String)> {
+fn server_problems(name: &str, server: &Value) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || !name.chars().all(fine) {

@@ -26,7 +26,7 @@ pub use self::{
     config::Config,
     rights::{Rights, rights},
 };
-use super::{Failed, text};
+use super::{StatementError, text};
 
 /// The longest text within a line's data.
 const WORDS_MAX_CHARS: usize = 300;
@@ -72,9 +72,9 @@ pub async fn write(
     subject: impl Display,
     mut data: Value,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     cut_short(&mut data);
-    text::storable_json(&mut data);
+    text::make_json_storable(&mut data);
     sqlx::query!(
         "insert into dalsegno.audit (at, actor_id, actor_kind, actor, action, subject_kind, subject, peer, data)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -84,36 +84,36 @@ pub async fn write(
         actor.name,
         action.as_str(),
         action.subject_kind(),
-        text::storable(subject.to_string()),
+        text::make_storable(subject.to_string()),
         actor.peer.map(|peer| peer.to_string()),
         data,
     )
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("write a line of the audit log"))
+    .map_err(StatementError::to("write a line of the audit log"))
 }
 
 /// Empties the data of all lines about these subjects of an erased campaign. Actor, action, subject and time stay.
-pub async fn erase_words(
+pub async fn erase_data(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     subjects: &[String],
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(r#"select dalsegno.erase_audit($1, $2) as "n!""#, campaign_id, subjects)
         .fetch_one(executor)
         .await
-        .map_err(Failed::to("erase the words of the audit log"))
+        .map_err(StatementError::to("erase the words of the audit log"))
 }
 
 /// Does the same for tool calls in the campaign, whose subject is the tool. Reads the first `limit` lines behind `after`, of all campaigns,
 /// and returns the last of them, or `None` at the end of the log.
-pub async fn erase_words_of_tools(
+pub async fn erase_tool_data(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     after: i64,
     limit: i64,
-) -> Result<Option<i64>, Failed> {
+) -> Result<Option<i64>, StatementError> {
     sqlx::query_scalar!(
         "select dalsegno.erase_audit_of_tools($1, $2, $3)",
         campaign_id,
@@ -122,14 +122,14 @@ pub async fn erase_words_of_tools(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("erase what tools did from the audit log"))
+    .map_err(StatementError::to("erase what tools did from the audit log"))
 }
 
 /// Returns a line number that lies before all lines written since `moment`.
 pub async fn line_before(
     executor: impl PgExecutor<'_>,
     moment: DateTime<Utc>,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     // The order of numbers differs from the order of times: a line that was begun early may be numbered late.
     sqlx::query_scalar!(
         r#"select coalesce((select min(first.id) - 1 from (select id from dalsegno.audit where at >= $1 order by at limit 1000) as first),
@@ -138,39 +138,42 @@ pub async fn line_before(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look for the beginning in the audit log"))
+    .map_err(StatementError::to("look for the beginning in the audit log"))
 }
 
 /// Lists subjects with this prefix that have lines with data, such as the lanes of a campaign.
 pub async fn subjects_below(
     executor: impl PgExecutor<'_>,
     start: &str,
-) -> Result<Vec<String>, Failed> {
+) -> Result<Vec<String>, StatementError> {
     sqlx::query_scalar!(
         "select distinct subject from dalsegno.audit where starts_with(subject, $1) and data <> '{}'",
         start,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for lines of the audit log"))
+    .map_err(StatementError::to("look for lines of the audit log"))
 }
 
 /// Lists the schedules that add tasks to a campaign, including removed ones.
 pub async fn schedules_of(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<Vec<String>, Failed> {
+) -> Result<Vec<String>, StatementError> {
     sqlx::query_scalar!(
         "select distinct subject from dalsegno.audit where subject_kind = 'schedule' and data ->> 'campaign_id' = $1",
         campaign_id.to_string(),
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for schedules in the audit log"))
+    .map_err(StatementError::to("look for schedules in the audit log"))
 }
 
 /// The newest first.
-pub async fn list(executor: impl PgExecutor<'_>, filter: Filter<'_>) -> Result<Vec<Entry>, Failed> {
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    filter: Filter<'_>,
+) -> Result<Vec<Entry>, StatementError> {
     sqlx::query_as!(
         Entry,
         "select id, at, actor_kind, actor, actor_id, action, subject_kind, subject, peer, data
@@ -192,7 +195,7 @@ pub async fn list(executor: impl PgExecutor<'_>, filter: Filter<'_>) -> Result<V
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read the audit log"))
+    .map_err(StatementError::to("read the audit log"))
 }
 
 /// Removes at most `limit` lines older than `moment`, and returns their number.
@@ -200,11 +203,11 @@ pub async fn remove_before(
     executor: impl PgExecutor<'_>,
     moment: DateTime<Utc>,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(r#"select dalsegno.remove_old_audit($1, $2) as "n!""#, moment, limit)
         .fetch_one(executor)
         .await
-        .map_err(Failed::to("remove old lines of the audit log"))
+        .map_err(StatementError::to("remove old lines of the audit log"))
 }
 
 fn cut_short(value: &mut Value) {

@@ -2,7 +2,7 @@
 
 use super::{Path, size::MAX_BYTES};
 use crate::domain::{
-    Failed, campaigns,
+    StatementError, campaigns,
     class::{Class, Classify, Kind},
 };
 
@@ -31,7 +31,7 @@ pub enum Error {
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

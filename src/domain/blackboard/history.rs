@@ -6,8 +6,8 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Blackboard, By, Change, Error, Path, get, merge};
-use crate::domain::Failed;
+use super::{Blackboard, Change, ChangeAuthor, Error, Path, get, merge};
+use crate::domain::StatementError;
 
 /// A change of a blackboard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -43,7 +43,7 @@ pub enum Kind {
 }
 
 /// Each version that this number divides is stored whole, which limits the patches to merge for an earlier version.
-const WHOLE_EVERY: i64 = 32;
+const SNAPSHOT_EVERY: i64 = 32;
 /// Maximum number of changed paths that are stored with a change.
 const MAX_PATHS: usize = 100;
 /// Maximum size of a patch that a list shows: a list of two hundred changes has to stay readable.
@@ -67,7 +67,7 @@ pub async fn at_version(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("read an earlier version of a blackboard"))?;
+    .map_err(StatementError::to("read an earlier version of a blackboard"))?;
     let mut read = Blackboard::empty(campaign_id);
     for row in rows {
         read = Blackboard { version: row.version, changed_at: Some(row.changed_at), ..read };
@@ -89,7 +89,7 @@ pub async fn history(
     campaign_id: Uuid,
     before: Option<i64>,
     limit: i64,
-) -> Result<Vec<Entry>, Failed> {
+) -> Result<Vec<Entry>, StatementError> {
     sqlx::query_as!(
         Entry,
         r#"select version, changed_at, kind as "kind: Kind", actor, agent, task_id, turn, paths, bytes,
@@ -103,30 +103,30 @@ pub async fn history(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the changes of a blackboard"))
+    .map_err(StatementError::to("list the changes of a blackboard"))
 }
 
 pub(super) async fn append(
     conn: &mut PgConnection,
     after: &Blackboard,
     change: &Change<'_>,
-    by: &By<'_>,
+    by: &ChangeAuthor<'_>,
     paths: &[Path],
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     let (kind, patch) = match change {
         Change::Set { .. } => (Kind::Set, None),
         Change::Patch { patch, .. } => (Kind::Patch, Some(*patch)),
     };
     let (actor, agent, task_id, turn) = match by {
-        By::Operator { label } => ((*label).to_owned(), None, None, None),
-        By::Agent { agent, instance, task_id, turn } => {
+        ChangeAuthor::Operator { label } => ((*label).to_owned(), None, None, None),
+        ChangeAuthor::Agent { agent, instance, task_id, turn } => {
             let actor = format!("{}/{instance}", agent.name);
             (actor, Some(agent.name.as_str()), Some(*task_id), Some(*turn))
         }
     };
     let paths: Vec<String> = paths.iter().take(MAX_PATHS).map(Path::to_string).collect();
-    let is_kept_whole = kind == Kind::Set || after.version % WHOLE_EVERY == 0;
+    let is_kept_whole = kind == Kind::Set || after.version % SNAPSHOT_EVERY == 0;
     sqlx::query!(
         "insert into dalsegno.blackboard_changes
                 (campaign_id, version, changed_at, task_id, turn, bytes, kind, actor, agent, paths, patch, document)
@@ -147,7 +147,7 @@ pub(super) async fn append(
     .execute(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("keep a change of a blackboard"))
+    .map_err(StatementError::to("keep a change of a blackboard"))
 }
 
 /// Removes the document and at most `limit` of its oldest changes. Returns the number of removed changes.
@@ -155,11 +155,11 @@ pub async fn remove_some(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query!("delete from dalsegno.blackboards where campaign_id = $1", campaign_id)
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("remove a blackboard"))?;
+        .map_err(StatementError::to("remove a blackboard"))?;
     sqlx::query_scalar!(
         r#"select dalsegno.remove_blackboard_changes($1, $2) as "n!""#,
         campaign_id,
@@ -167,5 +167,5 @@ pub async fn remove_some(
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("remove the changes of a blackboard"))
+    .map_err(StatementError::to("remove the changes of a blackboard"))
 }

@@ -25,10 +25,10 @@ pub use self::{
     error::Error,
     history::{Entry, Kind, at_version, history, remove_some},
     size::MAX_BYTES,
-    write::{By, Change, Written, change},
+    write::{Change, ChangeAuthor, WriteOutcome, change},
 };
 pub use super::agents::{BlackboardGrants as Grants, BlackboardPath as Path, NoPath};
-use super::{Failed, agents::Agent};
+use super::{StatementError, agents::Agent};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Blackboard {
@@ -54,14 +54,17 @@ impl Blackboard {
 }
 
 /// Reads the current version.
-pub async fn get(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<Blackboard, Failed> {
+pub async fn get(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<Blackboard, StatementError> {
     let found = sqlx::query!(
         "select version, changed_at, document from dalsegno.blackboards where campaign_id = $1",
         campaign_id,
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read a blackboard"))?;
+    .map_err(StatementError::to("read a blackboard"))?;
     Ok(found.map_or_else(
         || Blackboard::empty(campaign_id),
         |row| Blackboard::of_row(campaign_id, row.version, row.changed_at, row.document),
@@ -73,7 +76,7 @@ pub async fn get_for(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     agent: &Agent,
-) -> Result<Blackboard, Failed> {
+) -> Result<Blackboard, StatementError> {
     let mut blackboard = get(executor, campaign_id).await?;
     blackboard.keep_readable(agent);
     Ok(blackboard)
@@ -81,7 +84,7 @@ pub async fn get_for(
 
 impl Blackboard {
     fn keep_readable(&mut self, agent: &Agent) {
-        let shown = agent.grants.blackboard.readable(&self.document);
+        let shown = agent.grants.blackboard.readable_parts(&self.document);
         self.document = shown.unwrap_or_else(|| Value::Object(Map::new()));
     }
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{Blackboard, Error, Path, history, merge, size};
 use crate::domain::{
-    Failed,
+    StatementError,
     agents::Agent,
     campaigns,
     feed::{self, Kind as FeedKind},
@@ -25,7 +25,7 @@ pub enum Change<'a> {
 
 /// The author of a change.
 #[derive(Debug, Clone, Copy)]
-pub enum By<'a> {
+pub enum ChangeAuthor<'a> {
     /// A person or a program, as the audit log names them. May write everywhere.
     Operator { label: &'a str },
     /// An agent in the turn of a task. May write the paths that its file grants.
@@ -34,7 +34,7 @@ pub enum By<'a> {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = BlackboardWritten)]
-pub struct Written {
+pub struct WriteOutcome {
     /// The current blackboard; for an agent, the part that it may read.
     #[serde(flatten)]
     pub blackboard: Blackboard,
@@ -51,12 +51,12 @@ pub async fn change(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     change: &Change<'_>,
-    by: &By<'_>,
+    by: &ChangeAuthor<'_>,
     now: DateTime<Utc>,
-) -> Result<Written, Error> {
+) -> Result<WriteOutcome, Error> {
     size::check(change.content())?;
-    let campaign = campaigns::hold(&mut *conn, campaign_id).await?;
-    if matches!(by, By::Operator { .. }) && campaign == campaigns::Status::Closed {
+    let campaign = campaigns::lock_against_erasure(&mut *conn, campaign_id).await?;
+    if matches!(by, ChangeAuthor::Operator { .. }) && campaign == campaigns::Status::Closed {
         return Err(campaigns::Error::Closed(campaign_id).into());
     }
     let before = lock(&mut *conn, campaign_id, now).await?;
@@ -75,10 +75,10 @@ pub async fn change(
         history::append(&mut *conn, &after, change, by, &paths, now).await?;
         feed::append(conn, &[event(&after, by, paths.len())], now).await?;
     }
-    if let By::Agent { agent, .. } = by {
+    if let ChangeAuthor::Agent { agent, .. } = by {
         after.keep_readable(agent);
     }
-    Ok(Written { blackboard: after, changed })
+    Ok(WriteOutcome { blackboard: after, changed })
 }
 
 impl Change<'_> {
@@ -108,7 +108,7 @@ impl Change<'_> {
     }
 }
 
-impl By<'_> {
+impl ChangeAuthor<'_> {
     fn check(&self, paths: &[Path]) -> Result<(), Error> {
         let Self::Agent { agent, .. } = self else { return Ok(()) };
         let grants = &agent.grants.blackboard;
@@ -129,7 +129,7 @@ async fn lock(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     now: DateTime<Utc>,
-) -> Result<Blackboard, Failed> {
+) -> Result<Blackboard, StatementError> {
     sqlx::query!(
         "insert into dalsegno.blackboards (campaign_id, version, changed_at, document) values ($1, 0, $2, '{}')
          on conflict (campaign_id) do nothing",
@@ -138,14 +138,14 @@ async fn lock(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("begin a blackboard"))?;
+    .map_err(StatementError::to("begin a blackboard"))?;
     let row = sqlx::query!(
         "select version, changed_at, document from dalsegno.blackboards where campaign_id = $1 for update",
         campaign_id,
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("lock a blackboard"))?;
+    .map_err(StatementError::to("lock a blackboard"))?;
     Ok(Blackboard::of_row(campaign_id, row.version, row.changed_at, row.document))
 }
 
@@ -153,7 +153,7 @@ async fn store(
     conn: &mut PgConnection,
     after: &Blackboard,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.blackboards set version = $2, changed_at = $3, document = $4 where campaign_id = $1",
         after.campaign_id,
@@ -164,14 +164,14 @@ async fn store(
     .execute(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("change a blackboard"))
+    .map_err(StatementError::to("change a blackboard"))
 }
 
 /// Builds the event of a change: version, agent and number of paths, without any content.
-fn event(after: &Blackboard, by: &By<'_>, n_paths: usize) -> feed::New {
+fn event(after: &Blackboard, by: &ChangeAuthor<'_>, n_paths: usize) -> feed::New {
     let (task_id, agent) = match by {
-        By::Operator { .. } => (None, None),
-        By::Agent { agent, task_id, .. } => (Some(*task_id), Some(&agent.name)),
+        ChangeAuthor::Operator { .. } => (None, None),
+        ChangeAuthor::Agent { agent, task_id, .. } => (Some(*task_id), Some(&agent.name)),
     };
     feed::New {
         campaign_id: Some(after.campaign_id),

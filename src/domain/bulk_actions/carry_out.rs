@@ -7,7 +7,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Action, BulkAction, Error, State};
-use crate::domain::{Failed, tasks};
+use crate::domain::{StatementError, tasks};
 
 /// The outcome of an action for one task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub async fn start(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     now: DateTime<Utc>,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     sqlx::query!(
         "update dalsegno.bulk_actions set state = 'running', started_at = coalesce(started_at, $2), ended_at = null, error = null
           where id = $1 and (ended_at is null or state = 'failed')",
@@ -32,17 +32,17 @@ pub async fn start(
     .execute(executor)
     .await
     .map(|hit| hit.rows_affected() == 1)
-    .map_err(Failed::to("begin a bulk action"))
+    .map_err(StatementError::to("begin a bulk action"))
 }
 
 /// Lists the tasks that come next.
-pub async fn tasks_left(
+pub async fn list_remaining_tasks(
     executor: impl PgExecutor<'_>,
     action: &BulkAction,
     limit: i64,
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     let (filter, states) = (&action.filter.0, action.action.states());
-    tasks::matching(executor, filter, states, action.created_at, action.cursor, limit).await
+    tasks::list_matching(executor, filter, states, action.created_at, action.cursor, limit).await
 }
 
 /// Applies the action to one task and moves the cursor there, in the caller's transaction. After an error the caller rolls back.
@@ -83,7 +83,7 @@ pub async fn cancel_batch(
     )
     .execute(conn)
     .await
-    .map_err(Failed::to("write down how far a bulk action is"))?;
+    .map_err(StatementError::to("write down how far a bulk action is"))?;
     if hit.rows_affected() != 1 {
         return Err(Error::Overtaken(action.id));
     }
@@ -113,7 +113,7 @@ pub async fn advance(
     )
     .execute(executor)
     .await
-    .map_err(Failed::to("write down how far a bulk action is"))?;
+    .map_err(StatementError::to("write down how far a bulk action is"))?;
     if hit.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(action.id)) }
 }
 
@@ -121,7 +121,7 @@ pub async fn finish(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     end(executor, id, State::Done, now).await
 }
 
@@ -130,7 +130,7 @@ pub async fn cancel(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     end(executor, id, State::Cancelled, now).await
 }
 
@@ -139,7 +139,7 @@ async fn end(
     id: Uuid,
     state: State,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.bulk_actions set state = $2, ended_at = $3 where id = $1 and ended_at is null",
         id,
@@ -149,5 +149,5 @@ async fn end(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("end a bulk action"))
+    .map_err(StatementError::to("end a bulk action"))
 }

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::{
     domain::{
-        Failed,
+        StatementError,
         class::{Class, Classify, Kind},
         tasks, text,
     },
@@ -33,7 +33,7 @@ pub enum Error {
     #[error(transparent)]
     Queue(#[from] queue::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

@@ -8,7 +8,7 @@ use sqlx::PgPool;
 
 use super::{Error, State};
 use crate::{
-    domain::{Failed, text},
+    domain::{StatementError, text},
     queue::admin,
 };
 
@@ -23,13 +23,13 @@ pub async fn end_lost(pool: &PgPool, now: DateTime<Utc>) -> Result<u64, Error> {
     )
     .fetch_all(pool)
     .await
-    .map_err(Failed::to("look for bulk actions that have not ended"))?;
+    .map_err(StatementError::to("look for bulk actions that have not ended"))?;
     let (mut n_ended, mut failed) = (0, None);
-    for job in admin::gone_jobs(pool, &job_ids).await? {
+    for job in admin::list_ended_jobs(pool, &job_ids).await? {
         let unknown = || "its job ended without a word".to_owned();
         let (state, error) = match job.cancelled {
             true => (State::Cancelled, None),
-            false => (State::Failed, Some(text::storable(job.error.unwrap_or_else(unknown)))),
+            false => (State::Failed, Some(text::make_storable(job.error.unwrap_or_else(unknown)))),
         };
         let ended = sqlx::query!(
             "update dalsegno.bulk_actions set state = $2, error = $3, ended_at = $4 where job_id = $1 and ended_at is null",
@@ -40,7 +40,7 @@ pub async fn end_lost(pool: &PgPool, now: DateTime<Utc>) -> Result<u64, Error> {
         )
         .execute(pool)
         .await
-        .map_err(Failed::to("end a bulk action that has lost its job"));
+        .map_err(StatementError::to("end a bulk action that has lost its job"));
         match ended {
             Ok(ended) => n_ended += ended.rows_affected(),
             Err(error) => failed = Some(error),

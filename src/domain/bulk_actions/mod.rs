@@ -16,15 +16,15 @@ use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
-    carry_out::{Step, advance, cancel, cancel_batch, finish, start, step, tasks_left},
+    carry_out::{Step, advance, cancel, cancel_batch, finish, list_remaining_tasks, start, step},
     error::Error,
     lost::end_lost,
     preview::{Preview, preview},
     request::{CarryOut, New, request},
 };
 use super::{
-    Failed, Page,
-    ids::{self, Given, NotFound},
+    Page, StatementError,
+    ids::{self, NotFound, PartialId},
     tasks::{self, TaskFilter},
 };
 
@@ -113,7 +113,7 @@ impl Action {
 /// Finds the action that a person refers to.
 pub async fn find(
     executor: impl PgExecutor<'_>,
-    given: &Given,
+    given: &PartialId,
     within: Option<&[Uuid]>,
 ) -> Result<Uuid, NotFound> {
     ids::find_id!(
@@ -132,7 +132,7 @@ pub async fn list(
     executor: impl PgExecutor<'_>,
     within: Option<&[Uuid]>,
     page: Page,
-) -> Result<Vec<BulkAction>, Failed> {
+) -> Result<Vec<BulkAction>, StatementError> {
     sqlx::query_as!(
         BulkAction,
         r#"select id, action as "action: Action", filter as "filter: Json<TaskFilter>", reason, state as "state: State", matched, done,
@@ -146,7 +146,7 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the bulk actions"))
+    .map_err(StatementError::to("list the bulk actions"))
 }
 
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<BulkAction, Error> {
@@ -159,15 +159,15 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<BulkAction, 
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read a bulk action"))?
+    .map_err(StatementError::to("read a bulk action"))?
     .ok_or(Error::Unknown(id))
 }
 
 /// Erases reasons, errors and search words of the actions whose filter names this campaign, and returns their ids.
-pub async fn erase_words(
+pub async fn erase_texts(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_scalar!(
         "update dalsegno.bulk_actions
             set reason = '(erased)', error = case when error is not null then '(erased)' end, filter = filter - '{text,tags,metadata}'::text[]
@@ -176,5 +176,5 @@ pub async fn erase_words(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("erase the reasons of bulk actions"))
+    .map_err(StatementError::to("erase the reasons of bulk actions"))
 }

@@ -8,7 +8,7 @@ use super::{Action, Error};
 use crate::domain::tasks::{self, ListedTask, TaskFilter};
 
 /// Maximum number of tasks that a preview shows.
-const SHOWN: i64 = 20;
+const PREVIEW_LIMIT: i64 = 20;
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = BulkActionPreview)]
@@ -31,6 +31,6 @@ pub async fn preview(
     }
     let states = action.states();
     let matched = tasks::count_matching(&mut *conn, filter, states, now).await?;
-    let ids = tasks::matching(&mut *conn, filter, states, now, None, SHOWN).await?;
+    let ids = tasks::list_matching(&mut *conn, filter, states, now, None, PREVIEW_LIMIT).await?;
     Ok(Preview { matched, tasks: tasks::listed(conn, &ids).await? })
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Action, BulkAction, Error, get};
 use crate::{
     domain::{
-        Failed, ids,
+        StatementError, ids,
         tasks::{self, TaskFilter},
         text,
     },
@@ -57,7 +57,7 @@ pub async fn request(
     if let Some(expected) = new.expected_count.filter(|expected| *expected != matched) {
         return Err(Error::CountDiffers { expected, found: matched });
     }
-    let id = ids::at(now);
+    let id = ids::new_at(now);
     let job =
         queue::enqueue(&mut *conn, &CarryOut { bulk_action_id: id }, &Options::default()).await?;
     sqlx::query!(
@@ -72,6 +72,6 @@ pub async fn request(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("write a bulk action down"))?;
+    .map_err(StatementError::to("write a bulk action down"))?;
     get(conn, id).await
 }

@@ -12,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use sqlx::PgExecutor;
 
-use super::Failed;
+use super::StatementError;
 use crate::settings::Checks;
 
 /// The section `[providers]`.
@@ -84,8 +84,8 @@ impl BusyModel {
         let Self { provider, model, since, until, refusals, why } = self;
         format!(
             "{provider} has refused calls of {model} since {} ({refusals} in a row) and is asked again at {}: {why}",
-            moment(*since),
-            moment(*until),
+            format_moment(*since),
+            format_moment(*until),
         )
     }
 
@@ -94,7 +94,7 @@ impl BusyModel {
     }
 }
 
-pub fn moment(at: DateTime<Utc>) -> String {
+pub fn format_moment(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
@@ -102,7 +102,7 @@ pub fn moment(at: DateTime<Utc>) -> String {
 pub async fn list(
     executor: impl PgExecutor<'_>,
     now: DateTime<Utc>,
-) -> Result<Vec<BusyModel>, Failed> {
+) -> Result<Vec<BusyModel>, StatementError> {
     sqlx::query_as!(
         BusyModel,
         "select provider, model, since, until, refusals, why from dalsegno.busy_models
@@ -111,14 +111,14 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for busy models"))
+    .map_err(StatementError::to("look for busy models"))
 }
 
 pub async fn find(
     executor: impl PgExecutor<'_>,
     provider: &str,
     model: &str,
-) -> Result<Option<BusyModel>, Failed> {
+) -> Result<Option<BusyModel>, StatementError> {
     sqlx::query_as!(
         BusyModel,
         "select provider, model, since, until, refusals, why from dalsegno.busy_models where provider = $1 and model = $2",
@@ -127,16 +127,16 @@ pub async fn find(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look whether a model is busy"))
+    .map_err(StatementError::to("look whether a model is busy"))
 }
 
 /// Records a refusal, after which all workers wait: twice as long as before, shortened at random by up to a half.
-pub async fn refused(
+pub async fn record_refusal(
     executor: impl PgExecutor<'_>,
     config: &Config,
     call: RefusedCall<'_>,
     now: DateTime<Utc>,
-) -> Result<BusyModel, Failed> {
+) -> Result<BusyModel, StatementError> {
     sqlx::query_file_as!(
         BusyModel,
         "src/domain/busy_models/refused.sql",
@@ -151,18 +151,18 @@ pub async fn refused(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("let a busy model rest"))
+    .map_err(StatementError::to("let a busy model rest"))
 }
 
 /// Returns true for the one caller that may try after the end of the wait, and extends the wait of all others. False: another caller tries,
 /// or the wait is not over.
-pub async fn try_again(
+pub async fn claim_retry(
     executor: impl PgExecutor<'_>,
     config: &Config,
     provider: &str,
     model: &str,
     now: DateTime<Utc>,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     let moved = sqlx::query!(
         "update dalsegno.busy_models set until = $3::timestamptz + make_interval(secs => $4)
           where provider = $1 and model = $2 and until <= $3",
@@ -173,17 +173,17 @@ pub async fn try_again(
     )
     .execute(executor)
     .await
-    .map_err(Failed::to("try a busy model again"))?;
+    .map_err(StatementError::to("try a busy model again"))?;
     Ok(moved.rows_affected() == 1)
 }
 
 /// Ends the wait, because the model has answered a call. A refusal that came after this call began stays.
-pub async fn answered(
+pub async fn record_answer(
     executor: impl PgExecutor<'_>,
     provider: &str,
     model: &str,
     called_at: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "delete from dalsegno.busy_models where provider = $1 and model = $2 and refused_at <= $3",
         provider,
@@ -193,5 +193,5 @@ pub async fn answered(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("note that a model answers again"))
+    .map_err(StatementError::to("note that a model answers again"))
 }

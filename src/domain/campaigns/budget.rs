@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::Error;
 use crate::domain::{
-    Amount, Failed,
+    Amount, StatementError,
     amount::{Limit, Owner, Refusal},
 };
 
@@ -37,13 +37,13 @@ pub enum ReserveError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 pub async fn budget(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<Option<Budget>, Failed> {
+) -> Result<Option<Budget>, StatementError> {
     let row = sqlx::query!(
         r#"select b.limit_micros, b.limit_tokens, b.reserved_micros, b.reserved_tokens,
                   (b.spent_micros + s.micros)::bigint as "spent_micros!", (b.spent_tokens + s.tokens)::bigint as "spent_tokens!"
@@ -55,7 +55,7 @@ pub async fn budget(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read the budget of a campaign"))?;
+    .map_err(StatementError::to("read the budget of a campaign"))?;
     Ok(row.map(|row| Budget {
         limit: Limit { micros: row.limit_micros, tokens: row.limit_tokens },
         spent: Amount { micros: row.spent_micros, tokens: row.spent_tokens },
@@ -64,14 +64,14 @@ pub async fn budget(
 }
 
 /// Counts the campaigns that have a limit in money and are not closed.
-pub async fn limited_in_money(executor: impl PgExecutor<'_>) -> Result<i64, Failed> {
+pub async fn limited_in_money(executor: impl PgExecutor<'_>) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"select count(*) as "n!" from dalsegno.campaign_budgets as b join dalsegno.campaigns as c on c.id = b.campaign_id
             where b.limit_micros is not null and c.status <> 'closed'"#,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("count the budgets in money"))
+    .map_err(StatementError::to("count the budgets in money"))
 }
 
 /// Changes limits. Spent and reserved amounts stay.
@@ -93,7 +93,7 @@ pub async fn change_limit(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("set the budget of a campaign"))?;
+    .map_err(StatementError::to("set the budget of a campaign"))?;
     match budget(conn, campaign_id).await? {
         Some(budget) if changed.rows_affected() == 1 => Ok(budget),
         _ => Err(Error::Unknown(campaign_id)),
@@ -114,19 +114,19 @@ pub async fn reserve(
         }
         let Some(budget) = budget(&mut *conn, campaign_id).await? else { break };
         let owner = Owner::Campaign(campaign_id);
-        budget.limit.admit(owner, budget.spent, budget.reserved, needed)?;
+        budget.limit.check(owner, budget.spent, budget.reserved, needed)?;
     }
     let action = "set aside a part of the budget of a campaign";
-    Err(Failed { action, source: sqlx::Error::RowNotFound }.into())
+    Err(StatementError { action, source: sqlx::Error::RowNotFound }.into())
 }
 
 /// Releases a reservation and charges the actual cost. Fails if the budget's row is missing.
-pub async fn settle(
+pub async fn settle_reservation(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     reserved: Amount,
     spent: Amount,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     if reserved.is_zero() {
         return add(executor, campaign_id, spent).await;
     }
@@ -144,9 +144,9 @@ pub async fn settle(
     .execute(executor)
     .await;
     let action = "settle the budget of a campaign";
-    match settled.map_err(Failed::to(action))?.rows_affected() {
+    match settled.map_err(StatementError::to(action))?.rows_affected() {
         1 => Ok(()),
-        _ => Err(Failed { action, source: sqlx::Error::RowNotFound }),
+        _ => Err(StatementError { action, source: sqlx::Error::RowNotFound }),
     }
 }
 
@@ -155,7 +155,7 @@ async fn add(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     spent: Amount,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     if spent.is_zero() {
         return Ok(());
     }
@@ -171,7 +171,7 @@ async fn add(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("charge a campaign"))
+    .map_err(StatementError::to("charge a campaign"))
 }
 
 /// Sets the limits of a new campaign. If the transaction that created the campaign has committed before, a deferred trigger has already
@@ -180,7 +180,7 @@ pub(super) async fn open(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     limit: Limit,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.campaign_budgets (campaign_id, limit_micros, limit_tokens) values ($1, $2, $3)
          on conflict (campaign_id) do update set limit_micros = excluded.limit_micros, limit_tokens = excluded.limit_tokens",
@@ -191,14 +191,14 @@ pub(super) async fn open(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to("open the budget of a campaign"))
+    .map_err(StatementError::to("open the budget of a campaign"))
 }
 
 async fn try_reserve(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     needed: Amount,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     sqlx::query!(
         "update dalsegno.campaign_budgets
             set reserved_micros = reserved_micros + $2, reserved_tokens = reserved_tokens + $3
@@ -214,5 +214,5 @@ async fn try_reserve(
     .execute(conn)
     .await
     .map(|done| done.rows_affected() == 1)
-    .map_err(Failed::to("set aside a part of the budget of a campaign"))
+    .map_err(StatementError::to("set aside a part of the budget of a campaign"))
 }

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::{
     domain::{
-        Failed,
+        StatementError,
         class::{Class, Classify, Kind},
         labels, text,
     },
@@ -24,7 +24,7 @@ pub enum Error {
     #[error(transparent)]
     Queue(#[from] queue::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

@@ -11,12 +11,13 @@ use uuid::Uuid;
 
 pub use self::{
     budget::{
-        Budget, LimitChange, ReserveError, budget, change_limit, limited_in_money, reserve, settle,
+        Budget, LimitChange, ReserveError, budget, change_limit, limited_in_money, reserve,
+        settle_reservation,
     },
     error::Error,
 };
 use super::{
-    Failed, Page,
+    Page, StatementError,
     amount::Limit,
     ids::{self, GivenCampaign},
     labels::Labels,
@@ -85,7 +86,7 @@ pub async fn create(
            values ($1, $2, $3, $4, $5)
            returning id, name, status as "status: Status", brief, client_context, created_at, closed_at, tags,
                   metadata as "metadata: Json<Map<String, Value>>""#,
-        ids::at(now),
+        ids::new_at(now),
         new.name,
         new.brief,
         new.client_context,
@@ -93,7 +94,7 @@ pub async fn create(
     )
     .fetch_one(&mut *conn)
     .await
-    .map_err(Failed::to("create a campaign"))?;
+    .map_err(StatementError::to("create a campaign"))?;
     budget::open(conn, campaign.id, new.limit).await?;
     Ok(campaign)
 }
@@ -108,7 +109,7 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Er
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read a campaign"))?
+    .map_err(StatementError::to("read a campaign"))?
     .ok_or(Error::Unknown(id))
 }
 
@@ -147,7 +148,7 @@ pub async fn find(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look up an id"))?;
+    .map_err(StatementError::to("look up an id"))?;
     ids::one(("campaign", "campaign ls"), &given.name, found)
 }
 
@@ -169,7 +170,7 @@ pub async fn label(
     )
     .execute(executor)
     .await
-    .map_err(Failed::to("label a campaign"))?;
+    .map_err(StatementError::to("label a campaign"))?;
     Ok(())
 }
 
@@ -179,7 +180,7 @@ pub async fn list(
     labels: Labels<'_>,
     within: Option<&[Uuid]>,
     page: Page,
-) -> Result<Vec<Campaign>, Failed> {
+) -> Result<Vec<Campaign>, StatementError> {
     sqlx::query_as!(
         Campaign,
         r#"select id, name, status as "status: Status", brief, client_context, created_at, closed_at, tags,
@@ -196,38 +197,38 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the campaigns"))
+    .map_err(StatementError::to("list the campaigns"))
 }
 
 /// Waits for transactions that add tasks, and blocks further ones until this transaction ends.
-pub async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
+pub async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), StatementError> {
     sqlx::query!("select pg_advisory_xact_lock(dalsegno.campaign_lock($1))", id)
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("wait for transactions that add to a campaign"))
+        .map_err(StatementError::to("wait for transactions that add to a campaign"))
 }
 
 /// Returns the status of a campaign, and keeps an erasure from beginning until the end of the transaction: the erasure then finds what this
 /// transaction writes. Pausing and closing stay possible. Two statements, because one that waits for the lock would read the row as it was
 /// before the wait.
-pub async fn hold(conn: &mut PgConnection, id: Uuid) -> Result<Status, Error> {
+pub async fn lock_against_erasure(conn: &mut PgConnection, id: Uuid) -> Result<Status, Error> {
     sqlx::query!("select pg_advisory_xact_lock_shared(dalsegno.campaign_lock($1))", id)
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("keep a campaign from being erased"))?;
+        .map_err(StatementError::to("keep a campaign from being erased"))?;
     sqlx::query_scalar!(
         r#"select status as "status: Status" from dalsegno.campaigns where id = $1"#,
         id,
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("hold a campaign"))?
+    .map_err(StatementError::to("hold a campaign"))?
     .ok_or(Error::Unknown(id))
 }
 
 /// Erases name, brief, client context, tags and metadata. Limits and spending stay.
-pub async fn erase_words(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
+pub async fn erase_texts(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.campaigns set name = $2, brief = '', client_context = null, tags = '{}', metadata = '{}' where id = $1",
         id,
@@ -236,7 +237,7 @@ pub async fn erase_words(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), 
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("erase the words of a campaign"))
+    .map_err(StatementError::to("erase the words of a campaign"))
 }
 
 /// Changes the status of a campaign. Fails if it is closed.
@@ -257,7 +258,7 @@ pub(super) async fn set_status(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("change the status of a campaign"))?;
+    .map_err(StatementError::to("change the status of a campaign"))?;
     match changed {
         Some(campaign) => Ok(campaign),
         None => get(conn, id).await.and_then(|_| Err(Error::Closed(id))),
@@ -269,7 +270,7 @@ pub async fn closed_before(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
     since: DateTime<Utc>,
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_scalar!(
         r#"select k.id as "id!" from unnest($1::uuid[]) as k (id)
             where not exists (select from dalsegno.campaigns as c
@@ -279,5 +280,5 @@ pub async fn closed_before(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for closed campaigns"))
+    .map_err(StatementError::to("look for closed campaigns"))
 }

@@ -21,18 +21,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::remove::{fitting_ids, take_out};
+pub(super) use self::remove::{limit_ids, remove_sessions};
 pub use self::{
     preview::{Group, KeepDays, Preview, preview},
     record::{
-        CleanupRun, Progress, Recorded, advance, begin, cancel, finish, folders_removed,
-        last_success, list,
+        CleanupRun, Progress, RunRow, advance, begin, cancel, finish, last_success, list,
+        record_removed_folders,
     },
     remove::{Batch, RemovedMemory, remove, remove_events, remove_memory, remove_summaries},
-    request::{LANE, Cleanup, request},
+    request::{Cleanup, LANE, request},
     walk::{Page, Walk},
 };
-use super::sessions::{Because, Due};
+use super::sessions::{DueReason, DueSession};
 
 /// The reason why a session is kept although it is due.
 #[derive(
@@ -49,7 +49,7 @@ use super::sessions::{Because, Due};
     utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Kept {
+pub enum KeepReason {
     /// A turn of it is running.
     Running,
     /// A task of its conversation has not ended.
@@ -59,18 +59,18 @@ pub enum Kept {
 }
 
 /// Numbers of kept sessions, by reason.
-pub type KeptCounts = BTreeMap<Kept, i64>;
+pub type KeptCounts = BTreeMap<KeepReason, i64>;
 
 /// Number of removed sessions of one provider, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Removed {
+pub struct RemovedCount {
     pub provider: String,
-    pub because: Because,
+    pub because: DueReason,
     pub sessions: i64,
 }
 
 /// Groups sessions by provider and reason.
-pub(super) fn group(sessions: &[Due]) -> BTreeMap<(String, Because), Vec<&Due>> {
+pub(super) fn group(sessions: &[DueSession]) -> BTreeMap<(String, DueReason), Vec<&DueSession>> {
     let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for session in sessions {
         groups.entry((session.provider.clone(), session.because())).or_default().push(session);

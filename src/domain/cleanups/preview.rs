@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Kept, KeptCounts, Walk, group};
+use super::{KeepReason, KeptCounts, Walk, group};
 use crate::domain::{
-    Failed, facts, feed, memory,
+    StatementError, facts, feed, memory,
     messages::{self, Size},
     session_summaries,
-    sessions::{Because, Due},
+    sessions::{DueReason, DueSession},
     transcripts,
 };
 
@@ -36,7 +36,7 @@ pub struct Preview {
     pub summaries_removed: i64,
     pub groups: Vec<Group>,
     /// Due sessions that would be kept, by reason.
-    #[schema(value_type = BTreeMap<Kept, i64>)]
+    #[schema(value_type = BTreeMap<KeepReason, i64>)]
     pub kept: KeptCounts,
     pub keep_days: KeepDays,
 }
@@ -55,7 +55,7 @@ pub struct KeepDays {
 #[schema(as = CleanupGroup)]
 pub struct Group {
     pub provider: String,
-    pub because: Because,
+    pub because: DueReason,
     pub sessions: i64,
     pub messages: i64,
     pub bytes: i64,
@@ -64,7 +64,7 @@ pub struct Group {
 }
 
 /// Counts everything that is due for removal. Changes nothing.
-pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview, Failed> {
+pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview, StatementError> {
     let mut preview = Preview { keep_days: walk.keep_days, ..Preview::default() };
     let mut groups = BTreeMap::new();
     while let Some(page) = walk.page(&mut *conn, PAGE).await? {
@@ -98,9 +98,9 @@ pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview,
 async fn measure(
     conn: &mut PgConnection,
     provider: &str,
-    because: Because,
-    sessions: &[&Due],
-) -> Result<Group, Failed> {
+    because: DueReason,
+    sessions: &[&DueSession],
+) -> Result<Group, StatementError> {
     let ids: Vec<Uuid> = sessions.iter().map(|session| session.id).collect();
     let sizes = messages::measure(&mut *conn, &ids).await?;
     let sum = |count: fn(&Size) -> i64| sizes.iter().map(|(_, size)| count(size)).sum::<i64>();

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor, types::Json};
 
-use super::{Batch, Kept, KeptCounts, Removed};
-use crate::domain::Failed;
+use super::{Batch, KeepReason, KeptCounts, RemovedCount};
+use crate::domain::StatementError;
 
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CleanupRun {
@@ -41,7 +41,7 @@ pub struct CleanupRun {
 
 /// The row of a run, held by the run that has the lease.
 #[derive(Debug, Clone)]
-pub struct Recorded {
+pub struct RunRow {
     id: i64,
     lease: i64,
     pub progress: Progress,
@@ -57,7 +57,7 @@ pub struct Progress {
     pub memory_items: i64,
     pub summaries_kept: i64,
     pub summaries_removed: i64,
-    pub removed: Vec<Removed>,
+    pub removed: Vec<RemovedCount>,
     /// Of this attempt only, because each attempt checks these sessions again.
     pub kept: KeptCounts,
 }
@@ -68,10 +68,11 @@ impl Progress {
         self.messages += batch.messages;
         self.bytes += batch.bytes;
         self.summaries_kept += batch.summaries_kept;
-        self.keep(&batch.kept);
+        self.count_kept(&batch.kept);
         for more in &batch.removed {
-            let same =
-                |it: &&mut Removed| (&it.provider, it.because) == (&more.provider, more.because);
+            let same = |it: &&mut RemovedCount| {
+                (&it.provider, it.because) == (&more.provider, more.because)
+            };
             match self.removed.iter_mut().find(same) {
                 Some(it) => it.sessions += more.sessions,
                 None => self.removed.push(more.clone()),
@@ -79,7 +80,7 @@ impl Progress {
         }
     }
 
-    pub fn keep(&mut self, kept: &[Kept]) {
+    pub fn count_kept(&mut self, kept: &[KeepReason]) {
         for kept in kept {
             *self.kept.entry(*kept).or_default() += 1;
         }
@@ -95,7 +96,7 @@ pub async fn begin(
     job_id: i64,
     lease: i64,
     now: DateTime<Utc>,
-) -> Result<Option<Recorded>, Failed> {
+) -> Result<Option<RunRow>, StatementError> {
     sqlx::query!(
         "update dalsegno.cleanup_runs set ended_at = $2, outcome = 'failed'
           where ended_at is null and kind = 'sessions' and job_id < $1",
@@ -104,21 +105,21 @@ pub async fn begin(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("close the records of lost cleanups"))?;
+    .map_err(StatementError::to("close the records of lost cleanups"))?;
     let row = sqlx::query!(
         r#"insert into dalsegno.cleanup_runs as r (job_id, lease, started_at, kind) values ($1, $2, $3, 'sessions')
            on conflict (job_id) where job_id is not null do update
               set lease = excluded.lease, ended_at = null, outcome = null where r.lease <= excluded.lease
            returning id, sessions, messages, bytes, events, memory_items, summaries_kept, summaries_removed,
-                     removed as "removed: Json<Vec<Removed>>""#,
+                     removed as "removed: Json<Vec<RemovedCount>>""#,
         job_id,
         lease,
         now,
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("record a cleanup"))?;
-    Ok(row.map(|row| Recorded {
+    .map_err(StatementError::to("record a cleanup"))?;
+    Ok(row.map(|row| RunRow {
         id: row.id,
         lease,
         progress: Progress {
@@ -136,8 +137,11 @@ pub async fn begin(
 }
 
 /// Stores the progress, in the transaction of a batch. False: a later run owns the row, and the batch has to be rolled back.
-pub async fn advance(executor: impl PgExecutor<'_>, recorded: &Recorded) -> Result<bool, Failed> {
-    let Recorded { id, lease, progress } = recorded;
+pub async fn advance(
+    executor: impl PgExecutor<'_>,
+    recorded: &RunRow,
+) -> Result<bool, StatementError> {
+    let RunRow { id, lease, progress } = recorded;
     sqlx::query!(
         "update dalsegno.cleanup_runs set sessions = $3, messages = $4, bytes = $5, removed = $6, kept = $7, events = $8, memory_items = $9,
                 summaries_kept = $10, summaries_removed = $11
@@ -157,36 +161,36 @@ pub async fn advance(executor: impl PgExecutor<'_>, recorded: &Recorded) -> Resu
     .execute(executor)
     .await
     .map(|written| written.rows_affected() == 1)
-    .map_err(Failed::to("record how far a cleanup has come"))
+    .map_err(StatementError::to("record how far a cleanup has come"))
 }
 
 /// Ends the row of a run that succeeded.
 pub async fn finish(
     executor: impl PgExecutor<'_>,
-    recorded: &Recorded,
+    recorded: &RunRow,
     now: DateTime<Utc>,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     end(executor, recorded, "done", now).await
 }
 
 /// Ends the row of a run that a person stopped.
 pub async fn cancel(
     executor: impl PgExecutor<'_>,
-    recorded: &Recorded,
+    recorded: &RunRow,
     now: DateTime<Utc>,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     end(executor, recorded, "cancelled", now).await
 }
 
 /// Records that a host has removed folders.
-pub async fn folders_removed(
+pub async fn record_removed_folders(
     executor: impl PgExecutor<'_>,
     host: &str,
     folders: i64,
     bytes: i64,
     started_at: DateTime<Utc>,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.cleanup_runs (started_at, ended_at, outcome, kind, host, folders, bytes)
          values ($1, $2, 'done', 'folders', $3, $4, $5)",
@@ -199,7 +203,7 @@ pub async fn folders_removed(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("record the removal of folders"))
+    .map_err(StatementError::to("record the removal of folders"))
 }
 
 /// The newest first.
@@ -207,7 +211,7 @@ pub async fn list(
     executor: impl PgExecutor<'_>,
     before: Option<i64>,
     limit: i64,
-) -> Result<Vec<CleanupRun>, Failed> {
+) -> Result<Vec<CleanupRun>, StatementError> {
     sqlx::query_as!(
         CleanupRun,
         r#"select id, kind, job_id, host, started_at, ended_at,
@@ -219,26 +223,28 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the cleanups"))
+    .map_err(StatementError::to("list the cleanups"))
 }
 
 /// Returns the end of the last successful cleanup of sessions.
-pub async fn last_success(executor: impl PgExecutor<'_>) -> Result<Option<DateTime<Utc>>, Failed> {
+pub async fn last_success(
+    executor: impl PgExecutor<'_>,
+) -> Result<Option<DateTime<Utc>>, StatementError> {
     sqlx::query_scalar!(
         "select ended_at from dalsegno.cleanup_runs where kind = 'sessions' and outcome = 'done' order by id desc limit 1",
     )
     .fetch_optional(executor)
     .await
     .map(Option::flatten)
-    .map_err(Failed::to("look for the last cleanup"))
+    .map_err(StatementError::to("look for the last cleanup"))
 }
 
 async fn end(
     executor: impl PgExecutor<'_>,
-    recorded: &Recorded,
+    recorded: &RunRow,
     outcome: &str,
     now: DateTime<Utc>,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     sqlx::query!(
         "update dalsegno.cleanup_runs set ended_at = $4, outcome = $3, kept = $5
           where id = $1 and lease = $2 and ended_at is null",
@@ -251,5 +257,5 @@ async fn end(
     .execute(executor)
     .await
     .map(|written| written.rows_affected() == 1)
-    .map_err(Failed::to("record the end of a cleanup"))
+    .map_err(StatementError::to("record the end of a cleanup"))
 }

@@ -3,12 +3,12 @@
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Kept, Removed, Walk, group, walk};
+use super::{KeepReason, RemovedCount, Walk, group, walk};
 use crate::domain::{
-    Failed, compactions, facts, failovers, feed, memory,
+    StatementError, compactions, facts, failovers, feed, memory,
     messages::{self, Size},
     nodes, session_summaries,
-    sessions::{self, Due},
+    sessions::{self, DueSession},
     transcripts, turns,
 };
 
@@ -18,29 +18,29 @@ const MAX_MESSAGES: i64 = 10_000;
 /// The result of one transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    pub removed: Vec<Removed>,
+    pub removed: Vec<RemovedCount>,
     pub sessions: i64,
     pub messages: i64,
     pub bytes: i64,
     /// Sessions of which a summary is kept.
     pub summaries_kept: i64,
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeepReason>,
     /// Sessions that were too much for this transaction, for the next one.
-    pub left: Vec<Due>,
+    pub left: Vec<DueSession>,
 }
 
 /// Locks these sessions, and removes those that are still unused. The caller commits.
 pub async fn remove(
     conn: &mut PgConnection,
     walk: &Walk,
-    going: Vec<Due>,
-) -> Result<Batch, Failed> {
+    going: Vec<DueSession>,
+) -> Result<Batch, StatementError> {
     let (going, left) = fitting(&mut *conn, going).await?;
     let ids: Vec<Uuid> = going.iter().map(|session| session.id).collect();
     let locked = sessions::lock_due(&mut *conn, &ids, walk.now, walk.closed_until).await?;
     let n_in_use = ids.len() - locked.len();
-    let page = walk::sort(&mut *conn, locked).await?;
-    let mut batch = Batch { left, kept: vec![Kept::InUse; n_in_use], ..Batch::default() };
+    let page = walk::split_awaited(&mut *conn, locked).await?;
+    let mut batch = Batch { left, kept: vec![KeepReason::InUse; n_in_use], ..Batch::default() };
     batch.kept.extend(page.kept.iter().map(|(_, kept)| *kept));
     let ids: Vec<Uuid> = page.going.iter().map(|session| session.id).collect();
     if ids.is_empty() {
@@ -48,16 +48,17 @@ pub async fn remove(
     }
     facts::request_of_ended(&mut *conn, &page.going).await?;
     batch.summaries_kept =
-        session_summaries::keep(&mut *conn, &ids, walk.summaries_until, walk.now).await?;
-    let size = take_out(&mut *conn, &ids).await?;
-    let (campaigns, agents, instances) = sessions::without_open(&mut *conn, &page.going).await?;
+        session_summaries::store(&mut *conn, &ids, walk.summaries_until, walk.now).await?;
+    let size = remove_sessions(&mut *conn, &ids).await?;
+    let (campaigns, agents, instances) =
+        sessions::conversations_without_open(&mut *conn, &page.going).await?;
     failovers::remove_all(conn, &campaigns, &agents, &instances).await?;
     batch.sessions = count(&page.going);
     batch.messages = size.messages;
     batch.bytes = size.bytes;
     batch.removed = group(&page.going)
         .into_iter()
-        .map(|((provider, because), sessions)| Removed {
+        .map(|((provider, because), sessions)| RemovedCount {
             provider,
             because,
             sessions: count(&sessions),
@@ -71,7 +72,7 @@ pub async fn remove_events(
     conn: &mut PgConnection,
     walk: &Walk,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     feed::remove_before(conn, walk.feed_until, limit).await
 }
 
@@ -80,7 +81,7 @@ pub async fn remove_summaries(
     conn: &mut PgConnection,
     walk: &Walk,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     session_summaries::remove_until(conn, walk.summaries_until, limit).await
 }
 
@@ -99,17 +100,17 @@ pub async fn remove_memory(
     conn: &mut PgConnection,
     walk: &Walk,
     limit: i64,
-) -> Result<RemovedMemory, Failed> {
+) -> Result<RemovedMemory, StatementError> {
     let n_items = memory::remove_ended(&mut *conn, walk.memory_until, limit).await?;
     let (n_facts, records) = facts::remove_ended(conn, walk.memory_until, limit).await?;
     Ok(RemovedMemory { items: n_items + n_facts, records })
 }
 
 /// Removes these sessions with all that belongs to them. Returns the size of their messages and transcripts.
-pub(in crate::domain) async fn take_out(
+pub(in crate::domain) async fn remove_sessions(
     conn: &mut PgConnection,
     ids: &[Uuid],
-) -> Result<Size, Failed> {
+) -> Result<Size, StatementError> {
     let size = messages::remove_all(&mut *conn, ids).await?;
     turns::remove_all(&mut *conn, ids).await?;
     compactions::remove_all(&mut *conn, ids).await?;
@@ -120,10 +121,10 @@ pub(in crate::domain) async fn take_out(
 }
 
 /// Keeps as many ids from the front as one transaction may remove, at least one.
-pub(in crate::domain) async fn fitting_ids(
+pub(in crate::domain) async fn limit_ids(
     conn: &mut PgConnection,
     mut ids: Vec<Uuid>,
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     let counts = messages::count(conn, &ids).await?;
     let mut n_messages = 0;
     let fits = ids.iter().take_while(|id| {
@@ -138,10 +139,10 @@ pub(in crate::domain) async fn fitting_ids(
 /// Splits off the sessions that are too much for one transaction.
 async fn fitting(
     conn: &mut PgConnection,
-    mut going: Vec<Due>,
-) -> Result<(Vec<Due>, Vec<Due>), Failed> {
+    mut going: Vec<DueSession>,
+) -> Result<(Vec<DueSession>, Vec<DueSession>), StatementError> {
     let ids = going.iter().map(|session| session.id).collect();
-    let n_fitting = fitting_ids(conn, ids).await?.len();
+    let n_fitting = limit_ids(conn, ids).await?.len();
     let left = going.split_off(n_fitting);
     Ok((going, left))
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 
-use crate::queue::{self, Enqueued, Job, Options, Policy};
+use crate::queue::{self, EnqueueResult, Job, Options, Policy};
 
 /// The lane of cleanups: one run at a time in the whole service. A second one waits, and then finds nothing to do.
 pub const LANE: &str = "cleanup";
@@ -20,7 +20,7 @@ impl Job for Cleanup {
 }
 
 /// Enqueues a cleanup that runs now.
-pub async fn request(executor: impl PgExecutor<'_>) -> Result<Enqueued, queue::Error> {
+pub async fn request(executor: impl PgExecutor<'_>) -> Result<EnqueueResult, queue::Error> {
     let options = Options { lane: Some(LANE.to_owned()), ..Options::default() };
     queue::enqueue(executor, &Cleanup {}, &options).await
 }

@@ -4,10 +4,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{KeepDays, Kept};
+use super::{KeepDays, KeepReason};
 use crate::domain::{
-    Failed, memory,
-    sessions::{Because, Config, Due, due_after},
+    StatementError, memory,
+    sessions::{Config, DueReason, DueSession, due_after},
     tasks,
 };
 
@@ -20,15 +20,15 @@ pub struct Walk {
     pub(super) memory_until: DateTime<Utc>,
     pub(super) summaries_until: DateTime<Utc>,
     pub(super) keep_days: KeepDays,
-    because: Option<Because>,
+    because: Option<DueReason>,
     place: (DateTime<Utc>, Uuid),
 }
 
 /// A page of due sessions: those to remove, and those to keep with the reason.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
-    pub going: Vec<Due>,
-    pub kept: Vec<(Due, Kept)>,
+    pub going: Vec<DueSession>,
+    pub kept: Vec<(DueSession, KeepReason)>,
 }
 
 const BEGINNING: (DateTime<Utc>, Uuid) = (DateTime::UNIX_EPOCH, Uuid::nil());
@@ -51,7 +51,7 @@ impl Walk {
                 events: config.keep_feed_days,
                 memory_items: memory.keep_days,
             },
-            because: Some(Because::Expired),
+            because: Some(DueReason::Expired),
             place: BEGINNING,
         }
     }
@@ -61,21 +61,21 @@ impl Walk {
         &mut self,
         conn: &mut PgConnection,
         limit: i64,
-    ) -> Result<Option<Page>, Failed> {
+    ) -> Result<Option<Page>, StatementError> {
         while let Some(because) = self.because {
             let until = match because {
-                Because::Expired => self.now,
-                Because::Closed => self.closed_until,
+                DueReason::Expired => self.now,
+                DueReason::Closed => self.closed_until,
             };
             let due = due_after(&mut *conn, because, until, self.place, limit).await?;
             if let Some(last) = due.last() {
                 self.place = (last.since(), last.id);
-                return sort(conn, due).await.map(Some);
+                return split_awaited(conn, due).await.map(Some);
             }
             self.place = BEGINNING;
             self.because = match because {
-                Because::Expired => Some(Because::Closed),
-                Because::Closed => None,
+                DueReason::Expired => Some(DueReason::Closed),
+                DueReason::Closed => None,
             };
         }
         Ok(None)
@@ -83,14 +83,17 @@ impl Walk {
 }
 
 /// Separates the sessions to remove from those to keep.
-pub(super) async fn sort(conn: &mut PgConnection, due: Vec<Due>) -> Result<Page, Failed> {
-    let awaited = tasks::awaited(conn, &due).await?;
+pub(super) async fn split_awaited(
+    conn: &mut PgConnection,
+    due: Vec<DueSession>,
+) -> Result<Page, StatementError> {
+    let awaited = tasks::filter_awaited(conn, &due).await?;
     let mut page = Page::default();
     for session in due {
         if session.is_running {
-            page.kept.push((session, Kept::Running));
+            page.kept.push((session, KeepReason::Running));
         } else if awaited.contains(&session.id) {
-            page.kept.push((session, Kept::TaskWaiting));
+            page.kept.push((session, KeepReason::TaskWaiting));
         } else {
             page.going.push(session);
         }

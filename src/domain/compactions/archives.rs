@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use super::{Cause, Compaction, Error, get};
 use crate::domain::{
-    Failed,
-    messages::{Span, Stored},
+    StatementError,
+    messages::{Span, StoredMessage},
     sessions,
 };
 
@@ -44,7 +44,7 @@ pub struct OpenedArchive {
     pub archive: Archive,
     pub replacement: Replacement,
     /// A page of the replaced messages, in order.
-    pub messages: Vec<Stored>,
+    pub messages: Vec<StoredMessage>,
     /// The cursor of the next page; null on the last one.
     pub next: Option<String>,
 }
@@ -66,7 +66,7 @@ pub struct Replacement {
 pub async fn archives(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
-) -> Result<Vec<Archive>, Failed> {
+) -> Result<Vec<Archive>, StatementError> {
     sqlx::query_as!(
         Archive,
         r#"select md5('archive ' || session_id || '/' || generation)::uuid as "id!", generation as number,
@@ -79,7 +79,7 @@ pub async fn archives(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the archives of a session"))
+    .map_err(StatementError::to("list the archives of a session"))
 }
 
 /// Reads one archive, with up to `limit` of its messages behind `after_seq`.

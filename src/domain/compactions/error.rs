@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::{
     domain::{
-        Failed,
+        StatementError,
         class::{Class, Classify, Kind},
         sessions,
     },
@@ -32,7 +32,7 @@ pub enum Error {
     #[error(transparent)]
     Session(#[from] sessions::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

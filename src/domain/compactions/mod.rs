@@ -20,16 +20,16 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
-    answer::{Answer, answer},
+    answer::{Answer, read_answer},
     archives::{Archive, OpenedArchive, Replacement, archives, open_archive},
     config::Config,
     error::Error,
     kept_prompts::KeptPrompts,
     request::{CompactSession, lane, request},
-    show::{Shown, apply, apply_newest, newest_prepared, undo},
+    show::{ShowOutcome, apply, apply_newest, newest_prepared, undo},
 };
 use super::{
-    Failed,
+    StatementError,
     session_summaries::{SessionSummary, SummaryText},
 };
 
@@ -115,11 +115,11 @@ pub struct New<'a> {
     /// The node that was folded, if the session stood at one.
     pub node: Option<&'a str>,
     /// `None`: no summary was good enough.
-    pub accepted: Option<Accepted<'a>>,
+    pub accepted: Option<AcceptedSummary<'a>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Accepted<'a> {
+pub struct AcceptedSummary<'a> {
     pub summary: &'a str,
     pub pins: &'a Value,
     pub rung: &'a str,
@@ -131,7 +131,7 @@ pub struct Accepted<'a> {
 
 /// The result of applying a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applied {
+pub enum ApplyOutcome {
     Shown,
     /// Another compaction or an undo has changed the view meanwhile, and this one does not continue it any more.
     Stale,
@@ -142,7 +142,7 @@ pub async fn insert(
     executor: impl PgExecutor<'_>,
     new: &New<'_>,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     let outcome = if new.accepted.is_some() { Outcome::Prepared } else { Outcome::Refused };
     sqlx::query!(
         "insert into dalsegno.compactions
@@ -172,14 +172,14 @@ pub async fn insert(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("store a compaction"))
+    .map_err(StatementError::to("store a compaction"))
 }
 
 pub async fn get(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     generation: i32,
-) -> Result<Option<Compaction>, Failed> {
+) -> Result<Option<Compaction>, StatementError> {
     sqlx::query_as!(
         Compaction,
         r#"select generation, parent, from_seq, to_seq, cause as "cause: Cause", outcome as "outcome: Outcome", turn, rung, model,
@@ -190,14 +190,14 @@ pub async fn get(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read a compaction"))
+    .map_err(StatementError::to("read a compaction"))
 }
 
 /// All compactions of a session, refused ones too, in the order they were made.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
-) -> Result<Vec<Compaction>, Failed> {
+) -> Result<Vec<Compaction>, StatementError> {
     sqlx::query_as!(
         Compaction,
         r#"select generation, parent, from_seq, to_seq, cause as "cause: Cause", outcome as "outcome: Outcome", turn, rung, model,
@@ -207,7 +207,7 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the compactions of a session"))
+    .map_err(StatementError::to("list the compactions of a session"))
 }
 
 /// Copies the compaction that `from` shows to its successor, as that one's first generation. Must hit one row.
@@ -217,7 +217,7 @@ pub(super) async fn inherit(
     to: Uuid,
     generation: i32,
     now: DateTime<Utc>,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         "insert into dalsegno.compactions
                 (session_id, generation, parent, from_seq, to_seq, cause, outcome, turn, rung, model, summary, pins, tokens_before,
@@ -233,17 +233,17 @@ pub(super) async fn inherit(
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("hand a summary on to the next session"))
+    .map_err(StatementError::to("hand a summary on to the next session"))
 }
 
 /// Stores the first generation of a session that begins with the kept summary of an expired one.
-pub(super) async fn begin_with(
+pub(super) async fn store_inherited_summary(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     kept: &SessionSummary,
     made: &SummaryText,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.compactions
                 (session_id, generation, parent, from_seq, to_seq, cause, outcome, turn, rung, model, summary, pins, tokens_before,
@@ -266,7 +266,7 @@ pub(super) async fn begin_with(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("begin a session with a summary"))
+    .map_err(StatementError::to("begin a session with a summary"))
 }
 
 /// Returns true if the summary that a session took over is of the stay at a node that began at `first_seq`, and holds the node's
@@ -275,7 +275,7 @@ pub(super) async fn is_of_node_since(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     first_seq: i64,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     sqlx::query_scalar!(
         r#"select exists (select from dalsegno.compactions
                            where session_id = $1 and cause = 'inherited' and (flow ->> 'first_seq')::bigint = $2
@@ -285,14 +285,17 @@ pub(super) async fn is_of_node_since(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("see what a summary is about"))
+    .map_err(StatementError::to("see what a summary is about"))
 }
 
 /// Removes the compactions of these sessions, for good. Where they are append-only, the transaction has to have announced it.
-pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
+pub async fn remove_all(
+    executor: impl PgExecutor<'_>,
+    session_ids: &[Uuid],
+) -> Result<(), StatementError> {
     sqlx::query!("delete from dalsegno.compactions where session_id = any($1)", session_ids)
         .execute(executor)
         .await
         .map(|_| ())
-        .map_err(Failed::to("remove the compactions of sessions"))
+        .map_err(StatementError::to("remove the compactions of sessions"))
 }

@@ -47,7 +47,7 @@ pub async fn request(
     conn: &mut PgConnection,
     session_id: Uuid,
     cause: Cause,
-) -> Result<queue::Enqueued, Error> {
+) -> Result<queue::EnqueueResult, Error> {
     let session = sessions::get(&mut *conn, session_id).await?;
     if session.closed_at.is_some() {
         return Err(sessions::Error::Closed(session_id).into());

@@ -5,16 +5,16 @@ use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Applied, Compaction, Error, Outcome, get};
+use super::{ApplyOutcome, Compaction, Error, Outcome, get};
 use crate::domain::{
-    Failed, facts,
+    StatementError, facts,
     feed::{self, Kind},
-    sessions::{self, Live},
+    sessions::{self, SessionRow},
 };
 
 /// The result of applying the newest prepared compaction.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Shown {
+pub enum ShowOutcome {
     Applied(Box<Compaction>),
     /// No prepared compaction continues the current view.
     Stale,
@@ -25,22 +25,22 @@ pub async fn apply_newest(
     conn: &mut PgConnection,
     session_id: Uuid,
     now: DateTime<Utc>,
-) -> Result<Shown, Error> {
+) -> Result<ShowOutcome, Error> {
     let session = open(&mut *conn, session_id).await?;
     let Some(generation) = newest_prepared(&mut *conn, session_id, session.generation).await?
     else {
-        return Ok(Shown::Stale);
+        return Ok(ShowOutcome::Stale);
     };
-    if apply(&mut *conn, session_id, generation, now).await? == Applied::Stale {
-        return Ok(Shown::Stale);
+    if apply(&mut *conn, session_id, generation, now).await? == ApplyOutcome::Stale {
+        return Ok(ShowOutcome::Stale);
     }
-    leave_others_stale(&mut *conn, session_id).await?;
+    mark_others_stale(&mut *conn, session_id).await?;
     let applied = get(&mut *conn, session_id, generation)
         .await?
         .ok_or(Error::Unknown { session_id, generation })?;
-    tell(&mut *conn, &session, &applied, now).await?;
+    append_event(&mut *conn, &session, &applied, now).await?;
     facts::request(&mut *conn, session.campaign_id, session_id).await?;
-    Ok(Shown::Applied(Box::new(applied)))
+    Ok(ShowOutcome::Applied(Box::new(applied)))
 }
 
 /// Applies a prepared compaction, if the session still shows the view that it was made from. Otherwise it becomes stale.
@@ -49,7 +49,7 @@ pub async fn apply(
     session_id: Uuid,
     generation: i32,
     now: DateTime<Utc>,
-) -> Result<Applied, Error> {
+) -> Result<ApplyOutcome, Error> {
     let unknown = || Error::Unknown { session_id, generation };
     let prepared = get(&mut *conn, session_id, generation).await?.ok_or_else(unknown)?;
     if prepared.outcome != Outcome::Prepared {
@@ -68,8 +68,8 @@ pub async fn apply(
     )
     .execute(conn)
     .await
-    .map_err(Failed::to("apply a compaction"))?;
-    Ok(if shown { Applied::Shown } else { Applied::Stale })
+    .map_err(StatementError::to("apply a compaction"))?;
+    Ok(if shown { ApplyOutcome::Shown } else { ApplyOutcome::Stale })
 }
 
 /// Goes back to the view before the compaction that is shown, and returns its generation. A caller that acts for a person writes the event
@@ -93,12 +93,12 @@ pub async fn undo(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("undo a compaction"))?;
+    .map_err(StatementError::to("undo a compaction"))?;
     // An inherited summary cannot be undone: its messages are in the predecessor's transcript.
     let parent = undone.ok_or(Error::NothingToUndo(session_id))?;
     sessions::show_generation(&mut *conn, session_id, generation, parent).await?;
     // Compactions prepared from another view must not be applied when that view returns: a person has just undone one.
-    leave_others_stale(&mut *conn, session_id).await?;
+    mark_others_stale(&mut *conn, session_id).await?;
     Ok(parent)
 }
 
@@ -107,7 +107,7 @@ pub async fn newest_prepared(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     shown: i32,
-) -> Result<Option<i32>, Failed> {
+) -> Result<Option<i32>, StatementError> {
     sqlx::query_scalar!(
         "select generation from dalsegno.compactions
           where session_id = $1 and parent = $2 and outcome = 'prepared' order by generation desc limit 1",
@@ -116,10 +116,10 @@ pub async fn newest_prepared(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("find a prepared compaction"))
+    .map_err(StatementError::to("find a prepared compaction"))
 }
 
-async fn open(conn: &mut PgConnection, session_id: Uuid) -> Result<Live, Error> {
+async fn open(conn: &mut PgConnection, session_id: Uuid) -> Result<SessionRow, Error> {
     let session = sessions::lock(conn, session_id).await?;
     match session.state {
         sessions::State::Closed => Err(sessions::Error::Closed(session_id).into()),
@@ -127,7 +127,10 @@ async fn open(conn: &mut PgConnection, session_id: Uuid) -> Result<Live, Error> 
     }
 }
 
-async fn leave_others_stale(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<(), Failed> {
+async fn mark_others_stale(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.compactions set outcome = 'stale' where session_id = $1 and outcome = 'prepared'",
         session_id,
@@ -135,15 +138,15 @@ async fn leave_others_stale(executor: impl PgExecutor<'_>, session_id: Uuid) -> 
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("leave a prepared compaction"))
+    .map_err(StatementError::to("leave a prepared compaction"))
 }
 
-async fn tell(
+async fn append_event(
     executor: impl PgExecutor<'_>,
-    session: &Live,
+    session: &SessionRow,
     compaction: &Compaction,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     let event = feed::New {
         campaign_id: Some(session.campaign_id),
         task_id: None,

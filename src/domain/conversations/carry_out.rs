@@ -3,36 +3,36 @@
 use sqlx::PgConnection;
 
 use super::{
-    Opening,
-    decide::{Decision, Inherit, Wanted, decide, inherit},
+    NewSession,
+    decide::{Decision, Inherit, SessionRequest, decide, inherit},
     expiry::{self, Inheritance},
 };
 use crate::domain::{
     agents::SessionMode as Mode,
     compactions, facts, ids, messages, nodes, session_summaries,
-    sessions::{self, Error, Live, Position, Reason, State, Successor},
+    sessions::{self, Error, Position, Reason, SessionRow, State, Successor},
     turns,
 };
 
 /// The session of a task, locked until the end of the transaction.
 #[derive(Debug)]
-pub struct Resolved {
-    pub session: Live,
+pub struct ResolvedSession {
+    pub session: SessionRow,
     pub decision: Decision,
     /// Messages taken over from the predecessor, and what was left out of them.
-    pub inherited: messages::Handed,
+    pub inherited: messages::InheritResult,
     pub inherited_summary: bool,
 }
 
-impl Resolved {
-    pub(super) fn without_inheritance(session: Live, decision: Decision) -> Self {
-        let inherited = messages::Handed::default();
+impl ResolvedSession {
+    pub(super) fn without_inheritance(session: SessionRow, decision: Decision) -> Self {
+        let inherited = messages::InheritResult::default();
         Self { session, decision, inherited, inherited_summary: false }
     }
 
     /// Returns true if the conversation's last turn was cut off, in this session or in the one that it continues. The actions of that turn
     /// may or may not have taken effect.
-    pub fn interrupted(&self) -> bool {
+    pub fn was_interrupted(&self) -> bool {
         self.session.state == State::Interrupted
     }
 }
@@ -42,15 +42,15 @@ impl Resolved {
 /// A turn that a lost worker left running is first ended as interrupted, and its reservation is released.
 pub async fn resolve(
     conn: &mut PgConnection,
-    opening: &Opening<'_>,
-    wanted: &Wanted<'_>,
+    opening: &NewSession<'_>,
+    wanted: &SessionRequest<'_>,
     lease: i64,
     inheritance: &Inheritance<'_>,
-) -> Result<Resolved, Error> {
+) -> Result<ResolvedSession, Error> {
     let open = match wanted.mode {
         Mode::None => sessions::find_ephemeral(&mut *conn, wanted.task_id).await?,
         Mode::Continue | Mode::Fresh => {
-            let Opening { campaign_id, agent, instance, .. } = *opening;
+            let NewSession { campaign_id, agent, instance, .. } = *opening;
             sessions::find_open(&mut *conn, campaign_id, agent, instance).await?
         }
     };
@@ -59,23 +59,25 @@ pub async fn resolve(
         return Err(Error::Overtaken(theirs.id));
     }
     let open = match open {
-        Some(open) => Some(without_leftover(&mut *conn, open, opening).await?),
+        Some(open) => Some(end_leftover_turn(&mut *conn, open, opening).await?),
         None => None,
     };
     let others_spoke = match &open {
         Some(open) if wanted.mode == Mode::Fresh => {
-            turns::others_spoke(&mut *conn, open.id, wanted.task_id).await?
+            turns::has_turns_of_others(&mut *conn, open.id, wanted.task_id).await?
         }
         _ => false,
     };
     let decision = decide(open.as_ref(), wanted, others_spoke);
     match (decision, open) {
-        (Decision::Resume, Some(session)) => Ok(Resolved::without_inheritance(session, decision)),
+        (Decision::Resume, Some(session)) => {
+            Ok(ResolvedSession::without_inheritance(session, decision))
+        }
         (Decision::Rebuild(Reason::Expired), Some(open)) if !open.ephemeral => {
-            expiry::succeed(conn, &open, opening, lease, inheritance).await
+            expiry::replace_expired(conn, &open, opening, lease, inheritance).await
         }
         (Decision::Rebuild(reason), Some(open)) => {
-            succeed(conn, (&open, reason), opening, lease, inheritance.max_weight).await
+            open_successor(conn, (&open, reason), opening, lease, inheritance.max_weight).await
         }
         (_, _) if wanted.mode == Mode::Continue => {
             expiry::create(conn, opening, lease, inheritance).await
@@ -83,21 +85,21 @@ pub async fn resolve(
         (_, _) => {
             let ephemeral = wanted.mode == Mode::None;
             if !ephemeral {
-                let Opening { campaign_id, agent, instance, .. } = *opening;
-                session_summaries::forget(&mut *conn, campaign_id, agent, instance).await?;
+                let NewSession { campaign_id, agent, instance, .. } = *opening;
+                session_summaries::delete(&mut *conn, campaign_id, agent, instance).await?;
             }
-            let id = ids::at(opening.now);
+            let id = ids::new_at(opening.now);
             let session = sessions::open(conn, id, opening, lease, ephemeral, None).await?;
-            Ok(Resolved::without_inheritance(session, decision))
+            Ok(ResolvedSession::without_inheritance(session, decision))
         }
     }
 }
 
-async fn without_leftover(
+async fn end_leftover_turn(
     conn: &mut PgConnection,
-    open: Live,
-    opening: &Opening<'_>,
-) -> Result<Live, Error> {
+    open: SessionRow,
+    opening: &NewSession<'_>,
+) -> Result<SessionRow, Error> {
     if open.state != State::Running {
         return Ok(open);
     }
@@ -106,20 +108,20 @@ async fn without_leftover(
 }
 
 /// Closes a session that does not run, and opens its successor.
-pub async fn succeed(
+pub async fn open_successor(
     conn: &mut PgConnection,
-    (open, reason): (&Live, Reason),
-    opening: &Opening<'_>,
+    (open, reason): (&SessionRow, Reason),
+    opening: &NewSession<'_>,
     lease: i64,
     inherit_max_weight: i64,
-) -> Result<Resolved, Error> {
-    let id = ids::at(opening.now);
+) -> Result<ResolvedSession, Error> {
+    let id = ids::new_at(opening.now);
     let part = inherit(open, reason);
     let remembers = part != Inherit::Nothing;
     let takes_summary = remembers && open.generation > 0;
     if part == Inherit::Nothing && !open.ephemeral {
-        let Opening { campaign_id, agent, instance, .. } = *opening;
-        session_summaries::forget(&mut *conn, campaign_id, agent, instance).await?;
+        let NewSession { campaign_id, agent, instance, .. } = *opening;
+        session_summaries::delete(&mut *conn, campaign_id, agent, instance).await?;
     }
     // Closed first: the index admits one open session.
     sessions::close(&mut *conn, open.id, reason, Some(id), opening.now).await?;
@@ -139,20 +141,20 @@ pub async fn succeed(
             compactions::inherit(&mut *conn, open.id, id, open.generation, opening.now).await?;
     }
     let inherited = match part {
-        Inherit::Nothing => messages::Handed::default(),
+        Inherit::Nothing => messages::InheritResult::default(),
         Inherit::All | Inherit::Text => {
             let text_only = part == Inherit::Text;
             let max_weight = inherit_max_weight;
             let without_turns = open.rejected_turns.as_slice();
-            let part = messages::Inherited { after_seq, max_weight, text_only, without_turns };
+            let part = messages::InheritLimits { after_seq, max_weight, text_only, without_turns };
             messages::inherit(&mut *conn, open.id, id, part).await?
         }
     };
     if remembers {
         facts::inherit_showings(&mut *conn, open.id, id).await?;
-        hand_place_on(&mut *conn, open, id, takes_summary).await?;
+        inherit_node(&mut *conn, open, id, takes_summary).await?;
     }
-    Ok(Resolved {
+    Ok(ResolvedSession {
         session,
         decision: Decision::Rebuild(reason),
         inherited,
@@ -162,15 +164,15 @@ pub async fn succeed(
 
 /// Places the successor at the node of its predecessor. The node's instructions are sent again, unless they came along as a message or in
 /// front of the summary.
-async fn hand_place_on(
+async fn inherit_node(
     conn: &mut PgConnection,
-    open: &Live,
+    open: &SessionRow,
     id: uuid::Uuid,
     takes_summary: bool,
 ) -> Result<(), Error> {
     let Some(stay) = nodes::current(&mut *conn, open.id).await? else { return Ok(()) };
     let mut has_entry = match stay.entry_id {
-        Some(entry_id) => messages::holds(&mut *conn, id, entry_id).await?,
+        Some(entry_id) => messages::contains(&mut *conn, id, entry_id).await?,
         None => false,
     };
     if !has_entry && takes_summary {

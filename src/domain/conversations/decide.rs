@@ -5,12 +5,12 @@ use uuid::Uuid;
 
 use crate::domain::{
     agents::SessionMode as Mode,
-    sessions::{Live, Reason},
+    sessions::{Reason, SessionRow},
 };
 
 /// The task, and its agent as it is now.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct SessionRequest<'a> {
     pub task_id: Uuid,
     pub mode: Mode,
     pub provider: &'a str,
@@ -44,7 +44,11 @@ pub enum Inherit {
 ///
 /// If several reasons hold, the first of this list is given: a request for a fresh session, expiry, other requests of people and of earlier
 /// turns, provider, model, prompt.
-pub fn decide(open: Option<&Live>, wanted: &Wanted<'_>, others_spoke: bool) -> Decision {
+pub fn decide(
+    open: Option<&SessionRow>,
+    wanted: &SessionRequest<'_>,
+    others_spoke: bool,
+) -> Decision {
     let Some(open) = open else {
         return Decision::Create { ephemeral: wanted.mode == Mode::None };
     };
@@ -60,7 +64,7 @@ pub fn decide(open: Option<&Live>, wanted: &Wanted<'_>, others_spoke: bool) -> D
 }
 
 /// Decides what the successor takes over when `open` is rebuilt for `reason`.
-pub fn inherit(open: &Live, reason: Reason) -> Inherit {
+pub fn inherit(open: &SessionRow, reason: Reason) -> Inherit {
     // The session was opened for the same reason, and no turn of it has succeeded: what it took over did not help.
     let did_not_help = open.opened_because == reason && open.context_tokens == 0;
     match reason {
@@ -71,7 +75,7 @@ pub fn inherit(open: &Live, reason: Reason) -> Inherit {
     }
 }
 
-fn reason_to_rebuild(open: &Live, wanted: &Wanted<'_>) -> Option<Reason> {
+fn reason_to_rebuild(open: &SessionRow, wanted: &SessionRequest<'_>) -> Option<Reason> {
     let is_expired = open.expires_at <= wanted.now;
     // Expiry outranks all requests but `Fresh`. A cleanup may already have removed the session with its request, and the successor must be
     // the same.
@@ -99,8 +103,8 @@ mod tests {
         Utc.with_ymd_and_hms(2026, 11, 20, 12, 0, 0).unwrap()
     }
 
-    fn open() -> Live {
-        Live {
+    fn open() -> SessionRow {
+        SessionRow {
             id: Uuid::from_u128(1),
             campaign_id: Uuid::from_u128(2),
             agent: "copywriter".to_owned(),
@@ -135,8 +139,8 @@ mod tests {
         }
     }
 
-    fn wanted() -> Wanted<'static> {
-        Wanted {
+    fn wanted() -> SessionRequest<'static> {
+        SessionRequest {
             task_id: Uuid::from_u128(9),
             mode: Mode::Continue,
             provider: "ollama",
@@ -150,14 +154,14 @@ mod tests {
     fn without_an_open_session_one_is_created() {
         for (mode, ephemeral) in [(Mode::Continue, false), (Mode::Fresh, false), (Mode::None, true)]
         {
-            let decision = decide(None, &Wanted { mode, ..wanted() }, false);
+            let decision = decide(None, &SessionRequest { mode, ..wanted() }, false);
             assert_eq!(decision, Decision::Create { ephemeral }, "{mode:?}");
         }
     }
 
     #[test]
     fn each_rebuild_reason_alone_rebuilds() {
-        type Change = fn(&mut Live, &mut Wanted<'static>);
+        type Change = fn(&mut SessionRow, &mut SessionRequest<'static>);
         let table: [(Change, Decision); 13] = [
             (|_, _| {}, Decision::Resume),
             (|o, _| o.context_tokens = 1 << 40, Decision::Resume),
@@ -191,18 +195,18 @@ mod tests {
 
     #[test]
     fn a_second_attempt_at_a_fresh_session_inherits_no_later_messages() {
-        let wanted = Wanted { mode: Mode::Fresh, ..wanted() };
-        let own = Live { opened_by_task: Some(wanted.task_id), ..open() };
+        let wanted = SessionRequest { mode: Mode::Fresh, ..wanted() };
+        let own = SessionRow { opened_by_task: Some(wanted.task_id), ..open() };
         assert_eq!(decide(Some(&own), &wanted, false), Decision::Resume);
         assert_eq!(decide(Some(&own), &wanted, true), Decision::Rebuild(Reason::Fresh));
-        let going_on = Wanted { mode: Mode::Continue, ..wanted };
+        let going_on = SessionRequest { mode: Mode::Continue, ..wanted };
         assert_eq!(decide(Some(&own), &going_on, true), Decision::Resume);
     }
 
     #[test]
     fn the_most_informative_of_several_reasons_is_reported() {
         let mut open = open();
-        let mut wanted = Wanted { prompt_hash: "bb", ..wanted() };
+        let mut wanted = SessionRequest { prompt_hash: "bb", ..wanted() };
         assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::PromptChanged));
         wanted.model = "m2";
         assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::ModelChanged));
@@ -251,7 +255,7 @@ mod tests {
                 open.opened_by_task = Some(wanted.task_id);
             }
             let Decision::Rebuild(reason) = decide(Some(&open), &wanted, false) else { continue };
-            let successor = Live {
+            let successor = SessionRow {
                 provider: wanted.provider.to_owned(),
                 model: wanted.model.to_owned(),
                 prompt_hash: wanted.prompt_hash.to_owned(),

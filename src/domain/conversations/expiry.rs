@@ -4,12 +4,12 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Decision, Opening, Resolved};
+use super::{Decision, NewSession, ResolvedSession};
 use crate::domain::{
     compactions, facts, ids,
-    messages::Handed,
+    messages::InheritResult,
     session_summaries::{self, SessionSummary, SummaryText},
-    sessions::{self, Error, Live, Position, Reason, Successor},
+    sessions::{self, Error, Position, Reason, SessionRow, Successor},
 };
 
 /// Rules for what a successor takes over.
@@ -24,16 +24,16 @@ pub struct Inheritance<'a> {
 }
 
 /// Closes an expired session, and opens its successor.
-pub(super) async fn succeed(
+pub(super) async fn replace_expired(
     conn: &mut PgConnection,
-    open: &Live,
-    opening: &Opening<'_>,
+    open: &SessionRow,
+    opening: &NewSession<'_>,
     lease: i64,
     inheritance: &Inheritance<'_>,
-) -> Result<Resolved, Error> {
-    session_summaries::keep(&mut *conn, &[open.id], inheritance.forgotten_until, opening.now)
+) -> Result<ResolvedSession, Error> {
+    session_summaries::store(&mut *conn, &[open.id], inheritance.forgotten_until, opening.now)
         .await?;
-    let id = ids::at(opening.now);
+    let id = ids::new_at(opening.now);
     // Closed first: the index admits one open session.
     sessions::close(&mut *conn, open.id, Reason::Expired, Some(id), opening.now).await?;
     facts::request(&mut *conn, open.campaign_id, open.id).await?;
@@ -43,22 +43,22 @@ pub(super) async fn succeed(
 /// Opens a session where there is none: the first of its conversation, or the successor of one that a cleanup has removed.
 pub(super) async fn create(
     conn: &mut PgConnection,
-    opening: &Opening<'_>,
+    opening: &NewSession<'_>,
     lease: i64,
     inheritance: &Inheritance<'_>,
-) -> Result<Resolved, Error> {
-    begin(conn, ids::at(opening.now), None, opening, lease, inheritance).await
+) -> Result<ResolvedSession, Error> {
+    begin(conn, ids::new_at(opening.now), None, opening, lease, inheritance).await
 }
 
 async fn begin(
     conn: &mut PgConnection,
     id: Uuid,
     predecessor_id: Option<Uuid>,
-    opening: &Opening<'_>,
+    opening: &NewSession<'_>,
     lease: i64,
     inheritance: &Inheritance<'_>,
-) -> Result<Resolved, Error> {
-    let Opening { campaign_id, agent, instance, now, .. } = *opening;
+) -> Result<ResolvedSession, Error> {
+    let NewSession { campaign_id, agent, instance, now, .. } = *opening;
     let forgotten_until = inheritance.forgotten_until;
     let kept =
         session_summaries::take(&mut *conn, campaign_id, agent, instance, forgotten_until).await?;
@@ -78,15 +78,15 @@ async fn begin(
     });
     let session = sessions::open(&mut *conn, id, opening, lease, false, successor).await?;
     if let Some((kept, made)) = &rendered {
-        compactions::begin_with(&mut *conn, id, kept, made, now).await?;
+        compactions::store_inherited_summary(&mut *conn, id, kept, made, now).await?;
     }
-    Ok(Resolved {
+    Ok(ResolvedSession {
         session,
         decision: match predecessor_id {
             Some(_) => Decision::Rebuild(Reason::Expired),
             None => Decision::Create { ephemeral: false },
         },
-        inherited: Handed::default(),
+        inherited: InheritResult::default(),
         inherited_summary: rendered.is_some(),
     })
 }

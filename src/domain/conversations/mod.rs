@@ -14,11 +14,11 @@ mod session_detail;
 mod uncompact;
 
 pub use self::{
-    carry_out::{Resolved, resolve, succeed},
-    decide::{Decision, Inherit, Wanted, decide, inherit},
+    carry_out::{ResolvedSession, open_successor, resolve},
+    decide::{Decision, Inherit, SessionRequest, decide, inherit},
     expiry::Inheritance,
     reset_agents::{Reset, ResetError, reset_agents},
     session_detail::{Detail, detail},
     uncompact::uncompact,
 };
-pub use super::sessions::Opening;
+pub use super::sessions::NewSession;

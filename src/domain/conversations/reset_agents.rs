@@ -7,7 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::domain::{
-    Failed,
+    StatementError,
     audit::{self, Action, Actor},
     campaigns, session_summaries,
     sessions::{self, open_of_agents, reset_some},
@@ -34,7 +34,7 @@ pub enum ResetError {
     #[error(transparent)]
     Session(#[from] sessions::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Classify for ResetError {
@@ -81,7 +81,7 @@ pub async fn reset_agents(
     if fresh {
         // After the others: a session that a cleanup has removed meanwhile has left its summary by now.
         let mut tx = transactions.begin().await?;
-        session_summaries::forget_agents(&mut *tx, campaign_id, agent).await?;
+        session_summaries::delete_of_agents(&mut *tx, campaign_id, agent).await?;
         commit(tx).await?;
     }
     session_ids.sort_unstable();

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::domain::{
     compactions::{self, Compaction},
-    nodes::{self, Stay},
+    nodes::{self, NodeVisit},
     sessions::{self, Error, Session},
     turns::{self, Turn},
 };
@@ -20,7 +20,7 @@ pub struct Detail {
     #[serde(flatten)]
     pub session: Session,
     /// The nodes of the session, in order.
-    pub nodes: Vec<Stay>,
+    pub nodes: Vec<NodeVisit>,
     /// Compactions in the order of their creation, including refused ones.
     pub compactions: Vec<Compaction>,
     /// The newest first.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use crate::{
-    domain::Failed,
+    domain::StatementError,
     queue::{self, Backoff, Job, Policy},
 };
 
@@ -33,9 +33,9 @@ impl Job for MakeEmbeddings {
 }
 
 /// Enqueues the job with the caller's commit, unless one is waiting already.
-pub async fn request(conn: &mut PgConnection) -> Result<(), Failed> {
+pub async fn request(conn: &mut PgConnection) -> Result<(), StatementError> {
     let enqueued = queue::enqueue_unless_waiting(conn, &MakeEmbeddings {}, LANE).await;
-    enqueued.map_err(|source| Failed {
+    enqueued.map_err(|source| StatementError {
         action: "ask for vectors to be made",
         source: sqlx::Error::Decode(source.into()),
     })

@@ -18,7 +18,7 @@ pub const TEXT_MAX_CHARS: i32 = 2_000;
 
 /// An item or a fact without a vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unmade {
+pub struct PendingText {
     pub id: Uuid,
     /// The version of an item. A fact has only one.
     pub version: i32,
@@ -27,14 +27,14 @@ pub struct Unmade {
 
 /// The vector of an item or a fact. Empty if the model refuses the text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Made {
+pub struct Embedding {
     pub id: Uuid,
     pub version: i32,
     pub vector: Vec<f32>,
 }
 
-impl Unmade {
-    pub fn made(&self, vector: Vec<f32>) -> Made {
-        Made { id: self.id, version: self.version, vector }
+impl PendingText {
+    pub fn with_vector(&self, vector: Vec<f32>) -> Embedding {
+        Embedding { id: self.id, version: self.version, vector }
     }
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::key::KeyError;
 use crate::{
     domain::{
-        Failed, campaigns,
+        StatementError, campaigns,
         class::{Class, Classify, Kind},
         tasks, text,
     },
@@ -27,7 +27,7 @@ pub enum Error {
     #[error("the receipt of an erasure cannot be signed")]
     Key(#[from] KeyError),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// An erasure for which a host still has to check its folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct PendingErasure {
     pub erasure_id: Uuid,
     pub campaign_id: Uuid,
     /// Names of folders that sessions had.
@@ -18,13 +18,13 @@ pub struct Left {
 
 /// Lists up to ten erasures that a host still has to handle, the oldest first. Erasures older than a year are left out, because a host that
 /// returns later counts as a new one.
-pub async fn left_on(
+pub async fn list_pending_on_host(
     executor: impl PgExecutor<'_>,
     host: &str,
     now: DateTime<Utc>,
-) -> Result<Vec<Left>, Failed> {
+) -> Result<Vec<PendingErasure>, StatementError> {
     sqlx::query_as!(
-        Left,
+        PendingErasure,
         r#"select e.id as erasure_id, e.campaign_id,
                   array(select s.external_session_id from dalsegno.erased_sessions as s
                          where s.erasure_id = e.id and s.external_session_id is not null) as "folders!",
@@ -38,17 +38,17 @@ pub async fn left_on(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look what is left of erased campaigns on a host"))
+    .map_err(StatementError::to("look what is left of erased campaigns on a host"))
 }
 
 /// Records that a host holds no files of an erased campaign any more.
-pub async fn swept(
+pub async fn record_swept(
     executor: impl PgExecutor<'_>,
     erasure_id: Uuid,
     host: &str,
     (folders, bytes): (i64, i64),
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.erasure_hosts (erasure_id, host, swept_at, folders, bytes)
          values ($1, $2, $3, $4, $5) on conflict do nothing",
@@ -61,5 +61,5 @@ pub async fn swept(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("write down that a host is rid of an erased campaign"))
+    .map_err(StatementError::to("write down that a host is rid of an erased campaign"))
 }

@@ -38,7 +38,7 @@ const PKCS8_PREFIX: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
 /// Bits of the file's mode for users other than its owner and its group.
-const OTHERS: u32 = 0o007;
+const OTHERS_MODE_BITS: u32 = 0o007;
 
 impl Key {
     /// Reads the key, or makes one where there is no file yet.
@@ -59,7 +59,7 @@ impl Key {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(failed)?,
         };
-        if file.metadata().map_err(failed)?.permissions().mode() & OTHERS != 0 {
+        if file.metadata().map_err(failed)?.permissions().mode() & OTHERS_MODE_BITS != 0 {
             return Err(KeyError::Readable { path: path.to_owned() });
         }
         let text = io::read_to_string(file).map_err(failed)?;

@@ -13,12 +13,12 @@
 //! Race: an older worker runs beside a newer one, and takes the job. It leaves rows that it does not know. An erasure is therefore complete
 //! only when a worker that knows the whole schema has ended it. A newer worker [repeats it](fn@again).
 
-mod again;
 mod config;
 mod error;
 mod hosts;
 mod key;
 mod receipt;
+mod repeat;
 mod steps;
 mod tool_lines;
 
@@ -30,19 +30,19 @@ use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
 pub use self::{
-    again::again,
     config::Config,
     error::Error,
-    hosts::{Left, left_on, swept},
+    hosts::{PendingErasure, list_pending_on_host, record_swept},
     key::{Key, KeyError},
-    receipt::{Invalid, Signed, sign, verify},
+    receipt::{Invalid, ReceiptSignature, sign, verify},
+    repeat::enqueue_incomplete,
     steps::{
-        OpenTasks, Step, at_step, cancel_jobs, cancel_one, cancel_open, finish, is_quiet,
-        left_kinds, measure_contents, next_batch, vacuumed,
+        OpenTasks, Step, cancel_jobs, cancel_one, cancel_open, finish, is_idle,
+        list_remaining_kinds, measure_contents, next_batch, record_vacuum, set_step,
     },
     tool_lines::{erase_tool_lines, line_before_first},
 };
-use super::{Failed, audit, campaign_control, campaigns, ids, schedules, tasks, text};
+use super::{StatementError, audit, campaign_control, campaigns, ids, schedules, tasks, text};
 use crate::queue::{self, Job, Options, Policy};
 
 /// The receipt of an erasure.
@@ -69,7 +69,7 @@ pub struct Erasure {
     /// Time when all tables had been rewritten after the removal: `dalsegno erasure vacuum --full`.
     pub rewritten_at: Option<DateTime<Utc>>,
     /// The signature, once the erasure has ended.
-    pub signed: Option<Signed>,
+    pub signed: Option<ReceiptSignature>,
     /// Hosts that have checked their folders since.
     pub hosts: Vec<String>,
 }
@@ -119,14 +119,14 @@ pub async fn request(
     }
     sqlx::query!(
         "insert into dalsegno.erasures (id, campaign_id, reason, asked_at) values ($1, $2, $3, $4)",
-        ids::at(now),
+        ids::new_at(now),
         campaign_id,
         reason,
         now,
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("ask for an erasure"))?;
+    .map_err(StatementError::to("ask for an erasure"))?;
     remove_schedules(conn, campaign_id).await?;
     enqueue(conn, campaign_id).await?;
     get(conn, campaign_id).await
@@ -134,11 +134,14 @@ pub async fn request(
 
 /// Removes the campaign's schedules. The data of their audit lines goes first, because the database checks by schedules and lines that they
 /// belong to the campaign.
-async fn remove_schedules(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
+async fn remove_schedules(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+) -> Result<(), StatementError> {
     let mut names = schedules::names_of_campaign(&mut *conn, campaign_id).await?;
     names.extend(audit::schedules_of(&mut *conn, campaign_id).await?);
     // Not their idempotency keys: a queue may have the same name, and the outputs with words in them name the campaign.
-    audit::erase_words(&mut *conn, campaign_id, &names).await?;
+    audit::erase_data(&mut *conn, campaign_id, &names).await?;
     schedules::remove_of_campaign(conn, campaign_id).await
 }
 
@@ -174,6 +177,6 @@ pub async fn get(conn: &mut PgConnection, campaign_id: Uuid) -> Result<Erasure, 
     })
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("read the receipt of an erasure"))?
+    .map_err(StatementError::to("read the receipt of an erasure"))?
     .ok_or(Error::NotAsked(campaign_id))
 }

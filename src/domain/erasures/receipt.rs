@@ -8,12 +8,12 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Erasure, Error, Key, get};
-use crate::domain::{Failed, installation};
+use crate::domain::{StatementError, installation};
 
 /// The signature of a receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ErasureSignature)]
-pub struct Signed {
+pub struct ReceiptSignature {
     /// The text that is signed: JSON with the fields of the receipt.
     pub statement: String,
     /// Ed25519 over the bytes of the statement, in base64.
@@ -51,7 +51,7 @@ const FIELDS: [&str; 6] = ["id", "campaign_id", "reason", "asked_at", "ended_at"
 /// counted rows before the removal, because a worker of an earlier version ended it.
 pub async fn sign(conn: &mut PgConnection, campaign_id: Uuid, key: &Key) -> Result<(), Error> {
     let installation = installation::get(&mut *conn).await;
-    let installation = installation.map_err(Failed::to("read the installation"))?;
+    let installation = installation.map_err(StatementError::to("read the installation"))?;
     let erasure = get(&mut *conn, campaign_id).await?;
     if erasure.contents.is_none() || erasure.ended_at.is_none() {
         return Ok(());
@@ -63,7 +63,7 @@ pub async fn sign(conn: &mut PgConnection, campaign_id: Uuid, key: &Key) -> Resu
     statement.insert("type".to_owned(), json!(TYPE));
     statement.insert("installation".to_owned(), json!(installation.id));
     let statement = Value::Object(statement).to_string();
-    if signed.is_some_and(|signed| signed.is_of(&statement, key)) {
+    if signed.is_some_and(|signed| signed.is_signed_by(&statement, key)) {
         return Ok(());
     }
     let signature = key.sign(statement.as_bytes());
@@ -76,17 +76,17 @@ pub async fn sign(conn: &mut PgConnection, campaign_id: Uuid, key: &Key) -> Resu
     )
     .execute(conn)
     .await
-    .map_err(Failed::to("sign the receipt of an erasure"))?;
+    .map_err(StatementError::to("sign the receipt of an erasure"))?;
     Ok(())
 }
 
 /// Checks the text of a receipt. `expected`: the public key in base64.
-pub fn verify(receipt: &str, expected: Option<&str>) -> Result<Signed, Invalid> {
+pub fn verify(receipt: &str, expected: Option<&str>) -> Result<ReceiptSignature, Invalid> {
     let receipt: Value = serde_json::from_str(receipt).map_err(Invalid::Format)?;
     if receipt["signed"].is_null() {
         return Err(if receipt["removed"].is_null() { not_a_receipt() } else { Invalid::Unsigned });
     }
-    let signed: Signed =
+    let signed: ReceiptSignature =
         serde_json::from_value(receipt["signed"].clone()).map_err(Invalid::Format)?;
     let bytes = |text: &str| BASE64_STANDARD.decode(text).map_err(|_| Invalid::Signature);
     let key = UnparsedPublicKey::new(&ED25519, bytes(&signed.public_key)?);
@@ -107,9 +107,9 @@ pub fn verify(receipt: &str, expected: Option<&str>) -> Result<Signed, Invalid> 
     }
 }
 
-impl Signed {
+impl ReceiptSignature {
     /// True if this key has signed this very statement.
-    fn is_of(&self, statement: &str, key: &Key) -> bool {
+    fn is_signed_by(&self, statement: &str, key: &Key) -> bool {
         let signature = BASE64_STANDARD.decode(&self.signature).unwrap_or_default();
         self.statement == statement && key.has_signed(statement.as_bytes(), &signature)
     }
@@ -124,8 +124,8 @@ impl Erasure {
         statement: Option<String>,
         signature: Option<Vec<u8>>,
         public_key: Option<Vec<u8>>,
-    ) -> Option<Signed> {
-        Some(Signed {
+    ) -> Option<ReceiptSignature> {
+        Some(ReceiptSignature {
             statement: statement?,
             signature: BASE64_STANDARD.encode(signature?),
             public_key: BASE64_STANDARD.encode(public_key?),

@@ -11,7 +11,7 @@ use super::Error;
 use crate::{
     db,
     domain::{
-        Failed, agent_pauses, audit, blackboard, bulk_actions, campaigns, cleanups,
+        StatementError, agent_pauses, audit, blackboard, bulk_actions, campaigns, cleanups,
         compactions::{self, CompactSession},
         facts::{self, ExtractFacts},
         failovers, feed, flows, memory, operation_keys, posts, session_summaries, sessions,
@@ -99,17 +99,17 @@ pub async fn cancel_open(
     let n_cancelled = i64::try_from(cancelled.len()).unwrap_or(i64::MAX);
     if n_cancelled > 0 {
         count(&mut *conn, campaign_id, &[("cancelled_tasks", n_cancelled)]).await?;
-        tell(conn, campaign_id, n_cancelled, now).await?;
+        append_event(conn, campaign_id, n_cancelled, now).await?;
     }
     Ok(Some(OpenTasks { last, left }))
 }
 
-async fn tell(
+async fn append_event(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     n_cancelled: i64,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     let n_open = tasks::count_open(&mut *conn, campaign_id).await?;
     let event = feed::New {
         campaign_id: Some(campaign_id),
@@ -130,7 +130,7 @@ pub async fn cancel_one(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     match tasks::cancel_silently(&mut *conn, task_id, WHY, now).await {
-        Ok(tasks::Cancelled::AtOnce) => {
+        Ok(tasks::CancelOutcome::AtOnce) => {
             Ok(count(conn, campaign_id, &[("cancelled_tasks", 1)]).await?)
         }
         Ok(_) | Err(tasks::Error::Ended { .. }) => Ok(()),
@@ -139,11 +139,11 @@ pub async fn cancel_one(
 }
 
 /// Writes the present step into the receipt; `None`: open tasks are being cancelled.
-pub async fn at_step(
+pub async fn set_step(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     step: Option<Step>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.erasures set step = $2 where campaign_id = $1 and step is distinct from $2",
         campaign_id,
@@ -152,7 +152,7 @@ pub async fn at_step(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("write down how far an erasure is"))
+    .map_err(StatementError::to("write down how far an erasure is"))
 }
 
 /// Cancels the campaign's queued jobs besides tasks.
@@ -161,26 +161,29 @@ pub async fn cancel_jobs(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(
     // Audit lines first: the database finds the campaign of a job only while the job exists.
     let ids = queue::ids_of_group(&mut *conn, &KINDS, &group_key).await?;
     let subjects: Vec<String> = ids.iter().map(i64::to_string).collect();
-    erase_words(&mut *conn, campaign_id, &subjects).await?;
+    erase_audit_data(&mut *conn, campaign_id, &subjects).await?;
     Ok(queue::cancel_all(conn, &ids, WHY).await?)
 }
 
 /// Counts the contents of the campaign before anything is removed. A job that continues a removal keeps the first counts.
-pub async fn measure_contents(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
+pub async fn measure_contents(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+) -> Result<(), StatementError> {
     sqlx::query!("select dalsegno.measure_erasure($1)", campaign_id)
         .execute(conn)
         .await
         .map(drop)
-        .map_err(Failed::to("measure what an erasure removes"))
+        .map_err(StatementError::to("measure what an erasure removes"))
 }
 
 /// Records that the data files were cleaned after every erasure that had ended at `since`, and returns the campaigns.
-pub async fn vacuumed(
+pub async fn record_vacuum(
     conn: &mut PgConnection,
     since: DateTime<Utc>,
     is_rewritten: bool,
     now: DateTime<Utc>,
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_scalar!(
         "update dalsegno.erasures
             set vacuumed_at = coalesce(vacuumed_at, $2), rewritten_at = case when $3 then coalesce(rewritten_at, $2) else rewritten_at end
@@ -191,29 +194,29 @@ pub async fn vacuumed(
     )
     .fetch_all(conn)
     .await
-    .map_err(Failed::to("write down that data files were cleaned"))
+    .map_err(StatementError::to("write down that data files were cleaned"))
 }
 
 /// Lists the kinds of rows that remain: rows that another transaction had locked were skipped.
-pub async fn left_kinds(
+pub async fn list_remaining_kinds(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<Vec<String>, Failed> {
+) -> Result<Vec<String>, StatementError> {
     sqlx::query_scalar!(r#"select dalsegno.left_of_campaign($1) as "kinds!""#, campaign_id)
         .fetch_one(executor)
         .await
-        .map_err(Failed::to("look for what is left of a campaign"))
+        .map_err(StatementError::to("look for what is left of a campaign"))
 }
 
 /// Returns true if nothing of the campaign runs or waits any more. A task that was cancelled in its turn ends a moment later. A transaction
 /// that adds a task, because it read the campaign before the closing, is waited for at the campaign's lock.
-pub async fn is_quiet(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
+pub async fn is_idle(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
     campaigns::lock(&mut *conn, campaign_id).await?;
     let open = tasks::open_of(&mut *conn, campaign_id, None, 1).await?;
     if !open.is_empty() || sessions::is_any_running(&mut *conn, campaign_id).await? {
         return Ok(false);
     }
-    Ok(!queue::is_any_of_group(conn, &KINDS, &campaign_id.to_string()).await?)
+    Ok(!queue::has_group_jobs(conn, &KINDS, &campaign_id.to_string()).await?)
 }
 
 /// Erases some remaining rows of a step. Returns true if there may be more. The caller commits.
@@ -223,7 +226,7 @@ pub async fn next_batch(
     step: Step,
 ) -> Result<bool, Error> {
     match step {
-        Step::Sessions => some_sessions(conn, campaign_id).await,
+        Step::Sessions => erase_session_batch(conn, campaign_id).await,
         Step::Posts => {
             let n_posts = posts::remove_some(&mut *conn, campaign_id, ROWS).await?;
             count(conn, campaign_id, &[("posts", n_posts)]).await?;
@@ -239,7 +242,7 @@ pub async fn next_batch(
             let n_tasks = i64::try_from(erased.ids.len()).unwrap_or(i64::MAX);
             let ids = erased.ids.iter().map(Uuid::to_string);
             let jobs = erased.job_ids.iter().map(i64::to_string);
-            erase_words(&mut *conn, campaign_id, &ids.chain(jobs).collect::<Vec<_>>()).await?;
+            erase_audit_data(&mut *conn, campaign_id, &ids.chain(jobs).collect::<Vec<_>>()).await?;
             let n_keys = queue::forget_keys(&mut *conn, &erased.job_ids).await?;
             let n_deliveries = webhooks::remove_of_tasks(&mut *conn, &erased.ids).await?;
             let counts = [
@@ -269,8 +272,9 @@ pub async fn next_batch(
         }
         Step::Jobs => {
             // Holds first: releasing them makes a failed head of a lane a dead letter.
-            queue::forget_holds(&mut *conn, Some(&tasks::lanes_of(campaign_id)), &[]).await?;
-            let forgotten = queue::forget_group(&mut *conn, &campaign_id.to_string()).await?;
+            queue::release_held_lanes(&mut *conn, Some(&tasks::lanes_of(campaign_id)), &[]).await?;
+            let forgotten =
+                queue::delete_group_traces(&mut *conn, &campaign_id.to_string()).await?;
             let counts = [("dead_jobs", forgotten.dead_jobs), ("errors_of_runs", forgotten.errors)];
             count(conn, campaign_id, &counts).await?;
             Ok(false)
@@ -287,34 +291,34 @@ pub async fn finish(
 ) -> Result<(), Error> {
     // A cleanup may have stored a summary since, of a session that it had locked when the others were removed.
     while session_summaries::remove_some(&mut *conn, campaign_id, ROWS).await? == ROWS {}
-    let actions = bulk_actions::erase_words(&mut *conn, campaign_id).await?;
+    let actions = bulk_actions::erase_texts(&mut *conn, campaign_id).await?;
     let mut subjects: Vec<_> = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect();
     subjects.extend(audit::subjects_below(&mut *conn, &tasks::lanes_of(campaign_id)).await?);
-    erase_words(&mut *conn, campaign_id, &subjects).await?;
-    audit::erase_words_of_tools(&mut *conn, campaign_id, line, i64::MAX).await?;
+    erase_audit_data(&mut *conn, campaign_id, &subjects).await?;
+    audit::erase_tool_data(&mut *conn, campaign_id, line, i64::MAX).await?;
     operation_keys::remove_of_campaign(&mut *conn, campaign_id).await?;
     failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
-    flows::erase_words(&mut *conn, campaign_id).await?;
+    flows::erase_inputs(&mut *conn, campaign_id).await?;
     agent_pauses::remove_of_campaign(&mut *conn, campaign_id).await?;
-    campaigns::erase_words(&mut *conn, campaign_id).await?;
+    campaigns::erase_texts(&mut *conn, campaign_id).await?;
     sqlx::query!("select dalsegno.end_erasure($1, $2, $3)", campaign_id, now, db::newest_known())
         .execute(conn)
         .await
-        .map_err(Failed::to("end an erasure"))?;
+        .map_err(StatementError::to("end an erasure"))?;
     Ok(())
 }
 
 /// Empties the lines of the audit log about these ids and lanes, and removes the outputs of changes of them, which are stored under idempotency keys.
-async fn erase_words(
+async fn erase_audit_data(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     subjects: &[String],
-) -> Result<(), Failed> {
-    audit::erase_words(&mut *conn, campaign_id, subjects).await?;
+) -> Result<(), StatementError> {
+    audit::erase_data(&mut *conn, campaign_id, subjects).await?;
     operation_keys::remove_of_subjects(conn, subjects).await
 }
 
-async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
+async fn erase_session_batch(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
     let mut named = sessions::lock_of_campaign(&mut *conn, campaign_id, SESSIONS).await?;
     if named.is_empty() {
         let n_summaries = session_summaries::remove_some(&mut *conn, campaign_id, ROWS).await?;
@@ -322,7 +326,7 @@ async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<boo
         return Ok(n_summaries == ROWS);
     }
     let ids = named.iter().map(|(id, _)| *id).collect();
-    let ids = cleanups::fitting_ids(&mut *conn, ids).await?;
+    let ids = cleanups::limit_ids(&mut *conn, ids).await?;
     named.truncate(ids.len());
     let names: Vec<Option<String>> = named.into_iter().map(|(_, name)| name).collect();
     sqlx::query!(
@@ -336,12 +340,12 @@ async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<boo
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("keep the names of erased sessions"))?;
+    .map_err(StatementError::to("keep the names of erased sessions"))?;
     let mut subjects: Vec<String> = ids.iter().map(|id| compactions::lane(*id)).collect();
-    queue::forget_holds(&mut *conn, None, &subjects).await?;
+    queue::release_held_lanes(&mut *conn, None, &subjects).await?;
     subjects.extend(ids.iter().map(Uuid::to_string));
-    erase_words(&mut *conn, campaign_id, &subjects).await?;
-    let size = cleanups::take_out(&mut *conn, &ids).await?;
+    erase_audit_data(&mut *conn, campaign_id, &subjects).await?;
+    let size = cleanups::remove_sessions(&mut *conn, &ids).await?;
     let n_sessions = i64::try_from(ids.len()).unwrap_or(i64::MAX);
     let counts = [("sessions", n_sessions), ("messages", size.messages), ("bytes", size.bytes)];
     count(conn, campaign_id, &counts).await?;
@@ -353,7 +357,7 @@ async fn count(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     counts: &[(&str, i64)],
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     let has_removed = counts.iter().any(|(_, n)| *n > 0);
     let counts: serde_json::Map<_, _> =
         counts.iter().map(|(name, n)| ((*name).to_owned(), json!(n))).collect();
@@ -370,5 +374,5 @@ async fn count(
     .execute(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("write the receipt of an erasure"))
+    .map_err(StatementError::to("write the receipt of an erasure"))
 }

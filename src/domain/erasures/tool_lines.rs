@@ -26,5 +26,5 @@ pub async fn erase_tool_lines(
     campaign_id: Uuid,
     after: i64,
 ) -> Result<Option<i64>, Error> {
-    Ok(audit::erase_words_of_tools(conn, campaign_id, after, LINES).await?)
+    Ok(audit::erase_tool_data(conn, campaign_id, after, LINES).await?)
 }

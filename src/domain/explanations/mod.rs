@@ -17,7 +17,7 @@ use crate::{
         campaigns::{self, Campaign},
         flows,
         sessions::{self, Session},
-        tasks::{Error, State, Task, Waiting, cancelled_because, flow_id_of, get, waits_of},
+        tasks::{Error, State, Task, TaskWaits, cancelled_because, flow_id_of, get, waits_of},
         turns::{self, Turn},
     },
     queue::admin,
@@ -37,7 +37,7 @@ pub struct Explanation {
 
 /// The facts about a task at one moment.
 #[derive(Debug, Clone)]
-struct Facts {
+struct TaskFacts {
     task: Task,
     campaign: Campaign,
     /// The refusal of a budget that cannot pay for another turn of the last one's size.
@@ -48,7 +48,7 @@ struct Facts {
     /// The pause of its agent.
     pause: Option<Pause>,
     /// Its dependencies, while it waits for them.
-    waiting: Option<Waiting>,
+    waiting: Option<TaskWaits>,
     /// Its flow, if that is paused.
     paused_flow: Option<Uuid>,
     cancelled_because: Option<String>,
@@ -58,21 +58,21 @@ struct Facts {
 pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, Error> {
     let task = get(&mut *conn, id).await?;
     let job = admin::explain(&mut *conn, task.job_id).await?;
-    Ok(facts(conn, task, job).await?.explain())
+    Ok(load_facts(conn, task, job).await?.explain())
 }
 
 /// Explains a task to a caller that may not see other jobs of its lane.
 pub async fn explain_alone(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, Error> {
     let task = get(&mut *conn, id).await?;
     let job = admin::explain_alone(&mut *conn, task.job_id).await?;
-    Ok(facts(conn, task, job).await?.explain())
+    Ok(load_facts(conn, task, job).await?.explain())
 }
 
-async fn facts(
+async fn load_facts(
     conn: &mut PgConnection,
     task: Task,
     job: admin::Explanation,
-) -> Result<Facts, Error> {
+) -> Result<TaskFacts, Error> {
     let id = task.id;
     let campaign = campaigns::get(&mut *conn, task.campaign_id).await?;
     let session = session(&mut *conn, &task).await?;
@@ -81,7 +81,7 @@ async fn facts(
         Some(flow) => flows::is_paused(&mut *conn, flow).await?.then_some(flow),
         None => None,
     };
-    Ok(Facts {
+    Ok(TaskFacts {
         paused_flow,
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
         session,
@@ -129,12 +129,12 @@ async fn spent(
     let needed = Amount { micros: 1, tokens };
     let own = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
     let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
-    if let Err(refusal) = own.admit(Owner::Task, spent, Amount::ZERO, needed) {
+    if let Err(refusal) = own.check(Owner::Task, spent, Amount::ZERO, needed) {
         return Ok(Some(refusal));
     }
     let budget = campaigns::budget(conn, task.campaign_id).await?;
     Ok(budget.and_then(|budget| {
         let owner = Owner::Campaign(task.campaign_id);
-        budget.limit.admit(owner, budget.spent, budget.reserved, needed).err()
+        budget.limit.check(owner, budget.spent, budget.reserved, needed).err()
     }))
 }

@@ -1,6 +1,6 @@
 //! The texts for each state.
 
-use super::{Explanation, Facts, State, Waiting};
+use super::{Explanation, State, TaskFacts, TaskWaits};
 use crate::domain::{
     agent_pauses::Pause,
     amount::{Refusal, is_of_task_budget},
@@ -15,7 +15,7 @@ const MAX_NAMED: usize = 3;
 /// The reason, and the next step.
 type Reason = (String, String);
 
-impl Facts {
+impl TaskFacts {
     pub(super) fn explain(&self) -> Explanation {
         let (because, next) = match self.task.state {
             State::Done => self.done(),
@@ -73,7 +73,7 @@ impl Facts {
     }
 
     /// Names the dependencies that have not ended. The time of their end is unknown.
-    fn waits(&self, waiting: &Waiting) -> Reason {
+    fn waits(&self, waiting: &TaskWaits) -> Reason {
         let open: Vec<&WaitedFor> =
             waiting.depends_on.iter().filter(|other| !other.state.has_ended()).collect();
         let name = |other: &&WaitedFor| {
@@ -222,8 +222,8 @@ mod tests {
         DateTime::UNIX_EPOCH
     }
 
-    fn facts(state: State, job: &str) -> Facts {
-        Facts {
+    fn facts(state: State, job: &str) -> TaskFacts {
+        TaskFacts {
             task: Task { state, ..Task::example() },
             campaign: Campaign {
                 id: Uuid::from_u128(2),
@@ -394,7 +394,7 @@ mod tests {
         states.extend([State::Queued; 3]);
         let depends_on: Vec<_> = (1..).zip(states).map(|(n, state)| other(n, state)).collect();
         let mut facts = facts(State::Queued, "scheduled");
-        facts.waiting = Some(Waiting { depends_on, on_failure: OnFailure::Run, waits: true });
+        facts.waiting = Some(TaskWaits { depends_on, on_failure: OnFailure::Run, waits: true });
         let told = facts.explain();
         assert!(
             told.because.starts_with("It waits for 4 of 6 tasks: 00000000-"),

@@ -6,23 +6,24 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Config, Ended, Error, Fact, Found, Recorded, Stated, check_name, get, key,
-    record::{record, wait_for_others},
-    users::hold,
+    Config, EndReason, Error, Fact, RecordOutcome, Statement, StatementOrigin, check_name, get,
+    key,
+    record::{lock_user, record},
+    users::check_and_lock_campaign,
 };
-use crate::domain::{Failed, campaigns, operation_keys};
+use crate::domain::{StatementError, campaigns, operation_keys};
 
 /// The facts that were removed about a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FactsForgotten)]
-pub struct Forgotten {
+pub struct ForgetResult {
     pub facts: i64,
     /// Sessions in which facts were said or shown: their transcripts and summaries stay. The newest 10,000; some may be removed already.
     pub sessions: Vec<Uuid>,
 }
 
 /// Records a person's statement about a user. It closes the fact that it contradicts.
-pub async fn state(
+pub async fn record_statement(
     conn: &mut PgConnection,
     (user, attribute, text): (&str, &str, &str),
     expires_at: Option<DateTime<Utc>>,
@@ -30,8 +31,8 @@ pub async fn state(
     settings: (&Config, &str),
     now: DateTime<Utc>,
 ) -> Result<Fact, Error> {
-    let found = Found::Stated { by };
-    let stated = Stated { user, attribute, text, said_at: now, expires_at, found };
+    let found = StatementOrigin::Stated { by };
+    let stated = Statement { user, attribute, text, said_at: now, expires_at, found };
     write(conn, &stated, settings, now).await
 }
 
@@ -45,32 +46,32 @@ pub async fn edit(
     settings: (&Config, &str),
     now: DateTime<Utc>,
 ) -> Result<Fact, Error> {
-    wait_for_others(&mut *conn, user).await?;
-    let before = holding(&mut *conn, user, id, now).await?;
+    lock_user(&mut *conn, user).await?;
+    let before = get_current(&mut *conn, user, id, now).await?;
     key::check(&before.attribute, text)?;
     // The new text belongs to the same campaign, and is erased with it.
     if let Some(campaign_id) = before.campaign_id {
-        match hold(&mut *conn, campaign_id).await {
+        match check_and_lock_campaign(&mut *conn, campaign_id).await {
             Err(Error::Campaign(campaigns::Error::Closed(id))) => {
                 return Err(Error::SaidInClosed(id));
             }
             held => held?,
         }
     }
-    end(&mut *conn, &before, Ended::Edited, now).await?;
-    let stated = Stated {
+    end(&mut *conn, &before, EndReason::Edited, now).await?;
+    let stated = Statement {
         user,
         attribute: &before.attribute,
         text,
         said_at: now,
         expires_at: before.expires_at,
-        found: Found::Edited { by, campaign_id: before.campaign_id },
+        found: StatementOrigin::Edited { by, campaign_id: before.campaign_id },
     };
     let fact = write(&mut *conn, &stated, settings, now).await?;
     sqlx::query!("update dalsegno.facts set replaced_by = $2 where id = $1", before.id, fact.id)
         .execute(conn)
         .await
-        .map_err(Failed::to("say what has replaced a fact"))?;
+        .map_err(StatementError::to("say what has replaced a fact"))?;
     Ok(fact)
 }
 
@@ -81,9 +82,9 @@ pub async fn revoke(
     id: Uuid,
     now: DateTime<Utc>,
 ) -> Result<Fact, Error> {
-    wait_for_others(&mut *conn, user).await?;
-    let fact = holding(&mut *conn, user, id, now).await?;
-    end(&mut *conn, &fact, Ended::Revoked, now).await?;
+    lock_user(&mut *conn, user).await?;
+    let fact = get_current(&mut *conn, user, id, now).await?;
+    end(&mut *conn, &fact, EndReason::Revoked, now).await?;
     get(conn, user, id).await
 }
 
@@ -93,9 +94,9 @@ pub async fn forget(
     conn: &mut PgConnection,
     user: &str,
     now: DateTime<Utc>,
-) -> Result<Forgotten, Error> {
+) -> Result<ForgetResult, Error> {
     check_name(user)?;
-    wait_for_others(&mut *conn, user).await?;
+    lock_user(&mut *conn, user).await?;
     // Locked in the order in which sessions are shown facts, which avoids a deadlock.
     let row = sqlx::query!(
         r#"with going as materialized (select id, session_id from dalsegno.facts where user_name = $1 order by id for update),
@@ -111,34 +112,34 @@ pub async fn forget(
     )
     .fetch_one(&mut *conn)
     .await
-    .map_err(Failed::to("forget a user"))?;
+    .map_err(StatementError::to("forget a user"))?;
     operation_keys::remove_of_user(conn, user).await?;
-    Ok(Forgotten { facts: row.facts, sessions: row.sessions })
+    Ok(ForgetResult { facts: row.facts, sessions: row.sessions })
 }
 
 async fn write(
     conn: &mut PgConnection,
-    stated: &Stated<'_>,
+    stated: &Statement<'_>,
     settings: (&Config, &str),
     now: DateTime<Utc>,
 ) -> Result<Fact, Error> {
     match record(conn, stated, settings, now).await? {
-        Recorded::New(fact) => Ok(*fact),
-        Recorded::Known(id) | Recorded::Shown(id) => Err(Error::Known(id)),
-        Recorded::Full => {
+        RecordOutcome::New(fact) => Ok(*fact),
+        RecordOutcome::Known(id) | RecordOutcome::Shown(id) => Err(Error::Known(id)),
+        RecordOutcome::Full => {
             Err(Error::Full { user: stated.user.to_owned(), limit: settings.0.user_max })
         }
     }
 }
 
-async fn holding(
+async fn get_current(
     conn: &mut PgConnection,
     user: &str,
     id: Uuid,
     now: DateTime<Utc>,
 ) -> Result<Fact, Error> {
     let fact = get(conn, user, id).await?;
-    match (fact.holds(now), fact.valid_until.or(fact.expires_at)) {
+    match (fact.is_current(now), fact.valid_until.or(fact.expires_at)) {
         (false, Some(end)) => Err(Error::Ended(end)),
         _ => Ok(fact),
     }
@@ -147,17 +148,17 @@ async fn holding(
 async fn end(
     conn: &mut PgConnection,
     fact: &Fact,
-    because: Ended,
+    because: EndReason,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.facts set valid_until = greatest($2, valid_from), ended_because = $3 where id = $1",
         fact.id,
         now,
-        because as Ended,
+        because as EndReason,
     )
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to("end a fact"))
+    .map_err(StatementError::to("end a fact"))
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::domain::{
-    Failed, campaigns,
+    StatementError, campaigns,
     class::{Class, Classify, Kind},
     text,
 };
@@ -34,7 +34,7 @@ pub enum Error {
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

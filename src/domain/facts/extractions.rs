@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// A stretch of a transcript that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -90,22 +90,25 @@ impl TryFrom<String> for ExtractionCursor {
 const NO_CURSOR: &str = "expected the `next` of a page";
 
 /// Returns the last place of a session that was read; 0 if none was.
-pub async fn read_up_to(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<i64, Failed> {
+pub async fn read_up_to(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"select coalesce(max(to_seq), 0) as "seq!" from dalsegno.fact_extractions where session_id = $1 and outcome = 'done'"#,
         session_id,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look how far a session was read for facts"))
+    .map_err(StatementError::to("look how far a session was read for facts"))
 }
 
 /// Returns those of the places that were not read. A skipped place may lie before places that were read.
-pub async fn unread(
+pub async fn filter_unread(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     places: &[i64],
-) -> Result<Vec<i64>, Failed> {
+) -> Result<Vec<i64>, StatementError> {
     sqlx::query_scalar!(
         r#"select asked.seq as "seq!" from unnest($2::bigint[]) as asked (seq)
             where not exists (select from dalsegno.fact_extractions as x
@@ -115,14 +118,14 @@ pub async fn unread(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look what of a session was read for facts"))
+    .map_err(StatementError::to("look what of a session was read for facts"))
 }
 
 /// Records the result of a reading. A reading that is done is never overwritten.
-pub async fn extraction_ended(
+pub async fn record_extraction(
     executor: impl PgExecutor<'_>,
     extraction: &Extraction,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.fact_extractions as x
                 (session_id, to_seq, from_seq, campaign_id, ended_at, n_requests, n_found, n_new, outcome, agent, reason)
@@ -146,7 +149,7 @@ pub async fn extraction_ended(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("write down what was read for facts"))
+    .map_err(StatementError::to("write down what was read for facts"))
 }
 
 /// Lists the readings of a campaign, the newest first.
@@ -155,7 +158,7 @@ pub async fn extractions(
     campaign_id: Uuid,
     after: Option<ExtractionCursor>,
     limit: i64,
-) -> Result<Vec<Extraction>, Failed> {
+) -> Result<Vec<Extraction>, StatementError> {
     let ExtractionCursor { ended_at, session_id, to_seq } = after.unwrap_or_default();
     sqlx::query_as!(
         Extraction,
@@ -172,5 +175,5 @@ pub async fn extractions(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list what was read for facts"))
+    .map_err(StatementError::to("list what was read for facts"))
 }

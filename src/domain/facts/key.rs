@@ -15,7 +15,7 @@ pub fn key(text: &str) -> String {
     let mut key = String::with_capacity(text.len());
     let mut is_behind_gap = false;
     for (at, char) in chars.iter().enumerate() {
-        if !says_something(&chars, at) {
+        if !is_meaningful(&chars, at) {
             is_behind_gap = true;
             continue;
         }
@@ -36,7 +36,7 @@ pub(super) fn is_sentence(text: &str) -> bool {
     key(text).split(' ').count() >= SENTENCE_MIN_WORDS
 }
 
-fn says_something(chars: &[char], at: usize) -> bool {
+fn is_meaningful(chars: &[char], at: usize) -> bool {
     let char = chars[at];
     let before = at.checked_sub(1).and_then(|at| chars.get(at)).copied();
     let after = chars.get(at + 1).copied();

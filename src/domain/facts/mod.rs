@@ -38,21 +38,22 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 pub use self::{
-    change::{Forgotten, edit, forget, revoke, state},
+    change::{ForgetResult, edit, forget, record_statement, revoke},
     config::Config,
     error::Error,
     extractions::{
-        Extraction, ExtractionCursor, Outcome, extraction_ended, extractions, read_up_to, unread,
+        Extraction, ExtractionCursor, Outcome, extractions, filter_unread, read_up_to,
+        record_extraction,
     },
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
-    read::{Filter, Held, Told, find, get, held, list, told},
-    record::{Found, Recorded, Stated, record},
+    read::{CurrentFact, Filter, PromptFact, find, get, list, list_current, parse_told},
+    record::{RecordOutcome, Statement, StatementOrigin, record},
     remove::{count_ended, remove_ended, remove_some, remove_some_records},
-    request::{ExtractFacts, again, request, request_of_ended},
+    request::{ExtractFacts, enqueue_reading, request, request_of_ended},
     search::{Hit, search},
-    shown::{inherit_showings, show},
-    users::{CampaignUser, check_name, hold_user_of, set_user, unset_user, user_of},
-    vectors::{keep_vectors, unmade},
+    shown::{inherit_showings, record_showings},
+    users::{CampaignUser, check_name, lock_user_of, set_user, unset_user, user_of},
+    vectors::{keep_vectors, list_without_vector},
 };
 
 #[derive(
@@ -91,7 +92,7 @@ pub enum Trust {
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = FactEnded)]
-pub enum Ended {
+pub enum EndReason {
     /// A later statement contradicts it.
     Contradicted,
     Edited,
@@ -125,7 +126,7 @@ pub struct Fact {
     pub valid_from: DateTime<Utc>,
     /// Time when it was contradicted, edited or revoked.
     pub valid_until: Option<DateTime<Utc>>,
-    pub ended_because: Option<Ended>,
+    pub ended_because: Option<EndReason>,
     /// The fact that ended it.
     pub replaced_by: Option<Uuid>,
     /// Time when it ends in any case.
@@ -138,7 +139,7 @@ impl Fact {
         json!({ "fact_id": self.id, "source": self.source })
     }
 
-    pub fn holds(&self, now: DateTime<Utc>) -> bool {
+    pub fn is_current(&self, now: DateTime<Utc>) -> bool {
         self.valid_until.is_none() && self.expires_at.is_none_or(|end| end > now)
     }
 }

@@ -6,10 +6,10 @@ use serde_json::Value;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::{Ended, Error, Fact, Source, Trust, check_name};
+use super::{EndReason, Error, Fact, Source, Trust, check_name};
 use crate::domain::{
-    Failed, Page,
-    ids::{self, Given},
+    Page, StatementError,
+    ids::{self, PartialId},
 };
 
 /// A filter of facts.
@@ -21,14 +21,14 @@ pub struct Filter {
 
 /// A current fact, as shown to a model so that it does not repeat it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct CurrentFact {
     pub attribute: String,
     pub text: String,
 }
 
 /// A fact that an agent is told with its task.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Told {
+pub struct PromptFact {
     pub id: Uuid,
     pub attribute: String,
     pub text: String,
@@ -50,7 +50,7 @@ pub async fn list(
         Fact,
         r#"select id, user_name as user, attribute, text, source as "source: Source", trust as "trust: Trust", author, campaign_id, session_id,
                   turn, task_id, recorded_at, valid_from, valid_until, replaced_by, expires_at,
-                  case when expires_at <= valid_until then 'expired' else ended_because end as "ended_because: Ended"
+                  case when expires_at <= valid_until then 'expired' else ended_because end as "ended_because: EndReason"
              from dalsegno.facts
             where user_name = $1 and ($2 or valid_until is null and (expires_at is null or expires_at > $3))
               and ($4::uuid is null or id < $4)
@@ -63,7 +63,7 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the facts about a user"))?;
+    .map_err(StatementError::to("list the facts about a user"))?;
     Ok(facts)
 }
 
@@ -74,26 +74,26 @@ pub async fn get(executor: impl PgExecutor<'_>, user: &str, id: Uuid) -> Result<
         Fact,
         r#"select id, user_name as user, attribute, text, source as "source: Source", trust as "trust: Trust", author, campaign_id, session_id,
                   turn, task_id, recorded_at, valid_from, valid_until, replaced_by, expires_at,
-                  case when expires_at <= valid_until then 'expired' else ended_because end as "ended_because: Ended"
+                  case when expires_at <= valid_until then 'expired' else ended_because end as "ended_because: EndReason"
              from dalsegno.facts where user_name = $1 and id = $2"#,
         user,
         id,
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read a fact"))?
+    .map_err(StatementError::to("read a fact"))?
     .ok_or_else(|| Error::NoFact { user: user.to_owned(), id })
 }
 
 /// Lists current facts about a user, the newest first, within both limits.
-pub async fn held(
+pub async fn list_current(
     executor: impl PgExecutor<'_>,
     user: &str,
     (most, max_bytes): (i64, i64),
     now: DateTime<Utc>,
-) -> Result<Vec<Held>, Failed> {
+) -> Result<Vec<CurrentFact>, StatementError> {
     sqlx::query_as!(
-        Held,
+        CurrentFact,
         r#"select f.attribute as "attribute!", f.text as "text!"
              from (select n.id, n.attribute, n.text,
                           sum(octet_length(n.attribute) + octet_length(n.text)) over (order by n.id desc) as so_far
@@ -108,18 +108,18 @@ pub async fn held(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read what holds of a user"))
+    .map_err(StatementError::to("read what holds of a user"))
 }
 
 /// Parses the facts as the statement of a turn returns them; null: there are none.
-pub fn told(read: Option<Value>) -> Result<Vec<Told>, serde_json::Error> {
+pub fn parse_told(read: Option<Value>) -> Result<Vec<PromptFact>, serde_json::Error> {
     read.map_or(Ok(Vec::new()), serde_json::from_value)
 }
 
 /// Finds the fact that a person refers to.
 pub async fn find(
     executor: impl PgExecutor<'_>,
-    given: &Given,
+    given: &PartialId,
     within: Option<&[Uuid]>,
 ) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(

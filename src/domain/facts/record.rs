@@ -4,23 +4,23 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Config, Ended, Error, Fact, Source, Trust, key};
-use crate::domain::{Failed, ids};
+use super::{Config, EndReason, Error, Fact, Source, Trust, key};
+use crate::domain::{StatementError, ids};
 
 /// A statement about a user.
 #[derive(Debug, Clone, Copy)]
-pub struct Stated<'a> {
+pub struct Statement<'a> {
     pub user: &'a str,
     pub attribute: &'a str,
     pub text: &'a str,
     pub said_at: DateTime<Utc>,
     pub expires_at: Option<DateTime<Utc>>,
-    pub found: Found<'a>,
+    pub found: StatementOrigin<'a>,
 }
 
 /// The origin of a statement, which comes from rows and never from the text.
 #[derive(Debug, Clone, Copy)]
-pub enum Found<'a> {
+pub enum StatementOrigin<'a> {
     /// Read from a request in a session.
     Extracted { campaign_id: Uuid, session_id: Uuid, turn: i32, task_id: Uuid, agent: &'a str },
     /// Stated by a person.
@@ -31,7 +31,7 @@ pub enum Found<'a> {
 
 /// The result of recording a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recorded {
+pub enum RecordOutcome {
     /// The fact. It may have ended already, if a later statement was known before.
     New(Box<Fact>),
     /// This fact says the same.
@@ -53,23 +53,23 @@ struct Timeline {
 /// Records a statement, closes the fact that it contradicts, and places it before later ones.
 pub async fn record(
     conn: &mut PgConnection,
-    stated: &Stated<'_>,
+    stated: &Statement<'_>,
     (config, language): (&Config, &str),
     now: DateTime<Utc>,
-) -> Result<Recorded, Error> {
+) -> Result<RecordOutcome, Error> {
     super::check_name(stated.user)?;
     key::check(stated.attribute, stated.text)?;
     if let Some(end) = stated.expires_at.filter(|end| *end <= now) {
         return Err(Error::Expired(end));
     }
-    wait_for_others(&mut *conn, stated.user).await?;
+    lock_user(&mut *conn, stated.user).await?;
     end_expired(&mut *conn, stated, now).await?;
-    if let Some(known) = known(&mut *conn, stated).await? {
+    if let Some(known) = find_known(&mut *conn, stated).await? {
         return Ok(known);
     }
     let Timeline { before, next } = timeline(&mut *conn, stated).await?;
     if before.is_none() && next.is_none() && is_full(&mut *conn, stated.user, config, now).await? {
-        return Ok(Recorded::Full);
+        return Ok(RecordOutcome::Full);
     }
     let fact = stated.as_fact(next, now);
     // The earlier fact is closed first: an attribute has only one open fact at any moment.
@@ -77,24 +77,24 @@ pub async fn record(
         close(&mut *conn, before, fact.id, stated.said_at).await?;
     }
     insert(conn, &fact, language).await?;
-    Ok(Recorded::New(Box::new(fact)))
+    Ok(RecordOutcome::New(Box::new(fact)))
 }
 
 /// Makes writers about one user wait for each other until the end of the transaction.
-pub(super) async fn wait_for_others(conn: &mut PgConnection, user: &str) -> Result<(), Failed> {
+pub(super) async fn lock_user(conn: &mut PgConnection, user: &str) -> Result<(), StatementError> {
     sqlx::query!("select pg_advisory_xact_lock(hashtextextended('dalsegno facts ' || $1, 0))", user)
         .fetch_one(conn)
         .await
         .map(|_| ())
-        .map_err(Failed::to("wait for other writers of facts about a user"))
+        .map_err(StatementError::to("wait for other writers of facts about a user"))
 }
 
 /// Ends the expired facts with this text or attribute, so that the statement can be stored again. They are read as [`Ended::Expired`].
 async fn end_expired(
     conn: &mut PgConnection,
-    stated: &Stated<'_>,
+    stated: &Statement<'_>,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.facts set valid_until = greatest(expires_at, valid_from), ended_because = 'revoked'
           where user_name = $1 and valid_until is null and expires_at <= $2 and (attribute_key = $3 or text_key = $4)",
@@ -106,16 +106,19 @@ async fn end_expired(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to("end facts that have expired"))
+    .map_err(StatementError::to("end facts that have expired"))
 }
 
 /// Finds a fact that says the same, of the same attribute, or of any attribute for a sentence. It holds now, held at the moment, or was
 /// shown to the session. A shown fact is ignored if the session knew by then that it had ended, from facts that it was told or from its own
 /// messages.
-async fn known(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Option<Recorded>, Failed> {
+async fn find_known(
+    conn: &mut PgConnection,
+    stated: &Statement<'_>,
+) -> Result<Option<RecordOutcome>, StatementError> {
     let session_id = match stated.found {
-        Found::Extracted { session_id, .. } => Some(session_id),
-        Found::Stated { .. } | Found::Edited { .. } => None,
+        StatementOrigin::Extracted { session_id, .. } => Some(session_id),
+        StatementOrigin::Stated { .. } | StatementOrigin::Edited { .. } => None,
     };
     let found = sqlx::query!(
         r#"select f.id, f.valid_until is null or f.valid_from <= $3 and f.valid_until > $3 as "is_known!"
@@ -139,14 +142,17 @@ async fn known(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Option<Re
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("look for a fact that says the same"))?;
+    .map_err(StatementError::to("look for a fact that says the same"))?;
     Ok(found.map(|found| match found.is_known {
-        true => Recorded::Known(found.id),
-        false => Recorded::Shown(found.id),
+        true => RecordOutcome::Known(found.id),
+        false => RecordOutcome::Shown(found.id),
     }))
 }
 
-async fn timeline(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Timeline, Failed> {
+async fn timeline(
+    conn: &mut PgConnection,
+    stated: &Statement<'_>,
+) -> Result<Timeline, StatementError> {
     let row = sqlx::query!(
         r#"select (select id from dalsegno.facts
                     where user_name = $1 and attribute_key = $2 and valid_from <= $3 and (valid_until is null or valid_until > $3)
@@ -162,7 +168,7 @@ async fn timeline(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Timeli
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("look for what a fact contradicts"))?;
+    .map_err(StatementError::to("look for what a fact contradicts"))?;
     Ok(Timeline { before: row.before, next: row.next.zip(row.next_from) })
 }
 
@@ -171,7 +177,7 @@ async fn is_full(
     user: &str,
     config: &Config,
     now: DateTime<Utc>,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     let n_facts = sqlx::query_scalar!(
         r#"select count(*) as "n!" from dalsegno.facts
             where user_name = $1 and valid_until is null and (expires_at is null or expires_at > $2)"#,
@@ -180,7 +186,7 @@ async fn is_full(
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("count the facts about a user"))?;
+    .map_err(StatementError::to("count the facts about a user"))?;
     Ok(n_facts >= config.user_max)
 }
 
@@ -189,7 +195,7 @@ async fn close(
     id: Uuid,
     by: Uuid,
     at: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.facts set valid_until = $3, ended_because = 'contradicted', replaced_by = $2 where id = $1",
         id,
@@ -199,10 +205,14 @@ async fn close(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to("close a fact that is contradicted"))
+    .map_err(StatementError::to("close a fact that is contradicted"))
 }
 
-async fn insert(conn: &mut PgConnection, fact: &Fact, language: &str) -> Result<(), Failed> {
+async fn insert(
+    conn: &mut PgConnection,
+    fact: &Fact,
+    language: &str,
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.facts
                 (id, user_name, attribute, attribute_key, text, text_key, source, trust, author, campaign_id, session_id, turn, task_id,
@@ -224,7 +234,7 @@ async fn insert(conn: &mut PgConnection, fact: &Fact, language: &str) -> Result<
         fact.recorded_at,
         fact.valid_from,
         fact.valid_until,
-        fact.ended_because as Option<Ended>,
+        fact.ended_because as Option<EndReason>,
         fact.replaced_by,
         fact.expires_at,
         language,
@@ -232,25 +242,25 @@ async fn insert(conn: &mut PgConnection, fact: &Fact, language: &str) -> Result<
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to("write a fact down"))
+    .map_err(StatementError::to("write a fact down"))
 }
 
-impl Stated<'_> {
+impl Statement<'_> {
     fn as_fact(&self, next: Option<(Uuid, DateTime<Utc>)>, now: DateTime<Utc>) -> Fact {
         let (source, trust, author) = match self.found {
-            Found::Extracted { agent, .. } => (Source::Extracted, Trust::Agent, agent),
-            Found::Stated { by } => (Source::Stated, Trust::Operator, by),
-            Found::Edited { by, .. } => (Source::Edited, Trust::Operator, by),
+            StatementOrigin::Extracted { agent, .. } => (Source::Extracted, Trust::Agent, agent),
+            StatementOrigin::Stated { by } => (Source::Stated, Trust::Operator, by),
+            StatementOrigin::Edited { by, .. } => (Source::Edited, Trust::Operator, by),
         };
         let (campaign_id, session_id, turn, task_id) = match self.found {
-            Found::Extracted { campaign_id, session_id, turn, task_id, .. } => {
+            StatementOrigin::Extracted { campaign_id, session_id, turn, task_id, .. } => {
                 (Some(campaign_id), Some(session_id), Some(turn), Some(task_id))
             }
-            Found::Edited { campaign_id, .. } => (campaign_id, None, None, None),
-            Found::Stated { .. } => (None, None, None, None),
+            StatementOrigin::Edited { campaign_id, .. } => (campaign_id, None, None, None),
+            StatementOrigin::Stated { .. } => (None, None, None, None),
         };
         Fact {
-            id: ids::at(now),
+            id: ids::new_at(now),
             user: self.user.to_owned(),
             attribute: self.attribute.to_owned(),
             text: self.text.to_owned(),
@@ -264,7 +274,7 @@ impl Stated<'_> {
             recorded_at: now,
             valid_from: self.said_at,
             valid_until: next.map(|(_, from)| from),
-            ended_because: next.map(|_| Ended::Contradicted),
+            ended_because: next.map(|_| EndReason::Contradicted),
             replaced_by: next.map(|(id, _)| id),
             expires_at: self.expires_at,
         }

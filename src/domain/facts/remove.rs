@@ -4,14 +4,14 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// Removes some facts that were said in a campaign, and returns their number. Facts about the same users from other campaigns stay.
 pub async fn remove_some(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     // Locked in the order in which sessions are shown facts, which avoids a deadlock.
     sqlx::query_scalar!(
         r#"with batch as materialized (select id from dalsegno.facts where campaign_id = $1 limit $2),
@@ -24,7 +24,7 @@ pub async fn remove_some(
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("remove the facts of a campaign"))
+    .map_err(StatementError::to("remove the facts of a campaign"))
 }
 
 /// Removes the user of a campaign, and some records of what was read and shown in it. Returns the larger of both counts.
@@ -32,7 +32,7 @@ pub async fn remove_some_records(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"with users as (delete from dalsegno.campaign_users where campaign_id = $1),
                 shown as (
@@ -47,7 +47,7 @@ pub async fn remove_some_records(
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("remove what was read for facts in a campaign"))
+    .map_err(StatementError::to("remove what was read for facts in a campaign"))
 }
 
 /// Removes some facts that ended before `until`, and some records of what was shown and read that are as old. Returns the number of facts,
@@ -56,7 +56,7 @@ pub async fn remove_ended(
     conn: &mut PgConnection,
     until: DateTime<Utc>,
     limit: i64,
-) -> Result<(i64, i64), Failed> {
+) -> Result<(i64, i64), StatementError> {
     // How far a session was read has to be known as long as it is there: of each that is, the last reading stays.
     let n_records = sqlx::query_scalar!(
         r#"with shown as (
@@ -76,7 +76,7 @@ pub async fn remove_ended(
     )
     .fetch_one(&mut *conn)
     .await
-    .map_err(Failed::to("remove old records of facts"))?;
+    .map_err(StatementError::to("remove old records of facts"))?;
     let n_facts = sqlx::query_scalar!(
         r#"with going as materialized (
              select id from dalsegno.facts
@@ -89,7 +89,7 @@ pub async fn remove_ended(
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("remove ended facts"))?;
+    .map_err(StatementError::to("remove ended facts"))?;
     Ok((n_facts, n_records))
 }
 
@@ -97,7 +97,7 @@ pub async fn remove_ended(
 pub async fn count_ended(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"select count(*) as "n!" from dalsegno.facts
             where (valid_until is not null or expires_at is not null) and least(valid_until, expires_at) < $1"#,
@@ -105,5 +105,5 @@ pub async fn count_ended(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("count ended facts"))
+    .map_err(StatementError::to("count ended facts"))
 }

@@ -9,9 +9,9 @@ use uuid::Uuid;
 use super::{read_up_to, user_of};
 use crate::{
     domain::{
-        Failed,
-        messages::{self, Asked},
-        sessions::{self, Due},
+        StatementError,
+        messages::{self, PromptPlace},
+        sessions::{self, DueSession},
     },
     queue::{self, Backoff, Job, Policy},
 };
@@ -26,7 +26,7 @@ pub struct ExtractFacts {
     pub model: String,
     pub credential: Option<String>,
     /// The requests, in their order.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<PromptPlace>,
 }
 
 /// Maximum number of requests that one job reads of a session: the newest.
@@ -56,7 +56,7 @@ pub async fn request(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     session_id: Uuid,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     match user_of(&mut *conn, campaign_id).await? {
         Some(_) => enqueue(conn, session_id).await,
         None => Ok(()),
@@ -64,7 +64,10 @@ pub async fn request(
 }
 
 /// Does the same for sessions that are about to be removed. Closed ones were requested at their closing.
-pub async fn request_of_ended(conn: &mut PgConnection, ended: &[Due]) -> Result<(), Failed> {
+pub async fn request_of_ended(
+    conn: &mut PgConnection,
+    ended: &[DueSession],
+) -> Result<(), StatementError> {
     let open = ended.iter().filter(|session| session.is_open());
     let campaigns: Vec<Uuid> = open.clone().map(|session| session.campaign_id).collect();
     if campaigns.is_empty() {
@@ -78,14 +81,14 @@ pub async fn request_of_ended(conn: &mut PgConnection, ended: &[Due]) -> Result<
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("look for campaigns with a user"))?;
+    .map_err(StatementError::to("look for campaigns with a user"))?;
     for session in open.filter(|session| with_user.contains(&session.campaign_id)) {
         enqueue(&mut *conn, session.id).await?;
     }
     Ok(())
 }
 
-async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), Failed> {
+async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), StatementError> {
     let action = "ask for a session to be read for facts";
     let (session, credential) = match sessions::with_credential(&mut *conn, session_id).await {
         Ok(found) => found,
@@ -96,7 +99,8 @@ async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), Failed
     let after = read_up_to(&mut *conn, session_id).await?;
     let of = (session_id, session.created_at);
     let asked =
-        messages::asked_after(&mut *conn, of, after, &session.rejected_turns, MAX_ASKED).await?;
+        messages::list_prompts_after(&mut *conn, of, after, &session.rejected_turns, MAX_ASKED)
+            .await?;
     if asked.is_empty() {
         return Ok(());
     }
@@ -109,12 +113,15 @@ async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), Failed
         credential,
         asked,
     };
-    let enqueued = again(conn, &job).await;
-    enqueued.map_err(|source| Failed { action, source: sqlx::Error::Decode(source.into()) })
+    let enqueued = enqueue_reading(conn, &job).await;
+    enqueued.map_err(|source| StatementError { action, source: sqlx::Error::Decode(source.into()) })
 }
 
 /// Enqueues a job: the first of a reading, or one that continues it.
-pub async fn again(conn: &mut PgConnection, job: &ExtractFacts) -> Result<(), queue::Error> {
+pub async fn enqueue_reading(
+    conn: &mut PgConnection,
+    job: &ExtractFacts,
+) -> Result<(), queue::Error> {
     let options = queue::Options {
         lane: Some(lane(job.session_id)),
         group_key: Some(job.campaign_id.to_string()),

@@ -4,10 +4,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
-use super::{Ended, Error, Fact, Source, Trust, check_name};
+use super::{EndReason, Error, Fact, Source, Trust, check_name};
 use crate::domain::{
-    Failed,
-    search::{self, NearQuery, Question, Ranked, Searchable, WordQuery},
+    StatementError,
+    search::{self, NearQuery, Question, RankedRow, Searchable, WordQuery},
 };
 
 /// A fact that was found.
@@ -40,8 +40,8 @@ pub async fn search(
     let rows = ValidFacts { user, language, now };
     let found = search::search(&mut *conn, &rows, question).await?;
     let facts = rows.read(conn, &found).await?;
-    let hit = |(fact, Ranked { rank, .. })| Hit { fact, rank };
-    Ok(search::in_order(found, facts, |fact| fact.id).map(hit).collect())
+    let hit = |(fact, RankedRow { rank, .. })| Hit { fact, rank };
+    Ok(search::sort_by_rank(found, facts, |fact| fact.id).map(hit).collect())
 }
 
 impl Searchable for ValidFacts<'_> {
@@ -56,7 +56,7 @@ impl Searchable for ValidFacts<'_> {
         &self,
         conn: &mut PgConnection,
         query: WordQuery<'_>,
-    ) -> Result<Vec<Ranked>, Failed> {
+    ) -> Result<Vec<RankedRow>, StatementError> {
         search::by_words!(
             conn, query, in self.language, at self.now,
             from "dalsegno.facts" as "facts" where "user_name" = ("$1", self.user),
@@ -68,12 +68,16 @@ impl Searchable for ValidFacts<'_> {
 
 impl ValidFacts<'_> {
     /// Reads those that are still valid.
-    async fn read(&self, conn: &mut PgConnection, found: &[Ranked]) -> Result<Vec<Fact>, Failed> {
+    async fn read(
+        &self,
+        conn: &mut PgConnection,
+        found: &[RankedRow],
+    ) -> Result<Vec<Fact>, StatementError> {
         let ids: Vec<_> = found.iter().map(|found| found.id).collect();
         sqlx::query_as!(
             Fact,
             r#"select id, user_name as user, attribute, text, source as "source: Source", trust as "trust: Trust", author, campaign_id, session_id,
-                      turn, task_id, recorded_at, valid_from, valid_until, ended_because as "ended_because: Ended", replaced_by, expires_at
+                      turn, task_id, recorded_at, valid_from, valid_until, ended_because as "ended_because: EndReason", replaced_by, expires_at
                  from dalsegno.facts
                 where user_name = $1 and id = any($2) and valid_until is null and (expires_at is null or expires_at > $3)"#,
             self.user,
@@ -82,6 +86,6 @@ impl ValidFacts<'_> {
         )
         .fetch_all(conn)
         .await
-        .map_err(Failed::to("read the facts that were found"))
+        .map_err(StatementError::to("read the facts that were found"))
     }
 }

@@ -4,15 +4,15 @@ use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// Records that a session was shown these facts. A fact that was removed meanwhile is skipped.
-pub async fn show(
+pub async fn record_showings(
     executor: impl PgExecutor<'_>,
     (session_id, campaign_id): (Uuid, Uuid),
     facts: &[Uuid],
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     if facts.is_empty() {
         return Ok(());
     }
@@ -31,7 +31,7 @@ pub async fn show(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("remember which facts a session was shown"))
+    .map_err(StatementError::to("remember which facts a session was shown"))
 }
 
 /// Copies the records of a session to its successor, which continues the same transcript.
@@ -39,7 +39,7 @@ pub async fn inherit_showings(
     executor: impl PgExecutor<'_>,
     from: Uuid,
     to: Uuid,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.fact_showings (session_id, fact_id, campaign_id, shown_at)
          select $2, s.fact_id, s.campaign_id, s.shown_at
@@ -55,5 +55,5 @@ pub async fn inherit_showings(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("hand on which facts a session was shown"))
+    .map_err(StatementError::to("hand on which facts a session was shown"))
 }

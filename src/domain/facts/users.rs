@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, record::wait_for_others};
-use crate::domain::{Failed, campaigns};
+use super::{Error, record::lock_user};
+use crate::domain::{StatementError, campaigns};
 
 const NAME_MAX_CHARS: usize = 128;
 
@@ -36,7 +36,7 @@ pub async fn set_user(
     now: DateTime<Utc>,
 ) -> Result<CampaignUser, Error> {
     check_name(name)?;
-    hold(&mut *conn, campaign_id).await?;
+    check_and_lock_campaign(&mut *conn, campaign_id).await?;
     let since = sqlx::query_scalar!(
         r#"insert into dalsegno.campaign_users as u (campaign_id, user_name, since) values ($1, $2, $3)
            on conflict (campaign_id) do update
@@ -48,18 +48,18 @@ pub async fn set_user(
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("say for whom a campaign works"))?;
+    .map_err(StatementError::to("say for whom a campaign works"))?;
     Ok(CampaignUser { user: name.to_owned(), since })
 }
 
 /// Removes the user of a campaign. Returns true if there was one.
 pub async fn unset_user(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
-    hold(&mut *conn, campaign_id).await?;
+    check_and_lock_campaign(&mut *conn, campaign_id).await?;
     let unset =
         sqlx::query!("delete from dalsegno.campaign_users where campaign_id = $1", campaign_id)
             .execute(conn)
             .await
-            .map_err(Failed::to("remove the user of a campaign"))?;
+            .map_err(StatementError::to("remove the user of a campaign"))?;
     Ok(unset.rows_affected() == 1)
 }
 
@@ -67,7 +67,7 @@ pub async fn unset_user(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bo
 pub async fn user_of(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<Option<CampaignUser>, Failed> {
+) -> Result<Option<CampaignUser>, StatementError> {
     sqlx::query_as!(
         CampaignUser,
         r#"select user_name as user, since from dalsegno.campaign_users where campaign_id = $1"#,
@@ -75,22 +75,25 @@ pub async fn user_of(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look for whom a campaign works"))
+    .map_err(StatementError::to("look for whom a campaign works"))
 }
 
 /// Reads the user of a campaign after other writers about `user` have ended. Further ones wait until the end of the transaction.
-pub async fn hold_user_of(
+pub async fn lock_user_of(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     user: &str,
-) -> Result<Option<CampaignUser>, Failed> {
-    wait_for_others(&mut *conn, user).await?;
+) -> Result<Option<CampaignUser>, StatementError> {
+    lock_user(&mut *conn, user).await?;
     user_of(conn, campaign_id).await
 }
 
 /// Refuses changes in a closed campaign, because an erasure may already have passed the rows.
-pub(super) async fn hold(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
-    match campaigns::hold(conn, campaign_id).await? {
+pub(super) async fn check_and_lock_campaign(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+) -> Result<(), Error> {
+    match campaigns::lock_against_erasure(conn, campaign_id).await? {
         campaigns::Status::Closed => Err(campaigns::Error::Closed(campaign_id).into()),
         campaigns::Status::Active | campaigns::Status::Paused => Ok(()),
     }

@@ -5,20 +5,20 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use crate::domain::{
-    Failed,
-    embeddings::{Made, Unmade},
+    StatementError,
+    embeddings::{Embedding, PendingText},
 };
 
 /// Current facts behind this id without a vector of the model, in the order of ids.
-pub async fn unmade(
+pub async fn list_without_vector(
     executor: impl PgExecutor<'_>,
     model: &str,
     after: Uuid,
     limit: i64,
     now: DateTime<Utc>,
-) -> Result<Vec<Unmade>, Failed> {
+) -> Result<Vec<PendingText>, StatementError> {
     sqlx::query_as!(
-        Unmade,
+        PendingText,
         r#"select f.id, 1 as "version!", f.attribute || ': ' || f.text as "text!"
              from dalsegno.facts as f
             where f.id > $2 and f.valid_until is null and (f.expires_at is null or f.expires_at > $4)
@@ -31,17 +31,17 @@ pub async fn unmade(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for facts without a vector"))
+    .map_err(StatementError::to("look for facts without a vector"))
 }
 
 /// Stores vectors of facts that still exist. Skips locked facts: the transaction that changes one requests a vector again.
 pub async fn keep_vectors(
     conn: &mut PgConnection,
     model: &str,
-    made: &[Made],
+    made: &[Embedding],
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
-    for Made { id, vector, .. } in made {
+) -> Result<(), StatementError> {
+    for Embedding { id, vector, .. } in made {
         sqlx::query!(
             "insert into dalsegno.fact_embeddings (fact_id, made_at, model, vector)
              select f.id, $2, $3, $4 from dalsegno.facts as f where f.id = $1 for key share skip locked
@@ -53,7 +53,7 @@ pub async fn keep_vectors(
         )
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("keep the vector of a fact"))?;
+        .map_err(StatementError::to("keep the vector of a fact"))?;
     }
     Ok(())
 }

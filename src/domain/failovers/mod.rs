@@ -11,21 +11,24 @@ use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-pub use self::rule::{Change, Rules, Side, Standing};
-use super::Failed;
+pub use self::rule::{Change, FailoverState, ProviderSide, Rules};
+use super::StatementError;
 
 /// The key of a conversation.
 #[derive(Debug, Clone, Copy)]
-pub struct Of<'a> {
+pub struct ConversationKey<'a> {
     pub campaign_id: Uuid,
     pub agent: &'a str,
     pub instance: &'a str,
 }
 
 /// Finds the standing of a conversation. `None`: its first provider has answered the last time.
-pub async fn find(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<Option<Standing>, Failed> {
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    of: ConversationKey<'_>,
+) -> Result<Option<FailoverState>, StatementError> {
     sqlx::query_as!(
-        Standing,
+        FailoverState,
         "select failures, since from dalsegno.failovers where campaign_id = $1 and agent = $2 and instance = $3",
         of.campaign_id,
         of.agent,
@@ -33,16 +36,16 @@ pub async fn find(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<Option<St
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look how often a provider has failed"))
+    .map_err(StatementError::to("look how often a provider has failed"))
 }
 
 /// Stores the standing of a conversation.
 pub async fn put(
     executor: impl PgExecutor<'_>,
-    of: Of<'_>,
-    standing: Standing,
+    of: ConversationKey<'_>,
+    standing: FailoverState,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.failovers as f (campaign_id, agent, instance, failures, since, failed_at)
          values ($1, $2, $3, $4, $5, $6)
@@ -58,11 +61,14 @@ pub async fn put(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("write down that a provider has failed"))
+    .map_err(StatementError::to("write down that a provider has failed"))
 }
 
 /// Deletes the standing of a conversation, if there is one: the first provider has answered.
-pub async fn forget(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<(), Failed> {
+pub async fn delete(
+    executor: impl PgExecutor<'_>,
+    of: ConversationKey<'_>,
+) -> Result<(), StatementError> {
     sqlx::query!(
         "delete from dalsegno.failovers where campaign_id = $1 and agent = $2 and instance = $3",
         of.campaign_id,
@@ -72,7 +78,7 @@ pub async fn forget(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<(), Fai
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("forget that a provider has failed"))
+    .map_err(StatementError::to("forget that a provider has failed"))
 }
 
 /// Deletes the standings of conversations that have nothing left to continue. The slices are parallel.
@@ -81,7 +87,7 @@ pub async fn remove_all(
     campaigns: &[Uuid],
     agents: &[String],
     instances: &[String],
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "delete from dalsegno.failovers as f using unnest($1::uuid[], $2::text[], $3::text[]) as k (campaign_id, agent, instance)
           where f.campaign_id = k.campaign_id and f.agent = k.agent and f.instance = k.instance",
@@ -92,17 +98,17 @@ pub async fn remove_all(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("forget that providers have failed"))
+    .map_err(StatementError::to("forget that providers have failed"))
 }
 
 /// Deletes the standings of a whole campaign.
 pub async fn remove_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!("delete from dalsegno.failovers where campaign_id = $1", campaign_id)
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("forget that providers have failed in a campaign"))
+        .map_err(StatementError::to("forget that providers have failed in a campaign"))
 }

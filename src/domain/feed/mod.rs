@@ -12,8 +12,8 @@ use serde_json::Value;
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
-pub use self::watch::{Told, Watch, Watched};
-use super::Failed;
+pub use self::watch::{EventFilter, FeedItem, Watch};
+use super::StatementError;
 
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FeedEvent)]
@@ -157,7 +157,7 @@ pub struct Horizon {
 
 /// A reader's view of the feed at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sight {
+pub struct FeedView {
     /// Visible ids beyond the horizon, in order, as many as fit on a page.
     ids: Vec<i64>,
     /// The newest of all that are visible.
@@ -249,7 +249,7 @@ impl Horizon {
     }
 
     /// Moves on as far as `sight` allows.
-    pub fn advance(&mut self, sight: &Sight) {
+    pub fn advance(&mut self, sight: &FeedView) {
         if let Some((newest, mark)) = self.waiting
             && sight.oldest_open >= mark
         {
@@ -274,7 +274,7 @@ pub async fn append(
     executor: impl PgExecutor<'_>,
     events: &[New],
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     if events.is_empty() {
         return Ok(());
     }
@@ -283,11 +283,14 @@ pub async fn append(
         .execute(executor)
         .await
         .map(|_| ())
-        .map_err(Failed::to("add to the feed"))
+        .map_err(StatementError::to("add to the feed"))
 }
 
 /// Lists events in order.
-pub async fn list(executor: impl PgExecutor<'_>, filter: Filter) -> Result<Vec<Event>, Failed> {
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    filter: Filter,
+) -> Result<Vec<Event>, StatementError> {
     sqlx::query_as!(
         Event,
         "select id, created_at, campaign_id, task_id, session_id, kind, data
@@ -301,21 +304,21 @@ pub async fn list(executor: impl PgExecutor<'_>, filter: Filter) -> Result<Vec<E
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read the feed"))
+    .map_err(StatementError::to("read the feed"))
 }
 
 /// The id of the first event of a task.
 pub async fn first_of_task(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
-) -> Result<Option<i64>, Failed> {
+) -> Result<Option<i64>, StatementError> {
     sqlx::query_scalar!(
         "select id from dalsegno.feed where task_id = $1 order by id limit 1",
         task_id
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("find the first event of a task"))
+    .map_err(StatementError::to("find the first event of a task"))
 }
 
 /// Events of one task in order, later than `after` and not beyond `up_to`.
@@ -325,7 +328,7 @@ pub async fn of_task(
     after: i64,
     up_to: i64,
     limit: i64,
-) -> Result<Vec<Event>, Failed> {
+) -> Result<Vec<Event>, StatementError> {
     sqlx::query_as!(
         Event,
         "select id, created_at, campaign_id, task_id, session_id, kind, data
@@ -338,14 +341,14 @@ pub async fn of_task(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read the feed of a task"))
+    .map_err(StatementError::to("read the feed of a task"))
 }
 
 /// The data of all events of a session that say that no compaction was needed, the newest first.
-pub async fn compactions_not_needed(
+pub async fn list_compaction_refusals(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
-) -> Result<Vec<Value>, Failed> {
+) -> Result<Vec<Value>, StatementError> {
     sqlx::query_scalar!(
         // The kind is written out: an index has these events alone.
         "select data from dalsegno.feed
@@ -354,15 +357,15 @@ pub async fn compactions_not_needed(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read which compactions of a session were not needed"))
+    .map_err(StatementError::to("read which compactions of a session were not needed"))
 }
 
 /// Reads ids beyond `horizon` in one snapshot, so that ids and open transactions fit together.
-pub async fn look(
+pub async fn read_ahead(
     executor: impl PgExecutor<'_>,
     horizon: &Horizon,
     limit: i64,
-) -> Result<Sight, Failed> {
+) -> Result<FeedView, StatementError> {
     // The number is drawn only if it is needed: most reads find no gap, or one that is waited for already.
     let row = sqlx::query!(
         r#"select p.ids as "ids!", coalesce((select max(f.id) from dalsegno.feed as f), 0) as "newest!",
@@ -376,8 +379,8 @@ pub async fn look(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look ahead in the feed"))?;
-    Ok(Sight { ids: row.ids, newest: row.newest, oldest_open: row.oldest_open, mark: row.mark })
+    .map_err(StatementError::to("look ahead in the feed"))?;
+    Ok(FeedView { ids: row.ids, newest: row.newest, oldest_open: row.oldest_open, mark: row.mark })
 }
 
 /// Removes the oldest events of an erased campaign, and returns their number.
@@ -385,25 +388,25 @@ pub async fn remove_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(r#"select dalsegno.remove_events($1, $2) as "n!""#, campaign_id, limit,)
         .fetch_one(executor)
         .await
-        .map_err(Failed::to("remove the feed of a campaign"))
+        .map_err(StatementError::to("remove the feed of a campaign"))
 }
 
 /// Counts the events that are older than `until`. Reads them all.
 pub async fn count_before(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"select count(*) as "n!" from dalsegno.feed where created_at < $1"#,
         until
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("count old events of the feed"))
+    .map_err(StatementError::to("count old events of the feed"))
 }
 
 /// Removes those of the oldest `limit` events that are older than `until`, and returns their number: less than `limit` if no others are
@@ -412,11 +415,11 @@ pub async fn remove_before(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(r#"select dalsegno.remove_old_events($1, $2) as "n!""#, until, limit,)
         .fetch_one(executor)
         .await
-        .map_err(Failed::to("remove old events of the feed"))
+        .map_err(StatementError::to("remove old events of the feed"))
 }
 
 #[cfg(test)]
@@ -430,9 +433,9 @@ mod tests {
         columns::assert_are_fields_of(&row, sql, "jsonb_to_recordset($2)");
     }
 
-    fn sight(ids: &[i64], oldest_open: i64, mark: Option<i64>) -> Sight {
+    fn sight(ids: &[i64], oldest_open: i64, mark: Option<i64>) -> FeedView {
         let newest = ids.last().copied().unwrap_or(0);
-        Sight { ids: ids.to_vec(), newest, oldest_open, mark }
+        FeedView { ids: ids.to_vec(), newest, oldest_open, mark }
     }
 
     #[test]
@@ -465,10 +468,10 @@ mod tests {
     #[test]
     fn a_reader_far_behind_jumps_to_the_newest_settled_id() {
         let mut horizon = Horizon::at(0);
-        let page = Sight { ids: vec![7, 9], newest: 90_000, oldest_open: 50, mark: Some(60) };
+        let page = FeedView { ids: vec![7, 9], newest: 90_000, oldest_open: 50, mark: Some(60) };
         horizon.advance(&page);
         assert_eq!(horizon.settled(), 0);
-        horizon.advance(&Sight { oldest_open: 60, mark: None, ..page });
+        horizon.advance(&FeedView { oldest_open: 60, mark: None, ..page });
         assert_eq!(horizon.settled(), 90_000);
     }
 }

@@ -9,8 +9,8 @@ use sqlx::{PgExecutor, PgPool};
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::{Event, Horizon, look};
-use crate::domain::Failed;
+use super::{Event, Horizon, read_ahead};
+use crate::domain::StatementError;
 
 /// The first and the longest pause between two reads. An event that only waits for a commit comes soon. A quiet feed is read four times a
 /// second, which a person does not notice.
@@ -23,7 +23,7 @@ const PAGE_BYTES: i64 = 16 * 1024;
 
 /// A filter of the events to follow. Empty fields match everything.
 #[derive(Debug, Clone, Default)]
-pub struct Watched {
+pub struct EventFilter {
     pub campaign_id: Option<Uuid>,
     /// Only events of these campaigns.
     pub within: Option<Arc<[Uuid]>>,
@@ -31,7 +31,7 @@ pub struct Watched {
 }
 
 #[derive(Debug)]
-pub enum Told {
+pub enum FeedItem {
     /// The start, if the reader named no id. A reader that comes back with this id misses nothing.
     Begun(i64),
     Event(Event),
@@ -41,7 +41,7 @@ pub enum Told {
 #[derive(Debug)]
 pub struct Watch {
     pool: PgPool,
-    watched: Watched,
+    watched: EventFilter,
     horizon: Horizon,
     /// The id up to which the reader has everything. `None`: the start is not known yet.
     told: Option<i64>,
@@ -56,9 +56,9 @@ impl Watch {
     /// feed has not drawn this id: the database was restored, or a standby has taken over without the end of the log.
     pub async fn begin(
         pool: &PgPool,
-        watched: Watched,
+        watched: EventFilter,
         after: Option<i64>,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, StatementError> {
         let after = match after {
             Some(after) if after > newest_drawn(pool).await? => None,
             after => after.map(|after| after.max(0)),
@@ -80,29 +80,29 @@ impl Watch {
     }
 
     /// Waits for the next event, or for the start.
-    pub async fn next(&mut self) -> Result<Told, Failed> {
+    pub async fn next(&mut self) -> Result<FeedItem, StatementError> {
         let mut told = match self.told {
             Some(told) => told,
             None => {
                 // Smaller ids that are drawn and not committed yet would appear later.
                 while self.horizon.settled() < self.newest {
-                    self.horizon.advance(&look(&self.pool, &self.horizon, 0).await?);
+                    self.horizon.advance(&read_ahead(&self.pool, &self.horizon, 0).await?);
                     if self.horizon.settled() < self.newest {
-                        self.rest().await;
+                        self.sleep_pause().await;
                     }
                 }
                 self.told = Some(self.newest);
-                return Ok(Told::Begun(self.newest));
+                return Ok(FeedItem::Begun(self.newest));
             }
         };
         loop {
             if let Some(event) = self.coming.pop_front() {
                 self.pause = FIRST_PAUSE;
                 self.told = Some(event.id);
-                return Ok(Told::Event(event));
+                return Ok(FeedItem::Event(event));
             }
             let settled = self.horizon.settled();
-            let sight = look(&self.pool, &self.horizon, PAGE).await?;
+            let sight = read_ahead(&self.pool, &self.horizon, PAGE).await?;
             self.horizon.advance(&sight);
             let up_to = self.horizon.settled();
             self.coming = page(&self.pool, &self.watched, told, up_to).await?.into();
@@ -112,50 +112,50 @@ impl Watch {
                 self.told = Some(told);
                 // If the horizon has moved, there may be more behind it.
                 if up_to == settled {
-                    self.rest().await;
+                    self.sleep_pause().await;
                 }
             }
         }
     }
 
-    async fn rest(&mut self) {
+    async fn sleep_pause(&mut self) {
         sleep(self.pause).await;
         self.pause = MAX_PAUSE.min(self.pause * 2);
     }
 }
 
 /// Returns the last id that was drawn, committed or not.
-async fn newest_drawn(pool: &PgPool) -> Result<i64, Failed> {
+async fn newest_drawn(pool: &PgPool) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"select coalesce(pg_sequence_last_value('dalsegno.feed_id_seq'), 0) as "newest!""#
     )
     .fetch_one(pool)
     .await
-    .map_err(Failed::to("find the last id of the feed"))
+    .map_err(StatementError::to("find the last id of the feed"))
 }
 
 /// Returns the newest id, and a horizon that reaches it as soon as all transactions have ended that may still fill a gap below.
-async fn now(pool: &PgPool) -> Result<(Horizon, i64), Failed> {
+async fn now(pool: &PgPool) -> Result<(Horizon, i64), StatementError> {
     let newest =
         sqlx::query_scalar!(r#"select coalesce(max(id), 0) as "newest!" from dalsegno.feed"#)
             .fetch_one(pool)
             .await
-            .map_err(Failed::to("find the end of the feed"))?;
+            .map_err(StatementError::to("find the end of the feed"))?;
     // Drawn after the read: each transaction that had an id by then has a smaller number.
     let mark = sqlx::query_scalar!(r#"select pg_current_xact_id()::text::bigint as "mark!""#)
         .fetch_one(pool)
         .await
-        .map_err(Failed::to("mark the end of the feed"))?;
+        .map_err(StatementError::to("mark the end of the feed"))?;
     Ok((Horizon { settled: 0, waiting: Some((newest, mark)) }, newest))
 }
 
 /// Reads the next events for a reader, in order: few enough to be held for a stalled reader.
 async fn page(
     executor: impl PgExecutor<'_>,
-    watched: &Watched,
+    watched: &EventFilter,
     after: i64,
     up_to: i64,
-) -> Result<Vec<Event>, Failed> {
+) -> Result<Vec<Event>, StatementError> {
     sqlx::query_as!(
         Event,
         r#"select id as "id!", created_at as "created_at!", campaign_id, task_id, session_id, kind as "kind!", data as "data!"
@@ -177,5 +177,5 @@ async fn page(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read on in the feed"))
+    .map_err(StatementError::to("read on in the feed"))
 }

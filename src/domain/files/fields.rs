@@ -4,20 +4,20 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use serde_json::Value;
 
-use super::{Problem, front_matter::Found, is_name, nearest};
+use super::{Problem, front_matter::FrontMatter, is_name, nearest};
 use crate::domain::text;
 
 /// The keys of a file. Each is asked for once; [`Fields::finish`] reports the others.
 pub(in crate::domain) struct Fields<'a> {
     file: &'a str,
-    values: BTreeMap<String, Found>,
+    values: BTreeMap<String, FrontMatter>,
     known: Vec<&'static str>,
     lines: BTreeMap<&'static str, usize>,
     pub problems: Vec<Problem>,
 }
 
 impl<'a> Fields<'a> {
-    pub fn new(file: &'a str, values: BTreeMap<String, Found>) -> Self {
+    pub fn new(file: &'a str, values: BTreeMap<String, FrontMatter>) -> Self {
         Self { file, values, known: Vec::new(), lines: BTreeMap::new(), problems: Vec::new() }
     }
 
@@ -126,7 +126,7 @@ impl<'a> Fields<'a> {
         key: &'static str,
         wanted: &str,
         fits: impl FnOnce(&Value) -> bool,
-    ) -> Option<Found> {
+    ) -> Option<FrontMatter> {
         let found = self.values.get(key).cloned();
         self.read(key, wanted, |value| fits(value).then_some(())).and(found)
     }
@@ -134,7 +134,7 @@ impl<'a> Fields<'a> {
     /// Reports a key that is wrong for a reason beyond its type.
     pub fn fail(&mut self, key: &'static str, message: impl Into<String>, fix: impl Into<String>) {
         let line = self.lines.get(key).copied();
-        let problem = Problem::whole(self.file, message, fix);
+        let problem = Problem::of_file(self.file, message, fix);
         self.problems.push(Problem { line, key: Some(key.to_owned()), ..problem });
     }
 
@@ -146,20 +146,20 @@ impl<'a> Fields<'a> {
         message: impl Into<String>,
         fix: impl Into<String>,
     ) {
-        let problem = Problem::whole(self.file, message, fix);
+        let problem = Problem::of_file(self.file, message, fix);
         let (line, key) = (Some(line), Some(key.to_owned()));
         self.problems.push(Problem { line, key, ..problem });
     }
 
     /// Reports a problem of the file beyond its keys.
-    pub fn whole(&mut self, message: impl Into<String>, fix: impl Into<String>) {
-        self.problems.push(Problem::whole(self.file, message, fix));
+    pub fn fail_file(&mut self, message: impl Into<String>, fix: impl Into<String>) {
+        self.problems.push(Problem::of_file(self.file, message, fix));
     }
 
     /// Checks that the text behind the front matter is neither empty nor too long.
     pub fn check_text(&mut self, what: &'static str, text: &str, max_bytes: usize, fix: &str) {
         if let Err(error) = text::check(what, text, max_bytes) {
-            self.whole(error.to_string(), fix);
+            self.fail_file(error.to_string(), fix);
         }
     }
 

@@ -9,7 +9,7 @@ use super::{File, MAX_BYTES, Problem, read};
 
 /// Reads the files of a folder, sorted. `place` returns the name of an entry and the file to read for it, or `None` to skip it. Returns
 /// `None` if the folder is missing: the files that come with Dalsegno are used then.
-pub(in crate::domain) fn in_folder(
+pub(in crate::domain) fn read_folder(
     folder: &Path,
     place: impl Fn(&Path) -> Option<(String, PathBuf)>,
 ) -> Result<Option<Vec<File>>, Problem> {
@@ -32,7 +32,7 @@ pub(in crate::domain) fn markdown(path: &Path) -> Option<(String, PathBuf)> {
 
 pub(in crate::domain) fn unreadable_folder(folder: &Path, error: impl fmt::Display) -> Problem {
     let message = format!("cannot be read: {error}");
-    Problem::whole(&folder.display().to_string(), message, "a folder that can be read")
+    Problem::of_file(&folder.display().to_string(), message, "a folder that can be read")
 }
 
 fn paths(folder: &Path) -> io::Result<Option<Vec<PathBuf>>> {

@@ -10,7 +10,7 @@ use super::Problem;
 /// A file, split into keys and text.
 #[derive(Debug)]
 pub(in crate::domain) struct Document<'a> {
-    pub values: BTreeMap<String, Found>,
+    pub values: BTreeMap<String, FrontMatter>,
     /// The text behind the front matter, unchanged.
     pub rest: &'a str,
     /// The line in which the rest begins, from 1.
@@ -18,7 +18,7 @@ pub(in crate::domain) struct Document<'a> {
 }
 
 #[derive(Debug, Clone)]
-pub(in crate::domain) struct Found {
+pub(in crate::domain) struct FrontMatter {
     /// The line of the key in the file, from 1.
     pub line: usize,
     /// The lines of its items, if it is a list.
@@ -37,7 +37,7 @@ impl<'a> Document<'a> {
         let content = content.strip_prefix('\u{feff}').unwrap_or(content);
         let (yaml, rest) = split(content).ok_or_else(|| Problem {
             line: Some(1),
-            ..Problem::whole(
+            ..Problem::of_file(
                 file,
                 "does not begin with front matter",
                 "a line ---, then keys such as `name: copywriter`, then another line ---",
@@ -46,7 +46,7 @@ impl<'a> Document<'a> {
         // The first line of the YAML is the second one of the file.
         let problem = |line: usize, message: String, fix: &str| Problem {
             line: Some(line + 1),
-            ..Problem::whole(file, message, fix)
+            ..Problem::of_file(file, message, fix)
         };
         let documents = MarkedYaml::load_from_str(yaml).map_err(|error| {
             let message = format!("is not valid YAML: {}", error.info());
@@ -62,7 +62,10 @@ impl<'a> Document<'a> {
                 .iter()
                 .map(|(key, value)| {
                     let line = key.span.start.line() + 1;
-                    (plain(key), Found { line, item_lines: item_lines(value), value: json(value) })
+                    (
+                        plain(key),
+                        FrontMatter { line, item_lines: item_lines(value), value: json(value) },
+                    )
                 })
                 .collect(),
             Some(_) => {

@@ -11,8 +11,8 @@ mod reader;
 
 pub(super) use self::{
     fields::Fields,
-    folder::{in_folder, markdown, unreadable_folder},
-    front_matter::{Document, Found},
+    folder::{markdown, read_folder, unreadable_folder},
+    front_matter::{Document, FrontMatter},
     name::nearest,
     problem::list_problems,
 };
@@ -45,7 +45,7 @@ impl File {
     /// Parses the front matter, and returns its keys and the rest.
     pub fn open(&self) -> Result<(Fields<'_>, Document<'_>), Vec<Problem>> {
         let content = self.content.as_deref();
-        let content = content.map_err(|error| vec![Problem::whole(&self.path, error, FIX)])?;
+        let content = content.map_err(|error| vec![Problem::of_file(&self.path, error, FIX)])?;
         let mut document = Document::parse(&self.path, content).map_err(|problem| vec![problem])?;
         let values = std::mem::take(&mut document.values);
         Ok((Fields::new(&self.path, values), document))

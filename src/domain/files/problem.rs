@@ -19,7 +19,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(in crate::domain) fn whole(
+    pub(in crate::domain) fn of_file(
         file: &str,
         message: impl Into<String>,
         fix: impl Into<String>,

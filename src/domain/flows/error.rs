@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
-use super::{MAX_TASKS, shelf::Problems};
+use super::{MAX_TASKS, templates::Problems};
 use crate::domain::{
-    Failed, agents, campaigns,
+    StatementError, agents, campaigns,
     class::{Class, Classify, Kind},
     tasks,
 };
@@ -46,7 +46,7 @@ pub enum Error {
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

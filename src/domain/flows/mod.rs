@@ -11,23 +11,23 @@
 mod control;
 mod error;
 mod retry;
-mod shelf;
 mod show;
 mod start;
 mod template;
+mod templates;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::{
-    control::{cancel, erase_words, hold_pause, pause, resume},
+    control::{cancel, erase_inputs, hold_pause, pause, resume},
     error::Error,
     retry::{n_more, retry},
-    shelf::{BrokenTemplate, Problems, Templates},
-    show::{Filter, Shown, StepTask, find, get, is_paused, list, show},
-    start::{Given, Inputs, New, n_tasks, start},
+    show::{Filter, FlowDetail, StepTask, find, get, is_paused, list, show},
+    start::{InputValue, Inputs, New, n_tasks, start},
     template::{Input, Step, Template},
+    templates::{BrokenTemplate, Problems, Templates},
 };
 use super::{feed, tasks};
 use crate::settings::Checks;
@@ -68,7 +68,7 @@ pub struct CancelledFlow {
     #[serde(flatten)]
     pub flow: Flow,
     /// Counts of the cancelled tasks, including those that depend on them.
-    pub cancel: tasks::Below,
+    pub cancel: tasks::DescendantCounts,
     /// Number of its tasks that had ended before.
     pub had_ended: i64,
 }

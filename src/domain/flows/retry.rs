@@ -7,13 +7,13 @@ use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Flow, control, get, is_paused, start::refused};
+use super::{Error, Flow, control, get, is_paused, start::error_with_step};
 use crate::domain::{
     agents::Catalogue,
     amount::Limit,
     feed,
     files::nearest,
-    tasks::{self, After, FlowStep, FlowTask, Links},
+    tasks::{self, FlowStep, FlowTask, Links, TaskLink},
 };
 
 /// Adds again the tasks of a step and all that wait for them, in any state. Those that have not ended are cancelled first.
@@ -41,7 +41,7 @@ pub async fn retry(
     tasks::forget_dead_letters(&mut *conn, &replaced).await?;
     let items: HashMap<Uuid, usize> =
         again.iter().enumerate().map(|(item, task)| (task.id, item)).collect();
-    let after: Vec<Vec<After>> = again.iter().map(|task| after(task, &items)).collect();
+    let after: Vec<Vec<TaskLink>> = again.iter().map(|task| after(task, &items)).collect();
     let mut news = Vec::with_capacity(again.len());
     for (task, after) in again.iter().zip(&after) {
         news.push(tasks::New {
@@ -67,8 +67,9 @@ pub async fn retry(
         });
     }
     let added = tasks::add_many(&mut *conn, config, campaign_id, &news, now).await;
-    added
-        .map_err(|error| refused(error, |place| again.get(place).map(|task| task.step.clone())))?;
+    added.map_err(|error| {
+        error_with_step(error, |place| again.get(place).map(|task| task.step.clone()))
+    })?;
     let flow = get(&mut *conn, id).await?;
     let data = json!({ "from": step, "tasks": again.len() });
     feed::append(&mut *conn, &[flow.event(feed::Kind::FlowRetried, data)], now).await?;
@@ -111,10 +112,10 @@ fn affected<'a>(all: &'a [FlowTask], step: &str) -> Result<Vec<&'a FlowTask>, Er
 }
 
 /// Returns the predecessors of a task, each replaced by its new task if there is one.
-fn after(task: &FlowTask, items: &HashMap<Uuid, usize>) -> Vec<After> {
+fn after(task: &FlowTask, items: &HashMap<Uuid, usize>) -> Vec<TaskLink> {
     let name = |other: &Uuid| match items.get(other) {
-        Some(item) => After::Item { item: *item },
-        None => After::Task(*other),
+        Some(item) => TaskLink::Item { item: *item },
+        None => TaskLink::Task(*other),
     };
     task.after.iter().map(name).collect()
 }

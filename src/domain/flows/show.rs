@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::{Error, Flow, State};
 use crate::domain::{
-    Failed, Page,
-    ids::{self, Given},
+    Page, StatementError,
+    ids::{self, PartialId},
     tasks,
 };
 
@@ -23,7 +23,7 @@ pub struct Filter<'a> {
 /// A flow with its tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FlowDetail)]
-pub struct Shown {
+pub struct FlowDetail {
     #[serde(flatten)]
     pub flow: Flow,
     /// The latest task at each place, in order.
@@ -53,11 +53,11 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Flow, Error>
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read a flow"))?
+    .map_err(StatementError::to("read a flow"))?
     .ok_or(Error::Unknown(id))
 }
 
-pub async fn show(conn: &mut PgConnection, id: Uuid) -> Result<Shown, Error> {
+pub async fn show(conn: &mut PgConnection, id: Uuid) -> Result<FlowDetail, Error> {
     let flow = get(&mut *conn, id).await?;
     let step = |task: tasks::FlowTask| StepTask {
         step: task.step,
@@ -68,7 +68,7 @@ pub async fn show(conn: &mut PgConnection, id: Uuid) -> Result<Shown, Error> {
         after: task.after,
     };
     let steps = tasks::of_flow(conn, id).await?.into_iter().map(step).collect();
-    Ok(Shown { flow, steps })
+    Ok(FlowDetail { flow, steps })
 }
 
 /// The newest first.
@@ -76,7 +76,7 @@ pub async fn list(
     executor: impl PgExecutor<'_>,
     filter: Filter<'_>,
     page: Page,
-) -> Result<Vec<Flow>, Failed> {
+) -> Result<Vec<Flow>, StatementError> {
     sqlx::query_as!(
         Flow,
         r#"select id as "id!", campaign_id as "campaign_id!", template as "template!", state as "state!: State", inputs as "inputs!",
@@ -95,13 +95,13 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the flows"))
+    .map_err(StatementError::to("list the flows"))
 }
 
 /// Finds the flow that a person refers to.
 pub async fn find(
     executor: impl PgExecutor<'_>,
-    given: &Given,
+    given: &PartialId,
     within: Option<&[Uuid]>,
 ) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(
@@ -115,12 +115,12 @@ pub async fn find(
     )
 }
 
-pub async fn is_paused(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, Failed> {
+pub async fn is_paused(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, StatementError> {
     sqlx::query_scalar!(
         r#"select exists (select from dalsegno.flows where id = $1 and paused_at is not null) as "is_paused!""#,
         id,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("see whether a flow is paused"))
+    .map_err(StatementError::to("see whether a flow is paused"))
 }

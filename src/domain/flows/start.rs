@@ -10,20 +10,20 @@ use uuid::Uuid;
 
 use super::{Error, Flow, MAX_TASKS, Step, Template, get, template::placeholders};
 use crate::domain::{
-    Failed,
+    StatementError,
     agents::Catalogue,
     amount::Limit,
     feed, ids,
-    tasks::{self, After, BulkError, FlowStep, Links},
+    tasks::{self, BulkError, FlowStep, Links, TaskLink},
 };
 
 /// The inputs of a flow, by name.
-pub type Inputs = BTreeMap<String, Given>;
+pub type Inputs = BTreeMap<String, InputValue>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]
 #[schema(as = FlowInputValue)]
-pub enum Given {
+pub enum InputValue {
     Text(String),
     List(Vec<String>),
 }
@@ -43,7 +43,7 @@ struct Draft<'a> {
     step: &'a Step,
     instance: String,
     prompt: String,
-    after: Vec<After>,
+    after: Vec<TaskLink>,
 }
 
 /// Counts the tasks that a flow would have.
@@ -68,7 +68,7 @@ pub async fn start(
     n_tasks(new.template, new.inputs)?;
     let inputs = with_lists(new.template, new.inputs);
     let drafts = drafts(new.template, &inputs);
-    let id = ids::at(now);
+    let id = ids::new_at(now);
     let mut news = Vec::with_capacity(drafts.len());
     for (place, draft) in (0..).zip(&drafts) {
         news.push(tasks::New {
@@ -98,7 +98,7 @@ pub async fn start(
     insert(&mut *conn, id, new, &inputs, now).await?;
     let added = tasks::add_many(&mut *conn, config, new.campaign_id, &news, now).await;
     added.map_err(|error| {
-        refused(error, |place| drafts.get(place).map(|draft| draft.step.name.clone()))
+        error_with_step(error, |place| drafts.get(place).map(|draft| draft.step.name.clone()))
     })?;
     let flow = get(&mut *conn, id).await?;
     let event = flow.event(feed::Kind::FlowStarted, json!({ "tasks": flow.tasks }));
@@ -107,14 +107,17 @@ pub async fn start(
 }
 
 /// Returns the error of the first refused task, with its step.
-pub(super) fn refused(error: BulkError, step: impl Fn(usize) -> Option<String>) -> Error {
+pub(super) fn error_with_step(error: BulkError, step: impl Fn(usize) -> Option<String>) -> Error {
     match error {
         BulkError::All(error) => error.into(),
         BulkError::Items(wrong) => match wrong.into_iter().next() {
             Some((place, error)) => Error::Step { step: step(place).unwrap_or_default(), error },
             // There is at least one: that is why nothing was added.
-            None => Failed { action: "add the tasks of a flow", source: sqlx::Error::RowNotFound }
-                .into(),
+            None => StatementError {
+                action: "add the tasks of a flow",
+                source: sqlx::Error::RowNotFound,
+            }
+            .into(),
         },
     }
 }
@@ -125,7 +128,7 @@ async fn insert(
     new: &New<'_>,
     inputs: &Inputs,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.flows (id, campaign_id, created_at, template, added_by, inputs) values ($1, $2, $3, $4, $5, $6)",
         id,
@@ -138,13 +141,13 @@ async fn insert(
     .execute(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("store a flow"))
+    .map_err(StatementError::to("store a flow"))
 }
 
 /// With a list of one item where a list is wanted and one text was given.
 fn with_lists(template: &Template, inputs: &Inputs) -> Inputs {
-    let fitting = |name: &str, given: &Given| match given {
-        Given::Text(text) if template.has_list(name) => Given::List(vec![text.clone()]),
+    let fitting = |name: &str, given: &InputValue| match given {
+        InputValue::Text(text) if template.has_list(name) => InputValue::List(vec![text.clone()]),
         given => given.clone(),
     };
     inputs.iter().map(|(name, given)| (name.clone(), fitting(name, given))).collect()
@@ -157,10 +160,10 @@ fn check(template: &Template, inputs: &Inputs) -> Result<(), Error> {
         let about = &input.about;
         match inputs.get(&input.name) {
             None => wrong.push(format!("`{}` is missing ({about})", input.name)),
-            Some(Given::List(_)) if !input.is_list => {
+            Some(InputValue::List(_)) if !input.is_list => {
                 wrong.push(format!("`{}` has to be one text ({about})", input.name));
             }
-            Some(Given::List(items)) if items.is_empty() => {
+            Some(InputValue::List(items)) if items.is_empty() => {
                 wrong.push(format!("`{}` is an empty list ({about})", input.name));
             }
             Some(given) if given.has_nul() => {
@@ -180,14 +183,14 @@ fn drafts<'a>(template: &'a Template, inputs: &Inputs) -> Vec<Draft<'a>> {
     let mut drafts: Vec<Draft<'a>> = Vec::new();
     let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for step in &template.steps {
-        let after: Vec<After> = step
+        let after: Vec<TaskLink> = step
             .after
             .iter()
             .filter_map(|other| places.get(other.as_str()))
             .flatten()
-            .map(|item| After::Item { item: *item })
+            .map(|item| TaskLink::Item { item: *item })
             .collect();
-        let items = step.each.as_ref().and_then(|each| inputs.get(each)).map(Given::items);
+        let items = step.each.as_ref().and_then(|each| inputs.get(each)).map(InputValue::items);
         let n_before = drafts.len();
         match items {
             None => drafts.push(Draft {
@@ -217,7 +220,7 @@ fn fill(prompt: &str, inputs: &Inputs, item: Option<(usize, &str)>) -> String {
         let value = match (name, item) {
             ("item", Some((_, item))) => Some(item.to_owned()),
             ("number", Some((number, _))) => Some(number.to_string()),
-            _ => inputs.get(name).map(Given::words),
+            _ => inputs.get(name).map(InputValue::to_prompt_text),
         };
         filled.push_str(&prompt[copied_to..at]);
         filled.push_str(&value.unwrap_or_default());
@@ -227,9 +230,9 @@ fn fill(prompt: &str, inputs: &Inputs, item: Option<(usize, &str)>) -> String {
     filled
 }
 
-impl Given {
+impl InputValue {
     /// Appends an item. A text counts as a list of one.
-    pub fn and(self, item: &str) -> Vec<String> {
+    pub fn append(self, item: &str) -> Vec<String> {
         let mut items = match self {
             Self::Text(text) => vec![text],
             Self::List(items) => items,
@@ -245,7 +248,7 @@ impl Given {
         }
     }
 
-    fn words(&self) -> String {
+    fn to_prompt_text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::List(items) => {
@@ -265,15 +268,15 @@ mod tests {
 
     #[test]
     fn zero_refused_tasks_are_not_too_many() {
-        let error = refused(BulkError::Items(Vec::new()), |_| None);
+        let error = error_with_step(BulkError::Items(Vec::new()), |_| None);
         assert!(matches!(error, Error::Database(_)), "{error}");
     }
 
     #[test]
     fn inputs_are_substituted_once() {
         let inputs = Inputs::from([
-            ("topic".to_owned(), Given::Text("{{item}} & Sea".to_owned())),
-            ("parts".to_owned(), Given::List(vec!["a".to_owned(), "b".to_owned()])),
+            ("topic".to_owned(), InputValue::Text("{{item}} & Sea".to_owned())),
+            ("parts".to_owned(), InputValue::List(vec!["a".to_owned(), "b".to_owned()])),
         ]);
         let filled =
             fill("{{ number }}: {{item}} of {{topic}}\n{{parts}}.", &inputs, Some((2, "b")));

@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::domain::{
     agents::SessionMode as Mode,
     agents::{Catalogue, LookupError},
-    files::{Document, Fields, File, Found, Problem, is_name, nearest},
-    objects::plain,
+    files::{Document, Fields, File, FrontMatter, Problem, is_name, nearest},
+    objects::translate_message,
     tasks::OnFailure,
 };
 
@@ -54,7 +54,7 @@ pub struct Step {
 /// A step as written in the front matter.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct StepKeys {
     step: String,
     agent: String,
     instance: Option<String>,
@@ -107,7 +107,7 @@ pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Pro
             steps.push(step);
         }
     }
-    reader.unused(&sections, &steps);
+    reader.report_unused(&sections, &steps);
     let mut fields = reader.fields;
     if steps.is_empty() && fields.problems.is_empty() {
         fields.fail_at(1, "steps", "has none", "steps: and a list below it");
@@ -143,7 +143,7 @@ impl Reader<'_> {
         inputs: &[Input],
         sections: &[Section],
     ) -> Option<Step> {
-        let written: Written = match serde_json::from_value(item.clone()) {
+        let written: StepKeys = match serde_json::from_value(item.clone()) {
             Ok(written) => written,
             Err(error) => {
                 let fix =
@@ -151,7 +151,10 @@ impl Reader<'_> {
                 self.fields.fail_at(
                     line,
                     "steps",
-                    format!("has a step that cannot be read: {}", plain(&error.to_string())),
+                    format!(
+                        "has a step that cannot be read: {}",
+                        translate_message(&error.to_string())
+                    ),
                     fix.to_owned(),
                 );
                 return None;
@@ -247,7 +250,7 @@ impl Reader<'_> {
         }
     }
 
-    fn unused(&mut self, sections: &[Section], steps: &[Step]) {
+    fn report_unused(&mut self, sections: &[Section], steps: &[Step]) {
         for section in sections {
             if !steps.iter().any(|step| step.name == section.name) {
                 let fix = "a step of this name in the front matter, or another kind of heading"
@@ -264,7 +267,7 @@ impl Reader<'_> {
     }
 }
 
-fn inputs_of(found: Option<Found>) -> Vec<Input> {
+fn inputs_of(found: Option<FrontMatter>) -> Vec<Input> {
     let inputs: BTreeMap<String, Value> =
         found.and_then(|found| serde_json::from_value(found.value).ok()).unwrap_or_default();
     let input = |(name, about): (String, Value)| {
@@ -274,7 +277,7 @@ fn inputs_of(found: Option<Found>) -> Vec<Input> {
     inputs.into_iter().map(input).collect()
 }
 
-fn with_lines(steps: Option<&Found>) -> impl Iterator<Item = (usize, &Value)> {
+fn with_lines(steps: Option<&FrontMatter>) -> impl Iterator<Item = (usize, &Value)> {
     steps.into_iter().flat_map(|found| {
         let values = found.value.as_array().map(Vec::as_slice).unwrap_or_default();
         let lines = found.item_lines.iter().copied().chain(std::iter::repeat(found.line));

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::domain::{
-    Failed, campaigns,
+    StatementError, campaigns,
     class::{Class, Classify, Kind},
 };
 
@@ -26,7 +26,7 @@ pub enum Error {
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

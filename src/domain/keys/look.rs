@@ -5,10 +5,10 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{Error, Key, secret};
-use crate::domain::{Failed, Page, ids::Given};
+use crate::domain::{Page, StatementError, ids::PartialId};
 
 /// Precision of a key's last use.
-const USED_EVERY: TimeDelta = TimeDelta::minutes(1);
+const USE_RECORD_INTERVAL: TimeDelta = TimeDelta::minutes(1);
 
 /// A key as the table has it.
 pub(super) struct Row {
@@ -46,7 +46,7 @@ impl From<Row> for Key {
 
 /// A key with the hash of its text.
 #[derive(Debug)]
-pub struct Stored {
+pub struct StoredKey {
     pub key: Key,
     pub digest: secret::Digest,
 }
@@ -55,7 +55,7 @@ pub struct Stored {
 pub async fn of_handles(
     executor: impl PgExecutor<'_>,
     handles: &[String],
-) -> Result<Vec<Stored>, Failed> {
+) -> Result<Vec<StoredKey>, StatementError> {
     let rows = sqlx::query!(
         "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, campaigns, sha256
            from dalsegno.api_keys where handle = any($1)",
@@ -63,8 +63,8 @@ pub async fn of_handles(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look up keys"))?;
-    let stored = rows.into_iter().map(|row| Stored {
+    .map_err(StatementError::to("look up keys"))?;
+    let stored = rows.into_iter().map(|row| StoredKey {
         digest: secret::Digest::try_from(row.sha256.as_slice()).unwrap_or_default(),
         key: Row {
             id: row.id,
@@ -86,11 +86,11 @@ pub async fn of_handles(
 
 /// Records the use of a key, at most once a minute for all processes together. Skips a locked row: another process is about to write the
 /// same, or to end the key.
-pub async fn used(
+pub async fn record_use(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.api_keys set last_used_at = $2
           where id = (select k.id from dalsegno.api_keys as k
@@ -98,23 +98,26 @@ pub async fn used(
                          for update skip locked)",
         id,
         now,
-        now - USED_EVERY,
+        now - USE_RECORD_INTERVAL,
     )
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("write down that a key was used"))
+    .map_err(StatementError::to("write down that a key was used"))
 }
 
 impl Key {
     /// Returns true if [`used`] would write, by the last use known here.
-    pub fn is_use_news(&self, now: DateTime<Utc>) -> bool {
-        self.last_used_at.is_none_or(|at| at <= now - USED_EVERY)
+    pub fn should_record_use(&self, now: DateTime<Utc>) -> bool {
+        self.last_used_at.is_none_or(|at| at <= now - USE_RECORD_INTERVAL)
     }
 }
 
 /// Returns true if at least one key is accepted.
-pub async fn any_usable(executor: impl PgExecutor<'_>, now: DateTime<Utc>) -> Result<bool, Failed> {
+pub async fn any_usable(
+    executor: impl PgExecutor<'_>,
+    now: DateTime<Utc>,
+) -> Result<bool, StatementError> {
     sqlx::query_scalar!(
         r#"select exists (select from dalsegno.api_keys
                            where revoked_at is null and (expires_at is null or expires_at > $1)) as "any!""#,
@@ -122,7 +125,7 @@ pub async fn any_usable(executor: impl PgExecutor<'_>, now: DateTime<Utc>) -> Re
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look whether there is a key"))
+    .map_err(StatementError::to("look whether there is a key"))
 }
 
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Key, Error> {
@@ -134,13 +137,13 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Key, Error> 
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read a key"))?
+    .map_err(StatementError::to("read a key"))?
     .map(Key::from)
     .ok_or_else(|| Error::Unknown(id.to_string()))
 }
 
 /// The newest first.
-pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Key>, Failed> {
+pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Key>, StatementError> {
     let rows = sqlx::query_as!(
         Row,
         "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, campaigns
@@ -152,13 +155,13 @@ pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Key>,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the keys"))?;
+    .map_err(StatementError::to("list the keys"))?;
     Ok(rows.into_iter().map(Key::from).collect())
 }
 
 /// The keys that a person can mean: all of that name which are not revoked, and those with this handle or id. The newest first.
-pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>, Failed> {
-    let given = text.parse::<Given>().ok();
+pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>, StatementError> {
+    let given = text.parse::<PartialId>().ok();
     let rows = sqlx::query_as!(
         Row,
         "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, campaigns
@@ -173,12 +176,12 @@ pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look up a key"))?;
+    .map_err(StatementError::to("look up a key"))?;
     Ok(rows.into_iter().map(Key::from).collect())
 }
 
 /// Selects from the keys that [`find`] has found: all of that name, or else the only one.
-pub fn meant(text: &str, found: Vec<Key>) -> Result<Vec<Key>, Error> {
+pub fn select_named(text: &str, found: Vec<Key>) -> Result<Vec<Key>, Error> {
     let named: Vec<Key> = found.iter().filter(|key| key.name == text).cloned().collect();
     match (named.is_empty(), found.len()) {
         (false, _) => Ok(named),

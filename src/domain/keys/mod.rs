@@ -21,12 +21,12 @@ use uuid::Uuid;
 
 pub use self::{
     error::Error,
-    look::{Stored, any_usable, find, get, list, meant, of_handles, used},
+    look::{StoredKey, any_usable, find, get, list, of_handles, record_use, select_named},
     rotate::rotate,
     scope::{Scope, UnknownScope},
     secret::{Digest, PREFIX, digest, handle, is_same},
 };
-use super::{Failed, campaigns, ids, operation_keys};
+use super::{StatementError, campaigns, ids, operation_keys};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ApiKey)]
@@ -51,7 +51,7 @@ pub struct Key {
 
 /// A key that was just made, with its text, which is shown only this once.
 #[derive(Debug)]
-pub struct Made {
+pub struct NewKey {
     pub key: Key,
     pub text: SecretString,
 }
@@ -83,14 +83,14 @@ pub async fn create(
     conn: &mut PgConnection,
     new: &New<'_>,
     now: DateTime<Utc>,
-) -> Result<Made, Error> {
+) -> Result<NewKey, Error> {
     if new.expires_at.is_some_and(|at| at <= now) {
         return Err(Error::Expired);
     }
     for campaign in new.campaigns.unwrap_or_default() {
         campaigns::get(&mut *conn, *campaign).await?;
     }
-    let made = insert(&mut *conn, ids::at(now), new, now).await?;
+    let made = insert(&mut *conn, ids::new_at(now), new, now).await?;
     operation_keys::remove_of_caller(conn, new.name).await?;
     Ok(made)
 }
@@ -108,7 +108,7 @@ pub async fn revoke(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("revoke a key"))?;
+    .map_err(StatementError::to("revoke a key"))?;
     Ok((get(conn, id).await?, revoked.rows_affected() == 1))
 }
 
@@ -117,7 +117,7 @@ async fn insert(
     id: Uuid,
     new: &New<'_>,
     now: DateTime<Utc>,
-) -> Result<Made, Error> {
+) -> Result<NewKey, Error> {
     let fresh = secret::fresh();
     let scopes: Vec<String> = new.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
     let row = sqlx::query_as!(
@@ -138,9 +138,9 @@ async fn insert(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("store a key"))?;
+    .map_err(StatementError::to("store a key"))?;
     match row {
-        Some(row) => Ok(Made { key: row.into(), text: fresh.text }),
+        Some(row) => Ok(NewKey { key: row.into(), text: fresh.text }),
         None => Err(Error::NameTaken(new.name.to_owned())),
     }
 }

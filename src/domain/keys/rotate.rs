@@ -4,8 +4,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, Made, New, get, insert};
-use crate::domain::{Failed, ids};
+use super::{Error, New, NewKey, get, insert};
+use crate::domain::{StatementError, ids};
 
 /// Makes a successor of the same name, scopes and lifetime. The old key stays valid for `overlap`, or until it would have expired anyway.
 pub async fn rotate(
@@ -14,8 +14,8 @@ pub async fn rotate(
     overlap: TimeDelta,
     created_by: &str,
     now: DateTime<Utc>,
-) -> Result<Made, Error> {
-    let successor = ids::at(now);
+) -> Result<NewKey, Error> {
+    let successor = ids::new_at(now);
     // First, so that the name is free. A concurrent rotation waits here, and then finds the key replaced. The successor has to exist only
     // at the commit, when the foreign key is checked.
     let replaced = sqlx::query!(
@@ -28,7 +28,7 @@ pub async fn rotate(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("replace a key"))?;
+    .map_err(StatementError::to("replace a key"))?;
     let old = get(&mut *conn, id).await?;
     let Some(replaced) = replaced else {
         return Err(match old.replaced_by {

@@ -14,7 +14,7 @@ use super::{Error, Kind, Origin, Trust, name};
 
 /// The reader or writer of a memory.
 #[derive(Debug, Clone, Copy)]
-pub enum Who<'a> {
+pub enum MemoryCaller<'a> {
     /// A person or program; `label` is its name in the audit log.
     Operator { label: &'a str },
     /// An agent in the turn of a task.
@@ -34,7 +34,7 @@ pub(super) enum Journals<'a> {
     Of(&'a str),
 }
 
-impl<'a> Who<'a> {
+impl<'a> MemoryCaller<'a> {
     /// Returns the name that is stored as the author.
     pub fn label(&self) -> &'a str {
         match self {
@@ -59,7 +59,7 @@ impl<'a> Who<'a> {
     }
 
     /// Returns the task and the turn if the caller is an agent.
-    pub(super) fn place(&self) -> (Option<Uuid>, Option<i32>) {
+    pub(super) fn task_and_turn(&self) -> (Option<Uuid>, Option<i32>) {
         match self {
             Self::Operator { .. } => (None, None),
             Self::Agent { task_id, turn, .. } => (Some(*task_id), Some(*turn)),

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 /// A valid edict.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Standing {
+pub struct ValidEdict {
     pub id: Uuid,
     pub name: String,
     pub author: String,
@@ -20,6 +20,6 @@ pub struct Standing {
 }
 
 /// Reads edicts from the JSON of the statement. Null means none.
-pub fn standing(read: Option<Value>) -> Result<Vec<Standing>, serde_json::Error> {
+pub fn parse_standing(read: Option<Value>) -> Result<Vec<ValidEdict>, serde_json::Error> {
     read.map_or(Ok(Vec::new()), serde_json::from_value)
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::import::Mistake;
 use crate::domain::{
-    Failed, campaigns,
+    StatementError, campaigns,
     class::{Class, Classify, Kind, NUL_IN_TEXT},
     text,
 };
@@ -63,7 +63,7 @@ pub enum Error {
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Item, Kind};
 use crate::domain::{
-    files::{Document as File, Found},
+    files::{Document as File, FrontMatter},
     timestamp,
 };
 
@@ -78,9 +78,9 @@ pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
     }
     let mut text = |key: &str| match parsed.values.get(key) {
         None => None,
-        Some(Found { value: Value::String(text), .. }) => Some(text.clone()),
+        Some(FrontMatter { value: Value::String(text), .. }) => Some(text.clone()),
         // `name: 2026` is meant as a text.
-        Some(Found { value: value @ (Value::Number(_) | Value::Bool(_)), .. }) => {
+        Some(FrontMatter { value: value @ (Value::Number(_) | Value::Bool(_)), .. }) => {
             Some(value.to_string())
         }
         Some(found) => {

@@ -8,8 +8,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Config, Document, Error, Kind, New, Who,
-    publish::{Outcome, hold, look, write},
+    Config, Document, Error, Kind, MemoryCaller, New,
+    publish::{Outcome, lock_memory, predict_outcome, write},
     vectors::request_embeddings,
 };
 
@@ -25,7 +25,7 @@ pub struct Entry {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = MemoryImported)]
-pub struct Imported {
+pub struct ImportResult {
     pub created: i64,
     /// Number of items that got a new version.
     pub replaced: i64,
@@ -55,17 +55,17 @@ pub async fn import(
     campaign_id: Uuid,
     entries: &[Entry],
     replaces: bool,
-    by: &Who<'_>,
+    by: &MemoryCaller<'_>,
     config: &Config,
     now: DateTime<Utc>,
-) -> Result<Imported, Error> {
+) -> Result<ImportResult, Error> {
     if entries.len() > MAX_ENTRIES {
         let message = format!("{} items at once, {MAX_ENTRIES} are allowed", entries.len());
         return Err(Error::Import(vec![Mistake { at: "all".to_owned(), message }]));
     }
-    hold(&mut *conn, campaign_id, by).await?;
+    lock_memory(&mut *conn, campaign_id, by).await?;
     let (mut mistakes, mut seen) = (Vec::new(), BTreeSet::<(Kind, Option<&str>, &str)>::new());
-    let mut imported = Imported::default();
+    let mut imported = ImportResult::default();
     for Entry { at, document } in entries {
         let mistake = |message: String| Mistake { at: at.clone(), message };
         let named = (document.kind, document.owner.as_deref(), document.name.as_str());
@@ -73,14 +73,15 @@ pub async fn import(
             mistakes.push(mistake("another of them has the same kind, owner and name".to_owned()));
             continue;
         }
-        let outcome = match look(&mut *conn, campaign_id, &new(document), by, config, now).await {
-            Err(error @ (Error::Database(_) | Error::Campaign(_))) => return Err(error),
-            Err(error) => {
-                mistakes.push(mistake(error.to_string()));
-                continue;
-            }
-            Ok(outcome) => outcome,
-        };
+        let outcome =
+            match predict_outcome(&mut *conn, campaign_id, &new(document), by, config, now).await {
+                Err(error @ (Error::Database(_) | Error::Campaign(_))) => return Err(error),
+                Err(error) => {
+                    mistakes.push(mistake(error.to_string()));
+                    continue;
+                }
+                Ok(outcome) => outcome,
+            };
         match outcome {
             Outcome::Same => imported.unchanged += 1,
             Outcome::Next if !replaces => {

@@ -20,8 +20,8 @@ mod publish;
 mod read;
 mod remove;
 mod revoke;
-mod room;
 mod search;
+mod size_limits;
 mod vectors;
 
 use chrono::{DateTime, Utc};
@@ -30,18 +30,18 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 pub use self::{
-    access::Who,
+    access::MemoryCaller,
     config::Config,
-    edicts::{Standing, standing},
+    edicts::{ValidEdict, parse_standing},
     error::Error,
     file::{Document, NoDocument, read as read_document, write as write_document},
-    import::{Entry, Imported, Mistake, import},
-    publish::{New, Written, publish},
-    read::{Filter, Version, at_version, by_name, find_id, get, list, page_of_whole, versions},
+    import::{Entry, ImportResult, Mistake, import},
+    publish::{New, PublishResult, publish},
+    read::{Filter, Version, at_version, by_name, find_id, get, list, list_whole, versions},
     remove::{count_ended, remove_ended, remove_some},
     revoke::revoke,
     search::{Hit, search},
-    vectors::{keep_vectors, request_embeddings, unmade},
+    vectors::{keep_vectors, list_without_vector, request_embeddings},
 };
 
 /// The longest body in bytes. Holds even if the configuration allows more.
@@ -178,7 +178,7 @@ impl Item {
     }
 
     /// Returns true if the item is neither revoked nor expired.
-    pub fn holds(&self, now: DateTime<Utc>) -> bool {
+    pub fn is_valid(&self, now: DateTime<Utc>) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| end > now)
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn check(name: &str) -> Result<(), Error> {
 }
 
 /// Cleans an unchecked name for an error message.
-pub(super) fn shown(name: &str) -> String {
+pub(super) fn clean_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect()
 }
 

@@ -7,13 +7,13 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Config, Error, Item, Kind, Trust, Who, name,
+    Config, Error, Item, Kind, MemoryCaller, Trust, name,
     read::find,
-    room::{self, Wish},
+    size_limits::{self, ItemWrite},
     vectors::request_embeddings,
 };
 use crate::domain::{
-    Failed, campaigns,
+    StatementError, campaigns,
     feed::{self, Kind as FeedKind},
     ids,
 };
@@ -40,7 +40,7 @@ pub struct New<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = MemoryWritten)]
-pub struct Written {
+pub struct PublishResult {
     #[serde(flatten)]
     pub item: Item,
     /// False if the item had this content already; its version stays the same.
@@ -67,10 +67,10 @@ pub async fn publish(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     new: &New<'_>,
-    by: &Who<'_>,
+    by: &MemoryCaller<'_>,
     config: &Config,
     now: DateTime<Utc>,
-) -> Result<Written, Error> {
+) -> Result<PublishResult, Error> {
     let written = write(&mut *conn, campaign_id, new, by, config, now).await?;
     if written.changed {
         request_embeddings(conn, config).await?;
@@ -83,13 +83,13 @@ pub(super) async fn write(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     new: &New<'_>,
-    by: &Who<'_>,
+    by: &MemoryCaller<'_>,
     config: &Config,
     now: DateTime<Utc>,
-) -> Result<Written, Error> {
+) -> Result<PublishResult, Error> {
     let owner = new.check(by, config, now)?;
-    hold(&mut *conn, campaign_id, by).await?;
-    let id = ids::at(now);
+    lock_memory(&mut *conn, campaign_id, by).await?;
+    let id = ids::new_at(now);
     let generated = name::of_entry(id, now);
     let name = new.name.unwrap_or(&generated);
     lock(&mut *conn, campaign_id, new.kind, owner, name).await?;
@@ -98,32 +98,32 @@ pub(super) async fn write(
         Some(item) => new.check_against(item, by, now)?,
         None => new.check_first(name)?,
     };
-    if let Some(same) = replaced.filter(|item| new.is_said_by(item, by, now)) {
-        return Ok(Written { item: same.clone(), changed: false, warning: None });
+    if let Some(same) = replaced.filter(|item| new.is_unchanged(item, by, now)) {
+        return Ok(PublishResult { item: same.clone(), changed: false, warning: None });
     }
-    let wish = Wish {
+    let wish = ItemWrite {
         campaign_id,
         kind: new.kind,
         replaced: replaced.map(|item| item.id),
         title: new.title,
         body: new.body,
     };
-    let warning = room::check(&mut *conn, &wish, by, config, now).await?;
+    let warning = size_limits::check(&mut *conn, &wish, by, config, now).await?;
     let item = new.as_item(campaign_id, (id, owner, name), replaced, by, now);
     match replaced {
         Some(before) => replace(&mut *conn, before, &item, config).await?,
         None => insert(&mut *conn, &item, config).await?,
     }
     feed::append(conn, &[event(&item, FeedKind::MemoryPublished, by)], now).await?;
-    Ok(Written { item, changed: true, warning })
+    Ok(PublishResult { item, changed: true, warning })
 }
 
 /// Predicts the effect of writing an item now. Used to check many items before the first is written.
-pub(super) async fn look(
+pub(super) async fn predict_outcome(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     new: &New<'_>,
-    by: &Who<'_>,
+    by: &MemoryCaller<'_>,
     config: &Config,
     now: DateTime<Utc>,
 ) -> Result<Outcome, Error> {
@@ -132,17 +132,17 @@ pub(super) async fn look(
     let Some(item) = find(conn, campaign_id, new.kind, owner, name).await? else {
         return new.check_first(name).map(|_| Outcome::First);
     };
-    let is_same = new.is_said_by(new.check_against(&item, by, now)?.unwrap_or(&item), by, now);
+    let is_same = new.is_unchanged(new.check_against(&item, by, now)?.unwrap_or(&item), by, now);
     Ok(if is_same { Outcome::Same } else { Outcome::Next })
 }
 
 /// Waits for other writers of the campaign's memory, and keeps an erasure from beginning until the transaction ends.
-pub(super) async fn hold(
+pub(super) async fn lock_memory(
     conn: &mut PgConnection,
     campaign_id: Uuid,
-    by: &Who<'_>,
+    by: &MemoryCaller<'_>,
 ) -> Result<(), Error> {
-    let status = campaigns::hold(&mut *conn, campaign_id).await?;
+    let status = campaigns::lock_against_erasure(&mut *conn, campaign_id).await?;
     if by.is_operator() && status == campaigns::Status::Closed {
         return Err(campaigns::Error::Closed(campaign_id).into());
     }
@@ -152,13 +152,13 @@ pub(super) async fn hold(
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("wait for other writers of a memory"))?;
+    .map_err(StatementError::to("wait for other writers of a memory"))?;
     Ok(())
 }
 
 /// Builds the feed event: the changed item and the author, without the text.
-pub(super) fn event(item: &Item, kind: FeedKind, by: &Who<'_>) -> feed::New {
-    let (task_id, _) = by.place();
+pub(super) fn event(item: &Item, kind: FeedKind, by: &MemoryCaller<'_>) -> feed::New {
+    let (task_id, _) = by.task_and_turn();
     feed::New {
         campaign_id: Some(item.campaign_id),
         task_id,
@@ -175,7 +175,7 @@ impl New<'_> {
     /// Checks all that needs no database. Returns the owner.
     fn check<'b>(
         &'b self,
-        by: &Who<'b>,
+        by: &MemoryCaller<'b>,
         config: &Config,
         now: DateTime<Utc>,
     ) -> Result<&'b str, Error> {
@@ -203,32 +203,32 @@ impl New<'_> {
     fn check_against<'b>(
         &self,
         found: &'b Item,
-        by: &Who<'_>,
+        by: &MemoryCaller<'_>,
         now: DateTime<Utc>,
     ) -> Result<Option<&'b Item>, Error> {
         let (kind, name, current) = (self.kind.as_str(), found.name.clone(), found.version);
         if let Some(expected) = self.expected_version.filter(|expected| *expected != current) {
             return Err(Error::Changed { kind, name, expected, current });
         }
-        if self.kind == Kind::Journal && !self.is_said_by(found, by, now) {
+        if self.kind == Kind::Journal && !self.is_unchanged(found, by, now) {
             return Err(Error::Written(name));
         }
-        if current >= MAX_VERSIONS && !self.is_said_by(found, by, now) {
+        if current >= MAX_VERSIONS && !self.is_unchanged(found, by, now) {
             return Err(Error::TooManyVersions { kind, name, versions: current });
         }
         Ok(Some(found))
     }
 
     /// Returns true if a valid item has the same content. A change of the trust level counts as a difference.
-    fn is_said_by(&self, item: &Item, by: &Who<'_>, now: DateTime<Utc>) -> bool {
+    fn is_unchanged(&self, item: &Item, by: &MemoryCaller<'_>, now: DateTime<Utc>) -> bool {
         let said = (item.title.as_str(), item.body.as_deref(), item.expires_at);
         // Importing an unchanged export changes nothing.
         let is_trusted =
             self.is_imported || self.trust(by) == item.trust || item.trust == Trust::Operator;
-        item.holds(now) && said == (self.title, Some(self.body), self.expires_at) && is_trusted
+        item.is_valid(now) && said == (self.title, Some(self.body), self.expires_at) && is_trusted
     }
 
-    fn trust(&self, by: &Who<'_>) -> Trust {
+    fn trust(&self, by: &MemoryCaller<'_>) -> Trust {
         if self.is_imported { Trust::Imported } else { by.trust() }
     }
 
@@ -237,10 +237,10 @@ impl New<'_> {
         campaign_id: Uuid,
         (id, owner, name): (Uuid, &str, &str),
         replaced: Option<&Item>,
-        by: &Who<'_>,
+        by: &MemoryCaller<'_>,
         now: DateTime<Utc>,
     ) -> Item {
-        let (task_id, turn) = by.place();
+        let (task_id, turn) = by.task_and_turn();
         Item {
             id: replaced.map_or(id, |item| item.id),
             campaign_id,
@@ -272,7 +272,7 @@ pub(super) async fn lock(
     kind: Kind,
     owner: &str,
     name: &str,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         r#"select id from dalsegno.memory_items where campaign_id = $1 and kind = $2 and owner = $3 and name = $4 for update"#,
         campaign_id,
@@ -283,10 +283,14 @@ pub(super) async fn lock(
     .fetch_optional(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("lock an item"))
+    .map_err(StatementError::to("lock an item"))
 }
 
-async fn insert(conn: &mut PgConnection, item: &Item, config: &Config) -> Result<(), Failed> {
+async fn insert(
+    conn: &mut PgConnection,
+    item: &Item,
+    config: &Config,
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.memory_items
                 (id, campaign_id, created_at, written_at, expires_at, task_id, version, turn, kind, owner, name, origin, author, trust,
@@ -311,7 +315,7 @@ async fn insert(conn: &mut PgConnection, item: &Item, config: &Config) -> Result
     .execute(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("store an item of a memory"))
+    .map_err(StatementError::to("store an item of a memory"))
 }
 
 /// Writes the next version and keeps the previous one.
@@ -320,7 +324,7 @@ async fn replace(
     before: &Item,
     item: &Item,
     config: &Config,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.memory_versions
                 (item_id, campaign_id, written_at, task_id, version, turn, origin, author, trust, title, body)
@@ -330,7 +334,7 @@ async fn replace(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("keep a version of an item"))?;
+    .map_err(StatementError::to("keep a version of an item"))?;
     sqlx::query!(
         "update dalsegno.memory_items
             set version = $2, written_at = $3, expires_at = $4, task_id = $5, turn = $6, origin = $7, author = $8, trust = $9,
@@ -352,5 +356,5 @@ async fn replace(
     .execute(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("store the next version of an item"))
+    .map_err(StatementError::to("store the next version of an item"))
 }

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Item, Kind, Origin, Trust, Who, name};
+use super::{Error, Item, Kind, MemoryCaller, Origin, Trust, name};
 use crate::domain::{
-    Failed, Page,
-    ids::{self, Given},
+    Page, StatementError,
+    ids::{self, PartialId},
 };
 
 /// A filter for lists of items.
@@ -41,10 +41,10 @@ pub async fn list(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     filter: Filter<'_>,
-    who: &Who<'_>,
+    who: &MemoryCaller<'_>,
     page: Page,
     now: DateTime<Utc>,
-) -> Result<Vec<Item>, Failed> {
+) -> Result<Vec<Item>, StatementError> {
     if let (Some(Kind::Journal), Some(owner)) = (filter.kind, who.journals().column()) {
         return list_of_owner(executor, campaign_id, (filter, owner), page, now).await;
     }
@@ -70,7 +70,7 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list a memory"))
+    .map_err(StatementError::to("list a memory"))
 }
 
 /// Lists one journal. Sorts all of its entries, because a scan along the campaign's ids might find them far apart.
@@ -80,7 +80,7 @@ async fn list_of_owner(
     (filter, owner): (Filter<'_>, &str),
     page: Page,
     now: DateTime<Utc>,
-) -> Result<Vec<Item>, Failed> {
+) -> Result<Vec<Item>, StatementError> {
     sqlx::query_as!(
         Item,
         r#"with own as materialized (
@@ -103,16 +103,16 @@ async fn list_of_owner(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list a journal"))
+    .map_err(StatementError::to("list a journal"))
 }
 
 /// Lists whole items for an operator's export, in the order of their first publication.
-pub async fn page_of_whole(
+pub async fn list_whole(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     page: Page,
     now: DateTime<Utc>,
-) -> Result<Vec<Item>, Failed> {
+) -> Result<Vec<Item>, StatementError> {
     sqlx::query_as!(
         Item,
         r#"select id, campaign_id, kind as "kind: Kind", nullif(owner, '') as owner, name, version, title, body,
@@ -129,7 +129,7 @@ pub async fn page_of_whole(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read a whole memory"))
+    .map_err(StatementError::to("read a whole memory"))
 }
 
 /// Reads the current version by name. Only operators can read a revoked or expired item.
@@ -137,13 +137,13 @@ pub async fn by_name(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     (kind, owner, name): (Kind, Option<&str>, &str),
-    who: &Who<'_>,
+    who: &MemoryCaller<'_>,
     now: DateTime<Utc>,
 ) -> Result<Item, Error> {
     let owner = who.owner_of_read(kind, owner)?;
-    let no_item = || Error::NoItem { kind: kind.as_str(), name: name::shown(name) };
+    let no_item = || Error::NoItem { kind: kind.as_str(), name: name::clean_name(name) };
     let item = find(conn, campaign_id, kind, owner, name).await?.ok_or_else(no_item)?;
-    match who.is_operator() || item.holds(now) {
+    match who.is_operator() || item.is_valid(now) {
         true => Ok(item),
         false => Err(Error::Over { kind: kind.as_str(), name: item.name }),
     }
@@ -162,7 +162,7 @@ pub async fn get(conn: &mut PgConnection, campaign_id: Uuid, id: Uuid) -> Result
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("read an item"))?
+    .map_err(StatementError::to("read an item"))?
     .ok_or(Error::NoId(id))
 }
 
@@ -180,7 +180,7 @@ pub async fn at_version(conn: &mut PgConnection, item: Item, version: i32) -> Re
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("read an earlier version of an item"))?;
+    .map_err(StatementError::to("read an earlier version of an item"))?;
     let current = item.version;
     let Some(row) = row else {
         let (kind, name) = (item.kind.as_str(), item.name);
@@ -202,7 +202,10 @@ pub async fn at_version(conn: &mut PgConnection, item: Item, version: i32) -> Re
 }
 
 /// Lists all versions, the newest first; at most a hundred.
-pub async fn versions(conn: &mut PgConnection, item: &Item) -> Result<Vec<Version>, Failed> {
+pub async fn versions(
+    conn: &mut PgConnection,
+    item: &Item,
+) -> Result<Vec<Version>, StatementError> {
     sqlx::query_as!(
         Version,
         r#"select version as "version!", title as "title!", bytes as "bytes!", trust as "trust!: Trust", origin as "origin!: Origin",
@@ -217,7 +220,7 @@ pub async fn versions(conn: &mut PgConnection, item: &Item) -> Result<Vec<Versio
     )
     .fetch_all(conn)
     .await
-    .map_err(Failed::to("list the versions of an item"))
+    .map_err(StatementError::to("list the versions of an item"))
 }
 
 /// Finds an item by name, valid or not.
@@ -227,7 +230,7 @@ pub(super) async fn find(
     kind: Kind,
     owner: &str,
     name: &str,
-) -> Result<Option<Item>, Failed> {
+) -> Result<Option<Item>, StatementError> {
     // An invalid name cannot exist, and Postgres rejects NUL in a parameter.
     if !crate::domain::agents::is_name(name) || owner.contains('\0') {
         return Ok(None);
@@ -245,13 +248,13 @@ pub(super) async fn find(
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("look up an item"))
+    .map_err(StatementError::to("look up an item"))
 }
 
 /// Resolves the id that a person has given.
 pub async fn find_id(
     executor: impl PgExecutor<'_>,
-    given: &Given,
+    given: &PartialId,
     within: Option<&[Uuid]>,
 ) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(

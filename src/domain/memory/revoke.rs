@@ -5,23 +5,23 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Error, Item, Kind, Who, name,
-    publish::{event, hold, lock},
+    Error, Item, Kind, MemoryCaller, name,
+    publish::{event, lock, lock_memory},
     read::find,
 };
-use crate::domain::{Failed, feed};
+use crate::domain::{StatementError, feed};
 
 /// Revokes an item: agents can no longer list, find or read it, people still can. Publishing it again makes it valid again.
 pub async fn revoke(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     (kind, owner, called): (Kind, Option<&str>, &str),
-    by: &Who<'_>,
+    by: &MemoryCaller<'_>,
     now: DateTime<Utc>,
 ) -> Result<Item, Error> {
     by.check_revoke(kind)?;
     let owner = by.owner_of_read(kind, owner)?;
-    hold(&mut *conn, campaign_id, by).await?;
+    lock_memory(&mut *conn, campaign_id, by).await?;
     name::check(called)?;
     lock(&mut *conn, campaign_id, kind, owner, called).await?;
     let no_item = || Error::NoItem { kind: kind.as_str(), name: called.to_owned() };
@@ -37,7 +37,7 @@ pub async fn revoke(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("revoke an item"))?;
+    .map_err(StatementError::to("revoke an item"))?;
     item.revoked_at = Some(now);
     item.revoked_by = Some(by.label().to_owned());
     feed::append(conn, &[event(&item, feed::Kind::MemoryRevoked, by)], now).await?;

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Config, Error, Item, Kind, Origin, Trust, Who};
+use super::{Config, Error, Item, Kind, MemoryCaller, Origin, Trust};
 use crate::domain::{
-    Failed,
-    search::{self, NearQuery, Question, Ranked, Searchable, WordQuery},
+    StatementError,
+    search::{self, NearQuery, Question, RankedRow, Searchable, WordQuery},
 };
 
 /// Texts up to this length are shown whole as their snippets.
@@ -41,7 +41,7 @@ pub async fn search(
     conn: &mut PgConnection,
     (campaign_id, kind): (Uuid, Option<Kind>),
     question: Question<'_>,
-    who: &Who<'_>,
+    who: &MemoryCaller<'_>,
     config: &Config,
     now: DateTime<Utc>,
 ) -> Result<Vec<Hit>, Error> {
@@ -50,11 +50,11 @@ pub async fn search(
     let rows = ReadableItems { campaign_id, kind, journal, language: &config.language, now };
     let found = search::search(&mut *conn, &rows, question).await?;
     let items = rows.read(conn, &found).await?;
-    let hit = |(mut item, Ranked { rank, excerpt, .. }): (Item, _)| {
+    let hit = |(mut item, RankedRow { rank, excerpt, .. }): (Item, _)| {
         let beginning = item.body.take();
         Hit { item, rank, snippet: excerpt.or(beginning).unwrap_or_default() }
     };
-    Ok(search::in_order(found, items, |item| item.id).map(hit).collect())
+    Ok(search::sort_by_rank(found, items, |item| item.id).map(hit).collect())
 }
 
 impl Searchable for ReadableItems<'_> {
@@ -71,7 +71,7 @@ impl Searchable for ReadableItems<'_> {
         &self,
         conn: &mut PgConnection,
         query: WordQuery<'_>,
-    ) -> Result<Vec<Ranked>, Failed> {
+    ) -> Result<Vec<RankedRow>, StatementError> {
         search::by_words!(
             conn, query, in self.language, at self.now,
             from "dalsegno.memory_items" as "memory_items" where "campaign_id" = ("$1::uuid::text", self.campaign_id),
@@ -90,7 +90,11 @@ impl Searchable for ReadableItems<'_> {
 
 impl ReadableItems<'_> {
     /// Reads those that are still valid, with the beginnings of their texts.
-    async fn read(&self, conn: &mut PgConnection, found: &[Ranked]) -> Result<Vec<Item>, Failed> {
+    async fn read(
+        &self,
+        conn: &mut PgConnection,
+        found: &[RankedRow],
+    ) -> Result<Vec<Item>, StatementError> {
         let ids: Vec<_> = found.iter().map(|found| found.id).collect();
         sqlx::query_as!(
             Item,
@@ -107,6 +111,6 @@ impl ReadableItems<'_> {
         )
         .fetch_all(conn)
         .await
-        .map_err(Failed::to("read the items that were found"))
+        .map_err(StatementError::to("read the items that were found"))
     }
 }

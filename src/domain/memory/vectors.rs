@@ -6,12 +6,15 @@ use uuid::Uuid;
 
 use super::Config;
 use crate::domain::{
-    Failed,
-    embeddings::{self, Made, TEXT_MAX_CHARS, Unmade},
+    StatementError,
+    embeddings::{self, Embedding, PendingText, TEXT_MAX_CHARS},
 };
 
 /// Requests vectors of the items that the caller has written, if an embedding model is configured.
-pub async fn request_embeddings(conn: &mut PgConnection, config: &Config) -> Result<(), Failed> {
+pub async fn request_embeddings(
+    conn: &mut PgConnection,
+    config: &Config,
+) -> Result<(), StatementError> {
     match config.embeddings_model() {
         Some(_) => embeddings::request(conn).await,
         None => Ok(()),
@@ -19,15 +22,15 @@ pub async fn request_embeddings(conn: &mut PgConnection, config: &Config) -> Res
 }
 
 /// Lists current items after this id that have no vector of the model, in the order of ids.
-pub async fn unmade(
+pub async fn list_without_vector(
     executor: impl PgExecutor<'_>,
     model: &str,
     after: Uuid,
     limit: i64,
     now: DateTime<Utc>,
-) -> Result<Vec<Unmade>, Failed> {
+) -> Result<Vec<PendingText>, StatementError> {
     sqlx::query_as!(
-        Unmade,
+        PendingText,
         r#"select m.id, m.version, m.title || e'\n\n' || left(m.body, $5) as "text!"
              from dalsegno.memory_items as m
             where m.id > $2 and m.revoked_at is null and (m.expires_at is null or m.expires_at > $4)
@@ -42,7 +45,7 @@ pub async fn unmade(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for items without a vector"))
+    .map_err(StatementError::to("look for items without a vector"))
 }
 
 /// Stores vectors of items that still exist in the same version. Skips locked items: the transaction that changes one requests a vector
@@ -50,10 +53,10 @@ pub async fn unmade(
 pub async fn keep_vectors(
     conn: &mut PgConnection,
     model: &str,
-    made: &[Made],
+    made: &[Embedding],
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
-    for Made { id, version, vector } in made {
+) -> Result<(), StatementError> {
+    for Embedding { id, version, vector } in made {
         sqlx::query!(
             "insert into dalsegno.memory_embeddings (item_id, made_at, version, model, vector)
              select m.id, $3, m.version, $4, $5 from dalsegno.memory_items as m where m.id = $1 and m.version = $2 for key share skip locked
@@ -67,7 +70,7 @@ pub async fn keep_vectors(
         )
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("keep the vector of an item"))?;
+        .map_err(StatementError::to("keep the vector of an item"))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parse;
 use crate::domain::{
-    agents::{Addressed, Catalogue, LookupError, MAIN},
+    agents::{AgentInstance, Catalogue, LookupError, MAIN},
     posts,
 };
 
@@ -16,7 +16,7 @@ pub(super) struct Addressees<'a> {
     pub everybody: bool,
     pub operator: bool,
     /// The agents, each once, in the order of the text.
-    pub agents: Vec<Addressed<'a>>,
+    pub agents: Vec<AgentInstance<'a>>,
     pub unknown: Vec<UnknownName>,
     /// Agents whose files have problems, each once.
     broken: Vec<&'a str>,
@@ -35,16 +35,16 @@ impl<'a> Addressees<'a> {
     pub fn of(text: &'a str, catalogue: &'a Catalogue) -> Self {
         let mut found = Self::default();
         for name in parse::names(text) {
-            match Meant::by(name, catalogue) {
-                Meant::Everybody => found.everybody = true,
-                Meant::Operator => found.operator = true,
-                Meant::One(one) => found.add(one),
-                Meant::Broken(name) => found.add_broken(name),
-                Meant::Unknown => found.add_unknown(name, catalogue),
+            match MentionedAgent::resolve(name, catalogue) {
+                MentionedAgent::Everybody => found.everybody = true,
+                MentionedAgent::Operator => found.operator = true,
+                MentionedAgent::One(one) => found.add(one),
+                MentionedAgent::Broken(name) => found.add_broken(name),
+                MentionedAgent::Unknown => found.add_unknown(name, catalogue),
             }
         }
         if found.everybody {
-            catalogue.agents().for_each(|agent| found.add(Addressed { agent, instance: MAIN }));
+            catalogue.agents().for_each(|agent| found.add(AgentInstance { agent, instance: MAIN }));
             catalogue.broken_agents().for_each(|name| found.add_broken(name));
         }
         found
@@ -67,7 +67,7 @@ impl<'a> Addressees<'a> {
     }
 
     /// Returns the reasons why mentioned agents with broken files are not called.
-    pub fn refused(&self) -> impl Iterator<Item = String> {
+    pub fn refusal_notes(&self) -> impl Iterator<Item = String> {
         self.broken.iter().map(|name| {
             format!(
                 "`{name}` was not asked: its file has problems, which `dalsegno agent check` lists."
@@ -81,7 +81,7 @@ impl<'a> Addressees<'a> {
         }
     }
 
-    fn add(&mut self, one: Addressed<'a>) {
+    fn add(&mut self, one: AgentInstance<'a>) {
         if self.agents.iter().all(|known| reader_of(known) != reader_of(&one)) {
             self.agents.push(one);
         }
@@ -96,22 +96,22 @@ impl<'a> Addressees<'a> {
 }
 
 /// Returns the agent's name on the board.
-pub(super) fn reader_of(one: &Addressed<'_>) -> String {
+pub(super) fn reader_of(one: &AgentInstance<'_>) -> String {
     posts::reader(&one.agent.name, one.instance).into_owned()
 }
 
-enum Meant<'a> {
+enum MentionedAgent<'a> {
     Everybody,
     Operator,
-    One(Addressed<'a>),
+    One(AgentInstance<'a>),
     /// An agent whose file has problems.
     Broken(&'a str),
     Unknown,
 }
 
-impl<'a> Meant<'a> {
+impl<'a> MentionedAgent<'a> {
     /// Resolves a name. Trailing `-` and `_` may be Markdown (`_@ann_`) or part of the name, so the full name is tried first.
-    fn by(name: &'a str, catalogue: &'a Catalogue) -> Self {
+    fn resolve(name: &'a str, catalogue: &'a Catalogue) -> Self {
         match Self::exactly(name, catalogue) {
             Self::Unknown => Self::exactly(name.trim_end_matches(['-', '_']), catalogue),
             meant => meant,
@@ -124,7 +124,7 @@ impl<'a> Meant<'a> {
             posts::OPERATOR => return Self::Operator,
             _ => {}
         }
-        match catalogue.addressed(name, MAIN) {
+        match catalogue.resolve_addressee(name, MAIN) {
             Ok(one) => Self::One(one),
             Err(LookupError::Broken { .. }) => Self::Broken(name),
             Err(LookupError::Unknown { .. }) => Self::Unknown,

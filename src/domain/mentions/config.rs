@@ -20,16 +20,16 @@ pub struct Config {
 }
 
 /// Highest allowed `max_fan_out`; below the number of names to which a post can be addressed.
-const MOST_NAMES: u16 = 190;
+const MAX_NAMES: u16 = 190;
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
         checks.at_least("mentions.max_fan_out", self.max_fan_out.into(), 1);
         checks.at_least("mentions.max_tasks", self.max_tasks.into(), 1);
         checks.at_least("mentions.max_repeats", self.max_repeats.into(), 1);
-        if self.max_fan_out > MOST_NAMES {
+        if self.max_fan_out > MAX_NAMES {
             let message = format!("is {}: a post is not addressed to so many", self.max_fan_out);
-            checks.fail("mentions.max_fan_out", message, format!("at most {MOST_NAMES}"));
+            checks.fail("mentions.max_fan_out", message, format!("at most {MAX_NAMES}"));
         }
     }
 }

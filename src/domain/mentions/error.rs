@@ -1,7 +1,7 @@
 //! Errors of mentions, and their classes.
 
 use crate::domain::{
-    Failed,
+    StatementError,
     class::{Class, Classify, Kind},
     posts, tasks,
 };
@@ -21,7 +21,7 @@ pub enum Error {
     #[error(transparent)]
     Task(#[from] tasks::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl From<tasks::BulkError> for Error {
@@ -31,7 +31,9 @@ impl From<tasks::BulkError> for Error {
             // All items have the same prompt, so one reason stands for all.
             tasks::BulkError::Items(mut wrong) => match wrong.pop() {
                 Some((_, error)) => error.into(),
-                None => Failed { action: "add tasks", source: sqlx::Error::RowNotFound }.into(),
+                None => {
+                    StatementError { action: "add tasks", source: sqlx::Error::RowNotFound }.into()
+                }
             },
         }
     }

@@ -21,9 +21,9 @@
 //! them have ended.
 
 mod addressees;
+mod agent_answers;
 mod config;
 mod error;
-mod hand_on;
 mod keyed;
 mod parse;
 mod post;
@@ -33,25 +33,25 @@ use uuid::Uuid;
 use self::addressees::reader_of;
 pub use self::{
     addressees::UnknownName,
+    agent_answers::{AgentAnswer, HandedOn, add_mentioned_tasks},
     config::Config,
     error::Error,
-    hand_on::{HandedOn, Spoken, hand_on},
-    post::{Asked, Called, Posted, post},
+    post::{CalledAgent, NewPost, PostResult, post},
 };
 use super::{
-    agents::Addressed,
+    agents::AgentInstance,
     amount::Limit,
     tasks::{self, Links},
 };
 
 /// Builds the task of each called agent.
-fn asked<'a>(
+fn build_tasks<'a>(
     campaign_id: Uuid,
-    called: &'a [Addressed<'a>],
+    called: &'a [AgentInstance<'a>],
     prompt: &'a str,
     added_by: &'a str,
 ) -> Vec<tasks::New<'a>> {
-    let new = |one: &'a Addressed<'a>| tasks::New {
+    let new = |one: &'a AgentInstance<'a>| tasks::New {
         campaign_id,
         agent: one.agent,
         instance: one.instance,
@@ -71,7 +71,7 @@ fn asked<'a>(
 }
 
 /// Cuts the called agents down to the limit, and returns a note about the rest.
-fn cut_fan_out<'a>(config: &Config, called: &mut Vec<Addressed<'a>>) -> Option<String> {
+fn limit_fan_out<'a>(config: &Config, called: &mut Vec<AgentInstance<'a>>) -> Option<String> {
     let most = usize::from(config.max_fan_out);
     if called.len() <= most {
         return None;

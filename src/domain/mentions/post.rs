@@ -8,18 +8,19 @@ use uuid::Uuid;
 use super::{
     Config, Error, UnknownName,
     addressees::{Addressees, reader_of},
-    asked, cut_fan_out,
+    build_tasks,
     keyed::{self, UnderKey},
+    limit_fan_out,
 };
 use crate::domain::{
-    agents::{Addressed, Catalogue, MAIN},
+    agents::{AgentInstance, Catalogue, MAIN},
     posts::{self, Audience, Post, Sender},
     tasks,
 };
 
 /// A post to write.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct NewPost<'a> {
     pub campaign_id: Uuid,
     pub text: &'a str,
     /// Addressees besides the mentioned ones, as written by the person. Without them and without a mention, the lead is called.
@@ -33,13 +34,13 @@ pub struct Asked<'a> {
 
 /// A post and the tasks that it led to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Posted {
+pub struct PostResult {
     #[serde(flatten)]
     pub post: Post,
     /// False if an earlier call with the same idempotency key created the post.
     pub created: bool,
     /// The agents that were called, each with its task.
-    pub tasks: Vec<Called>,
+    pub tasks: Vec<CalledAgent>,
     /// Mentioned names that no agent has.
     pub unknown: Vec<UnknownName>,
     /// Calls that were not made, each with the reason.
@@ -47,7 +48,7 @@ pub struct Posted {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Called {
+pub struct CalledAgent {
     pub task_id: Uuid,
     pub agent: String,
     pub instance: String,
@@ -62,17 +63,17 @@ pub async fn post(
     conn: &mut PgConnection,
     catalogue: &Catalogue,
     limits: (&Config, &tasks::Config),
-    new: &Asked<'_>,
+    new: &NewPost<'_>,
     now: DateTime<Utc>,
-) -> Result<Posted, Error> {
+) -> Result<PostResult, Error> {
     let Some(key) = new.idempotency_key else {
         return add(conn, catalogue, limits, new, now).await;
     };
-    match keyed::look(&mut *conn, new, key).await? {
-        UnderKey::Before(posted) => Ok(posted),
-        UnderKey::Now(key) => {
+    match keyed::find_by_key(&mut *conn, new, key).await? {
+        UnderKey::Existing(posted) => Ok(posted),
+        UnderKey::Unused(key) => {
             let posted = add(&mut *conn, catalogue, limits, new, now).await?;
-            keyed::keep(conn, key, &posted).await?;
+            keyed::store_result(conn, key, &posted).await?;
             Ok(posted)
         }
     }
@@ -82,15 +83,15 @@ async fn add(
     conn: &mut PgConnection,
     catalogue: &Catalogue,
     (config, limits): (&Config, &tasks::Config),
-    new: &Asked<'_>,
+    new: &NewPost<'_>,
     now: DateTime<Utc>,
-) -> Result<Posted, Error> {
-    let beside = new.to.map(|names| Audience::written(catalogue, names)).transpose()?;
+) -> Result<PostResult, Error> {
+    let beside = new.to.map(|names| Audience::from_names(catalogue, names)).transpose()?;
     let addressees = Addressees::of(new.text, catalogue);
-    let (mut called, mut notes) = called(&addressees, catalogue, new);
-    notes.extend(addressees.refused());
-    let cut = cut_fan_out(config, &mut called);
-    let news = asked(new.campaign_id, &called, new.text, new.added_by);
+    let (mut called, mut notes) = choose_called(&addressees, catalogue, new);
+    notes.extend(addressees.refusal_notes());
+    let cut = limit_fan_out(config, &mut called);
+    let news = build_tasks(new.campaign_id, &called, new.text, new.added_by);
     let placed = match news.is_empty() {
         true => Vec::new(),
         false => tasks::add_many(&mut *conn, limits, new.campaign_id, &news, now).await?,
@@ -117,20 +118,20 @@ async fn add(
         posts::add(conn, &said, now).await?;
         notes.push(cut);
     }
-    let tasks = ids.into_iter().zip(called).map(|(task_id, one)| Called {
+    let tasks = ids.into_iter().zip(called).map(|(task_id, one)| CalledAgent {
         task_id,
         agent: one.agent.name.clone(),
         instance: one.instance.to_owned(),
     });
     let tasks = tasks.collect();
-    Ok(Posted { post, created: true, tasks, unknown: addressees.unknown, notes })
+    Ok(PostResult { post, created: true, tasks, unknown: addressees.unknown, notes })
 }
 
-fn called<'a>(
+fn choose_called<'a>(
     addressees: &Addressees<'a>,
     catalogue: &'a Catalogue,
-    new: &Asked<'_>,
-) -> (Vec<Addressed<'a>>, Vec<String>) {
+    new: &NewPost<'_>,
+) -> (Vec<AgentInstance<'a>>, Vec<String>) {
     let is_for_all = addressees.everybody || !addressees.agents.is_empty();
     if is_for_all || addressees.operator || new.to.is_some() {
         return (addressees.agents.clone(), Vec::new());
@@ -141,7 +142,7 @@ fn called<'a>(
         return (Vec::new(), note.into_iter().collect());
     }
     match catalogue.lead() {
-        Some(agent) => (vec![Addressed { agent, instance: MAIN }], Vec::new()),
+        Some(agent) => (vec![AgentInstance { agent, instance: MAIN }], Vec::new()),
         None => (Vec::new(), vec![no_lead(catalogue)]),
     }
 }
@@ -160,7 +161,7 @@ fn no_lead(catalogue: &Catalogue) -> String {
 /// Builds the audience: the called agents and the names given beside the text. If there are none, the operator.
 fn audience(
     addressees: &Addressees<'_>,
-    called: &[Addressed<'_>],
+    called: &[AgentInstance<'_>],
     beside: Option<&Audience>,
 ) -> Result<Audience, posts::Error> {
     if addressees.everybody {

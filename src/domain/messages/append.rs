@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::word;
 use crate::{
-    domain::{Failed, json_rows, text},
+    domain::{StatementError, json_rows, text},
     transcript::{Message, Role, ToolCall},
 };
 
@@ -68,15 +68,15 @@ impl<'a> InsertRow<'a> {
 }
 
 /// Replaces characters that Postgres cannot store. Must be called before weight and digest are measured.
-pub fn storable(mut message: Message) -> Message {
-    message.text = text::storable(message.text);
+pub fn make_storable(mut message: Message) -> Message {
+    message.text = text::make_storable(message.text);
     for call in &mut message.tool_calls {
-        call.id = text::storable(std::mem::take(&mut call.id));
-        call.name = text::storable(std::mem::take(&mut call.name));
-        text::storable_json(&mut call.arguments);
+        call.id = text::make_storable(std::mem::take(&mut call.id));
+        call.name = text::make_storable(std::mem::take(&mut call.name));
+        text::make_json_storable(&mut call.arguments);
     }
-    message.tool_call_id = message.tool_call_id.map(text::storable);
-    message.tool_name = message.tool_name.map(text::storable);
+    message.tool_call_id = message.tool_call_id.map(text::make_storable);
+    message.tool_name = message.tool_name.map(text::make_storable);
     message
 }
 
@@ -91,7 +91,7 @@ pub async fn append(
     first_seq: i64,
     new: &[New],
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     if new.is_empty() {
         return Ok(());
     }
@@ -106,7 +106,7 @@ pub async fn append(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("add to a transcript"))
+    .map_err(StatementError::to("add to a transcript"))
 }
 
 /// Returns true if the prompt of a task is in the transcript and prompts of other tasks follow it. Then messages appended now are
@@ -115,7 +115,7 @@ pub async fn others_asked_since(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     task_id: Uuid,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     sqlx::query_scalar!(
         r#"select exists (
                select from dalsegno.messages as own
@@ -127,7 +127,7 @@ pub async fn others_asked_since(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look for a prompt in a transcript"))
+    .map_err(StatementError::to("look for a prompt in a transcript"))
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use serde::Serialize;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// Limits of the inherited part.
 #[derive(Debug, Clone, Copy)]
-pub struct Inherited<'a> {
+pub struct InheritLimits<'a> {
     /// Messages up to this place are left out, because a summary stands for them.
     pub after_seq: i64,
     /// Maximum weight. The newest whole turns within it are inherited.
@@ -21,7 +21,7 @@ pub struct Inherited<'a> {
 
 /// The inherited and the omitted part of a transcript.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Handed {
+pub struct InheritResult {
     pub messages: i64,
     pub left_out: Option<LeftOut>,
 }
@@ -44,8 +44,8 @@ pub async fn inherit(
     executor: impl PgExecutor<'_>,
     from: Uuid,
     to: Uuid,
-    part: Inherited<'_>,
-) -> Result<Handed, Failed> {
+    part: InheritLimits<'_>,
+) -> Result<InheritResult, StatementError> {
     let row = sqlx::query!(
         r#"with shown as (
              select turn, sum(weight)::bigint as weight, count(*) as n, max(seq) as last_seq from dalsegno.messages
@@ -76,12 +76,12 @@ pub async fn inherit(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("hand a transcript on to the next session"))?;
+    .map_err(StatementError::to("hand a transcript on to the next session"))?;
     let left_out = match (row.first_turn, row.last_turn, row.last_seq) {
         (Some(first_turn), Some(last_turn), Some(last_seq)) => {
             Some(LeftOut { messages: row.left_out, first_turn, last_turn, last_seq })
         }
         _ => None,
     };
-    Ok(Handed { messages: row.messages, left_out })
+    Ok(InheritResult { messages: row.messages, left_out })
 }

@@ -4,9 +4,9 @@
 //! adds. Both depend on the message alone; this module stores them and does not interpret them.
 
 mod append;
-mod asked;
 mod inherit;
-mod left;
+mod interrupted_output;
+mod prompt_place;
 mod remove;
 mod search;
 
@@ -17,20 +17,20 @@ use uuid::Uuid;
 
 pub(super) use self::append::InsertRow;
 pub use self::{
-    append::{New, append, others_asked_since, storable},
-    asked::{Asked, asked_after},
-    inherit::{Handed, Inherited, LeftOut, inherit},
-    left::{LeftByTurn, left_by_turn},
+    append::{New, append, make_storable, others_asked_since},
+    inherit::{InheritLimits, InheritResult, LeftOut, inherit},
+    interrupted_output::{LeftByTurn, read_turn_output},
+    prompt_place::{PromptPlace, list_prompts_after},
     remove::{Size, count, measure, remove_all},
-    search::{Found, Search, search},
+    search::{MessageHit, Search, search},
 };
-use super::Failed;
+use super::StatementError;
 use crate::transcript::{Message, Role, ToolCall};
 
 /// One row of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = StoredMessage)]
-pub struct Stored {
+pub struct StoredMessage {
     pub id: Uuid,
     pub seq: i64,
     pub turn: i32,
@@ -73,7 +73,7 @@ pub async fn list(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     span: Span,
-) -> Result<Vec<Stored>, Failed> {
+) -> Result<Vec<StoredMessage>, StatementError> {
     let rows = sqlx::query_as!(
         Row,
         r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
@@ -86,8 +86,8 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read a transcript"))?;
-    rows.into_iter().map(Stored::try_from).collect()
+    .map_err(StatementError::to("read a transcript"))?;
+    rows.into_iter().map(StoredMessage::try_from).collect()
 }
 
 /// Finds one message of a session's transcript by its id.
@@ -95,7 +95,7 @@ pub async fn find(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     id: Uuid,
-) -> Result<Option<Message>, Failed> {
+) -> Result<Option<Message>, StatementError> {
     let row = sqlx::query_as!(
         Row,
         r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
@@ -107,16 +107,16 @@ pub async fn find(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("find an entry of a transcript"))?;
-    Ok(row.map(Stored::try_from).transpose()?.map(|stored| stored.message))
+    .map_err(StatementError::to("find an entry of a transcript"))?;
+    Ok(row.map(StoredMessage::try_from).transpose()?.map(|stored| stored.message))
 }
 
 /// Returns true if this message is in the transcript of a session.
-pub async fn holds(
+pub async fn contains(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     id: Uuid,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     sqlx::query_scalar!(
         r#"select exists (select from dalsegno.messages where session_id = $1 and id = $2) as "holds!""#,
         session_id,
@@ -124,7 +124,7 @@ pub async fn holds(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look for a message"))
+    .map_err(StatementError::to("look for a message"))
 }
 
 struct Row {
@@ -143,11 +143,11 @@ struct Row {
     tool_calls: Option<Json<Vec<ToolCall>>>,
 }
 
-impl TryFrom<Row> for Stored {
-    type Error = Failed;
+impl TryFrom<Row> for StoredMessage {
+    type Error = StatementError;
 
-    fn try_from(row: Row) -> Result<Self, Failed> {
-        let odd = |what: &str| Failed {
+    fn try_from(row: Row) -> Result<Self, StatementError> {
+        let odd = |what: &str| StatementError {
             action: "read a transcript",
             source: sqlx::Error::Decode(format!("message {} has an odd {what}", row.seq).into()),
         };

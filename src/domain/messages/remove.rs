@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// The size of a transcript.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Size {
 pub async fn measure(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],
-) -> Result<Vec<(Uuid, Size)>, Failed> {
+) -> Result<Vec<(Uuid, Size)>, StatementError> {
     sqlx::query!(
         r#"select session_id, count(*) as "messages!",
                   sum(octet_length(text) + coalesce(octet_length(tool_calls::text), 0))::bigint as "bytes!"
@@ -29,14 +29,14 @@ pub async fn measure(
     .map(|row| (row.session_id, Size { messages: row.messages, bytes: row.bytes }))
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("measure the transcripts of sessions"))
+    .map_err(StatementError::to("measure the transcripts of sessions"))
 }
 
 /// Counts the messages of these sessions. Sessions without messages are left out.
 pub async fn count(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],
-) -> Result<HashMap<Uuid, i64>, Failed> {
+) -> Result<HashMap<Uuid, i64>, StatementError> {
     sqlx::query!(
         r#"select session_id, count(*) as "messages!" from dalsegno.messages where session_id = any($1) group by session_id"#,
         session_ids,
@@ -45,14 +45,14 @@ pub async fn count(
     .fetch_all(executor)
     .await
     .map(|counts| counts.into_iter().collect())
-    .map_err(Failed::to("count the messages of sessions"))
+    .map_err(StatementError::to("count the messages of sessions"))
 }
 
 /// Removes all messages and manifests of these sessions permanently.
 pub async fn remove_all(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],
-) -> Result<Size, Failed> {
+) -> Result<Size, StatementError> {
     sqlx::query!(
         r#"select n_messages as "messages!", n_bytes as "bytes!" from dalsegno.remove_transcripts($1)"#,
         session_ids,
@@ -60,5 +60,5 @@ pub async fn remove_all(
     .map(|row| Size { messages: row.messages, bytes: row.bytes })
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("remove the messages of sessions"))
+    .map_err(StatementError::to("remove the messages of sessions"))
 }

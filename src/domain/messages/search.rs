@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// A search in transcripts.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub struct Search<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct MessageHit {
     pub session_id: Uuid,
     pub turn: i32,
     pub said_at: DateTime<Utc>,
@@ -33,10 +33,10 @@ pub struct Found {
 pub async fn search(
     executor: impl PgExecutor<'_>,
     search: &Search<'_>,
-) -> Result<Vec<Found>, Failed> {
+) -> Result<Vec<MessageHit>, StatementError> {
     let (sessions, turns): (Vec<Uuid>, Vec<i32>) = search.without_turns.iter().copied().unzip();
     sqlx::query_as!(
-        Found,
+        MessageHit,
         r#"select session_id, turn, created_at as said_at, role,
                   substring(text from greatest(1, strpos(lower(text), lower($2)) - $3 / 2) for $3) as "excerpt!"
              from dalsegno.messages
@@ -53,5 +53,5 @@ pub async fn search(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for words in a transcript"))
+    .map_err(StatementError::to("look for words in a transcript"))
 }

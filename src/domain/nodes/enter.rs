@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// A session that enters a node. The caller has locked its row.
 #[derive(Debug, Clone, Copy)]
-pub struct Entering<'a> {
+pub struct NodeEntry<'a> {
     pub session_id: Uuid,
     pub campaign_id: Uuid,
     pub agent: &'a str,
@@ -23,9 +23,9 @@ pub struct Entering<'a> {
 /// Ends the session's current stay, if it has one, and begins a stay at this node.
 pub async fn enter(
     conn: &mut PgConnection,
-    entering: &Entering<'_>,
+    entering: &NodeEntry<'_>,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     let action = "enter a node";
     sqlx::query!(
         "update dalsegno.session_nodes set left_at = $2, last_seq = $3 where session_id = $1 and left_at is null",
@@ -35,7 +35,7 @@ pub async fn enter(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to(action))?;
+    .map_err(StatementError::to(action))?;
     sqlx::query!(
         "insert into dalsegno.session_nodes
                 (session_id, campaign_id, task_id, entered_at, first_seq, entry_id, ordinal, agent, instance, node)
@@ -54,15 +54,15 @@ pub async fn enter(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to(action))
+    .map_err(StatementError::to(action))
 }
 
 /// Records a new entry for the current stay: the node's instructions were repeated, because the session had lost them.
-pub async fn say_again(
+pub async fn record_repeated_entry(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     entry_id: Uuid,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.session_nodes set entry_id = $2 where session_id = $1 and left_at is null",
         session_id,
@@ -71,7 +71,7 @@ pub async fn say_again(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("say again what a node asks for"))
+    .map_err(StatementError::to("say again what a node asks for"))
 }
 
 /// Copies the predecessor's current stay to the successor. `has_entry`: it inherited the message with the node's instructions.
@@ -80,7 +80,7 @@ pub async fn inherit(
     from: Uuid,
     to: Uuid,
     has_entry: bool,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.session_nodes
                 (session_id, campaign_id, task_id, entered_at, first_seq, entry_id, ordinal, agent, instance, node)
@@ -93,5 +93,5 @@ pub async fn inherit(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("hand the place of a session on to the next one"))
+    .map_err(StatementError::to("hand the place of a session on to the next one"))
 }

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-pub use self::enter::{Entering, enter, inherit, say_again};
-use super::Failed;
+pub use self::enter::{NodeEntry, enter, inherit, record_repeated_entry};
+use super::StatementError;
 
 /// The stay of a session at a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = NodeStay)]
-pub struct Stay {
+pub struct NodeVisit {
     /// Number of the stay within its session, from 1.
     pub ordinal: i32,
     pub node: String,
@@ -41,32 +41,32 @@ pub struct Stay {
 pub async fn current(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
-) -> Result<Option<Stay>, Failed> {
+) -> Result<Option<NodeVisit>, StatementError> {
     sqlx::query_as!(
-        Stay,
+        NodeVisit,
         "select ordinal, node, agent, instance, task_id, entered_at, left_at, first_seq, last_seq, entry_id
            from dalsegno.session_nodes where session_id = $1 and left_at is null",
         session_id,
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look where a session stands"))
+    .map_err(StatementError::to("look where a session stands"))
 }
 
 /// Lists the stays of a session, in order.
 pub async fn of_session(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
-) -> Result<Vec<Stay>, Failed> {
+) -> Result<Vec<NodeVisit>, StatementError> {
     sqlx::query_as!(
-        Stay,
+        NodeVisit,
         "select ordinal, node, agent, instance, task_id, entered_at, left_at, first_seq, last_seq, entry_id
            from dalsegno.session_nodes where session_id = $1 order by ordinal",
         session_id,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the stays of a session"))
+    .map_err(StatementError::to("list the stays of a session"))
 }
 
 /// Lists the last stays of a campaign, in the order in which they began. A stay that a successor has inherited is listed once, as the
@@ -75,9 +75,9 @@ pub async fn handoffs(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     limit: i64,
-) -> Result<Vec<Stay>, Failed> {
+) -> Result<Vec<NodeVisit>, StatementError> {
     let newest_first = sqlx::query_as!(
-        Stay,
+        NodeVisit,
         "select distinct on (entered_at, task_id)
                 ordinal, node, agent, instance, task_id, entered_at, left_at, first_seq, last_seq, entry_id
            from dalsegno.session_nodes where campaign_id = $1
@@ -87,15 +87,18 @@ pub async fn handoffs(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the hand-offs of a campaign"))?;
+    .map_err(StatementError::to("list the hand-offs of a campaign"))?;
     Ok(newest_first.into_iter().rev().collect())
 }
 
 /// Removes the stays of these sessions permanently.
-pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
+pub async fn remove_all(
+    executor: impl PgExecutor<'_>,
+    session_ids: &[Uuid],
+) -> Result<(), StatementError> {
     sqlx::query!("delete from dalsegno.session_nodes where session_id = any($1)", session_ids)
         .execute(executor)
         .await
         .map(|_| ())
-        .map_err(Failed::to("remove the stays of sessions"))
+        .map_err(StatementError::to("remove the stays of sessions"))
 }

@@ -4,8 +4,10 @@ use chrono::{DateTime, SubsecRound as _, Utc};
 use sqlx::{PgExecutor, error::DatabaseError};
 use uuid::Uuid;
 
-use super::{Error, New, OPERATOR, Origin, Post, SYSTEM, Said, Sender, TEXT_MAX_BYTES, reader};
-use crate::domain::{Failed, ids, text};
+use super::{
+    Error, New, OPERATOR, Origin, Post, SYSTEM, Sender, SourceTurn, TEXT_MAX_BYTES, reader,
+};
+use crate::domain::{StatementError, ids, text};
 
 /// Writes a post, its visibility and its feed event in one statement. Locks the board until the transaction ends.
 pub async fn add(
@@ -14,7 +16,7 @@ pub async fn add(
     now: DateTime<Utc>,
 ) -> Result<Post, Error> {
     text::check("post", new.text, TEXT_MAX_BYTES)?;
-    let id = ids::at(now);
+    let id = ids::new_at(now);
     let (origin, sender, task_id, said) = new.sender.columns();
     let seq = sqlx::query_scalar!(
         r#"select dalsegno.add_post($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) as "seq!""#,
@@ -51,7 +53,7 @@ pub async fn add(
 }
 
 impl Sender<'_> {
-    fn columns(&self) -> (Origin, String, Option<Uuid>, Option<Said>) {
+    fn columns(&self) -> (Origin, String, Option<Uuid>, Option<SourceTurn>) {
         match *self {
             Self::Operator => (Origin::Operator, OPERATOR.to_owned(), None, None),
             Self::System { task_id } => (Origin::System, SYSTEM.to_owned(), task_id, None),
@@ -72,6 +74,6 @@ fn refused(source: sqlx::Error, new: &New<'_>) -> Error {
         ("DS404", "posts_reply_to", Some(reply_to)) => Error::UnknownPost(reply_to),
         ("DS404", _, _) => Error::UnknownCampaign(new.campaign_id),
         ("DS409", _, _) => Error::Closed(new.campaign_id),
-        _ => Failed { action: "add a post", source }.into(),
+        _ => StatementError { action: "add a post", source }.into(),
     }
 }

@@ -4,11 +4,13 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Audience, Error, New, Post, Said, Sender, TEXT_MAX_BYTES, add, reader, sender_of};
+use super::{
+    Audience, Error, New, Post, Sender, SourceTurn, TEXT_MAX_BYTES, add, reader, sender_of,
+};
 
 /// A task that has ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Ended<'a> {
+pub struct EndedTask<'a> {
     pub campaign_id: Uuid,
     pub task_id: Uuid,
     pub agent: &'a str,
@@ -16,7 +18,7 @@ pub struct Ended<'a> {
     pub asked_in: Uuid,
     pub outcome: Outcome<'a>,
     /// The turn that gave the answer, if there is one.
-    pub said: Option<Said>,
+    pub said: Option<SourceTurn>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -26,13 +28,13 @@ pub enum Outcome<'a> {
     Cancelled,
 }
 
-const NOTHING: &str = "(an empty answer)";
-const CUT: &str = "\n\n[The answer is longer: the task has all of it.]";
+const EMPTY_ANSWER: &str = "(an empty answer)";
+const TRUNCATION_NOTE: &str = "\n\n[The answer is longer: the task has all of it.]";
 
 /// Posts the outcome of a task to the asker. Posts nothing if the question was erased.
 pub async fn answer(
     conn: &mut PgConnection,
-    ended: &Ended<'_>,
+    ended: &EndedTask<'_>,
     now: DateTime<Utc>,
 ) -> Result<Option<Post>, Error> {
     answer_to(conn, ended, |asker| Audience::of([asker], |_| true), now).await
@@ -41,7 +43,7 @@ pub async fn answer(
 /// Posts the outcome to an audience that depends on the asker.
 pub async fn answer_to(
     conn: &mut PgConnection,
-    ended: &Ended<'_>,
+    ended: &EndedTask<'_>,
     audience: impl FnOnce(&str) -> Result<Audience, Error>,
     now: DateTime<Utc>,
 ) -> Result<Option<Post>, Error> {
@@ -72,13 +74,13 @@ pub async fn answer_to(
 /// Fits a text into the limits of a post.
 fn fitting(text: &str) -> String {
     if text.trim().is_empty() {
-        return NOTHING.to_owned();
+        return EMPTY_ANSWER.to_owned();
     }
     if text.len() <= TEXT_MAX_BYTES {
         return text.to_owned();
     }
-    let cut = text.floor_char_boundary(TEXT_MAX_BYTES - CUT.len());
-    format!("{}{CUT}", &text[..cut])
+    let cut = text.floor_char_boundary(TEXT_MAX_BYTES - TRUNCATION_NOTE.len());
+    format!("{}{TRUNCATION_NOTE}", &text[..cut])
 }
 
 #[cfg(test)]
@@ -87,9 +89,9 @@ mod tests {
 
     #[test]
     fn an_answer_of_any_length_becomes_a_post() {
-        assert_eq!(fitting(" \n"), NOTHING);
+        assert_eq!(fitting(" \n"), EMPTY_ANSWER);
         assert_eq!(fitting("Done."), "Done.");
         let long = fitting(&"ä".repeat(TEXT_MAX_BYTES));
-        assert!(long.len() <= TEXT_MAX_BYTES && long.ends_with(CUT));
+        assert!(long.len() <= TEXT_MAX_BYTES && long.ends_with(TRUNCATION_NOTE));
     }
 }

@@ -50,7 +50,7 @@ impl Audience {
     }
 
     /// Builds an audience from names in the spelling of people.
-    pub fn written(catalogue: &Catalogue, names: &[String]) -> Result<Self, Error> {
+    pub fn from_names(catalogue: &Catalogue, names: &[String]) -> Result<Self, Error> {
         let names: Vec<String> = names.iter().map(|name| reader_named(catalogue, name)).collect();
         Self::of(names.iter().map(String::as_str), |name| catalogue.has_agent(name))
     }
@@ -62,7 +62,7 @@ impl Audience {
 
 impl<'a> Viewer<'a> {
     /// Resolves the viewer that a person names. Without a name, the viewer who sees all posts.
-    pub fn named(
+    pub fn resolve(
         name: Option<&'a str>,
         lead: Option<&str>,
         is_agent: impl Fn(&str) -> bool,

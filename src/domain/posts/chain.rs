@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// A query for the answers behind a post, back to a person's post.
 #[derive(Debug, Clone, Copy)]
-pub struct Past {
+pub struct AnswerChainQuery {
     pub campaign_id: Uuid,
     pub post_id: Uuid,
     /// Maximum number of posts to follow.
@@ -17,7 +17,7 @@ pub struct Past {
 
 /// A text whose repetitions are counted.
 #[derive(Debug, Clone, Copy)]
-pub struct Repeated<'a> {
+pub struct RepeatedText<'a> {
     pub campaign_id: Uuid,
     pub sender: &'a str,
     pub text: &'a str,
@@ -29,7 +29,7 @@ pub async fn sender_of(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     post_id: Uuid,
-) -> Result<Option<String>, Failed> {
+) -> Result<Option<String>, StatementError> {
     sqlx::query_scalar!(
         "select sender from dalsegno.posts where campaign_id = $1 and id = $2",
         campaign_id,
@@ -37,18 +37,21 @@ pub async fn sender_of(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look up who posted"))
+    .map_err(StatementError::to("look up who posted"))
 }
 
 /// The chain behind a post: answers of agents, each to the one before, back to the post that began it.
 #[derive(Debug, Clone, Copy)]
-pub struct Behind {
+pub struct AnswerChain {
     pub n_answers: i64,
     /// The person's post that began the chain. If it is deeper than `max_depth`, the furthest post that was read.
     pub first: Uuid,
 }
 
-pub async fn behind(executor: impl PgExecutor<'_>, past: Past) -> Result<Behind, Failed> {
+pub async fn load_ancestry(
+    executor: impl PgExecutor<'_>,
+    past: AnswerChainQuery,
+) -> Result<AnswerChain, StatementError> {
     let found = sqlx::query!(
         r#"with recursive past as (
              select p.id, p.reply_to, p.origin, 1::bigint as n from dalsegno.posts as p where p.campaign_id = $1 and p.id = $2
@@ -64,15 +67,15 @@ pub async fn behind(executor: impl PgExecutor<'_>, past: Past) -> Result<Behind,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look up what led to a post"))?;
-    Ok(Behind { n_answers: found.n_answers, first: found.first.unwrap_or(past.post_id) })
+    .map_err(StatementError::to("look up what led to a post"))?;
+    Ok(AnswerChain { n_answers: found.n_answers, first: found.first.unwrap_or(past.post_id) })
 }
 
 /// Counts the posts in which the sender used exactly this text since then.
-pub async fn times_said(
+pub async fn count_repetitions(
     executor: impl PgExecutor<'_>,
-    repeated: Repeated<'_>,
-) -> Result<i64, Failed> {
+    repeated: RepeatedText<'_>,
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"select count(*) as "n!" from dalsegno.posts
             where campaign_id = $1 and sender = $2 and origin = 'agent' and posted_at > $3 and text = $4"#,
@@ -83,5 +86,5 @@ pub async fn times_said(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look for what was said before"))
+    .map_err(StatementError::to("look for what was said before"))
 }

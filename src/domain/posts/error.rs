@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::domain::{
-    Failed,
+    StatementError,
     class::{Class, Classify, Kind},
     text,
 };
@@ -25,7 +25,7 @@ pub enum Error {
     #[error(transparent)]
     Text(#[from] text::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

@@ -5,7 +5,7 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{Origin, Post};
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// An idempotency key of a campaign's post.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ pub struct Key<'a> {
 
 /// A post that an earlier request made under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keyed {
+pub struct KeyedPost {
     pub post: Post,
     pub came_of_it: Value,
     /// True if the request is the same.
@@ -26,7 +26,7 @@ pub struct Keyed {
 }
 
 /// Keeps other requests from posting under the key until the transaction ends. Must be taken before all other locks.
-pub async fn lock_key(executor: impl PgExecutor<'_>, key: Key<'_>) -> Result<(), Failed> {
+pub async fn lock_key(executor: impl PgExecutor<'_>, key: Key<'_>) -> Result<(), StatementError> {
     sqlx::query!(
         "select pg_advisory_xact_lock(hashtextextended('dalsegno post ' || $1::uuid::text || ' ' || $2::text, 0))",
         key.campaign_id,
@@ -35,10 +35,13 @@ pub async fn lock_key(executor: impl PgExecutor<'_>, key: Key<'_>) -> Result<(),
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("wait for another request with the same key"))
+    .map_err(StatementError::to("wait for another request with the same key"))
 }
 
-pub async fn keyed(executor: impl PgExecutor<'_>, key: Key<'_>) -> Result<Option<Keyed>, Failed> {
+pub async fn find_by_key(
+    executor: impl PgExecutor<'_>,
+    key: Key<'_>,
+) -> Result<Option<KeyedPost>, StatementError> {
     let found = sqlx::query!(
         r#"select p.id, p.seq, p.sender, p.origin as "origin: Origin", p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id,
                   p.turn, p.text, k.came_of_it, k.question_sha256 = $3 as "is_same!"
@@ -50,8 +53,8 @@ pub async fn keyed(executor: impl PgExecutor<'_>, key: Key<'_>) -> Result<Option
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look for the post of a key"))?;
-    Ok(found.map(|row| Keyed {
+    .map_err(StatementError::to("look for the post of a key"))?;
+    Ok(found.map(|row| KeyedPost {
         post: Post {
             id: row.id,
             seq: row.seq,
@@ -76,7 +79,7 @@ pub async fn keep_key(
     key: Key<'_>,
     post_id: Uuid,
     came_of_it: &Value,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.post_keys (campaign_id, post_id, key, question_sha256, came_of_it) values ($1, $2, $3, $4, $5)",
         key.campaign_id,
@@ -88,5 +91,5 @@ pub async fn keep_key(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("keep the key of a post"))
+    .map_err(StatementError::to("keep the key of a post"))
 }

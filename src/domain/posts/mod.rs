@@ -30,12 +30,14 @@ use uuid::Uuid;
 
 pub use self::{
     add::add,
-    answer::{Ended, Outcome, answer, answer_to},
+    answer::{EndedTask, Outcome, answer, answer_to},
     audience::Audience,
-    chain::{Behind, Past, Repeated, behind, sender_of, times_said},
+    chain::{
+        AnswerChain, AnswerChainQuery, RepeatedText, count_repetitions, load_ancestry, sender_of,
+    },
     error::Error,
-    key::{Key, Keyed, keep_key, keyed, lock_key},
-    read::{Along, along, find, some_before},
+    key::{Key, KeyedPost, find_by_key, keep_key, lock_key},
+    read::{ListDirection, find, list_before, list_page},
     remove::remove_some,
 };
 use super::agents::{Catalogue, MAIN};
@@ -99,13 +101,13 @@ pub enum Sender<'a> {
     Agent {
         agent: &'a str,
         instance: &'a str,
-        said: Said,
+        said: SourceTurn,
     },
 }
 
 /// The turn in which an agent said something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Said {
+pub struct SourceTurn {
     pub task_id: Uuid,
     pub session_id: Uuid,
     pub turn: i32,
@@ -142,7 +144,7 @@ pub fn reader<'a>(agent: &'a str, instance: &str) -> Cow<'a, str> {
 
 /// Resolves `curator`, `curator_2` or `curator/2` to a reader's name. Unknown names are returned unchanged.
 pub fn reader_named(catalogue: &Catalogue, written: &str) -> String {
-    match catalogue.named(written, MAIN) {
+    match catalogue.parse_name(written, MAIN) {
         Ok((agent, instance)) => reader(agent, instance).into_owned(),
         Err(_) => written.to_owned(),
     }

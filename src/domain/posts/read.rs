@@ -5,13 +5,13 @@ use uuid::Uuid;
 
 use super::{Origin, Post, Viewer};
 use crate::domain::{
-    Failed,
-    ids::{self, Given},
+    StatementError,
+    ids::{self, PartialId},
 };
 
 /// The direction of a list of posts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Along {
+pub enum ListDirection {
     /// Posts after this place, the oldest first.
     After(i64),
     /// Posts before this place, the newest first.
@@ -19,16 +19,16 @@ pub enum Along {
 }
 
 /// Lists a page of the board, for people and other systems.
-pub async fn along(
+pub async fn list_page(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     viewer: Viewer<'_>,
-    along: Along,
+    along: ListDirection,
     limit: i64,
-) -> Result<Vec<Post>, Failed> {
+) -> Result<Vec<Post>, StatementError> {
     let (after, before) = match along {
-        Along::After(seq) => (Some(seq), None),
-        Along::Before(seq) => (None, Some(seq)),
+        ListDirection::After(seq) => (Some(seq), None),
+        ListDirection::Before(seq) => (None, Some(seq)),
     };
     sqlx::query_as!(
         Post,
@@ -48,17 +48,17 @@ pub async fn along(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the posts of a campaign"))
+    .map_err(StatementError::to("list the posts of a campaign"))
 }
 
 /// Lists posts before a place, the newest first, up to a size. Stops after the post that reaches `max_bytes`.
-pub async fn some_before(
+pub async fn list_before(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     viewer: Viewer<'_>,
     before: i64,
     (limit, max_bytes): (i64, i64),
-) -> Result<Vec<Post>, Failed> {
+) -> Result<Vec<Post>, StatementError> {
     sqlx::query_as!(
         Post,
         r#"with seen as materialized (
@@ -79,13 +79,13 @@ pub async fn some_before(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list some posts of a campaign"))
+    .map_err(StatementError::to("list some posts of a campaign"))
 }
 
 /// Resolves the id of a post that a person has given.
 pub async fn find(
     executor: impl PgExecutor<'_>,
-    given: &Given,
+    given: &PartialId,
     within: Option<&[Uuid]>,
 ) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(

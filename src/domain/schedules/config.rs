@@ -27,7 +27,7 @@ pub struct Config {
 const MAX_LOOK_SECS: u32 = 240;
 
 impl Config {
-    pub fn look(&self) -> Duration {
+    pub fn look_interval(&self) -> Duration {
         Duration::from_secs(self.look_secs.into())
     }
 

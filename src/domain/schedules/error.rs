@@ -3,7 +3,7 @@
 use super::timetable::Invalid;
 use crate::{
     domain::{
-        Failed,
+        StatementError,
         class::{Class, Classify, Kind},
         tasks,
     },
@@ -39,7 +39,7 @@ pub enum Error {
         source: queue::Error,
     },
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

@@ -8,7 +8,7 @@ use sqlx::{PgConnection, PgExecutor, PgPool};
 
 use super::{Error, Timetable, enqueue};
 use crate::domain::{
-    Failed,
+    StatementError,
     transaction::{begin, commit},
 };
 
@@ -19,14 +19,14 @@ const KEEP: TimeDelta = TimeDelta::days(30);
 
 /// A slot that this process has fired.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fired {
+pub struct FiredSlot {
     pub schedule: String,
     pub slot: DateTime<Utc>,
     pub job_id: i64,
 }
 
 /// The job that a schedule enqueues.
-pub(super) struct Scheduled {
+pub(super) struct ScheduledJob {
     pub(super) kind: String,
     pub(super) queue: String,
     pub(super) lane: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Scheduled {
 
 /// A schedule that is not paused.
 #[derive(Debug)]
-struct Awake {
+struct ActiveSchedule {
     name: String,
     cron: String,
     time_zone: String,
@@ -46,15 +46,15 @@ struct Awake {
 
 /// Enqueues the jobs of all moments up to `now` that no process has fired yet. Each schedule is one transaction; one
 /// that fails does not keep the others from theirs. The error is that of each schedule that failed.
-pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, Vec<Error>> {
+pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<FiredSlot>, Vec<Error>> {
     let (mut all, mut failed) = (Vec::new(), Vec::new());
-    for schedule in awake(pool).await.map_err(|error| vec![Error::from(error)])? {
+    for schedule in list_unpaused(pool).await.map_err(|error| vec![Error::from(error)])? {
         match schedule.fire(pool, now).await {
             Ok(fired) => all.extend(fired),
             Err(error) => failed.push(error),
         }
     }
-    for Fired { schedule, slot, job_id } in &all {
+    for FiredSlot { schedule, slot, job_id } in &all {
         tracing::info!(schedule, %slot, job_id, "a schedule's moment has come");
     }
     if failed.is_empty() { Ok(all) } else { Err(failed) }
@@ -64,9 +64,9 @@ pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, V
 pub async fn next_moments(
     executor: impl PgExecutor<'_>,
     now: DateTime<Utc>,
-) -> Result<BTreeMap<String, DateTime<Utc>>, Failed> {
+) -> Result<BTreeMap<String, DateTime<Utc>>, StatementError> {
     let mut moments = BTreeMap::new();
-    for schedule in awake(executor).await? {
+    for schedule in list_unpaused(executor).await? {
         if let Some(moment) = schedule.next(now) {
             moments.insert(schedule.name, moment);
         }
@@ -78,19 +78,19 @@ pub async fn next_moments(
 pub(super) async fn job(
     executor: impl PgExecutor<'_>,
     name: &str,
-) -> Result<Option<Scheduled>, Failed> {
+) -> Result<Option<ScheduledJob>, StatementError> {
     sqlx::query_as!(
-        Scheduled,
+        ScheduledJob,
         "select kind, queue, lane, payload from dalsegno.schedules where name = $1",
         name,
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read a schedule"))
+    .map_err(StatementError::to("read a schedule"))
 }
 
-impl Awake {
-    async fn fire(&self, pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, Error> {
+impl ActiveSchedule {
+    async fn fire(&self, pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<FiredSlot>, Error> {
         let slots = self.due(now)?;
         if slots.is_empty() {
             return Ok(Vec::new());
@@ -102,12 +102,12 @@ impl Awake {
         let mut fired = Vec::new();
         // In order, so that two processes that claim the same slots cannot deadlock.
         for slot in slots {
-            if !self.take(&mut tx, slot, now).await? {
+            if !self.claim_slot(&mut tx, slot, now).await? {
                 continue;
             }
             let job_id = enqueue(&mut tx, &self.name, &job).await?.job_id;
             self.note_job(&mut tx, slot, job_id).await?;
-            fired.push(Fired { schedule: self.name.clone(), slot, job_id });
+            fired.push(FiredSlot { schedule: self.name.clone(), slot, job_id });
         }
         self.forget_old(&mut tx, now).await?;
         commit(tx).await?;
@@ -140,9 +140,9 @@ impl Awake {
 
     /// Locks the schedule and returns its job. Returns None if it was paused or its timetable changed since it was read. The lock keeps
     /// both from happening until the transaction ends.
-    async fn lock(&self, conn: &mut PgConnection) -> Result<Option<Scheduled>, Failed> {
+    async fn lock(&self, conn: &mut PgConnection) -> Result<Option<ScheduledJob>, StatementError> {
         sqlx::query_as!(
-            Scheduled,
+            ScheduledJob,
             "select kind, queue, lane, payload from dalsegno.schedules
               where name = $1 and paused_at is null and active_since = $2 and cron = $3 and time_zone = $4
                 for share",
@@ -153,17 +153,17 @@ impl Awake {
         )
         .fetch_optional(conn)
         .await
-        .map_err(Failed::to("lock a schedule"))
+        .map_err(StatementError::to("lock a schedule"))
     }
 
     /// Claims a slot by inserting its row; false if another process has it. Waits for a concurrent claim, and succeeds if that rolls
     /// back.
-    async fn take(
+    async fn claim_slot(
         &self,
         conn: &mut PgConnection,
         slot: DateTime<Utc>,
         now: DateTime<Utc>,
-    ) -> Result<bool, Failed> {
+    ) -> Result<bool, StatementError> {
         sqlx::query!(
             "insert into dalsegno.schedule_slots (schedule, slot, fired_at) values ($1, $2, $3)
              on conflict (schedule, slot) do nothing",
@@ -174,7 +174,7 @@ impl Awake {
         .execute(conn)
         .await
         .map(|taken| taken.rows_affected() == 1)
-        .map_err(Failed::to("take care of a schedule's moment"))
+        .map_err(StatementError::to("take care of a schedule's moment"))
     }
 
     async fn note_job(
@@ -182,7 +182,7 @@ impl Awake {
         conn: &mut PgConnection,
         slot: DateTime<Utc>,
         job_id: i64,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), StatementError> {
         sqlx::query!(
             "update dalsegno.schedule_slots set job_id = $3 where schedule = $1 and slot = $2",
             self.name,
@@ -192,10 +192,14 @@ impl Awake {
         .execute(conn)
         .await
         .map(|_| ())
-        .map_err(Failed::to("note the job of a schedule's moment"))
+        .map_err(StatementError::to("note the job of a schedule's moment"))
     }
 
-    async fn forget_old(&self, conn: &mut PgConnection, now: DateTime<Utc>) -> Result<(), Failed> {
+    async fn forget_old(
+        &self,
+        conn: &mut PgConnection,
+        now: DateTime<Utc>,
+    ) -> Result<(), StatementError> {
         sqlx::query!(
             "delete from dalsegno.schedule_slots where schedule = $1 and slot < $2",
             self.name,
@@ -204,18 +208,20 @@ impl Awake {
         .execute(conn)
         .await
         .map(|_| ())
-        .map_err(Failed::to("forget old moments of a schedule"))
+        .map_err(StatementError::to("forget old moments of a schedule"))
     }
 }
 
-async fn awake(executor: impl PgExecutor<'_>) -> Result<Vec<Awake>, Failed> {
+async fn list_unpaused(
+    executor: impl PgExecutor<'_>,
+) -> Result<Vec<ActiveSchedule>, StatementError> {
     sqlx::query_as!(
-        Awake,
+        ActiveSchedule,
         r#"select s.name, s.cron, s.time_zone, s.catch_up_secs, s.active_since,
                   (select max(f.slot) from dalsegno.schedule_slots as f where f.schedule = s.name) as last_slot
              from dalsegno.schedules as s where s.paused_at is null order by s.name"#,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read the schedules"))
+    .map_err(StatementError::to("read the schedules"))
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use sqlx::PgExecutor;
 
 use super::{Error, Source, Timetable};
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Schedule {
@@ -33,7 +33,7 @@ pub struct Schedule {
 pub async fn list(
     executor: impl PgExecutor<'_>,
     now: DateTime<Utc>,
-) -> Result<Vec<Schedule>, Failed> {
+) -> Result<Vec<Schedule>, StatementError> {
     read(executor, None, now).await
 }
 
@@ -50,7 +50,7 @@ async fn read(
     executor: impl PgExecutor<'_>,
     name: Option<&str>,
     now: DateTime<Utc>,
-) -> Result<Vec<Schedule>, Failed> {
+) -> Result<Vec<Schedule>, StatementError> {
     let mut schedules = sqlx::query_as!(
         Schedule,
         r#"select s.name as "name!", s.source as "source!: Source", s.cron as "cron!", s.time_zone as "time_zone!",
@@ -66,7 +66,7 @@ async fn read(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the schedules"))?;
+    .map_err(StatementError::to("list the schedules"))?;
     for schedule in schedules.iter_mut().filter(|schedule| schedule.paused_at.is_none()) {
         // A schedule written with SQL may have an invalid timetable, and then has no next slot.
         let timetable = Timetable::parse(&schedule.cron, &schedule.time_zone).ok();

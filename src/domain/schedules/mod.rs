@@ -24,13 +24,13 @@ use sqlx::{PgConnection, PgExecutor};
 pub use self::{
     config::Config,
     error::Error,
-    fire::{Fired, fire_due, next_moments},
+    fire::{FiredSlot, fire_due, next_moments},
     list::{Schedule, get, list},
-    recurring::{When, names_of_campaign, put_task, remove, remove_of_campaign},
+    recurring::{RecurringTime, names_of_campaign, put_task, remove, remove_of_campaign},
     timetable::{Invalid, Timetable},
 };
-use super::Failed;
-use crate::queue::{self, Enqueued, Named, Options};
+use super::StatementError;
+use crate::queue::{self, EnqueueResult, JobData, Options};
 
 /// Attempts of a job that a schedule enqueues.
 const MAX_ATTEMPTS: i16 = 5;
@@ -99,7 +99,7 @@ pub async fn put(
     )
     .execute(executor)
     .await
-    .map_err(Failed::to("write a schedule down"))?;
+    .map_err(StatementError::to("write a schedule down"))?;
     Ok(())
 }
 
@@ -118,7 +118,7 @@ pub async fn pause(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("pause a schedule"))?;
+    .map_err(StatementError::to("pause a schedule"))?;
     get(conn, name, now).await
 }
 
@@ -136,12 +136,12 @@ pub async fn resume(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("resume a schedule"))?;
+    .map_err(StatementError::to("resume a schedule"))?;
     get(conn, name, now).await
 }
 
 /// Enqueues its job now, independently of the timetable and of a pause. Its slots stay as they are.
-pub async fn run(conn: &mut PgConnection, name: &str) -> Result<Enqueued, Error> {
+pub async fn run(conn: &mut PgConnection, name: &str) -> Result<EnqueueResult, Error> {
     let job = fire::job(&mut *conn, name).await?.ok_or_else(|| Error::Unknown(name.to_owned()))?;
     enqueue(conn, name, &job).await
 }
@@ -149,9 +149,9 @@ pub async fn run(conn: &mut PgConnection, name: &str) -> Result<Enqueued, Error>
 async fn enqueue(
     conn: &mut PgConnection,
     name: &str,
-    job: &fire::Scheduled,
-) -> Result<Enqueued, Error> {
-    let named = Named {
+    job: &fire::ScheduledJob,
+) -> Result<EnqueueResult, Error> {
+    let named = JobData {
         kind: &job.kind,
         payload: &job.payload,
         queue: &job.queue,

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{Error, New, Schedule, Source, get, put};
 use crate::{
     domain::{
-        Failed,
+        StatementError,
         agents::Agent,
         tasks::{self, AddTask},
     },
@@ -16,7 +16,7 @@ use crate::{
 
 /// The timetable of a recurring task.
 #[derive(Debug, Clone, Copy)]
-pub struct When<'a> {
+pub struct RecurringTime<'a> {
     pub cron: &'a str,
     pub time_zone: &'a str,
     pub catch_up_secs: u32,
@@ -27,15 +27,15 @@ pub async fn put_task(
     conn: &mut PgConnection,
     config: &tasks::Config,
     name: &str,
-    when: When<'_>,
+    when: RecurringTime<'_>,
     (task, agent): (&AddTask, &Agent),
     now: DateTime<Utc>,
 ) -> Result<Schedule, Error> {
     refuse_built_in(&mut *conn, name, now).await?;
-    let trial = Failed::to("try a task out");
+    let trial = StatementError::to("try a task out");
     let mut tried = conn.begin().await.map_err(trial)?;
-    tasks::add(&mut tried, config, &task.asked_of(agent), now).await?;
-    tried.rollback().await.map_err(Failed::to("take a task back that was tried out"))?;
+    tasks::add(&mut tried, config, &task.to_new_task(agent), now).await?;
+    tried.rollback().await.map_err(StatementError::to("take a task back that was tried out"))?;
     let payload = serde_json::to_value(task)
         .map_err(|source| Error::Encode { name: name.to_owned(), source })?;
     let policy = AddTask::policy();
@@ -61,7 +61,7 @@ pub async fn remove(conn: &mut PgConnection, name: &str, now: DateTime<Utc>) -> 
     sqlx::query!("delete from dalsegno.schedules where name = $1 and source = 'user'", name)
         .execute(conn)
         .await
-        .map_err(Failed::to("forget a schedule"))?;
+        .map_err(StatementError::to("forget a schedule"))?;
     Ok(())
 }
 
@@ -83,21 +83,21 @@ async fn refuse_built_in(
 pub async fn names_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<Vec<String>, Failed> {
+) -> Result<Vec<String>, StatementError> {
     sqlx::query_scalar!(
         "select name from dalsegno.schedules where source = 'user' and payload ->> 'campaign_id' = $1",
         campaign_id.to_string(),
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for the schedules of a campaign"))
+    .map_err(StatementError::to("look for the schedules of a campaign"))
 }
 
 /// Removes all schedules that add tasks to a campaign.
 pub async fn remove_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "delete from dalsegno.schedules where source = 'user' and payload ->> 'campaign_id' = $1",
         campaign_id.to_string(),
@@ -105,5 +105,5 @@ pub async fn remove_of_campaign(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("remove the schedules of a campaign"))
+    .map_err(StatementError::to("remove the schedules of a campaign"))
 }

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::Ranked;
+use super::RankedRow;
 
 /// Smoothing of reciprocal rank fusion: how fast lower places lose weight. A row among the first sixty of both lists outranks the first
 /// row of one list.
@@ -10,7 +10,7 @@ const SMOOTHING: f64 = 60.0;
 
 /// Merges both lists by the places of each row in them (reciprocal rank fusion), because their own scores are not comparable. The best
 /// first; of equal rows the one of the full-text search first.
-pub(super) fn fuse(mut fused: Vec<Ranked>, by_meaning: &[Uuid], limit: usize) -> Vec<Ranked> {
+pub(super) fn fuse(mut fused: Vec<RankedRow>, by_meaning: &[Uuid], limit: usize) -> Vec<RankedRow> {
     if by_meaning.is_empty() {
         return fused;
     }
@@ -22,7 +22,7 @@ pub(super) fn fuse(mut fused: Vec<Ranked>, by_meaning: &[Uuid], limit: usize) ->
         let rank = rank_at(place);
         match fused.iter_mut().find(|known| known.id == *id) {
             Some(known) => known.rank += rank,
-            None => fused.push(Ranked { id: *id, rank, excerpt: None }),
+            None => fused.push(RankedRow { id: *id, rank, excerpt: None }),
         }
     }
     // The sort is stable, so results of the full-text search come first among equals.
@@ -40,7 +40,7 @@ mod tests {
     }
 
     fn order(by_words: &[u128], by_meaning: &[u128], limit: usize) -> Vec<u128> {
-        let found = |id| Ranked { id, rank: 1.0, excerpt: None };
+        let found = |id| RankedRow { id, rank: 1.0, excerpt: None };
         let by_words = ids(by_words).into_iter().map(found).collect();
         let fused = fuse(by_words, &ids(by_meaning), limit);
         fused.iter().map(|found| found.id.as_u128()).collect()

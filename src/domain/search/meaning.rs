@@ -7,13 +7,13 @@ use uuid::Uuid;
 
 use super::{
     Searchable,
-    metrics::{Answered, count},
+    metrics::{SearchResult, count},
 };
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// The embedding of a question.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Meaning {
+pub struct QueryEmbedding {
     /// The embedding model. Only vectors of the same model are compared.
     pub model: String,
     pub vector: Vec<f32>,
@@ -24,23 +24,23 @@ pub struct Meaning {
 pub(in crate::domain) type NearQuery<'q> = QueryScalar<'q, Postgres, Uuid, PgArguments>;
 
 /// Returns true if this database has the extension that compares vectors.
-pub async fn is_comparable(executor: impl PgExecutor<'_>) -> Result<bool, Failed> {
+pub async fn is_comparable(executor: impl PgExecutor<'_>) -> Result<bool, StatementError> {
     sqlx::query_scalar!(r#"select to_regtype('vector') is not null as "is_there!""#)
         .fetch_one(executor)
         .await
-        .map_err(Failed::to("see whether vectors can be compared"))
+        .map_err(StatementError::to("see whether vectors can be compared"))
 }
 
-impl Meaning {
+impl QueryEmbedding {
     /// Lists the nearest rows, the nearest first. Returns none without the extension.
     pub(super) async fn nearest<R: Searchable>(
         &self,
         conn: &mut PgConnection,
         rows: &R,
         limit: i64,
-    ) -> Result<Vec<Uuid>, Failed> {
+    ) -> Result<Vec<Uuid>, StatementError> {
         if !is_comparable(&mut *conn).await? {
-            count(Answered::NoExtension);
+            count(SearchResult::NoExtension);
             return Ok(Vec::new());
         }
         // The statement names the vector's length, because an index of the extension has one length.
@@ -53,8 +53,8 @@ impl Meaning {
             .bind(1.0 - self.least_similarity)
             .bind(limit);
         let near = rows.bind(query).fetch_all(conn).await;
-        let near = near.map_err(Failed::to("search by meaning"))?;
-        count(if near.is_empty() { Answered::Nothing } else { Answered::Found });
+        let near = near.map_err(StatementError::to("search by meaning"))?;
+        count(if near.is_empty() { SearchResult::Nothing } else { SearchResult::Found });
         Ok(near)
     }
 }

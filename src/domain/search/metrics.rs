@@ -6,7 +6,7 @@ const SEARCHES: &str = "dalsegno_searches_by_meaning_total";
 
 /// The result of a search by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answered {
+pub enum SearchResult {
     Found,
     /// No row has a vector, or none is near enough.
     Nothing,
@@ -21,12 +21,17 @@ pub fn describe() {
     let words = "Searches of this process for which the meaning of the question was asked, by result: found, nothing, no_extension, \
                  no_model. All but the first were answered by words alone.";
     describe_counter!(SEARCHES, Unit::Count, words);
-    for answered in [Answered::Found, Answered::Nothing, Answered::NoExtension, Answered::NoModel] {
+    for answered in [
+        SearchResult::Found,
+        SearchResult::Nothing,
+        SearchResult::NoExtension,
+        SearchResult::NoModel,
+    ] {
         counter!(SEARCHES, "result" => answered.as_str()).increment(0);
     }
 }
 
-impl Answered {
+impl SearchResult {
     fn as_str(self) -> &'static str {
         match self {
             Self::Found => "found",
@@ -37,6 +42,6 @@ impl Answered {
     }
 }
 
-pub fn count(answered: Answered) {
+pub fn count(answered: SearchResult) {
     counter!(SEARCHES, "result" => answered.as_str()).increment(1);
 }

@@ -25,12 +25,12 @@ use sqlx::PgConnection;
 use self::fuse::fuse;
 pub(super) use self::{meaning::NearQuery, words::by_words};
 pub use self::{
-    meaning::{Meaning, is_comparable},
-    metrics::{Answered, count, describe},
+    meaning::{QueryEmbedding, is_comparable},
+    metrics::{SearchResult, count, describe},
     question::{Question, needs_meaning},
-    words::{Ranked, WordQuery},
+    words::{RankedRow, WordQuery},
 };
-use super::Failed;
+use super::StatementError;
 
 /// The rows of one scope, of which a search lists the ids.
 pub(super) trait Searchable {
@@ -46,7 +46,7 @@ pub(super) trait Searchable {
         &self,
         conn: &mut PgConnection,
         query: WordQuery<'_>,
-    ) -> impl Future<Output = Result<Vec<Ranked>, Failed>> + Send;
+    ) -> impl Future<Output = Result<Vec<RankedRow>, StatementError>> + Send;
 }
 
 /// Lists the rows with all words of a question, or with any of them if none has all, and the rows of similar meaning. The best first.
@@ -54,7 +54,7 @@ pub(super) async fn search(
     conn: &mut PgConnection,
     rows: &impl Searchable,
     question: Question<'_>,
-) -> Result<Vec<Ranked>, Failed> {
+) -> Result<Vec<RankedRow>, StatementError> {
     let mut found = Vec::new();
     for query in question.word_queries() {
         found = rows.by_words(&mut *conn, query).await?;
@@ -68,11 +68,11 @@ pub(super) async fn search(
 }
 
 /// Sorts rows by rank and pairs each with its hit. Rows that were removed meanwhile are left out.
-pub(super) fn in_order<T>(
-    found: Vec<Ranked>,
+pub(super) fn sort_by_rank<T>(
+    found: Vec<RankedRow>,
     mut rows: Vec<T>,
     id: impl Fn(&T) -> uuid::Uuid,
-) -> impl Iterator<Item = (T, Ranked)> {
+) -> impl Iterator<Item = (T, RankedRow)> {
     found.into_iter().filter_map(move |ranked| {
         let at = rows.iter().position(|row| id(row) == ranked.id)?;
         Some((rows.swap_remove(at), ranked))

@@ -1,6 +1,6 @@
 //! The question of a search, and its operators.
 
-use super::{Meaning, WordQuery};
+use super::{QueryEmbedding, WordQuery};
 use crate::domain::text::{self, Error};
 
 /// The longest question.
@@ -13,7 +13,7 @@ pub struct Question<'a> {
     pub words: &'a str,
     pub limit: i64,
     /// The embedding. `None`: full-text search only. Ignored if the question has operators, which ask for exact matches.
-    pub meaning: Option<&'a Meaning>,
+    pub meaning: Option<&'a QueryEmbedding>,
 }
 
 impl<'a> Question<'a> {
@@ -34,7 +34,7 @@ impl<'a> Question<'a> {
             .map(move |needs_all| WordQuery { words, needs_all, is_plain, limit })
     }
 
-    pub(super) fn comparable_meaning(&self) -> Option<&'a Meaning> {
+    pub(super) fn comparable_meaning(&self) -> Option<&'a QueryEmbedding> {
         self.meaning.filter(|_| is_plain(self.words))
     }
 }

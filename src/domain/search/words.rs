@@ -15,7 +15,7 @@ pub struct WordQuery<'a> {
 
 /// A row that was found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ranked {
+pub struct RankedRow {
     pub id: Uuid,
     /// Score; larger is better. Comparable only within one answer.
     pub rank: f64,
@@ -40,7 +40,7 @@ macro_rules! by_words {
     ) => {{
         let query: crate::domain::search::WordQuery<'_> = $query;
         sqlx::query_as!(
-            crate::domain::search::Ranked,
+            crate::domain::search::RankedRow,
             r#"with lexemes as materialized (
                  select false as is_stem, word from unnest(tsvector_to_array(to_tsvector('simple', $2))) as word where word !~ '[\\'']'
                  union all
@@ -92,7 +92,7 @@ macro_rules! by_words {
         )
         .fetch_all($conn)
         .await
-        .map_err(crate::domain::Failed::to("search by words"))
+        .map_err(crate::domain::StatementError::to("search by words"))
     }};
 }
 pub(in crate::domain) use by_words;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
-use super::Failed;
+use super::StatementError;
 
 /// Rule for the memory of an expired session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,18 +71,18 @@ pub struct SummaryText {
 
 /// Stores the memory of these sessions where it is worth keeping. Returns the number of stored summaries. Sessions that expired up to
 /// `forgotten_until` are left out. The caller has locked the sessions.
-pub async fn keep(
+pub async fn store(
     conn: &mut PgConnection,
     session_ids: &[Uuid],
     forgotten_until: DateTime<Utc>,
     now: DateTime<Utc>,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     let worth = worth_keeping(&mut *conn, session_ids, forgotten_until).await?;
     sqlx::query_file!("src/domain/session_summaries/keep.sql", session_ids, &worth, now)
         .execute(conn)
         .await
         .map(|done| i64::try_from(done.rows_affected()).unwrap_or(i64::MAX))
-        .map_err(Failed::to("keep the summaries of expired sessions"))
+        .map_err(StatementError::to("keep the summaries of expired sessions"))
 }
 
 /// Returns those of these sessions whose memory is kept when they are removed.
@@ -90,7 +90,7 @@ pub async fn worth_keeping(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],
     forgotten_until: DateTime<Utc>,
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_file_scalar!(
         "src/domain/session_summaries/worth_keeping.sql",
         session_ids,
@@ -98,7 +98,7 @@ pub async fn worth_keeping(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look which sessions have a summary to keep"))
+    .map_err(StatementError::to("look which sessions have a summary to keep"))
 }
 
 /// Takes and deletes the stored memory of a conversation, unless it is too old.
@@ -108,7 +108,7 @@ pub async fn take(
     agent: &str,
     instance: &str,
     forgotten_until: DateTime<Utc>,
-) -> Result<Option<SessionSummary>, Failed> {
+) -> Result<Option<SessionSummary>, StatementError> {
     sqlx::query!(
         r#"delete from dalsegno.session_summaries
             where campaign_id = $1 and agent = $2 and instance = $3 and expired_at > $4
@@ -137,16 +137,16 @@ pub async fn take(
     })
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("take over the summary of an expired session"))
+    .map_err(StatementError::to("take over the summary of an expired session"))
 }
 
 /// Deletes the stored memory of a conversation, which then begins fresh.
-pub async fn forget(
+pub async fn delete(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     agent: &str,
     instance: &str,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "delete from dalsegno.session_summaries where campaign_id = $1 and agent = $2 and instance = $3",
         campaign_id,
@@ -156,15 +156,15 @@ pub async fn forget(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("forget the summary of an expired session"))
+    .map_err(StatementError::to("forget the summary of an expired session"))
 }
 
 /// Deletes the stored memory of all conversations of an agent in a campaign, or of all its agents.
-pub async fn forget_agents(
+pub async fn delete_of_agents(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     agent: Option<&str>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "delete from dalsegno.session_summaries where campaign_id = $1 and ($2::text is null or agent = $2)",
         campaign_id,
@@ -173,21 +173,21 @@ pub async fn forget_agents(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("forget the summaries of expired sessions"))
+    .map_err(StatementError::to("forget the summaries of expired sessions"))
 }
 
 /// Counts the summaries of sessions that expired up to `until`.
 pub async fn count_until(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"select count(*) as "n!" from dalsegno.session_summaries where expired_at <= $1"#,
         until,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("count old summaries"))
+    .map_err(StatementError::to("count old summaries"))
 }
 
 /// Removes up to `limit` summaries of sessions that expired up to `until`.
@@ -195,7 +195,7 @@ pub async fn remove_until(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"with old as (select campaign_id, agent, instance from dalsegno.session_summaries
                          where expired_at <= $1 order by expired_at limit $2 for update skip locked),
@@ -207,7 +207,7 @@ pub async fn remove_until(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("remove old summaries"))
+    .map_err(StatementError::to("remove old summaries"))
 }
 
 /// Removes up to `limit` summaries of a campaign.
@@ -215,7 +215,7 @@ pub async fn remove_some(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"with gone as (
              delete from dalsegno.session_summaries
@@ -227,5 +227,5 @@ pub async fn remove_some(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("erase kept summaries"))
+    .map_err(StatementError::to("erase kept summaries"))
 }

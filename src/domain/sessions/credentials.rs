@@ -2,7 +2,7 @@
 
 use sqlx::PgExecutor;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialUse {
@@ -12,7 +12,9 @@ pub struct CredentialUse {
 }
 
 /// Counts the open sessions of each provider's credentials.
-pub async fn uses_by_credential(executor: impl PgExecutor<'_>) -> Result<Vec<CredentialUse>, Failed> {
+pub async fn uses_by_credential(
+    executor: impl PgExecutor<'_>,
+) -> Result<Vec<CredentialUse>, StatementError> {
     sqlx::query_as!(
         CredentialUse,
         r#"select provider, credential as "credential!", count(*) as "sessions!" from dalsegno.sessions
@@ -20,5 +22,5 @@ pub async fn uses_by_credential(executor: impl PgExecutor<'_>) -> Result<Vec<Cre
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("count the sessions on each credential"))
+    .map_err(StatementError::to("count the sessions on each credential"))
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// Reason for the removal of a session.
 #[derive(
@@ -23,7 +23,7 @@ use crate::domain::Failed;
 )]
 #[serde(rename_all = "snake_case")]
 #[schema(as = CleanupBecause)]
-pub enum Because {
+pub enum DueReason {
     /// It was not used within its time to live.
     Expired,
     /// It was closed, and its retention is over.
@@ -32,7 +32,7 @@ pub enum Because {
 
 /// A session that is due for removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
+pub struct DueSession {
     pub id: Uuid,
     pub campaign_id: Uuid,
     pub agent: String,
@@ -45,13 +45,13 @@ pub struct Due {
     pub closed_at: Option<DateTime<Utc>>,
 }
 
-impl Due {
+impl DueSession {
     pub fn is_open(&self) -> bool {
         self.closed_at.is_none()
     }
 
-    pub fn because(&self) -> Because {
-        if self.is_open() { Because::Expired } else { Because::Closed }
+    pub fn because(&self) -> DueReason {
+        if self.is_open() { DueReason::Expired } else { DueReason::Closed }
     }
 
     /// Returns the time at which the session expired or was closed.
@@ -68,15 +68,15 @@ impl Due {
 /// Lists the sessions that were due at `until`, the oldest first, after the position `after`.
 pub async fn due_after(
     executor: impl PgExecutor<'_>,
-    because: Because,
+    because: DueReason,
     until: DateTime<Utc>,
     after: (DateTime<Utc>, Uuid),
     limit: i64,
-) -> Result<Vec<Due>, Failed> {
-    let failed = Failed::to("look for sessions whose time is over");
+) -> Result<Vec<DueSession>, StatementError> {
+    let failed = StatementError::to("look for sessions whose time is over");
     match because {
-        Because::Expired => sqlx::query_as!(
-            Due,
+        DueReason::Expired => sqlx::query_as!(
+            DueSession,
             r#"select id, campaign_id, agent_type as agent, instance, provider, ephemeral, opened_by_task,
                       running_turn is not null as "is_running!", expires_at, closed_at
                  from dalsegno.sessions
@@ -90,8 +90,8 @@ pub async fn due_after(
         .fetch_all(executor)
         .await
         .map_err(failed),
-        Because::Closed => sqlx::query_as!(
-            Due,
+        DueReason::Closed => sqlx::query_as!(
+            DueSession,
             r#"select id, campaign_id, agent_type as agent, instance, provider, ephemeral, opened_by_task,
                       false as "is_running!", expires_at, closed_at
                  from dalsegno.sessions
@@ -114,9 +114,9 @@ pub async fn lock_due(
     ids: &[Uuid],
     now: DateTime<Utc>,
     closed_until: DateTime<Utc>,
-) -> Result<Vec<Due>, Failed> {
+) -> Result<Vec<DueSession>, StatementError> {
     sqlx::query_as!(
-        Due,
+        DueSession,
         r#"select id, campaign_id, agent_type as agent, instance, provider, ephemeral, opened_by_task,
                   false as "is_running!", expires_at, closed_at
              from dalsegno.sessions
@@ -129,23 +129,26 @@ pub async fn lock_due(
     )
     .fetch_all(conn)
     .await
-    .map_err(Failed::to("lock sessions whose time is over"))
+    .map_err(StatementError::to("lock sessions whose time is over"))
 }
 
 /// Removes these sessions permanently. Rows that belong to them must be removed before.
-pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
+pub async fn remove_all(
+    executor: impl PgExecutor<'_>,
+    session_ids: &[Uuid],
+) -> Result<(), StatementError> {
     sqlx::query!("delete from dalsegno.sessions where id = any($1)", session_ids)
         .execute(executor)
         .await
         .map(|_| ())
-        .map_err(Failed::to("remove sessions"))
+        .map_err(StatementError::to("remove sessions"))
 }
 
 /// Returns the conversations of these sessions that have no open session: campaigns, agents and instances as parallel lists.
-pub async fn without_open(
+pub async fn conversations_without_open(
     executor: impl PgExecutor<'_>,
-    sessions: &[Due],
-) -> Result<(Vec<Uuid>, Vec<String>, Vec<String>), Failed> {
+    sessions: &[DueSession],
+) -> Result<(Vec<Uuid>, Vec<String>, Vec<String>), StatementError> {
     let campaigns: Vec<Uuid> = sessions.iter().map(|session| session.campaign_id).collect();
     let agents: Vec<String> = sessions.iter().map(|session| session.agent.clone()).collect();
     let instances: Vec<String> = sessions.iter().map(|session| session.instance.clone()).collect();
@@ -161,7 +164,7 @@ pub async fn without_open(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for conversations without a session"))?;
+    .map_err(StatementError::to("look for conversations without a session"))?;
     let mut gone = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
         gone.0.push(row.campaign_id);
@@ -172,10 +175,10 @@ pub async fn without_open(
 }
 
 /// Returns those of these campaigns that have a session, open or closed.
-pub async fn campaigns_with_any(
+pub async fn filter_with_sessions(
     executor: impl PgExecutor<'_>,
     campaigns: &[Uuid],
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_scalar!(
         r#"select c.id as "id!" from unnest($1::uuid[]) as c (id)
             where exists (select from dalsegno.sessions as s where s.campaign_id = c.id)"#,
@@ -183,7 +186,7 @@ pub async fn campaigns_with_any(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for campaigns that have sessions"))
+    .map_err(StatementError::to("look for campaigns that have sessions"))
 }
 
 /// Returns those of these external session ids that are still needed: open sessions, or closed after `closed_since`.
@@ -191,7 +194,7 @@ pub async fn needed_folders(
     executor: impl PgExecutor<'_>,
     external_ids: &[String],
     closed_since: DateTime<Utc>,
-) -> Result<Vec<String>, Failed> {
+) -> Result<Vec<String>, StatementError> {
     sqlx::query_scalar!(
         r#"select external_session_id as "id!" from dalsegno.sessions
             where external_session_id = any($1) and (closed_at is null or closed_at > $2)"#,
@@ -200,5 +203,5 @@ pub async fn needed_folders(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for the sessions of folders"))
+    .map_err(StatementError::to("look for the sessions of folders"))
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::domain::{
-    Failed,
+    StatementError,
     class::{Class, Classify, Kind},
 };
 
@@ -21,7 +21,7 @@ pub enum Error {
     )]
     Overtaken(Uuid),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

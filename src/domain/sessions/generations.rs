@@ -5,7 +5,7 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::Error;
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// Allocates the number of the next compaction. Numbers of failed attempts are not reused.
 pub async fn next_generation(executor: impl PgExecutor<'_>, id: Uuid) -> Result<i32, Error> {
@@ -16,7 +16,7 @@ pub async fn next_generation(executor: impl PgExecutor<'_>, id: Uuid) -> Result<
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("number a compaction"))?
+    .map_err(StatementError::to("number a compaction"))?
     .ok_or(Error::Closed(id))
 }
 
@@ -38,7 +38,7 @@ pub async fn show_generation(
     .execute(executor)
     .await
     .map(|done| done.rows_affected() == 1)
-    .map_err(|source| Failed { action: "show a compaction", source }.into())
+    .map_err(|source| StatementError { action: "show a compaction", source }.into())
 }
 
 /// Reads the record of summary attempts of an open session, and locks its row until the transaction ends.
@@ -49,7 +49,7 @@ pub async fn lock_breaker(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Opt
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("lock a session"))?
+    .map_err(StatementError::to("lock a session"))?
     .ok_or(Error::Closed(id))
 }
 
@@ -58,7 +58,7 @@ pub async fn add_tokens(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     tokens: i64,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.sessions set token_count = token_count + $2 where id = $1",
         id,
@@ -67,7 +67,7 @@ pub async fn add_tokens(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("count the tokens of a session"))
+    .map_err(StatementError::to("count the tokens of a session"))
 }
 
 /// Stores the record of summary attempts. Must be committed before the model is called, so that a crash does not restore an attempt.
@@ -83,6 +83,6 @@ pub async fn store_breaker(
     )
     .execute(executor)
     .await
-    .map_err(Failed::to("count an attempt at a summary"))?;
+    .map_err(StatementError::to("count an attempt at a summary"))?;
     if stored.rows_affected() == 1 { Ok(()) } else { Err(Error::Closed(id)) }
 }

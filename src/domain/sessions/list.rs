@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::{Error, Reason, State};
 use crate::domain::{
-    Failed, Page,
-    ids::{self, Given},
+    Page, StatementError,
+    ids::{self, PartialId},
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
@@ -55,7 +55,7 @@ pub struct Filter<'a> {
 /// Resolves the id of a session that a person has given.
 pub async fn find(
     executor: impl PgExecutor<'_>,
-    given: &Given,
+    given: &PartialId,
     within: Option<&[Uuid]>,
 ) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(
@@ -91,7 +91,7 @@ pub async fn list(
     executor: impl PgExecutor<'_>,
     filter: Filter<'_>,
     page: Page,
-) -> Result<Vec<Session>, Failed> {
+) -> Result<Vec<Session>, StatementError> {
     sessions!(
         "where ($1::uuid is null or campaign_id = $1) and ($2::text is null or agent_type = $2)
             and (not $3 or closed_at is null)
@@ -107,14 +107,14 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the sessions"))
+    .map_err(StatementError::to("list the sessions"))
 }
 
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Session, Error> {
     sessions!("where id = $1", id,)
         .fetch_optional(executor)
         .await
-        .map_err(Failed::to("read a session"))?
+        .map_err(StatementError::to("read a session"))?
         .ok_or(Error::Unknown(id))
 }
 
@@ -124,10 +124,11 @@ pub async fn with_credential(
     id: Uuid,
 ) -> Result<(Session, Option<String>), Error> {
     let session = get(&mut *conn, id).await?;
-    let credential = sqlx::query_scalar!("select credential from dalsegno.sessions where id = $1", id)
-        .fetch_optional(conn)
-        .await
-        .map_err(Failed::to("read the credential of a session"))?;
+    let credential =
+        sqlx::query_scalar!("select credential from dalsegno.sessions where id = $1", id)
+            .fetch_optional(conn)
+            .await
+            .map_err(StatementError::to("read the credential of a session"))?;
     Ok((session, credential.flatten()))
 }
 
@@ -137,7 +138,7 @@ pub async fn of_conversation(
     campaign_id: Uuid,
     agent: &str,
     instance: &str,
-) -> Result<Option<Session>, Failed> {
+) -> Result<Option<Session>, StatementError> {
     sessions!(
         "where campaign_id = $1 and agent_type = $2 and instance = $3 and closed_at is null and not ephemeral",
         campaign_id,
@@ -146,11 +147,11 @@ pub async fn of_conversation(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look up the session of a conversation"))
+    .map_err(StatementError::to("look up the session of a conversation"))
 }
 
 /// Lists a session and its predecessors that still exist, back to one that began without a memory.
-pub async fn lineage(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Uuid>, Failed> {
+pub async fn lineage(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_scalar!(
         r#"with recursive lineage as (
                select id, predecessor_id, opened_because from dalsegno.sessions where id = $1
@@ -162,14 +163,14 @@ pub async fn lineage(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Uuid
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look up what a session goes on from"))
+    .map_err(StatementError::to("look up what a session goes on from"))
 }
 
 /// Lists the turns of these sessions whose messages are not sent again because the provider has rejected the prompt.
 pub async fn rejected_turns(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
-) -> Result<Vec<(Uuid, i32)>, Failed> {
+) -> Result<Vec<(Uuid, i32)>, StatementError> {
     sqlx::query!(
         r#"select s.id, r.turn as "turn!" from dalsegno.sessions as s, unnest(s.rejected_turns) as r (turn)
             where s.id = any($1)"#,
@@ -178,7 +179,7 @@ pub async fn rejected_turns(
     .map(|row| (row.id, row.turn))
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for rejected turns"))
+    .map_err(StatementError::to("look for rejected turns"))
 }
 
 /// Returns the history in the generation that is shown, as one JSON array for other systems.
@@ -189,6 +190,6 @@ pub async fn history(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Value, E
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read the history of a session"))?
+    .map_err(StatementError::to("read the history of a session"))?
     .ok_or(Error::Unknown(id))
 }

@@ -9,12 +9,12 @@
 //! Race: a worker that was declared lost may still write. Leases only grow, and every change of a running session names one. A run that
 //! begins a turn puts a larger lease on the row; the older run then finds no row and stops.
 
+mod campaign_sessions;
+mod credentials;
 mod due;
 mod error;
 mod generations;
 mod list;
-mod credentials;
-mod of_campaign;
 mod open;
 mod people;
 mod running;
@@ -28,9 +28,11 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
+    campaign_sessions::{is_any_running, lock_of_campaign, open_of_agents, running_of_agent},
+    credentials::{CredentialUse, uses_by_credential},
     due::{
-        Because, Due, campaigns_with_any, due_after, lock_due, needed_folders, remove_all,
-        without_open,
+        DueReason, DueSession, conversations_without_open, due_after, filter_with_sessions,
+        lock_due, needed_folders, remove_all,
     },
     error::Error,
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
@@ -38,23 +40,21 @@ pub use self::{
         Filter, Session, find, get, history, lineage, list, of_conversation, rejected_turns,
         with_credential,
     },
-    credentials::{CredentialUse, uses_by_credential},
-    of_campaign::{is_any_running, lock_of_campaign, open_of_agents, running_of_agent},
-    open::{Opening, ask_rebuild},
+    open::{NewSession, ask_rebuild},
     people::{expire, reset, reset_some},
-    running::Minted,
+    running::ProviderSession,
     transcript::transcript,
     ttl::Config,
 };
 pub(super) use self::{
     open::{Position, Successor, close, close_ephemeral, find_ephemeral, find_open, open},
-    running::abandon,
+    running::take_from_lost_run,
 };
-use super::Failed;
+use super::StatementError;
 
 /// A session as a turn needs it. Not for the API: it holds the fence's seed.
 #[derive(Clone)]
-pub struct Live {
+pub struct SessionRow {
     pub id: Uuid,
     pub campaign_id: Uuid,
     pub agent: String,
@@ -135,7 +135,7 @@ pub enum Reason {
     CampaignClosed,
 }
 
-impl std::fmt::Debug for Live {
+impl std::fmt::Debug for SessionRow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Live")
             .field("id", &self.id)
@@ -152,7 +152,7 @@ impl std::fmt::Debug for Live {
 macro_rules! select_live {
     ($condition:literal, $($argument:expr),+ $(,)?) => {
         sqlx::query_as!(
-            crate::domain::sessions::Live,
+            crate::domain::sessions::SessionRow,
             r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, prompt_hash,
                       state as "state: State", ephemeral, opened_by_task, opened_because as "opened_because: Reason",
                       rebuild_because as "rebuild_because: Reason", expires_at, lease, turn_count, last_seq, generation,
@@ -167,19 +167,19 @@ macro_rules! select_live {
 use select_live;
 
 /// Reads the session as it is now, without a lock.
-pub async fn look(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Live, Error> {
+pub async fn read_live(executor: impl PgExecutor<'_>, id: Uuid) -> Result<SessionRow, Error> {
     select_live!("id = $1", id)
         .fetch_optional(executor)
         .await
-        .map_err(Failed::to("read a session"))?
+        .map_err(StatementError::to("read a session"))?
         .ok_or(Error::Unknown(id))
 }
 
 /// Reads the session by its id and locks it until the transaction ends.
-pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Live, Error> {
+pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<SessionRow, Error> {
     select_live!("id = $1 for no key update", id)
         .fetch_optional(conn)
         .await
-        .map_err(Failed::to("lock a session"))?
+        .map_err(StatementError::to("lock a session"))?
         .ok_or(Error::Unknown(id))
 }

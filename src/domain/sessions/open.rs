@@ -4,12 +4,12 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Live, Reason, State, lock, select_live};
-use crate::domain::Failed;
+use super::{Error, Reason, SessionRow, State, lock, select_live};
+use crate::domain::StatementError;
 
 /// A session to open.
 #[derive(Clone, Copy)]
-pub struct Opening<'a> {
+pub struct NewSession<'a> {
     pub campaign_id: Uuid,
     pub agent: &'a str,
     pub instance: &'a str,
@@ -33,7 +33,7 @@ pub struct Successor<'a> {
     pub goes_on: Option<Position>,
     pub takes_summary: bool,
     /// The predecessor whose token calibration is inherited.
-    pub learnt_by: Option<&'a Live>,
+    pub learnt_by: Option<&'a SessionRow>,
 }
 
 /// The position that a conversation has reached. A successor that continues there keeps counting and does not read old posts again. It
@@ -47,7 +47,7 @@ pub struct Position {
 }
 
 impl Position {
-    pub fn of(session: &Live) -> Self {
+    pub fn of(session: &SessionRow) -> Self {
         Self {
             last_seq: session.last_seq,
             turn_count: session.turn_count,
@@ -63,7 +63,7 @@ pub async fn find_open(
     campaign_id: Uuid,
     agent: &str,
     instance: &str,
-) -> Result<Option<Live>, Error> {
+) -> Result<Option<SessionRow>, Error> {
     select_live!(
         "campaign_id = $1 and agent_type = $2 and instance = $3 and closed_at is null and not ephemeral for no key update",
         campaign_id,
@@ -72,18 +72,21 @@ pub async fn find_open(
     )
     .fetch_optional(conn)
     .await
-    .map_err(|source| Failed { action: "look up the open session", source }.into())
+    .map_err(|source| StatementError { action: "look up the open session", source }.into())
 }
 
 /// Finds the ephemeral session that an earlier attempt of the task has made, and locks it.
-pub async fn find_ephemeral(conn: &mut PgConnection, task_id: Uuid) -> Result<Option<Live>, Error> {
+pub async fn find_ephemeral(
+    conn: &mut PgConnection,
+    task_id: Uuid,
+) -> Result<Option<SessionRow>, Error> {
     let id = sqlx::query_scalar!(
         "select id from dalsegno.sessions where opened_by_task = $1 and ephemeral and closed_at is null",
         task_id,
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("look up the session of a task"))?;
+    .map_err(StatementError::to("look up the session of a task"))?;
     match id {
         Some(id) => lock(conn, id).await.map(Some),
         None => Ok(None),
@@ -95,11 +98,11 @@ pub async fn find_ephemeral(conn: &mut PgConnection, task_id: Uuid) -> Result<Op
 pub async fn open(
     conn: &mut PgConnection,
     id: Uuid,
-    opening: &Opening<'_>,
+    opening: &NewSession<'_>,
     lease: i64,
     ephemeral: bool,
     successor: Option<Successor<'_>>,
-) -> Result<Live, Error> {
+) -> Result<SessionRow, Error> {
     let goes_on = successor.and_then(|successor| successor.goes_on);
     let same_model = successor
         .and_then(|successor| successor.learnt_by)
@@ -144,7 +147,7 @@ pub async fn open(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("open a session"))?;
+    .map_err(StatementError::to("open a session"))?;
     match opened.rows_affected() {
         1 => lock(conn, id).await,
         _ => Err(Error::Overtaken(id)),
@@ -169,7 +172,7 @@ pub async fn close(
     )
     .execute(executor)
     .await
-    .map_err(Failed::to("close a session"))?;
+    .map_err(StatementError::to("close a session"))?;
     if closed.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(id)) }
 }
 
@@ -178,7 +181,7 @@ pub async fn close_ephemeral(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
     now: DateTime<Utc>,
-) -> Result<Option<Uuid>, Failed> {
+) -> Result<Option<Uuid>, StatementError> {
     sqlx::query_scalar!(
         "update dalsegno.sessions set state = 'closed', closed_at = $2, closed_because = 'ended'
           where opened_by_task = $1 and ephemeral and closed_at is null and running_turn is null returning id",
@@ -187,7 +190,7 @@ pub async fn close_ephemeral(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("close the session of a task"))
+    .map_err(StatementError::to("close the session of a task"))
 }
 
 /// Requests a rebuild by the next task. A running turn is not disturbed. Returns an error if the session is closed.
@@ -205,7 +208,7 @@ pub async fn ask_rebuild_all(
     conn: &mut PgConnection,
     ids: &[Uuid],
     because: Reason,
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     // Locks in the order of ids, so that two concurrent requests cannot deadlock.
     sqlx::query_scalar!(
         "with open as (select id from dalsegno.sessions where id = any($1) and closed_at is null order by id for update)
@@ -217,5 +220,5 @@ pub async fn ask_rebuild_all(
     )
     .fetch_all(conn)
     .await
-    .map_err(Failed::to("have sessions rebuilt"))
+    .map_err(StatementError::to("have sessions rebuilt"))
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Error, Reason, Session, ask_rebuild, get, open::ask_rebuild_all};
 use crate::domain::{
-    Failed,
+    StatementError,
     feed::{self, Kind},
 };
 
@@ -20,7 +20,7 @@ pub async fn reset(
 ) -> Result<Session, Error> {
     ask_rebuild(&mut *conn, id, because(fresh)).await?;
     let session = get(&mut *conn, id).await?;
-    feed::append(conn, &[was_reset(session.campaign_id, id, fresh)], now).await?;
+    feed::append(conn, &[reset_event(session.campaign_id, id, fresh)], now).await?;
     Ok(session)
 }
 
@@ -31,9 +31,9 @@ pub async fn reset_some(
     ids: &[Uuid],
     fresh: bool,
     now: DateTime<Utc>,
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     let reset = ask_rebuild_all(&mut *conn, ids, because(fresh)).await?;
-    let events: Vec<_> = reset.iter().map(|id| was_reset(campaign_id, *id, fresh)).collect();
+    let events: Vec<_> = reset.iter().map(|id| reset_event(campaign_id, *id, fresh)).collect();
     feed::append(conn, &events, now).await?;
     Ok(reset)
 }
@@ -42,7 +42,7 @@ fn because(fresh: bool) -> Reason {
     if fresh { Reason::Fresh } else { Reason::Reset }
 }
 
-fn was_reset(campaign_id: Uuid, session_id: Uuid, fresh: bool) -> feed::New {
+fn reset_event(campaign_id: Uuid, session_id: Uuid, fresh: bool) -> feed::New {
     feed::New {
         campaign_id: Some(campaign_id),
         task_id: None,
@@ -66,7 +66,7 @@ pub async fn expire(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("let a session expire"))?;
+    .map_err(StatementError::to("let a session expire"))?;
     let session = get(conn, id).await?;
     if moved.rows_affected() == 1 { Ok(session) } else { Err(Error::Closed(id)) }
 }

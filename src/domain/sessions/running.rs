@@ -4,18 +4,18 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::Error;
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// The provider's id of a conversation that it keeps, and the credential that it runs on. Stored before the first call.
 #[derive(Debug, Clone, Copy)]
-pub struct Minted<'a> {
+pub struct ProviderSession<'a> {
     pub external_session_id: &'a str,
     pub credential: &'a str,
 }
 
 /// Takes a session from a lost run, whose turn left `n_messages`. The caller holds its row and a larger lease. Returns an error if no
 /// turn is running.
-pub(crate) async fn abandon(
+pub(crate) async fn take_from_lost_run(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     n_messages: i64,
@@ -28,6 +28,6 @@ pub(crate) async fn abandon(
     )
     .execute(executor)
     .await
-    .map_err(Failed::to("take a session from a lost run"))?;
+    .map_err(StatementError::to("take a session from a lost run"))?;
     if abandoned.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(id)) }
 }

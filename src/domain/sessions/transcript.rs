@@ -4,14 +4,14 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Error, get};
-use crate::domain::messages::{self, Span, Stored};
+use crate::domain::messages::{self, Span, StoredMessage};
 
 /// Reads a range of the transcript, and marks messages that are not sent again.
 pub async fn transcript(
     conn: &mut PgConnection,
     id: Uuid,
     span: Span,
-) -> Result<Vec<Stored>, Error> {
+) -> Result<Vec<StoredMessage>, Error> {
     let session = get(&mut *conn, id).await?;
     let mut stored = messages::list(conn, id, span).await?;
     for message in &mut stored {

@@ -34,7 +34,7 @@ pub struct Config {
 const MAX_BATCH: u16 = 1_000;
 const UNKNOWN_PROVIDER_TTL_DAYS: u32 = 7;
 /// Below this a limit leaves no room for instructions and a summary.
-const LEAST_ROTATE_TOKENS: u64 = 1_000;
+const MIN_ROTATE_TOKENS: u64 = 1_000;
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
@@ -51,9 +51,9 @@ impl Config {
             checks.at_least(key, days.into(), 1);
         }
         let rotate_at = self.rotate_at_tokens;
-        if (1..LEAST_ROTATE_TOKENS).contains(&rotate_at) {
+        if (1..MIN_ROTATE_TOKENS).contains(&rotate_at) {
             let message = format!("is {rotate_at}: there is no room for a summary");
-            let fix = format!("0, or at least {LEAST_ROTATE_TOKENS}");
+            let fix = format!("0, or at least {MIN_ROTATE_TOKENS}");
             checks.fail("sessions.rotate_at_tokens", message, fix);
         }
         let batch = self.cleanup_batch_sessions;

@@ -3,7 +3,7 @@
 //! The SQL function `dalsegno.agent_statuses` defines them, over the rows of tasks, jobs, sessions and paused credentials. Processes keep
 //! none of it in memory, so a crash cannot leave an agent `working`.
 
-mod standing;
+mod overview;
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-pub use self::standing::{Standing, standings};
+pub use self::overview::{AgentOverview, list_with_pauses};
 use super::{
-    Failed,
+    StatementError,
     agents::{Catalogue, MAIN},
 };
 
@@ -55,7 +55,7 @@ pub enum State {
 impl Status {
     /// Returns the name that others use: `curator`, and `curator_2` for the instance `2`.
     pub fn name(&self, catalogue: &Catalogue) -> String {
-        catalogue.written(&self.agent, &self.instance)
+        catalogue.format_name(&self.agent, &self.instance)
     }
 
     fn idle(agent: &str) -> Self {
@@ -90,7 +90,7 @@ pub async fn of_campaign(
     campaign_id: Uuid,
     catalogue: &Catalogue,
     now: DateTime<Utc>,
-) -> Result<Vec<Status>, Failed> {
+) -> Result<Vec<Status>, StatementError> {
     let found = sqlx::query_as!(
         Status,
         r#"select agent as "agent!", instance as "instance!", state as "state!: State", task_id as "task_id?", session_id as "session_id?",
@@ -101,7 +101,7 @@ pub async fn of_campaign(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look at what the agents of a campaign do"))?;
+    .map_err(StatementError::to("look at what the agents of a campaign do"))?;
     let key =
         |status: &Status| (status.agent.clone(), status.instance != MAIN, status.instance.clone());
     let names = catalogue.agents().map(|agent| agent.name.as_str());

@@ -23,7 +23,7 @@ use crate::{
 const MAX_KEY_CHARS: usize = 195;
 /// The largest priority that the queue accepts.
 const MAX_PRIORITY: i32 = 32_767;
-const USUAL_PRIORITY: i32 = 100;
+const DEFAULT_PRIORITY: i32 = 100;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,7 +61,7 @@ pub struct New<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Added {
+pub struct AddResult {
     pub task: Task,
     /// False if an earlier call with this idempotency key created the task.
     pub created: bool,
@@ -102,7 +102,7 @@ pub(super) fn mode_of(new: &New<'_>) -> Mode {
 }
 
 pub(super) fn priority_of(new: &New<'_>) -> i32 {
-    new.priority.unwrap_or(USUAL_PRIORITY)
+    new.priority.unwrap_or(DEFAULT_PRIORITY)
 }
 
 /// Builds the feed event of a new task.

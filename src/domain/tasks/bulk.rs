@@ -8,22 +8,22 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Added, After, Config, Error, New, RunJoinedTurn, RunTurn,
+    AddResult, Config, Error, New, RunJoinedTurn, RunTurn, TaskLink,
     add::{check_new, event, job},
     get,
     insert::{InsertRow, insert},
     keys::KeySpace,
-    node::place,
+    node::store_nodes,
     search::{LabelRow, insert_labels},
-    store::admit,
+    store::check_campaign,
     waits::{self, NewWait},
 };
 use crate::domain::{
-    Failed,
+    StatementError,
     class::{Class, Kind},
     feed, ids,
 };
-use crate::queue::{self, Enqueued};
+use crate::queue::{self, EnqueueResult};
 
 /// Maximum number of tasks of one call.
 pub const MAX_TASKS: usize = 10_000;
@@ -34,7 +34,7 @@ pub const BAD_ITEMS: Class = Class::of(Kind::Invalid, "bad_items");
 /// One of the added tasks, in the order of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = BulkAdded)]
-pub struct Placed {
+pub struct BulkTask {
     pub id: Uuid,
     /// False if an earlier call, or an earlier item of this one, created the task under the same idempotency key.
     pub created: bool,
@@ -75,7 +75,7 @@ pub async fn add_many(
     campaign_id: Uuid,
     news: &[New<'_>],
     now: DateTime<Utc>,
-) -> Result<Vec<Placed>, BulkError> {
+) -> Result<Vec<BulkTask>, BulkError> {
     let mut drafts = drafts(config, news, now)?;
     let key_space = KeySpace::of(campaign_id, news);
     find_others(&mut *conn, campaign_id, key_space, &mut drafts).await?;
@@ -95,7 +95,7 @@ pub async fn add_many(
         .collect();
     if !created.is_empty() {
         // Only for new tasks: a repeated request returns the existing tasks even if the campaign is closed by now.
-        admit(&mut *conn, campaign_id).await?;
+        check_campaign(&mut *conn, campaign_id).await?;
         let rows = created.iter();
         let rows = rows.map(|(draft, job_id)| InsertRow::of(draft.new, draft.id, *job_id));
         let rows: Vec<_> = rows.collect();
@@ -104,21 +104,21 @@ pub async fn add_many(
         let rows = rows.filter_map(|(draft, _)| LabelRow::of(draft.id, draft.new.labels));
         insert_labels(&mut *conn, &rows.collect::<Vec<_>>()).await.map_err(Error::from)?;
         let added: Vec<_> = created.iter().map(|(draft, _)| (draft.new, draft.id)).collect();
-        place(&mut *conn, &added).await.map_err(Error::from)?;
+        store_nodes(&mut *conn, &added).await.map_err(Error::from)?;
         let events: Vec<feed::New> =
             created.iter().map(|(draft, _)| event(draft.new, draft.id)).collect();
         feed::append(&mut *conn, &events, now).await.map_err(Error::from)?;
     }
     let before = added_before(conn, &enqueued).await.map_err(Error::from)?;
     let placed = drafts.iter().zip(&enqueued).map(|(draft, enqueued)| match enqueued.created {
-        true => Ok(Placed { id: draft.id, created: true }),
+        true => Ok(BulkTask { id: draft.id, created: true }),
         false => {
             let id = before.get(&enqueued.job_id).copied();
             let id = id.ok_or(Error::NoTaskOfJob(enqueued.job_id))?;
-            Ok(Placed { id, created: false })
+            Ok(BulkTask { id, created: false })
         }
     });
-    let placed = placed.collect::<Result<Vec<Placed>, Error>>()?;
+    let placed = placed.collect::<Result<Vec<BulkTask>, Error>>()?;
     waits::begin(conn, &new_waits(&drafts, &placed)).await.map_err(Error::from)?;
     Ok(placed)
 }
@@ -129,7 +129,7 @@ pub(super) async fn add_linked(
     config: &Config,
     new: &New<'_>,
     now: DateTime<Utc>,
-) -> Result<Added, Error> {
+) -> Result<AddResult, Error> {
     let placed =
         add_many(&mut *conn, config, new.campaign_id, std::slice::from_ref(new), now).await;
     let placed = placed.map_err(|error| match error {
@@ -140,14 +140,14 @@ pub(super) async fn add_linked(
         }
     })?;
     let one = placed.first().copied().ok_or_else(|| Error::NoPredecessor("(none)".to_owned()))?;
-    Ok(Added { task: get(conn, one.id).await?, created: one.created })
+    Ok(AddResult { task: get(conn, one.id).await?, created: one.created })
 }
 
 /// Enqueues the jobs. Waiting tasks have jobs of another kind and no place in a lane yet, so they need no order with the rest.
 async fn enqueue(
     conn: &mut PgConnection,
     drafts: &[Draft<'_>],
-) -> Result<Vec<Enqueued>, queue::Error> {
+) -> Result<Vec<EnqueueResult>, queue::Error> {
     let (waiting, ready): (Vec<_>, Vec<_>) =
         drafts.iter().partition(|draft| draft.new.links.waits());
     let jobs: Vec<_> =
@@ -166,10 +166,10 @@ async fn enqueue(
     Ok(drafts.iter().filter_map(next).collect())
 }
 
-fn new_waits(drafts: &[Draft<'_>], placed: &[Placed]) -> Vec<NewWait> {
+fn new_waits(drafts: &[Draft<'_>], placed: &[BulkTask]) -> Vec<NewWait> {
     let is_new =
-        |(draft, placed): &(&Draft<'_>, &Placed)| placed.created && draft.new.links.waits();
-    let wait = |(draft, one): (&Draft<'_>, &Placed)| NewWait {
+        |(draft, placed): &(&Draft<'_>, &BulkTask)| placed.created && draft.new.links.waits();
+    let wait = |(draft, one): (&Draft<'_>, &BulkTask)| NewWait {
         task_id: one.id,
         depends_on: draft
             .after
@@ -198,7 +198,7 @@ fn drafts<'a>(
             wrong.push((place, error));
             continue;
         }
-        let id = ids::at(now);
+        let id = ids::new_at(now);
         let (job, options) = job(new, id);
         if let Some(key) = new.idempotency_key {
             let asked = asked_under.entry(key).or_insert_with(|| job.asked.clone());
@@ -219,8 +219,8 @@ async fn find_others(
     drafts: &mut [Draft<'_>],
 ) -> Result<(), BulkError> {
     let named = || drafts.iter().flat_map(|draft| draft.new.links.depends_on);
-    let ids: Vec<Uuid> = named().filter_map(After::id).collect();
-    let keys: Vec<&str> = named().filter_map(After::key).collect();
+    let ids: Vec<Uuid> = named().filter_map(TaskLink::id).collect();
+    let keys: Vec<&str> = named().filter_map(TaskLink::key).collect();
     if named().next().is_none() {
         return Ok(());
     }
@@ -230,20 +230,20 @@ async fn find_others(
     let mut wrong = Vec::new();
     for (place, draft) in drafts.iter_mut().enumerate() {
         let only_of = draft.new.links.only_of;
-        let find = |after: &After| {
+        let find = |after: &TaskLink| {
             let other = match after {
-                After::Task(id) => {
+                TaskLink::Task(id) => {
                     let caller = there.get(id);
                     let is_in_reach = |caller: &&String| only_of.is_none_or(|own| own == *caller);
                     caller.filter(is_in_reach).map(|_| Other::There(*id))
                 }
-                After::Item { item } => (*item < place).then_some(Other::Here(*item)),
-                After::Key { key } => {
+                TaskLink::Item { item } => (*item < place).then_some(Other::Here(*item)),
+                TaskLink::Key { key } => {
                     let before = here.get(key.as_str()).map(|place| Other::Here(*place));
                     before.or_else(|| by_key.get(key).map(|id| Other::There(*id)))
                 }
             };
-            other.ok_or_else(|| Error::NoPredecessor(after.words()))
+            other.ok_or_else(|| Error::NoPredecessor(after.to_text()))
         };
         let found = draft.new.links.depends_on.iter().map(find).collect();
         match found {
@@ -262,7 +262,7 @@ async fn tasks_there(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     ids: &[Uuid],
-) -> Result<HashMap<Uuid, String>, Failed> {
+) -> Result<HashMap<Uuid, String>, StatementError> {
     sqlx::query!(
         r#"select id, dalsegno.caller_of(added_by) as "caller!" from dalsegno.tasks where id = any ($1) and campaign_id = $2"#,
         ids,
@@ -272,7 +272,7 @@ async fn tasks_there(
     .fetch_all(conn)
     .await
     .map(|tasks| tasks.into_iter().collect())
-    .map_err(Failed::to("look for the tasks that are waited for"))
+    .map_err(StatementError::to("look for the tasks that are waited for"))
 }
 
 /// Reports every task whose key stands for another request. The queue would report the first only.
@@ -303,8 +303,8 @@ async fn refuse_taken_keys(conn: &mut PgConnection, drafts: &[Draft<'_>]) -> Res
 /// Returns the tasks of jobs that existed before. A retry may have given them other jobs since.
 async fn added_before(
     conn: &mut PgConnection,
-    enqueued: &[Enqueued],
-) -> Result<HashMap<i64, Uuid>, Failed> {
+    enqueued: &[EnqueueResult],
+) -> Result<HashMap<i64, Uuid>, StatementError> {
     let known: Vec<i64> =
         enqueued.iter().filter(|job| !job.created).map(|job| job.job_id).collect();
     if known.is_empty() {
@@ -317,7 +317,7 @@ async fn added_before(
     )
     .fetch_all(conn)
     .await
-    .map_err(Failed::to("find the tasks of idempotency keys"))?;
+    .map_err(StatementError::to("find the tasks of idempotency keys"))?;
     Ok(found.into_iter().map(|row| (row.job_id, row.id)).collect())
 }
 
@@ -327,7 +327,7 @@ impl Draft<'_> {
     }
 }
 
-impl After {
+impl TaskLink {
     fn id(&self) -> Option<Uuid> {
         match self {
             Self::Task(id) => Some(*id),

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{Error, State};
 use crate::{
     domain::{
-        Failed,
+        StatementError,
         agents::SessionMode as Mode,
         feed::{self, Kind},
         turns, webhooks,
@@ -54,7 +54,7 @@ pub async fn cancel_batch(
     hold_flows(&mut *conn, ids).await?;
     let mut rows = lock(&mut *conn, ids, batch == Batch::Plain).await?;
     if batch == Batch::Plain {
-        let hung_on = with_more(&mut *conn, ids).await?;
+        let hung_on = filter_parents(&mut *conn, ids).await?;
         rows.retain(|row| !hung_on.contains(&row.id));
     }
     // Leaves out tasks that need more: a lost worker may have left a turn running, and an ephemeral session has to be closed.
@@ -69,10 +69,10 @@ pub async fn cancel_batch(
         admin::cancel_jobs(&mut *conn, &job_ids, reason).await?.into_iter().collect();
     rows.retain(|row| gone.contains(&row.job_id));
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-    webhooks::tell_together(&mut *conn, true).await?;
+    webhooks::set_batching(&mut *conn, true).await?;
     end(&mut *conn, &ids, reason, now).await?;
-    webhooks::tell_together(&mut *conn, false).await?;
-    webhooks::tell_of(&mut *conn, &ids).await?;
+    webhooks::set_batching(&mut *conn, false).await?;
+    webhooks::write_deliveries(&mut *conn, &ids).await?;
     let events: Vec<feed::New> = rows.iter().map(|row| event(row, reason)).collect();
     feed::append(conn, &events, now).await?;
     Ok(ids)
@@ -80,7 +80,7 @@ pub async fn cancel_batch(
 
 /// Locks the ends of the tasks' flows in the order of ids. A transaction that ends a task of a flow takes this lock at its commit, while
 /// it holds the task.
-async fn hold_flows(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<(), Failed> {
+async fn hold_flows(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<(), StatementError> {
     sqlx::query!(
         "select pg_advisory_xact_lock(hashtextextended('dalsegno flow ' || f.id, 0))
            from (select distinct flow_id as id from dalsegno.tasks
@@ -90,14 +90,14 @@ async fn hold_flows(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<(), F
     .fetch_all(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("lock the ends of flows"))
+    .map_err(StatementError::to("lock the ends of flows"))
 }
 
 async fn lock(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
     is_plain: bool,
-) -> Result<Vec<Row>, Failed> {
+) -> Result<Vec<Row>, StatementError> {
     sqlx::query_as!(
         Row,
         r#"select id, campaign_id, session_id, session_mode as "session_mode: Mode", turn, job_id from dalsegno.tasks
@@ -108,11 +108,14 @@ async fn lock(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("lock tasks"))
+    .map_err(StatementError::to("lock tasks"))
 }
 
 /// Returns those of these tasks that have children or a continuation. The caller holds their locks, so none are added meanwhile.
-async fn with_more(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<HashSet<Uuid>, Failed> {
+async fn filter_parents(
+    executor: impl PgExecutor<'_>,
+    ids: &[Uuid],
+) -> Result<HashSet<Uuid>, StatementError> {
     sqlx::query_scalar!(
         r#"select k.id as "id!" from unnest($1::uuid[]) as k (id)
             where exists (select from dalsegno.tasks as t where t.parent_id = k.id)
@@ -122,7 +125,7 @@ async fn with_more(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<HashSe
     .fetch_all(executor)
     .await
     .map(|ids| ids.into_iter().collect())
-    .map_err(Failed::to("look for what hangs on tasks"))
+    .map_err(StatementError::to("look for what hangs on tasks"))
 }
 
 async fn end(
@@ -130,7 +133,7 @@ async fn end(
     ids: &[Uuid],
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.tasks
             set state = $2, result = null, error = null, ended_at = $3, cancelled_because = $4
@@ -143,7 +146,7 @@ async fn end(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("cancel tasks"))
+    .map_err(StatementError::to("cancel tasks"))
 }
 
 fn event(row: &Row, reason: &str) -> feed::New {

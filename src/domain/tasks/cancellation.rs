@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::Cancelled;
+use super::CancelOutcome;
 use crate::queue::admin;
 
 /// Result of the cancellation of a task.
@@ -11,15 +11,15 @@ use crate::queue::admin;
 #[schema(as = TaskCancellation)]
 pub struct Cancellation {
     /// Result for the named task.
-    pub cancel: Cancelled,
+    pub cancel: CancelOutcome,
     /// Results for its descendants: its children and continuations.
-    pub below: Below,
+    pub below: DescendantCounts,
 }
 
 /// Number of tasks that were cancelled together with another task or with their flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = CancelledBelow)]
-pub struct Below {
+pub struct DescendantCounts {
     /// Tasks that did not run and have ended.
     pub cancelled: u64,
     /// Tasks that run; their workers were asked to stop.
@@ -38,18 +38,18 @@ pub struct CancelledTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CancelledJob {
     pub id: i64,
-    pub cancel: admin::Cancelled,
+    pub cancel: admin::CancelOutcome,
     /// The task that the job runs, if the task or a descendant was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<CancelledTask>,
 }
 
-impl Below {
-    pub(in crate::domain) fn count(&mut self, cancelled: Cancelled) {
+impl DescendantCounts {
+    pub(in crate::domain) fn count(&mut self, cancelled: CancelOutcome) {
         match cancelled {
-            Cancelled::AtOnce => self.cancelled += 1,
-            Cancelled::Requested | Cancelled::AtSafePoint => self.stopping += 1,
-            Cancelled::HadEnded => {}
+            CancelOutcome::AtOnce => self.cancelled += 1,
+            CancelOutcome::Requested | CancelOutcome::AtSafePoint => self.stopping += 1,
+            CancelOutcome::HadEnded => {}
         }
     }
 

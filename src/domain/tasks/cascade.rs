@@ -7,19 +7,19 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{
-    Cancelled, Error, How, get, interrupt,
-    state::{self, Stopped},
+    CancelOutcome, Error, InterruptMode, get, interrupt,
+    state::{self, StopResult},
 };
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// Stops a task and its descendants. The caller answers their posts last, when all other locks are taken.
 pub(super) async fn stop(
     conn: &mut PgConnection,
     id: Uuid,
-    how: How,
+    how: InterruptMode,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<Stopped, Error> {
+) -> Result<StopResult, Error> {
     let task = get(&mut *conn, id).await?;
     let own = match stop_one(&mut *conn, id, how, reason, now).await {
         Err(error) if !matches!(error, Error::Ended { .. }) => return Err(error),
@@ -28,10 +28,10 @@ pub(super) async fn stop(
     // Looks for descendants under the task's lock. A concurrent fan-out has committed by then, or finds that the task is cancelled. The
     // job is locked before the task, the order of all transactions that lock both.
     lock(&mut *conn, id).await?;
-    let mut open = below(&mut *conn, id).await?;
+    let mut open = list_open_descendants(&mut *conn, id).await?;
     let mut all = match own {
         Err(Error::Ended { .. }) if !open.is_empty() => {
-            Stopped::without_answer(Cancelled::HadEnded)
+            StopResult::without_answer(CancelOutcome::HadEnded)
         }
         stopped => stopped?,
     };
@@ -52,7 +52,7 @@ pub(super) async fn stop(
         }
         seen.extend(open);
         // Children that one of these added until it was locked.
-        open = below(&mut *conn, id).await?;
+        open = list_open_descendants(&mut *conn, id).await?;
         open.retain(|other| !seen.contains(other));
     }
     Ok(all)
@@ -61,19 +61,22 @@ pub(super) async fn stop(
 async fn stop_one(
     conn: &mut PgConnection,
     id: Uuid,
-    how: How,
+    how: InterruptMode,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<Stopped, Error> {
+) -> Result<StopResult, Error> {
     match how {
-        How::Hard => state::cancel_one(conn, id, reason, now).await,
-        How::Soft => interrupt::stop_softly(conn, id, reason, now).await,
+        InterruptMode::Hard => state::cancel_one(conn, id, reason, now).await,
+        InterruptMode::Soft => interrupt::stop_softly(conn, id, reason, now).await,
     }
 }
 
 /// Lists the open descendants of a task. For a continuation, these include the children that it waits for. Waiting tasks come first, so
 /// that the end of a child or step does not start them.
-async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Uuid>, Failed> {
+async fn list_open_descendants(
+    conn: &mut PgConnection,
+    id: Uuid,
+) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_scalar!(
         r#"with recursive below (id) as (
                select $1::uuid
@@ -96,24 +99,24 @@ async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Uuid>, Failed> {
     )
     .fetch_all(conn)
     .await
-    .map_err(Failed::to("look for what hangs on a task"))
+    .map_err(StatementError::to("look for what hangs on a task"))
 }
 
 /// Locks a task until the transaction ends, so that it gets no children meanwhile.
-async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
+async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), StatementError> {
     sqlx::query!("select id from dalsegno.tasks where id = $1 for no key update", id)
         .fetch_optional(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("lock a task"))
+        .map_err(StatementError::to("lock a task"))
 }
 
 /// Lists the tasks and flows that a task has started and that are cancelled or being cancelled, by the ids that it was told. If a
 /// continuation was cancelled, includes all that it waits for. Of a retried step, the last task counts.
-pub(super) async fn cancelled_below(
+pub(super) async fn list_cancelled_descendants(
     executor: impl PgExecutor<'_>,
     id: Uuid,
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_scalar!(
         r#"with over (id, flow_id, continues_id) as (
                select t.id, t.flow_id, t.continues_id from dalsegno.tasks as t
@@ -128,5 +131,5 @@ pub(super) async fn cancelled_below(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for what was cancelled with a task"))
+    .map_err(StatementError::to("look for what was cancelled with a task"))
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{Error, State, Task, by_job, end_lost, get, retry};
 use crate::{
-    domain::Failed,
+    domain::StatementError,
     queue::{self, Job as _, admin},
 };
 
@@ -43,17 +43,17 @@ pub async fn retry_job(
         return Ok(RetriedJob { id: job_id, state, task_id: None, task_state: None, job_id: None });
     };
     if task.ended_at.is_none() && task.job_id == job_id {
-        let gone = admin::gone_jobs(&mut *conn, &[job_id]).await?;
+        let gone = admin::list_ended_jobs(&mut *conn, &[job_id]).await?;
         let Some(gone) = gone.first() else {
             let state = admin::retry_job(&mut *conn, job_id).await?;
             return Ok(RetriedJob::of(job_id, state, &task));
         };
         // The sweep has not noticed yet that the task has lost its job.
         end_lost(&mut *conn, gone, now).await?;
-        return again(conn, job_id, task.id, now).await;
+        return retry_task(conn, job_id, task.id, now).await;
     }
     match task.state {
-        State::Failed | State::Cancelled => again(conn, job_id, task.id, now).await,
+        State::Failed | State::Cancelled => retry_task(conn, job_id, task.id, now).await,
         State::Queued | State::Running | State::Done if task.job_id != job_id => {
             queue::forget_dead(conn, &[job_id]).await?;
             Ok(RetriedJob::of(job_id, "removed".to_owned(), &task))
@@ -62,7 +62,7 @@ pub async fn retry_job(
     }
 }
 
-async fn again(
+async fn retry_task(
     conn: &mut PgConnection,
     job_id: i64,
     task_id: Uuid,
@@ -106,13 +106,13 @@ pub async fn forget_dead_letters(conn: &mut PgConnection, ids: &[Uuid]) -> Resul
     let job_ids = jobs
         .fetch_all(&mut *conn)
         .await
-        .map_err(Failed::to("look for the jobs of failed tasks"))?;
+        .map_err(StatementError::to("look for the jobs of failed tasks"))?;
     queue::forget_dead(conn, &job_ids).await?;
     Ok(())
 }
 
 /// Removes the rest of a task's last job before it gets another: its dead letter, or the failed job that holds its lane.
-pub(super) async fn leave_job(conn: &mut PgConnection, job_id: i64) -> Result<(), Error> {
+pub(super) async fn discard_last_job(conn: &mut PgConnection, job_id: i64) -> Result<(), Error> {
     if queue::forget_dead(&mut *conn, &[job_id]).await? > 0 {
         return Ok(());
     }

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, State, Task, Waiting, get, search::labels_of, waits_of};
+use super::{Error, State, Task, TaskWaits, get, search::labels_of, waits_of};
 use crate::domain::{
-    Failed, feed,
+    StatementError, feed,
     turns::{self, Turn},
 };
 
@@ -25,7 +25,7 @@ pub struct Detail {
     /// The task that this one continues.
     pub continues_id: Option<Uuid>,
     /// The tasks that it waits for or has waited for.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<TaskWaits>,
     /// The reason of the cancellation, from the caller or from the task that it waited for.
     pub cancelled_because: Option<String>,
     pub tags: Vec<String>,
@@ -37,7 +37,7 @@ pub struct Detail {
 
 pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> {
     let task = get(&mut *conn, id).await?;
-    let beside = beside(&mut *conn, id).await?;
+    let beside = load_relations(&mut *conn, id).await?;
     let mut waits = waits_of(&mut *conn, &[id]).await?;
     let labels = labels_of(&mut *conn, &[id]).await?.remove(&id).unwrap_or_default();
     let is_cancelled = task.state == State::Cancelled;
@@ -56,7 +56,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
 }
 
 /// Columns of a task that few readers need.
-pub(super) struct Beside {
+pub(super) struct DetailColumns {
     node: Option<String>,
     added_by: Option<String>,
     parent_id: Option<Uuid>,
@@ -64,23 +64,26 @@ pub(super) struct Beside {
     cancelled_because: Option<String>,
 }
 
-async fn beside(conn: &mut PgConnection, id: Uuid) -> Result<Beside, Failed> {
+async fn load_relations(
+    conn: &mut PgConnection,
+    id: Uuid,
+) -> Result<DetailColumns, StatementError> {
     sqlx::query_as!(
-        Beside,
+        DetailColumns,
         "select node, added_by, parent_id, continues_id, cancelled_because from dalsegno.tasks where id = $1",
         id,
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("read the details of a task"))
+    .map_err(StatementError::to("read the details of a task"))
 }
 
 /// Returns the reason of a task's cancellation, if there is one.
 pub(in crate::domain) async fn cancelled_because(
     conn: &mut PgConnection,
     id: Uuid,
-) -> Result<Option<String>, Failed> {
-    Ok(beside(conn, id).await?.cancelled_because)
+) -> Result<Option<String>, StatementError> {
+    Ok(load_relations(conn, id).await?.cancelled_because)
 }
 
 impl Task {

@@ -15,7 +15,7 @@ pub(super) fn of(new: &New<'_>) -> String {
     let campaign = new.campaign_id.to_string();
     let [micros, tokens] = [new.budget.micros, new.budget.tokens].map(limit);
     let limits = format!("{} {micros} {tokens}", session(mode_of(new)));
-    let links = new.links.words();
+    let links = new.links.digest_text();
     let node = new.node.map(|node| format!("node {}", node.name));
     let parts = [&campaign, &new.agent.name, new.instance, new.prompt, &limits];
     // Left out if absent, so that keys from before links and nodes existed still match their requests.

@@ -3,11 +3,11 @@
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::domain::{Failed, text};
+use crate::domain::{StatementError, text};
 
 /// Tasks whose texts were erased, with all jobs that they ever had.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Erased {
+pub struct ErasedTasks {
     pub ids: Vec<Uuid>,
     pub job_ids: Vec<i64>,
 }
@@ -19,7 +19,7 @@ pub async fn open_of(
     campaign_id: Uuid,
     before: Option<Uuid>,
     limit: i64,
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_scalar!(
         "select id from dalsegno.tasks
           where campaign_id = $1 and ended_at is null and id < coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
@@ -30,18 +30,21 @@ pub async fn open_of(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for open tasks of a campaign"))
+    .map_err(StatementError::to("look for open tasks of a campaign"))
 }
 
 /// Counts the open tasks of a campaign.
-pub async fn count_open(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<i64, Failed> {
+pub async fn count_open(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"select count(*) as "n!" from dalsegno.tasks where campaign_id = $1 and ended_at is null"#,
         campaign_id,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("count the open tasks of a campaign"))
+    .map_err(StatementError::to("count the open tasks of a campaign"))
 }
 
 /// Erases prompt, result, error, tags and metadata of up to `limit` ended tasks of a campaign.
@@ -49,7 +52,7 @@ pub async fn erase_some(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     limit: i64,
-) -> Result<Erased, Failed> {
+) -> Result<ErasedTasks, StatementError> {
     let rows = sqlx::query!(
         "with erased as (
          update dalsegno.tasks
@@ -68,8 +71,8 @@ pub async fn erase_some(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("erase the texts of tasks"))?;
-    Ok(Erased {
+    .map_err(StatementError::to("erase the texts of tasks"))?;
+    Ok(ErasedTasks {
         ids: rows.iter().map(|row| row.id).collect(),
         job_ids: rows
             .iter()

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     domain::{
-        Failed, amount, campaigns,
+        StatementError, amount, campaigns,
         class::{Class, Classify, Kind},
         labels, posts, sessions, text,
     },
@@ -27,7 +27,7 @@ pub enum Error {
     NoTaskOfJob(i64),
     #[error(
         "task {id} has already ended as {}: `dalsegno task show {id}` prints its result{}", .state.as_str(),
-        again(*.state, *.id)
+        retry_hint(*.state, *.id)
     )]
     Ended { id: Uuid, state: State },
     #[error("the words of task {0} were erased with its campaign: ask in another one")]
@@ -95,12 +95,12 @@ pub enum Error {
     #[error(transparent)]
     Queue(#[from] queue::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {
     pub(crate) fn transaction(source: sqlx::Error) -> Self {
-        Failed { action: "open or commit a transaction for a task", source }.into()
+        StatementError { action: "open or commit a transaction for a task", source }.into()
     }
 
     /// Returns true if the call surely wrote nothing. It was refused before the database was asked, or the database reports that the
@@ -165,7 +165,7 @@ impl Classify for Error {
 }
 
 /// Returns the next step for a task that ended without an answer.
-fn again(state: State, id: Uuid) -> String {
+fn retry_hint(state: State, id: Uuid) -> String {
     match state {
         State::Failed | State::Cancelled => {
             format!(", `dalsegno task retry {id}` runs it again")

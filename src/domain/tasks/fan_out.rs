@@ -8,17 +8,17 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{
-    After, BulkError, Config, Error, Links, New, OnFailure, Placed, State, Task, add_many,
+    BulkError, BulkTask, Config, Error, Links, New, OnFailure, State, Task, TaskLink, add_many,
     links::MAX_CHILDREN,
 };
 use crate::domain::{
-    Failed,
+    StatementError,
     agents::{Agent, SessionMode},
 };
 
 /// A fan-out: the children and the continuation.
 #[derive(Debug, Clone, Copy)]
-pub struct Children<'a> {
+pub struct FanOut<'a> {
     /// The parent, as it was read.
     pub parent: &'a Task,
     /// The parent's agent.
@@ -35,8 +35,8 @@ pub struct Children<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FannedOut {
     /// In the order of the request.
-    pub children: Vec<Placed>,
-    pub continuation: Placed,
+    pub children: Vec<BulkTask>,
+    pub continuation: BulkTask,
 }
 
 /// Adds the children and the continuation, all or none. Indexes in errors are those of the children. After an error the caller must roll
@@ -44,19 +44,19 @@ pub struct FannedOut {
 pub async fn fan_out(
     conn: &mut PgConnection,
     config: &Config,
-    what: &Children<'_>,
+    what: &FanOut<'_>,
     now: DateTime<Utc>,
 ) -> Result<FannedOut, BulkError> {
-    let Children { parent, children, .. } = *what;
+    let FanOut { parent, children, .. } = *what;
     if !(1..=MAX_CHILDREN).contains(&children.len()) {
         return Err(Error::NChildren(children.len()).into());
     }
-    let parents = standing(&mut *conn, parent.id).await?;
+    let parents = lock_state(&mut *conn, parent.id).await?;
     let mut news: Vec<New<'_>> = children
         .iter()
         .map(|child| New { links: Links { parent_id: Some(parent.id), ..child.links }, ..*child })
         .collect();
-    let all: Vec<After> = (0..children.len()).map(|item| After::Item { item }).collect();
+    let all: Vec<TaskLink> = (0..children.len()).map(|item| TaskLink::Item { item }).collect();
     news.push(New {
         campaign_id: parent.campaign_id,
         agent: what.agent,
@@ -94,18 +94,18 @@ pub async fn fan_out(
 
 /// Checks that a task may have children, and locks it. A concurrent cancellation waits until the transaction ends, and finds the
 /// children.
-pub async fn hold_parent(conn: &mut PgConnection, id: Uuid) -> Result<(), Error> {
-    standing(conn, id).await?.check(id)
+pub async fn check_and_lock_parent(conn: &mut PgConnection, id: Uuid) -> Result<(), Error> {
+    lock_state(conn, id).await?.check(id)
 }
 
 /// The state of a parent, locked until the transaction ends.
-struct Standing {
+struct ParentState {
     state: State,
     /// True if a cancellation was requested.
     is_cancelled: bool,
 }
 
-impl Standing {
+impl ParentState {
     fn check(&self, id: Uuid) -> Result<(), Error> {
         match self.state {
             State::Running if self.is_cancelled => Err(Error::BeingCancelled(id)),
@@ -115,15 +115,15 @@ impl Standing {
     }
 }
 
-async fn standing(conn: &mut PgConnection, id: Uuid) -> Result<Standing, Error> {
+async fn lock_state(conn: &mut PgConnection, id: Uuid) -> Result<ParentState, Error> {
     sqlx::query_as!(
-        Standing,
+        ParentState,
         r#"select state as "state: State", cancelled_because is not null as "is_cancelled!" from dalsegno.tasks where id = $1 for share"#,
         id,
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("look at a task that hands work out"))?
+    .map_err(StatementError::to("look at a task that hands work out"))?
     .ok_or(Error::Unknown(id))
 }
 
@@ -133,11 +133,11 @@ pub fn child_key(key: &str, place: usize) -> String {
 }
 
 /// Returns those of these tasks that are children of a conversation's tasks. The conversation is campaign, agent and instance.
-pub async fn handed_out_by(
+pub async fn filter_children_of(
     executor: impl PgExecutor<'_>,
     (campaign_id, agent, instance): (Uuid, &str, &str),
     ids: &[Uuid],
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_scalar!(
         "select t.id from dalsegno.tasks as t join dalsegno.tasks as p on p.id = t.parent_id
           where t.id = any($4) and p.campaign_id = $1 and p.agent = $2 and p.instance = $3",
@@ -148,11 +148,15 @@ pub async fn handed_out_by(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for tasks that were handed out"))
+    .map_err(StatementError::to("look for tasks that were handed out"))
 }
 
 /// Counts the ancestors of a task over parents and continued tasks, up to `most`.
-pub async fn depth(executor: impl PgExecutor<'_>, id: Uuid, most: i64) -> Result<i64, Failed> {
+pub async fn depth(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    most: i64,
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"with recursive above (id, n) as (
                select $1::uuid, 0::bigint
@@ -166,7 +170,7 @@ pub async fn depth(executor: impl PgExecutor<'_>, id: Uuid, most: i64) -> Result
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look at what led to a task"))
+    .map_err(StatementError::to("look at what led to a task"))
 }
 
 /// Counts the tasks of a family up to `most`: the oldest ancestor, at most `most_above` steps up, and all its descendants.
@@ -174,7 +178,7 @@ pub async fn count_of_family(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     (most_above, most): (i64, i64),
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"with recursive above (id, n) as (
                select $1::uuid, 0::bigint
@@ -198,5 +202,5 @@ pub async fn count_of_family(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("count what a task has led to"))
+    .map_err(StatementError::to("count what a task has led to"))
 }

@@ -7,7 +7,7 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{Error, State};
-use crate::domain::{Failed, ids, text, timestamp};
+use crate::domain::{StatementError, ids, text, timestamp};
 
 /// The longest text that is looked for in prompts.
 pub const MAX_TEXT_CHARS: usize = 200;
@@ -110,7 +110,7 @@ pub async fn count_matching(
     filter: &TaskFilter,
     states: &[State],
     until: DateTime<Utc>,
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     select_tasks!(
         filter,
         query_scalar,
@@ -120,18 +120,18 @@ pub async fn count_matching(
         &names(states) as &[&str],
         until,
     )
-    .map_err(Failed::to("count tasks"))
+    .map_err(StatementError::to("count tasks"))
 }
 
 /// Their ids in order, after `after`.
-pub async fn matching(
+pub async fn list_matching(
     executor: impl PgExecutor<'_>,
     filter: &TaskFilter,
     states: &[State],
     until: DateTime<Utc>,
     after: Option<Uuid>,
     limit: i64,
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     select_tasks!(
         filter,
         query_scalar,
@@ -144,7 +144,7 @@ pub async fn matching(
         after,
         limit,
     )
-    .map_err(Failed::to("look for tasks"))
+    .map_err(StatementError::to("look for tasks"))
 }
 
 impl TaskFilter {

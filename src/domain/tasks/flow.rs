@@ -4,7 +4,7 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{OnFailure, State};
-use crate::domain::Failed;
+use crate::domain::StatementError;
 use crate::domain::agents::SessionMode as Mode;
 
 /// The latest task of a step.
@@ -27,7 +27,7 @@ pub struct FlowTask {
 pub async fn of_flow(
     executor: impl PgExecutor<'_>,
     flow_id: Uuid,
-) -> Result<Vec<FlowTask>, Failed> {
+) -> Result<Vec<FlowTask>, StatementError> {
     sqlx::query_as!(
         FlowTask,
         r#"select s.task_id as "id!", s.step as "step!", s.place as "place!", s.agent as "agent!", s.instance as "instance!",
@@ -42,26 +42,29 @@ pub async fn of_flow(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read the tasks of a flow"))
+    .map_err(StatementError::to("read the tasks of a flow"))
 }
 
 /// Locks the tasks of a flow until the transaction ends. Must come before the locks on their waits, the order at every end of a task.
-pub async fn hold_of_flow(executor: impl PgExecutor<'_>, flow_id: Uuid) -> Result<(), Failed> {
+pub async fn hold_of_flow(
+    executor: impl PgExecutor<'_>,
+    flow_id: Uuid,
+) -> Result<(), StatementError> {
     sqlx::query!("select id from dalsegno.tasks where flow_id = $1 order by id for share", flow_id)
         .fetch_all(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("hold the tasks of a flow"))
+        .map_err(StatementError::to("hold the tasks of a flow"))
 }
 
 /// Returns the flow that a task belongs to.
 pub async fn flow_id_of(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
-) -> Result<Option<Uuid>, Failed> {
+) -> Result<Option<Uuid>, StatementError> {
     sqlx::query_scalar!("select flow_id from dalsegno.tasks where id = $1", task_id)
         .fetch_optional(executor)
         .await
         .map(Option::flatten)
-        .map_err(Failed::to("see which flow a task is a part of"))
+        .map_err(StatementError::to("see which flow a task is a part of"))
 }

@@ -19,7 +19,7 @@ const PAGE: i64 = 500;
 
 /// An item for a follower: events as they come, then the end, once.
 #[derive(Debug)]
-pub enum News {
+pub enum TaskUpdate {
     Event(Event),
     Ended(Box<Task>),
 }
@@ -33,7 +33,7 @@ pub struct Follow {
     horizon: Horizon,
     /// The last id that was delivered.
     told: i64,
-    coming: VecDeque<News>,
+    coming: VecDeque<TaskUpdate>,
     is_over: bool,
 }
 
@@ -72,15 +72,15 @@ impl Follow {
     }
 
     /// Returns the last delivered id, or the id after which delivery began.
-    pub fn told(&self) -> i64 {
+    pub fn last_delivered_id(&self) -> i64 {
         self.told
     }
 
     /// Waits for the next item. `None` after the end.
-    pub async fn next(&mut self) -> Result<Option<News>, Error> {
+    pub async fn next(&mut self) -> Result<Option<TaskUpdate>, Error> {
         loop {
             if let Some(news) = self.coming.pop_front() {
-                if let News::Event(event) = &news {
+                if let TaskUpdate::Event(event) = &news {
                     self.told = event.id;
                 }
                 return Ok(Some(news));
@@ -88,17 +88,17 @@ impl Follow {
             if self.is_over {
                 return Ok(None);
             }
-            self.look().await?;
+            self.read_news().await?;
         }
     }
 
-    async fn look(&mut self) -> Result<(), Error> {
+    async fn read_news(&mut self) -> Result<(), Error> {
         let ended = has_ended(&self.pool, self.task_id).await?;
         let settled = self.horizon.settled();
         // The transaction that ended the task also wrote its last event, so no more can follow.
         let up_to = if ended { i64::MAX } else { self.move_horizon().await? };
         let events = feed::of_task(&self.pool, self.task_id, self.told, up_to, PAGE).await?;
-        self.coming.extend(events.into_iter().map(News::Event));
+        self.coming.extend(events.into_iter().map(TaskUpdate::Event));
         match self.coming.is_empty() {
             true if ended => {
                 let task = get(&self.pool, self.task_id).await?;
@@ -106,7 +106,7 @@ impl Follow {
                 if task.ended_at.is_none() {
                     return Ok(());
                 }
-                self.coming.push_back(News::Ended(Box::new(task)));
+                self.coming.push_back(TaskUpdate::Ended(Box::new(task)));
                 self.is_over = true;
             }
             // Polls again at once while the horizon moves, because it may have more events.
@@ -117,7 +117,7 @@ impl Follow {
     }
 
     async fn move_horizon(&mut self) -> Result<i64, Error> {
-        let sight = feed::look(&self.pool, &self.horizon, PAGE).await?;
+        let sight = feed::read_ahead(&self.pool, &self.horizon, PAGE).await?;
         self.horizon.advance(&sight);
         Ok(self.horizon.settled())
     }

@@ -9,7 +9,7 @@ use super::{
     New,
     add::{mode_of, priority_of},
 };
-use crate::domain::{Failed, agents::SessionMode as Mode, json_rows};
+use crate::domain::{StatementError, agents::SessionMode as Mode, json_rows};
 
 /// A row of the statement's JSON parameter.
 #[derive(Debug, Serialize)]
@@ -64,12 +64,12 @@ pub(super) async fn insert(
     campaign_id: Uuid,
     tasks: &[InsertRow<'_>],
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query_file!("src/domain/tasks/insert.sql", campaign_id, now, Json(tasks) as _)
         .execute(executor)
         .await
         .map(|_| ())
-        .map_err(Failed::to("store tasks"))
+        .map_err(StatementError::to("store tasks"))
 }
 
 #[cfg(test)]

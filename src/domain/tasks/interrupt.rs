@@ -7,12 +7,12 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{
-    Cancelled, End, Error, cascade, ended, get,
-    state::{self, Stopped, Unanswered},
+    CancelOutcome, End, Error, cascade, ended_error, get,
+    state::{self, StopResult, UnansweredTask},
 };
 use crate::{
     domain::{
-        Failed, campaigns,
+        StatementError, campaigns,
         feed::{self, Kind},
         sessions, turns,
     },
@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = InterruptMode)]
-pub enum How {
+pub enum InterruptMode {
     /// Stops at the next safe point: after the current call of the model, or after the tools that run. Nothing new begins.
     Soft,
     /// Stops immediately.
@@ -32,22 +32,22 @@ pub enum How {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Interrupted {
+pub struct InterruptResult {
     pub session_id: Uuid,
     pub task_id: Uuid,
-    pub cancel: Cancelled,
+    pub cancel: CancelOutcome,
 }
 
 /// Cancels the task whose turn runs in a session. Its worker stops the turn in order; output that has arrived stays.
 pub async fn interrupt(
     conn: &mut PgConnection,
     session_id: Uuid,
-    how: How,
+    how: InterruptMode,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<Interrupted, Error> {
+) -> Result<InterruptResult, Error> {
     let (interrupted, unanswered) = stop_turn(&mut *conn, session_id, how, reason, now).await?;
-    state::answer(conn, unanswered, End::Cancelled, now).await?;
+    state::answer_posts(conn, unanswered, End::Cancelled, now).await?;
     Ok(interrupted)
 }
 
@@ -55,15 +55,15 @@ pub async fn interrupt(
 async fn stop_turn(
     conn: &mut PgConnection,
     session_id: Uuid,
-    how: How,
+    how: InterruptMode,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<(Interrupted, Vec<Unanswered>), Error> {
+) -> Result<(InterruptResult, Vec<UnansweredTask>), Error> {
     sessions::get(&mut *conn, session_id).await?;
     let latest = turns::of_session(&mut *conn, session_id, None, 1).await?;
     let running = latest.first().filter(|turn| turn.state == turns::State::Running);
     let task_id = running.ok_or(Error::NothingRuns(session_id))?.task_id;
-    let Stopped { cancelled: cancel, unanswered, .. } =
+    let StopResult { cancelled: cancel, unanswered, .. } =
         cascade::stop(&mut *conn, task_id, how, reason, now).await?;
     let event = feed::New {
         session_id: Some(session_id),
@@ -72,7 +72,7 @@ async fn stop_turn(
             .event(Kind::TaskInterrupted, json!({ "how": how, "reason": reason }))
     };
     feed::append(conn, &[event], now).await?;
-    Ok((Interrupted { session_id, task_id, cancel }, unanswered))
+    Ok((InterruptResult { session_id, task_id, cancel }, unanswered))
 }
 
 /// Interrupts all running turns of an agent in a campaign, over all of its instances. Skips turns that have ended meanwhile. Posts are
@@ -80,10 +80,10 @@ async fn stop_turn(
 pub async fn interrupt_agent(
     conn: &mut PgConnection,
     (campaign_id, agent): (Uuid, &str),
-    how: How,
+    how: InterruptMode,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<Vec<Interrupted>, Error> {
+) -> Result<Vec<InterruptResult>, Error> {
     campaigns::get(&mut *conn, campaign_id).await?;
     let (mut interrupted, mut unanswered) = (Vec::new(), Vec::new());
     for session_id in sessions::running_of_agent(&mut *conn, campaign_id, agent).await? {
@@ -96,19 +96,22 @@ pub async fn interrupt_agent(
             Err(error) => return Err(error),
         }
     }
-    state::answer(conn, unanswered, End::Cancelled, now).await?;
+    state::answer_posts(conn, unanswered, End::Cancelled, now).await?;
     Ok(interrupted)
 }
 
 /// Returns true if a task was asked to stop at a safe point.
-pub async fn is_asked_to_stop(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, Failed> {
+pub async fn is_asked_to_stop(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+) -> Result<bool, StatementError> {
     sqlx::query_scalar!(
         r#"select exists (select from dalsegno.tasks where id = $1 and stop_asked_at is not null) as "is_asked!""#,
         id,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look whether a task is to stop"))
+    .map_err(StatementError::to("look whether a task is to stop"))
 }
 
 /// Stops a task at a safe point, or cancels it at once if it does not run. If it begins to run between both steps, its worker is told to
@@ -118,7 +121,7 @@ pub(super) async fn stop_softly(
     id: Uuid,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<Stopped, Error> {
+) -> Result<StopResult, Error> {
     let task = get(&mut *conn, id).await?;
     let runs = match admin::find_job(&mut *conn, task.job_id).await {
         Ok(job) => job.summary.state == "running",
@@ -135,10 +138,10 @@ pub(super) async fn stop_softly(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("ask a task to stop"))?;
+    .map_err(StatementError::to("ask a task to stop"))?;
     if asked.rows_affected() == 0 {
-        return Err(ended(conn, id).await);
+        return Err(ended_error(conn, id).await);
     }
     state::keep_reason(conn, id, reason).await?;
-    Ok(Stopped::without_answer(Cancelled::AtSafePoint))
+    Ok(StopResult::without_answer(CancelOutcome::AtSafePoint))
 }

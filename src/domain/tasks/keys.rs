@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Error, New};
-use crate::{domain::Failed, queue};
+use crate::{domain::StatementError, queue};
 
 /// The key space of a caller in a campaign.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ impl<'a> KeySpace<'a> {
         self,
         conn: &mut PgConnection,
         keys: &[&str],
-    ) -> Result<HashMap<String, String>, Failed> {
+    ) -> Result<HashMap<String, String>, StatementError> {
         if keys.is_empty() {
             return Ok(HashMap::new());
         }
@@ -43,7 +43,7 @@ impl<'a> KeySpace<'a> {
         )
         .fetch_all(conn)
         .await
-        .map_err(Failed::to("look up the idempotency keys of a caller"))?;
+        .map_err(StatementError::to("look up the idempotency keys of a caller"))?;
         Ok(rows.into_iter().map(|row| (row.key, row.stored)).collect())
     }
 
@@ -68,7 +68,7 @@ impl<'a> KeySpace<'a> {
         )
         .fetch_all(conn)
         .await
-        .map_err(Failed::to("find the tasks of idempotency keys"))?;
+        .map_err(StatementError::to("find the tasks of idempotency keys"))?;
         let tasks: HashMap<i64, Uuid> = tasks.into_iter().map(|row| (row.job_id, row.id)).collect();
         let task_of = |(key, stored): (String, String)| {
             let task = *tasks.get(jobs.get(&stored)?)?;

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{After, Links, New, OnFailure};
+use super::{Links, New, OnFailure, TaskLink};
 use crate::domain::{
     agents::SessionMode as Mode,
-    agents::{self, Addressed, Catalogue},
+    agents::{self, AgentInstance, Catalogue},
     amount::Limit,
     labels::{self, Labels},
-    objects::{self, Misfit},
+    objects::{self, ObjectError},
     timestamp,
 };
 
@@ -43,7 +43,7 @@ pub struct Line {
     /// Tasks to wait for. The task runs when all of them have ended, and gets their results.
     #[serde(default)]
     #[schema(max_items = 1000)]
-    pub depends_on: Vec<After>,
+    pub depends_on: Vec<TaskLink>,
     /// Reaction to a failed or cancelled task in `depends_on`.
     #[serde(default)]
     pub on_failure: OnFailure,
@@ -72,18 +72,19 @@ pub struct BadLine {
 impl Line {
     pub fn read(text: &str) -> Result<Self, BadLine> {
         objects::read(text.as_bytes())
-            .map_err(|Misfit { pointer, detail, .. }| BadLine { pointer, detail })
+            .map_err(|ObjectError { pointer, detail, .. }| BadLine { pointer, detail })
     }
 
     /// Builds the task to add. `only_of`: see [`Links::only_of`].
-    pub fn asked_of<'a>(
+    pub fn to_new_task<'a>(
         &'a self,
         campaign_id: Uuid,
         catalogue: &'a Catalogue,
         added_by: &'a str,
         only_of: Option<&'a str>,
     ) -> Result<New<'a>, agents::LookupError> {
-        let Addressed { agent, instance } = catalogue.addressed(&self.agent, &self.instance)?;
+        let AgentInstance { agent, instance } =
+            catalogue.resolve_addressee(&self.agent, &self.instance)?;
         let node = self.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
         Ok(New {
             node: node.map(|node| &**node),

@@ -17,7 +17,7 @@ pub const MAX_CHILDREN: usize = MAX_PREDECESSORS;
 /// A task that another one waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]
-pub enum After {
+pub enum TaskLink {
     Task(Uuid),
     /// A task that comes before this one in the same request, by its index from 0.
     Item {
@@ -46,7 +46,7 @@ pub enum OnFailure {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Links<'a> {
     /// The tasks to wait for. The task runs when all of them have ended, and gets their results in this order.
-    pub depends_on: &'a [After],
+    pub depends_on: &'a [TaskLink],
     pub on_failure: OnFailure,
     /// The API key, by its name, whose tasks it may wait for. `None`: any task of the campaign.
     pub only_of: Option<&'a str>,
@@ -88,11 +88,11 @@ impl Links<'_> {
 
     /// Returns the links as part of the digest of an idempotency key, in the form of `dalsegno.add_task`. `None` for a task without
     /// links, whose digest must stay the same.
-    pub(super) fn words(&self) -> Option<String> {
+    pub(super) fn digest_text(&self) -> Option<String> {
         if !self.waits() && self.parent_id.is_none() && self.continues_id.is_none() {
             return None;
         }
-        let after: Vec<String> = self.depends_on.iter().map(After::words).collect();
+        let after: Vec<String> = self.depends_on.iter().map(TaskLink::to_text).collect();
         let mut words = format!("after {} {}", after.join(","), self.on_failure.as_str());
         for (word, id) in [("parent", self.parent_id), ("continues", self.continues_id)] {
             words.extend(id.map(|id| format!(" {word} {id}")));
@@ -101,8 +101,8 @@ impl Links<'_> {
     }
 }
 
-impl After {
-    pub(super) fn words(&self) -> String {
+impl TaskLink {
+    pub(super) fn to_text(&self) -> String {
         match self {
             Self::Task(id) => id.to_string(),
             Self::Item { item } => format!("item {item}"),
@@ -134,19 +134,19 @@ mod tests {
     fn predecessors_are_named_by_id_position_or_key() {
         let id = Uuid::from_u128(5);
         let text = format!(r#"["{id}", {{"item": 0}}, {{"key": "part-1"}}]"#);
-        let read: Vec<After> = serde_json::from_str(&text).unwrap();
-        let key = After::Key { key: "part-1".to_owned() };
-        assert_eq!(read, [After::Task(id), After::Item { item: 0 }, key]);
+        let read: Vec<TaskLink> = serde_json::from_str(&text).unwrap();
+        let key = TaskLink::Key { key: "part-1".to_owned() };
+        assert_eq!(read, [TaskLink::Task(id), TaskLink::Item { item: 0 }, key]);
         for bad in [r#"["x"]"#, "[5]", r#"[{"item": -1}]"#] {
-            assert!(serde_json::from_str::<Vec<After>>(bad).is_err(), "{bad}");
+            assert!(serde_json::from_str::<Vec<TaskLink>>(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn the_digest_of_a_task_without_links_is_unchanged() {
-        assert_eq!(Links::default().words(), None);
-        let after = [After::Task(Uuid::nil())];
+        assert_eq!(Links::default().digest_text(), None);
+        let after = [TaskLink::Task(Uuid::nil())];
         let links = Links { depends_on: &after, ..Links::default() };
-        assert_eq!(links.words().unwrap(), format!("after {} run", Uuid::nil()));
+        assert_eq!(links.digest_text().unwrap(), format!("after {} run", Uuid::nil()));
     }
 }

@@ -6,8 +6,8 @@ use uuid::Uuid;
 use super::{Error, State, Task};
 use crate::domain::agents::SessionMode as Mode;
 use crate::domain::{
-    Failed, Page,
-    ids::{self, Given},
+    Page, StatementError,
+    ids::{self, PartialId},
 };
 
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Task, Error> {
@@ -21,7 +21,7 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Task, Error>
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read a task"))?
+    .map_err(StatementError::to("read a task"))?
     .ok_or(Error::Unknown(id))
 }
 
@@ -33,7 +33,7 @@ pub async fn has_ended(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, 
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("see whether a task has ended"))?
+    .map_err(StatementError::to("see whether a task has ended"))?
     .ok_or(Error::Unknown(id))
 }
 
@@ -49,14 +49,14 @@ pub async fn by_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Task, 
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("find the task of a job"))?
+    .map_err(StatementError::to("find the task of a job"))?
     .ok_or(Error::NoTaskOfJob(job_id))
 }
 
 /// Resolves the id of a task that a person has given.
 pub async fn find(
     executor: impl PgExecutor<'_>,
-    given: &Given,
+    given: &PartialId,
     within: Option<&[Uuid]>,
 ) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(
@@ -74,7 +74,7 @@ pub async fn find(
 pub(super) async fn of_ids(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
-) -> Result<Vec<Task>, Failed> {
+) -> Result<Vec<Task>, StatementError> {
     sqlx::query_as!(
         Task,
         r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
@@ -85,7 +85,7 @@ pub(super) async fn of_ids(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read tasks"))
+    .map_err(StatementError::to("read tasks"))
 }
 
 /// Lists the tasks of one conversation (campaign, agent, instance), the newest first.
@@ -94,7 +94,7 @@ pub async fn of_conversation(
     (campaign_id, agent, instance): (Uuid, &str, &str),
     state: Option<State>,
     page: Page,
-) -> Result<Vec<Task>, Failed> {
+) -> Result<Vec<Task>, StatementError> {
     sqlx::query_as!(
         Task,
         r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
@@ -113,15 +113,15 @@ pub async fn of_conversation(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the tasks of a conversation"))
+    .map_err(StatementError::to("list the tasks of a conversation"))
 }
 
 /// Returns those of these tasks that belong to the campaign.
-pub async fn in_campaign(
+pub async fn filter_in_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     ids: &[Uuid],
-) -> Result<Vec<Uuid>, Failed> {
+) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_scalar!(
         "select id from dalsegno.tasks where id = any($2) and campaign_id = $1",
         campaign_id,
@@ -129,7 +129,7 @@ pub async fn in_campaign(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for tasks of a campaign"))
+    .map_err(StatementError::to("look for tasks of a campaign"))
 }
 
 /// The campaign and the caller of a task.
@@ -148,7 +148,7 @@ pub async fn owner(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Owner, Err
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("see who has added a task"))?
+    .map_err(StatementError::to("see who has added a task"))?
     .ok_or(Error::Unknown(id))
 }
 
@@ -164,7 +164,7 @@ pub struct Addressee {
 pub async fn addressee(
     executor: impl PgExecutor<'_>,
     id: Uuid,
-) -> Result<Option<Addressee>, Failed> {
+) -> Result<Option<Addressee>, StatementError> {
     sqlx::query_as!(
         Addressee,
         "select campaign_id, agent, instance from dalsegno.tasks where id = $1",
@@ -172,5 +172,5 @@ pub async fn addressee(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("see who a task is for"))
+    .map_err(StatementError::to("see who a task is for"))
 }

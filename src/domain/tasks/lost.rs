@@ -12,7 +12,7 @@ use sqlx::{PgConnection, PgExecutor};
 
 use super::{End, Error, by_job, end_without_turn};
 use crate::{
-    domain::{Failed, feed, text, turns},
+    domain::{StatementError, feed, text, turns},
     queue::admin::{self, GoneJob},
 };
 
@@ -21,7 +21,7 @@ pub async fn live_jobs(
     executor: impl PgExecutor<'_>,
     after_job_id: i64,
     limit: i64,
-) -> Result<Vec<i64>, Failed> {
+) -> Result<Vec<i64>, StatementError> {
     sqlx::query_scalar!(
         "select job_id from dalsegno.tasks where ended_at is null and job_id > $1 order by job_id limit $2",
         after_job_id,
@@ -29,12 +29,15 @@ pub async fn live_jobs(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for tasks that have not ended"))
+    .map_err(StatementError::to("look for tasks that have not ended"))
 }
 
 /// Returns those of these jobs that will not end their tasks any more.
-pub async fn gone(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Result<Vec<GoneJob>, Error> {
-    Ok(admin::gone_jobs(executor, job_ids).await?)
+pub async fn list_ended_jobs(
+    executor: impl PgExecutor<'_>,
+    job_ids: &[i64],
+) -> Result<Vec<GoneJob>, Error> {
+    Ok(admin::list_ended_jobs(executor, job_ids).await?)
 }
 
 /// Ends the task of a lost job, and the turn that its last run may have left. The caller commits, or rolls back if the task has ended
@@ -45,9 +48,9 @@ pub async fn end_lost(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     let task = by_job(&mut *conn, job.id).await?;
-    turns::clear_up(&mut *conn, task.without_turn(), now).await?;
+    turns::clean_up(&mut *conn, task.without_turn(), now).await?;
     let unknown = || "its job ended without a word".to_owned();
-    let why = text::storable(job.error.clone().unwrap_or_else(unknown));
+    let why = text::make_storable(job.error.clone().unwrap_or_else(unknown));
     let (state, kind) = match job.cancelled {
         true => (End::Cancelled, feed::Kind::TaskCancelled),
         false => (End::Failed { error: &why }, feed::Kind::TaskFailed),

@@ -4,7 +4,6 @@
 //! key therefore finds the same task for the same request, and refuses another request.
 
 mod add;
-mod asked;
 mod bulk;
 mod cancel_batch;
 mod cancellation;
@@ -27,56 +26,58 @@ mod links;
 mod list;
 mod lost;
 mod node;
+mod open_tasks;
 mod posted;
 mod recurring;
+mod requests;
 mod results;
 mod search;
 mod state;
 mod store;
 mod task;
-mod waiting;
 mod waits;
 
 use self::state::end_without_turn;
 pub use self::{
-    add::{Added, Config, New, check_new, lane, lanes_of},
-    asked::{Request, added_by_agents, asked_by_people},
-    bulk::{BAD_ITEMS, BulkError, MAX_TASKS, Placed, add_many},
+    add::{AddResult, Config, New, check_new, lane, lanes_of},
+    bulk::{BAD_ITEMS, BulkError, BulkTask, MAX_TASKS, add_many},
     cancel_batch::{BATCH, Batch, cancel_batch},
-    cancellation::{Below, Cancellation, CancelledJob, CancelledTask},
+    cancellation::{Cancellation, CancelledJob, CancelledTask, DescendantCounts},
     dead_letter::{RetriedJob, forget_dead_letters, retry_job},
     detail::{Detail, detail},
-    erase::{Erased, count_open, erase_some, open_of},
+    erase::{ErasedTasks, count_open, erase_some, open_of},
     error::Error,
     fan_out::{
-        Children, FannedOut, child_key, count_of_family, depth, fan_out, handed_out_by, hold_parent,
+        FanOut, FannedOut, check_and_lock_parent, child_key, count_of_family, depth, fan_out,
+        filter_children_of,
     },
-    filter::{TaskFilter, count_matching, matching},
+    filter::{TaskFilter, count_matching, list_matching},
     flow::{FlowTask, flow_id_of, hold_of_flow, of_flow},
-    follow::{Follow, News, wait},
-    interrupt::{How, Interrupted, interrupt, interrupt_agent, is_asked_to_stop},
+    follow::{Follow, TaskUpdate, wait},
+    interrupt::{InterruptMode, InterruptResult, interrupt, interrupt_agent, is_asked_to_stop},
     job::{RunJoinedTurn, RunTurn},
     line::{BadLine, Line},
-    links::{After, FlowStep, Links, MAX_CHILDREN, MAX_PREDECESSORS, OnFailure},
+    links::{FlowStep, Links, MAX_CHILDREN, MAX_PREDECESSORS, OnFailure, TaskLink},
     list::{
-        Addressee, Owner, addressee, by_job, find, get, has_ended, in_campaign, of_conversation,
-        owner,
+        Addressee, Owner, addressee, by_job, filter_in_campaign, find, get, has_ended,
+        of_conversation, owner,
     },
-    lost::{end_lost, gone, live_jobs},
+    lost::{end_lost, list_ended_jobs, live_jobs},
+    open_tasks::{filter_awaited, queued_jobs},
     posted::{Tree, count_of_tree, set_post},
     recurring::AddTask,
+    requests::{Request, added_by_agents, asked_by_people},
     results::{Outcome, outcomes, wait_for_all},
-    search::{Found, ListedTask, MAX_PROMPTS, list, listed, search},
+    search::{ListedTask, MAX_PROMPTS, TaskPage, list, listed, search},
     state::{
-        Cancelled, End, admit, cancel, cancel_job, cancel_silently, charge, end,
-        longest_busy_since, no_longer_waits, retry, wait_for_provider, wait_longer,
+        CancelOutcome, End, cancel, cancel_job, cancel_silently, charge, check_budget, count_wait,
+        end, end_provider_wait, longest_busy_since, retry, wait_for_provider,
     },
     store::{add, add_together},
     task::{State, Task},
-    waiting::{awaited, queued_jobs},
     waits::{
-        Predecessor, Stretch, WaitedFor, Waiting, due_waits, end_wait, predecessors, wait_aside,
-        waits_of,
+        Predecessor, TaskWaits, WaitRange, WaitedFor, end_wait, find_lost_signals, predecessors,
+        wait_for_flow, waits_of,
     },
 };
-pub(super) use self::{detail::cancelled_because, state::ended};
+pub(super) use self::{detail::cancelled_because, state::ended_error};

@@ -4,13 +4,13 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::New;
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// Stores the nodes of tasks that were just added. Most tasks have none.
-pub(super) async fn place(
+pub(super) async fn store_nodes(
     executor: impl PgExecutor<'_>,
     added: &[(&New<'_>, Uuid)],
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     let placed = added.iter().filter_map(|(new, id)| Some((*id, new.node?.name.as_str())));
     let (ids, nodes): (Vec<Uuid>, Vec<&str>) = placed.unzip();
     if ids.is_empty() {
@@ -24,5 +24,5 @@ pub(super) async fn place(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("write down where tasks belong"))
+    .map_err(StatementError::to("write down where tasks belong"))
 }

@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// A person's post as the root of all tasks that it leads to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,14 +18,14 @@ pub async fn set_post(
     ids: &[Uuid],
     post_id: Uuid,
     tree: Tree,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     if ids.is_empty() {
         return Ok(());
     }
     sqlx::query!("update dalsegno.tasks set post_id = $2 where id = any ($1)", ids, post_id)
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("keep the post that tasks came from"))?;
+        .map_err(StatementError::to("keep the post that tasks came from"))?;
     sqlx::query!(
         "insert into dalsegno.post_trees as t (campaign_id, root_post_id, n_tasks) values ($1, $2, cardinality($3::uuid[]))
          on conflict (campaign_id, root_post_id) do update set n_tasks = t.n_tasks + excluded.n_tasks",
@@ -36,11 +36,14 @@ pub async fn set_post(
     .execute(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("count the tasks that a post has led to"))
+    .map_err(StatementError::to("count the tasks that a post has led to"))
 }
 
 /// Returns the number of tasks that a person's post has led to.
-pub async fn count_of_tree(executor: impl PgExecutor<'_>, tree: Tree) -> Result<i64, Failed> {
+pub async fn count_of_tree(
+    executor: impl PgExecutor<'_>,
+    tree: Tree,
+) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         "select n_tasks from dalsegno.post_trees where campaign_id = $1 and root_post_id = $2",
         tree.campaign_id,
@@ -49,5 +52,5 @@ pub async fn count_of_tree(executor: impl PgExecutor<'_>, tree: Tree) -> Result<
     .fetch_optional(executor)
     .await
     .map(Option::unwrap_or_default)
-    .map_err(Failed::to("look up how many tasks a post has led to"))
+    .map_err(StatementError::to("look up how many tasks a post has led to"))
 }

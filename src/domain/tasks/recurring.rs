@@ -42,7 +42,7 @@ impl Job for AddTask {
 
 impl AddTask {
     /// Builds the task, for an agent of this name.
-    pub fn asked_of<'a>(&'a self, agent: &'a Agent) -> New<'a> {
+    pub fn to_new_task<'a>(&'a self, agent: &'a Agent) -> New<'a> {
         New {
             campaign_id: self.campaign_id,
             agent,

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::State;
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -26,7 +26,11 @@ pub struct Outcome {
 }
 
 /// Waits until all of these tasks have ended, or for `limit`. Returns the number of open tasks.
-pub async fn wait_for_all(pool: &PgPool, ids: &[Uuid], limit: Duration) -> Result<i64, Failed> {
+pub async fn wait_for_all(
+    pool: &PgPool,
+    ids: &[Uuid],
+    limit: Duration,
+) -> Result<i64, StatementError> {
     let until = Instant::now() + limit;
     loop {
         let n_open = count_open(pool, ids).await?;
@@ -43,7 +47,7 @@ pub async fn outcomes(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
     max_bytes: i64,
-) -> Result<Vec<Outcome>, Failed> {
+) -> Result<Vec<Outcome>, StatementError> {
     sqlx::query_as!(
         Outcome,
         r#"with sized as (
@@ -59,15 +63,15 @@ pub async fn outcomes(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read the results of tasks"))
+    .map_err(StatementError::to("read the results of tasks"))
 }
 
-async fn count_open(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<i64, Failed> {
+async fn count_open(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"select count(*) as "n!" from dalsegno.tasks where id = any($1) and ended_at is null"#,
         ids,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("count the tasks that have not ended"))
+    .map_err(StatementError::to("count the tasks that have not ended"))
 }

@@ -8,7 +8,7 @@ use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 use super::{Task, TaskFilter, filter::select_tasks, list::of_ids};
-use crate::domain::{Failed, Page, labels::Labels};
+use crate::domain::{Page, StatementError, labels::Labels};
 
 /// Maximum number of prompts that one page of a text search reads.
 pub const MAX_PROMPTS: i64 = 2_000;
@@ -24,7 +24,7 @@ pub struct ListedTask {
 
 /// A page of tasks.
 #[derive(Debug)]
-pub struct Found {
+pub struct TaskPage {
     pub tasks: Vec<ListedTask>,
     /// The last task that was read, if the search stopped at `MAX_PROMPTS`.
     pub looked_up_to: Option<Uuid>,
@@ -54,9 +54,9 @@ pub async fn search(
     filter: &TaskFilter,
     within: Option<&[Uuid]>,
     page: Page,
-) -> Result<Found, Failed> {
+) -> Result<TaskPage, StatementError> {
     let (ids, looked_up_to) = ids(&mut *conn, filter, within, page).await?;
-    Ok(Found { tasks: listed(conn, &ids).await?, looked_up_to })
+    Ok(TaskPage { tasks: listed(conn, &ids).await?, looked_up_to })
 }
 
 /// As [`search`], without tags and metadata. The filter has no text.
@@ -64,7 +64,7 @@ pub async fn list(
     conn: &mut PgConnection,
     filter: &TaskFilter,
     page: Page,
-) -> Result<Vec<Task>, Failed> {
+) -> Result<Vec<Task>, StatementError> {
     let (ids, _) = ids(&mut *conn, filter, None, page).await?;
     of_ids(conn, &ids).await
 }
@@ -75,7 +75,7 @@ async fn ids(
     filter: &TaskFilter,
     within: Option<&[Uuid]>,
     page: Page,
-) -> Result<(Vec<Uuid>, Option<Uuid>), Failed> {
+) -> Result<(Vec<Uuid>, Option<Uuid>), StatementError> {
     let n_rows = if filter.text.is_some() { MAX_PROMPTS } else { page.limit };
     let rows = select_tasks!(
         filter,
@@ -88,7 +88,7 @@ async fn ids(
         page.after,
         n_rows,
     )
-    .map_err(Failed::to("search for tasks"))?;
+    .map_err(StatementError::to("search for tasks"))?;
     let is_full = i64::try_from(rows.len()).is_ok_and(|n| n >= n_rows);
     let last = rows.last().map(|row| row.id);
     let n_wanted = usize::try_from(page.limit).unwrap_or(usize::MAX);
@@ -99,7 +99,10 @@ async fn ids(
 }
 
 /// Returns the tasks with these ids, the newest first.
-pub async fn listed(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<ListedTask>, Failed> {
+pub async fn listed(
+    conn: &mut PgConnection,
+    ids: &[Uuid],
+) -> Result<Vec<ListedTask>, StatementError> {
     let tasks = of_ids(&mut *conn, ids).await?;
     let mut labels = labels_of(conn, ids).await?;
     let listed = |task: Task| {
@@ -113,14 +116,14 @@ pub async fn listed(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<ListedT
 pub(super) async fn labels_of(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
-) -> Result<HashMap<Uuid, StoredLabels>, Failed> {
+) -> Result<HashMap<Uuid, StoredLabels>, StatementError> {
     let rows = sqlx::query!(
         r#"select task_id, tags, metadata as "metadata: Json<Map<String, Value>>" from dalsegno.task_labels where task_id = any($1)"#,
         ids,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read the tags and metadata of tasks"))?;
+    .map_err(StatementError::to("read the tags and metadata of tasks"))?;
     let stored = rows
         .into_iter()
         .map(|row| (row.task_id, StoredLabels { tags: row.tags, metadata: row.metadata.0 }));
@@ -138,7 +141,7 @@ impl<'a> LabelRow<'a> {
 pub(super) async fn insert_labels(
     executor: impl PgExecutor<'_>,
     rows: &[LabelRow<'_>],
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -151,5 +154,5 @@ pub(super) async fn insert_labels(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("store the tags and metadata of tasks"))
+    .map_err(StatementError::to("store the tags and metadata of tasks"))
 }

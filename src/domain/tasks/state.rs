@@ -7,12 +7,12 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{
-    Below, Cancellation, CancelledJob, CancelledTask, Error, How, RunJoinedTurn, RunTurn, State,
-    Task, by_job, cascade, dead_letter, get, lane, waits,
+    Cancellation, CancelledJob, CancelledTask, DescendantCounts, Error, InterruptMode,
+    RunJoinedTurn, RunTurn, State, Task, by_job, cascade, dead_letter, get, lane, waits,
 };
 use crate::{
     domain::{
-        Amount, Failed,
+        Amount, StatementError,
         amount::{Limit, Owner},
         feed::{self, Kind},
         posts, tool_calls, turns,
@@ -49,7 +49,7 @@ impl<'a> End<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = TaskCancelled)]
-pub enum Cancelled {
+pub enum CancelOutcome {
     AtOnce,
     /// The task runs. Its worker was asked to stop, and will write the end.
     Requested,
@@ -72,11 +72,15 @@ impl<'a> End<'a> {
 }
 
 /// Checks that a task's own budget allows a call outside of its turn, such as a summary that the turn waits for.
-pub async fn admit(executor: impl PgExecutor<'_>, id: Uuid, needed: Amount) -> Result<(), Error> {
+pub async fn check_budget(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    needed: Amount,
+) -> Result<(), Error> {
     let task = get(executor, id).await?;
     let limit = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
     let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
-    Ok(limit.admit(Owner::Task, spent, Amount::ZERO, needed)?)
+    Ok(limit.check(Owner::Task, spent, Amount::ZERO, needed)?)
 }
 
 /// Charges a task for a call outside of its turn.
@@ -89,22 +93,22 @@ pub async fn charge(executor: impl PgExecutor<'_>, id: Uuid, spent: Amount) -> R
     )
     .execute(executor)
     .await
-    .map_err(Failed::to("charge a task"))?;
+    .map_err(StatementError::to("charge a task"))?;
     if charged.rows_affected() == 1 { Ok(()) } else { Err(Error::Unknown(id)) }
 }
 
 /// Counts that a task's turn was put off before it began, and returns how often in a row. Returns an error if the task has ended.
-pub async fn wait_longer(conn: &mut PgConnection, id: Uuid) -> Result<u32, Error> {
+pub async fn count_wait(conn: &mut PgConnection, id: Uuid) -> Result<u32, Error> {
     let n_waits = sqlx::query_scalar!(
         "update dalsegno.tasks set n_waits = n_waits + 1 where id = $1 and state in ('queued', 'running') returning n_waits",
         id,
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("put a task off"))?;
+    .map_err(StatementError::to("put a task off"))?;
     match n_waits {
         Some(n_waits) => Ok(u32::try_from(n_waits).unwrap_or(0)),
-        None => Err(ended(conn, id).await),
+        None => Err(ended_error(conn, id).await),
     }
 }
 
@@ -128,27 +132,30 @@ pub async fn wait_for_provider(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("let a task wait for its provider"))?;
+    .map_err(StatementError::to("let a task wait for its provider"))?;
     match since {
         Some(since) => Ok(since),
-        None => Err(ended(conn, id).await),
+        None => Err(ended_error(conn, id).await),
     }
 }
 
 /// Ends a task's wait for its provider; a later wait begins anew.
-pub async fn no_longer_waits(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
+pub async fn end_provider_wait(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+) -> Result<(), StatementError> {
     sqlx::query!("delete from dalsegno.busy_tasks where task_id = $1", id)
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("note that a task does not wait for its provider"))
+        .map_err(StatementError::to("note that a task does not wait for its provider"))
 }
 
 /// Returns the start of the longest current wait for a provider.
 pub async fn longest_busy_since(
     executor: impl PgExecutor<'_>,
     now: DateTime<Utc>,
-) -> Result<Option<DateTime<Utc>>, Failed> {
+) -> Result<Option<DateTime<Utc>>, StatementError> {
     sqlx::query_scalar!(
         "select min(b.since) from dalsegno.busy_tasks as b join dalsegno.tasks as t on t.id = b.task_id
           where t.ended_at is null and b.until > $1::timestamptz - interval '1 hour'",
@@ -156,7 +163,7 @@ pub async fn longest_busy_since(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look which task waits longest for its provider"))
+    .map_err(StatementError::to("look which task waits longest for its provider"))
 }
 
 /// Ends a task or sends it back to the queue, and charges the cost of the turn. Returns an error if the task has ended.
@@ -168,8 +175,8 @@ pub async fn end(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     match write_end(&mut *conn, id, None, end, spent, now).await? {
-        Some(unanswered) => answer(conn, unanswered, end, now).await,
-        None => Err(ended(conn, id).await),
+        Some(unanswered) => answer_posts(conn, unanswered, end, now).await,
+        None => Err(ended_error(conn, id).await),
     }
 }
 
@@ -182,7 +189,7 @@ pub(super) async fn end_without_turn(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     let unanswered = end_unanswered(&mut *conn, task, end, now).await?;
-    answer(conn, unanswered, end, now).await
+    answer_posts(conn, unanswered, end, now).await
 }
 
 /// Ends a task without a turn, and leaves the answer to its post to the caller.
@@ -191,7 +198,7 @@ async fn end_unanswered(
     task: &Task,
     end: End<'_>,
     now: DateTime<Utc>,
-) -> Result<Option<Unanswered>, Error> {
+) -> Result<Option<UnansweredTask>, Error> {
     match write_end(&mut *conn, task.id, Some(task.job_id), end, Amount::ZERO, now).await? {
         Some(unanswered) => Ok(unanswered),
         None => Err(match get(conn, task.id).await? {
@@ -202,7 +209,7 @@ async fn end_unanswered(
 }
 
 /// A task that has ended and whose post is still to be answered.
-pub(super) struct Unanswered {
+pub(super) struct UnansweredTask {
     campaign_id: Uuid,
     task_id: Uuid,
     agent: String,
@@ -212,15 +219,15 @@ pub(super) struct Unanswered {
 
 /// Answers the posts of ended tasks. Locks the board until the transaction ends, so a caller that ends several tasks answers after all of
 /// them.
-pub(super) async fn answer(
+pub(super) async fn answer_posts(
     conn: &mut PgConnection,
-    unanswered: impl IntoIterator<Item = Unanswered>,
+    unanswered: impl IntoIterator<Item = UnansweredTask>,
     end: End<'_>,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     let Some(outcome) = end.outcome() else { return Ok(()) };
     for one in unanswered {
-        let ended = posts::Ended {
+        let ended = posts::EndedTask {
             campaign_id: one.campaign_id,
             task_id: one.task_id,
             agent: &one.agent,
@@ -242,7 +249,7 @@ async fn write_end(
     end: End<'_>,
     spent: Amount,
     now: DateTime<Utc>,
-) -> Result<Option<Option<Unanswered>>, Error> {
+) -> Result<Option<Option<UnansweredTask>>, Error> {
     let (state, result, error) = end.columns();
     let ended_at = (state != State::Queued).then_some(now);
     let hit = sqlx::query!(
@@ -261,10 +268,10 @@ async fn write_end(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("end a task"))?;
+    .map_err(StatementError::to("end a task"))?;
     Ok(hit.map(|task| {
         let (agent, instance) = (task.agent, task.instance);
-        let of = |asked_in| Unanswered {
+        let of = |asked_in| UnansweredTask {
             campaign_id: task.campaign_id,
             task_id: id,
             agent,
@@ -283,9 +290,9 @@ pub async fn cancel(
     reason: &str,
     now: DateTime<Utc>,
 ) -> Result<Cancellation, Error> {
-    let Stopped { cancelled, below, unanswered } =
-        cascade::stop(&mut *conn, id, How::Hard, reason, now).await?;
-    answer(conn, unanswered, End::Cancelled, now).await?;
+    let StopResult { cancelled, below, unanswered } =
+        cascade::stop(&mut *conn, id, InterruptMode::Hard, reason, now).await?;
+    answer_posts(conn, unanswered, End::Cancelled, now).await?;
     Ok(Cancellation { cancel: cancelled, below })
 }
 
@@ -310,11 +317,13 @@ pub async fn cancel_job(
         None => None,
     };
     let cancel = match task.map(|task| task.cancellation.cancel) {
-        Some(Cancelled::AtOnce) => admin::Cancelled::AtOnce,
-        Some(Cancelled::Requested | Cancelled::AtSafePoint) => admin::Cancelled::Requested,
+        Some(CancelOutcome::AtOnce) => admin::CancelOutcome::AtOnce,
+        Some(CancelOutcome::Requested | CancelOutcome::AtSafePoint) => {
+            admin::CancelOutcome::Requested
+        }
         // The queue knows about a dead letter, as long as it remembers the job.
-        Some(Cancelled::HadEnded) => match admin::cancel_job(conn, job_id, reason).await {
-            Err(queue::Error::NotFound { .. }) => admin::Cancelled::AlreadyEnded,
+        Some(CancelOutcome::HadEnded) => match admin::cancel_job(conn, job_id, reason).await {
+            Err(queue::Error::NotFound { .. }) => admin::CancelOutcome::AlreadyEnded,
             found => found?,
         },
         None => admin::cancel_job(conn, job_id, reason).await?,
@@ -329,22 +338,22 @@ pub async fn cancel_silently(
     id: Uuid,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<Cancelled, Error> {
-    cascade::stop(conn, id, How::Hard, reason, now).await.map(|stopped| stopped.cancelled)
+) -> Result<CancelOutcome, Error> {
+    cascade::stop(conn, id, InterruptMode::Hard, reason, now).await.map(|stopped| stopped.cancelled)
 }
 
 /// The result of a cancellation, and the posts to answer when all other locks are taken.
-pub(super) struct Stopped {
-    pub(super) cancelled: Cancelled,
+pub(super) struct StopResult {
+    pub(super) cancelled: CancelOutcome,
     /// Results for the descendants.
-    pub(super) below: Below,
-    pub(super) unanswered: Vec<Unanswered>,
+    pub(super) below: DescendantCounts,
+    pub(super) unanswered: Vec<UnansweredTask>,
 }
 
-impl Stopped {
+impl StopResult {
     /// Builds a result without posts to answer.
-    pub(super) fn without_answer(cancelled: Cancelled) -> Self {
-        Self { cancelled, below: Below::default(), unanswered: Vec::new() }
+    pub(super) fn without_answer(cancelled: CancelOutcome) -> Self {
+        Self { cancelled, below: DescendantCounts::default(), unanswered: Vec::new() }
     }
 }
 
@@ -354,7 +363,7 @@ pub(super) async fn cancel_one(
     id: Uuid,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<Stopped, Error> {
+) -> Result<StopResult, Error> {
     let task = get(&mut *conn, id).await?;
     if task.ended_at.is_some() {
         return Err(Error::Ended { id, state: task.state });
@@ -362,25 +371,29 @@ pub(super) async fn cancel_one(
     // A removed or dead job will not end its task any more. The same holds for a job without a trace, because jobs are kept for a shorter
     // time than tasks.
     let runs = match admin::cancel_job(&mut *conn, task.job_id, reason).await {
-        Ok(admin::Cancelled::AlreadyDead) => {
+        Ok(admin::CancelOutcome::AlreadyDead) => {
             queue::forget_dead(&mut *conn, &[task.job_id]).await?;
             false
         }
-        Ok(cancelled) => cancelled == admin::Cancelled::Requested,
+        Ok(cancelled) => cancelled == admin::CancelOutcome::Requested,
         Err(queue::Error::NotFound { .. }) => false,
         Err(error) => return Err(error.into()),
     };
     keep_reason(&mut *conn, id, reason).await?;
     if runs {
-        return Ok(Stopped::without_answer(Cancelled::Requested));
+        return Ok(StopResult::without_answer(CancelOutcome::Requested));
     }
     // A lost worker may have left its turn running, with a part of the budget reserved.
-    turns::clear_up(&mut *conn, task.without_turn(), now).await?;
+    turns::clean_up(&mut *conn, task.without_turn(), now).await?;
     let unanswered = end_unanswered(&mut *conn, &task, End::Cancelled, now).await?;
     let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
     feed::append(conn, &[event], now).await?;
     let unanswered = unanswered.into_iter().collect();
-    Ok(Stopped { cancelled: Cancelled::AtOnce, below: Below::default(), unanswered })
+    Ok(StopResult {
+        cancelled: CancelOutcome::AtOnce,
+        below: DescendantCounts::default(),
+        unanswered,
+    })
 }
 
 /// Stores the caller's reason for a cancellation. If a running task ends before it is stopped, the reason is not shown.
@@ -388,12 +401,12 @@ pub(super) async fn keep_reason(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     reason: &str,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!("update dalsegno.tasks set cancelled_because = $2 where id = $1", id, reason)
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("keep why a task is cancelled"))
+        .map_err(StatementError::to("keep why a task is cancelled"))
 }
 
 /// Puts a failed or cancelled task on the queue again, at the end of its lane. It gets fresh attempts, and keeps its request's priority
@@ -419,13 +432,13 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
         ..queue::Options::default()
     };
     // A new job, because the old one may have been removed.
-    dead_letter::leave_job(&mut *conn, task.job_id).await?;
+    dead_letter::discard_last_job(&mut *conn, task.job_id).await?;
     let asked = format!("again {id}");
     let waits = waits::has_any(&mut *conn, id).await?;
     let job_id = match waits {
         false => queue::enqueue(&mut *conn, &RunTurn { asked }, &options).await?.job_id,
         true => {
-            waits::begin_again(&mut *conn, id).await?;
+            waits::restart_wait(&mut *conn, id).await?;
             let jobs = vec![(RunJoinedTurn { asked }, options)];
             let enqueued = queue::enqueue_waiting(&mut *conn, jobs).await?;
             enqueued.first().map_or(task.job_id, |job| job.job_id)
@@ -442,31 +455,34 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("retry a task"))?;
+    .map_err(StatementError::to("retry a task"))?;
     // Zero rows: a concurrent call retries it. The caller rolls back, which also removes the second job.
     let task = get(&mut *conn, id).await?;
     if hit.rows_affected() != 1 {
         return Err(Error::NotEnded { id, state: task.state });
     }
-    no_longer_waits(&mut *conn, id).await?;
-    let cancelled = cascade::cancelled_below(&mut *conn, id).await?;
-    tool_calls::forget_cancelled(&mut *conn, id, &cancelled).await?;
+    end_provider_wait(&mut *conn, id).await?;
+    let cancelled = cascade::list_cancelled_descendants(&mut *conn, id).await?;
+    tool_calls::delete_cancelled(&mut *conn, id, &cancelled).await?;
     let event = task.event(Kind::TaskQueued, json!({ "again": true }));
     feed::append(conn, &[event], now).await?;
     Ok(task)
 }
 
 /// Reads the priority and the earliest start of a task's request.
-async fn timing(conn: &mut PgConnection, id: Uuid) -> Result<(i32, Option<DateTime<Utc>>), Failed> {
+async fn timing(
+    conn: &mut PgConnection,
+    id: Uuid,
+) -> Result<(i32, Option<DateTime<Utc>>), StatementError> {
     let row = sqlx::query!("select priority, run_at from dalsegno.tasks where id = $1", id)
         .fetch_one(conn)
         .await
-        .map_err(Failed::to("read when a task was to run"))?;
+        .map_err(StatementError::to("read when a task was to run"))?;
     Ok((row.priority.into(), row.run_at))
 }
 
 /// Returns the error for a task that should be running but is not.
-pub(in crate::domain) async fn ended(conn: &mut PgConnection, id: Uuid) -> Error {
+pub(in crate::domain) async fn ended_error(conn: &mut PgConnection, id: Uuid) -> Error {
     match get(conn, id).await {
         Ok(task) => Error::Ended { id, state: task.state },
         Err(error) => error,
@@ -474,9 +490,9 @@ pub(in crate::domain) async fn ended(conn: &mut PgConnection, id: Uuid) -> Error
 }
 
 /// Returns true if the campaign's texts are erased or an erasure has begun.
-async fn is_erased(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Failed> {
+async fn is_erased(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, StatementError> {
     sqlx::query_scalar!(r#"select dalsegno.is_erased($1) as "is_erased!""#, campaign_id)
         .fetch_one(conn)
         .await
-        .map_err(Failed::to("look for an erasure"))
+        .map_err(StatementError::to("look for an erasure"))
 }

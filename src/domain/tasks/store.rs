@@ -7,13 +7,13 @@ use sqlx::{PgConnection, postgres::PgDatabaseError, types::Json};
 use uuid::Uuid;
 
 use super::{
-    Added, Config, Error, New, RunTurn, State, Task,
+    AddResult, Config, Error, New, RunTurn, State, Task,
     add::{check_new, job, mode_of, priority_of},
     bulk, get,
 };
 use crate::{
     domain::{
-        Failed,
+        StatementError,
         amount::{Owner, Refusal, Unit},
         campaigns, ids,
     },
@@ -27,14 +27,14 @@ pub async fn add(
     config: &Config,
     new: &New<'_>,
     now: DateTime<Utc>,
-) -> Result<Added, Error> {
+) -> Result<AddResult, Error> {
     if !new.links.is_none() || new.node.is_some() {
         return bulk::add_linked(conn, config, new, now).await;
     }
     check_new(config, new)?;
     let row = Row::of(new, now);
     let stored = sqlx::query_as!(
-        Stored,
+        StoredTask,
         r#"select task_id, job_id as "job_id!", created as "created!"
              from dalsegno.store_task(id => $1, at => $2, campaign_id => $3, agent => $4, instance => $5, prompt => $6,
                   session_mode => $7, budget_micros => $8, budget_tokens => $9, idempotency_key => $10, priority => $11,
@@ -76,19 +76,19 @@ pub async fn add_together(
     config: &Config,
     news: &[New<'_>],
     now: DateTime<Utc>,
-) -> Result<Vec<Result<Added, Error>>, Error> {
+) -> Result<Vec<Result<AddResult, Error>>, Error> {
     for new in news {
         check_new(config, new)?;
     }
     let rows: Vec<Row<'_>> = news.iter().map(|new| Row::of(new, now)).collect();
     let stored = sqlx::query_as!(
-        Stored,
+        StoredTask,
         r#"select task_id, job_id as "job_id!", created as "created!" from dalsegno.store_tasks($1)"#,
         Json(&rows) as _,
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("store tasks"))?;
+    .map_err(StatementError::to("store tasks"))?;
     let mut all = Vec::with_capacity(news.len());
     for ((new, row), stored) in news.iter().zip(&rows).zip(stored) {
         all.push(added(&mut *conn, new, row, stored).await);
@@ -97,14 +97,18 @@ pub async fn add_together(
 }
 
 /// Refuses a task early if its campaign cannot run it, now or later. Takes no lock: the turn makes the decision.
-pub(super) async fn admit(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
+pub(super) async fn check_campaign(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+) -> Result<(), Error> {
     sqlx::query!("select dalsegno.check_campaign_takes_tasks($1)", campaign_id)
         .execute(conn)
         .await
         .map(drop)
         .map_err(|error| match refused_for_campaign(&error, campaign_id) {
             Some(refusal) => refusal,
-            None => Failed { action: "see whether a campaign takes tasks", source: error }.into(),
+            None => StatementError { action: "see whether a campaign takes tasks", source: error }
+                .into(),
         })
 }
 
@@ -134,7 +138,7 @@ struct Row<'a> {
     metadata: Option<&'a Map<String, Value>>,
 }
 
-struct Stored {
+struct StoredTask {
     /// None if the idempotency key belongs to a job without a task.
     task_id: Option<Uuid>,
     job_id: i64,
@@ -153,7 +157,7 @@ impl<'a> Row<'a> {
     fn of(new: &New<'a>, now: DateTime<Utc>) -> Self {
         // Microseconds, as Postgres stores the time: the answer equals the stored row.
         let at = now.trunc_subsecs(6);
-        let id = ids::at(now);
+        let id = ids::new_at(now);
         let (RunTurn { asked }, _) = job(new, id);
         let policy = RunTurn::policy();
         Self {
@@ -185,11 +189,11 @@ async fn added(
     conn: &mut PgConnection,
     new: &New<'_>,
     row: &Row<'_>,
-    stored: Stored,
-) -> Result<Added, Error> {
+    stored: StoredTask,
+) -> Result<AddResult, Error> {
     let id = stored.task_id.ok_or(Error::NoTaskOfJob(stored.job_id))?;
     if !stored.created {
-        return Ok(Added { task: get(conn, id).await?, created: false });
+        return Ok(AddResult { task: get(conn, id).await?, created: false });
     }
     let task = Task {
         id,
@@ -212,7 +216,7 @@ async fn added(
         started_at: None,
         ended_at: None,
     };
-    Ok(Added { task, created: true })
+    Ok(AddResult { task, created: true })
 }
 
 fn refused(error: sqlx::Error, new: &New<'_>) -> Error {

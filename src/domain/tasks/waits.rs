@@ -9,7 +9,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{OnFailure, State};
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// A task that another one waits for or has waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Predecessor {
 /// The tasks that a task waits for or has waited for, without their results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TaskWaiting)]
-pub struct Waiting {
+pub struct TaskWaits {
     /// In the order in which the task gets their results.
     pub depends_on: Vec<WaitedFor>,
     pub on_failure: OnFailure,
@@ -61,7 +61,10 @@ struct Row<'a> {
 
 /// Begins the waits of tasks that were just written and whose jobs wait for a signal. At the commit, tasks whose predecessors have all
 /// ended are released.
-pub(super) async fn begin(conn: &mut PgConnection, waits: &[NewWait]) -> Result<(), Failed> {
+pub(super) async fn begin(
+    conn: &mut PgConnection,
+    waits: &[NewWait],
+) -> Result<(), StatementError> {
     if waits.is_empty() {
         return Ok(());
     }
@@ -81,21 +84,24 @@ pub(super) async fn begin(conn: &mut PgConnection, waits: &[NewWait]) -> Result<
     .fetch_one(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("have tasks wait for others"))
+    .map_err(StatementError::to("have tasks wait for others"))
 }
 
 /// Begins the wait of a retried task again, if anything is left to wait for. Predecessors that have failed by now are forgiven, because
 /// the caller of the retry knows of them: they do not cancel the task again. Later failures count.
-pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Result<(), Failed> {
+pub(super) async fn restart_wait(
+    conn: &mut PgConnection,
+    task_id: Uuid,
+) -> Result<(), StatementError> {
     // An end of the task in the same transaction is signalled now. Signalled at the commit, it would end the wait that begins here.
     sqlx::query!("set constraints dalsegno.tasks_tell_waiting immediate")
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("tell the end of a task"))?;
+        .map_err(StatementError::to("tell the end of a task"))?;
     sqlx::query!("set constraints dalsegno.tasks_tell_waiting deferred")
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("tell the ends of tasks at the commit"))?;
+        .map_err(StatementError::to("tell the ends of tasks at the commit"))?;
     sqlx::query!(
         "update dalsegno.task_dependencies as d set forgiven_job = t.job_id
            from dalsegno.tasks as t
@@ -104,7 +110,7 @@ pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Resul
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("forgive what has failed"))?;
+    .map_err(StatementError::to("forgive what has failed"))?;
     // Only a new row is counted at the commit.
     let before = sqlx::query!(
         "delete from dalsegno.task_waits where task_id = $1 returning on_failure, not_before",
@@ -112,7 +118,7 @@ pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Resul
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("end the wait of a task"))?;
+    .map_err(StatementError::to("end the wait of a task"))?;
     let (on_failure, not_before) =
         before.map_or((None, None), |wait| (Some(wait.on_failure), wait.not_before));
     sqlx::query!(
@@ -124,28 +130,34 @@ pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Resul
     .execute(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("have a task wait again"))
+    .map_err(StatementError::to("have a task wait again"))
 }
 
 /// Begins the wait of a task whose job is put aside in the same transaction, until its flow resumes. The caller keeps the flow from
 /// resuming meanwhile.
-pub async fn wait_aside(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Failed> {
+pub async fn wait_for_flow(
+    executor: impl PgExecutor<'_>,
+    task_id: Uuid,
+) -> Result<(), StatementError> {
     sqlx::query!("select dalsegno.wait_aside($1)", task_id)
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("have a task wait for its flow"))
+        .map_err(StatementError::to("have a task wait for its flow"))
 }
 
 /// Returns true if a task was added to wait for others.
-pub(super) async fn has_any(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<bool, Failed> {
+pub(super) async fn has_any(
+    executor: impl PgExecutor<'_>,
+    task_id: Uuid,
+) -> Result<bool, StatementError> {
     sqlx::query_scalar!(
         r#"select exists (select from dalsegno.task_dependencies where task_id = $1) as "has_any!""#,
         task_id,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("see whether a task waits for others"))
+    .map_err(StatementError::to("see whether a task waits for others"))
 }
 
 /// Returns the tasks that a task has waited for, in order, each with the first `max_chars` of its outcome.
@@ -153,7 +165,7 @@ pub async fn predecessors(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
     max_chars: i32,
-) -> Result<Vec<Predecessor>, Failed> {
+) -> Result<Vec<Predecessor>, StatementError> {
     sqlx::query_as!(
         Predecessor,
         r#"select t.id, t.agent, t.instance, t.state as "state: State", left(e.text, $2) as text,
@@ -168,14 +180,14 @@ pub async fn predecessors(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read what a task has waited for"))
+    .map_err(StatementError::to("read what a task has waited for"))
 }
 
 /// Returns the waits of those of these tasks that wait or have waited.
 pub async fn waits_of(
     executor: impl PgExecutor<'_>,
     task_ids: &[Uuid],
-) -> Result<HashMap<Uuid, Waiting>, Failed> {
+) -> Result<HashMap<Uuid, TaskWaits>, StatementError> {
     let rows = sqlx::query!(
         r#"select w.task_id, w.on_failure as "on_failure: OnFailure", w.over_at is null as "waits!",
                   t.id, t.agent, t.instance, t.state as "state: State"
@@ -187,11 +199,11 @@ pub async fn waits_of(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read what tasks wait for"))?;
-    let mut found: HashMap<Uuid, Waiting> = HashMap::new();
+    .map_err(StatementError::to("read what tasks wait for"))?;
+    let mut found: HashMap<Uuid, TaskWaits> = HashMap::new();
     for row in rows {
         let (on_failure, waits) = (row.on_failure, row.waits);
-        let waiting = Waiting { depends_on: Vec::new(), on_failure, waits };
+        let waiting = TaskWaits { depends_on: Vec::new(), on_failure, waits };
         let (task_id, agent, instance, state) = (row.id, row.agent, row.instance, row.state);
         let one = WaitedFor { task_id, agent, instance, state };
         found.entry(row.task_id).or_insert(waiting).depends_on.push(one);
@@ -200,7 +212,7 @@ pub async fn waits_of(
 }
 
 /// A range of the open waits.
-pub struct Stretch {
+pub struct WaitRange {
     /// The tasks whose wait should have ended.
     pub due: Vec<Uuid>,
     /// The last id of this range, from which the next one continues. `None` at the end.
@@ -208,11 +220,11 @@ pub struct Stretch {
 }
 
 /// Checks a range of the open waits, for signals that were lost because they met a locked job.
-pub async fn due_waits(
+pub async fn find_lost_signals(
     conn: &mut PgConnection,
     after: Uuid,
     stretch: i64,
-) -> Result<Stretch, Failed> {
+) -> Result<WaitRange, StatementError> {
     let rows = sqlx::query!(
         r#"select w.task_id,
                   (own.ended_at is not null
@@ -231,24 +243,24 @@ pub async fn due_waits(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("look through the tasks that wait"))?;
+    .map_err(StatementError::to("look through the tasks that wait"))?;
     let is_last = i64::try_from(rows.len()).is_ok_and(|n| n < stretch);
-    Ok(Stretch {
+    Ok(WaitRange {
         due: rows.iter().filter(|row| row.is_due).map(|row| row.task_id).collect(),
         next: rows.last().filter(|_| !is_last).map(|row| row.task_id),
     })
 }
 
 /// Ends a wait that should have ended.
-pub async fn end_wait(conn: &mut PgConnection, task_id: Uuid) -> Result<(), Failed> {
+pub async fn end_wait(conn: &mut PgConnection, task_id: Uuid) -> Result<(), StatementError> {
     sqlx::query!("select dalsegno.count_task_wait($1)", task_id)
         .fetch_one(conn)
         .await
         .map(drop)
-        .map_err(Failed::to("end the wait of a task"))
+        .map_err(StatementError::to("end the wait of a task"))
 }
 
-impl Waiting {
+impl TaskWaits {
     pub fn n_open(&self) -> usize {
         self.depends_on.iter().filter(|other| !other.state.has_ended()).count()
     }

@@ -7,17 +7,17 @@ use uuid::Uuid;
 
 use super::Error;
 use crate::domain::{
-    Amount, Failed,
+    Amount, StatementError,
     amount::{Limit, Owner},
     campaigns, feed, json_rows,
     messages::{self, New},
-    sessions::{self, Live, Minted},
+    sessions::{self, ProviderSession, SessionRow},
     tasks,
 };
 
 #[derive(Debug, Clone, Copy)]
 pub struct Begin<'a> {
-    pub session: &'a Live,
+    pub session: &'a SessionRow,
     pub task_id: Uuid,
     pub job_id: i64,
     pub lease: i64,
@@ -26,7 +26,7 @@ pub struct Begin<'a> {
     /// The highest possible cost of the turn.
     pub reserve: Amount,
     /// The provider's conversation, if the provider keeps it.
-    pub minted: Option<Minted<'a>>,
+    pub minted: Option<ProviderSession<'a>>,
     /// The prompt under the id of its task, after notices if there are any. A prompt that an earlier attempt has written is skipped.
     pub messages: &'a [New],
     /// Reserves a place in front of the prompt for the posts that the turn shows. They are written together with its answer.
@@ -38,7 +38,7 @@ pub struct Begin<'a> {
 
 /// A turn that has begun. Its end needs all of this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Begun {
+pub struct StartedTurn {
     pub session_id: Uuid,
     pub campaign_id: Uuid,
     pub task_id: Uuid,
@@ -52,32 +52,36 @@ pub struct Begun {
 /// first turn, or that session was removed.
 pub async fn session_before(
     executor: impl PgExecutor<'_>,
-    begun: &Begun,
-) -> Result<Option<Uuid>, Failed> {
+    begun: &StartedTurn,
+) -> Result<Option<Uuid>, StatementError> {
     if begun.turn <= 1 {
         return Ok(None);
     }
-    sqlx::query_file_scalar!("src/domain/turn_phases/previous_session.sql", begun.session_id, begun.turn - 1)
-        .fetch_optional(executor)
-        .await
-        .map_err(Failed::to("look for the turn before"))
+    sqlx::query_file_scalar!(
+        "src/domain/turn_phases/previous_session.sql",
+        begun.session_id,
+        begun.turn - 1
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(StatementError::to("look for the turn before"))
 }
 
 /// Begins a turn: starts the session, appends the prompt and reserves the budget. After an error the caller must roll back.
-pub async fn begin(conn: &mut PgConnection, begin: &Begin<'_>) -> Result<Begun, Error> {
+pub async fn begin(conn: &mut PgConnection, begin: &Begin<'_>) -> Result<StartedTurn, Error> {
     let Begin { session, task_id, lease, reserve, .. } = *begin;
     let turn = session.turn_count + 1;
-    match enter(&mut *conn, begin, turn).await? {
-        Entered::Overtaken => return Err(sessions::Error::Overtaken(session.id).into()),
-        Entered::TaskEnded => return Err(tasks::ended(conn, task_id).await.into()),
-        Entered::Started { limit, spent } => {
-            limit.admit(Owner::Task, spent, Amount::ZERO, reserve).map_err(tasks::Error::from)?;
+    match insert_turn(&mut *conn, begin, turn).await? {
+        EnterOutcome::Overtaken => return Err(sessions::Error::Overtaken(session.id).into()),
+        EnterOutcome::TaskEnded => return Err(tasks::ended_error(conn, task_id).await.into()),
+        EnterOutcome::Started { limit, spent } => {
+            limit.check(Owner::Task, spent, Amount::ZERO, reserve).map_err(tasks::Error::from)?;
         }
     }
     if !reserve.is_zero() {
         campaigns::reserve(&mut *conn, session.campaign_id, reserve).await?;
     }
-    Ok(Begun {
+    Ok(StartedTurn {
         session_id: session.id,
         campaign_id: session.campaign_id,
         task_id,
@@ -89,7 +93,7 @@ pub async fn begin(conn: &mut PgConnection, begin: &Begin<'_>) -> Result<Begun, 
 }
 
 /// The result of the statement.
-enum Entered {
+enum EnterOutcome {
     Overtaken,
     /// The task has ended meanwhile, for example by a cancellation.
     TaskEnded,
@@ -100,7 +104,11 @@ enum Entered {
     },
 }
 
-async fn enter(conn: &mut PgConnection, begin: &Begin<'_>, turn: i32) -> Result<Entered, Failed> {
+async fn insert_turn(
+    conn: &mut PgConnection,
+    begin: &Begin<'_>,
+    turn: i32,
+) -> Result<EnterOutcome, StatementError> {
     let row = sqlx::query_file!(
         "src/domain/turn_phases/begin.sql",
         Json(begin.row(turn)) as _,
@@ -109,11 +117,11 @@ async fn enter(conn: &mut PgConnection, begin: &Begin<'_>, turn: i32) -> Result<
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("begin a turn"))?;
+    .map_err(StatementError::to("begin a turn"))?;
     Ok(match row {
-        None => Entered::Overtaken,
-        Some(row) if !row.started => Entered::TaskEnded,
-        Some(row) => Entered::Started {
+        None => EnterOutcome::Overtaken,
+        Some(row) if !row.started => EnterOutcome::TaskEnded,
+        Some(row) => EnterOutcome::Started {
             limit: Limit { micros: row.budget_micros, tokens: row.budget_tokens },
             spent: Amount { micros: row.spent_micros, tokens: row.spent_tokens },
         },

@@ -6,18 +6,18 @@ use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
 use super::{
-    Begun, Error,
+    Error, StartedTurn,
     end_row::{BoardEntryRow, EndRow},
 };
 use crate::domain::turns::State;
 use crate::domain::{
-    Amount, Failed, campaigns, facts, feed, manifests,
+    Amount, StatementError, campaigns, facts, feed, manifests,
     mentions::HandedOn,
     messages::{self, New},
-    posts::{self, Said},
+    posts::{self, SourceTurn},
     sessions::{self, Reason},
     tasks,
-    transcripts::{self, Added},
+    transcripts::{self, FileGrowth},
     usage,
 };
 use crate::transcript::Role;
@@ -27,8 +27,8 @@ const REJECTED: &str = "prompt_rejected";
 
 /// The common input of all ends of a turn.
 #[derive(Debug, Clone, Copy)]
-pub struct Ending<'a> {
-    pub turn: &'a Begun,
+pub struct TurnEnd<'a> {
+    pub turn: &'a StartedTurn,
     /// The calls that were made, including failed ones. Calls that are already in the ledger are not charged again.
     pub calls: &'a [usage::Call<'a>],
     /// Messages for the transcript.
@@ -48,15 +48,15 @@ pub struct Record<'a> {
 
 /// A turn with an answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Done<'a> {
+pub struct AnsweredTurn<'a> {
     /// The result of the task.
     pub result: &'a str,
     /// Tokens of the window that the last call occupied, counted or estimated. 0 would mean that nothing was answered.
     pub context_tokens: Option<i64>,
     /// The continuation of a conversation that the provider keeps.
-    pub kept: Option<Continued<'a>>,
+    pub kept: Option<ProviderState<'a>>,
     /// The posts that the turn has seen, or None if it did not read the board.
-    pub board: Option<Seen<'a>>,
+    pub board: Option<BoardProgress<'a>>,
     /// Expiry of the session, unless it is used again.
     pub expires_at: DateTime<Utc>,
     pub calibration: Option<&'a Value>,
@@ -69,15 +69,15 @@ pub struct Done<'a> {
 
 /// The part of the board that a turn has seen.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
+pub struct BoardProgress<'a> {
     /// Posts up to this place were shown or skipped permanently.
     pub cursor: i64,
-    pub shown: Option<Shown<'a>>,
+    pub shown: Option<ShownPosts<'a>>,
 }
 
 /// Posts that were shown in front of the prompt.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct ShownPosts<'a> {
     /// Places of the posts on the board.
     pub posts: &'a [i64],
     pub entry: &'a New,
@@ -87,14 +87,14 @@ pub struct Shown<'a> {
 
 /// The state of a conversation that the provider keeps.
 #[derive(Debug, Clone, Copy)]
-pub struct Continued<'a> {
+pub struct ProviderState<'a> {
     pub head: Uuid,
     /// The generation that the turn began with. Another one may be shown by now.
     pub generation: i32,
     pub meter: &'a Value,
     /// True if the files were rewritten; the stored ones are then removed.
     pub rewritten: bool,
-    pub grown: &'a [Added<'a>],
+    pub grown: &'a [FileGrowth<'a>],
 }
 
 /// A turn without an answer.
@@ -116,8 +116,8 @@ pub struct Failure<'a> {
 /// Ends a turn with its answer, and its task.
 pub async fn commit(
     conn: &mut PgConnection,
-    ending: &Ending<'_>,
-    done: &Done<'_>,
+    ending: &TurnEnd<'_>,
+    done: &AnsweredTurn<'_>,
 ) -> Result<(), Error> {
     let task = tasks::End::Done { result: done.result };
     let row = EndRow {
@@ -137,7 +137,7 @@ pub async fn commit(
     let outcome = Outcome { row, task, shown, handed_on: done.handed_on };
     write(&mut *conn, ending, outcome).await?;
     match &done.kept {
-        Some(kept) => Ok(keep(conn, ending.turn.session_id, kept).await?),
+        Some(kept) => Ok(store_transcript(conn, ending.turn.session_id, kept).await?),
         None => Ok(()),
     }
 }
@@ -145,21 +145,21 @@ pub async fn commit(
 /// Ends a turn that was stopped. Output that has arrived stays; the task waits for its next attempt.
 pub async fn interrupt(
     conn: &mut PgConnection,
-    ending: &Ending<'_>,
+    ending: &TurnEnd<'_>,
     why: &str,
 ) -> Result<(), Error> {
     stop(conn, ending, why, tasks::End::Queued).await
 }
 
 /// Ends a turn whose task was cancelled. Output that has arrived stays.
-pub async fn cancel(conn: &mut PgConnection, ending: &Ending<'_>, why: &str) -> Result<(), Error> {
+pub async fn cancel(conn: &mut PgConnection, ending: &TurnEnd<'_>, why: &str) -> Result<(), Error> {
     stop(conn, ending, why, tasks::End::Cancelled).await
 }
 
 /// Ends a turn that failed.
 pub async fn fail(
     conn: &mut PgConnection,
-    ending: &Ending<'_>,
+    ending: &TurnEnd<'_>,
     failure: &Failure<'_>,
 ) -> Result<(), Error> {
     let session = match failure.interrupted {
@@ -184,7 +184,7 @@ pub async fn fail(
 
 async fn stop(
     conn: &mut PgConnection,
-    ending: &Ending<'_>,
+    ending: &TurnEnd<'_>,
     why: &str,
     task: tasks::End<'_>,
 ) -> Result<(), Error> {
@@ -197,7 +197,7 @@ async fn stop(
 struct Outcome<'a> {
     row: EndRow<'a>,
     task: tasks::End<'a>,
-    shown: Option<Shown<'a>>,
+    shown: Option<ShownPosts<'a>>,
     handed_on: Option<&'a HandedOn>,
 }
 
@@ -212,57 +212,57 @@ struct Hit {
 /// answering a post.
 async fn write(
     conn: &mut PgConnection,
-    ending: &Ending<'_>,
+    ending: &TurnEnd<'_>,
     outcome: Outcome<'_>,
 ) -> Result<(), Error> {
-    let Ending { turn, now, .. } = *ending;
-    let Hit { spent, asked_in } = leave(&mut *conn, ending, &outcome).await?;
+    let TurnEnd { turn, now, .. } = *ending;
+    let Hit { spent, asked_in } = write_end(&mut *conn, ending, &outcome).await?;
     let Outcome { task, handed_on, .. } = outcome;
     if turn.ephemeral && !matches!(task, tasks::End::Queued) {
         sessions::close(&mut *conn, turn.session_id, Reason::Ended, None, now).await?;
         facts::request(&mut *conn, turn.campaign_id, turn.session_id).await?;
     }
     if !turn.reserved.is_zero() {
-        campaigns::settle(&mut *conn, turn.campaign_id, turn.reserved, spent).await?;
+        campaigns::settle_reservation(&mut *conn, turn.campaign_id, turn.reserved, spent).await?;
     }
     let (Some((asked_in, agent, instance)), Some(task)) = (asked_in, task.outcome()) else {
         return Ok(());
     };
-    let ended = posts::Ended {
+    let ended = posts::EndedTask {
         campaign_id: turn.campaign_id,
         task_id: turn.task_id,
         agent: &agent,
         instance: &instance,
         asked_in,
         outcome: task,
-        said: said(ending),
+        said: answer_place(ending),
     };
     let answered = match handed_on {
         None => posts::answer(conn, &ended, now).await.map(drop),
-        Some(handed_on) => hand_on(conn, &ended, handed_on, now).await,
+        Some(handed_on) => post_answer(conn, &ended, handed_on, now).await,
     };
     Ok(answered.map_err(tasks::Error::from)?)
 }
 
 /// Posts the answer to the asker and to the agents that it calls, and links their tasks to the post.
-async fn hand_on(
+async fn post_answer(
     conn: &mut PgConnection,
-    ended: &posts::Ended<'_>,
+    ended: &posts::EndedTask<'_>,
     handed_on: &HandedOn,
     now: DateTime<Utc>,
 ) -> Result<(), posts::Error> {
     let audience = |asker: &str| handed_on.audience(asker);
     match posts::answer_to(&mut *conn, ended, audience, now).await? {
-        Some(post) => handed_on.settle(conn, &post, ended.campaign_id, now).await,
+        Some(post) => handed_on.link_tasks_to_post(conn, &post, ended.campaign_id, now).await,
         None => Ok(()),
     }
 }
 
 /// Returns the place of the answer in the transcript.
-fn said(ending: &Ending<'_>) -> Option<Said> {
+fn answer_place(ending: &TurnEnd<'_>) -> Option<SourceTurn> {
     let answer = ending.messages.iter().rfind(|new| new.message.role == Role::Assistant)?;
-    let Ending { turn, .. } = ending;
-    Some(Said {
+    let TurnEnd { turn, .. } = ending;
+    Some(SourceTurn {
         task_id: turn.task_id,
         session_id: turn.session_id,
         turn: turn.turn,
@@ -271,11 +271,11 @@ fn said(ending: &Ending<'_>) -> Option<Said> {
 }
 
 /// Stores the bytes that were added to the provider's transcript.
-async fn keep(
+async fn store_transcript(
     conn: &mut PgConnection,
     session_id: Uuid,
-    kept: &Continued<'_>,
-) -> Result<(), Failed> {
+    kept: &ProviderState<'_>,
+) -> Result<(), StatementError> {
     if kept.rewritten {
         transcripts::remove(&mut *conn, session_id).await?;
     }
@@ -286,12 +286,12 @@ async fn keep(
 }
 
 /// Runs the statement. Returns an error unless the turn runs under this lease and its task is open.
-async fn leave(
+async fn write_end(
     conn: &mut PgConnection,
-    ending: &Ending<'_>,
+    ending: &TurnEnd<'_>,
     outcome: &Outcome<'_>,
 ) -> Result<Hit, Error> {
-    let Ending { turn, record, .. } = *ending;
+    let TurnEnd { turn, record, .. } = *ending;
     let board_entry = outcome.shown.map(BoardEntryRow::of);
     let row = sqlx::query_file!(
         "src/domain/turn_phases/end.sql",
@@ -304,13 +304,13 @@ async fn leave(
     )
     .fetch_one(&mut *conn)
     .await
-    .map_err(Failed::to("end a turn"))?;
+    .map_err(StatementError::to("end a turn"))?;
     match row {
         row if row.task_ended => Ok(Hit {
             spent: Amount { micros: row.micros, tokens: row.tokens },
             asked_in: row.post_id.zip(row.agent).zip(row.instance).map(|((id, a), i)| (id, a, i)),
         }),
-        row if row.held => Err(tasks::ended(conn, turn.task_id).await.into()),
+        row if row.held => Err(tasks::ended_error(conn, turn.task_id).await.into()),
         _ => Err(sessions::Error::Overtaken(turn.session_id).into()),
     }
 }

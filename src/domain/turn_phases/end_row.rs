@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::end::{Ending, Shown};
+use super::end::{ShownPosts, TurnEnd};
 use crate::domain::{
     Amount, json_rows,
     sessions::{self, Reason},
@@ -65,12 +65,12 @@ pub(super) struct BoardEntryRow<'a> {
 
 impl<'a> EndRow<'a> {
     pub(super) fn of(
-        ending: &Ending<'_>,
+        ending: &TurnEnd<'_>,
         state: turns::State,
         session_state: sessions::State,
         task: tasks::End<'a>,
     ) -> Self {
-        let Ending { turn, now, .. } = *ending;
+        let TurnEnd { turn, now, .. } = *ending;
         let used: Amount = ending.calls.iter().map(usage::Call::amount).sum();
         let (task_state, task_result, task_error) = task.columns();
         Self {
@@ -106,8 +106,8 @@ impl<'a> EndRow<'a> {
 }
 
 impl<'a> BoardEntryRow<'a> {
-    pub(super) fn of(shown: Shown<'a>) -> Self {
-        let Shown { posts, entry, seq } = shown;
+    pub(super) fn of(shown: ShownPosts<'a>) -> Self {
+        let ShownPosts { posts, entry, seq } = shown;
         Self {
             seq,
             id: entry.id,
@@ -122,7 +122,7 @@ impl<'a> BoardEntryRow<'a> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Begun, Record},
+        super::{Record, StartedTurn},
         *,
     };
     use crate::domain::{feed, json_rows::columns, manifests, messages};
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn update_columns_match_turn_rows() {
-        let turn = Begun {
+        let turn = StartedTurn {
             session_id: Uuid::nil(),
             campaign_id: Uuid::nil(),
             task_id: Uuid::nil(),
@@ -141,7 +141,7 @@ mod tests {
             ephemeral: false,
         };
         let (record, now) = (Record::default(), DateTime::UNIX_EPOCH);
-        let ending = Ending { turn: &turn, calls: &[], messages: &[], record, now };
+        let ending = TurnEnd { turn: &turn, calls: &[], messages: &[], record, now };
         let (done, idle) = (turns::State::Done, sessions::State::Idle);
         let row = EndRow::of(&ending, done, idle, tasks::End::Queued);
         columns::assert_are_fields_of(&row, SQL, "jsonb_to_record($1)");

@@ -1,6 +1,6 @@
 //! Errors of the two transactions of a turn.
 
-use crate::domain::{Failed, campaigns, sessions, tasks};
+use crate::domain::{StatementError, campaigns, sessions, tasks};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -11,5 +11,5 @@ pub enum Error {
     #[error(transparent)]
     Budget(#[from] campaigns::ReserveError),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }

@@ -11,15 +11,18 @@ mod begin;
 mod end;
 mod end_row;
 mod error;
+mod load;
 mod reserve;
 mod unseen;
-mod wanted;
 
 pub use self::{
-    begin::{Begin, Begun, begin, session_before},
-    end::{Continued, Done, Ending, Failure, Record, Seen, Shown, cancel, commit, fail, interrupt},
+    begin::{Begin, StartedTurn, begin, session_before},
+    end::{
+        AnsweredTurn, BoardProgress, Failure, ProviderState, Record, ShownPosts, TurnEnd, cancel,
+        commit, fail, interrupt,
+    },
     error::Error,
+    load::{AboutUser, BlackboardVersion, LoadParams, TurnInput, load_task_of_job},
     reserve::reserve_more,
-    unseen::{Look, Unseen, Unshown, unseen},
-    wanted::{AboutUser, Beside, Wanted, Written, wanted},
+    unseen::{OmissionReason, UnseenPosts, UnseenQuery, find_unseen_posts},
 };

@@ -2,18 +2,18 @@
 
 use sqlx::PgConnection;
 
-use super::{Begun, Error};
-use crate::domain::{Amount, Failed, campaigns, campaigns::ReserveError, sessions};
+use super::{Error, StartedTurn};
+use crate::domain::{Amount, StatementError, campaigns, campaigns::ReserveError, sessions};
 
 /// Reserves the money and tokens that a running turn has spent and its next call may cost. Returns the new total of the reservation.
 /// After an error the caller must roll back. The end of the turn needs the total; otherwise a part of the budget would stay reserved.
 pub async fn reserve_more(
     conn: &mut PgConnection,
-    turn: &Begun,
+    turn: &StartedTurn,
     spent: Amount,
     ahead: Amount,
 ) -> Result<Amount, Error> {
-    let more = (spent + ahead).beyond(turn.reserved);
+    let more = (spent + ahead).saturating_sub(turn.reserved);
     if more.is_zero() {
         return Ok(turn.reserved);
     }
@@ -28,7 +28,7 @@ pub async fn reserve_more(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("set more aside for a turn"))?;
+    .map_err(StatementError::to("set more aside for a turn"))?;
     if hit.rows_affected() == 0 {
         return Err(sessions::Error::Overtaken(turn.session_id).into());
     }

@@ -13,15 +13,15 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::domain::{
-    Failed,
+    StatementError,
     posts::{Origin, Post, Viewer},
-    sessions::Live,
+    sessions::SessionRow,
 };
 
 /// A query for unseen posts.
 #[derive(Debug, Clone, Copy)]
-pub struct Look<'a> {
-    pub session: &'a Live,
+pub struct UnseenQuery<'a> {
+    pub session: &'a SessionRow,
     /// The task of the turn.
     pub task_id: Uuid,
     pub viewer: Viewer<'a>,
@@ -32,13 +32,13 @@ pub struct Look<'a> {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unseen {
+pub struct UnseenPosts {
     /// The last place of the board: the session's cursor once the turn is committed.
     pub to_seq: i64,
     /// The posts, in order.
     pub posts: Vec<Post>,
     /// Places of posts that are left out, in order, with the reasons.
-    pub not_shown: Vec<(i64, Unshown)>,
+    pub not_shown: Vec<(i64, OmissionReason)>,
     /// Number of still older posts that were not read, counted up to 1000.
     pub n_older: i64,
 }
@@ -46,7 +46,7 @@ pub struct Unseen {
 /// The reason why a post is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
-pub enum Unshown {
+pub enum OmissionReason {
     /// An answer of this conversation.
     Own,
     /// The prompt of this or another task of the agent.
@@ -69,15 +69,21 @@ const PAGE_MAX: i64 = 1024;
 /// Finds the newest posts that the session has not seen, at most as many as the window holds. If some are left out, older ones take their
 /// places, however many have to be skipped. A new session also gets posts that its predecessor has seen and that it did not inherit, but
 /// only among the newest.
-pub async fn unseen(conn: &mut PgConnection, look: &Look<'_>) -> Result<Unseen, Failed> {
+pub async fn find_unseen_posts(
+    conn: &mut PgConnection,
+    look: &UnseenQuery<'_>,
+) -> Result<UnseenPosts, StatementError> {
     let begins = look.session.context_tokens == 0;
     let after_seq = if begins { 0 } else { look.session.board_cursor };
-    let whole = Stretch { after_seq, before_seq: i64::MAX, limit: look.window };
+    let whole = BoardRange { after_seq, before_seq: i64::MAX, limit: look.window };
     let Page { mut unseen, mut goes_on } = page(&mut *conn, look, whole, look.max_bytes).await?;
     let mut limit = PAGE_MIN;
     while goes_on && unseen.room(look) > 0 {
-        let older =
-            Stretch { after_seq: look.session.board_cursor, before_seq: unseen.first_seq(), limit };
+        let older = BoardRange {
+            after_seq: look.session.board_cursor,
+            before_seq: unseen.first_seq(),
+            limit,
+        };
         let max_bytes = look.max_bytes.saturating_sub(unseen.bytes());
         let next = page(&mut *conn, look, older, max_bytes).await?;
         goes_on = next.goes_on;
@@ -87,7 +93,7 @@ pub async fn unseen(conn: &mut PgConnection, look: &Look<'_>) -> Result<Unseen, 
     Ok(unseen)
 }
 
-impl Unseen {
+impl UnseenPosts {
     /// Returns the place of the oldest post that was read.
     pub fn first_seq(&self) -> i64 {
         let posts = self.posts.first().map(|post| post.seq);
@@ -96,7 +102,7 @@ impl Unseen {
     }
 
     /// Returns how many more posts the window holds.
-    fn room(&self, look: &Look<'_>) -> i64 {
+    fn room(&self, look: &UnseenQuery<'_>) -> i64 {
         look.window.saturating_sub(count(&self.posts))
     }
 
@@ -104,7 +110,7 @@ impl Unseen {
         self.posts.iter().map(|post| i64::try_from(post.text.len()).unwrap_or(i64::MAX)).sum()
     }
 
-    fn put_in_front(&mut self, mut older: Self, look: &Look<'_>) {
+    fn put_in_front(&mut self, mut older: Self, look: &UnseenQuery<'_>) {
         let too_many = usize::try_from(count(&older.posts) - self.room(look)).unwrap_or(0);
         if let Some(oldest) = older.posts.get(too_many).filter(|_| too_many > 0) {
             let (first_seq, n_found) = (oldest.seq, count(&older.posts) + count(&older.not_shown));
@@ -125,24 +131,24 @@ fn count<T>(found: &[T]) -> i64 {
 
 /// A part of the board: the newest `limit` posts between two places.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct BoardRange {
     after_seq: i64,
     before_seq: i64,
     limit: i64,
 }
 
 struct Page {
-    unseen: Unseen,
+    unseen: UnseenPosts,
     /// True if there may be older posts, and space for their texts.
     goes_on: bool,
 }
 
 async fn page(
     conn: &mut PgConnection,
-    look: &Look<'_>,
-    stretch: Stretch,
+    look: &UnseenQuery<'_>,
+    stretch: BoardRange,
     max_bytes: i64,
-) -> Result<Page, Failed> {
+) -> Result<Page, StatementError> {
     let session = look.session;
     let rows = sqlx::query_file!(
         "src/domain/turn_phases/unseen.sql",
@@ -163,9 +169,9 @@ async fn page(
     )
     .fetch_all(conn)
     .await
-    .map_err(Failed::to("look for posts that a session has not seen"))?;
+    .map_err(StatementError::to("look for posts that a session has not seen"))?;
     let is_whole = count(&rows) < stretch.limit;
-    let mut unseen = Unseen::default();
+    let mut unseen = UnseenPosts::default();
     for row in rows.into_iter().rev() {
         (unseen.to_seq, unseen.n_older) = (row.last_seq, row.n_older);
         let (Some(seq), Some(id), Some(sender), Some(origin), Some(audience), Some(posted_at)) =
@@ -187,9 +193,9 @@ async fn page(
                 turn: row.turn,
                 text,
             }),
-            (why, _) => unseen.not_shown.push((seq, why.unwrap_or(Unshown::Full))),
+            (why, _) => unseen.not_shown.push((seq, why.unwrap_or(OmissionReason::Full))),
         }
     }
-    let is_full = unseen.not_shown.iter().any(|(_, why)| *why == Unshown::Full);
+    let is_full = unseen.not_shown.iter().any(|(_, why)| *why == OmissionReason::Full);
     Ok(Page { unseen, goes_on: !is_whole && !is_full })
 }

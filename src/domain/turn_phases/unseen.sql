@@ -39,7 +39,7 @@ with seen as materialized (
 select b.last_seq, (select count(*) from dalsegno.visible_posts($1, $2, $14, coalesce((select min(s.seq) from seen as s), 0), $11)) as "n_older!",
        w.id as "id?", w.seq as "seq?", w.sender as "sender?", w.origin as "origin?: Origin", w.audience as "audience?", w.reply_to,
        w.posted_at as "posted_at?", w.task_id, w.session_id, w.turn,
-       case when w.why is null and w.is_too_much then 'full' else w.why end as "why: Unshown",
+       case when w.why is null and w.is_too_much then 'full' else w.why end as "why: OmissionReason",
        case when w.why is null and not w.is_too_much then w.text end as text
   from dalsegno.boards as b left join weighed as w on true
  where b.campaign_id = $1

@@ -7,7 +7,7 @@
 //!                                     or by the next one after a crash; cancel: the same, and the task ends
 //! ```
 
-mod leftover;
+mod lost;
 mod partial_output;
 
 use chrono::{DateTime, Utc};
@@ -16,10 +16,10 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 pub use self::{
-    leftover::{TaskWithoutTurn, clear_up, interrupt_leftover, interrupt_lost, left_running},
+    lost::{TaskWithoutTurn, clean_up, interrupt_leftover, interrupt_lost, left_running},
     partial_output::{MAX_BYTES as PARTIAL_OUTPUT_MAX_BYTES, store as store_partial_output},
 };
-use super::Failed;
+use super::StatementError;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Turn {
@@ -56,7 +56,10 @@ pub enum State {
 }
 
 /// Lists the attempts of a task, in order.
-pub async fn of_task(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<Vec<Turn>, Failed> {
+pub async fn of_task(
+    executor: impl PgExecutor<'_>,
+    task_id: Uuid,
+) -> Result<Vec<Turn>, StatementError> {
     sqlx::query_as!(
         Turn,
         r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
@@ -66,7 +69,7 @@ pub async fn of_task(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<Vec
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the turns of a task"))
+    .map_err(StatementError::to("list the turns of a task"))
 }
 
 /// Reads one turn.
@@ -74,7 +77,7 @@ pub async fn find(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     number: i32,
-) -> Result<Option<Turn>, Failed> {
+) -> Result<Option<Turn>, StatementError> {
     sqlx::query_as!(
         Turn,
         r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
@@ -85,7 +88,7 @@ pub async fn find(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read a turn"))
+    .map_err(StatementError::to("read a turn"))
 }
 
 /// Returns true if a turn still runs under this lease.
@@ -94,7 +97,7 @@ pub async fn is_running(
     session_id: Uuid,
     number: i32,
     lease: i64,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     sqlx::query_scalar!(
         r#"select exists (select from dalsegno.turns
                            where session_id = $1 and number = $2 and lease = $3 and state = 'running') as "is_running!""#,
@@ -104,15 +107,15 @@ pub async fn is_running(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("see whether a turn still runs"))
+    .map_err(StatementError::to("see whether a turn still runs"))
 }
 
 /// Returns true if a session has turns of other tasks.
-pub async fn others_spoke(
+pub async fn has_turns_of_others(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     task_id: Uuid,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     sqlx::query_scalar!(
         r#"select exists (select from dalsegno.turns where session_id = $1 and task_id <> $2) as "others!""#,
         session_id,
@@ -120,7 +123,7 @@ pub async fn others_spoke(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look for the turns of other tasks"))
+    .map_err(StatementError::to("look for the turns of other tasks"))
 }
 
 /// Lists the turns of a session before the given number, the newest first.
@@ -129,7 +132,7 @@ pub async fn of_session(
     session_id: Uuid,
     before: Option<i32>,
     limit: i64,
-) -> Result<Vec<Turn>, Failed> {
+) -> Result<Vec<Turn>, StatementError> {
     sqlx::query_as!(
         Turn,
         r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
@@ -141,14 +144,17 @@ pub async fn of_session(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the turns of a session"))
+    .map_err(StatementError::to("list the turns of a session"))
 }
 
 /// Removes the turns of these sessions permanently. If turns are append-only, the transaction must have announced the removal.
-pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
+pub async fn remove_all(
+    executor: impl PgExecutor<'_>,
+    session_ids: &[Uuid],
+) -> Result<(), StatementError> {
     sqlx::query!("delete from dalsegno.turns where session_id = any($1)", session_ids)
         .execute(executor)
         .await
         .map(|_| ())
-        .map_err(Failed::to("remove the turns of sessions"))
+        .map_err(StatementError::to("remove the turns of sessions"))
 }

@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use crate::{
-    domain::{Failed, ids, messages::New},
+    domain::{StatementError, ids, messages::New},
     transcript::{Message, Role},
 };
 
@@ -24,7 +24,7 @@ pub async fn store(
     (session_id, turn, lease): (Uuid, i32, i64),
     output: &New,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "insert into dalsegno.partial_outputs as p (session_id, written_at, weight, turn, digest, text)
          select session_id, $4, $5, number, $6, $7 from dalsegno.turns
@@ -44,7 +44,7 @@ pub async fn store(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("store the partial output of a turn"))
+    .map_err(StatementError::to("store the partial output of a turn"))
 }
 
 /// Removes the stored output of a lost worker's turn, and returns it as a message.
@@ -53,7 +53,7 @@ pub(super) async fn take(
     session_id: Uuid,
     turn: i32,
     now: DateTime<Utc>,
-) -> Result<Option<New>, Failed> {
+) -> Result<Option<New>, StatementError> {
     let action = "take the partial output of a lost turn";
     let row = sqlx::query!(
         "delete from dalsegno.partial_outputs where session_id = $1 and turn = $2 returning weight, digest, text",
@@ -62,15 +62,15 @@ pub(super) async fn take(
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to(action))?;
+    .map_err(StatementError::to(action))?;
     let Some(row) = row else { return Ok(None) };
     let digest = row.digest.as_slice().try_into();
-    let digest = digest.map_err(|_| Failed {
+    let digest = digest.map_err(|_| StatementError {
         action,
         source: sqlx::Error::Decode("its digest has not 32 bytes".into()),
     })?;
     let (tool_calls, tool_call_id, tool_name) = (Vec::new(), None, None);
     let message =
         Message { role: Role::Assistant, text: row.text, tool_calls, tool_call_id, tool_name };
-    Ok(Some(New { id: ids::at(now), message, weight: row.weight, digest, partial: true }))
+    Ok(Some(New { id: ids::new_at(now), message, weight: row.weight, digest, partial: true }))
 }

@@ -10,7 +10,7 @@ use reqwest::Url;
 
 /// The reason why an address is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum RefusalReason {
     #[error(
         "the address of the webhook cannot be read ({0}): write it like https://example.com/hooks"
     )]
@@ -36,24 +36,24 @@ pub enum Refused {
 const MAX_CHARS: usize = 2000;
 
 /// Checks an address without resolving its name.
-pub fn check(text: &str, allow_private: bool) -> Result<Url, Refused> {
-    let url = Url::parse(text.trim()).map_err(|error| Refused::NotAUrl(error.to_string()))?;
+pub fn check(text: &str, allow_private: bool) -> Result<Url, RefusalReason> {
+    let url = Url::parse(text.trim()).map_err(|error| RefusalReason::NotAUrl(error.to_string()))?;
     let n_chars = url.as_str().chars().count();
     if n_chars > MAX_CHARS {
-        return Err(Refused::TooLong { n_chars, limit: MAX_CHARS });
+        return Err(RefusalReason::TooLong { n_chars, limit: MAX_CHARS });
     }
     match url.scheme() {
         "https" => {}
         "http" if allow_private => {}
-        scheme => return Err(Refused::Scheme(scheme.to_owned())),
+        scheme => return Err(RefusalReason::Scheme(scheme.to_owned())),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Refused::Credentials);
+        return Err(RefusalReason::Credentials);
     }
     let host = url.host_str().unwrap_or_default();
     match literal(host) {
         Some(address) if !allow_private && !is_public(address) => {
-            Err(Refused::Private(host.to_owned()))
+            Err(RefusalReason::Private(host.to_owned()))
         }
         _ => Ok(url),
     }
@@ -182,7 +182,7 @@ mod tests {
         ];
         for url in written {
             assert!(
-                matches!(check(url, false), Err(Refused::Private(_))),
+                matches!(check(url, false), Err(RefusalReason::Private(_))),
                 "{url}: {:?}",
                 check(url, false)
             );
@@ -194,13 +194,19 @@ mod tests {
 
     #[test]
     fn an_invalid_webhook_address_is_refused_with_a_reason() {
-        assert!(matches!(check("example.com/hook", false), Err(Refused::NotAUrl(_))));
-        assert_eq!(check("http://example.com/", false), Err(Refused::Scheme("http".to_owned())));
+        assert!(matches!(check("example.com/hook", false), Err(RefusalReason::NotAUrl(_))));
+        assert_eq!(
+            check("http://example.com/", false),
+            Err(RefusalReason::Scheme("http".to_owned()))
+        );
         assert!(check("http://example.com/", true).is_ok());
-        assert_eq!(check("file:///etc/passwd", true), Err(Refused::Scheme("file".to_owned())));
-        assert_eq!(check("https://me:pw@example.com/", false), Err(Refused::Credentials));
+        assert_eq!(
+            check("file:///etc/passwd", true),
+            Err(RefusalReason::Scheme("file".to_owned()))
+        );
+        assert_eq!(check("https://me:pw@example.com/", false), Err(RefusalReason::Credentials));
         let long = format!("https://example.com/{}", "x".repeat(2000));
-        assert!(matches!(check(&long, false), Err(Refused::TooLong { .. })));
+        assert!(matches!(check(&long, false), Err(RefusalReason::TooLong { .. })));
         let url = check(" https://example.com/hook?team=1 ", false).unwrap();
         assert_eq!(url.as_str(), "https://example.com/hook?team=1");
     }

@@ -7,11 +7,11 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Config, Secret, State, Undecodable, secret::Headers};
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// A delivery that a job has to send.
 #[derive(Debug, Clone)]
-pub struct Due {
+pub struct DueDelivery {
     pub id: Uuid,
     pub webhook_id: Uuid,
     pub url: String,
@@ -35,14 +35,14 @@ pub enum Outcome {
     Delivered {
         status: u16,
     },
-    Missed(Missed),
+    Missed(FailedAttempt),
     /// Not tried, because the webhook is disabled.
     Held,
 }
 
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missed {
+pub struct FailedAttempt {
     /// The status of the answer, if there was one.
     pub status: Option<u16>,
     /// The error message, without any text of the receiver.
@@ -66,14 +66,14 @@ const GONE: u16 = 410;
 /// Backoff after each failed attempt: three days and some hours in total.
 const WAITS_SECS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
-impl Missed {
+impl FailedAttempt {
     /// Builds a failure without an answer.
     pub fn unanswered(error: String) -> Self {
         Self { status: None, error, retry_after: None }
     }
 }
 
-impl Due {
+impl DueDelivery {
     /// Builds the request, with one signature for each valid secret.
     pub fn message(&self, now: DateTime<Utc>) -> Result<Message, Undecodable> {
         let headers = Headers::of(self.id, now, &self.body, &self.secrets);
@@ -97,7 +97,7 @@ impl Due {
     fn reason_to_disable(
         &self,
         config: &Config,
-        missed: &Missed,
+        missed: &FailedAttempt,
         now: DateTime<Utc>,
     ) -> Option<String> {
         if missed.status == Some(GONE) {
@@ -118,7 +118,7 @@ pub async fn due(
     delivery_id: Uuid,
     job_id: i64,
     now: DateTime<Utc>,
-) -> Result<Option<Due>, Failed> {
+) -> Result<Option<DueDelivery>, StatementError> {
     let row = sqlx::query!(
         r#"select d.webhook_id, d.body, d.attempts, w.url, w.failing_since, w.disabled_at is null as "enabled!",
                   array(select s.secret from dalsegno.webhook_secrets as s
@@ -131,8 +131,8 @@ pub async fn due(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("read a delivery"))?;
-    Ok(row.map(|row| Due {
+    .map_err(StatementError::to("read a delivery"))?;
+    Ok(row.map(|row| DueDelivery {
         id: delivery_id,
         webhook_id: row.webhook_id,
         url: row.url,
@@ -140,7 +140,7 @@ pub async fn due(
         enabled: row.enabled,
         attempts: row.attempts,
         failing_since: row.failing_since,
-        secrets: row.secrets.into_iter().map(Secret::stored).collect(),
+        secrets: row.secrets.into_iter().map(Secret::from_stored).collect(),
     }))
 }
 
@@ -148,11 +148,11 @@ pub async fn due(
 pub async fn record(
     conn: &mut PgConnection,
     config: &Config,
-    due: &Due,
+    due: &DueDelivery,
     job_id: i64,
     outcome: &Outcome,
     now: DateTime<Utc>,
-) -> Result<Next, Failed> {
+) -> Result<Next, StatementError> {
     let (state, next) = match outcome {
         Outcome::Delivered { .. } => (State::Delivered, Next::Ended),
         Outcome::Held => (State::Held, Next::Ended),
@@ -171,7 +171,7 @@ pub async fn record(
         }
         Outcome::Missed(missed) => {
             let disable = due.reason_to_disable(config, missed, now);
-            suspect(&mut *conn, due, disable.as_deref(), now).await?;
+            record_failure(&mut *conn, due, disable.as_deref(), now).await?;
         }
         Outcome::Delivered { .. } | Outcome::Held => {}
     }
@@ -184,12 +184,12 @@ pub async fn record(
 /// Writes the outcome. Returns false if another job sends the delivery by now.
 async fn write(
     conn: &mut PgConnection,
-    due: &Due,
+    due: &DueDelivery,
     job_id: i64,
     outcome: &Outcome,
     (state, next): (State, Next),
     now: DateTime<Utc>,
-) -> Result<bool, Failed> {
+) -> Result<bool, StatementError> {
     let (tried, status, error) = match outcome {
         Outcome::Delivered { status } => (1, Some(*status), None),
         Outcome::Missed(missed) => (1, missed.status, Some(missed.error.as_str())),
@@ -216,25 +216,25 @@ async fn write(
     )
     .execute(conn)
     .await
-    .map_err(Failed::to("write the outcome of a delivery down"))?;
+    .map_err(StatementError::to("write the outcome of a delivery down"))?;
     Ok(written.rows_affected() == 1)
 }
 
-async fn recover(conn: &mut PgConnection, due: &Due) -> Result<(), Failed> {
+async fn recover(conn: &mut PgConnection, due: &DueDelivery) -> Result<(), StatementError> {
     sqlx::query!("update dalsegno.webhooks set failing_since = null where id = $1", due.webhook_id)
         .execute(conn)
         .await
         .map(|_| ())
-        .map_err(Failed::to("note that a webhook answers again"))
+        .map_err(StatementError::to("note that a webhook answers again"))
 }
 
 /// Records a failure if it changes the webhook. Further failures of a failing webhook are not written.
-async fn suspect(
+async fn record_failure(
     conn: &mut PgConnection,
-    due: &Due,
+    due: &DueDelivery,
     disable_because: Option<&str>,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.webhooks
             set failing_since = coalesce(failing_since, $2),
@@ -248,5 +248,5 @@ async fn suspect(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to("note that a webhook fails"))
+    .map_err(StatementError::to("note that a webhook fails"))
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{Delivery, Error, get, get_delivery};
 use crate::{
-    domain::{Failed, ids},
+    domain::{StatementError, ids},
     queue::{self, Job, Options, Policy, admin},
 };
 
@@ -56,7 +56,7 @@ pub async fn replay(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("look for a delivery"))?
+    .map_err(StatementError::to("look for a delivery"))?
     .ok_or(Error::UnknownDelivery(id))?;
     require_enabled(&mut *conn, webhook_id).await?;
     put_on_queue(&mut *conn, webhook_id, &[id], now).await?;
@@ -84,11 +84,11 @@ pub(super) async fn replay_page(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("look for deliveries to replay"))?;
+    .map_err(StatementError::to("look for deliveries to replay"))?;
     let last = rows.last().map(|row| row.id);
     // Skips deliveries that wait for their first attempt and will be sent anyway, unless their job is lost.
     let first = rows.iter().filter(|row| !row.is_idle).filter_map(|row| row.job_id);
-    let gone = admin::gone_jobs(&mut *conn, &first.collect::<Vec<i64>>()).await?;
+    let gone = admin::list_ended_jobs(&mut *conn, &first.collect::<Vec<i64>>()).await?;
     let is_lost = |job_id| gone.iter().any(|job| Some(job.id) == job_id);
     let ids = rows.into_iter().filter(|row| row.is_idle || is_lost(row.job_id));
     let ids: Vec<Uuid> = ids.map(|row| row.id).collect();
@@ -103,7 +103,7 @@ pub async fn send_test(
     now: DateTime<Utc>,
 ) -> Result<Delivery, Error> {
     require_enabled(&mut *conn, webhook_id).await?;
-    let (id, kind) = (ids::at(now), "webhook.test");
+    let (id, kind) = (ids::new_at(now), "webhook.test");
     let body = json!({ "type": kind, "timestamp": now, "data": { "webhook_id": webhook_id } });
     let job_id = enqueue(&mut *conn, webhook_id, &[id]).await?.first().copied();
     sqlx::query!(
@@ -118,7 +118,7 @@ pub async fn send_test(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("write a test delivery down"))?;
+    .map_err(StatementError::to("write a test delivery down"))?;
     get_delivery(conn, id).await
 }
 
@@ -147,7 +147,7 @@ async fn put_on_queue(
     )
     .execute(conn)
     .await
-    .map_err(Failed::to("have deliveries sent again"))?;
+    .map_err(StatementError::to("have deliveries sent again"))?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::Error;
-use crate::domain::{Failed, Page};
+use crate::domain::{Page, StatementError};
 
 /// One message to a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -68,7 +68,7 @@ pub async fn deliveries(
     executor: impl PgExecutor<'_>,
     filter: Filter,
     page: Page,
-) -> Result<Vec<Delivery>, Failed> {
+) -> Result<Vec<Delivery>, StatementError> {
     read(executor, None, filter, page).await
 }
 
@@ -82,12 +82,12 @@ pub async fn get_delivery(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Del
 pub async fn remove_of_tasks(
     executor: impl PgExecutor<'_>,
     task_ids: &[Uuid],
-) -> Result<i64, Failed> {
+) -> Result<i64, StatementError> {
     sqlx::query!("delete from dalsegno.webhook_deliveries where task_id = any($1)", task_ids)
         .execute(executor)
         .await
         .map(|removed| i64::try_from(removed.rows_affected()).unwrap_or(i64::MAX))
-        .map_err(Failed::to("remove the deliveries of tasks"))
+        .map_err(StatementError::to("remove the deliveries of tasks"))
 }
 
 /// Removes up to `limit` deliveries from before this moment that are not about to be sent. Returns their number.
@@ -95,7 +95,7 @@ pub async fn remove_old(
     executor: impl PgExecutor<'_>,
     before: DateTime<Utc>,
     limit: i64,
-) -> Result<u64, Failed> {
+) -> Result<u64, StatementError> {
     // A waiting delivery is sent within days, or its job is gone permanently.
     sqlx::query!(
         "delete from dalsegno.webhook_deliveries
@@ -107,7 +107,7 @@ pub async fn remove_old(
     .execute(executor)
     .await
     .map(|removed| removed.rows_affected())
-    .map_err(Failed::to("remove old deliveries"))
+    .map_err(StatementError::to("remove old deliveries"))
 }
 
 async fn read(
@@ -115,7 +115,7 @@ async fn read(
     id: Option<Uuid>,
     filter: Filter,
     page: Page,
-) -> Result<Vec<Delivery>, Failed> {
+) -> Result<Vec<Delivery>, StatementError> {
     sqlx::query_as!(
         Delivery,
         r#"select id, webhook_id, task_id, kind, state as "state: State", attempts, last_status, last_error, job_id, created_at,
@@ -133,5 +133,5 @@ async fn read(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list deliveries"))
+    .map_err(StatementError::to("list deliveries"))
 }

@@ -2,10 +2,10 @@
 
 use uuid::Uuid;
 
-use super::address::Refused;
+use super::address::RefusalReason;
 use crate::{
     domain::{
-        Failed, campaigns,
+        StatementError, campaigns,
         class::{Class, Classify, Kind},
     },
     queue,
@@ -18,7 +18,7 @@ pub enum Error {
     #[error("there is no delivery {0}: `dalsegno webhook deliveries` lists them")]
     UnknownDelivery(Uuid),
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] RefusalReason),
     #[error("there is no campaign {0}: `dalsegno campaign ls` lists them")]
     UnknownCampaign(Uuid),
     #[error("webhook {0} is disabled: `dalsegno webhook enable {0}` has it told again")]
@@ -26,7 +26,7 @@ pub enum Error {
     #[error("enqueuing a delivery: {0}")]
     Enqueue(#[from] queue::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
 }
 
 impl Error {

@@ -5,12 +5,12 @@ use uuid::Uuid;
 
 use super::{Error, Webhook};
 use crate::domain::{
-    Failed,
-    ids::{self, Given, NotFound},
+    StatementError,
+    ids::{self, NotFound, PartialId},
 };
 
 /// Lists all webhooks, the oldest first. There are few.
-pub async fn list(executor: impl PgExecutor<'_>) -> Result<Vec<Webhook>, Failed> {
+pub async fn list(executor: impl PgExecutor<'_>) -> Result<Vec<Webhook>, StatementError> {
     read(executor, None).await
 }
 
@@ -21,7 +21,7 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Webhook, Err
 /// Resolves the id of a webhook that a person has given.
 pub async fn find(
     executor: impl PgExecutor<'_>,
-    given: &Given,
+    given: &PartialId,
     within: Option<&[Uuid]>,
 ) -> Result<Uuid, NotFound> {
     ids::find_id!(
@@ -38,7 +38,7 @@ pub async fn find(
 /// Resolves the id of a delivery that a person has given.
 pub async fn find_delivery(
     executor: impl PgExecutor<'_>,
-    given: &Given,
+    given: &PartialId,
     within: Option<&[Uuid]>,
 ) -> Result<Uuid, NotFound> {
     ids::find_id!(
@@ -52,7 +52,10 @@ pub async fn find_delivery(
     )
 }
 
-async fn read(executor: impl PgExecutor<'_>, id: Option<Uuid>) -> Result<Vec<Webhook>, Failed> {
+async fn read(
+    executor: impl PgExecutor<'_>,
+    id: Option<Uuid>,
+) -> Result<Vec<Webhook>, StatementError> {
     sqlx::query_as!(
         Webhook,
         r#"select w.id as "id!", w.url as "url!", w.kinds as "kinds!", w.campaign_id, w.disabled_at is null as "enabled!",
@@ -65,5 +68,5 @@ async fn read(executor: impl PgExecutor<'_>, id: Option<Uuid>) -> Result<Vec<Web
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the webhooks"))
+    .map_err(StatementError::to("list the webhooks"))
 }

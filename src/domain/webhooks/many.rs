@@ -12,12 +12,12 @@ use super::{
     disable,
 };
 use crate::domain::{
-    Failed,
+    StatementError,
     audit::{self, Action, Actor},
     transaction::{Transactions, commit},
 };
 
-const TOGETHER: i64 = 500;
+const BATCH: i64 = 500;
 
 /// Sends everything again that was created since then and not delivered. Returns the number of deliveries.
 pub async fn replay_since(
@@ -30,7 +30,7 @@ pub async fn replay_since(
     let (mut n_all, mut after) = (0, None);
     loop {
         let mut tx = transactions.begin().await?;
-        let page = replay_page(&mut tx, id, (since, after), TOGETHER, now).await?;
+        let page = replay_page(&mut tx, id, (since, after), BATCH, now).await?;
         let Page { n_replayed, last } = page;
         if after.is_none() || n_replayed > 0 {
             let data = json!({ "since": since, "replayed": n_replayed });
@@ -62,11 +62,11 @@ pub async fn remove(
             "delete from dalsegno.webhook_deliveries
               where id in (select id from dalsegno.webhook_deliveries where webhook_id = $1 limit $2)",
             id,
-            TOGETHER,
+            BATCH,
         )
         .execute(&mut *tx)
         .await
-        .map_err(Failed::to("remove the deliveries of a webhook"))?;
+        .map_err(StatementError::to("remove the deliveries of a webhook"))?;
         commit(tx).await?;
         if removed.rows_affected() == 0 {
             break;
@@ -77,6 +77,6 @@ pub async fn remove(
     sqlx::query!("delete from dalsegno.webhooks where id = $1", id)
         .execute(&mut *tx)
         .await
-        .map_err(Failed::to("remove a webhook"))?;
+        .map_err(StatementError::to("remove a webhook"))?;
     Ok(commit(tx).await?)
 }

@@ -17,8 +17,8 @@ mod deliveries;
 mod error;
 mod list;
 mod many;
+mod notify_many;
 mod secret;
-mod together;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -26,18 +26,18 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 pub use self::{
-    address::{Refused, check as check_url, is_public},
-    attempt::{Due, Message, Missed, Next, Outcome, due, record},
+    address::{RefusalReason, check as check_url, is_public},
+    attempt::{DueDelivery, FailedAttempt, Message, Next, Outcome, due, record},
     config::Config,
     deliver::{DeliverWebhook, replay, send_test},
     deliveries::{Delivery, Filter, State, deliveries, get_delivery, remove_of_tasks, remove_old},
     error::Error,
     list::{find, find_delivery, get, list},
     many::{remove, replay_since},
+    notify_many::{set_batching, write_deliveries},
     secret::{Secret, Undecodable},
-    together::{tell_of, tell_together},
 };
-use super::{Failed, ids};
+use super::{StatementError, ids};
 
 /// Kind of end that a webhook subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -105,7 +105,7 @@ pub async fn add(
     let url = address::check(new.url, config.allow_private)?;
     let kinds = if new.kinds.is_empty() { &Kind::ALL[..] } else { new.kinds };
     let kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
-    let id = ids::at(now);
+    let id = ids::new_at(now);
     let added = sqlx::query!(
         "insert into dalsegno.webhooks (id, created_at, url, kinds, campaign_id) values ($1, $2, $3, $4, $5)",
         id,
@@ -120,7 +120,7 @@ pub async fn add(
         let campaign = new.campaign_id.filter(|_| is_about(&error, "webhooks_campaign"));
         return Err(match campaign {
             Some(campaign) => Error::UnknownCampaign(campaign),
-            None => Failed { action: "add a webhook", source: error }.into(),
+            None => StatementError { action: "add a webhook", source: error }.into(),
         });
     }
     let secret = secret::store(&mut *conn, id, now).await?;
@@ -138,7 +138,7 @@ pub async fn rotate(
     sqlx::query!("select id from dalsegno.webhooks where id = $1 for update", id)
         .fetch_optional(&mut *conn)
         .await
-        .map_err(Failed::to("rotate the secret of a webhook"))?
+        .map_err(StatementError::to("rotate the secret of a webhook"))?
         .ok_or(Error::Unknown(id))?;
     secret::retire(&mut *conn, id, now + overlap, now).await?;
     let secret = secret::store(&mut *conn, id, now).await?;
@@ -161,7 +161,7 @@ pub async fn disable(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("disable a webhook"))?;
+    .map_err(StatementError::to("disable a webhook"))?;
     get(conn, id).await
 }
 
@@ -173,7 +173,7 @@ pub async fn enable(conn: &mut PgConnection, id: Uuid) -> Result<Webhook, Error>
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("enable a webhook"))?;
+    .map_err(StatementError::to("enable a webhook"))?;
     get(conn, id).await
 }
 

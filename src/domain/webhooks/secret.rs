@@ -9,7 +9,7 @@ use sha2::Sha256;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::domain::Failed;
+use crate::domain::StatementError;
 
 /// A secret: `whsec_` and the key in base64. Its `Debug` output hides it.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ impl Secret {
         Self(format!("{PREFIX}{}", STANDARD.encode(key)).into())
     }
 
-    pub(super) fn stored(text: String) -> Self {
+    pub(super) fn from_stored(text: String) -> Self {
         Self(text.into())
     }
 
@@ -77,7 +77,7 @@ pub(super) async fn store(
     conn: &mut PgConnection,
     webhook_id: Uuid,
     now: DateTime<Utc>,
-) -> Result<Secret, Failed> {
+) -> Result<Secret, StatementError> {
     let secret = Secret::generate();
     sqlx::query!(
         "insert into dalsegno.webhook_secrets (webhook_id, created_at, secret) values ($1, $2, $3)",
@@ -87,7 +87,7 @@ pub(super) async fn store(
     )
     .execute(conn)
     .await
-    .map_err(Failed::to("store the secret of a webhook"))?;
+    .map_err(StatementError::to("store the secret of a webhook"))?;
     Ok(secret)
 }
 
@@ -97,7 +97,7 @@ pub(super) async fn retire(
     webhook_id: Uuid,
     until: DateTime<Utc>,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
+) -> Result<(), StatementError> {
     // At most two secrets at once: an earlier rotation ends now.
     sqlx::query!(
         "delete from dalsegno.webhook_secrets where webhook_id = $1 and (valid_until is not null or $2::timestamptz <= $3)",
@@ -107,7 +107,7 @@ pub(super) async fn retire(
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("remove old secrets of a webhook"))?;
+    .map_err(StatementError::to("remove old secrets of a webhook"))?;
     sqlx::query!(
         "update dalsegno.webhook_secrets set valid_until = $2 where webhook_id = $1",
         webhook_id,
@@ -116,7 +116,7 @@ pub(super) async fn retire(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to("let the secret of a webhook run out"))
+    .map_err(StatementError::to("let the secret of a webhook run out"))
 }
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_signature_matches_the_specification() {
         // The example of the specification's reference libraries.
-        let secret = Secret::stored("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
+        let secret = Secret::from_stored("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
         let signed =
             secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", r#"{"test": 2432232314}"#);
         assert_eq!(signed.as_deref(), Some("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="));
@@ -144,7 +144,7 @@ mod tests {
         assert!(secrets[0].expose().len() == "whsec_".len() + 44);
         assert!(!format!("{secrets:?}").contains("whsec_"), "{secrets:?}");
         assert_eq!(
-            Headers::of(Uuid::nil(), at, "{}", &[Secret::stored("whsec_?".to_owned())]),
+            Headers::of(Uuid::nil(), at, "{}", &[Secret::from_stored("whsec_?".to_owned())]),
             None
         );
     }

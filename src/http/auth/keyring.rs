@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Longest use of a revoked key; 5 s are promised.
-const FRESH: Duration = Duration::from_secs(3);
+const CACHE_TTL: Duration = Duration::from_secs(3);
 /// Most cached keys, of some hundred bytes each.
 const MAX_KNOWN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
 
@@ -30,12 +30,12 @@ const MAX_KNOWN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
 pub(super) struct Keyring {
     admin: Option<Digest>,
     /// By the hash of the key's text; the text itself is stored nowhere.
-    known: Mutex<LruCache<Digest, Known>>,
+    known: Mutex<LruCache<Digest, KnownKey>>,
     lookups: Lookups,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownKey {
     key: Arc<Key>,
     since: Instant,
 }
@@ -54,10 +54,10 @@ impl Keyring {
     }
 
     /// Returns the key if its cache entry is fresh.
-    pub(super) fn known(&self, text: &str) -> Option<Arc<Key>> {
+    pub(super) fn find_cached(&self, text: &str) -> Option<Arc<Key>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.get(&keys::digest(text))?;
-        (found.since.elapsed() < FRESH).then(|| Arc::clone(&found.key))
+        (found.since.elapsed() < CACHE_TTL).then(|| Arc::clone(&found.key))
     }
 
     /// Looks up the key in the database, usable or not, and caches it. Stores its last use once a minute.
@@ -68,18 +68,18 @@ impl Keyring {
         let stored = found.stored.filter(|stored| keys::is_same(&stored.digest, &digest));
         let Some(key) = stored.map(|stored| Arc::new(stored.key.clone())) else { return Ok(None) };
         let now = app.clock.now();
-        if key.is_usable(now) && key.is_use_news(now) {
-            tell_use(app, &key).await;
+        if key.is_usable(now) && key.should_record_use(now) {
+            record_use(app, &key).await;
         }
-        let entry = Known { key: Arc::clone(&key), since: found.at };
+        let entry = KnownKey { key: Arc::clone(&key), since: found.at };
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, entry);
         Ok(Some(key))
     }
 }
 
 /// Stores the last use of a key. A failure is logged only, and the request continues.
-async fn tell_use(app: &App, key: &Key) {
-    if let Err(error) = keys::used(&app.pool, key.id, app.clock.now()).await {
+async fn record_use(app: &App, key: &Key) {
+    if let Err(error) = keys::record_use(&app.pool, key.id, app.clock.now()).await {
         let error = causes(&error);
         tracing::warn!(error, key.id = %key.id, "the last use of a key was not stored");
     }
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_revocation_takes_effect_within_the_promised_time() {
         // The lookup and the request itself take time, too.
-        assert!(FRESH <= Duration::from_secs(4));
+        assert!(CACHE_TTL <= Duration::from_secs(4));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use sqlx::PgPool;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    domain::keys::{self, Stored},
+    domain::keys::{self, StoredKey},
     http::Problem,
 };
 
@@ -33,8 +33,8 @@ pub(super) struct Lookups {
 
 /// Result of looking up a key.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
-    pub(super) stored: Option<Arc<Stored>>,
+pub(super) struct LookupResult {
+    pub(super) stored: Option<Arc<StoredKey>>,
     /// Time before the statement was sent.
     pub(super) at: Instant,
 }
@@ -43,7 +43,7 @@ pub(super) struct Found {
 struct Batch {
     began: Instant,
     handles: HashSet<String>,
-    stored: Result<HashMap<String, Arc<Stored>>, Problem>,
+    stored: Result<HashMap<String, Arc<StoredKey>>, Problem>,
 }
 
 /// A waiting request. Dropping it removes it from `wanted`.
@@ -54,18 +54,18 @@ struct Waiter<'a> {
 
 impl Lookups {
     /// Reads the key with this handle from the database, as it is now or later.
-    pub(super) async fn find(&self, pool: &PgPool, handle: &str) -> Result<Found, Problem> {
+    pub(super) async fn find(&self, pool: &PgPool, handle: &str) -> Result<LookupResult, Problem> {
         let read = |handles: Vec<String>| async move {
             keys::of_handles(pool, &handles).await.map_err(Problem::from)
         };
         self.find_by(handle, read).await
     }
 
-    async fn find_by<F: Future<Output = Result<Vec<Stored>, Problem>>>(
+    async fn find_by<F: Future<Output = Result<Vec<StoredKey>, Problem>>>(
         &self,
         handle: &str,
         read: impl FnOnce(Vec<String>) -> F,
-    ) -> Result<Found, Problem> {
+    ) -> Result<LookupResult, Problem> {
         let asked_at = Instant::now();
         let _waiter = self.wait_for(handle);
         let mut last = self.last.lock().await;
@@ -104,7 +104,7 @@ impl Drop for Waiter<'_> {
 }
 
 impl Batch {
-    async fn read<F: Future<Output = Result<Vec<Stored>, Problem>>>(
+    async fn read<F: Future<Output = Result<Vec<StoredKey>, Problem>>>(
         handles: HashSet<String>,
         read: impl FnOnce(Vec<String>) -> F,
     ) -> Self {
@@ -118,14 +118,14 @@ impl Batch {
     }
 
     /// Returns the batch's result for a key. `None`: the batch was sent before the request came, or without its handle.
-    fn answer(&self, handle: &str, asked_at: Instant) -> Option<Result<Found, Problem>> {
+    fn answer(&self, handle: &str, asked_at: Instant) -> Option<Result<LookupResult, Problem>> {
         let has_asked = self.began >= asked_at && self.handles.contains(handle);
         has_asked.then(|| self.found(handle))
     }
 
-    fn found(&self, handle: &str) -> Result<Found, Problem> {
+    fn found(&self, handle: &str) -> Result<LookupResult, Problem> {
         let stored = self.stored.as_ref().map_err(Problem::clone)?;
-        Ok(Found { stored: stored.get(handle).cloned(), at: self.began })
+        Ok(LookupResult { stored: stored.get(handle).cloned(), at: self.began })
     }
 }
 

@@ -5,9 +5,9 @@
 //! Any other `Authorization` is refused, except with `http.allow_unauthenticated`, where it may be meant for a proxy in front.
 
 mod forwarded;
+mod key_watch;
 mod keyring;
 mod lookup;
-mod pass;
 mod peer;
 mod rate;
 
@@ -26,14 +26,14 @@ use axum::{
 use secrecy::SecretString;
 use uuid::Uuid;
 
-pub(super) use self::{forwarded::Network, pass::Pass};
+pub(super) use self::{forwarded::Network, key_watch::KeyWatch};
 use self::{
     forwarded::TrustedProxies,
     keyring::Keyring,
     peer::Peer,
     rate::{Buckets, Quota},
 };
-use super::{Config, Front, Problem, reach::Reach, scopes};
+use super::{Config, Problem, RouterState, reach::Reach, scopes};
 use crate::domain::{
     audit::Actor,
     keys::{self, Key, Scope},
@@ -45,11 +45,11 @@ use crate::domain::{
 const BAD_KEYS_PER_MINUTE: u32 = 30;
 
 #[derive(Debug, Clone)]
-pub(super) struct Gate(Arc<Shared>);
+pub(super) struct Gate(Arc<AuthState>);
 
 #[derive(Debug)]
-struct Shared {
-    front: Front,
+struct AuthState {
+    front: RouterState,
     asks: bool,
     /// An `Authorization` that is not for this service is passed over.
     has_proxy: bool,
@@ -72,11 +72,11 @@ enum Caller {
     Key(Arc<Key>),
     AdminKey,
     /// A caller without a key, where none is required.
-    Anybody,
+    Unauthenticated,
 }
 
 /// The parts of a request that decide about it.
-struct Asked {
+struct RequestCredentials {
     method: Method,
     path: Option<MatchedPath>,
     bearer: Option<String>,
@@ -84,10 +84,10 @@ struct Asked {
     peer: Peer,
 }
 
-struct Admitted {
+struct AuthorizedRequest {
     actor: Actor,
     quota: Option<Quota>,
-    need: scopes::Need,
+    need: scopes::RequiredScope,
     reach: Reach,
     holder: Holder,
     /// The key that was sent, if it is stored in the database.
@@ -108,10 +108,10 @@ pub(super) async fn gate(State(gate): State<Gate>, mut request: Request, next: N
         Err(problem) => return problem.into_response(),
     };
     match gate.0.admit(&asked).await {
-        Ok(Admitted { actor, quota, key, need, reach, holder }) => {
+        Ok(AuthorizedRequest { actor, quota, key, need, reach, holder }) => {
             let route = asked.path.as_ref().map(MatchedPath::as_str);
             request.extensions_mut().insert(actor);
-            request.extensions_mut().insert(Pass { gate: gate.0.clone(), need, key, holder });
+            request.extensions_mut().insert(KeyWatch { gate: gate.0.clone(), need, key, holder });
             let mut response = match reach.check(&gate.0.front, route, request).await {
                 Ok(request) => next.run(request).await,
                 Err(problem) => problem.into_response(),
@@ -126,8 +126,8 @@ pub(super) async fn gate(State(gate): State<Gate>, mut request: Request, next: N
 }
 
 impl Gate {
-    pub(super) fn new(config: &Config, front: Front) -> Self {
-        Self(Arc::new(Shared {
+    pub(super) fn new(config: &Config, front: RouterState) -> Self {
+        Self(Arc::new(AuthState {
             front,
             asks: config.asks_for_keys(),
             has_proxy: config.allow_unauthenticated,
@@ -140,19 +140,19 @@ impl Gate {
 }
 
 /// Extracts the caller for handlers that record it.
-impl FromRequestParts<Front> for Actor {
+impl FromRequestParts<RouterState> for Actor {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Front) -> Result<Self, Problem> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(past_the_door)
+    async fn from_request_parts(parts: &mut Parts, _: &RouterState) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(unauthenticated_fault)
     }
 }
 
-impl Shared {
-    fn read(&self, request: &Request) -> Result<Asked, Problem> {
+impl AuthState {
+    fn read(&self, request: &Request) -> Result<RequestCredentials, Problem> {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let peer = peer.map(|ConnectInfo(address)| address.ip());
-        Ok(Asked {
+        Ok(RequestCredentials {
             method: request.method().clone(),
             path: request.extensions().get().cloned(),
             bearer: bearer(request.headers()).map(str::to_owned),
@@ -161,19 +161,19 @@ impl Shared {
         })
     }
 
-    async fn admit(&self, asked: &Asked) -> Result<Admitted, Refusal> {
+    async fn admit(&self, asked: &RequestCredentials) -> Result<AuthorizedRequest, Refusal> {
         let need = scopes::of_request(&asked.method, asked.path.as_ref().map(MatchedPath::as_str));
         let address = asked.peer.address();
-        if need == scopes::Need::Nothing {
+        if need == scopes::RequiredScope::Nothing {
             let (actor, reach) = (Actor::anonymous(address), Reach::default());
-            let holder = Holder::Peer(asked.peer.counted());
-            return Ok(Admitted { actor, quota: None, need, reach, holder, key: None });
+            let holder = Holder::Peer(asked.peer.without_address());
+            return Ok(AuthorizedRequest { actor, quota: None, need, reach, holder, key: None });
         }
         let caller = self.caller(asked).await;
         let holder = match &caller {
             Ok(Caller::Key(key)) => Holder::Key(key.id),
             Ok(Caller::AdminKey) => Holder::AdminKey,
-            Ok(Caller::Anybody) | Err(_) => Holder::Peer(asked.peer.counted()),
+            Ok(Caller::Unauthenticated) | Err(_) => Holder::Peer(asked.peer.without_address()),
         };
         let quota = self.requests.take(holder);
         if let Some(quota) = quota.filter(Quota::is_used_up) {
@@ -189,24 +189,24 @@ impl Shared {
                 (Actor::key(key.id, &key.name, &key.handle, address), asked.bearer.clone())
             }
             Caller::AdminKey => (Actor::admin_key(address), None),
-            Caller::Anybody => (Actor::anonymous(address), None),
+            Caller::Unauthenticated => (Actor::anonymous(address), None),
         };
         let key = key.map(SecretString::from);
-        Ok(Admitted { actor, quota, need, reach, holder, key })
+        Ok(AuthorizedRequest { actor, quota, need, reach, holder, key })
     }
 
     /// Returns true if this key would still be admitted.
-    async fn is_good(&self, text: &str, need: scopes::Need) -> Result<bool, Problem> {
+    async fn is_admitted(&self, text: &str, need: scopes::RequiredScope) -> Result<bool, Problem> {
         let app = self.front.app()?;
         let now = app.clock.now();
-        let key = match self.keyring.known(text) {
+        let key = match self.keyring.find_cached(text) {
             Some(key) => Some(key),
             None => self.keyring.look_up(&app, text).await?,
         };
         Ok(key.is_some_and(|key| key.is_usable(now) && need.is_met_by(&key.scopes)))
     }
 
-    async fn caller(&self, asked: &Asked) -> Result<Caller, Refusal> {
+    async fn caller(&self, asked: &RequestCredentials) -> Result<Caller, Refusal> {
         let text = match &asked.bearer {
             Some(text) if self.keyring.is_admin(text) => return Ok(Caller::AdminKey),
             // The token of a turn is valid at its own worker only.
@@ -214,20 +214,22 @@ impl Shared {
             Some(text) if !self.has_proxy || text.starts_with(keys::PREFIX) => text,
             _ if self.asks => return Err(unauthenticated()),
             None if asked.has_authorization && !self.has_proxy => return Err(bad_key()),
-            _ => return Ok(Caller::Anybody),
+            _ => return Ok(Caller::Unauthenticated),
         };
         let app = self.front.app()?;
         let now = app.clock.now();
-        let key = match self.keyring.known(text) {
+        let key = match self.keyring.find_cached(text) {
             Some(key) => Some(key),
             None => self.keyring.look_up(&app, text).await?,
         };
         match key {
             Some(key) if key.is_usable(now) => Ok(Caller::Key(key)),
-            _ => Err(match self.bad_keys.take(asked.peer.counted()).filter(Quota::is_used_up) {
-                Some(quota) => too_many_bad_keys(quota),
-                None => bad_key(),
-            }),
+            _ => Err(
+                match self.bad_keys.take(asked.peer.without_address()).filter(Quota::is_used_up) {
+                    Some(quota) => too_many_bad_keys(quota),
+                    None => bad_key(),
+                },
+            ),
         }
     }
 }
@@ -236,14 +238,14 @@ impl Caller {
     fn scopes(&self) -> &[Scope] {
         match self {
             Self::Key(key) => &key.scopes,
-            Self::AdminKey | Self::Anybody => &Scope::ALL,
+            Self::AdminKey | Self::Unauthenticated => &Scope::ALL,
         }
     }
 
     fn reach(&self) -> Reach {
         match self {
             Self::Key(key) => Reach::of(key),
-            Self::AdminKey | Self::Anybody => Reach::default(),
+            Self::AdminKey | Self::Unauthenticated => Reach::default(),
         }
     }
 }
@@ -275,7 +277,7 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| text.trim())
 }
 
-pub(super) fn past_the_door() -> Problem {
+pub(super) fn unauthenticated_fault() -> Problem {
     let detail = "the request was not authenticated; this is a fault of the service";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
 }
@@ -294,11 +296,11 @@ fn bad_key() -> Refusal {
     Refusal { challenge: Some(challenge), ..problem.into() }
 }
 
-fn missing_scope(need: scopes::Need, caller: &Caller) -> Refusal {
+fn missing_scope(need: scopes::RequiredScope, caller: &Caller) -> Refusal {
     let scope = need.scope();
     let key = match caller {
         Caller::Key(key) => format!("the key `{}`", key.name),
-        Caller::AdminKey | Caller::Anybody => "the key".to_owned(),
+        Caller::AdminKey | Caller::Unauthenticated => "the key".to_owned(),
     };
     let detail = format!(
         "{key} does not have the scope `{scope}`: create one that has it with `dalsegno key create`"

@@ -25,7 +25,7 @@ impl Peer {
     }
 
     /// Returns the peer without its address, for counting.
-    pub(super) fn counted(self) -> Self {
+    pub(super) fn without_address(self) -> Self {
         Self { address: None, ..self }
     }
 }
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn addresses_are_counted_by_their_owner() {
-        let counted = |text: &str| Peer::of(Some(text.parse().unwrap())).counted();
+        let counted = |text: &str| Peer::of(Some(text.parse().unwrap())).without_address();
         assert_eq!(counted("2001:db8:1:2::1"), counted("2001:db8:1:2:ffff::9"));
         assert_ne!(counted("2001:db8:1:2::1"), counted("2001:db8:1:3::1"));
         assert_eq!(counted("::ffff:10.1.2.3"), counted("10.1.2.3"));

@@ -17,9 +17,9 @@ use axum::{
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
-use super::{Front, Problem, health, mcp};
+use super::{Problem, RouterState, health, mcp};
 
-pub(super) fn routes() -> Router<Front> {
+pub(super) fn routes() -> Router<RouterState> {
     Router::new().route("/v1/openapi.json", get(openapi))
 }
 
@@ -52,7 +52,7 @@ pub(super) fn routes() -> Router<Front> {
         (name = "probes", description = "For those who run the service"),
     ),
 )]
-struct Described;
+struct ApiDoc;
 
 /// Returns the document. The text changes only with the API.
 pub fn document() -> &'static str {
@@ -72,8 +72,8 @@ async fn openapi() -> Response {
 }
 
 fn generate() -> String {
-    let mut api = Described::openapi();
-    for part in [mcp::Described::openapi(), health::Described::openapi()] {
+    let mut api = ApiDoc::openapi();
+    for part in [mcp::ApiDoc::openapi(), health::ApiDoc::openapi()] {
         api.merge(part);
     }
     // Values sort their keys, independent of the order of the parts.
@@ -86,10 +86,10 @@ fn generate() -> String {
     for operation in each_operation(&mut document) {
         refusals::complete(operation);
         name_answers(operation);
-        say_absent_and_not_null(operation);
+        remove_null_from_parameters(operation);
     }
     refer_to_items(&mut document);
-    leave_out_empty_bodies(&mut document);
+    make_empty_bodies_optional(&mut document);
     format!("{document:#}\n")
 }
 
@@ -109,7 +109,7 @@ fn name_answers(operation: &mut Value) {
 }
 
 /// Removes null from the types of parameters: an optional header or query parameter is omitted.
-fn say_absent_and_not_null(operation: &mut Value) {
+fn remove_null_from_parameters(operation: &mut Value) {
     let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
     for parameter in parameters.into_iter().flatten() {
         let schema = &mut parameter["schema"];
@@ -140,7 +140,7 @@ fn refer_to_items(document: &mut Value) {
 }
 
 /// Marks bodies without required fields as optional: an empty body is an object without fields.
-fn leave_out_empty_bodies(document: &mut Value) {
+fn make_empty_bodies_optional(document: &mut Value) {
     let schemas = document["components"]["schemas"].clone();
     for operation in each_operation(document) {
         let Some(body) = operation.get_mut("requestBody") else { continue };

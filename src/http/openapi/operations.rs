@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     domain::class::{Class, QUEUE_FULL},
     operations::{
-        self, BAD_KEY, Described, Entry, KEY_TAKEN, NO_KEY, Run, Spec, Success, TOO_MANY_WAITING,
-        TOO_MANY_WAITING_PER_CLIENT, status,
+        self, BAD_KEY, Entry, KEY_TAKEN, NO_KEY, Run, Spec, Success, TOO_MANY_WAITING,
+        TOO_MANY_WAITING_PER_CLIENT, TypeSchema, status,
     },
 };
 
@@ -40,8 +40,8 @@ fn operation(
     entry: &Entry,
     parameters: &[Value],
     body: &Option<Value>,
-    input: &Described,
-    output: &Described,
+    input: &TypeSchema,
+    output: &TypeSchema,
 ) -> Value {
     let spec = &entry.spec;
     let words = serde_json::to_value(&input.schema).unwrap_or_default()["description"].take();
@@ -149,7 +149,7 @@ fn responses(entry: &Entry, output: &str) -> Value {
 }
 
 /// Splits the input into parameters and the schema of the body, if the operation has one.
-fn split(spec: &Spec, input: &Described) -> (Vec<Value>, Option<Value>) {
+fn split(spec: &Spec, input: &TypeSchema) -> (Vec<Value>, Option<Value>) {
     let mut schema = serde_json::to_value(&input.schema).unwrap_or_default();
     let mut fields = schema["properties"].take().as_object().cloned().unwrap_or_default();
     let is_required =

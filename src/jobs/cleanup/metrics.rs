@@ -75,7 +75,7 @@ pub(super) fn removed_keys(n_rows: u64) {
     counter!(ROWS, "table" => "operation_keys").increment(n_rows);
 }
 
-pub(super) fn removed(batch: &Batch) {
+pub(super) fn count_removed_sessions(batch: &Batch) {
     for (table, n_rows) in [("sessions", batch.sessions), ("messages", batch.messages)] {
         counter!(ROWS, "table" => table).increment(n_rows.unsigned_abs());
     }

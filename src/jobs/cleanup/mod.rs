@@ -16,10 +16,10 @@ use super::Services;
 pub use crate::domain::cleanups::Cleanup;
 use crate::{
     domain::{
-        Failed, audit,
-        cleanups::{self, Page, Recorded, Walk},
+        StatementError, audit,
+        cleanups::{self, Page, RunRow, Walk},
         operation_keys,
-        sessions::Due,
+        sessions::DueSession,
         transaction::{begin, commit},
         webhooks,
     },
@@ -48,7 +48,7 @@ enum Error {
     #[error("a later run of this job has taken over")]
     Overtaken,
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
     #[error(transparent)]
     End(#[from] CommitError),
 }
@@ -78,7 +78,7 @@ pub(super) async fn run(_: Cleanup, run: Run, services: Arc<Services>) -> Handle
     }
 }
 
-async fn record(run: &Run, services: &Services) -> Result<Recorded, JobError> {
+async fn record(run: &Run, services: &Services) -> Result<RunRow, JobError> {
     let now = services.clock.now();
     let recorded = async {
         let mut tx = begin(run.pool()).await?;
@@ -89,29 +89,30 @@ async fn record(run: &Run, services: &Services) -> Result<Recorded, JobError> {
     recorded.await.map_err(JobError::retry)
 }
 
-async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> Result<(), Error> {
+async fn remove_all(run: &Run, services: &Services, recorded: &mut RunRow) -> Result<(), Error> {
     let config = &services.sessions;
     let mut walk = Walk::new(services.clock.now(), config, &services.memory);
-    while let Some(Page { going, kept }) = page(run, &mut walk, config.cleanup_batch_sessions).await?
+    while let Some(Page { going, kept }) =
+        page(run, &mut walk, config.cleanup_batch_sessions).await?
     {
         let reasons: Vec<_> = kept.iter().map(|(_, kept)| *kept).collect();
-        recorded.progress.keep(&reasons);
+        recorded.progress.count_kept(&reasons);
         let mut left = going;
         while !left.is_empty() {
             if run.cancel().is_cancelled() {
                 return Err(Error::Stopped);
             }
-            left = batch(run, &walk, left, recorded).await?;
+            left = remove_batch(run, &walk, left, recorded).await?;
             pause(run, services).await;
         }
     }
-    while old_events(run, &walk, recorded).await? {
+    while remove_old_events(run, &walk, recorded).await? {
         pause(run, services).await;
     }
-    while old_summaries(run, &walk, recorded).await? {
+    while remove_old_summaries(run, &walk, recorded).await? {
         pause(run, services).await;
     }
-    while old_memory(run, &walk, recorded).await? {
+    while remove_old_memory(run, &walk, recorded).await? {
         pause(run, services).await;
     }
     Ok(())
@@ -125,7 +126,7 @@ async fn pause(run: &Run, services: &Services) {
 
 /// Removes a batch of memory items and facts that ended long enough ago, and of records about them. Returns true if there may
 /// be more.
-async fn old_memory(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<bool, Error> {
+async fn remove_old_memory(run: &Run, walk: &Walk, recorded: &mut RunRow) -> Result<bool, Error> {
     if run.cancel().is_cancelled() {
         return Err(Error::Stopped);
     }
@@ -143,7 +144,11 @@ async fn old_memory(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<b
 }
 
 /// Removes a batch of summaries that no successor has used in time. Returns true if there may be more.
-async fn old_summaries(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<bool, Error> {
+async fn remove_old_summaries(
+    run: &Run,
+    walk: &Walk,
+    recorded: &mut RunRow,
+) -> Result<bool, Error> {
     if run.cancel().is_cancelled() {
         return Err(Error::Stopped);
     }
@@ -161,7 +166,7 @@ async fn old_summaries(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Resul
 }
 
 /// Removes a batch of old feed events. Returns true if there may be more.
-async fn old_events(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<bool, Error> {
+async fn remove_old_events(run: &Run, walk: &Walk, recorded: &mut RunRow) -> Result<bool, Error> {
     if run.cancel().is_cancelled() {
         return Err(Error::Stopped);
     }
@@ -220,12 +225,12 @@ async fn page(run: &Run, walk: &mut Walk, n_sessions: u16) -> Result<Option<Page
 }
 
 /// Removes as many sessions as fit into one transaction, and returns the others.
-async fn batch(
+async fn remove_batch(
     run: &Run,
     walk: &Walk,
-    going: Vec<Due>,
-    recorded: &mut Recorded,
-) -> Result<Vec<Due>, Error> {
+    going: Vec<DueSession>,
+    recorded: &mut RunRow,
+) -> Result<Vec<DueSession>, Error> {
     let mut tx = begin(run.pool()).await?;
     let batch = cleanups::remove(&mut tx, walk, going).await?;
     let mut next = recorded.clone();
@@ -235,7 +240,7 @@ async fn batch(
     }
     commit(tx).await?;
     *recorded = next;
-    metrics::removed(&batch);
+    metrics::count_removed_sessions(&batch);
     Ok(batch.left)
 }
 
@@ -257,7 +262,7 @@ async fn remove_old_audit(run: &Run, services: &Services) -> Result<(), Error> {
     }
 }
 
-async fn finish(run: &Run, services: &Services, recorded: &Recorded) -> Result<End, Error> {
+async fn finish(run: &Run, services: &Services, recorded: &RunRow) -> Result<End, Error> {
     let now = services.clock.now();
     let mut tx = begin(run.pool()).await?;
     if !cleanups::finish(&mut *tx, recorded, now).await? {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Error, Folder, fold::Scribe};
+use super::{Error, Folder, fold::Summariser};
 use crate::{
-    context::compaction::{ladder::Rung, prompt, sections::SECTIONS},
-    domain::sessions::Live,
-    jobs::side_call::{Payer, SideCall, narrow},
+    context::compaction::{ladder::CompactionStep, prompt, sections::SECTIONS},
+    domain::sessions::SessionRow,
+    jobs::side_call::{Payer, SideCall, clamp_to_u32},
     providers::{Options, Purpose, Request, Think},
     transcript::{Message, Role},
 };
@@ -16,7 +16,7 @@ pub(super) type Answer = Result<String, String>;
 
 /// A request for a summary, with its model.
 pub(super) struct Call<'a> {
-    pub(super) session: &'a Live,
+    pub(super) session: &'a SessionRow,
     pub(super) model: &'a str,
     pub(super) request: &'a prompt::Request,
     pub(super) prompt_tokens: u64,
@@ -25,14 +25,14 @@ pub(super) struct Call<'a> {
 
 impl<'a> Call<'a> {
     pub(super) fn new(
-        scribe: &Scribe<'a>,
-        rung: Rung,
+        scribe: &Summariser<'a>,
+        rung: CompactionStep,
         request: &'a prompt::Request,
         pinned: Vec<String>,
     ) -> Self {
         let own = scribe.session.model.as_str();
         let alternate = scribe.folder.alternate_model.unwrap_or(own);
-        let model = if rung == Rung::Alternate { alternate } else { own };
+        let model = if rung == CompactionStep::Alternate { alternate } else { own };
         let prompt_tokens = scribe.tokens_of(&request.system) + scribe.tokens_of(&request.prompt);
         Self { session: scribe.session, model, request, prompt_tokens, pinned }
     }
@@ -79,9 +79,9 @@ impl<'a> Call<'a> {
             system: self.request.system.clone(),
             messages: vec![Arc::new(prompt)],
             tools: Vec::new(),
-            window_tokens: narrow(folder.summariser_window_tokens),
-            reserve_tokens: narrow(self.request.reply_max_tokens),
-            estimated_prompt_tokens: Some(narrow(self.prompt_tokens)),
+            window_tokens: clamp_to_u32(folder.summariser_window_tokens),
+            reserve_tokens: clamp_to_u32(self.request.reply_max_tokens),
+            estimated_prompt_tokens: Some(clamp_to_u32(self.prompt_tokens)),
             options: Options {
                 // A summary copies facts; thinking would use up the tokens of the answer.
                 temperature: Some(0.0),

@@ -67,7 +67,7 @@ pub(super) async fn wait(folder: &Folder<'_>) -> Result<(), Error> {
         () = folder.cancel.cancelled() => {
             let why = "the run was stopped while another one made the summary";
             let error = providers::Error::new("compaction.stopped", Class::Cancelled, why);
-            Err(Error::NotAsked(error.not_made()))
+            Err(Error::NotAsked(error.before_call()))
         }
     }
 }

@@ -4,10 +4,10 @@ use uuid::Uuid;
 
 use crate::{
     context::compaction::{folding::RefusedAttempt, generations, plan},
-    domain::{Failed, compactions, sessions, tasks},
+    domain::{StatementError, compactions, sessions, tasks},
     jobs::side_call,
     providers::{self, Class},
-    queue::{self, JobError, Until},
+    queue::{self, HoldUntil, JobError},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum Error {
     #[error(
         "no summary of session {session_id} was good enough, not even the extract ({}); it is kept as compaction \
          {generation}: shorten its standing requirements, raise the window, or reset the session",
-        words(refused)
+        format_refusals(refused)
     )]
     Parked { session_id: Uuid, generation: i32, refused: Vec<RefusedAttempt> },
     #[error("session {session_id} cannot be folded: {source}")]
@@ -45,7 +45,7 @@ pub enum Error {
     #[error(transparent)]
     Task(#[from] tasks::Error),
     #[error(transparent)]
-    Database(#[from] Failed),
+    Database(#[from] StatementError),
     #[error("seeing who makes a summary")]
     Queue(#[source] queue::Error),
     #[error("getting a connection for a compaction")]
@@ -69,7 +69,7 @@ impl From<Error> for JobError {
     fn from(error: Error) -> Self {
         match &error {
             Error::NotAsked(source) => match source.class {
-                Class::Snooze { after, .. } => Self::snooze(Until::After(after))(error),
+                Class::Snooze { after, .. } => Self::snooze(HoldUntil::After(after))(error),
                 // A worker that shuts down returns the job; the queue knows why the token was cancelled.
                 _ => Self::retry(error),
             },
@@ -91,7 +91,7 @@ impl From<Error> for JobError {
     }
 }
 
-fn words(refused: &[RefusedAttempt]) -> String {
+fn format_refusals(refused: &[RefusedAttempt]) -> String {
     let last = refused.last().map(|attempt| attempt.refusals.as_slice()).unwrap_or_default();
     let reasons: Vec<_> = last.iter().map(|refusal| refusal.brief(5)).collect();
     reasons.join("; ")

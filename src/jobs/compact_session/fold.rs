@@ -11,24 +11,24 @@ use crate::{
     context::{
         Calibration, Weight,
         compaction::{
-            Folding, Step,
+            FoldDraft, Step,
             folding::{Outcome, RefusedAttempt},
-            ladder::Rung,
+            ladder::CompactionStep,
             plan::Plan,
         },
     },
-    domain::sessions::Live,
+    domain::sessions::SessionRow,
 };
 
 /// The session to summarise, and what its calls need.
-pub(super) struct Scribe<'a> {
+pub(super) struct Summariser<'a> {
     pub(super) folder: &'a Folder<'a>,
-    pub(super) session: &'a Live,
+    pub(super) session: &'a SessionRow,
     pub(super) calibration: &'a Calibration,
 }
 
 /// The result of a fold.
-pub(super) struct Folded {
+pub(super) struct FoldResult {
     /// The accepted summary, or all refused attempts, with that of the extract.
     pub(super) result: Result<Outcome, Vec<RefusedAttempt>>,
     /// Model that wrote the summary; after refusals, the last one that was called.
@@ -38,19 +38,19 @@ pub(super) struct Folded {
 
 /// Runs CPU-bound work where other tasks do not wait for it: ten megabytes take half a second and more. A
 /// single-threaded runtime runs it in place.
-pub(super) fn aside<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn run_cpu_bound<T>(work: impl FnOnce() -> T) -> T {
     match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
         _ => work(),
     }
 }
 
-impl Scribe<'_> {
+impl Summariser<'_> {
     pub(super) async fn fold(
         &self,
-        folding: &mut Folding<'_>,
+        folding: &mut FoldDraft<'_>,
         mut step: Step,
-    ) -> Result<Folded, Error> {
+    ) -> Result<FoldResult, Error> {
         let plan = folding.plan().clone();
         let mut model = None;
         loop {
@@ -60,14 +60,16 @@ impl Scribe<'_> {
                     let call = Call::new(self, rung, &request, pinned);
                     model = Some(call.model.to_owned());
                     let answer = self.answer(&call, begins_attempt).await?;
-                    aside(|| folding.answered(answer.as_deref().map_err(Clone::clone)))
+                    run_cpu_bound(|| {
+                        folding.process_answer(answer.as_deref().map_err(Clone::clone))
+                    })
                 }
                 Step::Done(outcome) => {
-                    let model = model.filter(|_| outcome.rung != Rung::Extract);
-                    return Ok(Folded { result: Ok(outcome), model, plan });
+                    let model = model.filter(|_| outcome.rung != CompactionStep::Extract);
+                    return Ok(FoldResult { result: Ok(outcome), model, plan });
                 }
                 Step::Park { refused } => {
-                    return Ok(Folded { result: Err(refused), model, plan });
+                    return Ok(FoldResult { result: Err(refused), model, plan });
                 }
             }
         }

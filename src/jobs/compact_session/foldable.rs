@@ -14,7 +14,7 @@ const OWN_ROOM_DIVISOR: u64 = 4;
 /// prompt, which is sent as the task.
 ///
 /// If other tasks have asked since, or if these messages are heavy, the whole view can be folded.
-pub(super) fn before_own_turn(
+pub(super) fn exclude_own_turn(
     view: View<'_>,
     waiting: Option<Uuid>,
     room: Weight,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     Cause, CompactSession, Error, Folder, apply, prepare,
-    setup::{self, Around},
+    setup::{self, FixedWeight},
 };
 use crate::{
     causes::causes,
@@ -24,7 +24,7 @@ const UPCOMING_DIVISOR: u64 = 10;
 
 /// Compacts a session ahead of time, or because a person asked for it. No turn waits for it.
 pub async fn run(job: CompactSession, run: Run, services: Arc<Services>) -> HandlerResult {
-    let session = match sessions::look(run.pool(), job.session_id).await {
+    let session = match sessions::read_live(run.pool(), job.session_id).await {
         // The session has expired and was removed.
         Err(sessions::Error::Unknown(_)) => return Ok(End::Done),
         session => session.map_err(JobError::retry)?,
@@ -40,7 +40,7 @@ pub async fn run(job: CompactSession, run: Run, services: Arc<Services>) -> Hand
     let route = route.map_err(JobError::fail)?;
     let room = route.window_tokens.saturating_sub(route.reserve_tokens) / UPCOMING_DIVISOR;
     let skills = catalogue.skills_of(agent);
-    let around = Around {
+    let around = FixedWeight {
         system: Weight::of_text(&agent.prompt)
             + skills.iter().map(|skill| Weight::of_text(&skill.text)).sum(),
         upcoming: services.calibrations.of(provider, model).weight_within(room),
@@ -48,13 +48,13 @@ pub async fn run(job: CompactSession, run: Run, services: Arc<Services>) -> Hand
     let window = setup::summariser_window(agent, &route, run.cancel()).await;
     let cost = |model: &str, tokens| services.cost(&route.provider_name, model, tokens);
     let whose = (&**agent, &*catalogue);
-    let folder = setup::folder(&run, &services, whose, &route, around, window, &cost);
+    let folder = setup::build_folder(&run, &services, whose, &route, around, window, &cost);
     compact(&folder, &job, &run).await
 }
 
 /// Prepares a compaction. If a person asked for it, also applies it, in the commit that ends the job.
 pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> HandlerResult {
-    let shown = sessions::look(folder.pool, job.session_id).await.map_err(Error::from)?;
+    let shown = sessions::read_live(folder.pool, job.session_id).await.map_err(Error::from)?;
     if is_over(job, &shown) {
         return Ok(End::Done);
     }
@@ -65,9 +65,7 @@ pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> Ha
     match (prepare(folder, job.session_id, job.cause).await, job.cause) {
         (Ok(_), Cause::Manual) => show(folder, job, run).await,
         (Ok(_), _) => Ok(End::Done),
-        (Err(error), Cause::Manual) if is_nothing_to_do(&error) => {
-            answer(folder, job, run, &error).await
-        }
+        (Err(error), Cause::Manual) if is_final(&error) => answer(folder, job, run, &error).await,
         (Err(error), Cause::Auto) if may_wait(&error) => {
             tracing::info!(session.id = %job.session_id, error = causes(&error), "no summary was prepared");
             Ok(End::Done)
@@ -77,7 +75,7 @@ pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> Ha
 }
 
 /// Returns true if the session was closed and no person waits for the result. Its successor has a context of its own.
-pub fn is_over(job: &CompactSession, session: &sessions::Live) -> bool {
+pub fn is_over(job: &CompactSession, session: &sessions::SessionRow) -> bool {
     let is_over = session.state == sessions::State::Closed && job.cause != Cause::Manual;
     if is_over {
         tracing::info!(session.id = %job.session_id, "the session was closed before it was compacted");
@@ -98,7 +96,7 @@ async fn answer(
     run: &Run,
     why: &Error,
 ) -> HandlerResult {
-    let session = sessions::look(folder.pool, job.session_id).await.map_err(Error::from)?;
+    let session = sessions::read_live(folder.pool, job.session_id).await.map_err(Error::from)?;
     let event = feed::New {
         campaign_id: Some(session.campaign_id),
         task_id: None,
@@ -119,7 +117,7 @@ fn because(why: &Error) -> String {
 }
 
 /// Returns true for errors that a retry would repeat.
-fn is_nothing_to_do(error: &Error) -> bool {
+fn is_final(error: &Error) -> bool {
     matches!(
         error,
         Error::Plan { .. }
@@ -132,5 +130,5 @@ fn is_nothing_to_do(error: &Error) -> bool {
 /// Returns true for errors that need no dead job: no turn waits for a summary that is made ahead, and the turn that
 /// needs it reports the error.
 fn may_wait(error: &Error) -> bool {
-    matches!(error, Error::BreakerOpen { .. } | Error::InProgress(_)) || is_nothing_to_do(error)
+    matches!(error, Error::BreakerOpen { .. } | Error::InProgress(_)) || is_final(error)
 }

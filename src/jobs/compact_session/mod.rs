@@ -25,7 +25,7 @@ mod error;
 mod fold;
 mod foldable;
 pub(super) mod job;
-mod place;
+mod node_context;
 mod prepare;
 pub(super) mod setup;
 mod store;
@@ -35,13 +35,13 @@ use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use self::{claim::Claimant, error::Error, job::compact, prepare::prepare, view::Loaded};
-pub use crate::domain::compactions::{Cause, CompactSession, Shown};
+pub use self::{claim::Claimant, error::Error, job::compact, prepare::prepare, view::LoadedView};
+pub use crate::domain::compactions::{Cause, CompactSession, ShowOutcome};
 use crate::{
     clock::Clock,
     context::{
         Calibration, Weight,
-        compaction::{Policy, folding::RefusedAttempt, ladder::Rung},
+        compaction::{Policy, folding::RefusedAttempt, ladder::CompactionStep},
     },
     domain::{
         agents::Catalogue, busy_models, compactions, prices::Cost, tasks::Task, usage::Tokens,
@@ -88,9 +88,9 @@ pub struct Folder<'a> {
 
 /// A compaction that is ready to be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PreparedCompaction {
     pub generation: i32,
-    pub rung: Option<Rung>,
+    pub rung: Option<CompactionStep>,
     pub tokens_before: i64,
     pub tokens_after: i64,
     /// Attempts that were refused before.
@@ -106,6 +106,6 @@ pub async fn apply(
     conn: &mut PgConnection,
     clock: &dyn Clock,
     session_id: Uuid,
-) -> Result<Shown, Error> {
+) -> Result<ShowOutcome, Error> {
     Ok(compactions::apply_newest(conn, session_id, clock.now()).await?)
 }

@@ -3,27 +3,27 @@
 use uuid::Uuid;
 
 use super::{
-    Cause, Error, Folder, Prepared, attempts, claim,
-    fold::{Folded, Scribe, aside},
+    Cause, Error, Folder, PreparedCompaction, attempts, claim,
+    fold::{FoldResult, Summariser, run_cpu_bound},
     foldable,
-    place::{self, Place},
+    node_context::{self, NodeContext},
     store::Store,
-    view::Loaded,
+    view::LoadedView,
 };
 use crate::{
     causes::causes,
     context::{
         Budget, Calibration,
         compaction::{
-            Folding,
-            ladder::{Breaker, Ladder},
-            plan::{Node, Scene},
+            FoldDraft,
+            ladder::{Breaker, CompactionSteps},
+            plan::{CompactionInput, Node},
         },
         xml::FenceSeed,
     },
     domain::{
         compactions,
-        sessions::{self, Live, State},
+        sessions::{self, SessionRow, State},
         tasks,
     },
 };
@@ -38,7 +38,7 @@ pub async fn prepare(
     folder: &Folder<'_>,
     session_id: Uuid,
     cause: Cause,
-) -> Result<Prepared, Error> {
+) -> Result<PreparedCompaction, Error> {
     while !claim::take(folder, session_id).await? {
         if folder.waiting.is_none() && cause == Cause::Auto {
             return Err(Error::InProgress(session_id));
@@ -56,12 +56,12 @@ async fn prepare_claimed(
     folder: &Folder<'_>,
     session_id: Uuid,
     cause: Cause,
-) -> Result<Prepared, Error> {
-    let session = sessions::look(folder.pool, session_id).await?;
+) -> Result<PreparedCompaction, Error> {
+    let session = sessions::read_live(folder.pool, session_id).await?;
     if session.state == State::Closed {
         return Err(sessions::Error::Closed(session_id).into());
     }
-    if let Some(prepared) = earlier(folder, &session).await? {
+    if let Some(prepared) = find_prepared(folder, &session).await? {
         return Ok(prepared);
     }
     let breaker = attempts::read(session_id, session.compaction_breaker.clone())?;
@@ -69,32 +69,36 @@ async fn prepare_claimed(
     if attempts_left == 0 && cause != Cause::Overflow {
         return Err(open(&breaker, &session));
     }
-    let ladder = Ladder::new(attempts_left, folder.alternate_model.is_some());
+    let ladder = CompactionSteps::new(attempts_left, folder.alternate_model.is_some());
     let (loaded, place) = load(folder, &session).await?;
     let calibration = calibration(folder, &session)?;
-    let scene = Scene { node: place.as_ref().map(node), ..scene(folder, &loaded, &calibration)? };
+    let scene =
+        CompactionInput { node: place.as_ref().map(node), ..scene(folder, &loaded, &calibration)? };
     let seed = seed(&session)?;
-    let scribe = Scribe { folder, session: &session, calibration: &calibration };
+    let scribe = Summariser { folder, session: &session, calibration: &calibration };
     let folded = fold(&scribe, scene, &seed, ladder).await?;
     let node = place.as_ref().map(|place| place.flow.node.as_str());
     Store { folder, session: &session, cause, node }.store(folded).await
 }
 
 async fn fold(
-    scribe: &Scribe<'_>,
-    scene: Scene<'_>,
+    scribe: &Summariser<'_>,
+    scene: CompactionInput<'_>,
     seed: &FenceSeed,
-    ladder: Ladder,
-) -> Result<Folded, Error> {
+    ladder: CompactionSteps,
+) -> Result<FoldResult, Error> {
     // Its number is assigned when it is stored, so that a failed attempt uses none up.
     let number = scene.view.generation() + 1;
-    let (mut folding, step) = aside(|| Folding::begin(scene, seed, number, ladder))
+    let (mut folding, step) = run_cpu_bound(|| FoldDraft::begin(scene, seed, number, ladder))
         .map_err(|source| Error::Plan { session_id: scribe.session.id, source })?;
     scribe.fold(&mut folding, step).await
 }
 
 /// Finds a prepared compaction that still applies: the job's end was lost, or it was requested twice.
-async fn earlier(folder: &Folder<'_>, session: &Live) -> Result<Option<Prepared>, Error> {
+async fn find_prepared(
+    folder: &Folder<'_>,
+    session: &SessionRow,
+) -> Result<Option<PreparedCompaction>, Error> {
     let id = session.id;
     let Some(generation) =
         compactions::newest_prepared(folder.pool, id, session.generation).await?
@@ -102,7 +106,7 @@ async fn earlier(folder: &Folder<'_>, session: &Live) -> Result<Option<Prepared>
         return Ok(None);
     };
     let stored = compactions::get(folder.pool, id, generation).await?;
-    Ok(stored.map(|stored| Prepared {
+    Ok(stored.map(|stored| PreparedCompaction {
         generation,
         rung: None,
         tokens_before: stored.tokens_before,
@@ -113,7 +117,7 @@ async fn earlier(folder: &Folder<'_>, session: &Live) -> Result<Option<Prepared>
     }))
 }
 
-fn open(breaker: &Breaker, session: &Live) -> Error {
+fn open(breaker: &Breaker, session: &SessionRow) -> Error {
     let from_turn = breaker.opens_again(session.turn_count.into());
     Error::BreakerOpen {
         session_id: session.id,
@@ -121,21 +125,24 @@ fn open(breaker: &Breaker, session: &Live) -> Error {
     }
 }
 
-async fn load(folder: &Folder<'_>, session: &Live) -> Result<(Loaded, Option<Place>), Error> {
+async fn load(
+    folder: &Folder<'_>,
+    session: &SessionRow,
+) -> Result<(LoadedView, Option<NodeContext>), Error> {
     let mut conn = folder.pool.acquire().await.map_err(Error::Connection)?;
-    let mut loaded = Loaded::read_unsummarised(&mut conn, session).await?;
-    loaded.mark_as_by_agents(&tasks::added_by_agents(&mut *conn, &loaded.asked()).await?);
-    let place = place::of(&mut conn, folder, session, loaded.view()?).await?;
+    let mut loaded = LoadedView::read_unsummarised(&mut conn, session).await?;
+    loaded.mark_as_by_agents(&tasks::added_by_agents(&mut *conn, &loaded.prompt_tasks()).await?);
+    let place = node_context::of(&mut conn, folder, session, loaded.view()?).await?;
     Ok((loaded, place))
 }
 
-fn node(place: &Place) -> Node<'_> {
-    let Place { flow, is_continued, entry_seq } = place;
+fn node(place: &NodeContext) -> Node<'_> {
+    let NodeContext { flow, is_continued, entry_seq } = place;
     let (is_continued, entry_seq) = (*is_continued, *entry_seq);
     Node { first_seq: flow.first_seq, is_continued, flow, entry_seq }
 }
 
-fn calibration(folder: &Folder<'_>, session: &Live) -> Result<Calibration, Error> {
+fn calibration(folder: &Folder<'_>, session: &SessionRow) -> Result<Calibration, Error> {
     let stored = session.calibration.clone().map(serde_json::from_value).transpose();
     let session_id = session.id;
     let stored =
@@ -145,15 +152,15 @@ fn calibration(folder: &Folder<'_>, session: &Live) -> Result<Calibration, Error
 
 fn scene<'a>(
     folder: &Folder<'_>,
-    loaded: &'a Loaded,
+    loaded: &'a LoadedView,
     calibration: &'a Calibration,
-) -> Result<Scene<'a>, Error> {
+) -> Result<CompactionInput<'a>, Error> {
     let system_tokens = calibration.tokens(folder.system_weight);
     let budget = Budget::of_narrow(folder.window_tokens, folder.reserve_tokens, system_tokens);
     let room = calibration.weight_within(budget.room_tokens());
     let waiting = folder.waiting.map(|task| task.id);
-    let (view, beside) = foldable::before_own_turn(loaded.view()?, waiting, room);
-    Ok(Scene {
+    let (view, beside) = foldable::exclude_own_turn(loaded.view()?, waiting, room);
+    Ok(CompactionInput {
         view,
         budget,
         calibration,
@@ -164,7 +171,7 @@ fn scene<'a>(
     })
 }
 
-fn seed(session: &Live) -> Result<FenceSeed, Error> {
+fn seed(session: &SessionRow) -> Result<FenceSeed, Error> {
     let bytes = session.fence_seed.as_slice().try_into();
     bytes.map(FenceSeed::from_bytes).map_err(|_| Error::FenceSeed(session.id))
 }

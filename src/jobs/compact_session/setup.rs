@@ -17,7 +17,7 @@ use crate::{
 
 /// Weight beside the conversation: the system part, and the additions of the coming turn.
 #[derive(Debug, Clone, Copy)]
-pub struct Around {
+pub struct FixedWeight {
     pub system: Weight,
     pub upcoming: Weight,
 }
@@ -40,12 +40,12 @@ fn start_percent(route: &Route<'_>) -> u64 {
     if route.rotates { route.thresholds.apply_percent() / 2 } else { 100 }
 }
 
-pub fn folder<'a>(
+pub fn build_folder<'a>(
     run: &'a Run,
     services: &'a Services,
     (agent, catalogue): (&'a Agent, &'a Catalogue),
     route: &'a Route<'_>,
-    around: Around,
+    around: FixedWeight,
     summariser_window_tokens: u64,
     cost: &'a (dyn Fn(&str, Tokens) -> Cost + Sync),
 ) -> Folder<'a> {

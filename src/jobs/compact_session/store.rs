@@ -2,50 +2,50 @@
 
 use serde_json::{Value, json};
 
-use super::{Cause, Error, Folder, Prepared, fold::Folded};
+use super::{Cause, Error, Folder, PreparedCompaction, fold::FoldResult};
 use crate::{
     context::compaction::{
         folding::{Outcome, RefusedAttempt},
-        ladder::Rung,
+        ladder::CompactionStep,
         plan::Plan,
     },
     domain::{
-        compactions::{self, Accepted, New},
+        compactions::{self, AcceptedSummary, New},
         feed,
-        sessions::{self, Live},
+        sessions::{self, SessionRow},
     },
 };
 
 pub(super) struct Store<'a> {
     pub(super) folder: &'a Folder<'a>,
-    pub(super) session: &'a Live,
+    pub(super) session: &'a SessionRow,
     pub(super) cause: Cause,
     /// Node of the session.
     pub(super) node: Option<&'a str>,
 }
 
 impl Store<'_> {
-    pub(super) async fn store(&self, folded: Folded) -> Result<Prepared, Error> {
-        let Folded { result, model, plan } = folded;
+    pub(super) async fn store(&self, folded: FoldResult) -> Result<PreparedCompaction, Error> {
+        let FoldResult { result, model, plan } = folded;
         match result {
-            Ok(outcome) => self.prepared(outcome, model.as_deref(), &plan).await,
-            Err(refused) => self.parked(refused, model.as_deref(), &plan).await,
+            Ok(outcome) => self.store_prepared(outcome, model.as_deref(), &plan).await,
+            Err(refused) => self.store_parked(refused, model.as_deref(), &plan).await,
         }
     }
 
-    async fn prepared(
+    async fn store_prepared(
         &self,
         outcome: Outcome,
         model: Option<&str>,
         plan: &Plan,
-    ) -> Result<Prepared, Error> {
+    ) -> Result<PreparedCompaction, Error> {
         let Outcome { compaction, rung, refused, pins_dropped } = outcome;
         let pins = serde_json::to_value(&compaction.pins).map_err(Error::Encode)?;
         let prompts = serde_json::to_value(&compaction.prompts).map_err(Error::Encode)?;
         let tokens_after = signed(compaction.tokens_after);
         let flow = compaction.flow.as_ref().map(serde_json::to_value).transpose();
         let flow = flow.map_err(Error::Encode)?;
-        let accepted = Accepted {
+        let accepted = AcceptedSummary {
             summary: &compaction.summary,
             pins: &pins,
             rung: word(rung),
@@ -57,7 +57,7 @@ impl Store<'_> {
         if pins_dropped > 0 {
             tracing::warn!(session.id = %self.session.id, generation, pins_dropped, "not all strings could be pinned");
         }
-        Ok(Prepared {
+        Ok(PreparedCompaction {
             generation,
             rung: Some(rung),
             tokens_before: signed(plan.tokens_before),
@@ -68,12 +68,12 @@ impl Store<'_> {
         })
     }
 
-    async fn parked(
+    async fn store_parked(
         &self,
         refused: Vec<RefusedAttempt>,
         model: Option<&str>,
         plan: &Plan,
-    ) -> Result<Prepared, Error> {
+    ) -> Result<PreparedCompaction, Error> {
         let generation = self.insert(plan, model, &refused, None).await?;
         Err(Error::Parked { session_id: self.session.id, generation, refused })
     }
@@ -83,7 +83,7 @@ impl Store<'_> {
         plan: &Plan,
         model: Option<&str>,
         refused: &[RefusedAttempt],
-        accepted: Option<Accepted<'_>>,
+        accepted: Option<AcceptedSummary<'_>>,
     ) -> Result<i32, Error> {
         let now = self.folder.clock.now();
         let refusals = serde_json::to_value(refused).map_err(Error::Encode)?;
@@ -118,7 +118,7 @@ impl Store<'_> {
         &self,
         generation: i32,
         refused: &[RefusedAttempt],
-        accepted: Option<Accepted<'_>>,
+        accepted: Option<AcceptedSummary<'_>>,
     ) -> feed::New {
         feed::New {
             campaign_id: Some(self.session.campaign_id),
@@ -145,13 +145,13 @@ fn reasons(attempt: &RefusedAttempt) -> Value {
     json!({ "rung": attempt.rung, "refusals": kinds })
 }
 
-fn word(rung: Rung) -> &'static str {
+fn word(rung: CompactionStep) -> &'static str {
     match rung {
-        Rung::First => "first",
-        Rung::Retry => "retry",
-        Rung::Alternate => "alternate",
-        Rung::Extract => "extract",
-        Rung::Park => "park",
+        CompactionStep::First => "first",
+        CompactionStep::Retry => "retry",
+        CompactionStep::Alternate => "alternate",
+        CompactionStep::Extract => "extract",
+        CompactionStep::Park => "park",
     }
 }
 

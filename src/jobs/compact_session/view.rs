@@ -13,15 +13,15 @@ use crate::{
     },
     domain::{
         compactions,
-        messages::{self, Stored},
-        sessions::Live,
+        messages::{self, StoredMessage},
+        sessions::SessionRow,
     },
     transcript::Role,
 };
 
 /// The view of one generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadedView {
     session_id: Uuid,
     generation: u32,
     /// The current compaction, and the one that it was made from.
@@ -33,16 +33,19 @@ pub struct Loaded {
     known_to_seq: i64,
 }
 
-impl Loaded {
+impl LoadedView {
     /// Reads the session's view, without folded messages.
-    pub async fn read(conn: &mut PgConnection, session: &Live) -> Result<Self, Error> {
-        let mut loaded = Self::folded(&mut *conn, session).await?;
+    pub async fn read(conn: &mut PgConnection, session: &SessionRow) -> Result<Self, Error> {
+        let mut loaded = Self::read_compactions(&mut *conn, session).await?;
         loaded.catch_up(conn, session.last_seq).await?;
         Ok(loaded)
     }
 
     /// Reads the view for a summariser: messages that only a reference replaces are read again.
-    pub async fn read_unsummarised(conn: &mut PgConnection, session: &Live) -> Result<Self, Error> {
+    pub async fn read_unsummarised(
+        conn: &mut PgConnection,
+        session: &SessionRow,
+    ) -> Result<Self, Error> {
         let shown = Self::read(&mut *conn, session).await?;
         let mut loaded = shown.clone();
         while let Some(reference) = loaded.compactions.first().filter(|it| it.is_reference()) {
@@ -60,13 +63,16 @@ impl Loaded {
     }
 
     /// Reads the compactions of the view, without later messages.
-    pub async fn folded(conn: &mut PgConnection, session: &Live) -> Result<Self, Error> {
+    pub async fn read_compactions(
+        conn: &mut PgConnection,
+        session: &SessionRow,
+    ) -> Result<Self, Error> {
         Self::at_generation(conn, session, session.generation).await
     }
 
     async fn at_generation(
         conn: &mut PgConnection,
-        session: &Live,
+        session: &SessionRow,
         generation: i32,
     ) -> Result<Self, Error> {
         let session_id = session.id;
@@ -106,12 +112,12 @@ impl Loaded {
     }
 
     /// Returns true if it leaves out the same turns as the session does now.
-    pub fn is_of(&self, session: &Live) -> bool {
+    pub fn is_current_for(&self, session: &SessionRow) -> bool {
         self.without_turns == session.rejected_turns
     }
 
     /// Lists the tasks of all prompts that are not folded.
-    pub fn asked(&self) -> Vec<Uuid> {
+    pub fn prompt_tasks(&self) -> Vec<Uuid> {
         let prompts = self.entries.iter().filter(|entry| entry.message.role == Role::User);
         prompts.map(|entry| entry.id).collect()
     }
@@ -128,7 +134,7 @@ impl Loaded {
     }
 
     /// Removes the entries that are not stored yet.
-    pub fn stored(mut self) -> Self {
+    pub fn without_unstored(mut self) -> Self {
         let n_stored = self.entries.partition_point(|entry| entry.seq <= self.known_to_seq);
         self.entries.truncate(n_stored);
         self
@@ -153,15 +159,15 @@ impl Loaded {
 }
 
 /// Uses the weight and digest that were measured when the message was written.
-fn entry(stored: Stored) -> Entry {
-    Entry::measured(
+fn entry(stored: StoredMessage) -> Entry {
+    Entry::from_measured(
         stored.id,
         stored.seq,
         stored.message,
         Weight::from_millitokens(u64::try_from(stored.weight).unwrap_or(0)),
         Digest::from_bytes(stored.digest),
     )
-    .broken_off(stored.partial)
+    .with_partial(stored.partial)
 }
 
 async fn compaction(

@@ -14,7 +14,7 @@ use super::Services;
 use crate::{
     domain::{
         transaction::begin,
-        webhooks::{self, DeliverWebhook, Due, Missed, Next, Outcome},
+        webhooks::{self, DeliverWebhook, DueDelivery, FailedAttempt, Next, Outcome},
     },
     queue::{Backoff, End, HandlerResult, JobError, Run},
 };
@@ -37,15 +37,20 @@ pub(super) async fn run(job: DeliverWebhook, run: Run, services: Arc<Services>) 
     end(&run, &services, &due, &outcome).await
 }
 
-async fn attempt(due: &Due, services: &Services) -> Outcome {
+async fn attempt(due: &DueDelivery, services: &Services) -> Outcome {
     let message = match due.message(services.clock.now()) {
         Ok(message) => message,
-        Err(error) => return Outcome::Missed(Missed::unanswered(error.to_string())),
+        Err(error) => return Outcome::Missed(FailedAttempt::unanswered(error.to_string())),
     };
     services.webhooks.send(due, message).await
 }
 
-async fn end(run: &Run, services: &Services, due: &Due, outcome: &Outcome) -> HandlerResult {
+async fn end(
+    run: &Run,
+    services: &Services,
+    due: &DueDelivery,
+    outcome: &Outcome,
+) -> HandlerResult {
     let (config, now) = (services.webhooks.config(), services.clock.now());
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     let next = webhooks::record(&mut tx, config, due, run.job_id(), outcome, now);

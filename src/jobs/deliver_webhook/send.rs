@@ -10,7 +10,7 @@ use super::{
     resolve::{Private, Resolver},
 };
 use crate::{
-    domain::webhooks::{Config, Due, Message, Missed, Outcome, check_url},
+    domain::webhooks::{Config, DueDelivery, FailedAttempt, Message, Outcome, check_url},
     outbound,
 };
 
@@ -36,24 +36,24 @@ impl Sender {
         &self.config
     }
 
-    pub(super) async fn send(&self, due: &Due, message: Message) -> Outcome {
+    pub(super) async fn send(&self, due: &DueDelivery, message: Message) -> Outcome {
         match self.post(due, message).await {
             Ok((status, _)) if status.is_success() => {
                 Outcome::Delivered { status: status.as_u16() }
             }
-            Ok((status, retry_after)) => Outcome::Missed(Missed {
+            Ok((status, retry_after)) => Outcome::Missed(FailedAttempt {
                 status: Some(status.as_u16()),
                 error: words_of(status),
                 retry_after,
             }),
-            Err(error) => Outcome::Missed(Missed::unanswered(error)),
+            Err(error) => Outcome::Missed(FailedAttempt::unanswered(error)),
         }
     }
 
     /// Returns the status, and the wait that the receiver asks for.
     async fn post(
         &self,
-        due: &Due,
+        due: &DueDelivery,
         message: Message,
     ) -> Result<(StatusCode, Option<Duration>), String> {
         let client = self.client.as_ref().map_err(|error| format!("no HTTPS here: {error}"))?;
@@ -64,14 +64,14 @@ impl Sender {
             request = request.header(name, value);
         }
         let response =
-            request.body(message.body).send().await.map_err(|error| self.words(&error))?;
+            request.body(message.body).send().await.map_err(|error| self.describe_error(&error))?;
         let (status, retry_after) = (response.status(), outbound::retry_after(response.headers()));
         read_some(response).await;
         Ok((status, retry_after))
     }
 
     /// Describes an error without the address.
-    fn words(&self, error: &reqwest::Error) -> String {
+    fn describe_error(&self, error: &reqwest::Error) -> String {
         let mut cause: &dyn Error = error;
         while let Some(deeper) = cause.source() {
             if deeper.is::<Private>() {

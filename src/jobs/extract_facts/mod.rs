@@ -34,16 +34,19 @@ use serde_json::json;
 use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 
 use self::{
-    ask::{Reader, Refused, pause},
-    stretch::{Request, Stretch},
+    ask::{NoFacts, Reader, pause},
+    stretch::{Request, TranscriptPart},
 };
 use super::{Services, route::Route, services::no_agent};
 use crate::{
-    context::facts::{Answered, Read},
+    context::facts::{ExtractedFact, ExtractionResult},
     domain::{
-        Failed,
+        StatementError,
         agents::{Agent, LookupError},
-        facts::{self, CampaignUser, ExtractFacts, Extraction, Found, Outcome, Recorded, Stated},
+        facts::{
+            self, CampaignUser, ExtractFacts, Extraction, Outcome, RecordOutcome, Statement,
+            StatementOrigin,
+        },
         feed, memory, tasks,
     },
     queue::{self, End, HandlerResult, JobError, Run},
@@ -68,36 +71,37 @@ pub(super) async fn run(job: ExtractFacts, run: Run, services: Arc<Services>) ->
     let Some(user) = user else { return Ok(End::Done) };
     let route = Route::of(&services, agent, &job.provider, &job.model, run.cancel()).await;
     let route = route.map_err(JobError::fail)?;
-    let unread = unread(run.pool(), &job, &user).await.map_err(JobError::retry)?;
+    let unread = load_unread(run.pool(), &job, &user).await.map_err(JobError::retry)?;
     let reader = Reader { services: &services, agent, route: &route, job: &job, run: &run };
-    let Some(stretch) =
-        unread.and_then(|unread| unread.first(reader.room_tokens(), |text| reader.tokens_of(text)))
+    let Some(stretch) = unread
+        .and_then(|unread| unread.first_part(reader.room_tokens(), |text| reader.tokens_of(text)))
     else {
         return Ok(End::Done);
     };
     let answered = match stretch.requests.is_empty() {
-        true => Ok(Answered::default()),
+        true => Ok(ExtractionResult::default()),
         false => reader.read(&stretch, &user).await?,
     };
-    let reading = Reading { services: &services, agent, job: &job, user: &user, stretch: &stretch };
+    let reading =
+        ExtractionRecord { services: &services, agent, job: &job, user: &user, stretch: &stretch };
     reading.commit(&run, answered).await
 }
 
 /// Returns the requests that were not read yet.
-async fn unread(
+async fn load_unread(
     pool: &PgPool,
     job: &ExtractFacts,
     user: &CampaignUser,
-) -> Result<Option<Stretch>, Failed> {
+) -> Result<Option<TranscriptPart>, StatementError> {
     let places: Vec<i64> = job.asked.iter().map(|asked| asked.seq).collect();
-    let unread = facts::unread(pool, job.session_id, &places).await?;
+    let unread = facts::filter_unread(pool, job.session_id, &places).await?;
     let asked = job.asked.iter().filter(|asked| unread.contains(&asked.seq));
     let asked: Vec<_> = asked.copied().collect();
     let Some(first) = asked.first() else { return Ok(None) };
     let from_seq = first.seq - 1;
     let ids: Vec<_> = asked.iter().map(|asked| asked.task_id).collect();
     let requests = tasks::asked_by_people(pool, &ids, user.since).await?;
-    Ok(Some(Stretch::of(from_seq, asked, requests)))
+    Ok(Some(TranscriptPart::of(from_seq, asked, requests)))
 }
 
 /// Numbers of facts in an answer.
@@ -111,29 +115,33 @@ struct Counts {
 }
 
 /// The result of a reading, to be stored.
-struct Reading<'a> {
+struct ExtractionRecord<'a> {
     services: &'a Services,
     agent: &'a Agent,
     job: &'a ExtractFacts,
     user: &'a CampaignUser,
-    stretch: &'a Stretch,
+    stretch: &'a TranscriptPart,
 }
 
-impl Reading<'_> {
-    async fn commit(&self, run: &Run, answered: Result<Answered, Refused>) -> HandlerResult {
+impl ExtractionRecord<'_> {
+    async fn commit(
+        &self,
+        run: &Run,
+        answered: Result<ExtractionResult, NoFacts>,
+    ) -> HandlerResult {
         let mut tx = run.pool().begin().await.map_err(JobError::retry)?;
         self.write(&mut tx, &answered).await.map_err(JobError::retry)?;
         let refused = answered.err();
         let is_last = run.attempt() >= run.max_attempts();
         if let Some(refused) = refused.as_ref().filter(|_| !is_last) {
-            return come_again(run, tx, refused).await;
+            return retry_later(run, tx, refused).await;
         }
-        if let Some(rest) = self.stretch.rest(self.job) {
-            facts::again(&mut tx, &rest).await.map_err(JobError::retry)?;
+        if let Some(rest) = self.stretch.remaining_job(self.job) {
+            facts::enqueue_reading(&mut tx, &rest).await.map_err(JobError::retry)?;
         }
         match refused.filter(|refused| !refused.is_judged()) {
             // The session may never be read again, so a person should learn that no model has read this part.
-            Some(unanswered) => come_again(run, tx, &unanswered).await,
+            Some(unanswered) => retry_later(run, tx, &unanswered).await,
             None => Ok(run.commit(tx).await?),
         }
     }
@@ -141,7 +149,7 @@ impl Reading<'_> {
     async fn write(
         &self,
         conn: &mut PgConnection,
-        answered: &Result<Answered, Refused>,
+        answered: &Result<ExtractionResult, NoFacts>,
     ) -> Result<(), facts::Error> {
         let now = self.services.clock.now();
         let counts = match answered {
@@ -162,7 +170,7 @@ impl Reading<'_> {
             outcome: if reason.is_some() { Outcome::Refused } else { Outcome::Done },
             reason,
         };
-        facts::extraction_ended(&mut *conn, &extraction).await?;
+        facts::record_extraction(&mut *conn, &extraction).await?;
         if counts.new > 0 {
             memory::request_embeddings(&mut *conn, &self.services.memory).await?;
         }
@@ -188,7 +196,7 @@ impl Reading<'_> {
     async fn record_all(
         &self,
         conn: &mut PgConnection,
-        answered: &Answered,
+        answered: &ExtractionResult,
         now: DateTime<Utc>,
     ) -> Result<Counts, facts::Error> {
         let (found, unsaid) = (count(answered.facts.len()), count(answered.unsaid));
@@ -197,7 +205,7 @@ impl Reading<'_> {
             return Ok(counts);
         }
         // The model may have read for minutes. Meanwhile the user may be forgotten, or the campaign have another user.
-        let user = facts::hold_user_of(&mut *conn, self.job.campaign_id, &self.user.user).await?;
+        let user = facts::lock_user_of(&mut *conn, self.job.campaign_id, &self.user.user).await?;
         let Some(user) = user.filter(|user| user.user == self.user.user) else {
             return Ok(counts);
         };
@@ -207,9 +215,9 @@ impl Reading<'_> {
                 continue;
             }
             match self.record(&mut *conn, fact, request, now).await? {
-                Recorded::New(_) => counts.new += 1,
-                Recorded::Full => counts.full += 1,
-                Recorded::Known(_) | Recorded::Shown(_) => {}
+                RecordOutcome::New(_) => counts.new += 1,
+                RecordOutcome::Full => counts.full += 1,
+                RecordOutcome::Known(_) | RecordOutcome::Shown(_) => {}
             }
         }
         Ok(counts)
@@ -218,23 +226,23 @@ impl Reading<'_> {
     async fn record(
         &self,
         conn: &mut PgConnection,
-        fact: &Read,
+        fact: &ExtractedFact,
         request: &Request,
         now: DateTime<Utc>,
-    ) -> Result<Recorded, facts::Error> {
+    ) -> Result<RecordOutcome, facts::Error> {
         let config = &self.services.facts;
         let end = config.extracted_for().map(|period| request.said_at + period);
         // A fact that has already expired is not stored.
         if end.is_some_and(|end| end <= now) {
-            return Ok(Recorded::Known(request.task_id));
+            return Ok(RecordOutcome::Known(request.task_id));
         }
-        let stated = Stated {
+        let stated = Statement {
             user: &self.user.user,
             attribute: &fact.attribute,
             text: &fact.text,
             said_at: request.said_at,
             expires_at: end,
-            found: Found::Extracted {
+            found: StatementOrigin::Extracted {
                 campaign_id: self.job.campaign_id,
                 session_id: self.job.session_id,
                 turn: request.turn,
@@ -248,12 +256,15 @@ impl Reading<'_> {
 
 /// Records the refusal, and leaves the stretch to the next attempt, or to a person after the last one. Later requests
 /// are not read before it.
-async fn come_again(
+async fn retry_later(
     run: &Run,
     mut tx: Transaction<'static, Postgres>,
-    refused: &Refused,
+    refused: &NoFacts,
 ) -> HandlerResult {
-    if queue::holds(&mut *tx, run.job_id(), run.lease()).await.map_err(JobError::retry)? {
+    if queue::check_and_lock_lease(&mut *tx, run.job_id(), run.lease())
+        .await
+        .map_err(JobError::retry)?
+    {
         tx.commit().await.map_err(JobError::retry)?;
     }
     let error = Error::Refused(refused.reason().to_owned());

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::{
     domain::{
-        Failed, agents::LookupError, amount::Refusal, campaigns::ReserveError, class, sessions,
-        tasks, turn_phases,
+        StatementError, agents::LookupError, amount::Refusal, campaigns::ReserveError, class,
+        sessions, tasks, turn_phases,
     },
     jobs::services::REPAIR_PAUSE,
     queue::{BoxError, CommitError, JobError, Run, Stop},
@@ -22,7 +22,7 @@ pub(crate) enum Error {
     #[error("the run has been overtaken")]
     Overtaken,
     #[error("{}", .0.why)]
-    Refused(Refused),
+    Refused(BeginRefusal),
     /// The commit of the run's end was refused or not confirmed.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -33,7 +33,7 @@ pub(crate) enum Error {
 
 /// The reason why a turn may not begin.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct BeginRefusal {
     /// Message for people, with the next step.
     pub(super) why: String,
     /// Wait before the next look. `None`: waiting would not help.
@@ -53,7 +53,7 @@ pub(super) struct Busy {
 /// Wait for running turns to release their reservations.
 pub(super) const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
-impl Refused {
+impl BeginRefusal {
     pub(super) fn for_good(why: impl Into<String>) -> Self {
         Self { why: why.into(), again_after: None, budget: false, busy: None }
     }
@@ -68,7 +68,7 @@ impl Refused {
     }
 }
 
-impl From<LookupError> for Refused {
+impl From<LookupError> for BeginRefusal {
     fn from(error: LookupError) -> Self {
         match error {
             LookupError::Broken { .. } => Self::later(error.to_string(), REPAIR_PAUSE),
@@ -77,7 +77,7 @@ impl From<LookupError> for Refused {
     }
 }
 
-impl From<Refusal> for Refused {
+impl From<Refusal> for BeginRefusal {
     fn from(refusal: Refusal) -> Self {
         let again_after = refusal.may_pass_later().then_some(BUDGET_PAUSE);
         Self { again_after, budget: true, ..Self::for_good(refusal.to_string()) }
@@ -114,7 +114,7 @@ impl Error {
 
     /// Returns true if another write may succeed, because the model's answer was paid for. `has_tries` bounds retries
     /// of unknown errors. An unreachable database is retried until the lease has expired.
-    pub(super) fn is_worth_another_try(&self, run: &Run, has_tries: bool) -> bool {
+    pub(super) fn can_retry_write(&self, run: &Run, has_tries: bool) -> bool {
         let cause: &(dyn std::error::Error + 'static) = match self {
             _ if run.stop_reason() == Some(Stop::LeaseLost) => return false,
             Self::Commit(CommitError::LeaseLost { .. }) => return false,
@@ -160,8 +160,8 @@ impl From<turn_phases::Error> for Error {
     }
 }
 
-impl From<Failed> for Error {
-    fn from(error: Failed) -> Self {
+impl From<StatementError> for Error {
+    fn from(error: StatementError) -> Self {
         Self::undone(error)
     }
 }

@@ -39,11 +39,11 @@ use std::sync::Arc;
 use self::{
     begin::{
         make_space::{self, SpaceRequest},
-        open_turn::{Beginning, NoRoom},
+        open_turn::{BeginResult, NoRoom},
         transaction::begin,
-        window::Before,
+        window::EarlierBegins,
     },
-    call::{ask::ask, witness},
+    call::{calls::ask, history_check},
     commit::{decision, measure, turn::Turn},
     crash_points::CrashPoint,
     error::Error,
@@ -80,11 +80,11 @@ pub(super) async fn run_joined(
 
 async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
     let read = assignment::read(run.pool(), services, run.job_id()).await?;
-    if let Some(task) = read.asked_to_stop() {
-        return refuse::cancelled(run, services, task).await;
+    if let Some(task) = read.task_to_stop() {
+        return refuse::end_cancelled(run, services, task).await;
     }
-    if let Some(task) = read.paused()
-        && let Some(end) = paused::wait(run, services, task).await?
+    if let Some(task) = read.paused_task()
+        && let Some(end) = paused::hold_for_pause(run, services, task).await?
     {
         return Ok(end);
     }
@@ -110,10 +110,10 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
         // Cancelled while older messages were folded, for instance. A turn that was cancelled in its call has written
         // that itself.
         Err(Error::Refused(_) | Error::Undone(_)) if run.stop_reason() == Some(Stop::Cancelled) => {
-            refuse::cancelled(run, services, task).await
+            refuse::end_cancelled(run, services, task).await
         }
         Err(Error::Refused(refused)) => {
-            let refused = failover::take_over(run, services, &assignment, refused).await?;
+            let refused = failover::move_conversation(run, services, &assignment, refused).await?;
             refuse::refuse(run, services, task, &refused).await
         }
         ended => ended,
@@ -124,16 +124,16 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
 /// conversation as too long. Each time less history is kept, three times at most for either reason
 /// ([`make_space::keep_after`]).
 async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
-    let mut before = Before::default();
+    let mut before = EarlierBegins::default();
     loop {
         let task = &assignment.task;
         if before.n_rooms > 0 && tasks::is_asked_to_stop(run.pool(), task.id).await? {
-            return refuse::cancelled(run, services, task).await;
+            return refuse::end_cancelled(run, services, task).await;
         }
         let began_at = services.clock.now();
         let (mut opened, request) = match begin(run, services, assignment, before).await? {
-            Beginning::Opened(opened, request) => (opened, request),
-            Beginning::NoRoom(NoRoom { session, around, pressure }) => {
+            BeginResult::Opened(opened, request) => (opened, request),
+            BeginResult::NoRoom(NoRoom { session, around, pressure }) => {
                 before.n_rooms += 1;
                 let keep = make_space::keep_after(before.n_rooms).unwrap_or_default();
                 let needed = SpaceRequest { around, pressure, refused_tokens: None, keep };
@@ -143,14 +143,14 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         };
         services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
         let called = ask(run, services, assignment, &mut opened, request).await?;
-        let called = witness::judge(assignment.route.provider, &opened, called);
+        let called = history_check::check_history_seen(assignment.route.provider, &opened, called);
         services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
         let n_refused = before.n_refused + 1;
         let keep = make_space::keep_after(n_refused).filter(|_| opened.has_history);
         let turn = Turn { run, services, assignment, opened: &opened, called: &called };
         let fate = decision::decide(&turn, keep.is_some()).await?;
         let ended = turn.end(&fate).await?;
-        measure::tell(&turn, &fate, began_at);
+        measure::record_turn(&turn, &fate, began_at);
         if let Some(end) = ended {
             return Ok(end);
         }
@@ -162,6 +162,6 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
             keep: keep.unwrap_or_default(),
         };
         make_space::make(run, services, assignment, session_id, needed).await?;
-        before = Before { n_rooms: before.n_rooms.max(1), n_refused };
+        before = EarlierBegins { n_rooms: before.n_rooms.max(1), n_refused };
     }
 }

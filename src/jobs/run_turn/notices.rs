@@ -6,10 +6,10 @@ use crate::{
     context::compaction::View,
     domain::{
         messages::{self, LeftByTurn, LeftOut},
-        sessions::{Live, Reason},
+        sessions::{Reason, SessionRow},
         tasks::Task,
     },
-    jobs::measure::measured,
+    jobs::measure::measure_message,
     transcript::{Message, Role},
 };
 
@@ -20,7 +20,7 @@ const VERIFY: &str = "\
 Whatever it was about to do may or may not have been applied: verify before you repeat it.";
 
 /// Notice for a conversation that begins with nothing but posts.
-const BEGUN_ANEW: &str = "\
+const NEW_CONVERSATION: &str = "\
 This conversation begins here. What you may have said and done in this campaign before is not part of it; the posts below are \
 from the campaign's board, your own of earlier conversations among them. Where a request depends on what you do not have, say \
 so and ask, and do not invent it.";
@@ -30,7 +30,7 @@ const PROMPT_MAX_CHARS: usize = 2000;
 
 pub(super) fn message(id: Uuid, role: Role, text: String) -> messages::New {
     let (tool_calls, tool_call_id, tool_name) = (Vec::new(), None, None);
-    measured(id, Message { role, text, tool_calls, tool_call_id, tool_name })
+    measure_message(id, Message { role, text, tool_calls, tool_call_id, tool_name })
 }
 
 /// Builds the prompt of a task, with the agent that asked for it on the board.
@@ -42,22 +42,25 @@ pub(super) fn prompt(task: &Task, asked_by: Option<&str>) -> messages::New {
         tool_call_id: None,
         tool_name: asked_by.map(str::to_owned),
     };
-    measured(task.id, message)
+    measure_message(task.id, message)
 }
 
 /// Builds the notice of an interrupted turn. It is stored before the prompt, because later turns should know it, too.
 /// `left` is what the transcript has of that turn; `None` if it is left out.
-pub(super) fn interrupted(id: Uuid, left: Option<LeftByTurn>) -> messages::New {
+pub(super) fn interruption_notice(id: Uuid, left: Option<LeftByTurn>) -> messages::New {
     let text = match left {
         None => format!("{INTERRUPTED_AND_REJECTED} {VERIFY}"),
         Some(left) => {
-            format!("The turn before this one was interrupted. {} {VERIFY}", what_is_left(left))
+            format!(
+                "The turn before this one was interrupted. {} {VERIFY}",
+                describe_partial_output(left)
+            )
         }
     };
     message(id, Role::Notice, text)
 }
 
-fn what_is_left(LeftByTurn { answer, tool_calls }: LeftByTurn) -> &'static str {
+fn describe_partial_output(LeftByTurn { answer, tool_calls }: LeftByTurn) -> &'static str {
     match (answer, tool_calls) {
         (false, false) => "Nothing of its answer is left.",
         (true, false) => {
@@ -72,7 +75,11 @@ fn what_is_left(LeftByTurn { answer, tool_calls }: LeftByTurn) -> &'static str {
 }
 
 /// Builds the notice before an answer whose prompt is further up, with others in between.
-pub(super) fn again(id: Uuid, prompt: &str, asked_by: Option<&str>) -> messages::New {
+pub(super) fn repeated_prompt_notice(
+    id: Uuid,
+    prompt: &str,
+    asked_by: Option<&str>,
+) -> messages::New {
     let start: String = prompt.chars().take(PROMPT_MAX_CHARS).collect();
     let which = if start.len() < prompt.len() { "the task that begins with" } else { "the task" };
     let by =
@@ -90,7 +97,7 @@ fn left_out_id(session_id: Uuid) -> Uuid {
 }
 
 /// Builds the notice for a successor that could not take over all messages of its predecessor.
-pub(super) fn left_out(session_id: Uuid, what: LeftOut) -> messages::New {
+pub(super) fn left_out_notice(session_id: Uuid, what: LeftOut) -> messages::New {
     let LeftOut { messages, first_turn, last_turn, .. } = what;
     let turns = match first_turn == last_turn {
         true => format!("turn {last_turn}"),
@@ -105,8 +112,8 @@ pub(super) fn left_out(session_id: Uuid, what: LeftOut) -> messages::New {
 
 /// Builds the notice of a restored conversation. It is sent with each call until one has succeeded, and never stored: a
 /// retry needs it, later turns do not.
-pub(super) fn restored(
-    session: &Live,
+pub(super) fn restored_notice(
+    session: &SessionRow,
     view: &View<'_>,
     own: &[Uuid],
     shows_posts: bool,
@@ -116,9 +123,9 @@ pub(super) fn restored(
         return None;
     }
     let why = match session.opened_because {
-        Reason::New | Reason::Fresh if shows_posts => return Some(BEGUN_ANEW.to_owned()),
+        Reason::New | Reason::Fresh if shows_posts => return Some(NEW_CONVERSATION.to_owned()),
         // Nothing of the session is kept, as after a cleanup.
-        Reason::Expired if !has_history => return Some(BEGUN_ANEW.to_owned()),
+        Reason::Expired if !has_history => return Some(NEW_CONVERSATION.to_owned()),
         Reason::New | Reason::Fresh | Reason::Ended | Reason::CampaignClosed => return None,
         Reason::PromptChanged => "your instructions have changed",
         Reason::ModelChanged | Reason::ProviderChanged => "another model has taken over",
@@ -131,26 +138,26 @@ pub(super) fn restored(
     let mine = |role: Role| !matches!(role, Role::Notice | Role::Posts);
     let has_messages = view.tail.iter().any(|it| !own.contains(&it.id) && mine(it.message.role));
     let is_cut = view.tail.iter().any(|entry| entry.id == left_out_id(session.id));
-    let what = what_came_along(view.compaction.is_some(), has_messages, is_cut);
+    let what = describe_inheritance(view.compaction.is_some(), has_messages, is_cut);
     let is_without_tools = session.opened_because == Reason::Poisoned;
     let tools = if is_without_tools { WITHOUT_TOOLS } else { "" };
     let posts = if shows_posts { " The posts below are from the campaign's board." } else { "" };
-    let is_whole = what == EVERYTHING && !is_without_tools;
+    let is_whole = what == ALL_INHERITED && !is_without_tools;
     let advice = if is_whole { "" } else { DO_NOT_INVENT };
     Some(format!("This conversation was restored, because {why}. {what}{tools}{posts}{advice}"))
 }
 
 /// Messages that a rejected request has left out do not count: they were not shown before either.
-const EVERYTHING: &str = "Everything that you were shown of it came along.";
+const ALL_INHERITED: &str = "Everything that you were shown of it came along.";
 const WITHOUT_TOOLS: &str =
     " Calls of tools and their results, where there were any, were left out.";
 const DO_NOT_INVENT: &str = " Do not invent what you cannot see: say that you do not have it.";
 
 /// Describes what a successor has taken over. `is_cut`: a notice stands for missing messages.
-fn what_came_along(has_summary: bool, has_messages: bool, is_cut: bool) -> &'static str {
+fn describe_inheritance(has_summary: bool, has_messages: bool, is_cut: bool) -> &'static str {
     match (has_summary, has_messages, is_cut) {
         (false, false, _) => "None of its messages came along.",
-        (false, true, false) => EVERYTHING,
+        (false, true, false) => ALL_INHERITED,
         (false, true, true) => {
             "Its most recent messages came along; a notice in front of them says which are missing."
         }

@@ -10,10 +10,10 @@ use std::{cell::Cell, fmt, marker::PhantomData};
 use uuid::Uuid;
 
 use self::text::Text;
-use super::{Described, Refusal, Wrong};
+use super::{FieldError, Refusal, TypeSchema};
 use crate::domain::{
     class::Kind,
-    objects::{self, Misfit, plain},
+    objects::{self, ObjectError, translate_message},
 };
 
 /// Longest accepted name.
@@ -41,7 +41,7 @@ pub struct ItemsText {
 impl Fields {
     pub(super) fn read<T: DeserializeOwned>(
         &self,
-        described: &dyn Fn() -> Described,
+        described: &dyn Fn() -> TypeSchema,
     ) -> Result<T, Refusal> {
         for (name, text) in &self.path {
             check_name(text).map_err(|detail| path_refusal(name, detail, described))?;
@@ -61,19 +61,19 @@ impl Fields {
     fn read_json<T: DeserializeOwned>(
         &self,
         json: &[u8],
-        described: &dyn Fn() -> Described,
+        described: &dyn Fn() -> TypeSchema,
     ) -> Result<T, Refusal> {
         let failed = Cell::new(None);
         let with_path = WithPath { path: &self.path, failed: &failed, made: PhantomData };
         objects::read_with(json, with_path).map_err(|error| match failed.get() {
             Some((name, text)) => path_misfit(name, text, described),
-            None => misfit(error, &self.path),
+            None => body_refusal(error, &self.path),
         })
     }
 
     fn read_text<T: DeserializeOwned>(
         &self,
-        described: &dyn Fn() -> Described,
+        described: &dyn Fn() -> TypeSchema,
     ) -> Result<T, Refusal> {
         if self.query.iter().any(|(name, text)| name.contains('\0') || text.contains('\0')) {
             return Err(Refusal::new(Kind::Malformed, "bad_query", NUL));
@@ -82,7 +82,8 @@ impl Fields {
         let query = self.query.iter().map(|(name, text)| (name.as_str(), Text::new(text)));
         let fields = MapDeserializer::<_, serde::de::value::Error>::new(path.chain(query));
         serde_path_to_error::deserialize(fields).map_err(|error| {
-            let (field, why) = (error.path().to_string(), plain(&error.inner().to_string()));
+            let (field, why) =
+                (error.path().to_string(), translate_message(&error.inner().to_string()));
             match self.path.iter().find(|(name, _)| *name == field) {
                 Some((name, text)) => path_misfit(name, text, described),
                 None => {
@@ -119,7 +120,7 @@ fn not_an_id(text: &str) -> String {
 }
 
 /// Builds the refusal of a path field: `bad_id` if its type is an id or a number, else `bad_name`.
-fn path_refusal(name: &str, detail: String, described: &dyn Fn() -> Described) -> Refusal {
+fn path_refusal(name: &str, detail: String, described: &dyn Fn() -> TypeSchema) -> Refusal {
     let schema = serde_json::to_value(described().schema).unwrap_or_default();
     let field = &schema["properties"][name];
     let is_id = name == "id" || field["format"] == "uuid" || field["type"] == "integer";
@@ -127,7 +128,7 @@ fn path_refusal(name: &str, detail: String, described: &dyn Fn() -> Described) -
 }
 
 /// The refusal of a field of the path that cannot be read: an id, or a number.
-fn path_misfit(name: &str, text: &str, described: &dyn Fn() -> Described) -> Refusal {
+fn path_misfit(name: &str, text: &str, described: &dyn Fn() -> TypeSchema) -> Refusal {
     let schema = serde_json::to_value(described().schema).unwrap_or_default();
     let detail = match schema["properties"][name]["type"] == "integer" {
         true => format!("`{text}` is not a number: use a number that the list shows"),
@@ -146,12 +147,15 @@ fn query_words(field: &str, why: &str) -> String {
     }
 }
 
-fn misfit(Misfit { pointer, detail, is_json }: Misfit, path: &[(&'static str, String)]) -> Refusal {
+fn body_refusal(
+    ObjectError { pointer, detail, is_json }: ObjectError,
+    path: &[(&'static str, String)],
+) -> Refusal {
     match is_json {
         true => {
             let detail = body_words(detail, &pointer, path);
             let words = format!("the body does not fit: {detail}");
-            let wrong = vec![Wrong { code: None, pointer, detail }];
+            let wrong = vec![FieldError { code: None, pointer, detail }];
             Refusal { wrong, ..Refusal::new(Kind::Invalid, "bad_field", words) }
         }
         false => {
@@ -183,12 +187,12 @@ fn body_words(detail: String, pointer: &str, path: &[(&'static str, String)]) ->
 }
 
 /// Name and text of the invalid path field.
-type Failed<'a> = Cell<Option<(&'static str, &'a str)>>;
+type PathFieldError<'a> = Cell<Option<(&'static str, &'a str)>>;
 
 /// Deserializes an object whose first fields are those of the path.
 struct WithPath<'a, T> {
     path: &'a [(&'static str, String)],
-    failed: &'a Failed<'a>,
+    failed: &'a PathFieldError<'a>,
     made: PhantomData<T>,
 }
 
@@ -209,19 +213,24 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for WithPath<'_, T> {
 
     fn visit_map<A: MapAccess<'de>>(self, body: A) -> Result<T, A::Error> {
         let Self { path, failed, .. } = self;
-        T::deserialize(MapAccessDeserializer::new(Chained { path, value: None, failed, body }))
+        T::deserialize(MapAccessDeserializer::new(ChainedFields {
+            path,
+            value: None,
+            failed,
+            body,
+        }))
     }
 }
 
-struct Chained<'a, A> {
+struct ChainedFields<'a, A> {
     path: &'a [(&'static str, String)],
     /// Field whose name was returned last.
     value: Option<(&'static str, &'a str)>,
-    failed: &'a Failed<'a>,
+    failed: &'a PathFieldError<'a>,
     body: A,
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Chained<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for ChainedFields<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(

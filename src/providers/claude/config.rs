@@ -24,7 +24,7 @@ pub struct Config {
     pub window_tokens: u32,
     /// Percentage of the window at which a conversation continues in a new session.
     pub rollover_percent: u32,
-    pub witness: Witness,
+    pub witness: HistoryCheck,
     /// Retries by the CLI itself, within one attempt of the service.
     pub max_retries: u32,
     /// Timeout for one request of the CLI to the API.
@@ -65,7 +65,7 @@ pub struct Config {
 /// Reaction to a model that did not see its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Witness {
+pub enum HistoryCheck {
     Flag,
     /// Rebuild the session from the messages once. If the model does not see these either, flag the turn.
     Rebuild,
@@ -174,7 +174,7 @@ impl Default for Config {
             pass_variables: Vec::new(),
             window_tokens: 200_000,
             rollover_percent: 60,
-            witness: Witness::Rebuild,
+            witness: HistoryCheck::Rebuild,
             max_retries: 2,
             api_timeout_secs: 600,
             mcp_timeout_secs: 15,

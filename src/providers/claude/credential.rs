@@ -36,7 +36,7 @@ pub enum Kind {
 /// Channel through which the CLI gets a credential.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
-pub(super) enum Handed<'a> {
+pub(super) enum CredentialChannel<'a> {
     Variable {
         variable: &'static str,
         secret: &'a str,
@@ -136,11 +136,11 @@ impl CredentialConfig {
 
 impl Credential {
     /// Returns the channel for the secret. If `is_hidden`, it is a pipe where possible: programs and tools of the CLI cannot read that.
-    pub(super) fn handed(&self, is_hidden: bool) -> Handed<'_> {
+    pub(super) fn secret_channel(&self, is_hidden: bool) -> CredentialChannel<'_> {
         let secret = self.secret.expose_secret();
         match self.kind.pipe_variable().filter(|_| is_hidden) {
-            Some(variable) => Handed::Pipe { variable, secret },
-            None => Handed::Variable { variable: self.kind.variable(), secret },
+            Some(variable) => CredentialChannel::Pipe { variable, secret },
+            None => CredentialChannel::Variable { variable: self.kind.variable(), secret },
         }
     }
 
@@ -168,9 +168,12 @@ mod tests {
         let credential =
             config("KEY", "").resolve(|name| Some(format!("secret-of-{name}\n"))).unwrap();
         let (variable, secret) = ("ANTHROPIC_API_KEY", "secret-of-KEY");
-        assert_eq!(credential.handed(false), Handed::Variable { variable, secret });
+        assert_eq!(
+            credential.secret_channel(false),
+            CredentialChannel::Variable { variable, secret }
+        );
         let variable = "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR";
-        assert_eq!(credential.handed(true), Handed::Pipe { variable, secret });
+        assert_eq!(credential.secret_channel(true), CredentialChannel::Pipe { variable, secret });
         assert!(!format!("{credential:?}").contains("secret-of"));
         let missing = config("KEY", "").resolve(|_| None).unwrap_err();
         assert!(missing.to_string().contains("KEY"));

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
-use crate::providers::{self, Class, Origin, Rebuild, Scope, Spent, stream_json::TooMuch};
+use crate::providers::{self, Class, ModelSpend, Origin, Rebuild, Scope, stream_json::TooMuch};
 
 /// Message about bypassPermissions as root, for the check before a turn and the error after it.
 pub const ROOT_REFUSED: &str = "Claude Code does not run with permissionMode bypassPermissions as root: run the service as another \
@@ -224,15 +224,15 @@ impl Error {
     }
 
     /// Converts to the error of all providers, with the cost of the failed call.
-    pub(super) fn costing(self, spent: Vec<Spent>) -> providers::Error {
+    pub(super) fn with_cost(self, spent: Vec<ModelSpend>) -> providers::Error {
         let usage = (!spent.is_empty()).then(|| super::meter::total(&spent));
-        let is_early = self.is_early();
+        let is_early = self.is_before_call();
         let error = providers::Error::from(self).with_usage(usage).with_spent(spent);
-        if is_early { error.not_made() } else { error }
+        if is_early { error.before_call() } else { error }
     }
 
     /// Returns true for errors that occur before the API is called, or before it can have answered.
-    fn is_early(&self) -> bool {
+    fn is_before_call(&self) -> bool {
         matches!(
             self,
             Self::NotStarted { .. }

@@ -8,7 +8,7 @@ use std::{
 
 use uuid::Uuid;
 
-use super::{Claude, Error, turn::blocking};
+use super::{Claude, Error, turn::run_blocking_in};
 
 impl Claude {
     /// Returns the names of folders that have not changed for `quiet`, nor for twice the longest call: no call uses them any more.
@@ -22,7 +22,7 @@ impl Claude {
         let before: SystemTime =
             (self.surroundings.clock.machine_now() - quiet.max(longest * 2)).into();
         let folder = all.to_owned();
-        blocking("list folders", all, move || quiet_since(&folder, before)).await
+        run_blocking_in("list folders", all, move || quiet_since(&folder, before)).await
     }
 
     /// Removes the folder of a session, and returns its size in bytes. Only for sessions that no call will name again.
@@ -32,7 +32,7 @@ impl Claude {
 
     pub async fn remove_folder_in(&self, all: &Path, name: Uuid) -> Result<u64, Error> {
         let folder = all.join(name.to_string());
-        blocking("remove a folder", all, move || {
+        run_blocking_in("remove a folder", all, move || {
             let n_bytes = bytes_in(&folder)?;
             // Another process of this host may remove it at the same time.
             match fs::remove_dir_all(&folder) {

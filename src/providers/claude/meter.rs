@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::providers::{
-    Call, Meter, Reading, Spent, Usage,
+    Call, Meter, MeterReading, ModelSpend, Usage,
     stream_json::{ModelUsage, TurnResult},
 };
 
@@ -16,7 +16,7 @@ const MAX_USD: f64 = 1e6;
 
 /// Returns the usage since `before`, and the reading to start from the next time. `n_seen` is the number of tokens that the turn has
 /// counted by other means.
-pub(super) fn spent(result: &TurnResult, before: &Meter, n_seen: u64) -> (Vec<Spent>, Meter) {
+pub(super) fn spent(result: &TurnResult, before: &Meter, n_seen: u64) -> (Vec<ModelSpend>, Meter) {
     let now =
         Meter(result.model_usage.iter().map(|(name, usage)| (name.clone(), read(usage))).collect());
     let from_zero = since(&now, &Meter::default()).unwrap_or_default();
@@ -24,9 +24,9 @@ pub(super) fn spent(result: &TurnResult, before: &Meter, n_seen: u64) -> (Vec<Sp
         Some(since) if is_nearer(n_tokens(&since), n_tokens(&from_zero), n_seen) => since,
         _ => from_zero,
     };
-    let spent = readings.into_iter().filter(|(_, reading)| is_something(reading));
+    let spent = readings.into_iter().filter(|(_, reading)| has_usage(reading));
     let windows = &result.model_usage;
-    let spent = spent.map(|(model, reading)| Spent {
+    let spent = spent.map(|(model, reading)| ModelSpend {
         window_tokens: windows
             .get(&model)
             .and_then(|usage| u32::try_from(usage.context_window?).ok()),
@@ -38,10 +38,10 @@ pub(super) fn spent(result: &TurnResult, before: &Meter, n_seen: u64) -> (Vec<Sp
 }
 
 /// Adds up calls if no total was reported: tokens without a price.
-pub(super) fn of_calls(calls: &[Call]) -> Vec<Spent> {
-    let mut models: BTreeMap<&str, Vec<Spent>> = BTreeMap::new();
+pub(super) fn of_calls(calls: &[Call]) -> Vec<ModelSpend> {
+    let mut models: BTreeMap<&str, Vec<ModelSpend>> = BTreeMap::new();
     for call in calls {
-        let spent = Spent {
+        let spent = ModelSpend {
             model: call.model.clone(),
             usage: call.usage,
             cost_micros: None,
@@ -49,7 +49,7 @@ pub(super) fn of_calls(calls: &[Call]) -> Vec<Spent> {
         };
         models.entry(&call.model).or_default().push(spent);
     }
-    let one = |(model, spent): (&str, Vec<Spent>)| Spent {
+    let one = |(model, spent): (&str, Vec<ModelSpend>)| ModelSpend {
         model: model.to_owned(),
         usage: total(&spent),
         cost_micros: None,
@@ -59,7 +59,7 @@ pub(super) fn of_calls(calls: &[Call]) -> Vec<Spent> {
 }
 
 /// Adds up the usage of all models.
-pub(super) fn total(spent: &[Spent]) -> Usage {
+pub(super) fn total(spent: &[ModelSpend]) -> Usage {
     let sum = |part: fn(&Usage) -> Option<u64>| {
         spent.iter().filter_map(|spent| part(&spent.usage)).reduce(u64::saturating_add)
     };
@@ -76,27 +76,27 @@ pub(super) fn n_tokens_of(usage: &Usage) -> u64 {
 }
 
 /// Returns the differences of two readings. `None`: a total shrank, so it was begun anew.
-fn since(now: &Meter, before: &Meter) -> Option<BTreeMap<String, Reading>> {
+fn since(now: &Meter, before: &Meter) -> Option<BTreeMap<String, MeterReading>> {
     let has_shrunk = |name: &&String| !now.0.contains_key(*name);
     if before.0.keys().any(|name| has_shrunk(&name)) {
         return None;
     }
-    let difference = |(name, now): (&String, &Reading)| {
+    let difference = |(name, now): (&String, &MeterReading)| {
         let before = before.0.get(name).copied().unwrap_or_default();
         Some((name.clone(), minus(now, &before)?))
     };
     now.0.iter().map(difference).collect()
 }
 
-fn minus(now: &Reading, before: &Reading) -> Option<Reading> {
-    Some(Reading {
+fn minus(now: &MeterReading, before: &MeterReading) -> Option<MeterReading> {
+    Some(MeterReading {
         input: now.input.checked_sub(before.input)?,
         output: now.output.checked_sub(before.output)?,
         cache_read: now.cache_read.checked_sub(before.cache_read)?,
         cache_creation: now.cache_creation.checked_sub(before.cache_creation)?,
         cost_micros: match (now.cost_micros, before.cost_micros) {
             (Some(now), Some(before)) => Some(now.checked_sub(before)?),
-            (Some(now), None) if *before == Reading::default() => Some(now),
+            (Some(now), None) if *before == MeterReading::default() => Some(now),
             _ => None,
         },
     })
@@ -107,17 +107,17 @@ fn is_nearer(went_on: u64, from_zero: u64, n_seen: u64) -> bool {
     went_on.abs_diff(n_seen) < from_zero.abs_diff(n_seen)
 }
 
-fn is_something(reading: &Reading) -> bool {
-    let nothing = Reading { cost_micros: reading.cost_micros, ..Reading::default() };
+fn has_usage(reading: &MeterReading) -> bool {
+    let nothing = MeterReading { cost_micros: reading.cost_micros, ..MeterReading::default() };
     *reading != nothing || reading.cost_micros.is_some_and(|cost| cost > 0)
 }
 
-fn n_tokens(readings: &BTreeMap<String, Reading>) -> u64 {
+fn n_tokens(readings: &BTreeMap<String, MeterReading>) -> u64 {
     readings.values().map(|r| r.input + r.output + r.cache_read + r.cache_creation).sum()
 }
 
-fn read(usage: &ModelUsage) -> Reading {
-    Reading {
+fn read(usage: &ModelUsage) -> MeterReading {
+    MeterReading {
         input: usage.input_tokens.unwrap_or(0),
         output: usage.output_tokens.unwrap_or(0),
         cache_read: usage.cache_read_input_tokens.unwrap_or(0),
@@ -130,7 +130,7 @@ fn micros(usd: f64) -> Option<u64> {
     (0.0..=MAX_USD).contains(&usd).then(|| (usd * 1e6).round() as u64)
 }
 
-fn usage(reading: &Reading) -> Usage {
+fn usage(reading: &MeterReading) -> Usage {
     Usage {
         input: Some(reading.input),
         output: Some(reading.output),
@@ -155,7 +155,7 @@ mod tests {
         TurnResult { model_usage: models.iter().map(usage).collect(), ..TurnResult::default() }
     }
 
-    fn inputs(spent: &[Spent]) -> Vec<(&str, Option<u64>, Option<u64>)> {
+    fn inputs(spent: &[ModelSpend]) -> Vec<(&str, Option<u64>, Option<u64>)> {
         spent.iter().map(|s| (s.model.as_str(), s.usage.input, s.cost_micros)).collect()
     }
 

@@ -23,7 +23,6 @@
 //!
 //! The reserve of a request is not passed on as an output limit: the CLI counts thinking as output and gives the turn up at the limit.
 
-mod ahead;
 mod config;
 mod credential;
 mod drive;
@@ -32,6 +31,7 @@ mod folders;
 mod launch;
 mod meter;
 mod neutralise;
+mod prestart;
 mod program;
 mod rates;
 mod secrets;
@@ -46,9 +46,8 @@ use std::{ffi::OsString, future::ready, path::PathBuf, sync::Arc};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
-use self::{ahead::Ahead, launch::Ground, rates::Rates, secrets::Secrets, windows::Windows};
 pub use self::{
-    config::{Config, Witness},
+    config::{Config, HistoryCheck},
     credential::{Credential, CredentialConfig, Error as CredentialError, Kind},
     error::{Error, ROOT_REFUSED},
     launch::guard,
@@ -56,8 +55,12 @@ pub use self::{
     rates::is_same_model,
     space::is_full,
 };
+use self::{
+    launch::CallFolder, prestart::PrestartPool, rates::Rates, secrets::Secrets, windows::Windows,
+};
 use super::{
-    Conversation, EventSink, Meter, Outcome, Pending, Provider, Request, Running, Spent, Variables,
+    Conversation, EventSink, Meter, ModelSpend, Outcome, Provider, ProviderFuture, Request,
+    TurnFuture, Variables,
 };
 use crate::{clock::Clock, providers};
 
@@ -65,16 +68,16 @@ use crate::{clock::Clock, providers};
 #[derive(Debug)]
 pub struct Claude {
     config: Config,
-    surroundings: Surroundings,
+    surroundings: HostEnvironment,
     secrets: Arc<Secrets>,
     windows: Windows,
     rates: Rates,
-    ahead: Ahead,
+    ahead: PrestartPool,
 }
 
 /// Environment in which the CLI runs on this machine.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct HostEnvironment {
     /// Credentials in order of preference.
     pub credentials: Vec<Credential>,
     /// Other secrets: values that agents' files refer to by name.
@@ -90,9 +93,9 @@ pub struct Surroundings {
 
 impl Claude {
     /// Builds the provider. No process is started yet.
-    pub fn new(config: Config, surroundings: Surroundings) -> Self {
+    pub fn new(config: Config, surroundings: HostEnvironment) -> Self {
         let windows = Windows::new(config.window_tokens);
-        let ahead = Ahead::new(config.ahead_max, config.ahead_idle());
+        let ahead = PrestartPool::new(config.ahead_max, config.ahead_idle());
         let credentials = surroundings.credentials.iter().map(|credential| &credential.secret);
         let secrets = Arc::new(Secrets::new(credentials, &surroundings.secrets));
         Self { config, surroundings, secrets, windows, rates: Rates::default(), ahead }
@@ -109,7 +112,7 @@ impl Provider for Claude {
         request: Request,
         mut events: EventSink,
         cancel: CancellationToken,
-    ) -> Running<'_> {
+    ) -> TurnFuture<'_> {
         Box::pin(async move {
             let call = turn::Turn::prepare(self, &request).await;
             match call {
@@ -120,12 +123,16 @@ impl Provider for Claude {
                     }
                     outcome
                 }
-                Err(error) => Err(error.costing(Vec::new()).not_made()),
+                Err(error) => Err(error.with_cost(Vec::new()).before_call()),
             }
         })
     }
 
-    fn window_tokens<'a>(&'a self, model: &'a str, _: &'a CancellationToken) -> Pending<'a, u32> {
+    fn window_tokens<'a>(
+        &'a self,
+        model: &'a str,
+        _: &'a CancellationToken,
+    ) -> ProviderFuture<'a, u32> {
         Box::pin(ready(self.windows.of(model)))
     }
 
@@ -146,7 +153,11 @@ impl Provider for Claude {
         credentials.map(|credential| credential.name.as_str()).collect()
     }
 
-    fn hindrance(&self, wants_everything: bool, variables: &Variables<'_>) -> Option<&'static str> {
+    fn unusable_reason(
+        &self,
+        wants_everything: bool,
+        variables: &Variables<'_>,
+    ) -> Option<&'static str> {
         if self.surroundings.credentials.is_empty() {
             Some("it runs on Claude, and claude.credentials names no credential")
         } else if wants_everything && self.config.refuses_bypass(variables) {
@@ -156,7 +167,7 @@ impl Provider for Claude {
         }
     }
 
-    fn tells_costs(&self) -> bool {
+    fn reports_costs(&self) -> bool {
         true
     }
 
@@ -168,26 +179,27 @@ impl Provider for Claude {
         self.rates.ceiling_micros(model, prompt_tokens, answer_tokens)
     }
 
-    fn estimate_costs(&self, spent: &mut [Spent], so_far: &Meter) {
+    fn estimate_costs(&self, spent: &mut [ModelSpend], so_far: &Meter) {
         self.rates.fill_in(spent, so_far);
     }
 
     fn lacks_transcript<'a>(
         &'a self,
         held: &'a Conversation,
-    ) -> Pending<'a, Result<bool, providers::Error>> {
-        let project = Ground::project_of(&self.surroundings.sessions, held.external_id);
+    ) -> ProviderFuture<'a, Result<bool, providers::Error>> {
+        let project = CallFolder::project_of(&self.surroundings.sessions, held.external_id);
         let files = held.transcript.clone();
         Box::pin(async move {
-            let missing =
-                turn::blocking("read the transcript", &self.surroundings.sessions, move || {
-                    transcript::is_missing(&project, &files)
-                });
+            let missing = turn::run_blocking_in(
+                "read the transcript",
+                &self.surroundings.sessions,
+                move || transcript::needs_bytes(&project, &files),
+            );
             missing.await.map_err(providers::Error::from)
         })
     }
 
     fn refuses_unseen_history(&self) -> bool {
-        self.config.witness != Witness::Flag
+        self.config.witness != HistoryCheck::Flag
     }
 }

@@ -16,11 +16,11 @@ pub(super) fn prompt(messages: &[impl Borrow<Message>]) -> Option<String> {
     if said.is_empty() {
         return None;
     }
-    plain(said.join("\n\n"))
+    to_prompt(said.join("\n\n"))
 }
 
 /// Makes a prompt of a text that is assembled already.
-pub(super) fn plain(mut text: String) -> Option<String> {
+pub(super) fn to_prompt(mut text: String) -> Option<String> {
     if text.trim().is_empty() {
         return None;
     }

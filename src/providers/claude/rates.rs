@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::providers::{Meter, Spent, Usage};
+use crate::providers::{Meter, ModelSpend, Usage};
 
 /// Price of one input token by model, in millionths of a dollar.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ const CACHE_READ: f64 = 0.1;
 const CACHE_CREATION: f64 = 1.25;
 
 impl Rates {
-    pub(super) fn learn(&self, spent: &[Spent]) {
+    pub(super) fn learn(&self, spent: &[ModelSpend]) {
         for spent in spent {
             if let (Some(micros), units @ 1.0..) = (spent.cost_micros, units(&spent.usage)) {
                 self.all().insert(spent.model.clone(), micros as f64 / units);
@@ -29,7 +29,7 @@ impl Rates {
     }
 
     /// Fills in missing costs where a price is known: from here, or from the cost of the conversation so far.
-    pub(super) fn fill_in(&self, spent: &mut [Spent], so_far: &Meter) {
+    pub(super) fn fill_in(&self, spent: &mut [ModelSpend], so_far: &Meter) {
         for spent in spent.iter_mut().filter(|spent| spent.cost_micros.is_none()) {
             let rate = self.of(&spent.model).or_else(|| rate_of(so_far, &spent.model));
             spent.cost_micros = rate.map(|rate| (rate * units(&spent.usage)).ceil() as u64);
@@ -94,16 +94,16 @@ fn units(usage: &Usage) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::Reading;
+    use crate::providers::MeterReading;
 
-    fn call_cost(output: u64, cost_micros: Option<u64>) -> Spent {
+    fn call_cost(output: u64, cost_micros: Option<u64>) -> ModelSpend {
         let usage = Usage {
             input: Some(100),
             output: Some(output),
             cache_read: Some(1000),
             cache_creation: Some(40),
         };
-        Spent { model: "claude-sonnet-5".to_owned(), usage, cost_micros, window_tokens: None }
+        ModelSpend { model: "claude-sonnet-5".to_owned(), usage, cost_micros, window_tokens: None }
     }
 
     #[test]
@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn the_cost_of_the_conversation_so_far_gives_a_rate_too() {
-        let reading = Reading { input: 100, cost_micros: Some(500), ..Reading::default() };
+        let reading =
+            MeterReading { input: 100, cost_micros: Some(500), ..MeterReading::default() };
         let so_far = Meter(BTreeMap::from([("claude-sonnet-5".to_owned(), reading)]));
         let mut cut_off = [call_cost(10, None)];
         Rates::default().fill_in(&mut cut_off, &so_far);

@@ -22,7 +22,7 @@ pub(super) struct Secrets {
 
 /// Filter for text that comes in pieces: a secret may be split between two of them.
 #[derive(Debug)]
-pub(super) struct Veil<'s> {
+pub(super) struct SecretFilter<'s> {
     secrets: &'s Secrets,
     /// End of the text so far, which may be the beginning of a secret.
     held_back: String,
@@ -55,7 +55,7 @@ impl Secrets {
         both
     }
 
-    pub(super) fn cleaned(&self, text: &str) -> String {
+    pub(super) fn clean_text(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in self.texts().filter(|secret| !secret.is_empty()) {
             if text.contains(secret) {
@@ -67,18 +67,18 @@ impl Secrets {
 
     /// Cleans a name for a column or a key, which must not contain a NUL.
     pub(super) fn cleaned_name(&self, name: &str) -> String {
-        self.cleaned(name).replace('\0', "")
+        self.clean_text(name).replace('\0', "")
     }
 
     /// Cleans every text in a value.
     pub(super) fn clean_value(&self, value: &mut Value) {
         match value {
-            Value::String(text) => *text = self.cleaned(text),
+            Value::String(text) => *text = self.clean_text(text),
             Value::Array(values) => values.iter_mut().for_each(|value| self.clean_value(value)),
             Value::Object(fields) => {
                 let cleaned = std::mem::take(fields).into_iter().map(|(name, mut value)| {
                     self.clean_value(&mut value);
-                    (self.cleaned(&name), value)
+                    (self.clean_text(&name), value)
                 });
                 *fields = cleaned.collect();
             }
@@ -113,23 +113,23 @@ impl Secrets {
     }
 }
 
-impl<'s> Veil<'s> {
+impl<'s> SecretFilter<'s> {
     pub(super) fn new(secrets: &'s Secrets) -> Self {
         Self { secrets, held_back: String::new() }
     }
 
     /// Returns the text that can be shown by now.
-    pub(super) fn show(&mut self, piece: &str) -> String {
+    pub(super) fn push(&mut self, piece: &str) -> String {
         let mut text = std::mem::take(&mut self.held_back);
         text.push_str(piece);
-        let mut text = self.secrets.cleaned(&text);
+        let mut text = self.secrets.clean_text(&text);
         let n_shown = text.len() - self.secrets.n_doubtful_bytes(&text);
         self.held_back = text.split_off(n_shown);
         text
     }
 
     /// Returns the held-back text at the end of the stream. A long one is masked, because it may be most of a secret.
-    pub(super) fn rest(&mut self) -> String {
+    pub(super) fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.held_back);
         if rest.len() < MIN_BYTES { rest } else { MASK.to_owned() }
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn secrets_are_removed_from_every_text_and_other_text_stays() {
         let secrets = secrets();
-        assert_eq!(secrets.cleaned(&format!("a {KEY}b short")), "a [secret]b short");
+        assert_eq!(secrets.clean_text(&format!("a {KEY}b short")), "a [secret]b short");
         let mut value = json!({ KEY: [1, format!("<{KEY}>")], "short": null });
         secrets.clean_value(&mut value);
         assert_eq!(value, json!({ "[secret]": [1, "<[secret]>"], "short": null }));
@@ -175,16 +175,16 @@ mod tests {
         let text = format!("The key sk-an is not {KEY}, but the board-token-ü! sk-");
         let whole = "The key sk-an is not [secret], but the [secret]! sk-";
         for size in 1..text.chars().count() {
-            let (mut veil, mut shown) = (Veil::new(&secrets), String::new());
+            let (mut veil, mut shown) = (SecretFilter::new(&secrets), String::new());
             let chars: Vec<char> = text.chars().collect();
             for piece in chars.chunks(size) {
-                shown.push_str(&veil.show(&piece.iter().collect::<String>()));
+                shown.push_str(&veil.push(&piece.iter().collect::<String>()));
             }
-            shown.push_str(&veil.rest());
+            shown.push_str(&veil.finish());
             assert_eq!(shown, whole, "chunks of {size}");
         }
-        let mut veil = Veil::new(&secrets);
-        assert_eq!(veil.show(&KEY[..KEY.len() - 1]), "");
-        assert_eq!(veil.rest(), MASK);
+        let mut veil = SecretFilter::new(&secrets);
+        assert_eq!(veil.push(&KEY[..KEY.len() - 1]), "");
+        assert_eq!(veil.finish(), MASK);
     }
 }

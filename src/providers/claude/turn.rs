@@ -7,22 +7,22 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Claude, Config, Credential, Error, Surroundings,
-    ahead::{Ahead, Fingerprint, Waiting},
-    credential::Handed,
-    drive::{self, Ended, Heard, Watch},
-    launch::{self, Child, Ground, Launch, Plan, Start},
+    Claude, Config, Credential, Error, HostEnvironment,
+    credential::CredentialChannel,
+    drive::{self, EndReason, TurnOutput, Watch},
+    launch::{self, CallFolder, Child, Launch, Plan, Start},
     meter, neutralise,
+    prestart::{Fingerprint, PrestartPool, PrestartedProcess},
     rates::{Rates, is_same_model},
     secrets::Secrets,
     space,
-    transcript::{self, Local},
+    transcript::{self, LocalState},
     verdict::Case,
 };
 use crate::{
     providers::{
-        self, Began, Class, Continued, Conversation, Durations, EventSink, Flag, Grants, Grown,
-        Meter, Outcome, Request, Spent, StopReason, TranscriptFile,
+        self, Class, Conversation, ConversationUpdate, Durations, EventSink, FileGrowth, Flag,
+        Grants, Meter, ModelSpend, Outcome, Request, StopReason, TranscriptFile, TurnStart,
         stream_json::{Limits, TurnResult},
     },
     transcript::{Message, Role},
@@ -31,20 +31,20 @@ use crate::{
 /// A call that is ready to run.
 pub(super) struct Turn<'a> {
     config: &'a Config,
-    surroundings: &'a Surroundings,
+    surroundings: &'a HostEnvironment,
     secrets: Arc<Secrets>,
     rates: &'a Rates,
-    ahead: &'a Ahead,
+    ahead: &'a PrestartPool,
     /// Process that was started after the turn before this one.
-    waiting: Option<Waiting>,
+    waiting: Option<PrestartedProcess>,
     was_ahead: bool,
     request: &'a Request,
     credential: &'a Credential,
     conversation: Conversation,
     prompt: String,
-    ground: Ground,
+    ground: CallFolder,
     start: Start,
-    began: Began,
+    began: TurnStart,
     /// The files as they were when the call began.
     held: Vec<TranscriptFile>,
 }
@@ -64,8 +64,8 @@ impl<'a> Turn<'a> {
         let session = conversation.external_id;
         let is_kept = request.conversation.is_some() && !conversation.is_temporary;
         // Taken before the folders are touched.
-        let waiting = ahead.take(session).and_then(Waiting::if_running);
-        let call = waiting.as_ref().map(Waiting::call);
+        let waiting = ahead.take(session).and_then(PrestartedProcess::if_running);
+        let call = waiting.as_ref().map(PrestartedProcess::call);
         let secrets = match conversation.grants.secrets.as_slice() {
             [] => Arc::clone(secrets),
             own => Arc::new(secrets.and(own)),
@@ -74,11 +74,12 @@ impl<'a> Turn<'a> {
         let grants = conversation.grants.clone();
         let prepare = move || {
             let plan = Plan { session, call, is_kept, system: &system, grants: &grants };
-            let ground = Ground::prepare(&sessions, &plan)?;
+            let ground = CallFolder::prepare(&sessions, &plan)?;
             space::require(&sessions).map(|()| ground)
         };
         let ground =
-            blocking("prepare the session's folder", &surroundings.sessions, prepare).await?;
+            run_blocking_in("prepare the session's folder", &surroundings.sessions, prepare)
+                .await?;
         let mut turn = Self {
             config,
             surroundings,
@@ -93,10 +94,10 @@ impl<'a> Turn<'a> {
             prompt,
             ground,
             start: Start::New(session),
-            began: Began::New,
+            began: TurnStart::New,
             held: Vec::new(),
         };
-        turn.put_right().await?;
+        turn.restore_files().await?;
         Ok(turn)
     }
 
@@ -106,16 +107,16 @@ impl<'a> Turn<'a> {
         cancel: &CancellationToken,
     ) -> Result<Outcome, providers::Error> {
         if cancel.is_cancelled() {
-            return Err(Error::Cancelled.costing(Vec::new()).not_made());
+            return Err(Error::Cancelled.with_cost(Vec::new()).before_call());
         }
         let (watch, sessions) = (self.watch(), &self.surroundings.sessions);
-        let child = self.child().map_err(|error| error.costing(Vec::new()).not_made())?;
+        let child = self.child().map_err(|error| error.with_cost(Vec::new()).before_call())?;
         let what = (self.prompt.as_str(), self.grants().required_servers.as_slice());
         let (heard, ended) = drive::drive(child, what, &watch, &self.secrets, events, cancel).await;
         let (spent, meter) = self.bill(&heard);
         let judged = self.case().judge(&heard, ended, &watch);
         let kept = match judged {
-            Ok(result) => self.keep(&heard).await.map(|kept| (result, kept)),
+            Ok(result) => self.collect_kept(&heard).await.map(|kept| (result, kept)),
             Err(error) => Err(error),
         };
         let outcome = match kept {
@@ -128,13 +129,13 @@ impl<'a> Turn<'a> {
         };
         self.ground.clear().await;
         outcome.map_err(|(error, spent)| {
-            let error = for_want_of_space(error, sessions).costing(spent);
-            error.having_acted(heard.answer.has_acted()).with_said(heard.answer.messages())
+            let error = prefer_no_space(error, sessions).with_cost(spent);
+            error.with_has_acted(heard.answer.has_acted()).with_said(heard.answer.messages())
         })
     }
 
     /// Makes the files equal to the caller's, and chooses the start of the session.
-    async fn put_right(&mut self) -> Result<(), Error> {
+    async fn restore_files(&mut self) -> Result<(), Error> {
         let (project, session) = (self.ground.project(), self.conversation.external_id);
         let held = std::mem::take(&mut self.conversation.transcript);
         // Without a head there is no place to continue from, so the files are not used.
@@ -147,10 +148,14 @@ impl<'a> Turn<'a> {
         let (local, held) = self.blocking("put the transcript right", restore).await?;
         match (self.conversation.head, local) {
             (Some(_), _) if held.is_empty() => return Err(Error::TranscriptLost),
-            (Some(_), Local::Lost) => return Err(Error::TranscriptLost),
+            (Some(_), LocalState::Lost) => return Err(Error::TranscriptLost),
             (Some(at), local) => {
                 self.start = Start::Resume { session, at };
-                self.began = if local == Local::Same { Began::Resumed } else { Began::Restored };
+                self.began = if local == LocalState::Same {
+                    TurnStart::Resumed
+                } else {
+                    TurnStart::Restored
+                };
                 // The bytes are on the disk now. Names, sizes and digests are small.
                 let known = |file| TranscriptFile { bytes: None, ..file };
                 self.held = held.into_iter().map(known).collect();
@@ -179,7 +184,7 @@ impl<'a> Turn<'a> {
         };
         if let Some(at) = self.blocking("write the transcript", write).await? {
             self.start = Start::Resume { session, at };
-            self.began = Began::Rewritten;
+            self.began = TurnStart::Rewritten;
         }
         Ok(())
     }
@@ -222,7 +227,8 @@ impl<'a> Turn<'a> {
         let start = Start::Resume { session, at: continued.head };
         let fingerprint = self.fingerprint(start);
         if let Ok(child) = self.spawn(start) {
-            self.ahead.put(session, Waiting::new(child, fingerprint, self.ground.take_over()));
+            self.ahead
+                .put(session, PrestartedProcess::new(child, fingerprint, self.ground.take_over()));
         }
     }
 
@@ -233,13 +239,13 @@ impl<'a> Turn<'a> {
     }
 
     /// Returns the channel of the credential. The environment is used only if nothing runs that could read it.
-    fn credential(&self) -> Handed<'_> {
-        self.credential.handed(launch::runs_others(self.grants()))
+    fn credential(&self) -> CredentialChannel<'_> {
+        self.credential.secret_channel(launch::can_run_programs(self.grants()))
     }
 
     fn arguments(&self, start: Start) -> Vec<OsString> {
         let Self { credential, request, ground, .. } = self;
-        let is_hidden = matches!(self.credential(), Handed::Pipe { .. });
+        let is_hidden = matches!(self.credential(), CredentialChannel::Pipe { .. });
         // Measured: the bare mode, which is faster, does not read a pipe.
         let is_bare = credential.works_bare() && !is_hidden && launch::fits_bare(self.grants());
         let (model, options, is_kept) = (&request.model, &request.options, self.is_kept());
@@ -273,7 +279,7 @@ impl<'a> Turn<'a> {
     fn case(&self) -> Case<'_> {
         Case {
             session: self.conversation.external_id,
-            has_history: self.began != Began::New,
+            has_history: self.began != TurnStart::New,
             credential: &self.credential.name,
             program: &self.config.program,
             required_servers: &self.grants().required_servers,
@@ -283,7 +289,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn bill(&self, heard: &Heard) -> (Vec<Spent>, Meter) {
+    fn bill(&self, heard: &TurnOutput) -> (Vec<ModelSpend>, Meter) {
         let called: u64 = heard.calls.iter().map(|call| meter::n_tokens_of(&call.usage)).sum();
         let by_calls = || {
             let mut spent = meter::of_calls(&heard.calls);
@@ -296,8 +302,8 @@ impl<'a> Turn<'a> {
         };
         // A transcript that was written from messages contains no totals.
         let before = match self.began {
-            Began::New | Began::Rewritten => &Meter::default(),
-            Began::Resumed | Began::Restored => &self.conversation.meter,
+            TurnStart::New | TurnStart::Rewritten => &Meter::default(),
+            TurnStart::Resumed | TurnStart::Restored => &self.conversation.meter,
         };
         let (spent, meter) = meter::spent(result, before, called);
         self.rates.learn(&spent);
@@ -309,7 +315,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Returns the place to continue from and the growth of the files. A turn counts only if the CLI has stored it.
-    async fn keep(&self, heard: &Heard) -> Result<Option<Kept>, Error> {
+    async fn collect_kept(&self, heard: &TurnOutput) -> Result<Option<TurnState>, Error> {
         if !self.is_kept() {
             return Ok(None);
         }
@@ -326,20 +332,20 @@ impl<'a> Turn<'a> {
             if is_temporary {
                 return Ok(Some((Vec::new(), None)));
             }
-            transcript::grown(&project, session, &held, &secrets, side_max_bytes).map(Some)
+            transcript::find_growth(&project, session, &held, &secrets, side_max_bytes).map(Some)
         };
         let collected = self.blocking("read the transcript", collect).await?;
         let (grown, not_stored) = collected.ok_or(Error::NotPersisted)?;
-        Ok(Some(Kept { head, grown, not_stored }))
+        Ok(Some(TurnState { head, grown, not_stored }))
     }
 
     fn outcome(
         &self,
-        heard: &Heard,
-        ended: Ended,
+        heard: &TurnOutput,
+        ended: EndReason,
         result: &TurnResult,
-        kept: Option<Kept>,
-        spent: Vec<Spent>,
+        kept: Option<TurnState>,
+        spent: Vec<ModelSpend>,
         meter: Meter,
     ) -> Outcome {
         let text = match &result.structured_output {
@@ -365,8 +371,8 @@ impl<'a> Turn<'a> {
                 load: heard.first_line,
                 ..Durations::default()
             },
-            conversation: kept.map(|Kept { head, grown, .. }| {
-                Box::new(Continued {
+            conversation: kept.map(|TurnState { head, grown, .. }| {
+                Box::new(ConversationUpdate {
                     head,
                     began: self.began,
                     was_ahead: self.was_ahead,
@@ -393,19 +399,19 @@ impl<'a> Turn<'a> {
         doing: &'static str,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
-        blocking(doing, &self.surroundings.sessions, work).await
+        run_blocking_in(doing, &self.surroundings.sessions, work).await
     }
 }
 
 /// Parts of a turn that are kept.
-struct Kept {
+struct TurnState {
     head: Uuid,
-    grown: Vec<Grown>,
+    grown: Vec<FileGrowth>,
     not_stored: Option<Flag>,
 }
 
 /// Runs work on files away from the threads of other turns.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn run_blocking_in<T: Send + 'static>(
     doing: &'static str,
     folder: &Path,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -421,7 +427,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 /// Replaces an error that may pass by `NoSpace`, if there is no disk space even without the files of the call. The next call then waits for
 /// space: an agent that fills the disk is not called again and again.
-fn for_want_of_space(error: Error, sessions: &Path) -> Error {
+fn prefer_no_space(error: Error, sessions: &Path) -> Error {
     match (error.class(), space::require(sessions)) {
         (Class::Retry { .. }, Err(source)) if space::is_full(&source) => {
             Error::NoSpace { folder: sessions.to_owned(), source }
@@ -442,7 +448,7 @@ fn no_space_or_folder(doing: &'static str, folder: &Path, source: io::Error) -> 
 fn prompt(request: &Request) -> Option<String> {
     let resumed = request.conversation.as_ref().filter(|conversation| conversation.head.is_some());
     match resumed.and_then(|conversation| conversation.unheard.clone()) {
-        Some(unheard) => neutralise::plain(unheard),
+        Some(unheard) => neutralise::to_prompt(unheard),
         None => neutralise::prompt(&request.messages),
     }
 }
@@ -455,10 +461,10 @@ fn credential<'a>(all: &'a [Credential], name: Option<&String>) -> Result<&'a Cr
 
 fn flags(
     grants: &Grants,
-    heard: &Heard,
-    ended: Ended,
+    heard: &TurnOutput,
+    ended: EndReason,
     result: &TurnResult,
-    spent: &[Spent],
+    spent: &[ModelSpend],
 ) -> Vec<Flag> {
     let mut flags: Vec<Flag> =
         heard.missing_servers.iter().cloned().map(Flag::ServerMissing).collect();
@@ -471,7 +477,7 @@ fn flags(
     if heard.is_compacted {
         flags.push(Flag::Compacted);
     }
-    if ended == Ended::Hung {
+    if ended == EndReason::Hung {
         flags.push(Flag::Hung);
     }
     if spent.is_empty() || spent.iter().any(|spent| spent.cost_micros.is_none()) {

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::{
-    drive::{Ended, Heard, Watch},
+    drive::{EndReason, TurnOutput, Watch},
     error::Error,
     launch::{Exit, guard},
 };
@@ -43,31 +43,34 @@ const MIN_PAUSE: Duration = Duration::from_secs(5);
 impl Case<'_> {
     pub(super) fn judge<'h>(
         &self,
-        heard: &'h Heard,
-        ended: Ended,
+        heard: &'h TurnOutput,
+        ended: EndReason,
         watch: &Watch,
     ) -> Result<&'h TurnResult, Error> {
         match (ended, &heard.result) {
-            (Ended::Cancelled, _) => Err(Error::Cancelled),
+            (EndReason::Cancelled, _) => Err(Error::Cancelled),
             // Before or after its result: output beyond the limits is not trusted.
-            (Ended::TooMuch(too_much), _) => Err(Error::TooMuch(too_much)),
+            (EndReason::TooMuch(too_much), _) => Err(Error::TooMuch(too_much)),
             // The steps that follow a timeout make the CLI print a result, of a turn that was cut off.
-            (Ended::Unserved, _) => {
-                let server = heard.lacks(self.required_servers).unwrap_or_default().to_owned();
+            (EndReason::Unserved, _) => {
+                let server =
+                    heard.find_missing_server(self.required_servers).unwrap_or_default().to_owned();
                 Err(Error::Unserved { server })
             }
-            (Ended::NeverBegan, _) => Err(Error::NeverBegan { after: watch.first_line }),
-            (Ended::Silent, _) => Err(Error::Silent { after: watch.idle }),
-            (Ended::TooLong, _) => Err(Error::TooLong { after: watch.total }),
-            (Ended::Exited(exit), None) => Err(self.no_result(heard, Some(exit))),
-            (Ended::Hung, None) => Err(self.no_result(heard, None)),
-            (Ended::Exited(_) | Ended::Hung, Some(result)) => self.judge_result(heard, result),
+            (EndReason::NeverBegan, _) => Err(Error::NeverBegan { after: watch.first_line }),
+            (EndReason::Silent, _) => Err(Error::Silent { after: watch.idle }),
+            (EndReason::TooLong, _) => Err(Error::TooLong { after: watch.total }),
+            (EndReason::Exited(exit), None) => Err(self.no_result(heard, Some(exit))),
+            (EndReason::Hung, None) => Err(self.no_result(heard, None)),
+            (EndReason::Exited(_) | EndReason::Hung, Some(result)) => {
+                self.judge_result(heard, result)
+            }
         }
     }
 
     fn judge_result<'h>(
         &self,
-        heard: &'h Heard,
+        heard: &'h TurnOutput,
         result: &'h TurnResult,
     ) -> Result<&'h TurnResult, Error> {
         let wanted = self.session.to_string();
@@ -88,7 +91,7 @@ impl Case<'_> {
         Ok(result)
     }
 
-    fn failed(&self, heard: &Heard, result: &TurnResult) -> Error {
+    fn failed(&self, heard: &TurnOutput, result: &TurnResult) -> Error {
         let message = message(heard, result);
         if let Some(lost) = lost(&message) {
             return lost;
@@ -109,7 +112,13 @@ impl Case<'_> {
     }
 
     /// Chooses the error. The CLI's code comes before the status: it exists when the status does not, and says more.
-    fn by_word(&self, word: &str, status: Option<u64>, message: String, heard: &Heard) -> Error {
+    fn by_word(
+        &self,
+        word: &str,
+        status: Option<u64>,
+        message: String,
+        heard: &TurnOutput,
+    ) -> Error {
         let credential = self.credential.to_owned();
         match (word, status) {
             ("billing_error", _) => Error::Billing { credential, message },
@@ -134,14 +143,14 @@ impl Case<'_> {
     }
 
     /// Returns the pause until the time that the provider named, if that is plausible.
-    fn pause(&self, heard: &Heard) -> Duration {
+    fn pause(&self, heard: &TurnOutput) -> Duration {
         let at = heard.rate_limit_resets_at.and_then(|at| i64::try_from(at).ok());
         let at = at.and_then(|at| DateTime::from_timestamp(at, 0));
         let named = at.and_then(|at| (at - self.now).to_std().ok());
         named.filter(|pause| *pause <= MAX_PAUSE).unwrap_or(self.rate_limit_pause).max(MIN_PAUSE)
     }
 
-    fn no_result(&self, heard: &Heard, exit: Option<Exit>) -> Error {
+    fn no_result(&self, heard: &TurnOutput, exit: Option<Exit>) -> Error {
         let stderr = heard.stderr();
         let message = short(&stderr);
         if let Some((_, why)) = stderr.split_once(guard::START_FAILED) {
@@ -198,7 +207,7 @@ fn is_overflow(result: &TurnResult, message: &str) -> bool {
         || message.to_lowercase().contains("prompt is too long")
 }
 
-fn message(heard: &Heard, result: &TurnResult) -> String {
+fn message(heard: &TurnOutput, result: &TurnResult) -> String {
     let errors = result.errors.join("; ");
     let said = [heard.api_message.as_str(), &errors, result.result.as_deref().unwrap_or_default()];
     let said = said.into_iter().find(|said| !said.trim().is_empty());

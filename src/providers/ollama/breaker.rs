@@ -64,12 +64,12 @@ impl Breaker {
 }
 
 impl Permit<'_> {
-    pub(super) fn succeeded(mut self) {
+    pub(super) fn record_success(mut self) {
         self.probe = false;
         *self.breaker.state() = State::Closed { n_failures: 0 };
     }
 
-    pub(super) fn failed(mut self, now: Instant) {
+    pub(super) fn record_failure(mut self, now: Instant) {
         let mut state = self.breaker.state();
         let n_failures = match *state {
             State::Closed { n_failures } => n_failures.saturating_add(1),
@@ -103,7 +103,7 @@ mod tests {
     fn open_breaker(now: Instant) -> Breaker {
         let breaker = Breaker::new(3, OPEN_FOR);
         for _ in 0..3 {
-            breaker.admit(now).unwrap().failed(now);
+            breaker.admit(now).unwrap().record_failure(now);
         }
         breaker
     }
@@ -113,9 +113,9 @@ mod tests {
         let now = Instant::now();
         let breaker = Breaker::new(3, OPEN_FOR);
         for _ in 0..5 {
-            breaker.admit(now).unwrap().failed(now);
-            breaker.admit(now).unwrap().failed(now);
-            breaker.admit(now).unwrap().succeeded();
+            breaker.admit(now).unwrap().record_failure(now);
+            breaker.admit(now).unwrap().record_failure(now);
+            breaker.admit(now).unwrap().record_success();
         }
         assert!(breaker.admit(now).is_ok());
         assert_eq!(open_breaker(now).admit(now).unwrap_err(), OPEN_FOR);
@@ -128,9 +128,9 @@ mod tests {
         let breaker = open_breaker(now);
         let probe = breaker.admit(later).unwrap();
         assert_eq!(breaker.admit(later).unwrap_err(), PROBE_WAIT);
-        probe.failed(later);
+        probe.record_failure(later);
         assert_eq!(breaker.admit(later).unwrap_err(), OPEN_FOR);
-        breaker.admit(later + OPEN_FOR).unwrap().succeeded();
+        breaker.admit(later + OPEN_FOR).unwrap().record_success();
         assert!(breaker.admit(later).is_ok());
     }
 
@@ -147,8 +147,8 @@ mod tests {
         let now = Instant::now();
         let breaker = Breaker::new(1, OPEN_FOR);
         let early = breaker.admit(now).unwrap();
-        breaker.admit(now).unwrap().failed(now);
-        early.failed(now + OPEN_FOR / 2);
+        breaker.admit(now).unwrap().record_failure(now);
+        early.record_failure(now + OPEN_FOR / 2);
         assert!(breaker.admit(now + OPEN_FOR).is_ok());
     }
 }

@@ -16,7 +16,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{breaker::Breaker, config::Config, error::Error, http::Http};
-use crate::providers::patience::Patience;
+use crate::providers::deadline::CallDeadline;
 
 /// Client of an embedding model.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ struct Answer {
 }
 
 /// A text that no model refuses.
-const HARMLESS: &str = "harbour";
+const PROBE_TEXT: &str = "harbour";
 /// Maximum dimensions of a vector in pgvector.
 const MAX_DIMENSIONS: usize = 16_000;
 
@@ -69,7 +69,7 @@ impl Embedder {
     }
 
     /// Returns the embedding of a question, within `question_timeout`.
-    pub async fn of_question(self: &Arc<Self>, question: &str) -> Result<Vec<f32>, Error> {
+    pub async fn embed_question(self: &Arc<Self>, question: &str) -> Result<Vec<f32>, Error> {
         let permit = self.breaker.admit(Instant::now());
         let permit = permit.map_err(|wait| self.http.breaker_open(wait))?;
         let (texts, never) = ([question], CancellationToken::new());
@@ -77,8 +77,8 @@ impl Embedder {
         let answered = timeout(self.question_timeout, asked).await;
         let result = answered.unwrap_or(Err(Error::NoMeaning { after: self.question_timeout }));
         match &result {
-            Err(error) if error.is_of_transport() => permit.failed(Instant::now()),
-            _ => permit.succeeded(),
+            Err(error) if error.is_of_transport() => permit.record_failure(Instant::now()),
+            _ => permit.record_success(),
         }
         if matches!(result, Err(Error::NoMeaning { .. })) {
             self.load();
@@ -87,7 +87,7 @@ impl Embedder {
     }
 
     /// Returns the embeddings of texts, in their order and with equal dimensions.
-    pub async fn of_texts(
+    pub async fn embed_texts(
         &self,
         texts: &[&str],
         cancel: &CancellationToken,
@@ -97,7 +97,7 @@ impl Embedder {
 
     /// Embeds a harmless text, to tell whether the server can embed with this model at all.
     pub async fn probe(&self, cancel: &CancellationToken) -> Result<Vec<f32>, Error> {
-        Ok(self.ask(&[HARMLESS], cancel).await?.swap_remove(0))
+        Ok(self.ask(&[PROBE_TEXT], cancel).await?.swap_remove(0))
     }
 
     /// Loads the model in the background, for later questions. It ends with the process.
@@ -121,7 +121,7 @@ impl Embedder {
         let Self { model, keep_alive_secs, .. } = self;
         let body = Body { model, input: texts, truncate: true, keep_alive: *keep_alive_secs };
         let body = serde_json::to_vec(&body).map_err(Error::Unwritable)?;
-        let patience = Patience::starting_now(self.texts_timeout, cancel);
+        let patience = CallDeadline::starting_now(self.texts_timeout, cancel);
         let answer: Answer = self.http.embed(model, body, &patience).await?;
         match wrong_with(&answer.embeddings, texts.len()) {
             None => Ok(answer.embeddings),

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::providers::{self, Class, Rebuild, Scope, Usage, lines::TooMuch};
+use crate::providers::{self, Class, Rebuild, Scope, Usage, line_splitter::TooMuch};
 
 /// Error of a call. Messages name the host or the model and the remedy; they never contain any of the conversation.
 #[derive(Debug, thiserror::Error)]
@@ -22,12 +22,12 @@ pub enum Error {
     #[error("the connection to {host} broke while {doing}")]
     Broken {
         host: String,
-        doing: Doing,
+        doing: Activity,
         #[source]
         source: reqwest::Error,
     },
     #[error("{host} was silent for {} s while {doing}; raise ollama.{key} if it needs longer", after.as_secs_f32())]
-    Silent { host: String, doing: Doing, after: Duration, key: &'static str },
+    Silent { host: String, doing: Activity, after: Duration, key: &'static str },
     #[error("the answer was not complete after {} s; raise ollama.total_timeout_secs if it needs longer", after.as_secs_f32())]
     TooLong { after: Duration },
     #[error("the embedding of a question did not come within {} ms; raise memory.embeddings_timeout_ms, or keep the model loaded", after.as_millis())]
@@ -90,7 +90,7 @@ pub enum Error {
 
 /// Activity during which a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
+pub enum Activity {
     AskingForModel,
     AskingForVersion,
     MakingVectors,
@@ -205,7 +205,7 @@ impl From<Error> for providers::Error {
     }
 }
 
-impl fmt::Display for Doing {
+impl fmt::Display for Activity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::AskingForModel => "the service asked about the model",

@@ -8,13 +8,13 @@ use tokio::time::Instant;
 
 use super::{
     config::Config,
-    error::{Doing, Error},
+    error::{Activity, Error},
     refusal::{self, Call, Refusal},
     verdict::Plan,
 };
 use crate::{
     outbound,
-    providers::patience::{GaveUp, Patience},
+    providers::deadline::{CallDeadline, GaveUp},
 };
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Http {
 /// Step of a call, with its time limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
-    doing: Doing,
+    doing: Activity,
     limit: Duration,
     until: Instant,
 }
@@ -69,7 +69,7 @@ impl Http {
         plan: &Plan<'_>,
         body: Vec<u8>,
         step: Step,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
     ) -> Result<Response, Error> {
         let call = Call { model: &plan.request.model, num_ctx: plan.num_ctx };
         self.send(self.post("api/chat", body)?, call, step, patience).await
@@ -80,23 +80,23 @@ impl Http {
         &self,
         response: &mut Response,
         step: Step,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
     ) -> Result<Option<Vec<u8>>, Error> {
         let chunk = patience.wait(step.until, response.chunk()).await;
         let chunk = chunk.map_err(|why| self.gave_up(why, step))?;
-        let chunk = chunk.map_err(|source| self.broken(step.doing, source))?;
+        let chunk = chunk.map_err(|source| self.transport_error(step.doing, source))?;
         Ok(chunk.map(Vec::from))
     }
 
     pub(super) async fn model<T: DeserializeOwned>(
         &self,
         model: &str,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
     ) -> Result<T, Error> {
         let body = serde_json::json!({ "model": model }).to_string();
         let call = Call { model, ..Call::default() };
         let request = self.post("api/show", body.into_bytes())?;
-        let step = Step::begin(Doing::AskingForModel, self.idle_timeout);
+        let step = Step::begin(Activity::AskingForModel, self.idle_timeout);
         self.fetch(request, call, step, patience).await
     }
 
@@ -105,20 +105,20 @@ impl Http {
         &self,
         model: &str,
         body: Vec<u8>,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
     ) -> Result<T, Error> {
         let call = Call { model, ..Call::default() };
         let request = self.post("api/embed", body)?;
-        let step = Step::begin(Doing::MakingVectors, self.first_byte_timeout);
+        let step = Step::begin(Activity::MakingVectors, self.first_byte_timeout);
         self.fetch(request, call, step, patience).await
     }
 
     pub(super) async fn version<T: DeserializeOwned>(
         &self,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
     ) -> Result<T, Error> {
         let request = self.client.get(self.url("api/version")?);
-        let step = Step::begin(Doing::AskingForVersion, self.idle_timeout);
+        let step = Step::begin(Activity::AskingForVersion, self.idle_timeout);
         self.fetch(request, Call::default(), step, patience).await
     }
 
@@ -127,7 +127,7 @@ impl Http {
         request: RequestBuilder,
         call: Call<'_>,
         step: Step,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
     ) -> Result<T, Error> {
         let mut response = self.send(request, call, step, patience).await?;
         let body = self.body(&mut response, MAX_FACTS_BYTES, patience).await?;
@@ -139,11 +139,11 @@ impl Http {
         request: RequestBuilder,
         call: Call<'_>,
         step: Step,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
     ) -> Result<Response, Error> {
         let response = patience.wait(step.until, request.send()).await;
         let response = response.map_err(|why| self.gave_up(why, step))?;
-        let mut response = response.map_err(|source| self.broken(step.doing, source))?;
+        let mut response = response.map_err(|source| self.transport_error(step.doing, source))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -156,7 +156,7 @@ impl Http {
             body => body.unwrap_or_default(),
         };
         let refusal = Refusal { host: &self.host, status, retry_after, body: &body };
-        Err(refusal::judge(&refusal, call))
+        Err(refusal::error_of_refusal(&refusal, call))
     }
 
     /// Reads a whole body, cut at `max_bytes`.
@@ -164,7 +164,7 @@ impl Http {
         &self,
         response: &mut Response,
         max_bytes: usize,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
     ) -> Result<Vec<u8>, Error> {
         let mut body = Vec::new();
         while body.len() < max_bytes
@@ -177,7 +177,7 @@ impl Http {
     }
 
     fn reading(&self) -> Step {
-        Step::begin(Doing::ReadingAnswer, self.idle_timeout)
+        Step::begin(Activity::ReadingAnswer, self.idle_timeout)
     }
 
     fn post(&self, path: &str, body: Vec<u8>) -> Result<RequestBuilder, Error> {
@@ -198,14 +198,16 @@ impl Http {
                 doing: step.doing,
                 after: step.limit,
                 key: match step.doing {
-                    Doing::WaitingForAnswer | Doing::MakingVectors => "first_byte_timeout_secs",
+                    Activity::WaitingForAnswer | Activity::MakingVectors => {
+                        "first_byte_timeout_secs"
+                    }
                     _ => "idle_timeout_secs",
                 },
             },
         }
     }
 
-    fn broken(&self, doing: Doing, source: reqwest::Error) -> Error {
+    fn transport_error(&self, doing: Activity, source: reqwest::Error) -> Error {
         // The message has the address already, in the short form.
         let source = source.without_url();
         let host = self.host.clone();
@@ -217,7 +219,7 @@ impl Http {
 }
 
 impl Step {
-    pub(super) fn begin(doing: Doing, limit: Duration) -> Self {
+    pub(super) fn begin(doing: Activity, limit: Duration) -> Self {
         Self { doing, limit, until: Instant::now() + limit }
     }
 }

@@ -36,11 +36,11 @@ use self::{
 pub use self::{
     config::{Config, ModelConfig},
     embedder::Embedder,
-    error::{Doing, Error},
+    error::{Activity, Error},
 };
 use super::{
-    EventSink, Outcome, Pending, Provider, Request, Running, Status, lines::Lines,
-    patience::Patience,
+    EventSink, Outcome, Provider, ProviderFuture, Request, Status, TurnFuture,
+    deadline::CallDeadline, line_splitter::Lines,
 };
 
 /// Timeout of the question for a model's window. The configured one is good enough to plan with.
@@ -81,7 +81,7 @@ impl Ollama {
         model: &str,
         cancel: &CancellationToken,
     ) -> Result<u32, Error> {
-        let patience = Patience::starting_now(self.config.request_timeout(), cancel);
+        let patience = CallDeadline::starting_now(self.config.request_timeout(), cancel);
         let facts = self.models.facts(&self.http, model, &patience).await?;
         Ok(facts.window_tokens(self.config.num_ctx_of(model)))
     }
@@ -92,7 +92,7 @@ impl Ollama {
         model: &str,
         cancel: &CancellationToken,
     ) -> Result<ModelSummary, Error> {
-        let patience = Patience::starting_now(self.config.request_timeout(), cancel);
+        let patience = CallDeadline::starting_now(self.config.request_timeout(), cancel);
         let facts = self.models.facts(&self.http, model, &patience).await?;
         let window_tokens = facts.window_tokens(self.config.num_ctx_of(model));
         Ok(ModelSummary { window_tokens, has_no_tools: facts.has_no_tools })
@@ -100,7 +100,7 @@ impl Ollama {
 
     /// Returns the server's version, as the server spells it.
     pub async fn version(&self, cancel: &CancellationToken) -> Result<String, Error> {
-        let patience = Patience::starting_now(self.config.request_timeout(), cancel);
+        let patience = CallDeadline::starting_now(self.config.request_timeout(), cancel);
         let version = self.models.version(&self.http, &patience).await?;
         Ok(version.to_string())
     }
@@ -116,8 +116,8 @@ impl Ollama {
         let result = self.call_host(request, events, cancel).await;
         match &result {
             Err(error) if error.is_silent_about_host() => drop(permit),
-            Err(error) if error.is_of_transport() => permit.failed(Instant::now()),
-            _ => permit.succeeded(),
+            Err(error) if error.is_of_transport() => permit.record_failure(Instant::now()),
+            _ => permit.record_success(),
         }
         result
     }
@@ -129,7 +129,7 @@ impl Ollama {
         cancel: &CancellationToken,
     ) -> Result<Outcome, Error> {
         let total = request.timeouts.total.unwrap_or(self.config.total_timeout());
-        let patience = Patience::starting_now(total, cancel);
+        let patience = CallDeadline::starting_now(total, cancel);
         let model = self.models.facts(&self.http, &request.model, &patience).await?;
         if model.has_no_tools && !request.tools.is_empty() {
             return Err(Error::NoTools { model: request.model.clone() });
@@ -143,7 +143,7 @@ impl Ollama {
         plan.check()?;
         let body = wire::body(&plan, model.thinking, self.config.keep_alive_secs)?;
         let started = Instant::now();
-        events.started(&request.model);
+        events.send_started(&request.model);
         let (reply, first_byte) = self.stream(&plan, body, events, &patience).await?;
         plan.outcome(reply, started.elapsed(), first_byte)
     }
@@ -154,14 +154,14 @@ impl Ollama {
         plan: &Plan<'_>,
         body: Vec<u8>,
         events: &mut EventSink,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
     ) -> Result<(Reply, Duration), Error> {
         let started = Instant::now();
         let timeouts = &plan.request.timeouts;
         let first_byte = timeouts.first_byte.unwrap_or(self.config.first_byte_timeout());
         let idle = timeouts.idle.unwrap_or(self.config.idle_timeout());
         // The HTTP head may come long before the body: one step lasts until the first byte of the answer itself.
-        let mut step = Step::begin(Doing::WaitingForAnswer, first_byte);
+        let mut step = Step::begin(Activity::WaitingForAnswer, first_byte);
         let mut response = self.http.chat(plan, body, step, patience).await?;
         let mut lines = Lines::within(limits::of_answer(plan.request.reserve_tokens));
         let mut reply = Reply::default();
@@ -173,7 +173,7 @@ impl Ollama {
                 show(&reply.end_of_stream(lines.rest(), plan)?, events);
                 return Ok((reply, took));
             };
-            step = Step::begin(Doing::ReadingAnswer, idle);
+            step = Step::begin(Activity::ReadingAnswer, idle);
             lines.push(&chunk)?;
             while let Some(line) = lines.next_line()? {
                 show(&reply.accept(line, plan)?, events);
@@ -191,7 +191,7 @@ impl Provider for Ollama {
         request: Request,
         mut events: EventSink,
         cancel: CancellationToken,
-    ) -> Running<'_> {
+    ) -> TurnFuture<'_> {
         Box::pin(async move {
             let result = self.call(&request, &mut events, &cancel).await;
             result.map_err(super::Error::from)
@@ -202,7 +202,7 @@ impl Provider for Ollama {
         &'a self,
         model: &'a str,
         cancel: &'a CancellationToken,
-    ) -> Pending<'a, u32> {
+    ) -> ProviderFuture<'a, u32> {
         Box::pin(async move {
             // A server that cannot be reached fails again when it is called, and then the task shows its error.
             match timeout(WINDOW_TIMEOUT, self.ask_window_tokens(model, cancel)).await {
@@ -223,10 +223,10 @@ impl Provider for Ollama {
 
 fn show(delta: &reply::Delta, events: &mut EventSink) {
     if delta.began_thinking {
-        events.status(Status::Thinking);
+        events.send_status(Status::Thinking);
     }
     if delta.began_answering {
-        events.status(Status::Answering);
+        events.send_status(Status::Answering);
     }
-    events.text(&delta.text);
+    events.send_text(&delta.text);
 }

@@ -12,27 +12,27 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{config::full_name, error::Error, http::Http};
-use crate::providers::patience::Patience;
+use crate::providers::deadline::CallDeadline;
 
 /// Facts of one server, by model.
 #[derive(Debug, Default)]
 pub(super) struct Models {
-    facts: Mutex<HashMap<String, Asked<Facts>>>,
-    version: Mutex<Option<Asked<Version>>>,
+    facts: Mutex<HashMap<String, CachedReply<ModelFacts>>>,
+    version: Mutex<Option<CachedReply<Version>>>,
 }
 
 /// Facts about one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct ModelFacts {
     trained_tokens: Option<u32>,
-    pub(super) thinking: Thinking,
+    pub(super) thinking: ThinkingMode,
     /// True if the server says so. A server that does not list capabilities is called all the same: it refuses in words.
     pub(super) has_no_tools: bool,
 }
 
 /// Ways to tell a model whether to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Thinking {
+pub(super) enum ThinkingMode {
     /// The model cannot think, and a server refuses the option.
     Never,
     /// On or off, or by level.
@@ -49,13 +49,13 @@ pub(super) struct Version {
 }
 
 #[derive(Debug, Clone)]
-struct Asked<T> {
+struct CachedReply<T> {
     at: Instant,
     answer: T,
 }
 
 #[derive(Debug, Deserialize)]
-struct Shown {
+struct ShowReply {
     #[serde(default)]
     model_info: Map<String, Value>,
     #[serde(default)]
@@ -81,20 +81,20 @@ impl Models {
         &self,
         http: &Http,
         model: &str,
-        patience: &Patience<'_>,
-    ) -> Result<Facts, Error> {
+        patience: &CallDeadline<'_>,
+    ) -> Result<ModelFacts, Error> {
         let name = full_name(model);
         if let Some(asked) = lock(&self.facts).get(&name).filter(|asked| asked.is_fresh()) {
             return Ok(asked.answer);
         }
         // Two callers may both ask. Neither waits for the other, and the answers are the same.
-        let shown: Shown = http.model(model, patience).await?;
-        let facts = Facts::of(&shown);
+        let shown: ShowReply = http.model(model, patience).await?;
+        let facts = ModelFacts::of(&shown);
         let mut known = lock(&self.facts);
         if known.len() >= MAX_MODELS {
             known.clear();
         }
-        known.insert(name, Asked::now(facts));
+        known.insert(name, CachedReply::now(facts));
         Ok(facts)
     }
 
@@ -102,7 +102,7 @@ impl Models {
     pub(super) async fn counts_cached_tokens(
         &self,
         http: &Http,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
     ) -> Result<bool, Error> {
         match self.version(http, patience).await {
             Ok(version) => Ok(version.counts_cached_tokens()),
@@ -116,25 +116,25 @@ impl Models {
     pub(super) async fn version(
         &self,
         http: &Http,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
     ) -> Result<Version, Error> {
         if let Some(asked) = lock(&self.version).as_ref().filter(|asked| asked.is_fresh()) {
             return Ok(asked.answer.clone());
         }
         let answer: VersionAnswer = http.version(patience).await?;
         let version = Version::from(answer.version);
-        *lock(&self.version) = Some(Asked::now(version.clone()));
+        *lock(&self.version) = Some(CachedReply::now(version.clone()));
         Ok(version)
     }
 }
 
-impl Facts {
+impl ModelFacts {
     /// Returns the window of a call: the configured one, capped at the one that the model was trained with.
     pub(super) fn window_tokens(self, configured: u32) -> u32 {
         self.trained_tokens.map_or(configured, |trained| trained.min(configured))
     }
 
-    fn of(shown: &Shown) -> Self {
+    fn of(shown: &ShowReply) -> Self {
         let architecture = shown.model_info.get("general.architecture").and_then(Value::as_str);
         let key = architecture.map(|name| format!("{name}.context_length"));
         let trained = key.and_then(|key| shown.model_info.get(&key)?.as_u64());
@@ -144,9 +144,9 @@ impl Facts {
         Self {
             trained_tokens: trained.filter(|n| *n > 0).and_then(|n| u32::try_from(n).ok()),
             thinking: match family {
-                _ if !thinks => Thinking::Never,
-                Some("gptoss" | "gpt-oss") => Thinking::Levels,
-                _ => Thinking::Switch,
+                _ if !thinks => ThinkingMode::Never,
+                Some("gptoss" | "gpt-oss") => ThinkingMode::Levels,
+                _ => ThinkingMode::Switch,
             },
             has_no_tools: !shown.capabilities.is_empty() && !can("tools"),
         }
@@ -179,7 +179,7 @@ impl fmt::Display for Version {
     }
 }
 
-impl<T> Asked<T> {
+impl<T> CachedReply<T> {
     fn now(answer: T) -> Self {
         Self { at: Instant::now(), answer }
     }
@@ -197,8 +197,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn facts(shown: Value) -> Facts {
-        Facts::of(&serde_json::from_value(shown).unwrap())
+    fn facts(shown: Value) -> ModelFacts {
+        ModelFacts::of(&serde_json::from_value(shown).unwrap())
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         });
         assert_eq!(facts(shown.clone()).window_tokens(8192), 4096);
         assert_eq!(facts(shown.clone()).window_tokens(2048), 2048);
-        assert_eq!(facts(shown.clone()).thinking, Thinking::Switch);
+        assert_eq!(facts(shown.clone()).thinking, ThinkingMode::Switch);
         assert!(facts(shown).has_no_tools);
     }
 
@@ -217,7 +217,7 @@ mod tests {
     fn missing_model_facts_cap_nothing() {
         let unknown = facts(serde_json::json!({}));
         assert_eq!(unknown.window_tokens(8192), 8192);
-        assert_eq!(unknown.thinking, Thinking::Never);
+        assert_eq!(unknown.thinking, ThinkingMode::Never);
         assert!(!unknown.has_no_tools);
         let nonsense = serde_json::json!({
             "model_info": { "general.architecture": "x", "x.context_length": 0 },

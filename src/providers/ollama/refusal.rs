@@ -36,7 +36,7 @@ const OVERFLOWS: [&str; 4] = [
 /// Phrase of a server for a model whose template has no place for tools.
 const NO_TOOLS: &str = "does not support tools";
 
-pub(super) fn judge(refusal: &Refusal<'_>, call: Call<'_>) -> Error {
+pub(super) fn error_of_refusal(refusal: &Refusal<'_>, call: Call<'_>) -> Error {
     let Call { model, num_ctx } = call;
     let Refusal { status, .. } = *refusal;
     let host = refusal.host.to_owned();
@@ -61,8 +61,8 @@ pub(super) fn judge(refusal: &Refusal<'_>, call: Call<'_>) -> Error {
     }
 }
 
-pub(super) fn judge_line(error: &Value, num_ctx: u32) -> Error {
-    let message = excerpt(&words(error));
+pub(super) fn error_of_line(error: &Value, num_ctx: u32) -> Error {
+    let message = excerpt(&error_text(error));
     match is_overflow(&message) {
         true => Error::Overflow { num_ctx, message },
         false => Error::FailedInStream { message },
@@ -73,16 +73,16 @@ pub(super) fn judge_line(error: &Value, num_ctx: u32) -> Error {
 fn message(body: &[u8]) -> (String, bool) {
     let json: Option<Value> = serde_json::from_slice(body).ok();
     match json.as_ref().and_then(|json| json.get("error")) {
-        Some(error) => (excerpt(&words(error)), true),
+        Some(error) => (excerpt(&error_text(error)), true),
         None => (excerpt(&String::from_utf8_lossy(body)), false),
     }
 }
 
 /// Returns the text of an error, which an engine sends as text, as an object, or as an object inside of a text.
-fn words(error: &Value) -> String {
+fn error_text(error: &Value) -> String {
     match error {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
-            Ok(inner @ Value::Object(_)) => words(inner.get("error").unwrap_or(&inner)),
+            Ok(inner @ Value::Object(_)) => error_text(inner.get("error").unwrap_or(&inner)),
             _ => text.clone(),
         },
         Value::Object(object) => {
@@ -126,7 +126,7 @@ mod tests {
 
     fn code(status: u16, body: &str) -> &'static str {
         let refusal = Refusal { host: "h", status, retry_after: None, body: body.as_bytes() };
-        judge(&refusal, Call { model: "m", num_ctx: 4096 }).code()
+        error_of_refusal(&refusal, Call { model: "m", num_ctx: 4096 }).code()
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
             assert_eq!(code(400, way), "ollama.overflow", "{way}");
             assert_eq!(code(500, way), "ollama.overflow", "{way}");
             let json: Value = serde_json::from_str(way).unwrap();
-            assert_eq!(judge_line(&json["error"], 4096).code(), "ollama.overflow", "{way}");
+            assert_eq!(error_of_line(&json["error"], 4096).code(), "ollama.overflow", "{way}");
         }
     }
 

@@ -84,7 +84,7 @@ impl Reply {
     pub(super) fn accept(&mut self, line: &[u8], plan: &Plan<'_>) -> Result<Delta, Error> {
         let line: Line = serde_json::from_slice(line).map_err(Error::Malformed)?;
         if let Some(error) = &line.error {
-            return Err(refusal::judge_line(error, plan.num_ctx));
+            return Err(refusal::error_of_line(error, plan.num_ctx));
         }
         let (had_thinking, had_text) = (!self.thinking.is_empty(), !self.text.is_empty());
         let n_bytes = self.text.len();

@@ -22,9 +22,9 @@ pub(super) struct Plan<'a> {
 
 /// Percentage of the estimate below which a count is more than an error of estimation. A server that cuts a prompt keeps about half of its
 /// window.
-const LEAST_PERCENT: u64 = 60;
+const MIN_COUNTED_PERCENT: u64 = 60;
 /// Minimum estimate to compare with. Smaller ones are off by templates alone, and fit into every server's window.
-const LEAST_ESTIMATE: u32 = 1024;
+const MIN_ESTIMATE: u32 = 1024;
 
 impl Plan<'_> {
     pub(super) fn check(&self) -> Result<(), Error> {
@@ -126,8 +126,8 @@ impl Plan<'_> {
         let Some(estimated) = self.request.estimated_prompt_tokens else {
             return false;
         };
-        let tells = estimated >= LEAST_ESTIMATE || estimated > self.num_ctx / 2;
-        tells && counted * 100 < u64::from(estimated) * LEAST_PERCENT
+        let tells = estimated >= MIN_ESTIMATE || estimated > self.num_ctx / 2;
+        tells && counted * 100 < u64::from(estimated) * MIN_COUNTED_PERCENT
     }
 
     fn check_content(&self, reply: &Reply, end: &End, usage: Usage) -> Result<(), Error> {

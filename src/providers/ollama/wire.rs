@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     error::Error,
     history::{self, WireMessage},
-    model::Thinking,
+    model::ThinkingMode,
     verdict::Plan,
 };
 use crate::{providers::Think, transcript::ToolSpec};
@@ -58,7 +58,11 @@ struct WireFunction<'a> {
     parameters: &'a Value,
 }
 
-pub(super) fn body(plan: &Plan<'_>, thinking: Thinking, keep_alive: i64) -> Result<Vec<u8>, Error> {
+pub(super) fn body(
+    plan: &Plan<'_>,
+    thinking: ThinkingMode,
+    keep_alive: i64,
+) -> Result<Vec<u8>, Error> {
     let request = plan.request;
     let options = &request.options;
     let body = Body {
@@ -92,12 +96,12 @@ fn wire_tool(tool: &ToolSpec) -> WireTool<'_> {
 }
 
 /// Returns the value of `think`. A model that cannot think gets none: the server refuses the key as such.
-fn wire_think(think: Think, thinking: Thinking) -> Option<Value> {
+fn wire_think(think: Think, thinking: ThinkingMode) -> Option<Value> {
     let level = |name: &str| Value::String(name.to_owned());
     match (thinking, think) {
-        (Thinking::Never, _) => None,
-        (Thinking::Switch, Think::Off) => Some(Value::Bool(false)),
-        (Thinking::Switch, Think::On) => Some(Value::Bool(true)),
+        (ThinkingMode::Never, _) => None,
+        (ThinkingMode::Switch, Think::Off) => Some(Value::Bool(false)),
+        (ThinkingMode::Switch, Think::On) => Some(Value::Bool(true)),
         (_, Think::Off | Think::Low) => Some(level("low")),
         (_, Think::On | Think::Medium) => Some(level("medium")),
         (_, Think::High) => Some(level("high")),

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::config::FactsMode;
 
 /// Wording of a fact: its name and its statement.
-type Wording = (&'static str, &'static str);
+type FactWording = (&'static str, &'static str);
 
 /// Statement of users about themselves.
-struct Said<'a> {
+struct UserStatement<'a> {
     /// Number of the request that contains it, from 1.
     request: usize,
     sentence: &'a str,
@@ -16,8 +16,8 @@ struct Said<'a> {
     value: &'a str,
 }
 
-const PLAIN: Wording = ("{about}", "The {about} of the user: {value}.");
-const WORDINGS: [Wording; 4] = [
+const PLAIN: FactWording = ("{about}", "The {about} of the user: {value}.");
+const WORDINGS: [FactWording; 4] = [
     PLAIN,
     ("Kind of {about}", "Says that {value} is what the {about} is."),
     ("{about} of theirs", "{value}: that is their {about}."),
@@ -55,22 +55,22 @@ fn known(prompt: &str) -> &str {
     behind.split_once("</known>").map_or("", |(known, _)| known)
 }
 
-fn said(requests: &[String]) -> Vec<Said<'_>> {
+fn said(requests: &[String]) -> Vec<UserStatement<'_>> {
     requests.iter().enumerate().flat_map(|(at, request)| of(at + 1, request)).collect()
 }
 
-fn of(request: usize, text: &str) -> Vec<Said<'_>> {
+fn of(request: usize, text: &str) -> Vec<UserStatement<'_>> {
     let sentences = text.split(['.', '!', '?', '\n']).map(str::trim);
     let said = sentences.filter_map(|sentence| {
         let rest = sentence.strip_prefix("My ").or_else(|| sentence.strip_prefix("my "))?;
         let (about, value) = rest.split_once(" is ").or_else(|| rest.split_once(" are "))?;
-        Some(Said { request, sentence, about, value: value.trim() })
+        Some(UserStatement { request, sentence, about, value: value.trim() })
     });
     said.collect()
 }
 
-impl Said<'_> {
-    fn in_words(&self, (name, words): Wording) -> Value {
+impl UserStatement<'_> {
+    fn in_words(&self, (name, words): FactWording) -> Value {
         let fill =
             |words: &str| words.replace("{about}", self.about).replace("{value}", self.value);
         json!({ "request": self.request, "attribute": fill(name), "fact": fill(words), "quote": self.sentence })

@@ -22,7 +22,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Direction {
     pub(super) fault: Fault,
-    often: Often,
+    often: FaultCount,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(super) struct Call {
 pub struct Error(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Often {
+enum FaultCount {
     Always,
     First(u32),
     Every(u32),
@@ -66,14 +66,14 @@ impl Direction {
     /// Returns true if it holds for the nth call to which it may apply, counted from 1.
     pub(super) fn holds_at(&self, nth: u32) -> bool {
         match self.often {
-            Often::Always => true,
-            Often::First(n) => nth <= n,
-            Often::Every(n) => nth.is_multiple_of(n),
+            FaultCount::Always => true,
+            FaultCount::First(n) => nth <= n,
+            FaultCount::Every(n) => nth.is_multiple_of(n),
         }
     }
 
     pub(super) fn counts(&self) -> bool {
-        self.often != Often::Always
+        self.often != FaultCount::Always
     }
 }
 
@@ -100,13 +100,13 @@ impl FromStr for Direction {
         let text = text.trim();
         if let Some(words) = text.strip_prefix("say ") {
             let fault = Fault::Say(words.trim().to_owned());
-            return Ok(Self { fault, often: Often::Always });
+            return Ok(Self { fault, often: FaultCount::Always });
         }
         let wrong = || Error(text.to_owned());
         for (verb, is_joined) in [("call ", false), ("also ", true)] {
             if let Some(asked) = text.strip_prefix(verb) {
                 let fault = Fault::Call(Call::parse(asked, is_joined).ok_or_else(wrong)?);
-                return Ok(Self { fault, often: Often::Always });
+                return Ok(Self { fault, often: FaultCount::Always });
             }
         }
         let mut words: Vec<&str> = text.split_whitespace().collect();
@@ -137,12 +137,12 @@ impl Call {
 }
 
 /// Takes the frequency from the end of the words; `None` if it makes no sense.
-fn take_often(words: &mut Vec<&str>) -> Option<Often> {
+fn take_often(words: &mut Vec<&str>) -> Option<FaultCount> {
     let (n_words, often) = match words.as_slice() {
-        [.., "once"] => (1, Often::First(1)),
-        [.., n, "times"] => (2, Often::First(n.parse().ok()?)),
-        [.., "every", n] => (2, Often::Every(n.parse().ok().filter(|n| *n > 0)?)),
-        _ => (0, Often::Always),
+        [.., "once"] => (1, FaultCount::First(1)),
+        [.., n, "times"] => (2, FaultCount::First(n.parse().ok()?)),
+        [.., "every", n] => (2, FaultCount::Every(n.parse().ok().filter(|n| *n > 0)?)),
+        _ => (0, FaultCount::Always),
     };
     words.truncate(words.len() - n_words);
     Some(often)

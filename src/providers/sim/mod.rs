@@ -30,9 +30,9 @@ pub use self::{
 };
 use self::{fault::Fault, script::Script};
 use super::{
-    Durations, EventSink, Outcome, Pending, Provider, Purpose, Request, Running, Status,
-    StopReason, Usage,
-    patience::{GaveUp, Patience},
+    Durations, EventSink, Outcome, Provider, ProviderFuture, Purpose, Request, Status, StopReason,
+    TurnFuture, Usage,
+    deadline::{CallDeadline, GaveUp},
 };
 use crate::transcript::{Message, Role, ToolCall};
 
@@ -68,9 +68,9 @@ impl Sim {
     ) -> Result<Outcome, Error> {
         let started = Instant::now();
         let total = request.timeouts.total.unwrap_or(TOTAL_TIMEOUT);
-        let patience = Patience::starting_now(total, cancel);
+        let patience = CallDeadline::starting_now(total, cancel);
         let call = self.admit(request)?;
-        events.started(&request.model);
+        events.send_started(&request.model);
         let extra = call.faults.iter().filter_map(Fault::latency).sum::<Duration>();
         pause(&patience, self.config.latency() + extra).await?;
         call.stall_if_told(&patience).await?;
@@ -150,10 +150,10 @@ impl Sim {
         &self,
         text: &str,
         events: &mut EventSink,
-        patience: &Patience<'_>,
+        patience: &CallDeadline<'_>,
         cut: bool,
     ) -> Result<(), Error> {
-        events.status(Status::Answering);
+        events.send_status(Status::Answering);
         let n_chars = text.chars().count();
         let mut n_sent = 0;
         let mut rest = text;
@@ -163,7 +163,7 @@ impl Sim {
             }
             let end = rest.char_indices().nth(self.config.chunk_chars.max(1));
             let (chunk, later) = rest.split_at(end.map_or(rest.len(), |(at, _)| at));
-            events.text(chunk);
+            events.send_text(chunk);
             n_sent += chunk.chars().count();
             rest = later;
             pause(patience, self.config.chunk_delay()).await?;
@@ -178,7 +178,7 @@ impl Provider for Sim {
         request: Request,
         mut events: EventSink,
         cancel: CancellationToken,
-    ) -> Running<'_> {
+    ) -> TurnFuture<'_> {
         Box::pin(async move {
             let result = self.call(&request, &mut events, &cancel).await;
             result.map_err(super::Error::from)
@@ -186,7 +186,11 @@ impl Provider for Sim {
     }
 
     /// Returns the same window for every model.
-    fn window_tokens<'a>(&'a self, _: &'a str, _: &'a CancellationToken) -> Pending<'a, u32> {
+    fn window_tokens<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a CancellationToken,
+    ) -> ProviderFuture<'a, u32> {
         Box::pin(ready(self.config.window_tokens))
     }
 
@@ -209,7 +213,7 @@ impl Call<'_> {
         self.faults.contains(fault)
     }
 
-    async fn stall_if_told(&self, patience: &Patience<'_>) -> Result<(), Error> {
+    async fn stall_if_told(&self, patience: &CallDeadline<'_>) -> Result<(), Error> {
         if !self.has(&Fault::Stall) {
             return Ok(());
         }
@@ -260,7 +264,7 @@ impl Call<'_> {
 }
 
 /// Lets simulated time pass.
-async fn pause(patience: &Patience<'_>, long: Duration) -> Result<(), Error> {
+async fn pause(patience: &CallDeadline<'_>, long: Duration) -> Result<(), Error> {
     if long.is_zero() {
         // A bench without latency still ends at once when it is cancelled.
         return match patience.wait(Instant::now(), ready(())).await {

@@ -3,7 +3,10 @@
 use serde::Deserialize;
 
 use super::{
-    event::{Controlled, Event, Exchange, Init, RateLimit, Retry, Said, Shown, TurnResult},
+    event::{
+        AssistantLine, ControlResponse, Event, Exchange, Init, RateLimit, Retry, StreamLine,
+        TurnResult,
+    },
     text::Text,
 };
 
@@ -23,8 +26,8 @@ fn leading_type(line: &[u8]) -> Option<&str> {
 
 fn known<'a>(kind: &str, line: &'a [u8]) -> Option<Event<'a>> {
     match kind {
-        "stream_event" => read(line).map(|shown: Shown<'a>| Event::Shown(shown)),
-        "assistant" => read(line).map(|said: Said<'a>| Event::Said(said)),
+        "stream_event" => read(line).map(|shown: StreamLine<'a>| Event::Shown(shown)),
+        "assistant" => read(line).map(|said: AssistantLine<'a>| Event::Said(said)),
         "user" => read(line).map(|exchange: Exchange<'a>| Event::Exchange(exchange)),
         "result" => result(line).map(|result| Event::Result(Box::new(result))),
         _ => None,
@@ -39,7 +42,7 @@ fn any(line: &[u8]) -> Option<Event<'_>> {
         ("system", Some("api_retry")) => read(line).map(|retry: Retry<'_>| Event::Retry(retry)),
         ("system", Some("compact_boundary")) => Some(Event::Compacted),
         ("control_response", _) => {
-            read(line).map(|controlled: Controlled<'_>| Event::Controlled(controlled))
+            read(line).map(|controlled: ControlResponse<'_>| Event::Controlled(controlled))
         }
         ("rate_limit_event", _) => {
             read(line).map(|line: RateLimitLine<'_>| Event::RateLimit(line.rate_limit_info))
@@ -148,7 +151,7 @@ mod tests {
     #[test]
     fn answers_to_all_control_requests_are_decoded() {
         let servers = |line: &str| match event(line.as_bytes()) {
-            Event::Controlled(Controlled { response }) => {
+            Event::Controlled(ControlResponse { response }) => {
                 let servers = response.response.unwrap_or_default().mcp_servers.into_iter();
                 servers.map(|server| format!("{} {}", &*server.name, &*server.status)).collect()
             }

@@ -18,13 +18,13 @@ pub enum Event<'a> {
     /// State of the credential's rate limit. Sent for subscriptions, never for an API key.
     RateLimit(RateLimit<'a>),
     /// One block of an answer.
-    Said(Said<'a>),
+    Said(AssistantLine<'a>),
     /// Results of tools, and texts that the CLI adds in the user's name.
     Exchange(Exchange<'a>),
     /// A piece of an answer that is still being written.
-    Shown(Shown<'a>),
+    Shown(StreamLine<'a>),
     /// The answer to a control request.
-    Controlled(Controlled<'a>),
+    Controlled(ControlResponse<'a>),
     /// The end of a turn.
     Result(Box<TurnResult>),
     /// A type that is not used here, as raw bytes.
@@ -51,7 +51,7 @@ pub struct Init<'a> {
 /// Answer to a control request. Contains the servers if the request asked for them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Controlled<'a> {
+pub struct ControlResponse<'a> {
     #[serde(borrow)]
     pub response: Response<'a>,
 }
@@ -105,7 +105,7 @@ pub struct RateLimit<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Said<'a> {
+pub struct AssistantLine<'a> {
     #[serde(borrow, default)]
     pub session_id: Option<Text<'a>>,
     /// Id of this line, here and in the session's file.
@@ -175,7 +175,7 @@ pub struct ExchangeMessage<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Shown<'a> {
+pub struct StreamLine<'a> {
     #[serde(borrow, default)]
     pub parent_tool_use_id: Option<Text<'a>>,
     #[serde(borrow)]

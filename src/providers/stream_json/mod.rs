@@ -13,13 +13,13 @@ mod text;
 
 pub use self::{
     event::{
-        Block, Change, Controlled, Event, Exchange, Init, McpServer, ModelUsage, Reply, Retry,
-        Said, Shown, Tokens, TurnResult,
+        AssistantLine, Block, Change, ControlResponse, Event, Exchange, Init, McpServer,
+        ModelUsage, Reply, Retry, StreamLine, Tokens, TurnResult,
     },
     text::Text,
 };
-use super::lines::Lines;
-pub use super::lines::{Limits, TooMuch};
+use super::line_splitter::Lines;
+pub use super::line_splitter::{Limits, TooMuch};
 
 /// One stream, from its first byte to its last.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Posting, and reading posts.
 
 use dalsegno::domain::posts::{
-    self, Along, Error, New, Said, Sender, TEXT_MAX_BYTES, Viewer, along,
+    self, Error, ListDirection, New, Sender, SourceTurn, TEXT_MAX_BYTES, Viewer, list_page,
 };
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::{at, by_operator, post, texts, to};
 use crate::conversations::world::World;
 
-fn said() -> Said {
-    Said {
+fn said() -> SourceTurn {
+    SourceTurn {
         task_id: Uuid::new_v4(),
         session_id: Uuid::new_v4(),
         turn: 3,
@@ -35,7 +35,7 @@ async fn a_post_round_trips_and_its_feed_event_omits_the_text() {
     let answer = post(&world, &answer).await;
     assert_eq!((question.seq, answer.seq), (1, 2));
     assert_eq!((answer.sender.as_str(), answer.reply_to), ("ann/2", Some(question.id)));
-    let read = along(&world.pool, id, Viewer::All, Along::After(0), 10).await.unwrap();
+    let read = list_page(&world.pool, id, Viewer::All, ListDirection::After(0), 10).await.unwrap();
     assert_eq!(read, [question, answer]);
     let told = events(&world.pool).await;
     assert_eq!(told[0]["audience"], json!(["ann", "operator"]));
@@ -121,13 +121,13 @@ async fn the_board_is_paged_both_ways_for_its_viewer() {
         post(&world, &by_operator(id, audience, &number.to_string())).await;
     }
     let page = async |way, limit| {
-        let posts = along(&world.pool, id, Viewer::Reader("ann"), way, limit).await.unwrap();
+        let posts = list_page(&world.pool, id, Viewer::Reader("ann"), way, limit).await.unwrap();
         texts(&posts).join(" ")
     };
-    assert_eq!(page(Along::After(0), 3).await, "1 2 4");
-    assert_eq!(page(Along::After(4), 3).await, "5 7");
-    assert_eq!(page(Along::Before(i64::MAX), 3).await, "7 5 4");
-    assert_eq!(page(Along::Before(4), 3).await, "2 1");
+    assert_eq!(page(ListDirection::After(0), 3).await, "1 2 4");
+    assert_eq!(page(ListDirection::After(4), 3).await, "5 7");
+    assert_eq!(page(ListDirection::Before(i64::MAX), 3).await, "7 5 4");
+    assert_eq!(page(ListDirection::Before(4), 3).await, "2 1");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dalsegno::domain::{
     agents::SessionMode as Mode,
-    posts::{Along, Post, Viewer, along},
+    posts::{ListDirection, Post, Viewer, list_page},
     tasks::{State, Task},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
@@ -173,7 +173,7 @@ impl Case {
 
     async fn posts(&self) -> Vec<Post> {
         let (pool, id) = (&self.board_setup.fixture.pool, self.board_setup.campaign());
-        along(pool, id, Viewer::All, Along::After(0), 10_000).await.unwrap()
+        list_page(pool, id, Viewer::All, ListDirection::After(0), 10_000).await.unwrap()
     }
 
     /// Returns true if the session of this task holds the post in another form: as an answer, or as a task.

@@ -6,7 +6,7 @@ use dalsegno::{
     context::xml::unescape,
     domain::{
         agents::SessionMode as Mode,
-        posts::{self, New, Post, Said, Sender},
+        posts::{self, New, Post, Sender, SourceTurn},
         tasks::{self, Task},
     },
     transcript::Role,
@@ -124,7 +124,7 @@ impl BoardSetup {
         let answer = messages
             .iter()
             .rfind(|it| it.turn == turn && it.message.role == Role::Assistant && !it.partial)?;
-        let said = Said { task_id: task.id, session_id, turn, message_id: Some(answer.id) };
+        let said = SourceTurn { task_id: task.id, session_id, turn, message_id: Some(answer.id) };
         let sender = Sender::Agent { agent: &task.agent, instance: &task.instance, said };
         let (audience, text) = (to(names), task.result.as_deref()?);
         let new = New { sender, reply_to, ..by_operator(self.campaign(), &audience, text) };

@@ -1,9 +1,9 @@
 //! Visibility of posts, among very many posts, and for names that are parts of each other.
 
 use dalsegno::domain::{
-    posts::{Along, New, Said, Sender, Viewer, along, reader},
-    sessions::Live,
-    turn_phases::{Look, unseen},
+    posts::{ListDirection, New, Sender, SourceTurn, Viewer, list_page, reader},
+    sessions::SessionRow,
+    turn_phases::{UnseenQuery, find_unseen_posts},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use sqlx::{Connection as _, PgConnection};
@@ -43,7 +43,8 @@ async fn a_post_is_hidden_from_agents_whose_name_only_resembles_its_audience() {
             who if who < readers.len() => {
                 let (agent, instance) = READERS[who];
                 let (task_id, session_id) = (Uuid::new_v4(), Uuid::new_v4());
-                let said = Said { task_id, session_id, turn: 1, message_id: Some(Uuid::new_v4()) };
+                let said =
+                    SourceTurn { task_id, session_id, turn: 1, message_id: Some(Uuid::new_v4()) };
                 (Sender::Agent { agent, instance, said }, Some(who))
             }
             _ => (Sender::Operator, None),
@@ -58,7 +59,8 @@ async fn a_post_is_hidden_from_agents_whose_name_only_resembles_its_audience() {
         everything.push(text);
     }
     let seen = async |viewer| {
-        let posts = along(&world.pool, id, viewer, Along::After(0), 1000).await.unwrap();
+        let posts =
+            list_page(&world.pool, id, viewer, ListDirection::After(0), 1000).await.unwrap();
         posts.into_iter().map(|post| post.text).collect::<Vec<_>>()
     };
     for (name, expected) in readers.iter().zip(&expected) {
@@ -95,7 +97,7 @@ async fn fill(world: &World) {
 }
 
 /// Sets up a session of five hundred messages whose turn is about to read the board.
-async fn session(world: &World) -> Live {
+async fn session(world: &World) -> SessionRow {
     let live = world.turn("Begin.", TurnSettings::default()).await.session;
     let sql = "insert into dalsegno.messages (session_id, seq, id, created_at, weight, turn, role, text, digest)
                select $1, 10 + n, gen_random_uuid(), now(), 1, 1, case n % 2 when 0 then 'user' else 'assistant' end, 'Said.',
@@ -113,14 +115,19 @@ async fn rows_read(conn: &mut PgConnection) -> i64 {
 }
 
 /// Returns the most rows that one of `N_READS` reads takes. After five reads, Postgres may use a generic plan.
-async fn rows_of_a_look(conn: &mut PgConnection, session: &Live, viewer: Viewer<'_>) -> i64 {
-    let look =
-        Look { session, task_id: Uuid::new_v4(), viewer, window: 50, max_bytes: 1024 * 1024 };
+async fn rows_of_a_look(conn: &mut PgConnection, session: &SessionRow, viewer: Viewer<'_>) -> i64 {
+    let look = UnseenQuery {
+        session,
+        task_id: Uuid::new_v4(),
+        viewer,
+        window: 50,
+        max_bytes: 1024 * 1024,
+    };
     let (after, mut most) = (session.board_cursor, 0);
     for _ in 0..N_READS {
         let mut tx = conn.begin().await.unwrap();
         let before = rows_read(&mut tx).await;
-        let seen = unseen(&mut tx, &look).await.unwrap();
+        let seen = find_unseen_posts(&mut tx, &look).await.unwrap();
         most = most.max(rows_read(&mut tx).await - before);
         tx.rollback().await.unwrap();
         assert_eq!(seen.posts.len(), 50);
@@ -136,12 +143,12 @@ async fn rows_of_a_look(conn: &mut PgConnection, session: &Live, viewer: Viewer<
 }
 
 /// Returns the same for a page that a person reads.
-async fn rows_of_a_page(conn: &mut PgConnection, world: &World, way: Along) -> i64 {
+async fn rows_of_a_page(conn: &mut PgConnection, world: &World, way: ListDirection) -> i64 {
     let mut most = 0;
     for _ in 0..N_READS {
         let mut tx = conn.begin().await.unwrap();
         let (viewer, before) = (Viewer::Reader(RARE_READER), rows_read(&mut tx).await);
-        let page = along(&mut *tx, world.campaign.id, viewer, way, 50).await.unwrap();
+        let page = list_page(&mut *tx, world.campaign.id, viewer, way, 50).await.unwrap();
         most = most.max(rows_read(&mut tx).await - before);
         tx.rollback().await.unwrap();
         assert!(page.len() == 50 && page.iter().all(|post| post.seq % 1000 == 7));
@@ -153,9 +160,9 @@ async fn rows_of_a_page(conn: &mut PgConnection, world: &World, way: Along) -> i
 #[tokio::test]
 async fn a_small_window_over_very_many_posts_reads_few_rows() {
     let world = World::new().await;
-    let begins = Live { context_tokens: 0, ..session(&world).await };
+    let begins = SessionRow { context_tokens: 0, ..session(&world).await };
     fill(&world).await;
-    let at = |board_cursor| Live { context_tokens: 1, board_cursor, ..begins.clone() };
+    let at = |board_cursor| SessionRow { context_tokens: 1, board_cursor, ..begins.clone() };
     let mut conn = world.pool.acquire().await.unwrap();
     // Without statistics, as just after growth, and with them.
     for analyse in [false, true] {
@@ -173,7 +180,11 @@ async fn a_small_window_over_very_many_posts_reads_few_rows() {
             let rows = rows_of_a_look(&mut conn, session, viewer).await;
             assert!(rows <= MOST_ROWS, "{viewer:?}: {rows}");
         }
-        for way in [Along::After(0), Along::After(100_000), Along::Before(i64::MAX)] {
+        for way in [
+            ListDirection::After(0),
+            ListDirection::After(100_000),
+            ListDirection::Before(i64::MAX),
+        ] {
             let rows = rows_of_a_page(&mut conn, &world, way).await;
             assert!(rows <= MOST_ROWS, "{way:?}: {rows}");
         }

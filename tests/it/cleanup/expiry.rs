@@ -5,9 +5,9 @@ use dalsegno::domain::agents::SessionMode as Mode;
 use dalsegno::domain::{
     audit::Actor,
     cleanups::{self, Walk},
-    compactions::{self, Accepted, Cause, Compaction},
+    compactions::{self, AcceptedSummary, Cause, Compaction},
     conversations,
-    conversations::{Decision, Resolved, resolve},
+    conversations::{Decision, ResolvedSession, resolve},
     erasures,
     session_summaries::ExpiryRule,
     sessions::{self, Config, Reason},
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{after_expiry, config, memory_config, preview, cleanup, settings_after_expiry, walk};
+use super::{after_expiry, cleanup, config, memory_config, preview, settings_after_expiry, walk};
 use crate::{
     app::noon,
     conversations::world::{TurnSettings, World, inheritance, opening, wanted},
@@ -27,7 +27,7 @@ use crate::{
 const SUMMARY: &str = "## Goal\nA story of the harbour, which was built in 1817.";
 
 /// Runs a turn of the copywriter in one of its instances, which has a conversation of its own.
-async fn turn(world: &World, instance: &str, prompt: &str, now: TurnSettings) -> Resolved {
+async fn turn(world: &World, instance: &str, prompt: &str, now: TurnSettings) -> ResolvedSession {
     let task = world.add_new(&tasks::New { instance, ..world.ask(prompt) }).await.unwrap().task;
     let (resolved, begun) = world.begin(&task, world.lease(), now).await;
     world.commit(&begun, &format!("Answer to: {prompt}"), now).await.unwrap();
@@ -59,7 +59,7 @@ async fn summarise(world: &World, id: Uuid, to_seq: i64, summary: &str, is_shown
     let generation = sessions::next_generation(&mut *tx, id).await.unwrap();
     let (pins, none) = (json!([{ "kind": "date", "text": "1817", "voice": "person" }]), json!([]));
     let prompts = prompts();
-    let accepted = Accepted {
+    let accepted = AcceptedSummary {
         summary,
         pins: &pins,
         rung: "first",
@@ -89,7 +89,10 @@ async fn summarise(world: &World, id: Uuid, to_seq: i64, summary: &str, is_shown
 }
 
 /// Returns the initial state of the successor, without ids.
-async fn begins_with(world: &World, resolved: &Resolved) -> (Compaction, Vec<String>, i64, i32) {
+async fn begins_with(
+    world: &World,
+    resolved: &ResolvedSession,
+) -> (Compaction, Vec<String>, i64, i32) {
     assert_eq!(resolved.decision, Decision::Rebuild(Reason::Expired));
     let session = world.session(resolved.session.id).await;
     assert_eq!((session.opened_because, session.generation), (Reason::Expired, 1));

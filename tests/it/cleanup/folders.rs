@@ -12,7 +12,7 @@ use dalsegno::{
     clock::ManualClock,
     config::Config,
     domain::cleanups,
-    jobs::{Services, Swept, sweep_folders},
+    jobs::{Services, SweepCount, sweep_folders},
     settings::{Environment, Flags},
     traces::Traces,
 };
@@ -54,7 +54,7 @@ async fn only_folders_of_removed_sessions_are_removed() {
     let services =
         Services::build(&config, Arc::new(ManualClock::at(now)), program, Traces::default())
             .unwrap();
-    assert_eq!(sweep_folders(&services, &world.pool, "here").await.unwrap(), Swept::default());
+    assert_eq!(sweep_folders(&services, &world.pool, "here").await.unwrap(), SweepCount::default());
 
     let ids: Vec<Uuid> = (0..6).map(|_| Uuid::new_v4()).collect();
     let [open, just_closed, long_closed, gone, young, inside] = &ids[..] else { unreachable!() };
@@ -71,7 +71,7 @@ async fn only_folders_of_removed_sessions_are_removed() {
     deep.unwrap().set_modified(recently).unwrap();
 
     let swept = sweep_folders(&services, &world.pool, "here").await.unwrap();
-    assert_eq!(swept, Swept { folders: 2, bytes: 2000 });
+    assert_eq!(swept, SweepCount { folders: 2, bytes: 2000 });
     let left = |id: &Uuid| root.path().join("claude").join(id.to_string()).exists();
     assert_eq!([gone, long_closed].map(left), [false; 2]);
     assert_eq!([open, just_closed, young, inside].map(left), [true; 4]);
@@ -79,7 +79,7 @@ async fn only_folders_of_removed_sessions_are_removed() {
     let runs = cleanups::list(&world.pool, None, 10).await.unwrap();
     assert_eq!((runs.len(), runs[0].folders, runs[0].bytes), (1, 2, 2000));
     assert_eq!((runs[0].host.as_str(), runs[0].kind.as_str()), ("here", "folders"));
-    assert_eq!(sweep_folders(&services, &world.pool, "here").await.unwrap(), Swept::default());
+    assert_eq!(sweep_folders(&services, &world.pool, "here").await.unwrap(), SweepCount::default());
 }
 
 #[tokio::test]
@@ -99,12 +99,12 @@ async fn workspaces_are_removed_with_the_last_session_of_a_closed_campaign() {
     fs::write(workspace.join("notes.txt"), "Ahoy.").unwrap();
     session(&world.pool, Uuid::new_v4(), Some(now - TimeDelta::days(2))).await;
     let sweep = async || sweep_folders(&services, &world.pool, "here").await.unwrap();
-    assert_eq!(sweep().await, Swept::default(), "the campaign is still open");
+    assert_eq!(sweep().await, SweepCount::default(), "the campaign is still open");
     let close = "update dalsegno.campaigns set status = 'closed', closed_at = $1";
     let closed_at = now - TimeDelta::days(2);
     sqlx::query(close).bind(closed_at).execute(&world.pool).await.unwrap();
-    assert_eq!(sweep().await, Swept::default(), "a session of the campaign is left");
+    assert_eq!(sweep().await, SweepCount::default(), "a session of the campaign is left");
     sqlx::query("delete from dalsegno.sessions").execute(&world.pool).await.unwrap();
-    assert_eq!(sweep().await, Swept { folders: 1, bytes: 5 });
+    assert_eq!(sweep().await, SweepCount { folders: 1, bytes: 5 });
     assert!(!workspace.exists());
 }

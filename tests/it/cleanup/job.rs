@@ -48,7 +48,7 @@ impl Worker {
         let (shutdown, pool) = (Shutdown::new(), pool.clone());
         let stop = shutdown.clone();
         let work = tokio::spawn(async move {
-            worker::work(&config, services, &pool.into(), stop, Pool::Upkeep).await
+            worker::run_pool(&config, services, &pool.into(), stop, Pool::Upkeep).await
         });
         Self { shutdown, work }
     }

@@ -52,11 +52,16 @@ async fn cleanup(pool: &PgPool, walk: Walk, n_sessions: i64) -> Progress {
     paced_cleanup(pool, walk, n_sessions, Duration::ZERO).await
 }
 
-async fn paced_cleanup(pool: &PgPool, mut walk: Walk, n_sessions: i64, pause: Duration) -> Progress {
+async fn paced_cleanup(
+    pool: &PgPool,
+    mut walk: Walk,
+    n_sessions: i64,
+    pause: Duration,
+) -> Progress {
     let mut progress = Progress::default();
     while let Some(Page { going, kept }) = next_page(pool, &mut walk, n_sessions).await {
         let reasons: Vec<_> = kept.iter().map(|(_, kept)| *kept).collect();
-        progress.keep(&reasons);
+        progress.count_kept(&reasons);
         let mut left = going;
         while !left.is_empty() {
             let mut tx = begin(pool).await.unwrap();
@@ -136,6 +141,6 @@ async fn rows(pool: &PgPool) -> BTreeMap<&'static str, i64> {
     rows
 }
 
-fn kept_reasons(counts: &KeptCounts) -> Vec<(cleanups::Kept, i64)> {
+fn kept_reasons(counts: &KeptCounts) -> Vec<(cleanups::KeepReason, i64)> {
     counts.iter().map(|(kept, n)| (*kept, *n)).collect()
 }

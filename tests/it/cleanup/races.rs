@@ -3,14 +3,14 @@
 use chrono::TimeDelta;
 use dalsegno::domain::{
     Amount,
-    cleanups::{self, Kept},
+    cleanups::{self, KeepReason},
     conversations::Decision,
     sessions, tasks,
 };
 use rand::{RngExt as _, SeedableRng as _};
 use sqlx::PgPool;
 
-use super::{fill, kept_reasons, next_page, preview, cleanup, rows, settings_after_expiry, walk};
+use super::{cleanup, fill, kept_reasons, next_page, preview, rows, settings_after_expiry, walk};
 use crate::{
     app::{eventually, noon},
     conversations::world::{TurnSettings, World},
@@ -28,7 +28,7 @@ async fn a_session_used_at_the_moment_of_its_removal_survives() {
     let mut tx = world.pool.begin().await.unwrap();
     let batch = cleanups::remove(&mut tx, &walk(), page.going).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!((batch.sessions, batch.kept), (0, vec![Kept::InUse]));
+    assert_eq!((batch.sessions, batch.kept), (0, vec![KeepReason::InUse]));
     assert_eq!(world.transcript(id).await.len(), 2);
 }
 
@@ -41,7 +41,7 @@ async fn a_session_locked_by_a_turn_is_skipped() {
     let lock = "select 1 from dalsegno.sessions for no key update";
     sqlx::query(lock).execute(&mut *turn).await.unwrap();
     let done = tokio::time::timeout(crate::app::SOON, cleanup(&world.pool, walk(), 10)).await;
-    assert_eq!(kept_reasons(&done.unwrap().kept), [(Kept::InUse, 1)]);
+    assert_eq!(kept_reasons(&done.unwrap().kept), [(KeepReason::InUse, 1)]);
     turn.commit().await.unwrap();
     assert!(sessions::get(&world.pool, id).await.is_ok());
 }
@@ -54,7 +54,7 @@ async fn a_session_that_gets_a_task_after_the_scan_survives() {
     world.add("Part two.").await;
     let mut tx = world.pool.begin().await.unwrap();
     let batch = cleanups::remove(&mut tx, &walk(), page.going).await.unwrap();
-    assert_eq!((batch.sessions, batch.kept), (0, vec![Kept::TaskWaiting]));
+    assert_eq!((batch.sessions, batch.kept), (0, vec![KeepReason::TaskWaiting]));
     drop(tx);
     assert!(sessions::get(&world.pool, id).await.is_ok());
 }

@@ -4,13 +4,15 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     Amount,
     agents::SessionMode as Mode,
-    cleanups::{Kept, Walk},
+    cleanups::{KeepReason, Walk},
     conversations, erasures, explanations,
     messages::{self, Span},
     sessions, tasks, turn_phases, turns,
 };
 
-use super::{after_expiry, config, fill, kept_reasons, memory_config, preview, cleanup, rows, walk};
+use super::{
+    after_expiry, cleanup, config, fill, kept_reasons, memory_config, preview, rows, walk,
+};
 use crate::{
     app::noon,
     cli::compact,
@@ -97,7 +99,7 @@ async fn sessions_that_run_or_have_waiting_tasks_are_kept() {
     let seen = preview(&world.pool).await;
     let done = cleanup(&world.pool, walk(), 2).await;
     assert_eq!((seen.sessions, done.sessions), (5, 5));
-    assert_eq!(kept_reasons(&done.kept), [(Kept::Running, 1), (Kept::TaskWaiting, 1)]);
+    assert_eq!(kept_reasons(&done.kept), [(KeepReason::Running, 1), (KeepReason::TaskWaiting, 1)]);
     assert_eq!(seen.kept, done.kept);
     for session in [running.session.id, waiting.session.id] {
         assert!(!world.transcript(session).await.is_empty());
@@ -111,7 +113,10 @@ async fn a_one_task_session_is_kept_for_its_own_task_only() {
     let (resolved, _) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let stop = "update dalsegno.sessions set state = 'interrupted', running_turn = null";
     sqlx::query(stop).execute(&world.pool).await.unwrap();
-    assert_eq!(kept_reasons(&cleanup(&world.pool, walk(), 10).await.kept), [(Kept::TaskWaiting, 1)]);
+    assert_eq!(
+        kept_reasons(&cleanup(&world.pool, walk(), 10).await.kept),
+        [(KeepReason::TaskWaiting, 1)]
+    );
     let end =
         "update dalsegno.tasks set state = 'cancelled', ended_at = now() where ended_at is null";
     sqlx::query(end).execute(&world.pool).await.unwrap();
@@ -153,7 +158,7 @@ async fn a_task_of_a_removed_session_is_shown_explained_and_retried() {
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let messages = [];
-    let ending = turn_phases::Ending {
+    let ending = turn_phases::TurnEnd {
         turn: &begun,
         calls: &[],
         messages: &messages,
@@ -176,7 +181,7 @@ async fn a_task_of_a_removed_session_is_shown_explained_and_retried() {
     let (resolved, _) = begun.unwrap();
     let stored = messages::list(&world.pool, resolved.session.id, Span::all()).await.unwrap();
     // Its last turn was cut off, and the conversation keeps that.
-    assert!(resolved.interrupted() && resolved.inherited_summary);
+    assert!(resolved.was_interrupted() && resolved.inherited_summary);
     assert_eq!(stored.len(), 2);
 }
 

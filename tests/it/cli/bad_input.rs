@@ -81,7 +81,7 @@ async fn a_campaign_without_budget_refuses_tasks() {
     let fixture = Fixture::with_limit(limit).await;
     let (pool, id) = (&fixture.world.pool, fixture.world.campaign.id);
     let spent = Amount { micros: 1_000_000, tokens: 5 };
-    campaigns::settle(pool, id, Amount::ZERO, spent).await.unwrap();
+    campaigns::settle_reservation(pool, id, Amount::ZERO, spent).await.unwrap();
     let campaign = fixture.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "x", "--json"];
     let output = fixture.run(&add).await;

@@ -1,7 +1,7 @@
 //! `dalsegno session`.
 
 use dalsegno::{
-    domain::compactions::{self, Accepted, Cause},
+    domain::compactions::{self, AcceptedSummary, Cause},
     domain::sessions,
     transcript::{Message, Role, ToolCall},
 };
@@ -39,7 +39,7 @@ pub async fn compact(pool: &sqlx::PgPool, session_id: Uuid) {
         tokens_before: 100,
         refusals: &json!([]),
         node: None,
-        accepted: Some(Accepted {
+        accepted: Some(AcceptedSummary {
             summary: "The first part is written.",
             pins: &pins,
             rung: "first",
@@ -98,7 +98,7 @@ async fn tool_calls_and_interrupted_answers_are_shown() {
         last,
     ];
     let calls = [call(&begun, None)];
-    let ending = dalsegno::domain::turn_phases::Ending {
+    let ending = dalsegno::domain::turn_phases::TurnEnd {
         turn: &begun,
         calls: &calls,
         messages: &messages,

@@ -4,7 +4,7 @@ use dalsegno::domain::{
     feed::{self, Kind},
     tasks::{self, Task},
     turn_phases,
-    turn_phases::{Ending, Failure},
+    turn_phases::{Failure, TurnEnd},
 };
 use serde_json::{Value, json};
 use tokio::{io::AsyncReadExt as _, process::Child};
@@ -45,7 +45,7 @@ impl Fixture {
 
     async fn fail(&self, task: &Task, error: &str) {
         let (_, begun) = self.world.begin(task, self.world.lease(), TurnSettings::default()).await;
-        let ending = Ending {
+        let ending = TurnEnd {
             turn: &begun,
             calls: &[],
             messages: &[],

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use dalsegno::{
     context::{
-        Assembled, Budget, Calibration, Checkpoint, Pressure, Thresholds,
+        AssembledContext, Budget, Calibration, Checkpoint, Pressure, Thresholds,
         parts::Task as AssembledTask,
     },
     domain::{
         compactions::{self, Outcome},
         tasks::Task,
-        turn_phases::{Begun, Done},
+        turn_phases::{AnsweredTurn, StartedTurn},
     },
-    jobs::compact_session::{Cause, Error, Shown, apply},
+    jobs::compact_session::{Cause, Error, ShowOutcome, apply},
     providers::{EventSink, Options, Provider, Purpose, Request, Timeouts, sim::SummaryMode},
     transcript::{Message, Role},
 };
@@ -83,7 +83,7 @@ impl ScriptedConversation {
     }
 
     /// Prepares a turn: compacts if the context is near its limit.
-    async fn prepare_turn(&mut self, id: Uuid, task: &Task) -> Assembled {
+    async fn prepare_turn(&mut self, id: Uuid, task: &Task) -> AssembledContext {
         let spoken = AssembledTask { entry_id: task.id, prompt: &task.prompt, asked_by: None };
         for _ in 0..3 {
             let assembled = self.setup.assembled(id, spoken).await;
@@ -108,7 +108,7 @@ impl ScriptedConversation {
         panic!("three compactions freed no space");
     }
 
-    async fn pressure(&self, id: Uuid, assembled: &Assembled) -> Pressure {
+    async fn pressure(&self, id: Uuid, assembled: &AssembledContext) -> Pressure {
         let session = self.setup.session(id).await;
         let calibration = calibration(&session);
         let anchor: Option<Checkpoint> =
@@ -138,9 +138,9 @@ impl ScriptedConversation {
 
     /// Applies the prepared compaction, after a check that undoing it restores the previous view. False: none was
     /// prepared.
-    async fn show(&mut self, id: Uuid, task: AssembledTask<'_>, before: &Assembled) -> bool {
+    async fn show(&mut self, id: Uuid, task: AssembledTask<'_>, before: &AssembledContext) -> bool {
         let mut tx = self.setup.world.pool.begin().await.unwrap();
-        if apply(&mut tx, &self.setup.clock, id).await.unwrap() == Shown::Stale {
+        if apply(&mut tx, &self.setup.clock, id).await.unwrap() == ShowOutcome::Stale {
             return false;
         }
         let after = assembled_on(&mut tx, id, task).await;
@@ -151,13 +151,13 @@ impl ScriptedConversation {
         assert_eq!((&back.system, &back.messages), (&before.system, &before.messages));
         tx.rollback().await.unwrap();
         self.report.n_undone += 1;
-        assert!(matches!(self.setup.apply(id).await, Shown::Applied(_)));
+        assert!(matches!(self.setup.apply(id).await, ShowOutcome::Applied(_)));
         self.report.n_applied += 1;
         self.check_planted(&self.setup.assembled(id, task).await);
         true
     }
 
-    fn check_planted(&mut self, assembled: &Assembled) {
+    fn check_planted(&mut self, assembled: &AssembledContext) {
         let context = text_of(assembled);
         for text in &self.planted {
             assert!(context.contains(text), "{text} is lost");
@@ -166,7 +166,11 @@ impl ScriptedConversation {
         self.report.n_kept = self.planted.len();
     }
 
-    async fn call(&mut self, begun: &Begun, assembled: Assembled) -> (Checkpoint, Calibration) {
+    async fn call(
+        &mut self,
+        begun: &StartedTurn,
+        assembled: AssembledContext,
+    ) -> (Checkpoint, Calibration) {
         let request = Request {
             turn: begun.turn.to_string(),
             purpose: Purpose::Turn,
@@ -194,9 +198,9 @@ impl ScriptedConversation {
         (checkpoint, calibration)
     }
 
-    async fn end(&self, turn: usize, begun: &Begun, learnt: (Checkpoint, Calibration)) {
+    async fn end(&self, turn: usize, begun: &StartedTurn, learnt: (Checkpoint, Calibration)) {
         let (checkpoint, calibration) = (json!(learnt.0), json!(learnt.1));
-        let done = Done {
+        let done = AnsweredTurn {
             calibration: Some(&calibration),
             checkpoint: Some(&checkpoint),
             ..done("said", TurnSettings::default())

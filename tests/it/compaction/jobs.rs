@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dalsegno::{
     domain::compactions::{self, Cause, CompactSession},
     jobs::compact_session::compact,
-    queue::{Enqueued, Identity, Registry, Run, run_worker},
+    queue::{EnqueueResult, Identity, Registry, Run, run_worker},
     shutdown::Shutdown,
     transcript::Role,
 };
@@ -46,7 +46,7 @@ async fn run_jobs(setup: &Arc<Setup>) -> Option<String> {
         .unwrap()
 }
 
-async fn request(setup: &Setup, id: Uuid, cause: Cause) -> Enqueued {
+async fn request(setup: &Setup, id: Uuid, cause: Cause) -> EnqueueResult {
     let mut tx = setup.world.pool.begin().await.unwrap();
     let enqueued = compactions::request(&mut tx, id, cause).await.unwrap();
     tx.commit().await.unwrap();
@@ -120,7 +120,7 @@ async fn a_requested_compaction_without_savings_is_answered_and_leaves_no_dead_l
     let others = "insert into dalsegno.feed (created_at, campaign_id, kind)
                   select now(), campaign_id, 'turn.progress' from dalsegno.sessions, generate_series(1, 1500) where id = $1";
     sqlx::query(others).bind(id).execute(&setup.world.pool).await.unwrap();
-    let answer = compactions::answer(&setup.world.pool, (id, job_id, 0)).await;
+    let answer = compactions::read_answer(&setup.world.pool, (id, job_id, 0)).await;
     let Some(compactions::Answer::Nothing { because }) = answer.unwrap() else {
         panic!("the compaction succeeded or has not ended")
     };
@@ -136,7 +136,7 @@ async fn a_requested_compaction_of_a_closed_session_is_answered() {
     let close = "update dalsegno.sessions set state = 'closed', closed_at = now(), closed_because = 'reset' where id = $1";
     sqlx::query(close).bind(id).execute(&setup.world.pool).await.unwrap();
     assert_eq!(run_jobs(&setup).await, None);
-    let answer = compactions::answer(&setup.world.pool, (id, job_id, 0)).await;
+    let answer = compactions::read_answer(&setup.world.pool, (id, job_id, 0)).await;
     let Some(compactions::Answer::Nothing { because }) = answer.unwrap() else {
         panic!("the compaction succeeded or has not ended")
     };
@@ -150,9 +150,9 @@ async fn the_answer_to_a_compaction_is_the_shown_summary_or_pending() {
     let job_id = request(&setup, id, Cause::Manual).await.job_id;
     let asked = (id, job_id, 0);
     let pool = &setup.world.pool;
-    assert_eq!(compactions::answer(pool, asked).await.unwrap(), None);
+    assert_eq!(compactions::read_answer(pool, asked).await.unwrap(), None);
     assert_eq!(run_jobs(&setup).await, None);
-    let answer = compactions::answer(pool, asked).await.unwrap();
+    let answer = compactions::read_answer(pool, asked).await.unwrap();
     assert_eq!(answer, Some(compactions::Answer::Compacted { generation: 1 }));
 }
 

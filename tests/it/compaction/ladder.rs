@@ -9,9 +9,9 @@ use dalsegno::{
         compactions::Outcome,
         feed::{self, Filter},
     },
-    jobs::compact_session::{Cause, Error, Prepared},
+    jobs::compact_session::{Cause, Error, PreparedCompaction},
     providers::{Class, sim::SummaryMode},
-    queue::{Decision, JobError, Until},
+    queue::{Decision, HoldUntil, JobError},
 };
 use serde_json::json;
 
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::conversations::world::World;
 
-fn rungs(prepared: &Prepared) -> Vec<String> {
+fn rungs(prepared: &PreparedCompaction) -> Vec<String> {
     let refused = prepared.refused.iter().map(|attempt| format!("{:?}", attempt.rung));
     refused.chain(prepared.rung.map(|rung| format!("{rung:?}"))).collect()
 }
@@ -111,7 +111,7 @@ async fn a_busy_summariser_postpones_the_job_without_using_up_an_attempt() {
     assert!(
         matches!(&error, Error::NotAsked(source) if matches!(source.class, Class::Snooze { .. }))
     );
-    let Decision::Snooze(Until::After(wait)) = JobError::from(error).decision else { panic!() };
+    let Decision::Snooze(HoldUntil::After(wait)) = JobError::from(error).decision else { panic!() };
     assert!((2..=4).contains(&wait.as_secs()), "{wait:?}");
     assert_eq!(setup.session(id).await.compaction_breaker, Some(json!({ "attempts": [] })));
     assert_eq!((setup.ledger().await.0, setup.compactions(id).await.len()), (0, 0));

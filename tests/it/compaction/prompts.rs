@@ -6,7 +6,7 @@ use dalsegno::{
         sessions,
         tasks::{self, Links},
     },
-    jobs::compact_session::{Cause, Shown},
+    jobs::compact_session::{Cause, ShowOutcome},
     transcript::Role,
 };
 use uuid::Uuid;
@@ -40,7 +40,7 @@ impl Setup {
 
     async fn compact(&self, id: Uuid) {
         self.prepare(id, Cause::Overflow).await.unwrap();
-        assert!(matches!(self.apply(id).await, Shown::Applied(_)));
+        assert!(matches!(self.apply(id).await, ShowOutcome::Applied(_)));
     }
 }
 

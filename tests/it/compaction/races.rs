@@ -8,7 +8,7 @@ use std::{
 use dalsegno::{
     context::{compaction::pins, parts::Task},
     domain::compactions::{self, Outcome},
-    jobs::compact_session::{Cause, Loaded, Shown, prepare},
+    jobs::compact_session::{Cause, LoadedView, ShowOutcome, prepare},
     transcript::Role,
 };
 use serde_json::json;
@@ -37,14 +37,14 @@ async fn of_two_concurrent_summaries_one_is_shown_and_one_becomes_stale() {
     assert_eq!(generations, [1, 2]);
     assert_eq!(setup.session(id).await.compaction_breaker, Some(json!({ "attempts": [24, 24] })));
 
-    let Shown::Applied(shown) = setup.apply(id).await else { panic!("nothing was shown") };
+    let ShowOutcome::Applied(shown) = setup.apply(id).await else { panic!("nothing was shown") };
     assert_eq!((shown.generation, shown.parent), (2, 0));
-    assert_eq!(setup.apply(id).await, Shown::Stale);
+    assert_eq!(setup.apply(id).await, ShowOutcome::Stale);
     let outcomes: Vec<_> = setup.compactions(id).await.iter().map(|made| made.outcome).collect();
     assert_eq!(outcomes, [Outcome::Stale, Outcome::Applied]);
     // Undoing it does not apply the other one.
     assert_eq!(setup.revert(id).await.unwrap(), 0);
-    assert_eq!(setup.apply(id).await, Shown::Stale);
+    assert_eq!(setup.apply(id).await, ShowOutcome::Stale);
     assert_eq!(setup.world.transcript(id).await, transcript);
 }
 
@@ -59,7 +59,7 @@ async fn a_lost_workers_prepared_summary_is_found_and_not_requested_again() {
     let found = setup.prepare(id, Cause::Auto).await.unwrap();
     assert_eq!((found.generation, found.is_earlier), (prepared.generation, true));
     assert_eq!(setup.provider.n_summaries(), n_asked);
-    assert!(matches!(setup.apply(id).await, Shown::Applied(_)));
+    assert!(matches!(setup.apply(id).await, ShowOutcome::Applied(_)));
     let context = setup.context(id).await;
     assert!((1..=25).all(|turn| context.contains(&format!("INV-{turn:04}"))));
 }
@@ -100,8 +100,8 @@ async fn reading_a_long_conversation_blocks_no_other_transaction() {
     // These turns are kept verbatim, and have to fit.
     let id = setup.chat(4).await;
     let mut conn = setup.world.pool.acquire().await.unwrap();
-    let session = dalsegno::domain::sessions::look(&mut *conn, id).await.unwrap();
-    let loaded = Loaded::read(&mut conn, &session).await.unwrap();
+    let session = dalsegno::domain::sessions::read_live(&mut *conn, id).await.unwrap();
+    let loaded = LoadedView::read(&mut conn, &session).await.unwrap();
     drop(conn);
     let began = work_of_thread();
     pins::collect(&[], loaded.view().unwrap().tail);
@@ -149,7 +149,7 @@ async fn a_compaction_applied_during_a_turn_loses_nothing_of_the_turn() {
     let spoken = Task { entry_id: task.id, prompt: &task.prompt, asked_by: None };
     let sent = setup.assembled(id, spoken).await;
     setup.prepare(id, Cause::Manual).await.unwrap();
-    assert!(matches!(setup.apply(id).await, Shown::Applied(_)));
+    assert!(matches!(setup.apply(id).await, ShowOutcome::Applied(_)));
     let answer = message(Role::Assistant, "It is filed as INV-9925.");
     setup.end(&begun, &[answer], &done("said", TurnSettings::default())).await;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use dalsegno::{
     clock::ManualClock,
     context::{
-        Assembled, Budget, Calibration, Parts, Weight, assemble,
+        AssembledContext, Budget, Calibration, Parts, Weight, assemble,
         compaction::Policy,
         parts::Task,
         xml::{self, FenceSeed},
@@ -15,14 +15,16 @@ use dalsegno::{
         compactions::{self, Compaction},
         messages,
         prices::Cost,
-        sessions::{self, Live},
+        sessions::{self, SessionRow},
         turn_phases,
-        turn_phases::{Begun, Done, Ending},
+        turn_phases::{AnsweredTurn, StartedTurn, TurnEnd},
         usage,
     },
-    jobs::compact_session::{Claimant, Error, Folder, Loaded, Prepared, Shown, apply, prepare},
+    jobs::compact_session::{
+        Claimant, Error, Folder, LoadedView, PreparedCompaction, ShowOutcome, apply, prepare,
+    },
     providers::{
-        EventSink, Pending, Provider, Purpose, Request, Running,
+        EventSink, Provider, ProviderFuture, Purpose, Request, TurnFuture,
         sim::{Config, Sim, SummaryMode, count_prompt_tokens},
     },
     transcript::{Message, Role},
@@ -116,7 +118,12 @@ impl WatchedProvider {
 }
 
 impl Provider for WatchedProvider {
-    fn run(&self, request: Request, events: EventSink, cancel: CancellationToken) -> Running<'_> {
+    fn run(
+        &self,
+        request: Request,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> TurnFuture<'_> {
         Box::pin(async move {
             if request.purpose != Purpose::Turn {
                 self.note(&request);
@@ -133,7 +140,7 @@ impl Provider for WatchedProvider {
         &'a self,
         model: &'a str,
         cancel: &'a CancellationToken,
-    ) -> Pending<'a, u32> {
+    ) -> ProviderFuture<'a, u32> {
         self.own.window_tokens(model, cancel)
     }
 
@@ -205,11 +212,11 @@ impl Setup {
         id
     }
 
-    pub async fn end(&self, begun: &Begun, said: &[Message], done: &Done<'_>) {
+    pub async fn end(&self, begun: &StartedTurn, said: &[Message], done: &AnsweredTurn<'_>) {
         let messages: Vec<messages::New> =
             said.iter().map(|message| measured(Uuid::new_v4(), message.clone())).collect();
         let calls: [usage::Call<'_>; 1] = [call(begun, None)];
-        let ending = Ending {
+        let ending = TurnEnd {
             turn: begun,
             calls: &calls,
             messages: &messages,
@@ -221,11 +228,11 @@ impl Setup {
         tx.commit().await.unwrap();
     }
 
-    pub async fn prepare(&self, id: Uuid, cause: Cause) -> Result<Prepared, Error> {
+    pub async fn prepare(&self, id: Uuid, cause: Cause) -> Result<PreparedCompaction, Error> {
         prepare(&self.folder(), id, cause).await
     }
 
-    pub async fn apply(&self, id: Uuid) -> Shown {
+    pub async fn apply(&self, id: Uuid) -> ShowOutcome {
         let mut tx = self.world.pool.begin().await.unwrap();
         let shown = apply(&mut tx, &self.clock, id).await.unwrap();
         tx.commit().await.unwrap();
@@ -239,8 +246,8 @@ impl Setup {
         Ok(parent)
     }
 
-    pub async fn session(&self, id: Uuid) -> Live {
-        sessions::look(&self.world.pool, id).await.unwrap()
+    pub async fn session(&self, id: Uuid) -> SessionRow {
+        sessions::read_live(&self.world.pool, id).await.unwrap()
     }
 
     pub async fn compactions(&self, id: Uuid) -> Vec<Compaction> {
@@ -248,7 +255,7 @@ impl Setup {
     }
 
     /// Returns the context that the session would send with this task.
-    pub async fn assembled(&self, id: Uuid, task: Task<'_>) -> Assembled {
+    pub async fn assembled(&self, id: Uuid, task: Task<'_>) -> AssembledContext {
         let mut conn = self.world.pool.acquire().await.unwrap();
         assembled_on(&mut conn, id, task).await
     }
@@ -270,15 +277,15 @@ impl Setup {
     }
 }
 
-pub async fn assembled_on(conn: &mut PgConnection, id: Uuid, task: Task<'_>) -> Assembled {
-    let session = sessions::look(&mut *conn, id).await.unwrap();
-    let loaded = Loaded::read(conn, &session).await.unwrap();
+pub async fn assembled_on(conn: &mut PgConnection, id: Uuid, task: Task<'_>) -> AssembledContext {
+    let session = sessions::read_live(&mut *conn, id).await.unwrap();
+    let loaded = LoadedView::read(conn, &session).await.unwrap();
     let parts = Parts { task, ..support::parts(loaded.view().unwrap(), "") };
     let seed = FenceSeed::from_bytes(session.fence_seed.clone().try_into().unwrap());
     assemble(&parts, &seed, &calibration(&session))
 }
 
-pub fn calibration(session: &Live) -> Calibration {
+pub fn calibration(session: &SessionRow) -> Calibration {
     session
         .calibration
         .clone()
@@ -286,7 +293,7 @@ pub fn calibration(session: &Live) -> Calibration {
         .unwrap_or_default()
 }
 
-pub fn text_of(assembled: &Assembled) -> String {
+pub fn text_of(assembled: &AssembledContext) -> String {
     let mut text = xml::unescape(&assembled.system).into_owned();
     for message in &assembled.messages {
         text.push('\n');

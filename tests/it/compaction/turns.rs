@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use dalsegno::{
     domain::{
         compactions::{self, Cause, Compaction, Outcome},
-        messages::Stored,
+        messages::StoredMessage,
         tasks::Task,
         usage,
     },
@@ -96,7 +96,7 @@ async fn run_turns(summary: &str, n_turns: usize) -> Vec<Compaction> {
 }
 
 /// Checks that everything planted by then is in the summary or in the verbatim text around it.
-fn check_planted(made: &Compaction, stored: &[Stored]) -> usize {
+fn check_planted(made: &Compaction, stored: &[StoredMessage]) -> usize {
     let mut shown =
         format!("{}\n{}", made.summary.as_ref().unwrap(), made.prompts.as_ref().unwrap());
     for stored in

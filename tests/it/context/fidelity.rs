@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use dalsegno::{
     context::{
-        Assembled, Budget, Calibration, Checkpoint, Entry, Parts, Pressure, Thresholds, Weight,
-        assemble,
+        AssembledContext, Budget, Calibration, Checkpoint, Entry, Parts, Pressure, Thresholds,
+        Weight, assemble,
         compaction::{
-            Compaction, Folding, Policy, Step, View, generations,
-            ladder::{Breaker, Ladder, Rung},
-            pins::{Pin, PinKind, Voice},
-            plan::{self, Scene},
+            Compaction, FoldDraft, Policy, Step, View, generations,
+            ladder::{Breaker, CompactionStep, CompactionSteps},
+            pins::{Pin, PinKind, Speaker},
+            plan::{self, CompactionInput},
             prompt::Request,
             sections::SECTIONS,
         },
@@ -176,7 +176,7 @@ impl Session {
         let before = self.visible_messages(prompt);
         let upcoming_tokens = self.calibration.tokens(Weight::of_user_text(prompt));
         let calibration = self.calibration;
-        let scene = Scene {
+        let scene = CompactionInput {
             view: self.view(),
             budget,
             calibration: &calibration,
@@ -185,10 +185,11 @@ impl Session {
             policy: Policy::default(),
             node: None,
         };
-        let ladder = Ladder::new(self.breaker.attempts_left(turn as i64), alternate.is_some());
+        let ladder =
+            CompactionSteps::new(self.breaker.attempts_left(turn as i64), alternate.is_some());
         let next = self.compactions.len() as u32 + 1;
         let seed = seed();
-        let (mut folding, mut step) = Folding::begin(scene, &seed, next, ladder).unwrap();
+        let (mut folding, mut step) = FoldDraft::begin(scene, &seed, next, ladder).unwrap();
         let mut attempts = 0;
         let outcome = loop {
             match step {
@@ -200,9 +201,9 @@ impl Session {
                         "turn {turn}: input of {asked} tokens"
                     );
                     let summariser =
-                        if rung == Rung::Alternate { alternate.unwrap() } else { first };
+                        if rung == CompactionStep::Alternate { alternate.unwrap() } else { first };
                     let answer = summariser(&request);
-                    step = folding.answered(answer.as_deref().map_err(Clone::clone));
+                    step = folding.process_answer(answer.as_deref().map_err(Clone::clone));
                 }
                 Step::Done(outcome) => break outcome,
                 Step::Park { refused } => panic!("turn {turn} parked: {refused:?}"),
@@ -245,7 +246,7 @@ impl Session {
         self.planted.extend(planted(turn));
     }
 
-    fn check_planted(&mut self, assembled: &Assembled) {
+    fn check_planted(&mut self, assembled: &AssembledContext) {
         let mut context = xml::unescape(&assembled.system).into_owned();
         for message in &assembled.messages {
             context.push_str(&xml::unescape(&message.text));
@@ -260,7 +261,7 @@ impl Session {
         View::of(&self.entries, &self.compactions, self.generation).unwrap()
     }
 
-    fn assemble(&self, prompt: &str) -> Assembled {
+    fn assemble(&self, prompt: &str) -> AssembledContext {
         assemble(&self.parts(prompt), &seed(), &self.calibration)
     }
 
@@ -272,7 +273,7 @@ impl Session {
         self.assemble(prompt).messages
     }
 
-    fn budget(&self, assembled: &Assembled) -> Budget {
+    fn budget(&self, assembled: &AssembledContext) -> Budget {
         let system_tokens = self.calibration.tokens(assembled.system_weight);
         Budget::new(WINDOW_TOKENS, Budget::default_reserve(WINDOW_TOKENS), system_tokens).unwrap()
     }
@@ -356,7 +357,7 @@ fn fold_elsewhere(
     summariser: Summariser,
 ) -> (usize, Step) {
     let calibration = Calibration::cold();
-    let scene = Scene {
+    let scene = CompactionInput {
         view: View::of(entries, &[], 0).unwrap(),
         budget: Budget::new(window_tokens, Budget::default_reserve(window_tokens), 300).unwrap(),
         calibration: &calibration,
@@ -366,7 +367,8 @@ fn fold_elsewhere(
         node: None,
     };
     let seed = seed();
-    let (mut folding, mut step) = Folding::begin(scene, &seed, 1, Ladder::new(3, false)).unwrap();
+    let (mut folding, mut step) =
+        FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(3, false)).unwrap();
     let mut asked = 0;
     while let Step::Ask { request, .. } = &step {
         asked += 1;
@@ -376,7 +378,7 @@ fn fold_elsewhere(
             "input of {tokens} tokens"
         );
         let answer = summariser(request);
-        step = folding.answered(answer.as_deref().map_err(Clone::clone));
+        step = folding.process_answer(answer.as_deref().map_err(Clone::clone));
     }
     (asked, step)
 }
@@ -387,7 +389,7 @@ fn an_input_beyond_the_summarisers_window_is_compacted_in_batches() {
     let (asked, step) = fold_at_once(&entries, 8_192, honest);
     let Step::Done(outcome) = step else { panic!("{step:?}") };
     assert!(asked > 5, "{asked} batches");
-    assert_eq!(outcome.rung, Rung::First);
+    assert_eq!(outcome.rung, CompactionStep::First);
     let folded = entries.iter().filter(|entry| entry.seq <= outcome.compaction.to_seq);
     for entry in folded.filter(|entry| entry.message.role == Role::User) {
         let (_, identifier) = entry.message.text.rsplit_once(' ').unwrap();
@@ -403,14 +405,14 @@ fn a_window_of_four_thousand_tokens_is_enough_for_a_summariser() {
     let (asked, step) = fold_at_once(&long_entries()[..40], 4_096, honest);
     let Step::Done(outcome) = step else { panic!("{step:?}") };
     assert!(asked > 0);
-    assert_eq!((outcome.rung, outcome.refused.len()), (Rung::First, 0));
+    assert_eq!((outcome.rung, outcome.refused.len()), (CompactionStep::First, 0));
 }
 
 #[test]
 fn with_a_window_too_small_for_a_summary_an_extract_names_the_reason() {
     let (asked, step) = fold_elsewhere(&long_entries(), 8_192, 1_500, honest);
     let Step::Done(outcome) = step else { panic!("{step:?}") };
-    assert_eq!((asked, outcome.rung), (0, Rung::Extract));
+    assert_eq!((asked, outcome.rung), (0, CompactionStep::Extract));
     assert!(outcome.refused[0].refusals[0].to_string().contains("with a larger window"));
 }
 
@@ -419,14 +421,14 @@ fn a_pin_lost_between_batches_is_detected_in_that_batch() {
     let entries = long_entries();
     let (asked, step) = fold_at_once(&entries, 8_192, drops_identifiers);
     let Step::Done(outcome) = step else { panic!("{step:?}") };
-    assert_eq!((asked, outcome.rung), (2, Rung::Extract));
+    assert_eq!((asked, outcome.rung), (2, CompactionStep::Extract));
 }
 
 #[test]
 fn with_nothing_to_compact_the_error_names_the_next_step() {
     let entries = long_entries();
     let calibration = Calibration::cold();
-    let scene = |entries, upcoming_tokens| Scene {
+    let scene = |entries, upcoming_tokens| CompactionInput {
         view: View::of(entries, &[], 0).unwrap(),
         budget: Budget::new(8_192, 2_048, 300).unwrap(),
         calibration: &calibration,
@@ -448,7 +450,7 @@ fn a_heavy_tail_displaces_no_pin_of_a_person() {
         .map(|n| Pin {
             kind: PinKind::Identifier,
             text: format!("INV-2031-{n:04}"),
-            voice: Voice::Person,
+            voice: Speaker::Person,
         })
         .collect();
     let compaction = Compaction {
@@ -471,7 +473,7 @@ fn a_heavy_tail_displaces_no_pin_of_a_person() {
     });
     let entries: Vec<_> = (3..).zip(messages).map(|(seq, message)| entry(seq, message)).collect();
     let compactions = [compaction];
-    let scene = Scene {
+    let scene = CompactionInput {
         view: View::of(&entries, &compactions, 1).unwrap(),
         budget: Budget::new(8_192, 1_024, 300).unwrap(),
         calibration: &calibration,
@@ -481,7 +483,7 @@ fn a_heavy_tail_displaces_no_pin_of_a_person() {
         node: None,
     };
     let seed = seed();
-    let (folding, _) = Folding::begin(scene, &seed, 2, Ladder::new(3, false)).unwrap();
+    let (folding, _) = FoldDraft::begin(scene, &seed, 2, CompactionSteps::new(3, false)).unwrap();
     let kept: Vec<_> = folding.pins().iter().map(|pin| pin.text.as_str()).collect();
     let lost: Vec<_> = pins.iter().filter(|pin| !kept.contains(&pin.text.as_str())).collect();
     println!("room for the summary: {} tokens", folding.plan().summary_max_tokens);

@@ -4,9 +4,9 @@ use dalsegno::{
     context::{
         Budget, Calibration, Checkpoint, Entry, Weight, assemble,
         compaction::{
-            Compaction, Folding, Keep, Policy, Step, View,
-            ladder::Ladder,
-            plan::{self, Scene},
+            Compaction, FoldDraft, Keep, Policy, Step, View,
+            ladder::CompactionSteps,
+            plan::{self, CompactionInput},
         },
     },
     transcript::Role,
@@ -26,10 +26,11 @@ fn factor(per_cent: u64) -> Calibration {
 }
 
 /// Returns one more compaction of the conversation, without a model.
-fn compacted(scene: Scene<'_>) -> Compaction {
+fn compacted(scene: CompactionInput<'_>) -> Compaction {
     let seed = seed();
     let generation = scene.view.generation() + 1;
-    let (_, step) = Folding::begin(scene, &seed, generation, Ladder::new(0, false)).unwrap();
+    let (_, step) =
+        FoldDraft::begin(scene, &seed, generation, CompactionSteps::new(0, false)).unwrap();
     match step {
         Step::Done(outcome) => outcome.compaction,
         step => panic!("{step:?}"),
@@ -40,8 +41,8 @@ fn compaction_input<'a>(
     entries: &'a [Entry],
     budget: Budget,
     calibration: &'a Calibration,
-) -> Scene<'a> {
-    Scene {
+) -> CompactionInput<'a> {
+    CompactionInput {
         view: View::of(entries, &[], 0).unwrap(),
         budget,
         calibration,
@@ -125,7 +126,8 @@ fn a_task_that_leaves_no_room_for_a_summary_gets_a_reference_and_keeps_the_promp
         [message(Role::User, "PIN: never name the client"), message(Role::Assistant, "Yes.")];
     let entries = entries(said.to_vec());
     let upcoming_tokens = budget.room_tokens() - 20;
-    let scene = Scene { upcoming_tokens, ..compaction_input(&entries, budget, &calibration) };
+    let scene =
+        CompactionInput { upcoming_tokens, ..compaction_input(&entries, budget, &calibration) };
     let made = compacted(scene);
     assert!(made.is_reference(), "{made:?}");
     assert_eq!((made.from_seq, made.to_seq), (1, 2));
@@ -133,7 +135,7 @@ fn a_task_that_leaves_no_room_for_a_summary_gets_a_reference_and_keeps_the_promp
     assert!(kept.iter().any(|it| it.text.contains("never name the client")), "{made:?}");
     // The same applies if the provider has rejected the summary, too.
     let refused = Policy { keep: Keep::Reference, ..Policy::default() };
-    let scene = Scene { upcoming_tokens: 20, policy: refused, ..scene };
+    let scene = CompactionInput { upcoming_tokens: 20, policy: refused, ..scene };
     assert!(compacted(scene).is_reference());
 }
 
@@ -160,7 +162,8 @@ fn names_outlive_their_prompts_even_after_heavy_turns() {
             }
             let generation = made.last().map_or(0, |made| made.generation);
             let view = View::of(&entries, &made, generation).unwrap();
-            let scene = Scene { view, ..compaction_input(&entries, budget, &calibration) };
+            let scene =
+                CompactionInput { view, ..compaction_input(&entries, budget, &calibration) };
             let stands_in = view.compaction.map_or(Weight::ZERO, Compaction::weight);
             let shown = stands_in + view.tail.iter().map(|it| it.weight).sum();
             if calibration.tokens(shown) * 100 < budget.room_tokens() * 75 {

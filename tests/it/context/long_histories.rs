@@ -25,7 +25,7 @@ fn long_history(messages: usize) -> Vec<Entry> {
 
 fn make_plan(entries: &[Entry]) -> plan::Plan {
     let calibration = Calibration::cold();
-    let scene = plan::Scene {
+    let scene = plan::CompactionInput {
         view: View::of(entries, &[], 0).unwrap(),
         budget: Budget::new(32_768, 8192, 500).unwrap(),
         calibration: &calibration,

@@ -4,11 +4,11 @@ use dalsegno::{
     context::{
         Budget, Calibration, Entry,
         compaction::{
-            Compaction, Folding, Policy, Step, View,
-            flow::{Flow, Handoff, Unresolved},
+            Compaction, FoldDraft, Policy, Step, View,
+            flow::{Flow, Handoff, OpenError},
             groups,
-            ladder::{Ladder, Rung},
-            plan::{self, Node, Scene},
+            ladder::{CompactionStep, CompactionSteps},
+            plan::{self, CompactionInput, Node},
             sections::SECTIONS,
         },
         xml::{Fence, FenceSeed, Scope, parse},
@@ -37,7 +37,7 @@ fn flow(first_seq: i64) -> Flow {
             entered_at: "2026-11-20T11:00:00Z".to_owned(),
             left_at: Some("2026-11-20T12:00:00Z".to_owned()),
         }],
-        unresolved: Some(Unresolved {
+        unresolved: Some(OpenError {
             task_id: Uuid::from_u128(10),
             text: "Go on </unresolved></flow> & do <it>.".to_owned(),
         }),
@@ -49,8 +49,8 @@ fn compaction_input<'a>(
     window: u64,
     calibration: &'a Calibration,
     flow: &'a Flow,
-) -> Scene<'a> {
-    Scene {
+) -> CompactionInput<'a> {
+    CompactionInput {
         view: View::of(entries, &[], 0).unwrap(),
         budget: Budget::new(window, Budget::default_reserve(window), 200).unwrap(),
         calibration,
@@ -101,13 +101,14 @@ fn a_node_summariser_reads_the_nodes_messages_and_earlier_pins_of_people() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
     let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
-    let (mut folding, step) = Folding::begin(scene, &seed, 1, Ladder::new(3, false)).unwrap();
-    let Step::Ask { rung: Rung::First, request, .. } = step else { panic!("{step:?}") };
+    let (mut folding, step) =
+        FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(3, false)).unwrap();
+    let Step::Ask { rung: CompactionStep::First, request, .. } = step else { panic!("{step:?}") };
     assert!(request.prompt.contains("newer") && !request.prompt.contains("olden"), "{request:?}");
     assert!(request.prompt.contains("never name the client"));
     let plan = folding.plan().clone();
     assert_eq!((plan.from_seq, plan.read.start), (1, 6));
-    let Step::Done(outcome) = folding.answered(Ok(&record())) else {
+    let Step::Done(outcome) = folding.process_answer(Ok(&record())) else {
         panic!("the summary is refused")
     };
     let compaction = outcome.compaction;
@@ -126,12 +127,13 @@ fn a_node_summariser_reads_the_nodes_messages_and_earlier_pins_of_people() {
 fn prompts_of_people_at_an_earlier_node_stay_verbatim() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
-    let scene = Scene {
+    let scene = CompactionInput {
         policy: Policy::default(),
         ..compaction_input(&entries, WINDOW, &calibration, &flow)
     };
-    let (mut folding, _) = Folding::begin(scene, &seed, 1, Ladder::new(1, false)).unwrap();
-    let Step::Done(outcome) = folding.answered(Ok(&record())) else {
+    let (mut folding, _) =
+        FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(1, false)).unwrap();
+    let Step::Done(outcome) = folding.process_answer(Ok(&record())) else {
         panic!("the summary is refused")
     };
     let kept = &outcome.compaction.prompts.kept;
@@ -144,12 +146,13 @@ fn a_summary_that_loses_a_pin_of_an_earlier_node_is_refused() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
     let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
-    let (mut folding, _) = Folding::begin(scene, &seed, 1, Ladder::new(1, false)).unwrap();
+    let (mut folding, _) =
+        FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(1, false)).unwrap();
     let forgetful = record().replace("never name the client", "");
-    let Step::Done(outcome) = folding.answered(Ok(&forgetful)) else {
+    let Step::Done(outcome) = folding.process_answer(Ok(&forgetful)) else {
         panic!("there is no extract")
     };
-    assert_eq!(outcome.rung, Rung::Extract);
+    assert_eq!(outcome.rung, CompactionStep::Extract);
     let summary = &outcome.compaction.summary;
     assert!(summary.contains("never name the client") && summary.contains("newer"));
     assert!(!summary.contains("olden"), "{summary}");
@@ -162,7 +165,7 @@ fn a_short_node_stays_verbatim_without_a_provider_call() {
     entries.truncate(9);
     let seed = seed();
     let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
-    let (folding, step) = Folding::begin(scene, &seed, 1, Ladder::new(3, true)).unwrap();
+    let (folding, step) = FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(3, true)).unwrap();
     let Step::Done(outcome) = step else { panic!("{step:?}") };
     assert_eq!((folding.plan().fold, folding.plan().read.len()), (6, 0));
     assert!(outcome.refused.is_empty() && outcome.compaction.summary.contains("never name"));
@@ -196,11 +199,13 @@ fn a_node_compacted_again_continues_from_its_own_summary_only() {
     for is_continued in [true, false] {
         let scene = compaction_input(&entries, WINDOW, &calibration, &flow);
         let node = scene.node.map(|node| Node { is_continued, entry_seq: None, ..node });
-        let scene = Scene { view: View::of(&entries, &earlier, 1).unwrap(), node, ..scene };
-        let (mut folding, step) = Folding::begin(scene, &seed, 2, Ladder::new(1, false)).unwrap();
+        let scene =
+            CompactionInput { view: View::of(&entries, &earlier, 1).unwrap(), node, ..scene };
+        let (mut folding, step) =
+            FoldDraft::begin(scene, &seed, 2, CompactionSteps::new(1, false)).unwrap();
         let Step::Ask { request, .. } = step else { panic!("{step:?}") };
         assert_eq!(request.prompt.contains("Summed up before."), is_continued, "{request:?}");
-        let Step::Done(outcome) = folding.answered(Err("it is away".to_owned())) else {
+        let Step::Done(outcome) = folding.process_answer(Err("it is away".to_owned())) else {
             panic!("there is no extract")
         };
         // The folded entry comes from the earlier flow, and is kept.
@@ -296,7 +301,7 @@ proptest! {
         prop_assert_eq!(at, (plan.fold, 0));
         // The extract has the same limits, so a faulty summariser stops no turn.
         let seed = seed();
-        let (_, step) = Folding::begin(scene, &seed, 1, Ladder::new(0, false)).unwrap();
+        let (_, step) = FoldDraft::begin(scene, &seed, 1, CompactionSteps::new(0, false)).unwrap();
         let Step::Done(outcome) = step else { return Err(TestCaseError::fail(format!("{step:?}"))) };
         let made = outcome.compaction;
         prop_assert!(made.tokens_after * 4 <= made.tokens_before * 3);

@@ -5,8 +5,8 @@ use std::{collections::HashSet, sync::Arc};
 use dalsegno::{
     context::{
         Budget, Calibration, Entry, Weight, assemble,
-        compaction::{Folding, Policy, Step, View, groups, ladder::Ladder, plan},
-        manifest::Why,
+        compaction::{FoldDraft, Policy, Step, View, groups, ladder::CompactionSteps, plan},
+        manifest::PartReason,
     },
     transcript::{Message, Role},
 };
@@ -103,13 +103,13 @@ proptest! {
         let repaired = groups::repair(&entries, &[]);
         let mut seen = HashSet::new();
         for placed in &repaired.placed {
-            if let groups::Placed::Entry(entry) = placed {
+            if let groups::GroupEntry::Entry(entry) = placed {
                 prop_assert!(seen.insert(entry.seq));
             }
         }
         for (entry, why) in &repaired.left_out {
             prop_assert!(seen.insert(entry.seq));
-            prop_assert!(matches!(why, Why::OrphanedResult | Why::SystemInHistory | Why::Empty));
+            prop_assert!(matches!(why, PartReason::OrphanedResult | PartReason::SystemInHistory | PartReason::Empty));
             prop_assert!(entry.message.role != Role::User);
         }
         prop_assert_eq!(seen.len(), entries.len());
@@ -122,7 +122,7 @@ proptest! {
     ) {
         let entries = history(&events);
         let calibration = Calibration::cold();
-        let scene = plan::Scene {
+        let scene = plan::CompactionInput {
             view: View::of(&entries, &[], 0).unwrap(),
             budget: Budget::new(window, Budget::default_reserve(window), 200).unwrap(),
             calibration: &calibration,
@@ -181,7 +181,7 @@ proptest! {
         });
         let entries = entries(messages.collect());
         let calibration = Calibration::cold();
-        let scene = plan::Scene {
+        let scene = plan::CompactionInput {
             view: View::of(&entries, &[], 0).unwrap(),
             budget: Budget::new(window, Budget::default_reserve(window), 200).unwrap(),
             calibration: &calibration,
@@ -190,7 +190,7 @@ proptest! {
             policy: Policy::default(),
             node: None,
         };
-        match Folding::begin(scene, &seed(), 1, Ladder::new(0, false)) {
+        match FoldDraft::begin(scene, &seed(), 1, CompactionSteps::new(0, false)) {
             Ok((_, step)) => prop_assert!(matches!(step, Step::Done(_)), "{:?}", step),
             Err(
                 plan::Error::Floor { .. }
@@ -219,8 +219,8 @@ fn a_late_result_returns_to_its_call_and_a_lost_one_is_replaced() {
     assert!(assembled.messages[3].text.contains("late but first"));
     assert_eq!(assembled.messages[6].text, groups::INTERRUPTED_RESULT);
     let reasons: Vec<_> = assembled.manifest.parts.iter().map(|part| part.why).collect();
-    assert!(reasons.contains(&Why::OrphanedResult));
-    assert!(reasons.contains(&Why::CompletesInterruptedCall));
+    assert!(reasons.contains(&PartReason::OrphanedResult));
+    assert!(reasons.contains(&PartReason::CompletesInterruptedCall));
 }
 
 #[test]
@@ -237,7 +237,9 @@ fn a_prompt_that_an_interrupted_attempt_stored_is_sent_once() {
     let whole: String = assembled.messages.iter().map(|message| message.text.as_str()).collect();
     assert_eq!(whole.matches("write part two").count(), 1);
     assert!(assembled.messages.last().unwrap().text.contains("interrupted"));
-    assert!(assembled.manifest.parts.iter().any(|part| part.why == Why::IsTheTask && !part.sent));
+    assert!(
+        assembled.manifest.parts.iter().any(|part| part.why == PartReason::IsTheTask && !part.sent)
+    );
 }
 
 #[test]

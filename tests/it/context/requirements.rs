@@ -8,7 +8,8 @@ use dalsegno::{
     context::{
         Budget, Calibration, Entry, Weight, assemble,
         compaction::{
-            Compaction, Folding, Policy, Step, View, ladder::Ladder, plan::Scene, prompt::Request,
+            Compaction, FoldDraft, Policy, Step, View, ladder::CompactionSteps,
+            plan::CompactionInput, prompt::Request,
         },
         xml,
     },
@@ -98,7 +99,7 @@ impl Conversation {
     fn compact(&mut self, summariser: Summariser) {
         let number = self.compactions.len() as u32 + 1;
         let (seed, calibration) = (seed(), self.calibration);
-        let scene = Scene {
+        let scene = CompactionInput {
             view: self.view(),
             budget: self.budget(),
             calibration: &calibration,
@@ -108,14 +109,14 @@ impl Conversation {
             node: None,
         };
         let (mut folding, mut step) =
-            Folding::begin(scene, &seed, number, Ladder::new(3, false)).unwrap();
+            FoldDraft::begin(scene, &seed, number, CompactionSteps::new(3, false)).unwrap();
         let mut asked_tokens = 0;
         let outcome = loop {
             step = match step {
                 Step::Ask { request, .. } => {
                     asked_tokens += calibration.tokens(Weight::of_text(&request.prompt));
                     let answer = summariser(&request);
-                    folding.answered(answer.as_deref().map_err(Clone::clone))
+                    folding.process_answer(answer.as_deref().map_err(Clone::clone))
                 }
                 Step::Done(outcome) => break outcome,
                 Step::Park { refused } => panic!("{refused:?}"),

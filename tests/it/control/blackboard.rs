@@ -2,7 +2,7 @@
 
 use dalsegno::domain::{
     agents::Agent,
-    blackboard::{self, By, Change, Error, Grants, Path, Written},
+    blackboard::{self, Change, ChangeAuthor, Error, Grants, Path, WriteOutcome},
     feed,
 };
 use futures_util::future::join_all;
@@ -12,20 +12,28 @@ use uuid::Uuid;
 
 use crate::{app::noon, conversations::world::World};
 
-const OPERATOR: By<'static> = By::Operator { label: "cli:ann@host" };
+const OPERATOR: ChangeAuthor<'static> = ChangeAuthor::Operator { label: "cli:ann@host" };
 
-async fn change(world: &World, change: &Change<'_>, by: &By<'_>) -> Result<Written, Error> {
+async fn change(
+    world: &World,
+    change: &Change<'_>,
+    by: &ChangeAuthor<'_>,
+) -> Result<WriteOutcome, Error> {
     let mut tx = world.pool.begin().await.unwrap();
     let written = blackboard::change(&mut tx, world.campaign.id, change, by, noon()).await?;
     tx.commit().await.unwrap();
     Ok(written)
 }
 
-async fn set(world: &World, document: &Value, expected_version: i64) -> Result<Written, Error> {
+async fn set(
+    world: &World,
+    document: &Value,
+    expected_version: i64,
+) -> Result<WriteOutcome, Error> {
     change(world, &Change::Set { document, expected_version }, &OPERATOR).await
 }
 
-async fn patch(world: &World, patch: &Value, by: &By<'_>) -> Result<Written, Error> {
+async fn patch(world: &World, patch: &Value, by: &ChangeAuthor<'_>) -> Result<WriteOutcome, Error> {
     change(world, &Change::Patch { patch, expected_version: None }, by).await
 }
 
@@ -44,8 +52,8 @@ fn granted(world: &World, read: &[&str], write: &[&str]) -> Agent {
     agent
 }
 
-fn by(agent: &Agent) -> By<'_> {
-    By::Agent { agent, instance: "main", task_id: Uuid::from_u128(7), turn: 3 }
+fn by(agent: &Agent) -> ChangeAuthor<'_> {
+    ChangeAuthor::Agent { agent, instance: "main", task_id: Uuid::from_u128(7), turn: 3 }
 }
 
 /// Reads the document, adds one and replaces it, until no other writer has changed it in between.
@@ -185,7 +193,7 @@ fn an_agent_reads_and_writes_only_the_paths_granted_by_its_file() {
                                     );
                                 }
                             }
-                            let shown = agent.grants.blackboard.readable(&now.document);
+                            let shown = agent.grants.blackboard.readable_parts(&now.document);
                             prop_assert_eq!(
                                 &written.blackboard.document,
                                 &shown.unwrap_or(json!({}))

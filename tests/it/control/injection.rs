@@ -3,7 +3,7 @@
 use dalsegno::{
     context::xml::{FenceSeed, Scope, parse},
     domain::{
-        blackboard::{self, By, Change},
+        blackboard::{self, Change, ChangeAuthor},
         tasks::Task,
     },
 };
@@ -20,7 +20,7 @@ fn writer(grants: &str) -> String {
 async fn write(fixture: &Fixture, patch: &Value) {
     let mut tx = fixture.pool.begin().await.unwrap();
     let change = Change::Patch { patch, expected_version: None };
-    let by = By::Operator { label: "cli:ann@host" };
+    let by = ChangeAuthor::Operator { label: "cli:ann@host" };
     blackboard::change(&mut tx, fixture.campaign.id, &change, &by, noon()).await.unwrap();
     tx.commit().await.unwrap();
 }
@@ -78,7 +78,7 @@ async fn an_agent_reads_its_granted_part_unchanged() {
     let mut document = secret.clone();
     document["plan"] = set["plan"].clone();
     let change = Change::Set { document: &document, expected_version: 1 };
-    let by = By::Operator { label: "cli:ann@host" };
+    let by = ChangeAuthor::Operator { label: "cli:ann@host" };
     blackboard::change(&mut tx, fixture.campaign.id, &change, &by, noon()).await.unwrap();
     tx.commit().await.unwrap();
 

@@ -2,7 +2,7 @@
 
 use dalsegno::domain::{
     amount::Limit,
-    tasks::{self, Cancelled, How, Interrupted, Links, State, Task},
+    tasks::{self, CancelOutcome, InterruptMode, InterruptResult, Links, State, Task},
     turns,
 };
 use rustix::process::Signal;
@@ -33,7 +33,7 @@ pub async fn slow_answers(plays: impl IntoIterator<Item = Play>) -> (FakeOllama,
     (fake, fixture)
 }
 
-async fn interrupt(fixture: &Fixture, task: &Task, how: How) -> Interrupted {
+async fn interrupt(fixture: &Fixture, task: &Task, how: InterruptMode) -> InterruptResult {
     let session_id = fixture.task(task).await.session_id.unwrap();
     let mut tx = fixture.pool.begin().await.unwrap();
     let interrupted =
@@ -65,7 +65,8 @@ async fn all_turns_of_an_agent_are_stopped_and_those_of_others_continue() {
     let stop = async |agent| {
         let mut tx = fixture.pool.begin().await.unwrap();
         let whom = (fixture.campaign.id, agent);
-        let stopped = tasks::interrupt_agent(&mut tx, whom, How::Hard, "not wanted", noon()).await;
+        let stopped =
+            tasks::interrupt_agent(&mut tx, whom, InterruptMode::Hard, "not wanted", noon()).await;
         tx.commit().await.unwrap();
         stopped.unwrap()
     };
@@ -114,9 +115,19 @@ async fn a_soft_interrupt_keeps_the_pending_answer_and_a_hard_one_discards_it() 
     let behind = fixture.add_for("slow", "soft", "Write the next.").await;
     wait_until_running(&fixture, &soft).await;
     wait_until_running(&fixture, &hard).await;
-    assert_eq!(interrupt(&fixture, &soft, How::Soft).await.cancel, Cancelled::AtSafePoint);
-    assert_eq!(interrupt(&fixture, &soft, How::Soft).await.cancel, Cancelled::AtSafePoint, "again");
-    assert_eq!(interrupt(&fixture, &hard, How::Hard).await.cancel, Cancelled::Requested);
+    assert_eq!(
+        interrupt(&fixture, &soft, InterruptMode::Soft).await.cancel,
+        CancelOutcome::AtSafePoint
+    );
+    assert_eq!(
+        interrupt(&fixture, &soft, InterruptMode::Soft).await.cancel,
+        CancelOutcome::AtSafePoint,
+        "again"
+    );
+    assert_eq!(
+        interrupt(&fixture, &hard, InterruptMode::Hard).await.cancel,
+        CancelOutcome::Requested
+    );
     assert_eq!(fixture.ended(&hard).await.state, State::Cancelled);
     assert_eq!(fixture.turns(&hard).await[0].state, turns::State::Interrupted);
     fake.open();
@@ -136,7 +147,7 @@ async fn a_soft_interrupt_retries_nothing_and_keeps_partial_output() {
     let worker = fixture.start_worker().await;
     let task = fixture.add_for("slow", "main", "Write part one.").await;
     wait_for_partial_output(&fixture, &task).await;
-    interrupt(&fixture, &task, How::Soft).await;
+    interrupt(&fixture, &task, InterruptMode::Soft).await;
     fake.open();
     let task = fixture.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
@@ -163,7 +174,7 @@ async fn a_hard_interrupt_aborts_the_call_and_keeps_partial_output() {
     let worker = fixture.start_worker().await;
     let task = fixture.add_for("slow", "main", "Write part one.").await;
     wait_for_partial_output(&fixture, &task).await;
-    interrupt(&fixture, &task, How::Hard).await;
+    interrupt(&fixture, &task, InterruptMode::Hard).await;
     let task = fixture.ended(&task).await;
     assert_eq!((task.state, fake.chats().len()), (State::Cancelled, 1));
     let transcript = fixture.transcript(task.session_id.unwrap()).await;
@@ -194,7 +205,10 @@ async fn a_soft_interrupt_stops_the_child_tasks_too() {
     let worker = fixture.start_worker().await;
     wait_until_running(&fixture, &parent).await;
     wait_until_running(&fixture, &runs_too).await;
-    assert_eq!(interrupt(&fixture, &parent, How::Soft).await.cancel, Cancelled::AtSafePoint);
+    assert_eq!(
+        interrupt(&fixture, &parent, InterruptMode::Soft).await.cancel,
+        CancelOutcome::AtSafePoint
+    );
     assert_eq!(fixture.task(&waits).await.state, State::Cancelled);
     let why = format!("not wanted (with task {} of slow/main, on which it hangs)", parent.id);
     assert_eq!(cancel_reason(&fixture, &waits).await, Some(why));
@@ -214,7 +228,7 @@ async fn an_interrupted_task_begins_no_other_turn() {
     let mut victim = fixture.process(&[]);
     let task = fixture.add("Write. [[sim: slow 600000]]").await;
     wait_until_running(&fixture, &task).await;
-    interrupt(&fixture, &task, How::Soft).await;
+    interrupt(&fixture, &task, InterruptMode::Soft).await;
     victim.signal(Signal::KILL);
     victim.ended().await;
     let heir = fixture.process(&[]);
@@ -257,7 +271,10 @@ async fn a_soft_interrupt_with_a_killed_worker_ends_everything_once() {
     for child in &below[..2] {
         wait_until_running(&fixture, child).await;
     }
-    assert_eq!(interrupt(&fixture, &parent, How::Soft).await.cancel, Cancelled::AtSafePoint);
+    assert_eq!(
+        interrupt(&fixture, &parent, InterruptMode::Soft).await.cancel,
+        CancelOutcome::AtSafePoint
+    );
     victim.signal(Signal::KILL);
     victim.ended().await;
     let heirs = [fixture.process(&[]), fixture.process(&[])];
@@ -295,13 +312,13 @@ async fn tasks_that_wait_for_an_interrupted_task_of_a_killed_worker_get_its_resu
     let mut victim = fixture.process(&[]);
     let first = fixture.add("Write. [[sim: slow 600000]]").await;
     let joins = fixture.add_after("joins", "Join.", &[&first]).await;
-    let after = [tasks::After::Task(first.id)];
+    let after = [tasks::TaskLink::Task(first.id)];
     let links =
         Links { depends_on: &after, on_failure: tasks::OnFailure::Cancel, ..Links::default() };
     let goes_too = fixture.add_linked("writer", "next", "Next.", None, Limit::default(), links);
     let goes_too = goes_too.await.unwrap();
     wait_until_running(&fixture, &first).await;
-    interrupt(&fixture, &first, How::Soft).await;
+    interrupt(&fixture, &first, InterruptMode::Soft).await;
     assert_eq!(fixture.task(&joins).await.state, State::Queued);
     victim.signal(Signal::KILL);
     victim.ended().await;

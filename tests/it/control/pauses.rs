@@ -2,7 +2,7 @@
 
 use dalsegno::{
     domain::{
-        agent_pauses::{self, Place},
+        agent_pauses::{self, PauseScope},
         agents::SessionMode as Mode,
         amount::Limit,
         campaign_control, explanations, statuses,
@@ -29,19 +29,19 @@ async fn fixture(settings: &[(&str, &str)]) -> Fixture {
     fixture
 }
 
-fn campaign_place(fixture: &Fixture) -> Place<'static> {
-    Place { campaign_id: Some(fixture.campaign.id), agent: "writer" }
+fn campaign_place(fixture: &Fixture) -> PauseScope<'static> {
+    PauseScope { campaign_id: Some(fixture.campaign.id), agent: "writer" }
 }
 
-const ALL_CAMPAIGNS: Place<'static> = Place { campaign_id: None, agent: "writer" };
+const ALL_CAMPAIGNS: PauseScope<'static> = PauseScope { campaign_id: None, agent: "writer" };
 
-async fn pause(fixture: &Fixture, place: Place<'_>) {
+async fn pause(fixture: &Fixture, place: PauseScope<'_>) {
     let mut tx = fixture.pool.begin().await.unwrap();
     agent_pauses::pause(&mut tx, place, "too expensive", ACTOR, noon()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
-async fn resume(fixture: &Fixture, place: Place<'_>) -> i64 {
+async fn resume(fixture: &Fixture, place: PauseScope<'_>) -> i64 {
     let mut tx = fixture.pool.begin().await.unwrap();
     let resumed = agent_pauses::resume(&mut tx, place, ACTOR, noon()).await.unwrap();
     tx.commit().await.unwrap();
@@ -109,7 +109,9 @@ async fn tasks_of_a_paused_agent_wait_from_every_source_while_others_run() {
     let catalogue = dalsegno::domain::agents::Catalogue::load(&fixture.config().agents).unwrap();
     let statuses = {
         let mut conn = fixture.pool.acquire().await.unwrap();
-        statuses::standings(&mut conn, fixture.campaign.id, &catalogue, noon()).await.unwrap()
+        statuses::list_with_pauses(&mut conn, fixture.campaign.id, &catalogue, noon())
+            .await
+            .unwrap()
     };
     let of = |name: &str| {
         statuses.iter().find(|standing| standing.status.name(&catalogue) == name).unwrap()

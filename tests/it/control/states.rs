@@ -1,6 +1,6 @@
 //! The views of past states of sessions and agents, derived from the rows that turns write.
 
-use dalsegno::domain::agent_pauses::{self, Place};
+use dalsegno::domain::agent_pauses::{self, PauseScope};
 
 use crate::{app::noon, turns::fixture::Fixture};
 
@@ -18,7 +18,7 @@ async fn each_agent_state_has_its_row_and_the_last_one_is_the_sessions() {
     fixture.settled().await;
     worker.stop().await;
     let mut tx = fixture.pool.begin().await.unwrap();
-    let place = Place { campaign_id: Some(fixture.campaign.id), agent: "writer" };
+    let place = PauseScope { campaign_id: Some(fixture.campaign.id), agent: "writer" };
     agent_pauses::pause(&mut tx, place, "too expensive", "cli:ann@host", noon()).await.unwrap();
     agent_pauses::resume(&mut tx, place, "cli:ann@host", noon()).await.unwrap();
     tx.commit().await.unwrap();

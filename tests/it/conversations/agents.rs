@@ -306,10 +306,10 @@ fn a_broken_file_refuses_only_the_tasks_that_need_it() {
         "{skill}"
     );
     // Its name does not become instance 2 of another agent, whose instance is written in the unambiguous form.
-    let copy = catalogue.addressed("curator_2", "main").unwrap_err().to_string();
+    let copy = catalogue.resolve_addressee("curator_2", "main").unwrap_err().to_string();
     assert!(copy.contains("agent `curator_2` is refused"), "{copy}");
-    assert_eq!(catalogue.written("curator", "2"), "curator/2");
-    assert_eq!(catalogue.addressed("curator/2", "main").unwrap().instance, "2");
+    assert_eq!(catalogue.format_name("curator", "2"), "curator/2");
+    assert_eq!(catalogue.resolve_addressee("curator/2", "main").unwrap().instance, "2");
     assert!(catalogue.node("good").is_ok());
     assert!(catalogue.node("bad").unwrap_err().to_string().contains("node `bad` is refused"));
     assert!(catalogue.check_name("toned").is_ok() && catalogue.check_name("tonde").is_err());
@@ -339,7 +339,7 @@ fn a_name_with_a_number_is_an_instance_unless_a_file_has_that_name() {
     let catalogue = named(&["curator", "curator_3", "art_2"]);
     let means = |written: &str, instance: &str| {
         let addressed =
-            catalogue.addressed(written, instance).map_err(|error| error.to_string())?;
+            catalogue.resolve_addressee(written, instance).map_err(|error| error.to_string())?;
         Ok::<_, String>((addressed.agent.name.clone(), addressed.instance.to_owned()))
     };
     let of = |agent: &str, instance: &str| Ok((agent.to_owned(), instance.to_owned()));
@@ -370,8 +370,8 @@ proptest::proptest! {
         let catalogue = named(&names);
         let mut seen = std::collections::BTreeSet::new();
         for (agent, instance) in names.iter().flat_map(|a| instances.iter().map(move |i| (*a, i.as_str()))) {
-            let written = catalogue.written(agent, instance);
-            let addressed = catalogue.addressed(&written, "main").unwrap();
+            let written = catalogue.format_name(agent, instance);
+            let addressed = catalogue.resolve_addressee(&written, "main").unwrap();
             proptest::prop_assert_eq!((addressed.agent.name.as_str(), addressed.instance), (agent, instance));
             proptest::prop_assert!(seen.insert(written));
         }

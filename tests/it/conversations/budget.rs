@@ -64,7 +64,7 @@ async fn turn(world: Arc<World>, most: Arc<AtomicI64>) -> bool {
     }
     let budget = campaigns::budget(&world.pool, id).await.unwrap().unwrap();
     most.fetch_max(budget.spent.tokens + budget.reserved.tokens, Ordering::Relaxed);
-    campaigns::settle(&world.pool, id, tokens(NEEDED), tokens(COST)).await.unwrap();
+    campaigns::settle_reservation(&world.pool, id, tokens(NEEDED), tokens(COST)).await.unwrap();
     true
 }
 
@@ -93,7 +93,7 @@ async fn a_call_that_costs_more_than_its_reservation_is_charged_in_full() {
     let id = world.campaign.id;
     let mut conn = world.pool.acquire().await.unwrap();
     campaigns::reserve(&mut conn, id, tokens(100)).await.unwrap();
-    campaigns::settle(&mut *conn, id, tokens(100), tokens(130)).await.unwrap();
+    campaigns::settle_reservation(&mut *conn, id, tokens(100), tokens(130)).await.unwrap();
     let refused = campaigns::reserve(&mut conn, id, tokens(1)).await.unwrap_err();
     assert!(refused.to_string().contains("130 tokens of 100 tokens are spent"), "{refused}");
 }

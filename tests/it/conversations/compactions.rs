@@ -1,7 +1,7 @@
 //! Compactions: applied, stale, refused, undone. The transcript stays.
 
 use dalsegno::domain::{
-    compactions::{self, Accepted, Applied, Cause, Outcome},
+    compactions::{self, AcceptedSummary, ApplyOutcome, Cause, Outcome},
     sessions,
 };
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ async fn prepare(
         tokens_before: 100,
         refusals: &refusals,
         node: None,
-        accepted: summary.map(|summary| Accepted {
+        accepted: summary.map(|summary| AcceptedSummary {
             summary,
             pins: &pins,
             rung: "retry",
@@ -46,7 +46,11 @@ async fn prepare(
     generation
 }
 
-async fn apply(world: &World, id: Uuid, generation: i32) -> Result<Applied, compactions::Error> {
+async fn apply(
+    world: &World,
+    id: Uuid,
+    generation: i32,
+) -> Result<ApplyOutcome, compactions::Error> {
     let mut tx = world.pool.begin().await.unwrap();
     let applied = compactions::apply(&mut tx, id, generation, noon()).await?;
     tx.commit().await.unwrap();
@@ -68,7 +72,7 @@ async fn the_view_is_compacted_and_reverted_and_the_transcript_stays() {
 
     let first = prepare(&world, id, 0, (1, 2), Some("One.")).await;
     assert_eq!(history(&world, id).await, whole, "a prepared summary is not shown");
-    assert_eq!(apply(&world, id, first).await.unwrap(), Applied::Shown);
+    assert_eq!(apply(&world, id, first).await.unwrap(), ApplyOutcome::Shown);
     let after_first = history(&world, id).await;
     assert_eq!(after_first.len(), 5);
     assert_eq!(after_first[0], json!({ "role": "system", "content": "One." }));
@@ -87,7 +91,7 @@ async fn the_view_is_compacted_and_reverted_and_the_transcript_stays() {
     assert_eq!(world.transcript(id).await.len(), 6);
     // A side branch continues the numbering.
     assert_eq!(prepare(&world, id, 0, (1, 4), Some("Otherwise.")).await, 3);
-    assert_eq!(apply(&world, id, 3).await.unwrap(), Applied::Shown);
+    assert_eq!(apply(&world, id, 3).await.unwrap(), ApplyOutcome::Shown);
 }
 
 #[tokio::test]
@@ -96,8 +100,8 @@ async fn a_summary_of_a_changed_view_is_stale() {
     let id = world.turn("Part one.", TurnSettings::default()).await.session.id;
     let early = prepare(&world, id, 0, (1, 2), Some("Early.")).await;
     let manual = prepare(&world, id, 0, (1, 2), Some("Manual.")).await;
-    assert_eq!(apply(&world, id, manual).await.unwrap(), Applied::Shown);
-    assert_eq!(apply(&world, id, early).await.unwrap(), Applied::Stale);
+    assert_eq!(apply(&world, id, manual).await.unwrap(), ApplyOutcome::Shown);
+    assert_eq!(apply(&world, id, early).await.unwrap(), ApplyOutcome::Stale);
     assert_eq!(history(&world, id).await[0]["content"], "Manual.");
     let outcomes: Vec<Outcome> =
         compactions::list(&world.pool, id).await.unwrap().iter().map(|c| c.outcome).collect();

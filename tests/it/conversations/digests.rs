@@ -3,7 +3,7 @@
 use dalsegno::domain::{
     agents::SessionMode as Mode,
     amount::Limit,
-    tasks::{self, After, Links, New},
+    tasks::{self, Links, New, TaskLink},
 };
 use serde::Deserialize;
 use sqlx::PgConnection;
@@ -137,7 +137,7 @@ async fn a_key_stored_by_an_older_version_finds_its_task_and_refuses_another_inp
 async fn task_links_enter_the_digest_the_same_way_in_sql() {
     let world = World::new().await;
     let first = world.add("Part one.").await.id;
-    let after = [After::Task(first)];
+    let after = [TaskLink::Task(first)];
     let links = [
         Links { depends_on: &after, ..Links::default() },
         Links { depends_on: &after, parent_id: Some(first), ..Links::default() },

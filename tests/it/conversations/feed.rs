@@ -21,7 +21,7 @@ async fn say(executor: impl PgExecutor<'_>, campaign_id: Uuid, words: &str) {
 
 async fn read(world: &World, horizon: &mut Horizon) -> Vec<String> {
     let after = horizon.settled();
-    let sight = feed::look(&world.pool, horizon, 100).await.unwrap();
+    let sight = feed::read_ahead(&world.pool, horizon, 100).await.unwrap();
     horizon.advance(&sight);
     let filter = Filter {
         campaign_id: Some(world.campaign.id),

@@ -2,11 +2,11 @@
 
 use dalsegno::{
     domain::{
-        compactions::{self, Accepted, Cause},
+        compactions::{self, AcceptedSummary, Cause},
         messages::{self, Span},
         sessions::{self, Reason},
         turn_phases,
-        turn_phases::Ending,
+        turn_phases::TurnEnd,
     },
     transcript::{Message, Role, ToolCall},
 };
@@ -35,7 +35,7 @@ async fn conversation(world: &World) -> Uuid {
         message(Uuid::new_v4(), Role::Tool, "1817"),
         message(Uuid::new_v4(), Role::Assistant, "Built in 1817."),
     ];
-    let ending = Ending {
+    let ending = TurnEnd {
         turn: &begun,
         calls: &[],
         messages: &new,
@@ -112,7 +112,7 @@ async fn a_summary_is_inherited_without_the_messages_behind_it() {
     let mut tx = world.pool.begin().await.unwrap();
     let generation = sessions::next_generation(&mut *tx, old).await.unwrap();
     let (pins, none) = (json!([{ "text": "1817" }]), json!([]));
-    let accepted = Accepted {
+    let accepted = AcceptedSummary {
         summary: "The harbour was built in 1817.",
         pins: &pins,
         rung: "first",

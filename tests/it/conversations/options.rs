@@ -7,7 +7,7 @@ use dalsegno::domain::{
     agents::SessionMode as Mode,
     amount::Limit,
     labels::Labels,
-    tasks::{self, After, FlowStep, Links, New, OnFailure, Task},
+    tasks::{self, FlowStep, Links, New, OnFailure, Task, TaskLink},
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -119,7 +119,7 @@ async fn a_retried_task_keeps_every_option() {
         .await
         .unwrap();
     let first = world.add("Part one.").await;
-    let after = [After::Task(first.id)];
+    let after = [TaskLink::Task(first.id)];
     let (tags, metadata) = (["late".to_owned()], json!({ "order": 17 }));
     // Without `..`, so that a new option has to be set here.
     let plain = New {

@@ -9,7 +9,7 @@ use dalsegno::domain::{
     sessions::{self, Reason, State},
     tasks::{self, New},
     turn_phases,
-    turn_phases::{Ending, Failure},
+    turn_phases::{Failure, TurnEnd},
 };
 use tokio::task::JoinSet;
 
@@ -160,7 +160,7 @@ async fn a_fresh_session_is_created_once_and_continued_afterwards() {
     // The worker is lost; the second attempt continues the session of the first.
     let (second, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     assert_eq!(second.session.id, first.session.id);
-    assert!(second.interrupted());
+    assert!(second.was_interrupted());
     world.commit(&begun, "Forgotten.", TurnSettings::default()).await.unwrap();
     let next = world.turn("Part two.", TurnSettings::default()).await;
     assert_eq!(next.session.id, first.session.id);
@@ -173,8 +173,13 @@ async fn a_retried_fresh_task_starts_a_new_session_after_other_turns() {
     let now = TurnSettings::default();
     let task = world.add_mode("Forget all.", Mode::Fresh).await;
     let (first, begun) = world.begin(&task, world.lease(), now).await;
-    let ending =
-        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
+    let ending = TurnEnd {
+        turn: &begun,
+        calls: &[],
+        messages: &[],
+        record: Default::default(),
+        now: noon(),
+    };
     let failure = Failure {
         error: "refused",
         rebuild: None,
@@ -234,9 +239,9 @@ async fn a_successor_without_a_turn_still_knows_that_the_last_turn_was_interrupt
     tx.commit().await.unwrap();
     assert_eq!(rebuilt.decision, Decision::Rebuild(Reason::PromptChanged));
     let (resumed, begun) = world.begin(&task, world.lease(), then).await;
-    assert_eq!((resumed.decision, resumed.interrupted()), (Decision::Resume, true));
+    assert_eq!((resumed.decision, resumed.was_interrupted()), (Decision::Resume, true));
     world.commit(&begun, "Once ...", then).await.unwrap();
-    assert!(!world.turn("Part two.", then).await.interrupted(), "the notice is shown once");
+    assert!(!world.turn("Part two.", then).await.was_interrupted(), "the notice is shown once");
 }
 
 #[tokio::test]
@@ -248,7 +253,7 @@ async fn a_task_without_a_session_leaves_the_conversation_unchanged() {
     assert_eq!(first.decision, Decision::Create { ephemeral: true });
     // A second attempt after a crash finds the session of the first.
     let (second, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
-    assert_eq!((second.session.id, second.interrupted()), (first.session.id, true));
+    assert_eq!((second.session.id, second.was_interrupted()), (first.session.id, true));
     world.commit(&begun, "Done.", TurnSettings::default()).await.unwrap();
     let own = world.session(first.session.id).await;
     assert_eq!((own.state, own.closed_because), (State::Closed, Some(Reason::Ended)));
@@ -321,8 +326,13 @@ async fn an_older_lease_does_not_rebuild_a_session_that_a_newer_run_has_left() {
     let task = world.add("Part one.").await;
     let (old, new) = (world.lease(), world.lease());
     let (resolved, begun) = world.begin(&task, new, TurnSettings::default()).await;
-    let ending =
-        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
+    let ending = TurnEnd {
+        turn: &begun,
+        calls: &[],
+        messages: &[],
+        record: Default::default(),
+        now: noon(),
+    };
     let failure = Failure {
         error: "refused",
         rebuild: Some(Reason::Poisoned),

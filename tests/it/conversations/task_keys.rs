@@ -2,7 +2,7 @@
 
 use dalsegno::domain::{
     amount::Limit,
-    tasks::{self, After, Links, New},
+    tasks::{self, Links, New, TaskLink},
 };
 use uuid::Uuid;
 
@@ -48,7 +48,7 @@ async fn each_caller_of_each_campaign_has_its_own_keys() {
 async fn a_task_waits_for_keys_of_its_own_caller() {
     let world = World::new().await;
     let first = add(&world, Some(SHOP), "order-17").await;
-    let after = [After::Key { key: "order-17".to_owned() }];
+    let after = [TaskLink::Key { key: "order-17".to_owned() }];
     let links = Links { depends_on: &after, ..Links::default() };
     let join = |added_by| New { added_by, links, ..world.ask("Join.") };
     let added = world.add_new(&join(Some(SHOP))).await.unwrap().task.id;
@@ -58,7 +58,7 @@ async fn a_task_waits_for_keys_of_its_own_caller() {
         let refused = world.add_new(&join(other)).await;
         assert!(matches!(refused, Err(tasks::Error::NoPredecessor(_))), "{refused:?}");
     }
-    let by_id = [After::Task(first)];
+    let by_id = [TaskLink::Task(first)];
     let by_id = |only_of| Links { depends_on: &by_id, only_of, ..Links::default() };
     let refused = world.add_new(&New { links: by_id(Some("stock")), ..world.ask("Join.") }).await;
     assert!(matches!(refused, Err(tasks::Error::NoPredecessor(_))), "{refused:?}");

@@ -2,12 +2,12 @@
 
 use dalsegno::{
     domain::{
-        Amount, Failed, Page,
+        Amount, Page, StatementError,
         amount::Limit,
         campaign_control, campaigns,
         class::{Classify as _, Kind},
         explanations, sessions,
-        tasks::{self, Cancelled, New, State, TaskFilter},
+        tasks::{self, CancelOutcome, New, State, TaskFilter},
     },
     queue::admin::{self, GoneJob},
 };
@@ -97,7 +97,7 @@ async fn a_queued_task_is_cancelled_at_once_and_can_be_retried() {
     let mut tx = world.pool.begin().await.unwrap();
     let cancelled = tasks::cancel(&mut tx, task.id, "not needed", noon()).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(cancelled.cancel, Cancelled::AtOnce);
+    assert_eq!(cancelled.cancel, CancelOutcome::AtOnce);
     assert_eq!(world.task(task.id).await.state, State::Cancelled);
 
     let mut tx = world.pool.begin().await.unwrap();
@@ -123,7 +123,7 @@ async fn a_task_whose_job_is_missing_is_cancelled() {
     let mut tx = world.pool.begin().await.unwrap();
     let cancelled = tasks::cancel(&mut tx, task.id, "lost", noon()).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(cancelled.cancel, Cancelled::AtOnce);
+    assert_eq!(cancelled.cancel, CancelOutcome::AtOnce);
     assert_eq!(world.task(task.id).await.state, State::Cancelled);
 }
 
@@ -133,7 +133,7 @@ async fn the_end_of_an_old_job_does_not_end_a_retried_task() {
     let world = std::sync::Arc::new(World::new().await);
     let task = world.add("Part one.").await;
     delete_job(&world, task.job_id).await;
-    let gone = tasks::gone(&world.pool, &[task.job_id]).await.unwrap();
+    let gone = tasks::list_ended_jobs(&world.pool, &[task.job_id]).await.unwrap();
     for sweeps in [true, false] {
         let read = world.task(task.id).await;
         delete_job(&world, read.job_id).await;
@@ -241,15 +241,16 @@ async fn a_campaign_created_in_sql_runs_its_tasks_and_has_a_budget() {
     let id = sqlx::query_scalar(insert).fetch_one(&world.pool).await.unwrap();
     let task =
         world.add_new(&New { campaign_id: id, ..world.ask("Part one.") }).await.unwrap().task;
-    let beside = dalsegno::domain::turn_phases::Beside {
+    let beside = dalsegno::domain::turn_phases::LoadParams {
         readers: &[],
         edicts_max_bytes: 0,
         told_facts: &[],
         facts_max_bytes: 0,
         now: noon(),
     };
-    let wanted =
-        dalsegno::domain::turn_phases::wanted(&world.pool, task.job_id, beside).await.unwrap();
+    let wanted = dalsegno::domain::turn_phases::load_task_of_job(&world.pool, task.job_id, beside)
+        .await
+        .unwrap();
     assert_eq!((wanted.campaign.name.as_str(), wanted.limit), ("Made elsewhere", Limit::default()));
     let reserve = Amount { micros: 5, tokens: 7 };
     let (_, begun) = world
@@ -326,7 +327,7 @@ async fn database_faults_have_their_own_codes_and_are_retryable() {
     for (sqlstate, code) in codes {
         let raise = format!("do $$ begin raise 'as told' using errcode = '{sqlstate}'; end $$");
         let raised = sqlx::query(sqlx::AssertSqlSafe(raise)).execute(&world.pool).await;
-        let error = Failed { action: "do as told", source: raised.unwrap_err() };
+        let error = StatementError { action: "do as told", source: raised.unwrap_err() };
         let class = error.class();
         let found = (class.kind, class.code, class.retryable);
         assert_eq!(found, (Kind::Unavailable, code, true), "{sqlstate}");

@@ -11,7 +11,7 @@ use dalsegno::{
         sessions::{self, Reason, State as SessionState},
         tasks::State as TaskState,
         turn_phases,
-        turn_phases::{Begin, Ending, Failure},
+        turn_phases::{Begin, Failure, TurnEnd},
         turns::{self, State},
         usage,
     },
@@ -71,7 +71,7 @@ async fn a_turn_that_crashed_after_its_begin_is_ended_by_the_next_run() {
     let now = TurnSettings::default();
     let lost = world.try_begin(&task, world.lease(), now, tokens(200)).await.unwrap().1;
     let (resolved, begun) = world.try_begin(&task, world.lease(), now, tokens(200)).await.unwrap();
-    assert_eq!((resolved.decision, resolved.interrupted()), (Decision::Resume, true));
+    assert_eq!((resolved.decision, resolved.was_interrupted()), (Decision::Resume, true));
     assert_eq!(
         budget(&world).await.reserved,
         tokens(200),
@@ -104,7 +104,7 @@ async fn an_interrupted_turn_keeps_its_partial_output_and_the_task_waits() {
     let mut arrived = message(Uuid::new_v4(), Role::Assistant, "Once upon");
     arrived.partial = true;
     let interrupted = usage::Call { outcome: usage::Outcome::Interrupted, ..call(&begun, None) };
-    let ending = Ending {
+    let ending = TurnEnd {
         turn: &begun,
         calls: &[interrupted],
         messages: &[arrived],
@@ -121,10 +121,10 @@ async fn an_interrupted_turn_keeps_its_partial_output_and_the_task_waits() {
     assert!(stored[1].partial && stored[1].message.text == "Once upon");
 
     let (resolved, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
-    assert!(resolved.interrupted());
+    assert!(resolved.was_interrupted());
     world.commit(&begun, "Once upon a time.", TurnSettings::default()).await.unwrap();
     let next = world.turn("Part two.", TurnSettings::default()).await;
-    assert!(!next.interrupted(), "the message is stored once");
+    assert!(!next.was_interrupted(), "the message is stored once");
 }
 
 #[tokio::test]
@@ -132,15 +132,20 @@ async fn a_cancelled_turn_ends_its_task_and_leaves_the_session_usable() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
-    let ending =
-        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
+    let ending = TurnEnd {
+        turn: &begun,
+        calls: &[],
+        messages: &[],
+        record: Default::default(),
+        now: noon(),
+    };
     let mut tx = world.pool.begin().await.unwrap();
     turn_phases::cancel(&mut tx, &ending, "cancelled: not needed").await.unwrap();
     tx.commit().await.unwrap();
     let task = world.task(task.id).await;
     assert_eq!((task.state, task.ended_at), (TaskState::Cancelled, Some(noon())));
     let next = world.turn("Part two.", TurnSettings::default()).await;
-    assert!(next.interrupted());
+    assert!(next.was_interrupted());
     assert_eq!(next.session.id, begun.session_id);
 }
 
@@ -150,8 +155,13 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
     world.turn("Part one.", TurnSettings::default()).await;
     let task = world.add("Part two.").await;
     let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
-    let ending =
-        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
+    let ending = TurnEnd {
+        turn: &begun,
+        calls: &[],
+        messages: &[],
+        record: Default::default(),
+        now: noon(),
+    };
     let failure = Failure {
         error: "refused: bad image",
         rebuild: Some(Reason::Poisoned),
@@ -171,8 +181,13 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
     let lines = world.transcript(begun.session_id).await;
     assert_eq!(lines, ["User: Part one.", "Assistant: Answer to: Part one.", "User: Part two."]);
 
-    let ending =
-        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
+    let ending = TurnEnd {
+        turn: &begun,
+        calls: &[],
+        messages: &[],
+        record: Default::default(),
+        now: noon(),
+    };
     let failure = Failure {
         error: "still refused",
         rebuild: None,
@@ -194,7 +209,7 @@ async fn the_same_answer_is_charged_once() {
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let (first, again) = (call(&begun, Some("msg-1")), call(&begun, Some("msg-1")));
-    let ending = Ending {
+    let ending = TurnEnd {
         turn: &begun,
         calls: &[first, again],
         messages: &[],
@@ -234,7 +249,7 @@ async fn messages_round_trip() {
         message(Uuid::new_v4(), Role::Tool, "1817"),
         message(Uuid::new_v4(), Role::Assistant, "Built in 1817."),
     ];
-    let ending = Ending {
+    let ending = TurnEnd {
         turn: &begun,
         calls: &[],
         messages: &written,
@@ -319,8 +334,13 @@ async fn turns_update_no_indexed_column_of_sessions() {
         now: noon(),
     };
     let begun = turn_phases::begin(&mut tx, &begin).await.unwrap();
-    let ending =
-        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
+    let ending = TurnEnd {
+        turn: &begun,
+        calls: &[],
+        messages: &[],
+        record: Default::default(),
+        now: noon(),
+    };
     turn_phases::commit(&mut tx, &ending, &done("The end.", now)).await.unwrap();
     let after = updates(&mut tx).await;
     assert_eq!((after.0 - before.0, after.1 - before.1), (2, 2));
@@ -343,21 +363,21 @@ async fn a_compaction_during_a_turn_keeps_the_providers_position_with_its_view()
     crate::cli::compact(&world.pool, id).await;
     let (meter, checkpoint) = (json!({}), json!({ "weight": 1, "real_tokens": 1 }));
     let messages = [message(Uuid::new_v4(), Role::Assistant, "Written.")];
-    let ending = Ending {
+    let ending = TurnEnd {
         turn: &begun,
         calls: &[],
         messages: &messages,
         record: Default::default(),
         now: noon(),
     };
-    let kept = turn_phases::Continued {
+    let kept = turn_phases::ProviderState {
         head: Uuid::from_u128(7),
         generation: resolved.session.generation,
         meter: &meter,
         rewritten: false,
         grown: &[],
     };
-    let done = turn_phases::Done {
+    let done = turn_phases::AnsweredTurn {
         kept: Some(kept),
         checkpoint: Some(&checkpoint),
         ..done("Written.", TurnSettings::default())
@@ -365,7 +385,7 @@ async fn a_compaction_during_a_turn_keeps_the_providers_position_with_its_view()
     let mut tx = world.pool.begin().await.unwrap();
     turn_phases::commit(&mut tx, &ending, &done).await.unwrap();
     tx.commit().await.unwrap();
-    let session = sessions::look(&world.pool, id).await.unwrap();
+    let session = sessions::read_live(&world.pool, id).await.unwrap();
     assert_eq!((session.generation, session.head_generation), (1, Some(0)));
     assert_eq!(session.checkpoint, None);
 }

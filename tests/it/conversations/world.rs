@@ -14,11 +14,11 @@ use dalsegno::{
         agents::{Agent, Catalogue, Config, Provider},
         amount::Limit,
         campaigns::{self, Campaign},
-        conversations::{Inheritance, Opening, Resolved, Wanted, resolve},
+        conversations::{Inheritance, NewSession, ResolvedSession, SessionRequest, resolve},
         messages, sessions,
         tasks::{self, Task, TaskFilter},
         turn_phases,
-        turn_phases::{Begin, Begun, Done, Ending},
+        turn_phases::{AnsweredTurn, Begin, StartedTurn, TurnEnd},
         usage,
     },
     jobs::expired_session,
@@ -130,7 +130,7 @@ impl World {
             .task
     }
 
-    pub async fn add_new(&self, new: &tasks::New<'_>) -> Result<tasks::Added, tasks::Error> {
+    pub async fn add_new(&self, new: &tasks::New<'_>) -> Result<tasks::AddResult, tasks::Error> {
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &limits(), new, noon()).await?;
         tx.commit().await.unwrap();
@@ -142,7 +142,12 @@ impl World {
     }
 
     /// Resolves the session of a task and begins its turn, in one transaction like a worker.
-    pub async fn begin(&self, task: &Task, lease: i64, now: TurnSettings) -> (Resolved, Begun) {
+    pub async fn begin(
+        &self,
+        task: &Task,
+        lease: i64,
+        now: TurnSettings,
+    ) -> (ResolvedSession, StartedTurn) {
         self.try_begin(task, lease, now, Amount::ZERO).await.unwrap()
     }
 
@@ -152,7 +157,7 @@ impl World {
         lease: i64,
         now: TurnSettings,
         reserve: Amount,
-    ) -> Result<(Resolved, Begun), turn_phases::Error> {
+    ) -> Result<(ResolvedSession, StartedTurn), turn_phases::Error> {
         let mut tx = self.pool.begin().await.unwrap();
         let resolved = resolve(
             &mut tx,
@@ -163,7 +168,7 @@ impl World {
         )
         .await?;
         let mut new = Vec::new();
-        if resolved.interrupted() {
+        if resolved.was_interrupted() {
             new.push(message(Uuid::new_v4(), Role::Notice, "The last turn was cut off."));
         }
         new.push(message(task.id, Role::User, &task.prompt));
@@ -187,13 +192,13 @@ impl World {
 
     pub async fn commit(
         &self,
-        begun: &Begun,
+        begun: &StartedTurn,
         answer: &str,
         now: TurnSettings,
     ) -> Result<(), turn_phases::Error> {
         let messages = [message(Uuid::new_v4(), Role::Assistant, answer)];
         let calls = [call(begun, None)];
-        let ending = Ending {
+        let ending = TurnEnd {
             turn: begun,
             calls: &calls,
             messages: &messages,
@@ -207,7 +212,7 @@ impl World {
     }
 
     /// Runs a whole turn of a new task.
-    pub async fn turn(&self, prompt: &str, now: TurnSettings) -> Resolved {
+    pub async fn turn(&self, prompt: &str, now: TurnSettings) -> ResolvedSession {
         let task = self.add(prompt).await;
         let (resolved, begun) = self.begin(&task, self.lease(), now).await;
         self.commit(&begun, &format!("Answer to: {prompt}"), now).await.unwrap();
@@ -236,7 +241,7 @@ impl World {
     /// Returns the transcript as `role: text`.
     pub async fn transcript(&self, session_id: Uuid) -> Vec<String> {
         let stored = messages::list(&self.pool, session_id, messages::Span::all()).await.unwrap();
-        let line = |stored: &messages::Stored| {
+        let line = |stored: &messages::StoredMessage| {
             format!("{:?}: {}", stored.message.role, stored.message.text)
         };
         stored.iter().map(line).collect()
@@ -270,8 +275,8 @@ pub fn limits() -> tasks::Config {
     tasks::Config { max_prompt_bytes: 1000 }
 }
 
-pub fn opening(task: &Task, now: TurnSettings) -> Opening<'_> {
-    Opening {
+pub fn opening(task: &Task, now: TurnSettings) -> NewSession<'_> {
+    NewSession {
         campaign_id: task.campaign_id,
         agent: &task.agent,
         instance: &task.instance,
@@ -285,8 +290,8 @@ pub fn opening(task: &Task, now: TurnSettings) -> Opening<'_> {
     }
 }
 
-pub fn wanted(task: &Task, now: TurnSettings) -> Wanted<'static> {
-    Wanted {
+pub fn wanted(task: &Task, now: TurnSettings) -> SessionRequest<'static> {
+    SessionRequest {
         task_id: task.id,
         mode: task.session_mode,
         provider: now.provider,
@@ -319,7 +324,7 @@ pub fn message(id: Uuid, role: Role, text: &str) -> messages::New {
 }
 
 pub fn measured(id: Uuid, message: Message) -> messages::New {
-    let entry = context::Entry::new(id, 0, messages::storable(message));
+    let entry = context::Entry::new(id, 0, messages::make_storable(message));
     messages::New {
         id,
         weight: i64::try_from(entry.weight.millitokens()).unwrap(),
@@ -329,7 +334,7 @@ pub fn measured(id: Uuid, message: Message) -> messages::New {
     }
 }
 
-pub fn call<'a>(begun: &Begun, provider_message_id: Option<&'a str>) -> usage::Call<'a> {
+pub fn call<'a>(begun: &StartedTurn, provider_message_id: Option<&'a str>) -> usage::Call<'a> {
     usage::Call {
         campaign_id: begun.campaign_id,
         task_id: Some(begun.task_id),
@@ -350,8 +355,8 @@ pub fn call<'a>(begun: &Begun, provider_message_id: Option<&'a str>) -> usage::C
     }
 }
 
-pub fn done(result: &str, now: TurnSettings) -> Done<'_> {
-    Done {
+pub fn done(result: &str, now: TurnSettings) -> AnsweredTurn<'_> {
+    AnsweredTurn {
         result,
         context_tokens: Some(40),
         kept: None,

@@ -4,8 +4,8 @@ use dalsegno::{
     domain::{
         agents::{Catalogue, Library},
         tasks::{
-            self, Below, Cancellation, Cancelled, CancelledTask, Children, FannedOut, New, State,
-            Task,
+            self, CancelOutcome, Cancellation, CancelledTask, DescendantCounts, FanOut, FannedOut,
+            New, State, Task,
         },
     },
     queue::admin,
@@ -51,7 +51,7 @@ pub async fn fan_out(
             links: Default::default(),
         })
         .collect();
-    let what = Children {
+    let what = FanOut {
         parent,
         agent,
         children: &children,
@@ -95,8 +95,8 @@ async fn cancel(fixture: &Fixture, id: Uuid) -> Result<Cancellation, tasks::Erro
     Ok(cancelled)
 }
 
-fn below(cancel: Cancelled, cancelled: u64, stopping: u64) -> Cancellation {
-    Cancellation { cancel, below: Below { cancelled, stopping } }
+fn below(cancel: CancelOutcome, cancelled: u64, stopping: u64) -> Cancellation {
+    Cancellation { cancel, below: DescendantCounts { cancelled, stopping } }
 }
 
 #[tokio::test]
@@ -143,19 +143,19 @@ async fn cancelling_a_parents_job_equals_cancelling_the_parent() {
         cancelled
     };
     let told = cancel(parent.job_id).await.unwrap();
-    assert_eq!(told.cancel, admin::Cancelled::AlreadyEnded);
-    let cancellation = below(Cancelled::HadEnded, 3, 0);
+    assert_eq!(told.cancel, admin::CancelOutcome::AlreadyEnded);
+    let cancellation = below(CancelOutcome::HadEnded, 3, 0);
     assert_eq!(told.task, Some(CancelledTask { task_id: parent.id, cancellation }));
     assert_eq!(states(&fixture, &made).await, [State::Cancelled; 3]);
     assert_eq!(fixture.count("select count(*) from dalsegno.jobs").await, 0);
     // Once more: the job is gone. Jobs without a task are cancelled by the queue.
     let told = cancel(parent.job_id).await.unwrap();
-    assert_eq!((told.cancel, told.task), (admin::Cancelled::AlreadyEnded, None));
+    assert_eq!((told.cancel, told.task), (admin::CancelOutcome::AlreadyEnded, None));
     let unknown = cancel(1_000_000).await.unwrap_err();
     assert!(matches!(unknown, tasks::Error::Queue(_)), "{unknown:?}");
     // A task that has not begun ends with its job.
     let waiting = fixture.add("Plan again.").await;
-    assert_eq!(cancel(waiting.job_id).await.unwrap().cancel, admin::Cancelled::AtOnce);
+    assert_eq!(cancel(waiting.job_id).await.unwrap().cancel, admin::CancelOutcome::AtOnce);
     assert_eq!(get(&fixture, waiting.id).await.state, State::Cancelled);
 }
 
@@ -171,7 +171,7 @@ async fn cancelling_a_parent_cancels_its_tree_and_reports_the_reason_to_all() {
     .await;
     let told = cancel(&fixture, parent.id).await.unwrap();
     // The parent has ended. Its first child runs and is told to stop; the second one may have ended.
-    assert_eq!(told.cancel, Cancelled::HadEnded);
+    assert_eq!(told.cancel, CancelOutcome::HadEnded);
     assert!(told.below.stopping >= 1 && told.below.cancelled >= 1, "{told:?}");
     fixture.ended(&first).await;
     worker.stop().await;
@@ -199,7 +199,7 @@ async fn cancelling_a_waiting_task_cancels_the_children_that_it_waits_for() {
     let (parent, made) = family(&fixture).await;
     let apart = fan_out(&fixture, &parent, &["Apart.".to_owned()], "Go on.", None).await.unwrap();
     let told = cancel(&fixture, made.continuation.id).await.unwrap();
-    assert_eq!(told, below(Cancelled::AtOnce, 2, 0));
+    assert_eq!(told, below(CancelOutcome::AtOnce, 2, 0));
     assert_eq!(states(&fixture, &made).await, [State::Cancelled; 3]);
     assert_eq!(states(&fixture, &apart).await, [State::Queued; 2], "a task of another round");
 }
@@ -233,7 +233,7 @@ async fn a_child_added_during_the_cancellation_is_cancelled_or_refused() {
     let parent = fixture.done(&fixture.add("Plan. [[sim: say a part]]").await).await;
     worker.stop().await;
     let child = New { prompt: "Part.", ..child_of(&fixture, &catalogue) };
-    let what = Children {
+    let what = FanOut {
         parent: &parent,
         agent: catalogue.agent("writer").unwrap(),
         children: &[child],
@@ -253,7 +253,7 @@ async fn a_child_added_during_the_cancellation_is_cancelled_or_refused() {
         handing.commit().await.unwrap();
     };
     let (cancelled, ()) = tokio::join!(cancel(&fixture, parent.id), commit);
-    assert_eq!(cancelled.unwrap(), below(Cancelled::HadEnded, 2, 0));
+    assert_eq!(cancelled.unwrap(), below(CancelOutcome::HadEnded, 2, 0));
     assert_eq!(states(&fixture, &made).await, [State::Cancelled; 2]);
 
     // A running task ends after its cancellation.
@@ -265,9 +265,9 @@ async fn a_child_added_during_the_cancellation_is_cancelled_or_refused() {
     .await;
     let mut asking = fixture.pool.begin().await.unwrap();
     let asked = tasks::cancel(&mut asking, running.id, "no budget left", crate::app::noon()).await;
-    assert_eq!(asked.unwrap(), below(Cancelled::Requested, 0, 0));
+    assert_eq!(asked.unwrap(), below(CancelOutcome::Requested, 0, 0));
     let parent = Task { state: State::Running, ..running };
-    let what = Children { parent: &parent, ..what };
+    let what = FanOut { parent: &parent, ..what };
     let refused = tasks::fan_out(&mut asking, &config.tasks, &what, crate::app::noon()).await;
     let refused = refused.unwrap_err();
     assert!(matches!(refused, tasks::BulkError::All(tasks::Error::BeingCancelled(_))), "{refused}");

@@ -2,7 +2,7 @@
 
 use dalsegno::domain::{
     amount::Limit,
-    tasks::{self, After, Links, State},
+    tasks::{self, Links, State, TaskLink},
 };
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -34,7 +34,7 @@ async fn another_system_adds_a_whole_plan_in_one_transaction() {
     let told: Vec<_> = ends.iter().map(|end| (end.id, end.state)).collect();
     assert_eq!(told, [(one, State::Done), (two, State::Done)]);
     // The key means the same request over HTTP.
-    let others = [After::Task(one), After::Task(two)];
+    let others = [TaskLink::Task(one), TaskLink::Task(two)];
     let links = Links { depends_on: &others, parent_id: Some(one), ..Links::default() };
     let again = fixture.add_keyed("Join.", "join", links).await.unwrap();
     assert_eq!((again.task.id, again.created), (joined.id, false));

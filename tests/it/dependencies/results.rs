@@ -48,7 +48,7 @@ async fn results_are_shown_in_order_escaped_and_stay_in_the_conversation() {
     let third = fixture.add_for("writer", "three", "Three.").await;
     fixture.cancel(&third).await;
     // The order is that of the request, not that of the ends.
-    let after = [&third, &first, &second].map(|task| tasks::After::Task(task.id));
+    let after = [&third, &first, &second].map(|task| tasks::TaskLink::Task(task.id));
     let links = tasks::Links { depends_on: &after, ..Default::default() };
     let joined = fixture.add_linked("lead", "main", "Join them.", None, Default::default(), links);
     let joined = joined.await.unwrap();

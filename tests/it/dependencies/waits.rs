@@ -4,7 +4,7 @@ use dalsegno::{
     domain::{
         amount::Limit,
         campaigns, explanations,
-        tasks::{self, After, Links, OnFailure, State, Task},
+        tasks::{self, Links, OnFailure, State, Task, TaskLink},
     },
     queue::admin,
 };
@@ -25,7 +25,7 @@ async fn job_state(fixture: &Fixture, task: &Task) -> String {
 
 /// Adds a task that is cancelled if one of these fails.
 async fn add_strict(fixture: &Fixture, instance: &str, others: &[&Task]) -> Task {
-    let after: Vec<_> = others.iter().map(|other| After::Task(other.id)).collect();
+    let after: Vec<_> = others.iter().map(|other| TaskLink::Task(other.id)).collect();
     let links = Links { depends_on: &after, on_failure: OnFailure::Cancel, ..Links::default() };
     let added = fixture.add_linked("writer", instance, "Go on.", None, Limit::default(), links);
     added.await.unwrap()
@@ -185,7 +185,7 @@ async fn a_start_time_applies_in_addition_to_predecessors() {
     let fixture = Fixture::new(&[]).await;
     let worker = fixture.start_worker().await;
     let first = fixture.done(&fixture.add("One.").await).await;
-    let after = [After::Task(first.id)];
+    let after = [TaskLink::Task(first.id)];
     let links = Links { depends_on: &after, ..Links::default() };
     let run_at = noon() + chrono::TimeDelta::days(36_500);
     let waiting = fixture.add_at(run_at, links).await;
@@ -216,10 +216,10 @@ async fn only_existing_tasks_of_the_campaign_can_be_predecessors() {
     let sql = "update dalsegno.tasks set campaign_id = $2 where id = $1";
     sqlx::query(sql).bind(task.id).bind(another.id).execute(&mut *conn).await.unwrap();
     let cases = [
-        vec![After::Task(task.id)],
-        vec![After::Task(uuid::Uuid::nil())],
-        vec![After::Item { item: 0 }],
-        vec![After::Key { key: "unknown".to_owned() }],
+        vec![TaskLink::Task(task.id)],
+        vec![TaskLink::Task(uuid::Uuid::nil())],
+        vec![TaskLink::Item { item: 0 }],
+        vec![TaskLink::Key { key: "unknown".to_owned() }],
     ];
     for after in cases {
         let links = Links { depends_on: &after, ..Links::default() };
@@ -227,7 +227,7 @@ async fn only_existing_tasks_of_the_campaign_can_be_predecessors() {
         let error = added.await.unwrap_err();
         assert!(matches!(error, tasks::Error::NoPredecessor(_)), "{after:?}: {error}");
     }
-    let many = vec![After::Task(task.id); 1_001];
+    let many = vec![TaskLink::Task(task.id); 1_001];
     let links = Links { depends_on: &many, ..Links::default() };
     let added = fixture.add_linked("writer", "main", "x", None, Limit::default(), links);
     let error = added.await.unwrap_err();

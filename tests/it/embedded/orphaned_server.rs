@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use dalsegno::db::embedded::{self, Embedded};
+use dalsegno::db::embedded::{self, EmbeddedServer};
 use rustix::process::Signal;
 use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
 
@@ -56,7 +56,7 @@ impl OrphanedServer {
     }
 
     /// Restarts it at the same address.
-    pub async fn restart(&self) -> Embedded {
+    pub async fn restart(&self) -> EmbeddedServer {
         embedded::start(&self.setup.config).await.unwrap()
     }
 

@@ -7,7 +7,7 @@ use dalsegno::{
         amount::Limit,
         cleanups::{self, Walk},
         erasures,
-        facts::{self, Ended, Outcome, Source, Trust},
+        facts::{self, EndReason, Outcome, Source, Trust},
         sessions,
         tasks::Links,
         transaction::begin,
@@ -87,7 +87,7 @@ async fn of_two_contradicting_sessions_the_newer_wins_and_the_older_fact_stays()
     let facts = all(&fixture.pool, USER, true).await;
     let older = facts.iter().find(|fact| fact.valid_until.is_some()).unwrap();
     assert_eq!(older.text, "The city of the user: Bergen.");
-    assert_eq!(older.ended_because, Some(Ended::Contradicted));
+    assert_eq!(older.ended_because, Some(EndReason::Contradicted));
     assert_eq!((older.valid_from, older.valid_until), (first.created_at, Some(second.created_at)));
 }
 
@@ -403,7 +403,7 @@ async fn facts_are_dropped_when_the_campaign_loses_its_user_during_the_extractio
     // A writer about the user blocks the job, and the campaign gets another user meanwhile.
     let mut writing = begin(&fixture.pool).await.unwrap();
     let campaign_id = fixture.campaign.id;
-    facts::hold_user_of(&mut writing, campaign_id, USER).await.unwrap();
+    facts::lock_user_of(&mut writing, campaign_id, USER).await.unwrap();
     request(&fixture, task.session_id.unwrap()).await;
     wait_for_user_lock(&fixture).await;
     let mut unsetting = begin(&fixture.pool).await.unwrap();

@@ -9,7 +9,7 @@ mod store;
 use chrono::{DateTime, Utc};
 use dalsegno::domain::{
     Page,
-    facts::{self, Config, Error, Fact, Filter, Found, Recorded, Stated},
+    facts::{self, Config, Error, Fact, Filter, RecordOutcome, Statement, StatementOrigin},
 };
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -24,7 +24,7 @@ pub fn config() -> Config {
 }
 
 /// Records a fact as read from a session at that time.
-pub async fn read(world: &World, said: (&str, &str), said_at: DateTime<Utc>) -> Recorded {
+pub async fn read(world: &World, said: (&str, &str), said_at: DateTime<Utc>) -> RecordOutcome {
     read_in(SESSION, world, said, said_at).await
 }
 
@@ -33,19 +33,19 @@ pub async fn read_in(
     world: &World,
     (attribute, text): (&str, &str),
     said_at: DateTime<Utc>,
-) -> Recorded {
-    let found = Found::Extracted {
+) -> RecordOutcome {
+    let found = StatementOrigin::Extracted {
         campaign_id: world.campaign.id,
         session_id,
         turn: 3,
         task_id: Uuid::from_u128(7),
         agent: "copywriter",
     };
-    let stated = Stated { user: USER, attribute, text, said_at, expires_at: None, found };
+    let stated = Statement { user: USER, attribute, text, said_at, expires_at: None, found };
     record(&world.pool, &stated).await.unwrap()
 }
 
-pub async fn record(pool: &PgPool, stated: &Stated<'_>) -> Result<Recorded, Error> {
+pub async fn record(pool: &PgPool, stated: &Statement<'_>) -> Result<RecordOutcome, Error> {
     let mut tx = pool.begin().await.unwrap();
     let recorded = facts::record(&mut tx, stated, (&config(), "english"), noon()).await?;
     tx.commit().await.unwrap();
@@ -56,7 +56,8 @@ pub async fn state(pool: &PgPool, user: &str, (about, text): (&str, &str)) -> Re
     let mut tx = pool.begin().await.unwrap();
     let what = (user, about, text);
     let settings = (&config(), "english");
-    let fact = facts::state(&mut tx, what, None, "cli:ann@host", settings, noon()).await?;
+    let fact =
+        facts::record_statement(&mut tx, what, None, "cli:ann@host", settings, noon()).await?;
     tx.commit().await.unwrap();
     Ok(fact)
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
     campaign_control,
-    facts::{self, Ended, Error, Fact, Forgotten, Recorded, Source, Trust},
+    facts::{self, EndReason, Error, Fact, ForgetResult, RecordOutcome, Source, Trust},
     search::Question,
     text,
 };
@@ -23,9 +23,9 @@ fn question(words: &str) -> Question<'_> {
     Question { words, limit: 10, meaning: None }
 }
 
-fn new(recorded: Recorded) -> Fact {
+fn new(recorded: RecordOutcome) -> Fact {
     match recorded {
-        Recorded::New(fact) => *fact,
+        RecordOutcome::New(fact) => *fact,
         other => panic!("the fact is not new: {other:?}"),
     }
 }
@@ -43,7 +43,7 @@ async fn the_newer_of_two_contradicting_facts_holds_and_the_older_keeps_its_time
     assert_eq!((second.valid_from, second.valid_until), (hours(-5), Some(hours(-2))));
     assert_eq!(
         (second.ended_because, second.replaced_by),
-        (Some(Ended::Contradicted), Some(newer.id))
+        (Some(EndReason::Contradicted), Some(newer.id))
     );
     assert_eq!((newer.source, newer.trust), (Source::Extracted, Trust::Agent));
     assert_eq!((newer.session_id, newer.turn), (Some(SESSION), Some(3)));
@@ -75,7 +75,7 @@ async fn a_late_fact_takes_its_place_in_time() {
     // The fact was known at that time, so it is not new, although it has ended since.
     assert!(matches!(
         read(&world, ("Home", "lives in Graz"), hours(-3)).await,
-        Recorded::Known(id) if id == late.id
+        RecordOutcome::Known(id) if id == late.id
     ));
 }
 
@@ -89,7 +89,7 @@ async fn equal_facts_in_different_wording_are_stored_once() {
         ("Food that she likes", "«Eats», no  meat!"),
     ] {
         let again = read(&world, (attribute, text), hours(-1)).await;
-        assert_eq!(again, Recorded::Known(first.id), "{attribute} {text}");
+        assert_eq!(again, RecordOutcome::Known(first.id), "{attribute} {text}");
     }
     let said = state(&world.pool, USER, ("Diet", "Eats no meat")).await;
     assert!(matches!(said, Err(Error::Known(id)) if id == first.id));
@@ -115,7 +115,7 @@ async fn facts_of_different_attributes_are_stored_separately_and_significant_mar
     let holding = texts(&world.pool, USER).await;
     assert_eq!(holding, ["5", "C#", "Porto.", "Porto."]);
     let known = read(&world, ("birthplace", "porto"), hours(-1)).await;
-    assert!(!matches!(known, Recorded::New(_)), "{known:?}");
+    assert!(!matches!(known, RecordOutcome::New(_)), "{known:?}");
 }
 
 #[tokio::test]
@@ -123,16 +123,16 @@ async fn a_fact_shown_to_a_session_is_not_new_when_the_session_repeats_it() {
     let world = World::new().await;
     let old = new(read(&world, ("City", "Lives in Bergen."), hours(-9)).await);
     let shown = (SESSION, world.campaign.id);
-    facts::show(&world.pool, shown, &[old.id, Uuid::nil()], hours(-8)).await.unwrap();
-    facts::show(&world.pool, shown, &[old.id], hours(-7)).await.unwrap();
+    facts::record_showings(&world.pool, shown, &[old.id, Uuid::nil()], hours(-8)).await.unwrap();
+    facts::record_showings(&world.pool, shown, &[old.id], hours(-7)).await.unwrap();
     let elsewhere = Uuid::from_u128(78);
     let porto = read_in(elsewhere, &world, ("City", "Lives in Porto."), hours(-5)).await;
     let porto = new(porto);
     let repeated = read(&world, ("City", "lives in bergen"), hours(-2)).await;
-    assert_eq!(repeated, Recorded::Shown(old.id));
+    assert_eq!(repeated, RecordOutcome::Shown(old.id));
     assert_eq!(texts(&world.pool, USER).await, ["Lives in Porto."]);
     // A user who was told Porto, and then states Bergen, has moved back.
-    facts::show(&world.pool, shown, &[porto.id], hours(-2)).await.unwrap();
+    facts::record_showings(&world.pool, shown, &[porto.id], hours(-2)).await.unwrap();
     new(read(&world, ("City", "Lives in Bergen."), hours(-1)).await);
     assert_eq!(texts(&world.pool, USER).await, ["Lives in Bergen."]);
 }
@@ -142,7 +142,7 @@ async fn two_changes_of_mind_in_one_session_are_both_recorded() {
     let world = World::new().await;
     let short = new(read(&world, ("Tone", "Wants it short."), hours(-9)).await);
     let shown = (SESSION, world.campaign.id);
-    facts::show(&world.pool, shown, &[short.id], hours(-8)).await.unwrap();
+    facts::record_showings(&world.pool, shown, &[short.id], hours(-8)).await.unwrap();
     new(read(&world, ("Tone", "Wants it long."), hours(-5)).await);
     new(read(&world, ("Tone", "Wants it short."), hours(-1)).await);
     assert_eq!(texts(&world.pool, USER).await, ["Wants it short."]);
@@ -167,7 +167,7 @@ async fn people_state_edit_and_revoke_facts_and_nothing_is_overwritten() {
     let before = facts::get(&mut *conn, USER, stated.id).await.unwrap();
     assert_eq!(
         (before.text.as_str(), before.ended_because),
-        ("Wants short sentences.", Some(Ended::Edited))
+        ("Wants short sentences.", Some(EndReason::Edited))
     );
     assert_eq!((before.valid_until, before.replaced_by), (Some(hours(1)), Some(edited.id)));
     let twice = facts::edit(&mut conn, (USER, stated.id), "Else.", by, settings, hours(2)).await;
@@ -175,7 +175,7 @@ async fn people_state_edit_and_revoke_facts_and_nothing_is_overwritten() {
     let foreign = facts::revoke(&mut conn, "ben", edited.id, hours(2)).await;
     assert!(matches!(foreign, Err(Error::NoFact { .. })), "{foreign:?}");
     let revoked = facts::revoke(&mut conn, USER, edited.id, hours(2)).await.unwrap();
-    assert_eq!(revoked.ended_because, Some(Ended::Revoked));
+    assert_eq!(revoked.ended_because, Some(EndReason::Revoked));
     assert!(texts(&world.pool, USER).await.is_empty());
     assert_eq!(all(&world.pool, USER, true).await.len(), 2);
 }
@@ -186,7 +186,7 @@ async fn facts_per_user_are_limited_and_replacing_stays_possible() {
     for n in 0..config().user_max {
         new(read(&world, (&format!("Thing {n}"), &format!("Likes thing {n}.")), hours(-5)).await);
     }
-    assert_eq!(read(&world, ("Else", "Likes else."), hours(-4)).await, Recorded::Full);
+    assert_eq!(read(&world, ("Else", "Likes else."), hours(-4)).await, RecordOutcome::Full);
     let full = state(&world.pool, USER, ("Else", "Likes else.")).await;
     assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
     new(read(&world, ("Thing 7", "Likes thing 7 no more."), hours(-3)).await);
@@ -201,7 +201,7 @@ async fn an_expired_fact_frees_its_place_and_is_not_revoked() {
     let expire = "update dalsegno.facts set expires_at = $1 where attribute = 'Thing 7'";
     sqlx::query(expire).bind(hours(-1)).execute(&world.pool).await.unwrap();
     new(read(&world, ("Else", "Likes else."), hours(-4)).await);
-    assert_eq!(read(&world, ("More", "Likes more."), hours(-4)).await, Recorded::Full);
+    assert_eq!(read(&world, ("More", "Likes more."), hours(-4)).await, RecordOutcome::Full);
     sqlx::query("delete from dalsegno.facts where attribute = 'Else'")
         .execute(&world.pool)
         .await
@@ -210,7 +210,7 @@ async fn an_expired_fact_frees_its_place_and_is_not_revoked() {
     let facts = all(&world.pool, USER, true).await;
     let ended = facts.iter().find(|fact| fact.valid_until.is_some()).unwrap();
     assert_eq!(ended.valid_until, Some(hours(-1)));
-    assert_eq!(ended.ended_because, Some(Ended::Expired));
+    assert_eq!(ended.ended_because, Some(EndReason::Expired));
 }
 
 #[tokio::test]
@@ -309,12 +309,16 @@ async fn forgetting_a_user_removes_all_facts_at_once() {
     let shown = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     new(read(&world, ("City", "Lives in Porto."), hours(-7)).await);
     state(&world.pool, "ben", ("City", "Lives in Porto.")).await.unwrap();
-    facts::show(&mut *conn, (SESSION, world.campaign.id), &[shown.id], noon()).await.unwrap();
+    facts::record_showings(&mut *conn, (SESSION, world.campaign.id), &[shown.id], noon())
+        .await
+        .unwrap();
     let told = Uuid::from_u128(78);
-    facts::show(&mut *conn, (told, world.campaign.id), &[shown.id], noon()).await.unwrap();
+    facts::record_showings(&mut *conn, (told, world.campaign.id), &[shown.id], noon())
+        .await
+        .unwrap();
     let forgotten = facts::forget(&mut conn, USER, hours(0)).await.unwrap();
     // Texts of sessions stay; the result names the sessions, so that the caller can tell.
-    assert_eq!(forgotten, Forgotten { facts: 2, sessions: vec![told, SESSION] });
+    assert_eq!(forgotten, ForgetResult { facts: 2, sessions: vec![told, SESSION] });
     assert!(all(&world.pool, USER, true).await.is_empty());
     assert_eq!(all(&world.pool, "ben", true).await.len(), 1);
     let n_shown: i64 = sqlx::query_scalar("select count(*) from dalsegno.fact_showings")
@@ -350,7 +354,7 @@ async fn old_records_of_shown_facts_are_removed_in_repeated_batches() {
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     for n in 0..3 {
         let session = (Uuid::from_u128(100 + n), world.campaign.id);
-        facts::show(&world.pool, session, &[fact.id], hours(-7)).await.unwrap();
+        facts::record_showings(&world.pool, session, &[fact.id], hours(-7)).await.unwrap();
     }
     let mut tx = world.pool.begin().await.unwrap();
     let mut removed = Vec::new();
@@ -411,7 +415,7 @@ async fn extracted_and_shown_facts_of_a_campaign_are_removed_in_batches() {
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     for n in 0..5 {
         let session = (Uuid::from_u128(100 + n), world.campaign.id);
-        facts::show(&world.pool, session, &[fact.id], hours(-7)).await.unwrap();
+        facts::record_showings(&world.pool, session, &[fact.id], hours(-7)).await.unwrap();
     }
     let mut tx = world.pool.begin().await.unwrap();
     let mut removed = Vec::new();

@@ -281,7 +281,7 @@ async fn a_cancelled_flow_is_cancelled_as_a_whole_with_a_reason() {
     let cancelled = flows::cancel(&mut tx, flow.id, "too late", noon()).await.unwrap();
     commit(tx).await.unwrap();
     assert_eq!((cancelled.flow.state, cancelled.flow.cancelled), (State::Cancelled, 4));
-    assert_eq!(cancelled.cancel, tasks::Below { cancelled: 4, stopping: 0 });
+    assert_eq!(cancelled.cancel, tasks::DescendantCounts { cancelled: 4, stopping: 0 });
     assert_eq!(cancelled.had_ended, 0);
     let mut conn = fixture.pool.acquire().await.unwrap();
     for step in show(&fixture, flow.id).await.steps {
@@ -307,7 +307,7 @@ async fn cancelling_a_flow_lists_ended_running_and_cancelled_tasks() {
     let mut tx = begin(&fixture.pool).await.unwrap();
     let cancelled = flows::cancel(&mut tx, flow.id, "too late", noon()).await.unwrap();
     commit(tx).await.unwrap();
-    assert_eq!(cancelled.cancel, tasks::Below { cancelled: 2, stopping: 1 });
+    assert_eq!(cancelled.cancel, tasks::DescendantCounts { cancelled: 2, stopping: 1 });
     assert_eq!((cancelled.had_ended, cancelled.flow.open), (1, 1));
     ended(&fixture, flow.id).await;
     worker.stop().await;

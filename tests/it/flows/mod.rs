@@ -6,7 +6,7 @@ mod templates;
 
 use dalsegno::domain::{
     agents::Library,
-    flows::{self, Flow, Given, Inputs, Shown, Templates},
+    flows::{self, Flow, FlowDetail, InputValue, Inputs, Templates},
     tasks::{self, Task},
     transaction::{begin, commit},
 };
@@ -70,8 +70,8 @@ pub async fn fixture() -> Fixture {
 pub fn inputs(topic: &str, parts: &[&str]) -> Inputs {
     let parts = parts.iter().map(|part| (*part).to_owned()).collect();
     Inputs::from([
-        ("topic".to_owned(), Given::Text(topic.to_owned())),
-        ("parts".to_owned(), Given::List(parts)),
+        ("topic".to_owned(), InputValue::Text(topic.to_owned())),
+        ("parts".to_owned(), InputValue::List(parts)),
     ])
 }
 
@@ -101,7 +101,7 @@ pub async fn retry(fixture: &Fixture, id: Uuid, step: &str) -> Result<Flow, flow
     Ok(flow)
 }
 
-pub async fn show(fixture: &Fixture, id: Uuid) -> Shown {
+pub async fn show(fixture: &Fixture, id: Uuid) -> FlowDetail {
     let mut conn = fixture.pool.acquire().await.unwrap();
     flows::show(&mut conn, id).await.unwrap()
 }
@@ -112,7 +112,7 @@ pub async fn task(fixture: &Fixture, id: Uuid, place: usize) -> Task {
     tasks::get(&fixture.pool, id).await.unwrap()
 }
 
-pub async fn ended(fixture: &Fixture, id: Uuid) -> Shown {
+pub async fn ended(fixture: &Fixture, id: Uuid) -> FlowDetail {
     crate::app::eventually("the flow has ended", async || {
         let shown = show(fixture, id).await;
         (shown.flow.open == 0).then_some(shown)
@@ -121,7 +121,7 @@ pub async fn ended(fixture: &Fixture, id: Uuid) -> Shown {
 }
 
 /// Returns `step: state` in order.
-pub fn states(shown: &Shown) -> Vec<String> {
+pub fn states(shown: &FlowDetail) -> Vec<String> {
     let steps = shown.steps.iter();
     steps.map(|step| format!("{} {}", step.step, step.state.as_str())).collect()
 }

@@ -163,7 +163,7 @@ async fn all_invalid_inputs_are_reported_together() {
     let fixture = fixture().await;
     let mut wrong = inputs("Harbour", &[]);
     wrong.remove("topic");
-    wrong.insert("colour".to_owned(), dalsegno::domain::flows::Given::Text("red".to_owned()));
+    wrong.insert("colour".to_owned(), dalsegno::domain::flows::InputValue::Text("red".to_owned()));
     let words = start(&fixture, "series", &wrong).await.unwrap_err().to_string();
     for expected in
         ["`topic` is missing (What it is about)", "`parts` is an empty list", "`colour` is none"]

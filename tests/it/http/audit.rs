@@ -29,7 +29,7 @@ async fn flow(world: &World) -> uuid::Uuid {
     let new = flows::New {
         campaign_id: world.campaign.id,
         template: templates.get("reviewed-text").unwrap(),
-        inputs: &[("task".to_owned(), flows::Given::Text("Write.".to_owned()))].into(),
+        inputs: &[("task".to_owned(), flows::InputValue::Text("Write.".to_owned()))].into(),
         added_by: None,
         parent_id: None,
     };

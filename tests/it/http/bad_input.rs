@@ -260,7 +260,9 @@ async fn a_spent_budget_reports_whether_waiting_helps() {
     let world =
         World::over(fixture.app.pool.clone(), Limit { micros: None, tokens: Some(100) }).await;
     let spent = Amount { micros: 0, tokens: 100 };
-    campaigns::settle(&world.pool, world.campaign.id, Amount::ZERO, spent).await.unwrap();
+    campaigns::settle_reservation(&world.pool, world.campaign.id, Amount::ZERO, spent)
+        .await
+        .unwrap();
     let path = format!("/v1/campaigns/{}/tasks", world.campaign.id);
     let reply = fixture.post(&path, &json!({ "agent": "copywriter", "prompt": "x" })).await;
     let detail = reply.problem(409, "budget_exceeded");

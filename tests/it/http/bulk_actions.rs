@@ -137,7 +137,7 @@ async fn an_outdated_run_changes_nothing_and_a_changed_task_is_skipped() {
     .await
     .unwrap();
     assert!(bulk_actions::start(pool, stale.id, noon()).await.unwrap());
-    let left = bulk_actions::tasks_left(pool, &stale, 10).await.unwrap();
+    let left = bulk_actions::list_remaining_tasks(pool, &stale, 10).await.unwrap();
     assert_eq!(left, [first, second]);
     bulk_actions::step(&mut conn, &stale, first, noon()).await.unwrap();
     // The run that was declared lost repeats the step.

@@ -19,5 +19,8 @@ async fn paused_credentials_are_listed_and_resumed() {
     assert_eq!(resumed, json!({ "name": "main", "woken_tasks": 0 }));
     let listed = fixture.get("/v1/credentials").await.expect(200);
     assert_eq!(listed["items"][0]["paused_until"], json!(null));
-    fixture.post("/v1/credentials/main/resume", &json!({})).await.problem(404, "credential_not_paused");
+    fixture
+        .post("/v1/credentials/main/resume", &json!({}))
+        .await
+        .problem(404, "credential_not_paused");
 }

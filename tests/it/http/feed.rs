@@ -1,6 +1,6 @@
 //! `/v1/feed`: in order, without gaps or repetitions, for readers that reconnect and for slow ones.
 
-use dalsegno::domain::feed::{self, Kind, Told, Watch, Watched};
+use dalsegno::domain::feed::{self, EventFilter, FeedItem, Kind, Watch};
 use serde_json::{Value, json};
 use sqlx::PgExecutor;
 use uuid::Uuid;
@@ -156,8 +156,9 @@ async fn a_slow_feed_reader_uses_little_memory_and_gets_everything() {
     let events: Vec<_> = (0..EVENTS).map(|n| new(None, Kind::TurnProgress, n, &long)).collect();
     feed::append(&fixture.world.pool, &events, noon()).await.unwrap();
     // Memory held for a reader between two reads, by the length of its debug output.
-    let mut watch = Watch::begin(&fixture.world.pool, Watched::default(), Some(0)).await.unwrap();
-    assert!(matches!(watch.next().await.unwrap(), Told::Event(_)));
+    let mut watch =
+        Watch::begin(&fixture.world.pool, EventFilter::default(), Some(0)).await.unwrap();
+    assert!(matches!(watch.next().await.unwrap(), FeedItem::Event(_)));
     let held = format!("{watch:?}").len();
     assert!(held > 8_000, "the test measures the wrong value: {held}");
     assert!(held < 64 * 1024, "{held} bytes are buffered for a reader");

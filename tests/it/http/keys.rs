@@ -195,7 +195,7 @@ async fn the_last_use_is_stored_at_most_once_a_minute() {
     let id = made["id"].as_str().unwrap().parse().unwrap();
     let pool = &setup.fixture.app.pool;
     let used_at = async |after_secs| {
-        keys::used(pool, id, noon() + TimeDelta::seconds(after_secs)).await.unwrap();
+        keys::record_use(pool, id, noon() + TimeDelta::seconds(after_secs)).await.unwrap();
         (keys::get(pool, id).await.unwrap().last_used_at.unwrap() - noon()).num_seconds()
     };
     assert_eq!(used_at(0).await, 0);

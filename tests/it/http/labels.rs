@@ -209,7 +209,7 @@ async fn a_list_by_rare_labels_reads_few_rows() {
         assert!(n_read <= 200, "{n_read} rows were read for {filter:?}");
         let (states, until) = (&[State::Queued][..], noon() + TimeDelta::days(36_500));
         let n = tasks::count_matching(&mut *tx, &filter, states, until).await.unwrap();
-        let ids = tasks::matching(&mut *tx, &filter, states, until, None, 50).await.unwrap();
+        let ids = tasks::list_matching(&mut *tx, &filter, states, until, None, 50).await.unwrap();
         assert_eq!((n, ids.len()), (n_found as i64, n_found));
         let n_read = rows_read(&mut tx).await - n_read;
         assert!(n_read <= 200, "{n_read} rows were read for an action on {filter:?}");
@@ -263,7 +263,8 @@ async fn a_list_by_time_reads_little_more_than_its_tasks() {
         assert_eq!(found.tasks.len(), n_found, "{filter:?}");
         if is_bulk {
             let n = tasks::count_matching(&mut *tx, &filter, states, noon()).await.unwrap();
-            let ids = tasks::matching(&mut *tx, &filter, states, noon(), None, 50).await.unwrap();
+            let ids =
+                tasks::list_matching(&mut *tx, &filter, states, noon(), None, 50).await.unwrap();
             assert_eq!((n, ids.len()), (n_found as i64, n_found), "{filter:?}");
         }
         let n_read = rows_read(&mut tx).await;

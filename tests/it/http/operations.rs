@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use dalsegno::{
-    http::scopes::{self, Need},
+    http::scopes::{self, RequiredScope},
     operations::{self, ALL, Command, Entry, Spec},
 };
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ fn missing(spec: &Spec, routes: &BTreeSet<(&'static str, String)>) -> Vec<&'stat
                 == (spec.key_chars.is_some() || spec.action.is_some() && !spec.has_secret),
         ),
         ("a route", routes.contains(&(method, spec.path.to_owned()))),
-        ("a scope", matches!(scopes::need(method, spec.path), Some(Need::Any([_, ..])))),
+        ("a scope", matches!(scopes::need(method, spec.path), Some(RequiredScope::Any([_, ..])))),
         ("a description", about["operationId"] == *spec.id),
         ("a sentence", about["summary"].as_str().is_some_and(|words| words.ends_with('.'))),
         (

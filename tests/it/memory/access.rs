@@ -1,6 +1,6 @@
 //! Access rights to memory.
 
-use dalsegno::domain::memory::{Error, Kind, New, Who};
+use dalsegno::domain::memory::{Error, Kind, MemoryCaller, New};
 
 use super::{OPERATOR, agent, listed, new, publish, read, revoke};
 use crate::conversations::world::World;
@@ -22,7 +22,7 @@ async fn every_caller_may_do_exactly_what_the_access_table_lists() {
     publish(&world, &new(Kind::Journal, "own", "Text."), &agent("planner")).await.unwrap();
     // Columns: publish edict, publish record, revoke edict, revoke record, read edict, read record, read curator's
     // journal, read the own journal.
-    let table: [(Who<'_>, &str, [bool; 8]); 4] = [
+    let table: [(MemoryCaller<'_>, &str, [bool; 8]); 4] = [
         (OPERATOR, "op", [true, true, true, true, true, true, true, true]),
         (agent("planner"), "planner", [true, true, true, false, true, true, true, true]),
         (agent("writer"), "writer", [false, true, false, false, true, true, false, true]),

@@ -1,7 +1,7 @@
 //! Edicts in the context of agents.
 
 use dalsegno::domain::{
-    memory::{self, Config, Kind, New, Who},
+    memory::{self, Config, Kind, MemoryCaller, New},
     tasks::Task,
 };
 use serde_json::Value;
@@ -18,7 +18,7 @@ async fn publish(fixture: &Fixture, name: &str, body: &str) {
     publish_as(OPERATOR, fixture, name, body).await;
 }
 
-async fn publish_as(who: Who<'_>, fixture: &Fixture, name: &str, body: &str) {
+async fn publish_as(who: MemoryCaller<'_>, fixture: &Fixture, name: &str, body: &str) {
     let mut tx = fixture.pool.begin().await.unwrap();
     let edict: New<'_> = new(Kind::Edict, name, body);
     let (id, config): (_, Config) = (fixture.campaign.id, config());

@@ -12,7 +12,7 @@ use dalsegno::{
         amount::Limit,
         audit::Actor,
         erasures, facts,
-        memory::{self, Kind, New, Who},
+        memory::{self, Kind, MemoryCaller, New},
         search::Question,
     },
     jobs::{Pool, Services},
@@ -51,7 +51,7 @@ struct Fixture {
     ollama: FakeOllama,
     tools: Tools,
     config: Config,
-    postgres: embedded::Embedded,
+    postgres: embedded::EmbeddedServer,
     _place: EmbeddedSetup,
 }
 
@@ -89,7 +89,7 @@ impl Fixture {
         sqlx::query_scalar(sql).fetch_one(self.pool()).await.unwrap()
     }
 
-    async fn publish(&self, new: &New<'_>, by: &Who<'_>) {
+    async fn publish(&self, new: &New<'_>, by: &MemoryCaller<'_>) {
         publish_with(&self.world, new, by, &self.config.memory).await.unwrap();
     }
 
@@ -135,7 +135,7 @@ impl Fixture {
     }
 
     /// Returns the names that a reader finds, with the embedding of the query.
-    async fn names(&self, world: &World, words: &str, who: &Who<'_>) -> Vec<String> {
+    async fn names(&self, world: &World, words: &str, who: &MemoryCaller<'_>) -> Vec<String> {
         let meaning = self.tools.settings.meanings.of_question(words).await;
         assert!(meaning.is_some(), "the model answers with an embedding");
         let question = Question { words, limit: 10, meaning: meaning.as_ref() };
@@ -177,7 +177,7 @@ impl Worker {
         let (shutdown, pool, config) = (Shutdown::new(), pool.clone(), config.clone());
         let stop = shutdown.clone();
         let work = tokio::spawn(async move {
-            worker::work(&config, services, &pool.into(), stop, Pool::Upkeep).await
+            worker::run_pool(&config, services, &pool.into(), stop, Pool::Upkeep).await
         });
         Self { shutdown, work }
     }
@@ -189,7 +189,7 @@ impl Worker {
 }
 
 /// Starts a server with the schema and without the extension.
-pub async fn server() -> (EmbeddedSetup, embedded::Embedded, PgPool) {
+pub async fn server() -> (EmbeddedSetup, embedded::EmbeddedServer, PgPool) {
     let place = EmbeddedSetup::new();
     let settings = embedded::Config {
         bin_dir: Some(packages::pgvector()),
@@ -293,7 +293,7 @@ async fn semantic_search_hides_unreadable_revoked_and_expired_items() {
             "update dalsegno.memory_items set expires_at = '2026-01-01' where name = 'expired'",
         )
         .await;
-    let asks = async |world, who: Who<'static>| fixture.names(world, "vessel", &who).await;
+    let asks = async |world, who: MemoryCaller<'static>| fixture.names(world, "vessel", &who).await;
     assert_eq!(asks(&fixture.world, agent("writer")).await, ["own"]);
     assert_eq!(asks(&fixture.world, agent("curator")).await, ["foreign"]);
     assert_eq!(asks(&fixture.world, agent("copywriter")).await, Vec::<String>::new());

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use dalsegno::domain::{
     facts, memory,
-    search::{Meaning, Question},
+    search::{QueryEmbedding, Question},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use sqlx::{PgConnection, PgPool};
@@ -136,7 +136,7 @@ async fn measure(pool: &PgPool, n_users: i32, by_meaning: bool, what: &str) {
     let mut took = Vec::new();
     for number in 0..N_QUERIES {
         let words: Vec<String> = (0..1 + number % 4).map(|_| word(&mut rng)).collect();
-        let meaning = Meaning {
+        let meaning = QueryEmbedding {
             model: "m".to_owned(),
             vector: (0..N_DIMENSIONS).map(|_| rng.random::<f32>() - 0.5).collect(),
             least_similarity: -1.0,
@@ -149,7 +149,12 @@ async fn measure(pool: &PgPool, n_users: i32, by_meaning: bool, what: &str) {
     println!("{what}: p50 {:.1} ms, p95 {:.1} ms", at(0.5), at(0.95));
 }
 
-async fn ask(conn: &mut PgConnection, user: &str, words: &str, meaning: Option<&Meaning>) -> f64 {
+async fn ask(
+    conn: &mut PgConnection,
+    user: &str,
+    words: &str,
+    meaning: Option<&QueryEmbedding>,
+) -> f64 {
     let began = Instant::now();
     let question = Question { words, limit: 10, meaning };
     let hits = facts::search(conn, user, question, "english", noon()).await.unwrap();

@@ -2,7 +2,7 @@
 
 use dalsegno::domain::{
     amount::Limit,
-    memory::{self, Config, Document, Entry, Error, Imported, Kind, Trust},
+    memory::{self, Config, Document, Entry, Error, ImportResult, Kind, Trust},
 };
 
 use super::{OPERATOR, agent, config, listed, new, publish, publish_with, read};
@@ -21,7 +21,7 @@ fn entry(at: &str, kind: Kind, name: &str, body: &str) -> Entry {
     }
 }
 
-async fn import(world: &World, entries: &[Entry], replaces: bool) -> Result<Imported, Error> {
+async fn import(world: &World, entries: &[Entry], replaces: bool) -> Result<ImportResult, Error> {
     let mut tx = world.pool.begin().await.unwrap();
     let (id, config) = (world.campaign.id, config());
     let done = memory::import(&mut tx, id, entries, replaces, &OPERATOR, &config, noon()).await?;

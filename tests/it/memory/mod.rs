@@ -11,12 +11,12 @@ mod search;
 mod tools;
 mod writing;
 
-use dalsegno::domain::memory::{self, Config, Error, Item, Kind, New, Who, Written};
+use dalsegno::domain::memory::{self, Config, Error, Item, Kind, MemoryCaller, New, PublishResult};
 use uuid::Uuid;
 
 use crate::{app::noon, conversations::world::World};
 
-pub const OPERATOR: Who<'static> = Who::Operator { label: "cli:ann@host" };
+pub const OPERATOR: MemoryCaller<'static> = MemoryCaller::Operator { label: "cli:ann@host" };
 
 pub fn config() -> Config {
     Config {
@@ -33,8 +33,8 @@ pub fn config() -> Config {
 }
 
 /// Returns an agent in the third turn of a task.
-pub fn agent(name: &str) -> Who<'_> {
-    Who::Agent { name, is_lead: name == "planner", task_id: Uuid::from_u128(7), turn: 3 }
+pub fn agent(name: &str) -> MemoryCaller<'_> {
+    MemoryCaller::Agent { name, is_lead: name == "planner", task_id: Uuid::from_u128(7), turn: 3 }
 }
 
 pub fn new<'a>(kind: Kind, name: &'a str, body: &'a str) -> New<'a> {
@@ -50,16 +50,20 @@ pub fn new<'a>(kind: Kind, name: &'a str, body: &'a str) -> New<'a> {
     }
 }
 
-pub async fn publish(world: &World, new: &New<'_>, by: &Who<'_>) -> Result<Written, Error> {
+pub async fn publish(
+    world: &World,
+    new: &New<'_>,
+    by: &MemoryCaller<'_>,
+) -> Result<PublishResult, Error> {
     publish_with(world, new, by, &config()).await
 }
 
 pub async fn publish_with(
     world: &World,
     new: &New<'_>,
-    by: &Who<'_>,
+    by: &MemoryCaller<'_>,
     config: &Config,
-) -> Result<Written, Error> {
+) -> Result<PublishResult, Error> {
     let mut tx = world.pool.begin().await.unwrap();
     let written = memory::publish(&mut tx, world.campaign.id, new, by, config, noon()).await?;
     tx.commit().await.unwrap();
@@ -69,7 +73,7 @@ pub async fn publish_with(
 pub async fn revoke(
     world: &World,
     named: (Kind, Option<&str>, &str),
-    by: &Who<'_>,
+    by: &MemoryCaller<'_>,
 ) -> Result<Item, Error> {
     let mut tx = world.pool.begin().await.unwrap();
     let item = memory::revoke(&mut tx, world.campaign.id, named, by, noon()).await?;
@@ -80,14 +84,14 @@ pub async fn revoke(
 pub async fn read(
     world: &World,
     named: (Kind, Option<&str>, &str),
-    by: &Who<'_>,
+    by: &MemoryCaller<'_>,
 ) -> Result<Item, Error> {
     let mut conn = world.pool.acquire().await.unwrap();
     memory::by_name(&mut conn, world.campaign.id, named, by, noon()).await
 }
 
 /// Lists kind, owner and name of the items that a reader sees, newest first.
-pub async fn listed(world: &World, by: &Who<'_>) -> Vec<String> {
+pub async fn listed(world: &World, by: &MemoryCaller<'_>) -> Vec<String> {
     let page = dalsegno::domain::Page { after: None, limit: 1000 };
     let filter = memory::Filter::default();
     let items = memory::list(&world.pool, world.campaign.id, filter, by, page, noon());

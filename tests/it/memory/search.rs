@@ -1,7 +1,7 @@
 //! Full-text search of items.
 
 use dalsegno::domain::{
-    memory::{self, Config, Error, Hit, Kind, New, Who},
+    memory::{self, Config, Error, Hit, Kind, MemoryCaller, New},
     search::Question,
     text,
 };
@@ -9,13 +9,13 @@ use dalsegno::domain::{
 use super::{OPERATOR, agent, config, new, publish, publish_with, revoke};
 use crate::{app::noon, conversations::world::World};
 
-async fn search(world: &World, words: &str, who: &Who<'_>) -> Result<Vec<Hit>, Error> {
+async fn search(world: &World, words: &str, who: &MemoryCaller<'_>) -> Result<Vec<Hit>, Error> {
     let mut conn = world.pool.acquire().await.unwrap();
     let question = Question { words, limit: 10, meaning: None };
     memory::search(&mut conn, (world.campaign.id, None), question, who, &config(), noon()).await
 }
 
-async fn names(world: &World, words: &str, who: &Who<'_>) -> Vec<String> {
+async fn names(world: &World, words: &str, who: &MemoryCaller<'_>) -> Vec<String> {
     search(world, words, who).await.unwrap().into_iter().map(|hit| hit.item.name).collect()
 }
 

@@ -91,7 +91,7 @@ async fn each_agent_is_offered_its_tools_and_cannot_name_another_agent() {
     let (boss, helper) = (setup.turn("boss", "main").await, setup.turn("helper", "main").await);
     let mine = |caller: &Caller| -> Vec<String> {
         let nouns = ["edicts_", "records_", "journals_", "recall"];
-        let offered = tools::offered(caller).into_iter().map(|spec| spec.name.clone());
+        let offered = tools::list_offered(caller).into_iter().map(|spec| spec.name.clone());
         offered.filter(|name| nouns.iter().any(|noun| name.starts_with(noun))).collect()
     };
     let common = [
@@ -122,7 +122,7 @@ async fn each_agent_is_offered_its_tools_and_cannot_name_another_agent() {
         sorted(mine(&setup.operator())),
         with(&["edicts_publish", "edicts_revoke", "recall"])
     );
-    for spec in tools::offered(&helper) {
+    for spec in tools::list_offered(&helper) {
         if spec.name.starts_with("journals_") {
             assert!(spec.input_schema["properties"]["agent"].is_null(), "{}", spec.input_schema);
         }

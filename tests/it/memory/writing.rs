@@ -144,7 +144,7 @@ async fn a_revoked_or_expired_item_holds_again_once_republished() {
     assert!(matches!(again, Error::Revoked { .. }), "{again}");
     assert_eq!(listed(&world, &OPERATOR).await, Vec::<String>::new());
     let shown = read(&world, (Kind::Edict, None, "tone"), &OPERATOR).await.unwrap();
-    assert!(!shown.holds(noon()) && shown.body.is_some());
+    assert!(!shown.is_valid(noon()) && shown.body.is_some());
     for who in ["writer", "planner"] {
         let read = read(&world, (Kind::Edict, None, "tone"), &agent(who)).await;
         assert!(matches!(read, Err(Error::Over { .. })), "{who}: {read:?}");

@@ -122,7 +122,9 @@ async fn the_answer_of_an_interrupted_task_adds_no_tasks() {
     .await;
     let mut tx = fixture.pool.begin().await.unwrap();
     let now = fixture.clock.now();
-    tasks::interrupt(&mut tx, session_id, tasks::How::Soft, "not wanted", now).await.unwrap();
+    tasks::interrupt(&mut tx, session_id, tasks::InterruptMode::Soft, "not wanted", now)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     fake.open();
     let plan = fixture.done(&plan).await;

@@ -122,7 +122,8 @@ async fn stopping_turns_of_an_agent_causes_no_deadlock_with_an_ending_one() {
         let mut tx = pool.begin().await.unwrap();
         let whom = (campaign_id, "ann");
         let stopped =
-            tasks::interrupt_agent(&mut tx, whom, tasks::How::Soft, "not wanted", now).await;
+            tasks::interrupt_agent(&mut tx, whom, tasks::InterruptMode::Soft, "not wanted", now)
+                .await;
         let stopped = stopped.unwrap().len();
         tx.commit().await.unwrap();
         stopped

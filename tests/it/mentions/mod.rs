@@ -12,8 +12,8 @@ use dalsegno::{
     config::Config,
     domain::{
         agents::{Catalogue, Library},
-        mentions::{self, Asked, Posted},
-        posts::{self, Along, Post, Viewer},
+        mentions::{self, NewPost, PostResult},
+        posts::{self, ListDirection, Post, Viewer},
         tasks::{self, Task},
     },
 };
@@ -42,7 +42,7 @@ pub fn catalogue(fixture: &Fixture) -> (Config, Arc<Catalogue>) {
     (config, catalogue)
 }
 
-pub async fn try_post(fixture: &Fixture, text: &str) -> Result<Posted, mentions::Error> {
+pub async fn try_post(fixture: &Fixture, text: &str) -> Result<PostResult, mentions::Error> {
     post_to(fixture, text, None).await
 }
 
@@ -50,9 +50,9 @@ pub async fn post_to(
     fixture: &Fixture,
     text: &str,
     to: Option<&[String]>,
-) -> Result<Posted, mentions::Error> {
+) -> Result<PostResult, mentions::Error> {
     let (config, catalogue) = catalogue(fixture);
-    let asked = Asked {
+    let asked = NewPost {
         campaign_id: fixture.campaign.id,
         text,
         to,
@@ -67,17 +67,22 @@ pub async fn post_to(
     Ok(posted)
 }
 
-pub async fn post(fixture: &Fixture, text: &str) -> Posted {
+pub async fn post(fixture: &Fixture, text: &str) -> PostResult {
     try_post(fixture, text).await.unwrap()
 }
 
-pub fn called(posted: &Posted) -> Vec<String> {
+pub fn called(posted: &PostResult) -> Vec<String> {
     posted.tasks.iter().map(|one| posts::reader(&one.agent, &one.instance).into_owned()).collect()
 }
 
 pub async fn board(fixture: &Fixture) -> Vec<Post> {
-    let all =
-        posts::along(&fixture.pool, fixture.campaign.id, Viewer::All, Along::After(0), 10_000);
+    let all = posts::list_page(
+        &fixture.pool,
+        fixture.campaign.id,
+        Viewer::All,
+        ListDirection::After(0),
+        10_000,
+    );
     all.await.unwrap()
 }
 
@@ -102,6 +107,6 @@ pub async fn wait_for_all_tasks(fixture: &Fixture) {
     fixture.settled().await;
 }
 
-pub async fn task(fixture: &Fixture, posted: &Posted, place: usize) -> Task {
+pub async fn task(fixture: &Fixture, posted: &PostResult, place: usize) -> Task {
     tasks::get(&fixture.pool, posted.tasks[place].task_id).await.unwrap()
 }

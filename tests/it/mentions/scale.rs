@@ -27,7 +27,7 @@ fn name(n: usize) -> String {
 }
 
 /// Posts until the board has `N_POSTS` posts, most of them without a task, and cancels some of its tasks.
-async fn post_messages(fixture: &Fixture, poster: usize, seed: u64) -> Vec<Posted> {
+async fn post_messages(fixture: &Fixture, poster: usize, seed: u64) -> Vec<PostResult> {
     let mut random = StdRng::seed_from_u64(seed.wrapping_add(poster as u64));
     let (mut posted, mut n_asked) = (Vec::new(), 0);
     while fixture.count("select count(*) from dalsegno.posts").await < N_POSTS {
@@ -121,7 +121,7 @@ async fn twenty_agents_answer_many_posts_while_workers_are_killed() {
 }
 
 /// Checks that each task has one answer, and that each promised task exists.
-fn check_answers(board: &[Post], tasks: &[Task], posted: &[Posted]) {
+fn check_answers(board: &[Post], tasks: &[Task], posted: &[PostResult]) {
     let mut answers: HashMap<Uuid, Vec<&Post>> = HashMap::new();
     let by_id: HashMap<Uuid, &Post> = board.iter().map(|post| (post.id, post)).collect();
     for post in board {

@@ -25,7 +25,7 @@ use crate::{
 /// A primary, its standby, and one address that leads to the writable server.
 struct ReplicatedServers {
     primary: OrphanedServer,
-    standby: embedded::Embedded,
+    standby: embedded::EmbeddedServer,
     proxy: Proxy,
     // Dropped last.
     _standby_place: EmbeddedSetup,

@@ -2,7 +2,7 @@
 
 use dalsegno::queue::{
     Error, Options, Registry,
-    admin::{self, Cancelled, JobFilter, PauseScope},
+    admin::{self, CancelOutcome, JobFilter, PauseScope},
     enqueue,
 };
 
@@ -52,12 +52,12 @@ async fn jobs_are_found_shown_and_cancelled() {
 
     assert_eq!(
         admin::cancel_job(&fixture.pool, job.job_id, "").await.expect("cancels"),
-        Cancelled::AtOnce
+        CancelOutcome::AtOnce
     );
     assert_eq!(fixture.state(behind.job_id).await, "ready");
     assert_eq!(
         admin::cancel_job(&fixture.pool, job.job_id, "").await.expect("cancels"),
-        Cancelled::AlreadyEnded
+        CancelOutcome::AlreadyEnded
     );
     assert!(matches!(admin::cancel_job(&fixture.pool, 999, "").await, Err(Error::NotFound { .. })));
 }

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use dalsegno::queue::{
-    Backoff, End, HandlerResult, Job, JobError, LaneFailure, Options, Policy, Registry, Run, Stop,
-    Until, admin, enqueue,
+    Backoff, End, HandlerResult, HoldUntil, Job, JobError, LaneFailure, Options, Policy, Registry,
+    Run, Stop, admin, enqueue,
 };
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ pub async fn act(job: TestJob, run: Run, handler_log: HandlerLog) -> HandlerResu
         TestJob::FailAlways => Err(JobError::retry("never")),
         TestJob::SnoozeOnce if handler_log.lines().len() > 1 => Ok(End::Done),
         TestJob::SnoozeOnce => Ok(End::Snooze {
-            until: Until::After(Duration::from_millis(100)),
+            until: HoldUntil::After(Duration::from_millis(100)),
             reason: "rate limit".into(),
         }),
         TestJob::GiveUp => Err(JobError::fail("it makes no sense")),
@@ -205,7 +205,7 @@ async fn a_cancellation_reaches_the_handler_before_the_next_heartbeat() {
         handler_log.until(1).await;
         let found =
             admin::cancel_job(&fixture.pool, job.job_id, "changed my mind").await.expect("cancels");
-        assert_eq!(found, admin::Cancelled::Requested);
+        assert_eq!(found, admin::CancelOutcome::Requested);
         handler_log.until(2).await;
         fixture.until_state(job.job_id, "gone").await;
         assert_eq!(handler_log.lines()[1], format!("stopped {:?}", Some(Stop::Cancelled)));

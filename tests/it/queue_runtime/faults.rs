@@ -51,16 +51,16 @@ async fn a_notification_that_is_not_about_jobs_reaches_other_parts_of_the_proces
     until("notifications arrive", async || notices.is_hearing()).await;
     for payload in ["schedules", "anything else"] {
         // Drops earlier notifications, such as that of the listener's start.
-        let _ = tokio::time::timeout(Duration::ZERO, notices.heard()).await;
+        let _ = tokio::time::timeout(Duration::ZERO, notices.wait()).await;
         sqlx::query("SELECT pg_notify('dalsegno', $1)")
             .bind(payload)
             .execute(&fixture.pool)
             .await
             .expect("notifies");
-        tokio::time::timeout(MAX_WAIT, notices.heard()).await.expect("rings");
+        tokio::time::timeout(MAX_WAIT, notices.wait()).await.expect("rings");
     }
     fixture.terminate("listener").await;
-    tokio::time::timeout(MAX_WAIT, notices.heard())
+    tokio::time::timeout(MAX_WAIT, notices.wait())
         .await
         .expect("notifies when the connection is lost");
     until("notifications arrive again", async || notices.is_hearing()).await;

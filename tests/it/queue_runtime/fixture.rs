@@ -7,7 +7,7 @@ use std::{
 };
 
 use dalsegno::queue::{
-    Config, Enqueued, Identity, Job, Options, Registry, WorkerError, enqueue, run_worker,
+    Config, EnqueueResult, Identity, Job, Options, Registry, WorkerError, enqueue, run_worker,
 };
 use dalsegno::shutdown::Shutdown;
 use sqlx::{PgPool, postgres::PgPoolOptions};
@@ -84,11 +84,11 @@ impl Fixture {
         Worker { shutdown, running }
     }
 
-    pub async fn put<J: Job>(&self, job: &J) -> Enqueued {
+    pub async fn put<J: Job>(&self, job: &J) -> EnqueueResult {
         enqueue(&self.pool, job, &Options::default()).await.expect("enqueues")
     }
 
-    pub async fn put_in<J: Job>(&self, job: &J, lane: &str) -> Enqueued {
+    pub async fn put_in<J: Job>(&self, job: &J, lane: &str) -> EnqueueResult {
         let options = Options { lane: Some(lane.to_owned()), ..Options::default() };
         enqueue(&self.pool, job, &options).await.expect("enqueues")
     }

@@ -125,7 +125,7 @@ async fn a_held_lane_waits_for_its_release() {
     admin::release_lane(&fixture.pool, "lane").await.expect("releases");
     fixture.until_state(first.job_id, "gone").await;
     until("no job to be left", async || {
-        admin::counts(&fixture.pool).await.expect("counts").is_empty()
+        admin::count_jobs(&fixture.pool).await.expect("counts").is_empty()
     })
     .await;
     worker.stop().await;

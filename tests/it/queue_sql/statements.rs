@@ -20,7 +20,8 @@ pub const GIVE_BACK: &str = include_str!("../../../crates/queue/src/sql/give_bac
 pub const LANE_AUDIT: &str = include_str!("../../../crates/queue/src/sql/lane_audit.sql");
 pub const LANE_SWEEP: &str = include_str!("../../../crates/queue/src/sql/lane_sweep.sql");
 pub const PROMOTE: &str = include_str!("../../../crates/queue/src/sql/promote.sql");
-pub const DELETE_OLD_WORKERS: &str = include_str!("../../../crates/queue/src/sql/delete_old_workers.sql");
+pub const DELETE_OLD_WORKERS: &str =
+    include_str!("../../../crates/queue/src/sql/delete_old_workers.sql");
 pub const RESCUE: &str = include_str!("../../../crates/queue/src/sql/rescue.sql");
 pub const UNMARK_CRASHES: &str = include_str!("../../../crates/queue/src/sql/unmark_crashes.sql");
 pub const WORKER_DRAIN: &str = include_str!("../../../crates/queue/src/sql/worker_drain.sql");

@@ -128,7 +128,7 @@ async fn a_changed_schedule_fires_at_its_new_moment() {
         (services.unwrap(), Shutdown::new(), pool.clone().into());
     let stop = shutdown.clone();
     let working = tokio::spawn(async move {
-        worker::work(&config, services, &connections, stop, Pool::Upkeep).await
+        worker::run_pool(&config, services, &connections, stop, Pool::Upkeep).await
     });
     eventually("the worker listens", async || {
         let listens = "select count(*) from pg_stat_activity where datname = current_database()

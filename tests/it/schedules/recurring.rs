@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use dalsegno::domain::{
     campaign_control,
-    schedules::{self, Error, Schedule, When, fire_due},
+    schedules::{self, Error, RecurringTime, Schedule, fire_due},
     tasks::{self, AddTask},
 };
 
@@ -13,7 +13,8 @@ use crate::{
     conversations::world::{World, limits},
 };
 
-const HOURLY: When<'static> = When { cron: "0 0 * * * *", time_zone: "UTC", catch_up_secs: 86_400 };
+const HOURLY: RecurringTime<'static> =
+    RecurringTime { cron: "0 0 * * * *", time_zone: "UTC", catch_up_secs: 86_400 };
 
 fn task(world: &World) -> AddTask {
     AddTask {
@@ -25,7 +26,12 @@ fn task(world: &World) -> AddTask {
     }
 }
 
-async fn put(world: &World, name: &str, when: When<'_>, task: &AddTask) -> Result<Schedule, Error> {
+async fn put(
+    world: &World,
+    name: &str,
+    when: RecurringTime<'_>,
+    task: &AddTask,
+) -> Result<Schedule, Error> {
     let mut tx = world.pool.begin().await.unwrap();
     let agent = world.agent();
     let put = schedules::put_task(&mut tx, &limits(), name, when, (task, agent), noon()).await?;
@@ -67,7 +73,7 @@ async fn an_invalid_recurring_task_is_refused_when_it_is_added() {
     let long = AddTask { prompt: "x".repeat(2_000), ..fine.clone() };
     let refused = put(&world, "news", HOURLY, &long).await;
     assert!(matches!(refused, Err(Error::Task(tasks::Error::Text(_)))), "{refused:?}");
-    let never = When { cron: "0 0 * * *", ..HOURLY };
+    let never = RecurringTime { cron: "0 0 * * *", ..HOURLY };
     assert!(matches!(put(&world, "news", never, &fine).await, Err(Error::Invalid { .. })));
     let built_in = put(&world, schedules::NIGHTLY_CLEANUP, HOURLY, &fine).await;
     assert!(matches!(built_in, Err(Error::BuiltIn(_))), "{built_in:?}");

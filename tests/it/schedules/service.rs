@@ -71,7 +71,8 @@ async fn the_built_in_schedule_exists_and_fires_at_night() {
     })
     .await;
     clock.advance(TimeDelta::hours(15));
-    eventually("the job exists", async || (n_jobs(&pool, "cleanup").await == 1).then_some(())).await;
+    eventually("the job exists", async || (n_jobs(&pool, "cleanup").await == 1).then_some(()))
+        .await;
     stop.cancel();
     running.await.unwrap();
 }

@@ -3,7 +3,7 @@
 use dalsegno::{
     domain::{
         Amount,
-        tasks::{self, End, How, State, Task},
+        tasks::{self, End, InterruptMode, State, Task},
     },
     tools::{Caller, Turn},
 };
@@ -34,8 +34,9 @@ async fn end(setup: &Setup, turn: &Turn, end: End<'_>) {
 #[tokio::test]
 async fn a_stopped_turn_cannot_dispatch_tasks() {
     let setup = Setup::new().await;
-    for how in [How::Soft, How::Hard] {
-        let turn = setup.turn("foreman", if how == How::Soft { "main" } else { "2" }).await;
+    for how in [InterruptMode::Soft, InterruptMode::Hard] {
+        let turn =
+            setup.turn("foreman", if how == InterruptMode::Soft { "main" } else { "2" }).await;
         let mut tx = setup.pool().begin().await.unwrap();
         tasks::interrupt(&mut tx, turn.session_id, how, "not wanted", noon()).await.unwrap();
         tx.commit().await.unwrap();

@@ -6,7 +6,7 @@ use dalsegno::{
     domain::{
         agents::Library,
         blackboard,
-        posts::{self, Along, Viewer},
+        posts::{self, ListDirection, Viewer},
         tasks::State,
         turns::Turn,
     },
@@ -108,7 +108,7 @@ async fn the_real_cli_calls_each_tool_and_the_changes_record_the_right_author() 
 fn check_all_called(setup: &Setup) {
     let library = Library::open(&setup.fixture.config().agents).unwrap();
     let writer = library.current().agent("writer").unwrap().clone();
-    let offered = tools::offered_to_agent(&writer, "main");
+    let offered = tools::list_offered_to_agent(&writer, "main");
     let offered = offered.iter().map(|spec| format!("mcp__dalsegno__{}", spec.name));
     let called = calls().concat().into_iter().map(|(name, ..)| name.to_owned());
     assert_eq!(called.collect::<BTreeSet<_>>(), offered.collect());
@@ -116,8 +116,8 @@ fn check_all_called(setup: &Setup) {
 
 async fn check_effects(setup: &Setup, turns: &[Turn]) {
     let (fixture, campaign_id) = (&setup.fixture, setup.fixture.campaign.id);
-    let along = Along::After(0);
-    let posts = posts::along(&fixture.pool, campaign_id, Viewer::All, along, 9).await.unwrap();
+    let along = ListDirection::After(0);
+    let posts = posts::list_page(&fixture.pool, campaign_id, Viewer::All, along, 9).await.unwrap();
     assert_eq!(
         (posts[0].sender.as_str(), posts[0].session_id),
         ("writer", Some(turns[1].session_id))

@@ -335,7 +335,7 @@ impl Setup {
         self.call_tool(&self.operator(), "board_post", json!({ "text": own, "to": [name] })).await;
         let Caller::Turn(turn) = &caller else { unreachable!("the turn has begun") };
         let token = Some(self.token(turn).await);
-        let may = tools::offered(&caller).iter().any(|spec| spec.name == "dispatch");
+        let may = tools::list_offered(&caller).iter().any(|spec| spec.name == "dispatch");
         let handed_out = match may {
             true => Some(self.add_idle_task(&caller, "Count the boats.").await),
             false => None,

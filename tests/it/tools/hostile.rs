@@ -86,7 +86,7 @@ async fn no_argument_names_the_caller_or_the_campaign() {
     let other = setup.world.campaign.id;
     for caller in &callers {
         let is_real = |spec: &&Arc<ToolSpec>| !spec.name.starts_with("trial_");
-        for spec in tools::offered(caller).iter().filter(is_real) {
+        for spec in tools::list_offered(caller).iter().filter(is_real) {
             let properties = spec.input_schema["properties"].as_object().unwrap().clone();
             for forbidden in [
                 "campaign",
@@ -108,7 +108,7 @@ async fn no_argument_names_the_caller_or_the_campaign() {
     }
     // Only the lead's schema names other agents.
     let names_agents = |caller: &Caller| {
-        let specs = tools::offered(caller);
+        let specs = tools::list_offered(caller);
         let has =
             specs.iter().filter(|spec| spec.input_schema["properties"].get("agent").is_some());
         has.map(|spec| spec.name.clone()).collect::<Vec<_>>()

@@ -67,7 +67,7 @@ async fn tool_access_matches_the_table_and_a_denied_call_is_logged_without_effec
     let mut n_denied = 0;
     for (caller, may) in &callers {
         let offered: BTreeSet<String> =
-            tools::offered(caller).iter().map(|spec| spec.name.clone()).collect();
+            tools::list_offered(caller).iter().map(|spec| spec.name.clone()).collect();
         for line in &table {
             assert_eq!(offered.contains(line.tool), may(line), "{} for {caller:?}", line.tool);
             if may(line) {

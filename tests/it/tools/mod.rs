@@ -17,7 +17,7 @@ use dalsegno::{
         agents::Library,
         amount::Limit,
         audit::Actor,
-        posts::{self, Along, Post, Viewer},
+        posts::{self, ListDirection, Post, Viewer},
         tasks::{self, Task, TaskFilter},
     },
     tools::{self, Answer, Caller, Operator, Settings, Tools, Turn},
@@ -124,9 +124,9 @@ impl Setup {
     }
 
     async fn posts(&self) -> Vec<Post> {
-        let along = Along::After(0);
+        let along = ListDirection::After(0);
         let campaign_id = self.fixture.campaign.id;
-        posts::along(self.pool(), campaign_id, Viewer::All, along, 1000).await.unwrap()
+        posts::list_page(self.pool(), campaign_id, Viewer::All, along, 1000).await.unwrap()
     }
 
     async fn tasks(&self) -> Vec<Task> {

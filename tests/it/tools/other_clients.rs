@@ -41,7 +41,7 @@ async fn check_all_calls(client: Client, only: Option<&str>) {
         read_client_report(program)
     });
     let offered: BTreeSet<String> =
-        tools::offered(&planner).iter().map(|spec| spec.name.clone()).collect();
+        tools::list_offered(&planner).iter().map(|spec| spec.name.clone()).collect();
     for spoken in join_all(sessions).await {
         assert_eq!(spoken.listed, offered);
         let only = only.map(|only| only.split(',').map(str::to_owned).collect());

@@ -142,18 +142,18 @@ async fn explain_names_the_reason_start_count_and_end_of_a_wait() {
         let (of_task, of_job) = fixture.explained(task).await;
         for words in [of_task, of_job] {
             for word in [
-                format!("since {}", busy_models::moment(busy.since)),
+                format!("since {}", busy_models::format_moment(busy.since)),
                 "(3 in a row)".to_owned(),
-                format!("again at {}", busy_models::moment(busy.until)),
+                format!("again at {}", busy_models::format_moment(busy.until)),
                 "too many calls are waiting".to_owned(),
-                format!("the task waits since {}", busy_models::moment(since)),
+                format!("the task waits since {}", busy_models::format_moment(since)),
             ] {
                 assert!(words.contains(&word), "{word} is missing: {words}");
             }
         }
     }
     let (of_task, _) = fixture.explained(&task).await;
-    let end = format!("fails at {}", busy_models::moment(deadline));
+    let end = format!("fails at {}", busy_models::format_moment(deadline));
     assert!(of_task.contains(&end), "{of_task}");
     // The answer ends the wait for all.
     assert_eq!(fixture.ended_after_waits(&task).await.state, State::Done);

@@ -14,7 +14,7 @@ use dalsegno::{
         cleanups::{self, Walk},
         feed, manifests, messages, sessions,
         sessions::Session,
-        tasks::{self, After, Links, Task},
+        tasks::{self, Links, Task, TaskLink},
         turns::{self, Turn},
     },
     jobs::{Pool, Services},
@@ -230,7 +230,7 @@ impl Fixture {
         let (shutdown, database) = (Shutdown::new(), self.database.pool().await);
         let stop = shutdown.clone();
         let work = tokio::spawn(async move {
-            worker::work(&config, services, &database.into(), stop, pool).await
+            worker::run_pool(&config, services, &database.into(), stop, pool).await
         });
         Worker { shutdown, work }
     }
@@ -311,7 +311,7 @@ impl Fixture {
 
     /// Adds a task of the writer that waits for these.
     pub async fn add_after(&self, instance: &str, prompt: &str, others: &[&Task]) -> Task {
-        let after: Vec<_> = others.iter().map(|other| After::Task(other.id)).collect();
+        let after: Vec<_> = others.iter().map(|other| TaskLink::Task(other.id)).collect();
         let links = Links { depends_on: &after, ..Links::default() };
         let added = self.add_linked("writer", instance, prompt, None, Limit::default(), links);
         added.await.unwrap()
@@ -324,7 +324,7 @@ impl Fixture {
         instance: &str,
         other: &Task,
     ) -> Task {
-        let after = [After::Task(other.id)];
+        let after = [TaskLink::Task(other.id)];
         let links = Links { depends_on: &after, ..Links::default() };
         let config = self.config();
         let catalogue = Library::open(&config.agents).unwrap().current();
@@ -353,7 +353,7 @@ impl Fixture {
         prompt: &str,
         key: &str,
         links: Links<'_>,
-    ) -> Result<tasks::Added, tasks::Error> {
+    ) -> Result<tasks::AddResult, tasks::Error> {
         let config = self.config();
         let catalogue = Library::open(&config.agents).unwrap().current();
         let new = tasks::New {
@@ -581,13 +581,13 @@ impl Fixture {
         turns::of_task(&self.pool, task.id).await.unwrap()
     }
 
-    pub async fn messages(&self, session_id: Uuid) -> Vec<messages::Stored> {
+    pub async fn messages(&self, session_id: Uuid) -> Vec<messages::StoredMessage> {
         messages::list(&self.pool, session_id, messages::Span::all()).await.unwrap()
     }
 
     /// Returns the transcript as `Role: text`.
     pub async fn transcript(&self, session_id: Uuid) -> Vec<String> {
-        let line = |stored: messages::Stored| {
+        let line = |stored: messages::StoredMessage| {
             format!("{:?}: {}", stored.message.role, stored.message.text)
         };
         self.messages(session_id).await.into_iter().map(line).collect()

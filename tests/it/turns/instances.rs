@@ -1,13 +1,13 @@
 //! Several copies of one agent in a campaign.
 
-use dalsegno::domain::agents::{Addressed, Library};
+use dalsegno::domain::agents::{AgentInstance, Library};
 
 use super::Fixture;
 
 /// Adds a task for the agent and instance of this name.
 async fn ask(fixture: &Fixture, written: &str, prompt: &str) -> dalsegno::domain::tasks::Task {
     let catalogue = Library::open(&fixture.config().agents).unwrap().current();
-    let Addressed { agent, instance } = catalogue.addressed(written, "main").unwrap();
+    let AgentInstance { agent, instance } = catalogue.resolve_addressee(written, "main").unwrap();
     fixture.add_for(&agent.name, instance, prompt).await
 }
 

@@ -174,7 +174,9 @@ async fn a_task_that_waits_for_budget_reports_it_once_and_checks_ever_more_rarel
     .await;
     assert!((9.0..11.0).contains(&pause_secs), "{pause_secs}");
     assert_eq!(fixture.kinds(&task).await, ["task.waiting"]);
-    campaigns::settle(&mut *conn, fixture.campaign.id, all, Amount::ZERO).await.unwrap();
+    campaigns::settle_reservation(&mut *conn, fixture.campaign.id, all, Amount::ZERO)
+        .await
+        .unwrap();
     drop(conn);
     sqlx::query("update dalsegno.jobs set run_at = now()").execute(&fixture.pool).await.unwrap();
     let task = fixture.done(&task).await;

@@ -166,7 +166,7 @@ async fn a_run_without_its_lease_stores_no_output() {
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let output = message(Uuid::new_v4(), Role::Assistant, "Half an answ");
-    let store = async |begun: &turn_phases::Begun| {
+    let store = async |begun: &turn_phases::StartedTurn| {
         turns::store_partial_output(
             &world.pool,
             (begun.session_id, begun.turn, begun.lease),
@@ -178,7 +178,7 @@ async fn a_run_without_its_lease_stores_no_output() {
         let rows = "select count(*) from dalsegno.partial_outputs";
         sqlx::query_scalar::<_, i64>(rows).fetch_one(&world.pool).await.unwrap()
     };
-    let late = turn_phases::Begun { lease: begun.lease - 1, ..begun };
+    let late = turn_phases::StartedTurn { lease: begun.lease - 1, ..begun };
     assert_eq!(store(&late).await, 0);
     assert_eq!(store(&begun).await, 1);
     // The next run takes the turn over; then this run can write no more.

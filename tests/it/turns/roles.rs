@@ -81,7 +81,7 @@ struct Reader {
 
 impl Reader {
     async fn of(fixture: &Fixture, session_id: Uuid) -> Self {
-        let live = sessions::look(&fixture.pool, session_id).await.unwrap();
+        let live = sessions::read_live(&fixture.pool, session_id).await.unwrap();
         let seed = FenceSeed::from_bytes(live.fence_seed.try_into().unwrap());
         let entries = fixture.messages(session_id).await.into_iter().map(|it| Scope::Entry(it.id));
         let scopes = entries.chain([Scope::Summary { generation: 1 }]);

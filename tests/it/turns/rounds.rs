@@ -6,8 +6,8 @@ use dalsegno::{
     domain::{
         amount::Limit,
         campaigns,
-        messages::Stored,
-        tasks::{self, How, State, Task},
+        messages::StoredMessage,
+        tasks::{self, InterruptMode, State, Task},
         turns,
     },
     transcript::Role,
@@ -34,8 +34,8 @@ async fn fixture(settings: &[(&str, &str)], more: &str) -> Fixture {
 }
 
 /// Returns the messages of a turn, as `Assistant: status, board_post`, `Tool: text` and so on.
-fn message_lines(messages: &[Stored]) -> Vec<String> {
-    let line = |stored: &Stored| {
+fn message_lines(messages: &[StoredMessage]) -> Vec<String> {
+    let line = |stored: &StoredMessage| {
         let message = &stored.message;
         let calls: Vec<_> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
         let text = if calls.is_empty() { message.text.clone() } else { calls.join(", ") };
@@ -45,13 +45,13 @@ fn message_lines(messages: &[Stored]) -> Vec<String> {
 }
 
 /// Returns the tool results of a conversation, in order.
-fn results(messages: &[Stored]) -> Vec<&str> {
+fn results(messages: &[StoredMessage]) -> Vec<&str> {
     let results = messages.iter().filter(|stored| stored.message.role == Role::Tool);
     results.map(|stored| stored.message.text.as_str()).collect()
 }
 
 /// Checks that each result follows the message with its call, and that each call has one result.
-fn check_groups(messages: &[Stored]) {
+fn check_groups(messages: &[StoredMessage]) {
     let mut open: Vec<&str> = Vec::new();
     for stored in messages {
         match &stored.message.tool_call_id {
@@ -286,7 +286,7 @@ fn gate(fixture: &Fixture) -> PathBuf {
     fixture.folder().join("gate")
 }
 
-async fn interrupt(fixture: &Fixture, task: &Task, how: How) {
+async fn interrupt(fixture: &Fixture, task: &Task, how: InterruptMode) {
     let session_id = fixture.task(task).await.session_id.unwrap();
     let mut tx = fixture.pool.begin().await.unwrap();
     tasks::interrupt(&mut tx, session_id, how, "not wanted", noon()).await.unwrap();
@@ -298,7 +298,7 @@ async fn a_soft_interrupt_stops_a_turn_between_two_calls_and_keeps_its_results()
     let fixture = fixture(&[LONG_TOOL_TIMEOUT], "").await;
     let worker = fixture.start_worker().await;
     let task = task_in_tool(&fixture).await;
-    interrupt(&fixture, &task, How::Soft).await;
+    interrupt(&fixture, &task, InterruptMode::Soft).await;
     std::fs::write(gate(&fixture), "").unwrap();
     let task = fixture.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
@@ -324,7 +324,7 @@ async fn a_hard_interrupt_stops_a_turn_inside_its_tool() {
     let fixture = fixture(&[LONG_TOOL_TIMEOUT], "").await;
     let worker = fixture.start_worker().await;
     let task = task_in_tool(&fixture).await;
-    interrupt(&fixture, &task, How::Hard).await;
+    interrupt(&fixture, &task, InterruptMode::Hard).await;
     let task = fixture.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
     fixture.settled().await;

@@ -59,7 +59,7 @@ pub enum Refusal {
 
 impl Gates<'_> {
     /// Returns the summary to keep, or all of its faults.
-    pub fn judge<'p>(
+    pub fn check_summary<'p>(
         &self,
         answer: &str,
         required: impl IntoIterator<Item = &'p Pin>,
@@ -72,16 +72,20 @@ impl Gates<'_> {
         // The summariser read escaped text and may copy the references letter by letter, so they are resolved. The
         // summary is escaped again when it is sent. But a pin may itself contain text that looks like a reference.
         let plain = xml::unescape(bare);
-        let lost = lost_pins(&plain, &required);
+        let lost = check_pins(&plain, &required);
         let (summary, lost) = match lost {
-            Some(_) if lost_pins(bare, &required).is_none() => (bare.into(), None),
+            Some(_) if check_pins(bare, &required).is_none() => (bare.into(), None),
             lost => (plain, lost),
         };
-        let refusals: Vec<_> =
-            [declined(&summary), missing_sections(&summary), lost, self.too_long(&summary)]
-                .into_iter()
-                .flatten()
-                .collect();
+        let refusals: Vec<_> = [
+            check_not_declined(&summary),
+            missing_sections(&summary),
+            lost,
+            self.too_long(&summary),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         if refusals.is_empty() { Ok(summary.into_owned()) } else { Err(refusals) }
     }
 
@@ -122,7 +126,7 @@ fn strip(answer: &str) -> &str {
     text
 }
 
-fn declined(summary: &str) -> Option<Refusal> {
+fn check_not_declined(summary: &str) -> Option<Refusal> {
     let opening: String = summary.chars().take(80).collect();
     let plain = opening.to_lowercase().replace('’', "'");
     REFUSAL_OPENINGS
@@ -136,10 +140,13 @@ fn missing_sections(summary: &str) -> Option<Refusal> {
     (!titles.is_empty()).then_some(Refusal::MissingSections { titles })
 }
 
-fn lost_pins(summary: &str, required: &[&Pin]) -> Option<Refusal> {
+fn check_pins(summary: &str, required: &[&Pin]) -> Option<Refusal> {
     let haystack = Haystack::of(summary);
-    let pins: Vec<_> =
-        required.iter().filter(|pin| !haystack.holds(pin)).map(|pin| pin.text.clone()).collect();
+    let pins: Vec<_> = required
+        .iter()
+        .filter(|pin| !haystack.contains_pin(pin))
+        .map(|pin| pin.text.clone())
+        .collect();
     (!pins.is_empty()).then_some(Refusal::LostPins { pins })
 }
 
@@ -147,7 +154,7 @@ fn lost_pins(summary: &str, required: &[&Pin]) -> Option<Refusal> {
 mod tests {
     use super::*;
     use crate::compaction::{
-        pins::{PinKind, Voice},
+        pins::{PinKind, Speaker},
         sections::SECTIONS,
     };
 
@@ -161,9 +168,9 @@ mod tests {
         let pin = Pin {
             kind: PinKind::Url,
             text: "https://example.org/?a=1&b=2".to_owned(),
-            voice: Voice::Person,
+            voice: Speaker::Person,
         };
-        gates.judge(answer, [&pin])
+        gates.check_summary(answer, [&pin])
     }
 
     fn record(facts: &str) -> String {

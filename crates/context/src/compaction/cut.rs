@@ -2,8 +2,8 @@
 
 use crate::{
     compaction::{
-        groups::Grouping,
-        plan::Scene,
+        groups::Groups,
+        plan::CompactionInput,
         policy::{Keep, Policy},
     },
     entry::Entry,
@@ -15,8 +15,8 @@ use crate::{
 ///
 /// Empty if there is nothing to fold. `may_keep_fewer`: the turns that stay push out something else.
 pub(super) fn candidates(
-    scene: &Scene<'_>,
-    grouping: &Grouping,
+    scene: &CompactionInput<'_>,
+    grouping: &Groups,
     may_keep_fewer: bool,
 ) -> Vec<usize> {
     let count = scene.view.tail.len();
@@ -49,7 +49,7 @@ pub(super) fn candidates(
 }
 
 /// Returns true if the last turns take more than their share of the room.
-fn are_heavy(scene: &Scene<'_>, starts: &[usize]) -> bool {
+fn are_heavy(scene: &CompactionInput<'_>, starts: &[usize]) -> bool {
     let first = starts.len().checked_sub(scene.policy.keep_turns).and_then(|at| starts.get(at));
     let weight = first.map_or(Weight::ZERO, |first| weight_of(&scene.view.tail[*first..]));
     let most = scene.budget.room_tokens() * scene.policy.keep_percent / 100;
@@ -57,7 +57,7 @@ fn are_heavy(scene: &Scene<'_>, starts: &[usize]) -> bool {
 }
 
 /// Keeps the policy's number of turns, and older ones while they are light.
-fn usual(scene: &Scene<'_>, starts: &[usize], whole: &[bool]) -> Option<usize> {
+fn usual(scene: &CompactionInput<'_>, starts: &[usize], whole: &[bool]) -> Option<usize> {
     let entries = scene.view.tail;
     let node_start = scene.node_start();
     let keep_turns = scene.policy.keep_turns.max(1);
@@ -104,7 +104,7 @@ fn turn_starts(entries: &[Entry], from: usize) -> Vec<usize> {
 }
 
 /// Tells for each position if a cut in front of it leaves every group whole.
-fn whole_cuts(count: usize, grouping: &Grouping) -> Vec<bool> {
+fn whole_cuts(count: usize, grouping: &Groups) -> Vec<bool> {
     let mut whole = vec![true; count + 1];
     let mut reach = 0;
     for group in &grouping.groups {

@@ -15,7 +15,7 @@ use crate::{
 const SINCE: &str = "# After this summary was written";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memory {
+pub struct ExpirySummary {
     pub summary: String,
     /// Pins that later summaries have to keep.
     pub pins: Vec<Pin>,
@@ -24,13 +24,13 @@ pub struct Memory {
 
 /// Makes the summary. An accepted one stays word for word, and an extract of the messages `since` follows. Returns
 /// `None` if there is neither.
-pub fn remember(
+pub fn build_memory(
     accepted: Option<&str>,
     carried: &[Pin],
     since: &[Entry],
     window_tokens: u64,
     calibration: &Calibration,
-) -> Option<Memory> {
+) -> Option<ExpirySummary> {
     let max_tokens = Policy::summary_max_tokens(window_tokens);
     let selection =
         pins::collect(carried, since).select(Policy::pins_max_tokens(max_tokens), calibration);
@@ -47,7 +47,7 @@ pub fn remember(
         None => extract::extract(None, since, &pins, max_tokens, calibration),
     };
     let tokens = calibration.tokens(Weight::of_text(&summary));
-    Some(Memory { summary, pins, tokens })
+    Some(ExpirySummary { summary, pins, tokens })
 }
 
 #[cfg(test)]
@@ -66,13 +66,13 @@ mod tests {
     fn an_accepted_summary_stays_verbatim_and_later_messages_follow() {
         let calibration = Calibration::cold();
         let accepted = "## Goal\nA story of the harbour.";
-        let alone = remember(Some(accepted), &[], &[], 8192, &calibration).unwrap();
+        let alone = build_memory(Some(accepted), &[], &[], 8192, &calibration).unwrap();
         assert_eq!(alone.summary, accepted);
         let since = [
             entry(7, Role::User, "Must: mention the red lamp."),
             entry(8, Role::Assistant, "Part seven is written."),
         ];
-        let both = remember(Some(accepted), &[], &since, 8192, &calibration).unwrap();
+        let both = build_memory(Some(accepted), &[], &since, 8192, &calibration).unwrap();
         assert!(both.summary.starts_with(accepted), "{}", both.summary);
         for said in ["red lamp", "Part seven is written."] {
             assert!(both.summary.contains(said), "{}", both.summary);
@@ -98,9 +98,9 @@ mod tests {
                 ),
             })
             .collect();
-        let extract = remember(None, &[], &said, 4096, &calibration).unwrap();
+        let extract = build_memory(None, &[], &said, 4096, &calibration).unwrap();
         assert!(extract.summary.contains("Write part 0."), "{}", extract.summary);
         assert!(extract.tokens <= Policy::summary_max_tokens(4096), "{}", extract.tokens);
-        assert_eq!(remember(None, &[], &[], 4096, &calibration), None);
+        assert_eq!(build_memory(None, &[], &[], 4096, &calibration), None);
     }
 }

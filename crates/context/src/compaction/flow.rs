@@ -36,7 +36,7 @@ pub struct Flow {
     /// Handoffs of the whole campaign, in order.
     pub handoffs: Vec<Handoff>,
     /// Message that waited for its answer.
-    pub unresolved: Option<Unresolved>,
+    pub unresolved: Option<OpenError>,
 }
 
 /// A role's stay at a node.
@@ -51,7 +51,7 @@ pub struct Handoff {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unresolved {
+pub struct OpenError {
     pub task_id: Uuid,
     pub text: String,
 }
@@ -98,7 +98,7 @@ fn handoff(handoff: &Handoff) -> Element<'_> {
     }
 }
 
-fn unresolved(unresolved: &Unresolved) -> Element<'_> {
+fn unresolved(unresolved: &OpenError) -> Element<'_> {
     let text: String = unresolved.text.chars().take(UNRESOLVED_MAX_CHARS).collect();
     let element = if text.len() < unresolved.text.len() {
         Element::with_text("unresolved", text).attribute("cut", "true")

@@ -11,9 +11,9 @@ use crate::{
         division::Division,
         extract,
         generations::Compaction,
-        ladder::{Ladder, Rung},
+        ladder::{CompactionStep, CompactionSteps},
         pins::{self, Pin},
-        plan::{self, Plan, Scene},
+        plan::{self, CompactionInput, Plan},
         policy::Policy,
         prompt::{self, Question, Request},
         prompts::{self, Selection},
@@ -23,8 +23,8 @@ use crate::{
     xml::{FenceSeed, Scope},
 };
 
-pub struct Folding<'a> {
-    scene: Scene<'a>,
+pub struct FoldDraft<'a> {
+    scene: CompactionInput<'a>,
     seed: &'a FenceSeed,
     plan: Plan,
     /// Prompts of people that stay, and sentences that a summariser may add to them.
@@ -34,8 +34,8 @@ pub struct Folding<'a> {
     pins: Vec<Pin>,
     pins_dropped: usize,
     generation: u32,
-    ladder: Ladder,
-    rung: Rung,
+    ladder: CompactionSteps,
+    rung: CompactionStep,
     refused: Vec<RefusedAttempt>,
     /// Index of the current batch.
     batch: usize,
@@ -48,7 +48,7 @@ pub struct Folding<'a> {
 pub enum Step {
     /// A question for the summariser of this rung. The caller then calls [`Folding::answered`].
     Ask {
-        rung: Rung,
+        rung: CompactionStep,
         request: Request,
         /// True for the first batch of an attempt. The breaker counts an attempt once, even if it takes several batches.
         begins_attempt: bool,
@@ -64,7 +64,7 @@ pub enum Step {
 pub struct Outcome {
     pub compaction: Compaction,
     /// Rung that made the summary.
-    pub rung: Rung,
+    pub rung: CompactionStep,
     pub refused: Vec<RefusedAttempt>,
     /// Number of strings that looked worth pinning but had no room.
     pub pins_dropped: usize,
@@ -72,20 +72,20 @@ pub struct Outcome {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedAttempt {
-    pub rung: Rung,
+    pub rung: CompactionStep,
     pub refusals: Vec<Refusal>,
 }
 
-impl<'a> Folding<'a> {
+impl<'a> FoldDraft<'a> {
     /// Begins a compaction. `generation` is the number that the result will have.
     pub fn begin(
-        scene: Scene<'a>,
+        scene: CompactionInput<'a>,
         seed: &'a FenceSeed,
         generation: u32,
-        mut ladder: Ladder,
+        mut ladder: CompactionSteps,
     ) -> Result<(Self, Step), plan::Error> {
-        let (plan, Division { prompts, pins: selection, .. }) = plan::divided(&scene)?;
-        let rung = if plan.batches.is_empty() { Rung::Extract } else { ladder.start() };
+        let (plan, Division { prompts, pins: selection, .. }) = plan::plan_with_texts(&scene)?;
+        let rung = if plan.batches.is_empty() { CompactionStep::Extract } else { ladder.start() };
         let mut folding = Self {
             scene,
             seed,
@@ -96,27 +96,27 @@ impl<'a> Folding<'a> {
             generation,
             ladder,
             rung,
-            refused: refused_unasked(&scene, &plan),
+            refused: refuse_without_asking(&scene, &plan),
             plan,
             batch: 0,
             so_far: None,
             read_pins: HashSet::new(),
         };
         let step = match folding.plan.is_reference {
-            true => folding.refer(),
+            true => folding.end_with_reference(),
             false => folding.enter_rung(),
         };
         Ok((folding, step))
     }
 
     /// Continues with an answer. `Err` is the reason why there is none.
-    pub fn answered(&mut self, answer: Result<&str, String>) -> Step {
+    pub fn process_answer(&mut self, answer: Result<&str, String>) -> Step {
         let is_last = self.batch + 1 == self.plan.batches.len();
         let judged = match answer.map(prompts::take_quotes) {
             Ok((text, quotes)) => {
                 // Quotes count even if the rest of the answer is refused.
                 self.quotes.extend(quotes);
-                self.judge(&text, is_last)
+                self.check_answer(&text, is_last)
             }
             Err(reason) => Err(vec![Refusal::NoAnswer { reason }]),
         };
@@ -127,7 +127,7 @@ impl<'a> Folding<'a> {
                 self.batch += 1;
                 self.ask(false)
             }
-            Err(refusals) => self.climb(refusals),
+            Err(refusals) => self.try_next_rung(refusals),
         }
     }
 
@@ -139,15 +139,15 @@ impl<'a> Folding<'a> {
         &self.pins
     }
 
-    fn judge(&self, text: &str, is_last: bool) -> Result<String, Vec<Refusal>> {
+    fn check_answer(&self, text: &str, is_last: bool) -> Result<String, Vec<Refusal>> {
         if is_last {
-            return self.gates().judge(text, &self.pins);
+            return self.gates().check_summary(text, &self.pins);
         }
         let read = self.read_pins.iter().map(|index| &self.pins[*index]);
-        self.gates().judge(text, read)
+        self.gates().check_summary(text, read)
     }
 
-    fn climb(&mut self, refusals: Vec<Refusal>) -> Step {
+    fn try_next_rung(&mut self, refusals: Vec<Refusal>) -> Step {
         self.refused.push(RefusedAttempt { rung: self.rung, refusals });
         self.rung = self.ladder.next(self.rung);
         self.enter_rung()
@@ -155,13 +155,13 @@ impl<'a> Folding<'a> {
 
     fn enter_rung(&mut self) -> Step {
         match self.rung {
-            Rung::First | Rung::Retry | Rung::Alternate => {
+            CompactionStep::First | CompactionStep::Retry | CompactionStep::Alternate => {
                 self.batch = 0;
                 self.so_far = self.previous_summary().map(str::to_owned);
                 self.read_pins = self.carried_pins();
                 self.ask(true)
             }
-            Rung::Extract => {
+            CompactionStep::Extract => {
                 let text = extract::extract(
                     self.previous_summary(),
                     &self.scene.view.tail[self.plan.read.clone()],
@@ -169,19 +169,19 @@ impl<'a> Folding<'a> {
                     self.target_tokens(),
                     self.scene.calibration,
                 );
-                match self.gates().judge(&text, &self.pins) {
+                match self.gates().check_summary(&text, &self.pins) {
                     Ok(summary) => self.done(summary),
-                    Err(refusals) => self.climb(refusals),
+                    Err(refusals) => self.try_next_rung(refusals),
                 }
             }
-            Rung::Park if self.scene.is_overflowing() => self.refer(),
-            Rung::Park => Step::Park { refused: std::mem::take(&mut self.refused) },
+            CompactionStep::Park if self.scene.is_overflowing() => self.end_with_reference(),
+            CompactionStep::Park => Step::Park { refused: std::mem::take(&mut self.refused) },
         }
     }
 
     /// Ends with a reference instead of a summary, because the coming turn leaves no room for one.
-    fn refer(&mut self) -> Step {
-        self.rung = Rung::Extract;
+    fn end_with_reference(&mut self) -> Step {
+        self.rung = CompactionStep::Extract;
         self.plan = plan::reference(&self.scene);
         self.done(reference::text())
     }
@@ -200,7 +200,7 @@ impl<'a> Folding<'a> {
         let quotes = plan::quotes_room(&self.scene, &self.plan, &self.prompts);
         let leaving_max = self.scene.calibration.weight_within(quotes.leaving_tokens);
         let leaving = match is_last {
-            true => self.prompts.leaving(leaving_max),
+            true => self.prompts.removed_prompts(leaving_max),
             false => Vec::new(),
         };
         let question = Question {
@@ -274,7 +274,7 @@ impl<'a> Folding<'a> {
 
     fn done(&mut self, summary: String) -> Step {
         let summary_tokens = self.scene.calibration.tokens(Weight::of_text(&summary));
-        let prompts = std::mem::take(&mut self.prompts).quoted(&self.quotes);
+        let prompts = std::mem::take(&mut self.prompts).with_quotes(&self.quotes);
         let prompts_weight = match self.plan.is_reference {
             true => Weight::ZERO,
             false => prompts.weight(),
@@ -304,7 +304,7 @@ impl<'a> Folding<'a> {
 }
 
 /// Records a refusal without asking a model, because the question would not fit its window.
-fn refused_unasked(scene: &Scene<'_>, plan: &Plan) -> Vec<RefusedAttempt> {
+fn refuse_without_asking(scene: &CompactionInput<'_>, plan: &Plan) -> Vec<RefusedAttempt> {
     // Messages that are archived whole need no summary, only their pins.
     if !plan.batches.is_empty() || plan.read.is_empty() {
         return Vec::new();
@@ -313,5 +313,8 @@ fn refused_unasked(scene: &Scene<'_>, plan: &Plan) -> Vec<RefusedAttempt> {
         "its window of {} tokens is too small for a summary of {}: configure a summariser with a larger window",
         scene.summariser_window_tokens, plan.summary_max_tokens,
     );
-    vec![RefusedAttempt { rung: Rung::First, refusals: vec![Refusal::NoAnswer { reason }] }]
+    vec![RefusedAttempt {
+        rung: CompactionStep::First,
+        refusals: vec![Refusal::NoAnswer { reason }],
+    }]
 }

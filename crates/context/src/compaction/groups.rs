@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     entry::Entry,
-    manifest::Why,
+    manifest::PartReason,
     transcript::{Message, Role, ToolCall},
 };
 
@@ -28,57 +28,57 @@ pub struct Group {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grouping {
+pub struct Groups {
     /// Groups in the order of their heads.
     pub groups: Vec<Group>,
-    pub left_out: Vec<(usize, Why)>,
+    pub left_out: Vec<(usize, PartReason)>,
 }
 
 #[derive(Debug)]
-pub struct Repaired<'a> {
-    pub placed: Vec<Placed<'a>>,
-    pub left_out: Vec<(&'a Entry, Why)>,
+pub struct RepairedMessages<'a> {
+    pub placed: Vec<GroupEntry<'a>>,
+    pub left_out: Vec<(&'a Entry, PartReason)>,
 }
 
 #[derive(Debug)]
-pub enum Placed<'a> {
+pub enum GroupEntry<'a> {
     Entry(&'a Entry),
     /// Replaces the missing result of this call.
     Synthetic(&'a ToolCall),
 }
 
 /// Repairs a view. `own` are the entries that the caller sends separately: the task and the entries that belong to it.
-pub fn repair<'a>(entries: &'a [Entry], own: &[Uuid]) -> Repaired<'a> {
+pub fn repair<'a>(entries: &'a [Entry], own: &[Uuid]) -> RepairedMessages<'a> {
     let grouping = group(entries, own);
     let mut placed = Vec::with_capacity(entries.len());
     for group in &grouping.groups {
         let head = &entries[group.head];
-        placed.push(Placed::Entry(head));
+        placed.push(GroupEntry::Entry(head));
         for (call, result) in head.message.tool_calls.iter().zip(&group.results) {
             placed.push(match result {
-                Some(index) => Placed::Entry(&entries[*index]),
-                None => Placed::Synthetic(call),
+                Some(index) => GroupEntry::Entry(&entries[*index]),
+                None => GroupEntry::Synthetic(call),
             });
         }
     }
     let left_out = grouping.left_out.iter().map(|(index, why)| (&entries[*index], *why)).collect();
-    Repaired { placed, left_out }
+    RepairedMessages { placed, left_out }
 }
 
-pub fn group(entries: &[Entry], own: &[Uuid]) -> Grouping {
+pub fn group(entries: &[Entry], own: &[Uuid]) -> Groups {
     let mut groups: Vec<Group> = Vec::with_capacity(entries.len());
     let mut left_out = Vec::new();
     let mut open: OpenCalls<'_> = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {
         let message = &entry.message;
         match message.role {
-            _ if own.contains(&entry.id) => left_out.push((index, Why::IsTheTask)),
-            Role::System => left_out.push((index, Why::SystemInHistory)),
+            _ if own.contains(&entry.id) => left_out.push((index, PartReason::IsTheTask)),
+            Role::System => left_out.push((index, PartReason::SystemInHistory)),
             Role::Tool => match take_open(&mut open, message) {
                 Some((group, call)) => groups[group].results[call] = Some(index),
-                None => left_out.push((index, Why::OrphanedResult)),
+                None => left_out.push((index, PartReason::OrphanedResult)),
             },
-            Role::Assistant if is_empty(message) => left_out.push((index, Why::Empty)),
+            Role::Assistant if is_empty(message) => left_out.push((index, PartReason::Empty)),
             Role::User | Role::Assistant | Role::Notice | Role::Posts => {
                 for (call, tool_call) in calls(message).iter().enumerate() {
                     let waiting = open.entry(&tool_call.id).or_default();
@@ -88,7 +88,7 @@ pub fn group(entries: &[Entry], own: &[Uuid]) -> Grouping {
             }
         }
     }
-    Grouping { groups, left_out }
+    Groups { groups, left_out }
 }
 
 pub fn interrupted_result(call: &ToolCall) -> Message {

@@ -9,7 +9,7 @@ const TURNS_REMEMBERED: i64 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rung {
+pub enum CompactionStep {
     /// The session's own summariser.
     First,
     /// The same one again, with the reasons of the refusal.
@@ -24,7 +24,7 @@ pub enum Rung {
 
 /// The sequence of rungs for one compaction, as far as the breaker allows questions.
 #[derive(Debug, Clone, Copy)]
-pub struct Ladder {
+pub struct CompactionSteps {
     attempts_left: usize,
     has_alternate: bool,
 }
@@ -35,32 +35,34 @@ pub struct Breaker {
     attempts: Vec<i64>,
 }
 
-impl Ladder {
+impl CompactionSteps {
     pub fn new(attempts_left: usize, has_alternate: bool) -> Self {
         Self { attempts_left, has_alternate }
     }
 
-    pub fn start(&mut self) -> Rung {
-        self.ask_or_extract(Rung::First)
+    pub fn start(&mut self) -> CompactionStep {
+        self.ask_or_extract(CompactionStep::First)
     }
 
     /// Returns the rung after one that failed.
-    pub fn next(&mut self, failed: Rung) -> Rung {
+    pub fn next(&mut self, failed: CompactionStep) -> CompactionStep {
         match failed {
-            Rung::First => self.ask_or_extract(Rung::Retry),
-            Rung::Retry if self.has_alternate => self.ask_or_extract(Rung::Alternate),
-            Rung::Retry | Rung::Alternate => Rung::Extract,
-            Rung::Extract | Rung::Park => Rung::Park,
+            CompactionStep::First => self.ask_or_extract(CompactionStep::Retry),
+            CompactionStep::Retry if self.has_alternate => {
+                self.ask_or_extract(CompactionStep::Alternate)
+            }
+            CompactionStep::Retry | CompactionStep::Alternate => CompactionStep::Extract,
+            CompactionStep::Extract | CompactionStep::Park => CompactionStep::Park,
         }
     }
 
-    fn ask_or_extract(&mut self, rung: Rung) -> Rung {
+    fn ask_or_extract(&mut self, rung: CompactionStep) -> CompactionStep {
         match self.attempts_left.checked_sub(1) {
             Some(left) => {
                 self.attempts_left = left;
                 rung
             }
-            None => Rung::Extract,
+            None => CompactionStep::Extract,
         }
     }
 }
@@ -104,11 +106,11 @@ fn is_recent(made: i64, turn: i64) -> bool {
 mod tests {
     use super::*;
 
-    fn climb(attempts_left: usize, has_alternate: bool) -> Vec<Rung> {
-        let mut ladder = Ladder::new(attempts_left, has_alternate);
+    fn climb(attempts_left: usize, has_alternate: bool) -> Vec<CompactionStep> {
+        let mut ladder = CompactionSteps::new(attempts_left, has_alternate);
         let mut rungs = vec![ladder.start()];
         while let Some(last) = rungs.last()
-            && *last != Rung::Park
+            && *last != CompactionStep::Park
         {
             let next = ladder.next(*last);
             rungs.push(next);
@@ -118,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_ladder_climbs_as_far_as_the_breaker_allows() {
-        use Rung::*;
+        use CompactionStep::*;
         assert_eq!(climb(3, true), [First, Retry, Alternate, Extract, Park]);
         assert_eq!(climb(3, false), [First, Retry, Extract, Park]);
         assert_eq!(climb(1, true), [First, Extract, Park]);

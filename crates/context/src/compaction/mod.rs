@@ -42,7 +42,7 @@ pub mod sections;
 mod division;
 
 pub use flow::Flow;
-pub use folding::{Folding, Step};
+pub use folding::{FoldDraft, Step};
 pub use generations::{Compaction, View};
 pub use policy::{Keep, Policy};
 pub use prompts::Prompts;

@@ -8,7 +8,7 @@ use crate::{
     calibration::Calibration,
     compaction::{
         cut,
-        division::{self, Division, Room},
+        division::{self, Division, SummaryRoom},
         extract,
         flow::Flow,
         generations::{Compaction, View},
@@ -26,7 +26,7 @@ use crate::{
 const SPLIT_STEP_BYTES: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
-pub struct Scene<'a> {
+pub struct CompactionInput<'a> {
     pub view: View<'a>,
     pub budget: Budget,
     pub calibration: &'a Calibration,
@@ -110,7 +110,7 @@ pub enum Error {
 }
 
 /// Plans as if the summary had all of the room.
-pub fn plan(scene: &Scene<'_>) -> Result<Plan, Error> {
+pub fn plan(scene: &CompactionInput<'_>) -> Result<Plan, Error> {
     let found = search(scene, |plan, room| {
         let summary_max_tokens = room.tokens.min(room.summary_max_tokens);
         (Plan { summary_max_tokens, ..plan.clone() }, 0)
@@ -124,7 +124,7 @@ pub fn plan(scene: &Scene<'_>) -> Result<Plan, Error> {
 }
 
 /// Plans after the texts have been read: what stays word for word beside the tail takes room from the summary.
-pub(super) fn divided(scene: &Scene<'_>) -> Result<(Plan, Division), Error> {
+pub(super) fn plan_with_texts(scene: &CompactionInput<'_>) -> Result<(Plan, Division), Error> {
     let found = search(scene, |plan, room| {
         let division = division::divide(scene, plan.fold, room);
         let lost = division.pins.dropped_of_people;
@@ -134,7 +134,7 @@ pub(super) fn divided(scene: &Scene<'_>) -> Result<(Plan, Division), Error> {
         Ok(found) => found,
         Err(_) if can_refer(scene) => {
             let plan = reference(scene);
-            let division = division::divide(scene, plan.fold, Room::recorded(scene));
+            let division = division::divide(scene, plan.fold, SummaryRoom::recorded(scene));
             return Ok((plan, division));
         }
         Err(error) => return Err(error),
@@ -147,7 +147,10 @@ pub(super) fn divided(scene: &Scene<'_>) -> Result<(Plan, Division), Error> {
 
 /// Returns the first cut and room that lose nothing, or else those that lose least. A heavy tail must not push out what
 /// people said: then less of the tail stays, or the next compaction comes sooner.
-fn search<T>(scene: &Scene<'_>, attempt: impl Fn(&Plan, Room) -> (T, usize)) -> Result<T, Error> {
+fn search<T>(
+    scene: &CompactionInput<'_>,
+    attempt: impl Fn(&Plan, SummaryRoom) -> (T, usize),
+) -> Result<T, Error> {
     let mut best: Option<(T, usize)> = None;
     let mut refused = Error::NothingToFold;
     let grouping = groups::group(scene.view.tail, &[]);
@@ -178,12 +181,12 @@ fn search<T>(scene: &Scene<'_>, attempt: impl Fn(&Plan, Room) -> (T, usize)) -> 
     best.map(|(made, _)| made).ok_or(refused)
 }
 
-fn can_refer(scene: &Scene<'_>) -> bool {
+fn can_refer(scene: &CompactionInput<'_>) -> bool {
     scene.is_overflowing() && (!scene.view.tail.is_empty() || scene.view.compaction.is_some())
 }
 
 /// Plans to fold everything without a summary, for a coming turn that leaves no room for one.
-pub(super) fn reference(scene: &Scene<'_>) -> Plan {
+pub(super) fn reference(scene: &CompactionInput<'_>) -> Plan {
     let fold = scene.view.tail.len();
     let (from_seq, to_seq) = places(scene, fold);
     Plan {
@@ -200,7 +203,7 @@ pub(super) fn reference(scene: &Scene<'_>) -> Plan {
 }
 
 /// Returns a plan without the summary's size and batches, and the possible rooms for the summary.
-fn outline(scene: &Scene<'_>, cut: usize) -> Result<(Plan, Vec<Room>), Error> {
+fn outline(scene: &CompactionInput<'_>, cut: usize) -> Result<(Plan, Vec<SummaryRoom>), Error> {
     let tail_tokens = scene.calibration.tokens(weight_of(&scene.view.tail[cut..]));
     let tokens_before = tokens_before(scene);
     let (from_seq, to_seq) = places(scene, cut);
@@ -222,7 +225,7 @@ fn outline(scene: &Scene<'_>, cut: usize) -> Result<(Plan, Vec<Room>), Error> {
 }
 
 /// Returns the first and last newly folded entry. If there are none, the last entry of the summary that is shortened.
-fn places(scene: &Scene<'_>, cut: usize) -> (i64, i64) {
+fn places(scene: &CompactionInput<'_>, cut: usize) -> (i64, i64) {
     let shown_to_seq = scene.view.compaction.map_or(0, |compaction| compaction.to_seq);
     match scene.view.tail[..cut] {
         [] => (shown_to_seq, shown_to_seq),
@@ -230,12 +233,12 @@ fn places(scene: &Scene<'_>, cut: usize) -> (i64, i64) {
     }
 }
 
-fn tokens_before(scene: &Scene<'_>) -> u64 {
+fn tokens_before(scene: &CompactionInput<'_>) -> u64 {
     let stands_in = scene.view.compaction.map_or(Weight::ZERO, Compaction::weight);
     scene.calibration.tokens(weight_of(scene.view.tail) + stands_in)
 }
 
-impl Scene<'_> {
+impl CompactionInput<'_> {
     /// Returns true if the present conversation would leave too little room for the coming turn.
     pub(super) fn needs_room(&self) -> bool {
         self.takes_more_than(self.policy.tight_fit_percent)
@@ -261,11 +264,11 @@ impl Scene<'_> {
 /// Returns the largest rooms with which the summary and people's texts both save enough and fit: the usual one, and one
 /// after which the next compaction may come sooner.
 fn rooms(
-    scene: &Scene<'_>,
+    scene: &CompactionInput<'_>,
     tokens_before: u64,
     tail_tokens: u64,
     flow_tokens: u64,
-) -> Result<Vec<Room>, Error> {
+) -> Result<Vec<SummaryRoom>, Error> {
     let policy = &scene.policy;
     let room_tokens = scene.budget.room_tokens();
     let upcoming_tokens = scene.upcoming_tokens;
@@ -290,7 +293,7 @@ fn rooms(
     let mut rooms = vec![usual, tight];
     rooms.dedup();
     rooms.retain(|tokens| *tokens >= min_tokens);
-    let room = |tokens| Room {
+    let room = |tokens| SummaryRoom {
         tokens,
         summary_min_tokens: min_tokens,
         summary_max_tokens: Policy::summary_max_tokens(window),
@@ -299,14 +302,14 @@ fn rooms(
 }
 
 /// Returns the room of a compacted conversation, at least a quarter of the room beside a large system part.
-fn start_room(scene: &Scene<'_>) -> u64 {
+fn start_room(scene: &CompactionInput<'_>) -> u64 {
     let (budget, room_tokens) = (&scene.budget, scene.budget.room_tokens());
     let all_tokens = room_tokens + budget.system_tokens();
     let start_tokens = all_tokens * scene.policy.start_percent / 100;
     start_tokens.saturating_sub(budget.system_tokens()).max(room_tokens / 4)
 }
 
-fn batches(scene: &Scene<'_>, plan: &Plan, quotes_tokens: u64) -> Vec<Batch> {
+fn batches(scene: &CompactionInput<'_>, plan: &Plan, quotes_tokens: u64) -> Vec<Batch> {
     let read = plan.read.clone();
     if read.is_empty() {
         return Vec::new();
@@ -337,7 +340,7 @@ fn batches(scene: &Scene<'_>, plan: &Plan, quotes_tokens: u64) -> Vec<Batch> {
 
 /// Returns the room for a batch in the summariser's window, beside its instructions, the pins, the summary so far and
 /// its answer. Returns `None` if that is too little to make progress.
-fn batch_tokens(scene: &Scene<'_>, summary_max_tokens: u64) -> Option<u64> {
+fn batch_tokens(scene: &CompactionInput<'_>, summary_max_tokens: u64) -> Option<u64> {
     let window_tokens = scene.summariser_window_tokens;
     let taken = scene.calibration.tokens(prompt::overhead())
         + Policy::pins_max_tokens(summary_max_tokens)
@@ -356,12 +359,16 @@ pub(super) struct QuotesRoom {
 
 /// Divides the room for quotes, half of a batch at most. A small summary leaves little for quotes, because the model
 /// treats both as one answer.
-pub(super) fn quotes_room(scene: &Scene<'_>, plan: &Plan, prompts: &Selection) -> QuotesRoom {
+pub(super) fn quotes_room(
+    scene: &CompactionInput<'_>,
+    plan: &Plan,
+    prompts: &Selection,
+) -> QuotesRoom {
     if !prompts.wants_quotes() {
         return QuotesRoom::default();
     }
     let batch_tokens = batch_tokens(scene, plan.summary_max_tokens).unwrap_or(0);
-    let leaving_tokens = prompts.leaving_tokens(scene.calibration).min(batch_tokens / 3);
+    let leaving_tokens = prompts.removed_prompts_tokens(scene.calibration).min(batch_tokens / 3);
     let answer_tokens = (leaving_tokens / 2).max(batch_tokens / 12);
     let answer_max = (batch_tokens / 6).min(plan.summary_max_tokens / 2);
     QuotesRoom { leaving_tokens, answer_tokens: answer_tokens.min(answer_max) }

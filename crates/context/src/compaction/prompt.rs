@@ -139,7 +139,7 @@ fn calls(entry: &Entry) -> Vec<Element<'_>> {
 
 fn speaker(entry: &Entry) -> Cow<'static, str> {
     let message = &entry.message;
-    if let Some(agent) = message.asked_by() {
+    if let Some(agent) = message.asking_agent() {
         return format!("agent {agent}").into();
     }
     let name = match message.role {

@@ -26,7 +26,7 @@ impl Binaries {
 }
 
 /// Finds binaries as [`find`] does, but without a download.
-pub(super) async fn on_hand(
+pub(super) async fn find_offline(
     config: &Config,
     home: &Home,
     runner: &Runner,
@@ -73,7 +73,7 @@ async fn on_this_machine(home: &Home, runner: &Runner) -> (Vec<Binaries>, Vec<St
     let mut folders = search::on_path(&runner.ambient.path);
     folders.extend(search::by_pg_config(runner).await);
     folders.extend(search::usual_folders(Path::new("/")));
-    folders.extend(search::fetched(&fetched_into(home)));
+    folders.extend(search::list_downloaded(&fetched_into(home)));
     search::drop_repeated(&mut folders);
     let (mut found, mut rejected) = (Vec::new(), Vec::new());
     for folder in folders {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::command::Runner;
 
 /// The folders that packagers use. One `*` stands for any text within one step of the path.
-const USUAL: [&str; 12] = [
+const USUAL_FOLDERS: [&str; 12] = [
     // Debian and Ubuntu.
     "usr/lib/postgresql/*/bin",
     // Red Hat and its relatives, from postgresql.org and from the distribution.
@@ -51,13 +51,13 @@ pub(super) async fn by_pg_config(runner: &Runner) -> Vec<PathBuf> {
 
 pub(super) fn usual_folders(root: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
-        USUAL.iter().flat_map(|pattern| matching(root, pattern)).collect();
+        USUAL_FOLDERS.iter().flat_map(|pattern| matching(root, pattern)).collect();
     found.retain(|folder| has_server(folder));
     found
 }
 
 /// Lists the binaries that earlier runs have downloaded.
-pub(super) fn fetched(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn list_downloaded(folder: &Path) -> Vec<PathBuf> {
     let mut found = matching(folder, "*/bin");
     found.retain(|folder| has_server(folder));
     found

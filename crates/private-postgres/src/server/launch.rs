@@ -9,7 +9,7 @@ use sqlx::{Connection, PgConnection};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Server;
-use super::takeover::{self, Found};
+use super::takeover::{self, DataFolderState};
 use crate::address::{Address, DATABASE};
 use crate::binaries::Binaries;
 use crate::command::Runner;
@@ -36,23 +36,23 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// Takes over the running server or starts one; returns when it accepts connections.
-    pub async fn bring_up(&self, mut address: Address, port: Port) -> Result<Server, Error> {
+    pub async fn adopt_or_launch(&self, mut address: Address, port: Port) -> Result<Server, Error> {
         let deadline = Instant::now() + self.start_limit;
         loop {
-            let vacancy = match takeover::settle(&self.home, deadline).await? {
-                Found::Vacant(vacancy) => vacancy,
-                Found::Running(record) => match self.adopt(&record).await? {
+            let vacancy = match takeover::wait_until_settled(&self.home, deadline).await? {
+                DataFolderState::Vacant(vacancy) => vacancy,
+                DataFolderState::Running(record) => match self.adopt(&record).await? {
                     Some(server) => return Ok(server),
                     None => continue,
                 },
             };
             match self.launch(vacancy, &address, deadline).await {
                 Err(Error::EndedAtStart { tail, .. })
-                    if Instant::now() < deadline && is_passing(&tail) =>
+                    if Instant::now() < deadline && is_transient(&tail) =>
                 {
                     tracing::info!(%address, "the private Postgres could not start yet, trying again");
                     if port == Port::MayChange && lost_its_port(&tail) {
-                        address = address.anew()?;
+                        address = address.with_new_port()?;
                     }
                     sleep(RETRY_PAUSE).await;
                 }
@@ -69,7 +69,7 @@ impl Cluster {
     async fn adopt(&self, record: &PidFile) -> Result<Option<Server>, Error> {
         let server = Server {
             pid: record.pid,
-            address: Address::recorded(record),
+            address: Address::from_pid_file(record),
             home: self.home.clone(),
             child: None,
         };
@@ -194,7 +194,7 @@ pub(crate) enum Port {
 
 /// Returns true for failures that pass: a port that was taken by another process, or shared memory that the last
 /// backends of an earlier server still hold. The server's locale is C, so its messages are in English.
-fn is_passing(tail: &str) -> bool {
+fn is_transient(tail: &str) -> bool {
     lost_its_port(tail) || tail.contains("pre-existing shared memory block")
 }
 
@@ -220,7 +220,7 @@ mod tests {
         let cluster = prepare(&config, home, account).await.unwrap();
         let thief = TcpListener::bind("127.0.0.1:0").unwrap();
         let lost = Address::Loopback { port: thief.local_addr().unwrap().port() };
-        let server = cluster.bring_up(lost.clone(), Port::MayChange).await.unwrap();
+        let server = cluster.adopt_or_launch(lost.clone(), Port::MayChange).await.unwrap();
         assert_ne!(server.address, lost);
         server.stop(Duration::from_secs(10)).await.unwrap();
     }

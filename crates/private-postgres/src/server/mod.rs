@@ -15,7 +15,7 @@ use super::{Error, poll};
 use dalsegno_base::causes::causes;
 
 pub(super) use launch::{Cluster, Port};
-pub(super) use takeover::{vacate, wait_until_vacant};
+pub(super) use takeover::{stop_server, wait_until_vacant};
 
 /// Time limit of an immediate shutdown: Postgres kills its own stuck children after 5 s.
 const IMMEDIATE_LIMIT: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Returns when the server's main process has ended, for any reason.
-    pub async fn ended(&mut self) {
+    pub async fn wait_until_ended(&mut self) {
         if let Some(child) = &mut self.child {
             if let Err(error) = child.wait().await {
                 tracing::warn!(error = causes(&error), "cannot wait for the private Postgres");

@@ -22,21 +22,24 @@ use crate::{Error, poll};
 /// Idle backends notice the death of their postmaster at once; one that is busy does not.
 const ORPHAN_GRACE: Duration = Duration::from_millis(700);
 
-pub(super) enum Found {
+pub(super) enum DataFolderState {
     Running(PidFile),
     Vacant(Vacancy),
 }
 
 /// Waits until the home has a running server or is vacant.
-pub(super) async fn settle(home: &Home, deadline: Instant) -> Result<Found, Error> {
+pub(super) async fn wait_until_settled(
+    home: &Home,
+    deadline: Instant,
+) -> Result<DataFolderState, Error> {
     let mut headless_since = None;
     let settled = poll::until(deadline, || match living_server(home)? {
         Some(record) => {
             headless_since = None;
-            Ok(record.is_ready.then_some(Found::Running(record)))
+            Ok(record.is_ready.then_some(DataFolderState::Running(record)))
         }
         None => match claim(home)? {
-            Some(vacancy) => Ok(Some(Found::Vacant(vacancy))),
+            Some(vacancy) => Ok(Some(DataFolderState::Vacant(vacancy))),
             None => {
                 let since = *headless_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > ORPHAN_GRACE {
@@ -53,7 +56,7 @@ pub(super) async fn settle(home: &Home, deadline: Instant) -> Result<Found, Erro
 }
 
 /// Asks the server of the home to end, and waits until its last process has ended.
-pub(crate) async fn vacate(home: &Home, deadline: Instant) -> Result<(), Error> {
+pub(crate) async fn stop_server(home: &Home, deadline: Instant) -> Result<(), Error> {
     if let Some(record) = living_server(home)? {
         process::send(record.pid, Signal::INT);
     }

@@ -100,7 +100,7 @@ pub struct RunRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = JobCancelled)]
-pub enum Cancelled {
+pub enum CancelOutcome {
     /// It was not running and is gone.
     AtOnce,
     /// It runs; its worker was told to stop it.
@@ -112,7 +112,7 @@ pub enum Cancelled {
 }
 
 /// Returns the jobs among these that have ended: neither waiting, held nor running.
-pub async fn gone_jobs(
+pub async fn list_ended_jobs(
     executor: impl PgExecutor<'_>,
     job_ids: &[i64],
 ) -> Result<Vec<GoneJob>, Error> {
@@ -199,17 +199,17 @@ pub async fn cancel_job(
     executor: impl PgExecutor<'_>,
     job_id: i64,
     reason: &str,
-) -> Result<Cancelled, Error> {
+) -> Result<CancelOutcome, Error> {
     let found =
         sqlx::query_scalar!(r#"SELECT dalsegno.cancel($1, $2) AS "found!""#, job_id, reason)
             .fetch_one(executor)
             .await
             .map_err(Error::of("cancel a job"))?;
     match found.as_str() {
-        "cancelled" => Ok(Cancelled::AtOnce),
-        "requested" => Ok(Cancelled::Requested),
-        "dead" => Ok(Cancelled::AlreadyDead),
-        "ended" => Ok(Cancelled::AlreadyEnded),
+        "cancelled" => Ok(CancelOutcome::AtOnce),
+        "requested" => Ok(CancelOutcome::Requested),
+        "dead" => Ok(CancelOutcome::AlreadyDead),
+        "ended" => Ok(CancelOutcome::AlreadyEnded),
         _ => Err(Error::NotFound {
             message: format!("there is no job {job_id}"),
             hint: "Look for it with `job ls`".to_owned(),

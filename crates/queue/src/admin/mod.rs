@@ -14,12 +14,12 @@ mod workers;
 pub use explain::{Explanation, explain, explain_alone};
 pub use health::{Health, health, notifications_arrive};
 pub use jobs::{
-    Cancelled, GoneJob, JobDetail, JobFilter, JobSummary, RunRecord, cancel_job, cancel_jobs,
-    find_job, gone_jobs, hold_job, list_jobs, release_held, release_job, retry_job, runs_of,
+    CancelOutcome, GoneJob, JobDetail, JobFilter, JobSummary, RunRecord, cancel_job, cancel_jobs,
+    find_job, hold_job, list_ended_jobs, list_jobs, release_held, release_job, retry_job, runs_of,
     wake_snoozed,
 };
 pub use lanes::{LaneMember, LaneView, find_lane, hold_lane, list_lanes, release_lane};
 pub use queues::{
-    Count, PauseScope, QueueView, counts, find_queue, list_queues, pause, resume, waiting,
+    Count, PauseScope, QueueView, count_jobs, count_waiting, find_queue, list_queues, pause, resume,
 };
 pub use workers::{WorkerView, holder, list_workers};

@@ -81,7 +81,7 @@ pub async fn find_queue(executor: impl PgExecutor<'_>, name: &str) -> Result<Que
 }
 
 /// Counts jobs by queue, kind and state.
-pub async fn counts(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Error> {
+pub async fn count_jobs(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Error> {
     sqlx::query_as!(
         Count,
         r#"SELECT queue AS "queue!", kind AS "kind!", state AS "state!", jobs AS "jobs!"
@@ -93,7 +93,7 @@ pub async fn counts(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Error> 
 }
 
 /// Counts the jobs of a queue that are to run now or later.
-pub async fn waiting(executor: impl PgExecutor<'_>, queue: &str) -> Result<i64, Error> {
+pub async fn count_waiting(executor: impl PgExecutor<'_>, queue: &str) -> Result<i64, Error> {
     sqlx::query_scalar!(
         r#"SELECT coalesce(sum(jobs), 0)::bigint AS "waiting!" FROM dalsegno.job_counts
             WHERE queue = $1 AND state IN ('ready', 'blocked', 'scheduled', 'held')"#,

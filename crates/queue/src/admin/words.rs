@@ -1,12 +1,12 @@
 //! Durations and numbers in words.
 
 /// `"in 4 minutes"`, or `"now"`.
-pub(super) fn in_secs(secs: f64) -> String {
+pub(super) fn format_in(secs: f64) -> String {
     if secs < 1.0 { "now".to_owned() } else { format!("in {}", span(secs)) }
 }
 
 /// `"4 minutes ago"`.
-pub(super) fn ago(secs: f64) -> String {
+pub(super) fn format_ago(secs: f64) -> String {
     if secs < 1.0 { "just now".to_owned() } else { format!("{} ago", span(secs)) }
 }
 

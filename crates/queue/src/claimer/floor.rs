@@ -16,15 +16,15 @@ const FULL_LOOK_EVERY: Duration = Duration::from_secs(1);
 const FULL_LOOK_SHARE: u32 = 20;
 
 /// A position in the order of claims: priority, ready since, id.
-pub(super) type Place = (i16, DateTime<Utc>, i64);
+pub(super) type ClaimPosition = (i16, DateTime<Utc>, i64);
 
 /// A position before all jobs: no priority is negative, and no job becomes ready before 1970.
-const BOTTOM: Place = (-1, DateTime::UNIX_EPOCH, 0);
+const BOTTOM: ClaimPosition = (-1, DateTime::UNIX_EPOCH, 0);
 
 /// The position at which the next claim begins.
 #[derive(Debug, Default)]
 pub(super) struct Floor {
-    at: Option<Place>,
+    at: Option<ClaimPosition>,
     full_look_at: Option<Instant>,
     used: bool,
 }
@@ -32,7 +32,7 @@ pub(super) struct Floor {
 impl Floor {
     /// Returns the floor of the next claim. It skips jobs of the floor's priority that come before it, and finds all
     /// more urgent ones.
-    pub(super) fn begin(&mut self, now: Instant) -> Place {
+    pub(super) fn begin(&mut self, now: Instant) -> ClaimPosition {
         let due = self.full_look_at.is_none_or(|at| now >= at);
         self.used = !due && self.at.is_some();
         match self.at {
@@ -43,7 +43,13 @@ impl Floor {
 
     /// Records the result of a claim. `last` is the position of the last job without a group; `full` says that every
     /// slot was filled.
-    pub(super) fn end(&mut self, now: Instant, took: Duration, full: bool, last: Option<Place>) {
+    pub(super) fn end(
+        &mut self,
+        now: Instant,
+        took: Duration,
+        full: bool,
+        last: Option<ClaimPosition>,
+    ) {
         if !self.used {
             self.full_look_at = Some(now + FULL_LOOK_EVERY.max(took * FULL_LOOK_SHARE));
         }
@@ -51,7 +57,7 @@ impl Floor {
     }
 
     /// Returns true if the last claim had a floor.
-    pub(super) fn hid_something(&self) -> bool {
+    pub(super) fn had_floor(&self) -> bool {
         self.used
     }
 }
@@ -69,10 +75,10 @@ mod tests {
         assert_eq!(floor.begin(start), BOTTOM);
         floor.end(start, Duration::from_millis(1), true, Some(job));
         assert_eq!(floor.begin(start), job);
-        assert!(floor.hid_something());
+        assert!(floor.had_floor());
         floor.end(start, Duration::from_millis(1), true, Some(job));
         assert_eq!(floor.begin(start + Duration::from_secs(1)), BOTTOM);
-        assert!(!floor.hid_something());
+        assert!(!floor.had_floor());
     }
 
     #[test]

@@ -13,8 +13,8 @@
 //! the answer is lost all the same, [`recount`] finds them. Only a stopping worker gives up on an answer.
 
 mod floor;
-mod memory;
 mod recount;
+mod state;
 mod statements;
 mod waiting;
 
@@ -30,16 +30,16 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::memory::{Found, Memory};
+use self::state::{ClaimResult, ClaimerState};
 use super::{
     config::Config,
     crash_points::CrashPoint,
+    jitter,
     link::{self, Link},
-    pace,
     registry::Handlers,
-    run::{Run, Shared},
+    run::{Run, RunContext},
     slots::{Claim, Slots},
-    wakeup::Bells,
+    wakeup::WakeSignals,
 };
 use dalsegno_base::causes::causes;
 
@@ -54,9 +54,9 @@ const LAST_CLAIM_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Claimer {
     pub(super) link: Link,
     pub(super) slots: Arc<Slots>,
-    pub(super) bells: Arc<Bells>,
+    pub(super) bells: Arc<WakeSignals>,
     pub(super) config: Arc<Config>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<RunContext>,
     pub(super) handlers: Arc<Handlers>,
     pub(super) queues: Vec<String>,
     /// Id under which the process is registered; `None` while it may not claim.
@@ -67,26 +67,26 @@ pub(super) struct Claimer {
 impl Claimer {
     /// Claims until `stop`.
     pub(super) async fn run(mut self, stop: CancellationToken) {
-        let mut memory = Memory::new(&self.handlers);
+        let mut memory = ClaimerState::new(&self.handlers);
         // Connects while the process registers, because the first job would wait for it otherwise. The first claim
         // reports an error.
         if let Some(Err(error)) = stop.run_until_cancelled(self.link.conn()).await {
             tracing::debug!(error = causes(&error), "the first claim has to connect");
         }
         loop {
-            let ready = stop.run_until_cancelled(self.ready(&mut memory)).await;
+            let ready = stop.run_until_cancelled(self.wait_for_slots(&mut memory)).await;
             let Some((worker_id, n_slots)) = ready else { break };
             let claim = self.claim(worker_id, n_slots, &mut memory);
             let Some(claimed) = answer_in_time(&stop, claim).await else {
                 tracing::warn!("the last claim was not answered; leaving it to its lease");
-                self.link.abandon();
+                self.link.disconnect();
                 break;
             };
             let turn = match claimed {
-                Ok(Found::Nothing) => {
-                    stop.run_until_cancelled(self.rest(worker_id, &mut memory)).await
+                Ok(ClaimResult::Nothing) => {
+                    stop.run_until_cancelled(self.wait_for_work(worker_id, &mut memory)).await
                 }
-                Ok(Found::Something | Found::Unsure) => Some(Ok(())),
+                Ok(ClaimResult::Something | ClaimResult::Unsure) => Some(Ok(())),
                 Err(error) => Some(Err(error)),
             };
             let carry_on = match turn {
@@ -102,13 +102,13 @@ impl Claimer {
     }
 
     /// Waits until the process is registered and has free slots.
-    async fn ready(&mut self, memory: &mut Memory) -> (Uuid, u32) {
+    async fn wait_for_slots(&mut self, memory: &mut ClaimerState) -> (Uuid, u32) {
         loop {
-            let worker_id = self.registered().await;
+            let worker_id = self.wait_for_registration().await;
             if std::mem::take(&mut memory.runs_alone)
                 || self.bells.alone_secs.load(Ordering::Relaxed) > ALONE_PATIENCE_SECS
             {
-                self.slots.all_free().await;
+                self.slots.wait_until_all_free().await;
             }
             self.lower_flag_if_full(worker_id, memory).await;
             let wanted =
@@ -123,7 +123,7 @@ impl Claimer {
         }
     }
 
-    async fn registered(&mut self) -> Uuid {
+    async fn wait_for_registration(&mut self) -> Uuid {
         loop {
             let id = *self.identity.borrow_and_update();
             if let Some(id) = id {
@@ -141,9 +141,9 @@ impl Claimer {
         &mut self,
         worker_id: Uuid,
         n_slots: u32,
-        memory: &mut Memory,
-    ) -> Result<Found, link::Error> {
-        let taken = self.slots.taken(n_slots);
+        memory: &mut ClaimerState,
+    ) -> Result<ClaimResult, link::Error> {
+        let taken = self.slots.wrap_taken(n_slots);
         let rows = self.try_claim(worker_id, n_slots, memory).await?;
         let n_claimed = u32::try_from(rows.len()).unwrap_or(n_slots).min(n_slots);
         self.shared.crash_points.pass(CrashPoint::AfterClaim);
@@ -154,19 +154,19 @@ impl Claimer {
             (Run::new(facts, hold_lane, Arc::clone(&self.shared)), payload)
         });
         let claims = self.slots.occupy(runs);
-        taken.filled(n_claimed);
+        taken.mark_filled(n_claimed);
         for claim in claims {
             // The receiver outlives the claimer. Without it, dropping the claim frees the slot and a recount finds the job.
             let _ = self.claims.send(claim);
         }
-        Ok(memory.after_claim(n_claimed, n_slots))
+        Ok(memory.record_claim(n_claimed, n_slots))
     }
 
     async fn try_claim(
         &mut self,
         worker_id: Uuid,
         n_slots: u32,
-        memory: &mut Memory,
+        memory: &mut ClaimerState,
     ) -> Result<Vec<statements::Row>, link::Error> {
         self.recount_if_due(worker_id, memory).await?;
         self.lower_flag_if_busy(worker_id, memory).await?;
@@ -195,9 +195,9 @@ async fn answer_in_time<T>(stop: &CancellationToken, claim: impl Future<Output =
     }
 }
 
-async fn back_off(error: &link::Error, memory: &mut Memory) {
-    memory.after_failure();
-    let wait = pace::after_failure(memory.n_failures);
+async fn back_off(error: &link::Error, memory: &mut ClaimerState) {
+    memory.record_failure();
+    let wait = jitter::wait_after_failure(memory.n_failures);
     tracing::warn!(
         error = causes(error),
         wait_ms = wait.as_millis(),

@@ -13,10 +13,10 @@ use uuid::Uuid;
 use super::{
     super::{
         ends,
-        link::{self, answer},
+        link::{self, wait_for_answer},
     },
     Claimer,
-    memory::Memory,
+    state::ClaimerState,
 };
 
 /// Number of counts after a failed claim. With [`COUNT_AGAIN_AFTER`], the last one comes after the server's statement
@@ -41,12 +41,12 @@ impl Recount {
         self.at
     }
 
-    pub(super) fn after_failure(&mut self) {
+    pub(super) fn record_failure(&mut self) {
         self.n_left = COUNTS_AFTER_FAILURE;
         self.at = Instant::now();
     }
 
-    fn counted(&mut self) {
+    fn record_count(&mut self) {
         self.n_left = self.n_left.saturating_sub(1);
         self.at = Instant::now() + if self.n_left > 0 { COUNT_AGAIN_AFTER } else { COUNT_EVERY };
     }
@@ -56,28 +56,28 @@ impl Claimer {
     pub(super) async fn recount_if_due(
         &mut self,
         worker_id: Uuid,
-        memory: &mut Memory,
+        memory: &mut ClaimerState,
     ) -> Result<(), link::Error> {
         if self.bells.recount.swap(false, Ordering::Relaxed) {
-            memory.recount.after_failure();
+            memory.recount.record_failure();
         }
         if Instant::now() < memory.recount.at {
             return Ok(());
         }
-        let n_found = self.recount(worker_id).await?;
-        memory.recount.counted();
+        let n_found = self.release_unknown_runs(worker_id).await?;
+        memory.recount.record_count();
         if n_found > 0 {
             tracing::warn!(n_jobs = n_found, "gave back jobs that were claimed and never arrived");
         }
         Ok(())
     }
 
-    async fn recount(&mut self, worker_id: Uuid) -> Result<usize, link::Error> {
+    async fn release_unknown_runs(&mut self, worker_id: Uuid) -> Result<usize, link::Error> {
         // A run leaves this list only when its end is acknowledged, so a job that is missing here is truly unknown.
         let known: Vec<i64> = self.slots.running().iter().map(|run| run.lease()).collect();
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
-        let given_back = answer(patience, async {
+        let given_back = wait_for_answer(patience, async {
             let strangers = sqlx::query_file!("src/sql/unknown_runs.sql", worker_id, &known)
                 .fetch_all(&mut *conn)
                 .await?;
@@ -95,6 +95,6 @@ impl Claimer {
             Ok(back.len())
         })
         .await;
-        self.link.settle(given_back)
+        self.link.check_answer(given_back)
     }
 }

@@ -6,13 +6,13 @@ use uuid::Uuid;
 
 use super::{
     super::{
-        link::{self, answer},
-        run::Facts,
+        link::{self, wait_for_answer},
+        run::ClaimedJob,
         telemetry,
     },
     Claimer,
-    floor::Place,
-    memory::Memory,
+    floor::ClaimPosition,
+    state::ClaimerState,
 };
 
 /// A claimed job.
@@ -34,8 +34,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn into_facts(self) -> (Facts, String) {
-        let facts = Facts {
+    pub(super) fn into_facts(self) -> (ClaimedJob, String) {
+        let facts = ClaimedJob {
             job_id: self.id,
             lease: self.lease,
             kind: self.kind,
@@ -49,7 +49,7 @@ impl Row {
         (facts, self.payload)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> ClaimPosition {
         (self.priority, self.run_at, self.id)
     }
 
@@ -66,7 +66,7 @@ impl Claimer {
         &mut self,
         worker_id: Uuid,
         n_slots: u32,
-        memory: &mut Memory,
+        memory: &mut ClaimerState,
     ) -> Result<Vec<Row>, link::Error> {
         // A claim tries the queues in the given order, so each has to be the first in its turn.
         self.queues.rotate_left(1);
@@ -87,8 +87,8 @@ impl Claimer {
             &memory.kinds,
         )
         .fetch_all(conn);
-        let fetched = answer(patience, fetched).await;
-        let rows = self.link.settle(fetched)?;
+        let fetched = wait_for_answer(patience, fetched).await;
+        let rows = self.link.check_answer(fetched)?;
         let now = Instant::now();
         let full = rows.len() >= n_slots as usize;
         // Positions of several queues have no order between them.
@@ -99,7 +99,7 @@ impl Claimer {
         if let Some(group) = rows.iter().rev().find_map(|row| row.group_key.as_ref()) {
             memory.after_group.clone_from(group);
         }
-        telemetry::claimed(now - began, rows.iter().map(Row::waited_secs));
+        telemetry::record_claim(now - began, rows.iter().map(Row::waited_secs));
         Ok(rows)
     }
 
@@ -107,7 +107,7 @@ impl Claimer {
     pub(super) async fn claim_alone(
         &mut self,
         worker_id: Uuid,
-        memory: &Memory,
+        memory: &ClaimerState,
     ) -> Result<Vec<Row>, link::Error> {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
@@ -119,7 +119,7 @@ impl Claimer {
             &memory.kinds
         )
         .fetch_all(conn);
-        let fetched = answer(patience, fetched).await;
-        self.link.settle(fetched)
+        let fetched = wait_for_answer(patience, fetched).await;
+        self.link.check_answer(fetched)
     }
 }

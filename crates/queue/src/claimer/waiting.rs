@@ -13,11 +13,11 @@ use uuid::Uuid;
 
 use super::{
     super::{
-        link::{self, answer},
-        pace,
+        jitter,
+        link::{self, wait_for_answer},
     },
     Claimer,
-    memory::Memory,
+    state::ClaimerState,
 };
 
 /// Naps after claims that found nothing, before the flag is set.
@@ -29,10 +29,10 @@ const FLAG_MAY_STAY: Duration = Duration::from_millis(50);
 
 impl Claimer {
     /// Rests after a claim that found nothing.
-    pub(super) async fn rest(
+    pub(super) async fn wait_for_work(
         &mut self,
         worker_id: Uuid,
-        memory: &mut Memory,
+        memory: &mut ClaimerState,
     ) -> Result<(), link::Error> {
         let hearing = self.bells.notices.is_hearing();
         let flag_is_up = memory.flag_of == Some(worker_id);
@@ -40,11 +40,11 @@ impl Claimer {
             Some(millis) if !flag_is_up => Duration::from_millis(*millis),
             _ if flag_is_up && memory.n_looks == 1 => SECOND_LOOK_AFTER,
             _ if flag_is_up && hearing => {
-                pace::jittered(Duration::from_millis(self.config.poll_idle_ms))
+                jitter::jittered(Duration::from_millis(self.config.poll_idle_ms))
             }
             _ if hearing => return self.set_flag(worker_id, true, memory).await,
             // No notification can wake this worker.
-            _ => pace::jittered(Duration::from_millis(self.config.poll_busy_ms)),
+            _ => jitter::jittered(Duration::from_millis(self.config.poll_busy_ms)),
         };
         tokio::select! {
             () = self.bells.work.notified() => {}
@@ -59,7 +59,7 @@ impl Claimer {
     pub(super) async fn lower_flag_if_busy(
         &mut self,
         worker_id: Uuid,
-        memory: &mut Memory,
+        memory: &mut ClaimerState,
     ) -> Result<(), link::Error> {
         let busy = memory.busy_since.is_some_and(|since| since.elapsed() > FLAG_MAY_STAY);
         if busy && memory.flag_of == Some(worker_id) {
@@ -69,9 +69,9 @@ impl Claimer {
     }
 
     /// Clears the flag if all slots stay taken: this worker could not act on a notification.
-    pub(super) async fn lower_flag_if_full(&mut self, worker_id: Uuid, memory: &mut Memory) {
+    pub(super) async fn lower_flag_if_full(&mut self, worker_id: Uuid, memory: &mut ClaimerState) {
         if memory.flag_of == Some(worker_id)
-            && timeout(FLAG_MAY_STAY, self.slots.any_free()).await.is_err()
+            && timeout(FLAG_MAY_STAY, self.slots.wait_until_any_free()).await.is_err()
         {
             // A failure shows again at the next claim, which handles it.
             let _ = self.set_flag(worker_id, false, memory).await;
@@ -82,14 +82,14 @@ impl Claimer {
         &mut self,
         worker_id: Uuid,
         waits: bool,
-        memory: &mut Memory,
+        memory: &mut ClaimerState,
     ) -> Result<(), link::Error> {
         memory.flag_of = None;
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
         let set = sqlx::query_file!("src/sql/worker_wait.sql", worker_id, waits).execute(conn);
-        let set = answer(patience, set).await;
-        self.link.settle(set)?;
+        let set = wait_for_answer(patience, set).await;
+        self.link.check_answer(set)?;
         memory.flag_of = waits.then_some(worker_id);
         memory.n_looks = 0;
         Ok(())

@@ -26,16 +26,16 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::statements::Renewed;
+use self::statements::RenewalAnswer;
 use super::{
     config::Config,
     crash_points::{CrashPoint, CrashPoints},
+    jitter,
     link::{self, Link},
-    pace,
     run::{Run, Stop},
     slots::Slots,
     telemetry,
-    wakeup::Bells,
+    wakeup::WakeSignals,
 };
 use dalsegno_base::causes::causes;
 
@@ -59,7 +59,7 @@ pub(super) struct Registration {
 pub(super) struct Heartbeat {
     pub(super) link: Link,
     pub(super) slots: Arc<Slots>,
-    pub(super) bells: Arc<Bells>,
+    pub(super) bells: Arc<WakeSignals>,
     pub(super) config: Arc<Config>,
     pub(super) crash_points: CrashPoints,
     pub(super) registration: Registration,
@@ -80,7 +80,7 @@ struct Lease {
 impl Heartbeat {
     /// Registers and renews until `stop`, which comes after all runs have ended; then signs the worker off.
     pub(super) async fn run(mut self, stop: CancellationToken, draining: CancellationToken) {
-        let Some(mut lease) = stop.run_until_cancelled(self.register_at_last()).await else {
+        let Some(mut lease) = stop.run_until_cancelled(self.register_with_retries()).await else {
             return;
         };
         // Id under which the worker has announced its drain. A new registration during the drain announces it again.
@@ -90,21 +90,21 @@ impl Heartbeat {
             if draining.is_cancelled() {
                 saw_drain = true;
                 if draining_as != Some(lease.worker_id)
-                    && self.say_draining(lease.worker_id).await.is_ok()
+                    && self.report_draining(lease.worker_id).await.is_ok()
                 {
                     draining_as = Some(lease.worker_id);
                 }
             }
             let beat = async {
                 let pause = if lease.n_failures > 0 {
-                    pace::after_failure(lease.n_failures).min(self.config.heartbeat())
+                    jitter::wait_after_failure(lease.n_failures).min(self.config.heartbeat())
                 } else {
                     self.config.heartbeat()
                 };
                 tokio::select! {
                     () = sleep(pause) => {}
                     () = self.bells.cancel.notified() => sleep(CANCEL_PAUSE).await,
-                    () = self.cancel_poll() => {}
+                    () = self.wait_for_cancel_poll() => {}
                     () = sleep_until(lease.fence_at), if !lease.fenced => {}
                     // Wakes once. If the database was away then, the next beat announces the drain.
                     () = draining.cancelled(), if !saw_drain => {}
@@ -114,16 +114,16 @@ impl Heartbeat {
                 break;
             }
             self.fence_if_due(&mut lease);
-            self.beat(&mut lease).await;
+            self.send_heartbeat(&mut lease).await;
         }
-        self.say_goodbye(lease.worker_id).await;
+        self.unregister(lease.worker_id).await;
         self.link.close().await;
     }
 
     /// Waits until the worker should ask for cancellations. Without notifications it learns of a cancellation only by
     /// asking, and has to learn of it within a second. The conditions are read each time, because runs start while this
     /// waits.
-    async fn cancel_poll(&self) {
+    async fn wait_for_cancel_poll(&self) {
         loop {
             sleep(CANCEL_POLL).await;
             if !self.bells.notices.is_hearing() && self.slots.n_taken() > 0 {
@@ -132,14 +132,14 @@ impl Heartbeat {
         }
     }
 
-    async fn register_at_last(&mut self) -> Lease {
+    async fn register_with_retries(&mut self) -> Lease {
         let mut n_failures = 0;
         loop {
             match self.register().await {
                 Ok(lease) => return lease,
                 Err(error) => {
                     n_failures += 1;
-                    let wait = pace::after_failure(n_failures);
+                    let wait = jitter::wait_after_failure(n_failures);
                     tracing::warn!(
                         error = causes(&error),
                         wait_ms = wait.as_millis(),
@@ -155,7 +155,7 @@ impl Heartbeat {
         // A new id each time: an id that was declared lost stays lost.
         let worker_id = Uuid::new_v4();
         let sent = Instant::now();
-        self.sign_on(worker_id).await?;
+        self.insert_worker(worker_id).await?;
         tracing::info!(%worker_id, slots = self.slots.capacity(), "worker registered");
         self.identity.send_replace(Some(worker_id));
         Ok(Lease {
@@ -189,7 +189,7 @@ impl Heartbeat {
         }
     }
 
-    async fn beat(&mut self, lease: &mut Lease) {
+    async fn send_heartbeat(&mut self, lease: &mut Lease) {
         let running = self.slots.running();
         let sent = Instant::now();
         let renewal = async {
@@ -204,13 +204,13 @@ impl Heartbeat {
             match timeout_at(lease.fence_at, renewal).await {
                 Ok(answered) => answered,
                 Err(_) => {
-                    self.link.abandon();
+                    self.link.disconnect();
                     Err(link::Error::NoAnswer(sent.elapsed()))
                 }
             }
         };
         match answered {
-            Ok(Some(renewed)) => self.renewed(lease, sent, &renewed, &running),
+            Ok(Some(renewed)) => self.apply_renewal(lease, sent, &renewed, &running),
             Ok(None) => self.declared_lost(lease).await,
             Err(error) => {
                 lease.n_failures += 1;
@@ -225,11 +225,17 @@ impl Heartbeat {
         }
     }
 
-    fn renewed(&self, lease: &mut Lease, sent: Instant, renewed: &Renewed, running: &[Run]) {
+    fn apply_renewal(
+        &self,
+        lease: &mut Lease,
+        sent: Instant,
+        renewed: &RenewalAnswer,
+        running: &[Run],
+    ) {
         if !running.is_empty() {
             self.crash_points.pass(CrashPoint::AfterRenew);
         }
-        telemetry::renewed(
+        telemetry::record_renewal(
             (lease.fence_at + self.config.lease_margin()).saturating_duration_since(sent),
         );
         lease.n_failures = 0;
@@ -275,8 +281,8 @@ impl Heartbeat {
         }
         tracing::error!(worker_id = %lease.worker_id, "this worker was declared lost, registering again");
         let interrupted = std::mem::take(&mut lease.interrupted);
-        *lease = self.register_at_last().await;
-        if let Err(error) = self.unmark(&interrupted).await {
+        *lease = self.register_with_retries().await;
+        if let Err(error) = self.clear_crash_marks(&interrupted).await {
             tracing::warn!(
                 error = causes(&error),
                 "could not take crash marks off interrupted runs"

@@ -3,13 +3,13 @@
 use uuid::Uuid;
 
 use super::{
-    super::link::{self, answer},
+    super::link::{self, wait_for_answer},
     Heartbeat,
 };
 use dalsegno_base::causes::causes;
 
 /// The answer to a renewal.
-pub(super) struct Renewed {
+pub(super) struct RenewalAnswer {
     /// Leases that this worker no longer has.
     pub(super) lost: Vec<i64>,
     /// Leases whose jobs are to be cancelled.
@@ -19,7 +19,7 @@ pub(super) struct Renewed {
 }
 
 impl Heartbeat {
-    pub(super) async fn sign_on(&mut self, worker_id: Uuid) -> Result<(), link::Error> {
+    pub(super) async fn insert_worker(&mut self, worker_id: Uuid) -> Result<(), link::Error> {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
         let slots = i32::try_from(self.slots.capacity()).unwrap_or(i32::MAX);
@@ -35,8 +35,8 @@ impl Heartbeat {
             &self.registration.kinds,
         )
         .fetch_one(conn);
-        let registered = answer(patience, registered).await;
-        self.link.settle(registered).map(drop)
+        let registered = wait_for_answer(patience, registered).await;
+        self.link.check_answer(registered).map(drop)
     }
 
     pub(super) async fn renew(
@@ -44,23 +44,26 @@ impl Heartbeat {
         worker_id: Uuid,
         job_ids: &[i64],
         leases: &[i64],
-    ) -> Result<Option<Renewed>, link::Error> {
+    ) -> Result<Option<RenewalAnswer>, link::Error> {
         let patience = self.link.patience();
         let lease_secs = self.config.lease().as_secs_f64();
         let conn = self.link.conn().await?;
         let renewed =
             sqlx::query_file!("src/sql/worker_renew.sql", worker_id, lease_secs, job_ids, leases)
-                .map(|row| Renewed {
+                .map(|row| RenewalAnswer {
                     lost: row.lost,
                     cancelled: row.cancelled,
                     alone_secs: row.alone_secs,
                 })
                 .fetch_optional(&mut *conn);
-        let renewed = answer(patience, renewed).await;
-        self.link.settle(renewed)
+        let renewed = wait_for_answer(patience, renewed).await;
+        self.link.check_answer(renewed)
     }
 
-    pub(super) async fn unmark(&mut self, interrupted: &[(i64, i64)]) -> Result<(), link::Error> {
+    pub(super) async fn clear_crash_marks(
+        &mut self,
+        interrupted: &[(i64, i64)],
+    ) -> Result<(), link::Error> {
         if interrupted.is_empty() {
             return Ok(());
         }
@@ -69,33 +72,33 @@ impl Heartbeat {
         let conn = self.link.conn().await?;
         let unmarked =
             sqlx::query_file!("src/sql/unmark_crashes.sql", &job_ids, &leases).fetch_all(conn);
-        let unmarked = answer(patience, unmarked).await;
-        let unmarked = self.link.settle(unmarked)?;
+        let unmarked = wait_for_answer(patience, unmarked).await;
+        let unmarked = self.link.check_answer(unmarked)?;
         tracing::info!(n_jobs = unmarked.len(), "took crash marks off interrupted runs");
         Ok(())
     }
 
-    pub(super) async fn say_draining(&mut self, worker_id: Uuid) -> Result<(), link::Error> {
+    pub(super) async fn report_draining(&mut self, worker_id: Uuid) -> Result<(), link::Error> {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
-        let said = answer(
+        let said = wait_for_answer(
             patience,
             sqlx::query_file!("src/sql/worker_drain.sql", worker_id).execute(conn),
         )
         .await;
-        self.link.settle(said).map(drop)
+        self.link.check_answer(said).map(drop)
     }
 
-    pub(super) async fn say_goodbye(&mut self, worker_id: Uuid) {
+    pub(super) async fn unregister(&mut self, worker_id: Uuid) {
         let patience = self.link.patience();
         let said = match self.link.conn().await {
             Ok(conn) => {
-                let said = answer(
+                let said = wait_for_answer(
                     patience,
                     sqlx::query_file!("src/sql/worker_stop.sql", worker_id).execute(conn),
                 )
                 .await;
-                self.link.settle(said).map(drop)
+                self.link.check_answer(said).map(drop)
             }
             Err(error) => Err(error),
         };

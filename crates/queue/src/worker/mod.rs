@@ -38,11 +38,11 @@ use super::{
     crash_points::CrashPoints,
     heartbeat::Registration,
     registry::{Handlers, Registry},
-    run::Shared,
+    run::RunContext,
     runner::{CallHandler, EndEveryRun},
     slots::Slots,
     telemetry,
-    wakeup::{Bells, Notices},
+    wakeup::{Notices, WakeSignals},
 };
 use dalsegno_base::{causes::causes, shutdown::Shutdown};
 
@@ -134,9 +134,9 @@ struct Parts {
     config: Arc<Config>,
     registration: Registration,
     handlers: Arc<Handlers>,
-    shared: Arc<Shared>,
+    shared: Arc<RunContext>,
     slots: Arc<Slots>,
-    bells: Arc<Bells>,
+    bells: Arc<WakeSignals>,
     session: Option<PgConnectOptions>,
     shutdown: Shutdown,
     /// The part that panicked first.
@@ -165,8 +165,8 @@ impl Parts {
             slots: Arc::new(Slots::new(config.slots)),
             config: Arc::new(config),
             handlers: Arc::new(handlers),
-            shared: Arc::new(Shared { pool, crash_points }),
-            bells: Arc::new(Bells { notices, ..Bells::default() }),
+            shared: Arc::new(RunContext { pool, crash_points }),
+            bells: Arc::new(WakeSignals { notices, ..WakeSignals::default() }),
             session,
             shutdown,
             panicked: Arc::default(),
@@ -185,18 +185,18 @@ impl Parts {
             self.heartbeat(identity).run(self.ended.clone(), self.shutdown.soft.clone());
         let claimer = self.claimer(identity_seen.clone(), claims).run(self.shutdown.soft.clone());
         let upkeep = self.upkeep(identity_seen).run(self.ended.clone());
-        let heartbeat = tokio::spawn(self.watched("heartbeat", heartbeat));
+        let heartbeat = tokio::spawn(self.watch_panics("heartbeat", heartbeat));
         let around = TaskTracker::new();
-        around.spawn(self.watched("claimer", claimer));
-        around.spawn(self.watched("upkeep", upkeep));
-        around.spawn(self.watched("listener", self.listener()));
-        around.spawn(self.watched("drain", self.drain()));
+        around.spawn(self.watch_panics("claimer", claimer));
+        around.spawn(self.watch_panics("upkeep", upkeep));
+        around.spawn(self.watch_panics("listener", self.listener()));
+        around.spawn(self.watch_panics("drain", self.drain()));
         let writers = TaskTracker::new();
         for _ in 0..self.config.end_batches_in_flight {
-            writers.spawn(self.watched_writer(Arc::clone(&ends_to_write)));
+            writers.spawn(self.run_writer_watched(Arc::clone(&ends_to_write)));
         }
 
-        let served = serve(backend, self.handler(), self.around_runs(ends)).await;
+        let served = serve(backend, self.handler(), self.end_every_run(ends)).await;
         writers.close();
         writers.wait().await;
         self.ended.cancel();

@@ -17,7 +17,7 @@ struct Watch {
 }
 
 impl Parts {
-    pub(super) fn watched(
+    pub(super) fn watch_panics(
         &self,
         part: &'static str,
         work: impl Future<Output = ()> + Send + 'static,
@@ -30,7 +30,7 @@ impl Parts {
 
     /// Runs a writer of ends, and again after a panic, so that the ends of drained runs are written. The ends that it
     /// held are dropped, and their jobs come back with the lease.
-    pub(super) fn watched_writer(
+    pub(super) fn run_writer_watched(
         &self,
         waiting: EndsToWrite,
     ) -> impl Future<Output = ()> + Send + 'static {

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const RENEWAL_PATIENCE: Duration = Duration::from_secs(4);
 
 impl Parts {
-    pub(super) fn around_runs(&self, ends: Ends) -> EndEveryRun {
+    pub(super) fn end_every_run(&self, ends: Ends) -> EndEveryRun {
         EndEveryRun {
             handlers: Arc::clone(&self.handlers),
             ends,

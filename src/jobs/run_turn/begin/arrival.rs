@@ -11,15 +11,15 @@ use crate::{
     domain::{
         agents::Node,
         feed, ids, messages,
-        nodes::{self, Entering},
-        sessions::{Live, Reason},
+        nodes::{self, NodeEntry},
+        sessions::{Reason, SessionRow},
     },
     jobs::run_turn::{error::Error, load::assignment::Assignment, notices},
     transcript::Role,
 };
 
 /// A session that is not at the task's node yet, or has lost the node's instructions.
-pub struct Arrival<'a> {
+pub struct NodeArrival<'a> {
     node: &'a Node,
     entry_id: Uuid,
     /// True if the session is at the node already, and has lost the entry of the node.
@@ -28,12 +28,12 @@ pub struct Arrival<'a> {
 
 /// Checks if the node's instructions have to be sent. `None`: the session is at the node and has them. A task without a
 /// node stays at the session's node; it only repeats instructions that a successor has lost.
-pub async fn look<'a>(
+pub async fn find_arrival<'a>(
     conn: &mut PgConnection,
     assignment: &'a Assignment<'_>,
-    session: &Live,
+    session: &SessionRow,
     now: DateTime<Utc>,
-) -> Result<Option<Arrival<'a>>, Error> {
+) -> Result<Option<NodeArrival<'a>>, Error> {
     let named = assignment.node.as_deref();
     let is_new = session.context_tokens == 0 && session.opened_because != Reason::New;
     let may_have_lost = is_new || !session.rejected_turns.is_empty();
@@ -48,18 +48,18 @@ pub async fn look<'a>(
     let is_said_again = stay.is_some();
     match stay {
         Some(stay) if stay.entry_id.is_some() => Ok(None),
-        _ => Ok(Some(Arrival { node, entry_id: ids::at(now), is_said_again })),
+        _ => Ok(Some(NodeArrival { node, entry_id: ids::new_at(now), is_said_again })),
     }
 }
 
-impl Arrival<'_> {
+impl NodeArrival<'_> {
     /// Builds the entry with the node's instructions.
     pub fn entry(&self) -> messages::New {
         notices::message(self.entry_id, Role::Notice, self.node.entry.clone())
     }
 
     /// Builds the feed event of the arrival.
-    pub fn event(&self, session: &Live, assignment: &Assignment<'_>) -> feed::New {
+    pub fn event(&self, session: &SessionRow, assignment: &Assignment<'_>) -> feed::New {
         feed::New {
             campaign_id: Some(session.campaign_id),
             task_id: Some(assignment.task.id),
@@ -73,14 +73,14 @@ impl Arrival<'_> {
     pub async fn write(
         &self,
         conn: &mut PgConnection,
-        session: &Live,
+        session: &SessionRow,
         task_id: Uuid,
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
         if self.is_said_again {
-            return Ok(nodes::say_again(conn, session.id, self.entry_id).await?);
+            return Ok(nodes::record_repeated_entry(conn, session.id, self.entry_id).await?);
         }
-        let entering = Entering {
+        let entering = NodeEntry {
             session_id: session.id,
             campaign_id: session.campaign_id,
             agent: &session.agent,

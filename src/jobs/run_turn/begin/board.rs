@@ -9,15 +9,15 @@ use uuid::Uuid;
 use crate::{
     context::{
         Calibration, Weight,
-        manifest::{Span, Why},
+        manifest::{PartReason, Span},
         parts::{self, NotShown},
         posts::{Post, Posts},
     },
     domain::{
         ids, messages,
         posts::{self, Viewer},
-        sessions::Live,
-        turn_phases::{self, Look, Seen, Shown, Unseen, Unshown},
+        sessions::SessionRow,
+        turn_phases::{self, BoardProgress, OmissionReason, ShownPosts, UnseenPosts, UnseenQuery},
     },
     jobs::run_turn::{error::Error, load::assignment::Assignment, notices},
     transcript::Role,
@@ -46,10 +46,10 @@ const ROOM_DIVISOR: u64 = 4;
 const BYTES_PER_TOKEN: u64 = 8;
 
 /// Reads the unseen posts. `None` if there are none.
-pub async fn look(
+pub async fn load_board(
     conn: &mut PgConnection,
     assignment: &Assignment<'_>,
-    session: &Live,
+    session: &SessionRow,
     calibration: &Calibration,
     now: DateTime<Utc>,
 ) -> Result<Option<Board>, Error> {
@@ -67,27 +67,29 @@ pub async fn look(
     let room_tokens = route.window_tokens.saturating_sub(route.reserve_tokens) / ROOM_DIVISOR;
     let max_bytes = i64::try_from(room_tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(i64::MAX);
     let window = i64::from(agent.history_window);
-    let look = Look { session, task_id: assignment.task.id, viewer, window, max_bytes };
-    let unseen = turn_phases::unseen(conn, &look).await?;
+    let look = UnseenQuery { session, task_id: assignment.task.id, viewer, window, max_bytes };
+    let unseen = turn_phases::find_unseen_posts(conn, &look).await?;
     Ok(Some(Board::of(unseen, calibration.weight_within(room_tokens), now)))
 }
 
 impl Board {
-    fn of(mut unseen: Unseen, max_weight: Weight, now: DateTime<Utc>) -> Self {
+    fn of(mut unseen: UnseenPosts, max_weight: Weight, now: DateTime<Utc>) -> Self {
         let (weight, too_much) = fit(&mut unseen, max_weight);
-        let is_long = |why: &Unshown| matches!(why, Unshown::Long | Unshown::Full);
+        let is_long =
+            |why: &OmissionReason| matches!(why, OmissionReason::Long | OmissionReason::Full);
         let n_long = unseen.not_shown.iter().filter(|(_, why)| is_long(why)).count();
         let n_left_out = i64::try_from(n_long + too_much.len()).unwrap_or(i64::MAX);
         let not_shown = unseen.not_shown.iter().map(|(seq, why)| (*seq, reason(*why)));
-        let mut not_shown =
-            spans(not_shown.chain(too_much.into_iter().map(|seq| (seq, Why::NoRoom))).collect());
+        let mut not_shown = spans(
+            not_shown.chain(too_much.into_iter().map(|seq| (seq, PartReason::NoRoom))).collect(),
+        );
         if unseen.n_older > 0 {
             not_shown.push(older(&unseen));
         }
         let left_out = unseen.n_older.saturating_add(n_left_out);
         let seqs = unseen.posts.iter().map(|post| post.seq).collect();
         Self {
-            entry_id: ids::at(now),
+            entry_id: ids::new_at(now),
             cursor: unseen.to_seq,
             shown: Posts { left_out, posts: unseen.posts.into_iter().map(as_sent).collect() },
             seqs,
@@ -112,16 +114,16 @@ impl Board {
         self.shows_posts().then(|| Entry { new: new(), seq })
     }
 
-    pub fn seen<'a>(&'a self, entry: Option<&'a Entry>) -> Seen<'a> {
+    pub fn seen<'a>(&'a self, entry: Option<&'a Entry>) -> BoardProgress<'a> {
         let shown =
-            entry.map(|entry| Shown { posts: &self.seqs, entry: &entry.new, seq: entry.seq });
-        Seen { cursor: self.cursor, shown }
+            entry.map(|entry| ShownPosts { posts: &self.seqs, entry: &entry.new, seq: entry.seq });
+        BoardProgress { cursor: self.cursor, shown }
     }
 }
 
 /// Removes posts that are too heavy alone, and the oldest of those that are too heavy together. Returns the weight of
 /// the rest, and the removed places.
-fn fit(unseen: &mut Unseen, max_weight: Weight) -> (Weight, Vec<i64>) {
+fn fit(unseen: &mut UnseenPosts, max_weight: Weight) -> (Weight, Vec<i64>) {
     let (mut total, mut too_much, mut is_full) = (Weight::ZERO, Vec::new(), false);
     let mut kept: Vec<posts::Post> = Vec::with_capacity(unseen.posts.len());
     for post in std::mem::take(&mut unseen.posts).into_iter().rev() {
@@ -140,17 +142,17 @@ fn fit(unseen: &mut Unseen, max_weight: Weight) -> (Weight, Vec<i64>) {
     (total, too_much)
 }
 
-fn reason(why: Unshown) -> Why {
+fn reason(why: OmissionReason) -> PartReason {
     match why {
-        Unshown::Own => Why::OwnAnswer,
-        Unshown::Task => Why::IsATask,
-        Unshown::Shown => Why::ShownBefore,
-        Unshown::Long | Unshown::Full => Why::NoRoom,
+        OmissionReason::Own => PartReason::OwnAnswer,
+        OmissionReason::Task => PartReason::IsATask,
+        OmissionReason::Shown => PartReason::ShownBefore,
+        OmissionReason::Long | OmissionReason::Full => PartReason::NoRoom,
     }
 }
 
 /// Merges posts with the same reason into one line.
-fn spans(posts: Vec<(i64, Why)>) -> Vec<NotShown> {
+fn spans(posts: Vec<(i64, PartReason)>) -> Vec<NotShown> {
     let mut spans: Vec<NotShown> = Vec::new();
     for (seq, why) in posts {
         match spans.iter_mut().find(|known| known.why == why) {
@@ -168,11 +170,11 @@ fn spans(posts: Vec<(i64, Why)>) -> Vec<NotShown> {
 }
 
 /// Builds the line for older posts, which were counted but not read.
-fn older(unseen: &Unseen) -> NotShown {
+fn older(unseen: &UnseenPosts) -> NotShown {
     let first_seq = unseen.first_seq();
     let count = usize::try_from(unseen.n_older).ok();
     let span = Span { from_seq: 1, to_seq: (first_seq - 1).max(1), count };
-    NotShown { why: Why::BeyondWindow, span }
+    NotShown { why: PartReason::BeyondWindow, span }
 }
 
 fn as_sent(post: posts::Post) -> Post<'static> {
@@ -211,8 +213,9 @@ mod tests {
     fn an_oversized_post_is_omitted_alone_and_excess_posts_oldest_first() {
         let long = "word ".repeat(2000);
         let posts = vec![post(3, "a"), post(4, "b"), post(7, &long), post(9, "c"), post(10, "d")];
-        let not_shown = vec![(5, Unshown::Own), (6, Unshown::Task), (8, Unshown::Own)];
-        let unseen = Unseen { to_seq: 11, posts, not_shown, n_older: 2 };
+        let not_shown =
+            vec![(5, OmissionReason::Own), (6, OmissionReason::Task), (8, OmissionReason::Own)];
+        let unseen = UnseenPosts { to_seq: 11, posts, not_shown, n_older: 2 };
         let room = [1, 2, 3].map(|_| Weight::of_user_text("a")).into_iter().sum();
         let board = Board::of(unseen, room, DateTime::UNIX_EPOCH);
         assert_eq!((board.seqs.as_slice(), board.cursor), ([4, 9, 10].as_slice(), 11));
@@ -220,10 +223,10 @@ mod tests {
         assert_eq!(board.shown.left_out, 4);
         let said: Vec<_> = board.not_shown.iter().map(|it| (it.why, it.span.count)).collect();
         let expected = [
-            (Why::OwnAnswer, Some(2)),
-            (Why::IsATask, Some(1)),
-            (Why::NoRoom, Some(2)),
-            (Why::BeyondWindow, Some(2)),
+            (PartReason::OwnAnswer, Some(2)),
+            (PartReason::IsATask, Some(1)),
+            (PartReason::NoRoom, Some(2)),
+            (PartReason::BeyondWindow, Some(2)),
         ];
         assert_eq!(said, expected);
     }

@@ -5,10 +5,10 @@ use sqlx::PgConnection;
 
 use crate::{
     context::{Calibration, Weight},
-    domain::{conversations::Resolved, ids, messages},
+    domain::{conversations::ResolvedSession, ids, messages},
     jobs::run_turn::{
         begin::{
-            arrival::{self, Arrival},
+            arrival::{self, NodeArrival},
             board::{self, Board},
             results,
         },
@@ -19,13 +19,13 @@ use crate::{
 };
 
 pub struct NewEntries<'a> {
-    pub words: Words,
+    pub words: TurnEntries,
     /// The arrival whose entry is among them.
-    pub arrival: Option<Arrival<'a>>,
+    pub arrival: Option<NodeArrival<'a>>,
 }
 
 /// Entries that stay the same throughout the turn.
-pub struct Words {
+pub struct TurnEntries {
     /// In order; the prompt is the last one.
     pub new: Vec<messages::New>,
     /// Results that the task has waited for. They are in `new` unless an earlier attempt has stored them.
@@ -41,7 +41,7 @@ impl<'a> NewEntries<'a> {
     /// `was_refused`: the provider has refused a call of this run as too long.
     pub async fn before_call(
         conn: &mut PgConnection,
-        resolved: &Resolved,
+        resolved: &ResolvedSession,
         assignment: &'a Assignment<'_>,
         calibration: &Calibration,
         was_refused: bool,
@@ -51,33 +51,33 @@ impl<'a> NewEntries<'a> {
         let asked_by = assignment.asked_by.as_deref();
         let joined = results::read(&mut *conn, assignment, session.id).await?;
         let mut new = Vec::with_capacity(1);
-        if resolved.interrupted() {
+        if resolved.was_interrupted() {
             let is_rejected = session.rejected_turns.contains(&session.turn_count);
             let left = match is_rejected {
                 true => None,
-                false => {
-                    Some(messages::left_by_turn(&mut *conn, session.id, session.turn_count).await?)
-                }
+                false => Some(
+                    messages::read_turn_output(&mut *conn, session.id, session.turn_count).await?,
+                ),
             };
-            new.push(notices::interrupted(ids::at(now), left));
+            new.push(notices::interruption_notice(ids::new_at(now), left));
         }
         // A run that has called before has the latest turn itself.
         let is_latest = was_refused || task.turn.is_none_or(|turn| turn == session.turn_count);
         if !is_latest && messages::others_asked_since(&mut *conn, session.id, task.id).await? {
-            new.push(notices::again(ids::at(now), &task.prompt, asked_by));
+            new.push(notices::repeated_prompt_notice(ids::new_at(now), &task.prompt, asked_by));
         }
-        let arrival = arrival::look(&mut *conn, assignment, session, now).await?;
-        new.extend(arrival.as_ref().map(Arrival::entry));
+        let arrival = arrival::find_arrival(&mut *conn, assignment, session, now).await?;
+        new.extend(arrival.as_ref().map(NodeArrival::entry));
         let untold = joined.as_ref().filter(|joined| !joined.is_stored);
         new.extend(untold.map(|joined| joined.entry.clone()));
         new.push(notices::prompt(task, asked_by));
-        let board = board::look(&mut *conn, assignment, session, calibration, now).await?;
-        let words = Words { new, results: joined.map(|joined| joined.entry), board };
+        let board = board::load_board(&mut *conn, assignment, session, calibration, now).await?;
+        let words = TurnEntries { new, results: joined.map(|joined| joined.entry), board };
         Ok(Self { words, arrival })
     }
 }
 
-impl Words {
+impl TurnEntries {
     /// Returns the entries before the prompt, which is sent as the task.
     pub fn notices(&self) -> &[messages::New] {
         match self.new.as_slice() {

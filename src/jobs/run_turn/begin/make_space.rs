@@ -11,10 +11,10 @@ use crate::{
     domain::{compactions::Cause, sessions},
     jobs::{
         Services,
-        compact_session::setup::{self, Around},
+        compact_session::setup::{self, FixedWeight},
         compact_session::{self, Error as NotFolded, Folder},
         run_turn::{
-            error::{Error, Refused},
+            error::{BeginRefusal, Error},
             load::assignment::Assignment,
         },
     },
@@ -25,7 +25,7 @@ use crate::{
 /// The amount of space that is missing.
 #[derive(Debug, Clone, Copy)]
 pub struct SpaceRequest {
-    pub around: Around,
+    pub around: FixedWeight,
     pub pressure: Pressure,
     /// Size of a conversation that the provider has refused as too long: its window is smaller than that.
     pub refused_tokens: Option<u64>,
@@ -63,7 +63,7 @@ pub async fn make(
     let refused = needed.refused_tokens.map(|it| less(it).saturating_add(route.reserve_tokens));
     let limit = |window: u64| refused.map_or(window, |refused| window.min(refused));
     let catalogue = services.library.current();
-    let folder = setup::folder(
+    let folder = setup::build_folder(
         run,
         services,
         (agent, &catalogue),
@@ -90,7 +90,7 @@ pub async fn make(
         Err(error) if run.stop_reason().is_some() => Err(Error::undone(error)),
         // Nothing before the task can be folded. The provider decides if the call fits.
         Err(NotFolded::Plan { .. }) => Ok(()),
-        Err(error) if must => Err(unmade(error)),
+        Err(error) if must => Err(into_turn_error(error)),
         Err(error) => {
             tracing::warn!(session.id = %session_id, error = causes(&error), "no room was made; the turn goes on without it");
             Ok(())
@@ -99,11 +99,11 @@ pub async fn make(
 }
 
 /// Converts the error for a turn that cannot go on.
-fn unmade(error: NotFolded) -> Error {
+fn into_turn_error(error: NotFolded) -> Error {
     match &error {
         NotFolded::NotAsked(source) => match source.class {
             Class::Snooze { after, .. } => {
-                Error::Refused(Refused::busy(error.to_string(), after, 0))
+                Error::Refused(BeginRefusal::busy(error.to_string(), after, 0))
             }
             _ => Error::undone(error),
         },
@@ -111,7 +111,7 @@ fn unmade(error: NotFolded) -> Error {
         NotFolded::Parked { .. }
         | NotFolded::BreakerOpen { .. }
         | NotFolded::View { .. }
-        | NotFolded::Stored { .. } => Error::Refused(Refused::for_good(error.to_string())),
+        | NotFolded::Stored { .. } => Error::Refused(BeginRefusal::for_good(error.to_string())),
         _ => Error::undone(error),
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::{
     context::{Budget, Calibration, Manifest, Pressure, Weight},
-    domain::{sessions::Live, turn_phases::Begun},
+    domain::{sessions::SessionRow, turn_phases::StartedTurn},
     jobs::{
-        compact_session::setup::Around,
-        run_turn::begin::{entries::Words, provider_session::Binding, team},
+        compact_session::setup::FixedWeight,
+        run_turn::begin::{entries::TurnEntries, provider_session::ProviderBinding, team},
     },
     providers::Request,
     traces::Context,
@@ -13,22 +13,22 @@ use crate::{
 
 /// A turn that has begun.
 pub struct OpenTurn {
-    pub begun: Begun,
-    pub session: Live,
+    pub begun: StartedTurn,
+    pub session: SessionRow,
     pub manifest: Manifest,
     /// Weight of everything that is sent.
     pub weight: Weight,
-    pub around: Around,
+    pub around: FixedWeight,
     pub calibration: Calibration,
     pub budget: Budget,
     pub estimated_tokens: u64,
     /// True if there are messages before the prompt that a rebuilt session would not have.
     pub has_history: bool,
     /// For a provider that keeps the conversation itself.
-    pub bound: Option<Binding>,
+    pub bound: Option<ProviderBinding>,
     pub unheard: Option<String>,
-    pub words: Words,
-    pub team: Vec<team::Presence>,
+    pub words: TurnEntries,
+    pub team: Vec<team::ColleagueStatus>,
     /// Place in the transcript that is reserved for the shown posts.
     pub posts_seq: i64,
     /// Span of the previous turn, if traces are on.
@@ -36,14 +36,14 @@ pub struct OpenTurn {
 }
 
 /// The result of a begin.
-pub enum Beginning {
+pub enum BeginResult {
     Opened(Box<OpenTurn>, Request),
     /// The conversation has to shrink first. Only its session is committed.
     NoRoom(NoRoom),
 }
 
 pub struct NoRoom {
-    pub session: Live,
-    pub around: Around,
+    pub session: SessionRow,
+    pub around: FixedWeight,
     pub pressure: Pressure,
 }

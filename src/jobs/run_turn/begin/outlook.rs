@@ -4,20 +4,20 @@ use sqlx::PgConnection;
 
 use crate::{
     context::{
-        Assembled, Budget, Calibration, Checkpoint, Parts, Pressure, Weight, assemble,
+        AssembledContext, Budget, Calibration, Checkpoint, Parts, Pressure, Weight, assemble,
         compaction::View,
-        parts::{AboutUser, Blackboard, Campaign, Edict, Fact, Skill, Task, Told},
+        parts::{AboutUser, AwaitedResults, Blackboard, Campaign, Edict, Fact, Skill, Task},
         xml::FenceSeed,
     },
-    domain::{facts, sessions::Live},
+    domain::{facts, sessions::SessionRow},
     jobs::{
         Services,
-        compact_session::Loaded,
-        compact_session::setup::Around,
+        compact_session::LoadedView,
+        compact_session::setup::FixedWeight,
         measure,
         run_turn::{
-            begin::{board::Board, entries::Words, provider_session, team},
-            error::{Error, Refused},
+            begin::{board::Board, entries::TurnEntries, provider_session, team},
+            error::{BeginRefusal, Error},
             load::assignment::Assignment,
             notices,
         },
@@ -27,46 +27,46 @@ use crate::{
 /// Parts of a call besides the stored conversation.
 pub struct Additions<'a> {
     pub calibration: &'a Calibration,
-    pub words: &'a Words,
-    pub team: &'a [team::Presence],
+    pub words: &'a TurnEntries,
+    pub team: &'a [team::ColleagueStatus],
 }
 
 /// Assembles the call. The session's row is unchanged since before the turn.
-pub async fn look(
+pub async fn load_outlook(
     conn: &mut PgConnection,
     services: &Services,
     assignment: &Assignment<'_>,
-    session: &Live,
+    session: &SessionRow,
     given: &Additions<'_>,
 ) -> Result<Outlook, Error> {
     let known = services.histories.take(session.id, session.generation);
-    let mut loaded = match known.filter(|known| known.is_of(session)) {
+    let mut loaded = match known.filter(|known| known.is_current_for(session)) {
         Some(known) => known,
-        None => Loaded::folded(&mut *conn, session).await.map_err(Error::undone)?,
+        None => LoadedView::read_compactions(&mut *conn, session).await.map_err(Error::undone)?,
     };
     loaded.catch_up(conn, session.last_seq).await.map_err(Error::undone)?;
     // Notices are sent from the transcript. The prompt is sent as the task.
     for (notice, seq) in given.words.notices().iter().zip(session.last_seq + 1..) {
-        loaded.add(measure::coming(notice, seq));
+        loaded.add(measure::to_entry(notice, seq));
     }
-    let outlook = look_ahead(assignment, session, &loaded, given);
-    services.histories.keep(loaded.stored());
+    let outlook = build_outlook(assignment, session, &loaded, given);
+    services.histories.store(loaded.without_unstored());
     outlook
 }
 
 pub struct Outlook {
-    pub assembled: Assembled,
-    pub around: Around,
+    pub assembled: AssembledContext,
+    pub around: FixedWeight,
     pub budget: Budget,
     pub estimated_tokens: u64,
     pub pressure: Pressure,
     pub has_history: bool,
 }
 
-pub fn look_ahead(
+pub fn build_outlook(
     assignment: &Assignment<'_>,
-    session: &Live,
-    loaded: &Loaded,
+    session: &SessionRow,
+    loaded: &LoadedView,
     given: &Additions<'_>,
 ) -> Result<Outlook, Error> {
     let Assignment { task, route, blackboard, .. } = assignment;
@@ -77,11 +77,11 @@ pub fn look_ahead(
     let assembled = assemble_call(assignment, session, view, given)?;
     let system_tokens = calibration.tokens(assembled.system_weight);
     Budget::new(route.model_window_tokens, route.reserve_tokens, system_tokens)
-        .map_err(|error| Error::Refused(Refused::for_good(error.to_string())))?;
+        .map_err(|error| Error::Refused(BeginRefusal::for_good(error.to_string())))?;
     let budget = Budget::of_narrow(route.window_tokens, route.reserve_tokens, system_tokens);
     let estimated_tokens = calibration.project(checkpoint(session).as_ref(), assembled.weight);
     Ok(Outlook {
-        around: Around {
+        around: FixedWeight {
             system: assembled.system_weight,
             upcoming: Weight::of_user_text(&task.prompt) + shown + given.words.upcoming(),
         },
@@ -95,10 +95,10 @@ pub fn look_ahead(
 
 fn assemble_call(
     assignment: &Assignment<'_>,
-    session: &Live,
+    session: &SessionRow,
     view: View<'_>,
     given: &Additions<'_>,
-) -> Result<Assembled, Error> {
+) -> Result<AssembledContext, Error> {
     let Assignment {
         task,
         agent,
@@ -125,7 +125,7 @@ fn assemble_call(
         .collect();
     let facts: Vec<Fact<'_>> = about.iter().flat_map(|about| &about.facts).map(fact).collect();
     let shows_posts = given.words.board.as_ref().is_some_and(Board::shows_posts);
-    let notice = notices::restored(session, &view, &assignment.own_entries(), shows_posts);
+    let notice = notices::restored_notice(session, &view, &assignment.own_entries(), shows_posts);
     let parts = Parts {
         agent_prompt: &agent.prompt,
         skills: &skills,
@@ -143,7 +143,7 @@ fn assemble_call(
         heard_to_seq: route
             .provider
             .holds_session()
-            .then(|| provider_session::heard_to_seq(session))
+            .then(|| provider_session::received_to_seq(session))
             .flatten(),
         notice: notice.as_deref(),
         board: given.words.board.as_ref().map(Board::part),
@@ -155,7 +155,7 @@ fn assemble_call(
             .words
             .results
             .as_ref()
-            .map(|told| Told { entry_id: told.id, message: &told.message }),
+            .map(|told| AwaitedResults { entry_id: told.id, message: &told.message }),
         task: Task {
             entry_id: task.id,
             prompt: &task.prompt,
@@ -167,11 +167,11 @@ fn assemble_call(
     Ok(assemble(&parts, &FenceSeed::from_bytes(seed), given.calibration))
 }
 
-fn fact(told: &facts::Told) -> Fact<'_> {
-    let facts::Told { id, attribute, text, source, said } = told;
+fn fact(told: &facts::PromptFact) -> Fact<'_> {
+    let facts::PromptFact { id, attribute, text, source, said } = told;
     Fact { id: *id, attribute, text, source, said }
 }
 
-fn checkpoint(session: &Live) -> Option<Checkpoint> {
+fn checkpoint(session: &SessionRow) -> Option<Checkpoint> {
     serde_json::from_value(session.checkpoint.clone()?).ok()
 }

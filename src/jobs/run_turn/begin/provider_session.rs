@@ -9,26 +9,26 @@ use uuid::Uuid;
 
 use crate::{
     domain::{
-        credentials::{self, Resting},
-        sessions::Live,
+        credentials::{self, PausedCredential},
+        sessions::SessionRow,
     },
     jobs::{
         Services,
         run_turn::{
-            error::{Error, Refused},
+            error::{BeginRefusal, Error},
             load::assignment::Assignment,
         },
     },
 };
 
 /// The provider's id of a conversation, and its credential.
-pub struct Binding {
+pub struct ProviderBinding {
     pub external_id: Uuid,
     pub credential: String,
 }
 
 /// Last place of the transcript that the provider has, if it has the current view.
-pub fn heard_to_seq(session: &Live) -> Option<i64> {
+pub fn received_to_seq(session: &SessionRow) -> Option<i64> {
     session.head_seq.filter(|_| session.head_generation == Some(session.generation))
 }
 
@@ -38,8 +38,8 @@ pub async fn bind(
     conn: &mut PgConnection,
     services: &Services,
     assignment: &Assignment<'_>,
-    session: &Live,
-) -> Result<Option<Binding>, Error> {
+    session: &SessionRow,
+) -> Result<Option<ProviderBinding>, Error> {
     let route = &assignment.route;
     if !route.provider.holds_session() {
         return Ok(None);
@@ -50,7 +50,7 @@ pub async fn bind(
     let credential = choose(&configured, session.credential.as_deref(), &paused)
         .map_err(|why| Error::Refused(why.into_refused(now)))?;
     let external_id = session.external_session_id.as_deref().and_then(|id| id.parse().ok());
-    Ok(Some(Binding {
+    Ok(Some(ProviderBinding {
         external_id: external_id.unwrap_or_else(Uuid::new_v4),
         credential: credential.to_owned(),
     }))
@@ -60,16 +60,17 @@ pub async fn bind(
 #[derive(Debug)]
 enum NoUsableCredential<'a> {
     NoneConfigured,
-    Paused(&'a Resting),
+    Paused(&'a PausedCredential),
 }
 
 fn choose<'a>(
     configured: &[&'a str],
     own: Option<&str>,
-    paused: &'a [Resting],
+    paused: &'a [PausedCredential],
 ) -> Result<&'a str, NoUsableCredential<'a>> {
     let paused = |credential: &str| paused.iter().find(|paused| paused.name == credential);
-    let candidates: Vec<&str> = match configured.iter().find(|credential| Some(**credential) == own) {
+    let candidates: Vec<&str> = match configured.iter().find(|credential| Some(**credential) == own)
+    {
         Some(own) => vec![own],
         None => configured.to_vec(),
     };
@@ -84,16 +85,16 @@ fn choose<'a>(
 }
 
 impl NoUsableCredential<'_> {
-    fn into_refused(self, now: DateTime<Utc>) -> Refused {
+    fn into_refused(self, now: DateTime<Utc>) -> BeginRefusal {
         match self {
-            Self::NoneConfigured => Refused::for_good(
+            Self::NoneConfigured => BeginRefusal::for_good(
                 "no credential is configured for Claude: add one to claude.credentials, or name another provider in the agent's file",
             ),
-            Self::Paused(Resting { name, until, why }) => {
+            Self::Paused(PausedCredential { name, until, why }) => {
                 let until_when = until.format("%Y-%m-%d %H:%M:%S UTC");
                 let why = format!("credential {name} is paused until {until_when}: {why}");
                 let after = (*until - now).to_std().unwrap_or_default();
-                Refused::busy(why, after, 0)
+                BeginRefusal::busy(why, after, 0)
             }
         }
     }
@@ -105,9 +106,9 @@ mod tests {
 
     use super::*;
 
-    fn paused(name: &str, minute: u32) -> Resting {
+    fn paused(name: &str, minute: u32) -> PausedCredential {
         let until = Utc.with_ymd_and_hms(2026, 11, 20, 12, minute, 0).unwrap();
-        Resting { name: name.to_owned(), until, why: "used up".to_owned() }
+        PausedCredential { name: name.to_owned(), until, why: "used up".to_owned() }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
         tasks::{Predecessor, State},
     },
     jobs::{
-        measure::measured,
+        measure::measure_message,
         run_turn::{
             error::Error,
             load::assignment::{Assignment, PREDECESSOR_MAX_CHARS},
@@ -47,11 +47,13 @@ pub async fn read(
         None => None,
     };
     Ok(Some(match stored {
-        Some(message) => PredecessorResults { entry: measured(id, message), is_stored: true },
+        Some(message) => {
+            PredecessorResults { entry: measure_message(id, message), is_stored: true }
+        }
         None => {
             let window = usize::try_from(route.window_tokens).unwrap_or(usize::MAX);
             PredecessorResults {
-                entry: measured(id, told(predecessors, window).message()),
+                entry: measure_message(id, limit_results(predecessors, window).message()),
                 is_stored: false,
             }
         }
@@ -59,10 +61,10 @@ pub async fn read(
 }
 
 /// Limits all results together to about a quarter of the window: a token has some four bytes.
-fn told(predecessors: &[Predecessor], window_tokens: usize) -> Results {
+fn limit_results(predecessors: &[Predecessor], window_tokens: usize) -> Results {
     let limits =
         Limits { each_bytes: PREDECESSOR_MAX_CHARS * 4, all_bytes: window_tokens.min(MOST_BYTES) };
-    Results::within(predecessors.iter().map(end).collect(), limits)
+    Results::fit_limits(predecessors.iter().map(end).collect(), limits)
 }
 
 fn end(one: &Predecessor) -> EndOfTask {
@@ -105,7 +107,7 @@ mod tests {
             end_of(State::Cancelled, None),
             end_of(State::Running, None),
         ];
-        let told = told(&all, 100_000);
+        let told = limit_results(&all, 100_000);
         let said: Vec<_> =
             told.ends.iter().map(|end| (end.state.as_str(), end.text.as_str())).collect();
         let expected = [
@@ -120,7 +122,7 @@ mod tests {
     #[test]
     fn a_small_window_gets_shorter_results() {
         let all = vec![end_of(State::Done, Some(&"x".repeat(3_000))); 3];
-        let told = told(&all, 3_000);
+        let told = limit_results(&all, 3_000);
         assert!(told.ends.iter().all(|end| end.text.len() == 1_000 && end.left_out_chars == 2_000));
     }
 }

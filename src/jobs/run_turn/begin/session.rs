@@ -7,10 +7,13 @@ use sqlx::PgConnection;
 use crate::{
     context::Calibration,
     domain::{
-        conversations::{Decision, Inheritance, Opening, Resolved, Wanted, resolve, succeed},
+        conversations::{
+            Decision, Inheritance, NewSession, ResolvedSession, SessionRequest, open_successor,
+            resolve,
+        },
         feed, messages,
         session_summaries::SessionSummary,
-        sessions::{Live, Reason},
+        sessions::{Reason, SessionRow},
     },
     jobs::{
         Services, expired_session,
@@ -27,10 +30,10 @@ pub async fn find_session(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-) -> Result<Resolved, Error> {
+) -> Result<ResolvedSession, Error> {
     let Assignment { task, route, .. } = assignment;
     let opening = opening(services, assignment);
-    let wanted = Wanted {
+    let wanted = SessionRequest {
         task_id: task.id,
         mode: task.session_mode,
         provider: &route.provider_name,
@@ -49,34 +52,34 @@ pub async fn find_session(
 }
 
 /// Starts a new session with the summary and the messages after it.
-pub async fn go_on_anew(
+pub async fn start_new_session(
     conn: &mut PgConnection,
     services: &Services,
     assignment: &Assignment<'_>,
     lease: i64,
-    (resolved, max_weight): (&Resolved, i64),
-) -> Result<Resolved, Error> {
+    (resolved, max_weight): (&ResolvedSession, i64),
+) -> Result<ResolvedSession, Error> {
     let opening = opening(services, assignment);
     let full = Reason::ContextFull;
-    Ok(succeed(conn, (&resolved.session, full), &opening, lease, max_weight).await?)
+    Ok(open_successor(conn, (&resolved.session, full), &opening, lease, max_weight).await?)
 }
 
 /// Adds a notice to a successor for messages that it lacks, at their place.
-pub async fn say_what_was_left_out(
+pub async fn add_left_out_notice(
     conn: &mut PgConnection,
-    resolved: &Resolved,
+    resolved: &ResolvedSession,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     let Some(left_out) = resolved.inherited.left_out else { return Ok(()) };
     let id = resolved.session.id;
-    let (notice, turn) = ([notices::left_out(id, left_out)], left_out.last_turn);
+    let (notice, turn) = ([notices::left_out_notice(id, left_out)], left_out.last_turn);
     Ok(messages::append(conn, id, turn, left_out.last_seq, &notice, now).await?)
 }
 
-fn opening<'a>(services: &Services, assignment: &'a Assignment<'_>) -> Opening<'a> {
+fn opening<'a>(services: &Services, assignment: &'a Assignment<'_>) -> NewSession<'a> {
     let Assignment { task, agent, route, .. } = assignment;
     let now = services.clock.now();
-    Opening {
+    NewSession {
         campaign_id: task.campaign_id,
         agent: &task.agent,
         instance: &task.instance,
@@ -99,7 +102,7 @@ pub fn inherit_max_weight(services: &Services, assignment: &Assignment<'_>) -> i
 }
 
 /// Builds the feed event of a new session.
-pub fn session_events(resolved: &Resolved, assignment: &Assignment<'_>) -> Vec<feed::New> {
+pub fn session_events(resolved: &ResolvedSession, assignment: &Assignment<'_>) -> Vec<feed::New> {
     let (kind, data) = match resolved.decision {
         Decision::Resume => return Vec::new(),
         Decision::Create { ephemeral } => {
@@ -125,7 +128,7 @@ pub fn session_events(resolved: &Resolved, assignment: &Assignment<'_>) -> Vec<f
 }
 
 /// Returns the session's own calibration, otherwise this process's for the model.
-pub fn calibration(services: &Services, session: &Live) -> Calibration {
+pub fn calibration(services: &Services, session: &SessionRow) -> Calibration {
     let own = session.calibration.clone().and_then(|value| serde_json::from_value(value).ok());
     own.unwrap_or_else(|| services.calibrations.of(&session.provider, &session.model))
 }

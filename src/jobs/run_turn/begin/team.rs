@@ -13,17 +13,17 @@ use crate::{
 };
 
 /// A colleague's current status.
-pub struct Presence {
+pub struct ColleagueStatus {
     name: String,
     state: statuses::State,
 }
 
 /// Reads the statuses of all agents, if this turn is the lead's.
-pub async fn look(
+pub async fn read_statuses(
     executor: impl PgExecutor<'_>,
     assignment: &Assignment<'_>,
     now: DateTime<Utc>,
-) -> Result<Vec<Presence>, Error> {
+) -> Result<Vec<ColleagueStatus>, Error> {
     let Assignment { task, agent, catalogue, .. } = assignment;
     if !agent.leads(&task.instance) {
         return Ok(Vec::new());
@@ -32,7 +32,7 @@ pub async fn look(
     let statuses = statuses.await.map_err(Error::undone)?;
     Ok(statuses
         .iter()
-        .map(|status| Presence { name: status.name(catalogue), state: status.state })
+        .map(|status| ColleagueStatus { name: status.name(catalogue), state: status.state })
         .collect())
 }
 
@@ -44,6 +44,6 @@ pub fn roster<'a>(assignment: &'a Assignment<'_>) -> Vec<Colleague<'a>> {
         .collect()
 }
 
-pub fn statuses(seen: &[Presence]) -> Vec<Status<'_>> {
+pub fn statuses(seen: &[ColleagueStatus]) -> Vec<Status<'_>> {
     seen.iter().map(|seen| Status { agent: &seen.name, state: seen.state.as_str() }).collect()
 }

@@ -3,18 +3,18 @@
 use sqlx::PgConnection;
 
 use crate::{
-    domain::turn_phases::{self, Begun},
+    domain::turn_phases::{self, StartedTurn},
     jobs::{Services, run_turn::error::Error},
     traces::Context,
 };
 
 /// Derives the span of the previous turn from its session and number, if traces are on.
-pub async fn look_back(
+pub async fn previous_turn_span(
     conn: &mut PgConnection,
     services: &Services,
-    begun: &Begun,
+    begun: &StartedTurn,
 ) -> Result<Option<Context>, Error> {
-    if !services.traces.are_wanted() {
+    if !services.traces.is_enabled() {
         return Ok(None);
     }
     let session_id = turn_phases::session_before(conn, begun).await.map_err(Error::undone)?;

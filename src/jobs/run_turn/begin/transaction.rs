@@ -7,9 +7,9 @@ use uuid::Uuid;
 use crate::{
     context::{Calibration, Pressure},
     domain::{
-        conversations::Resolved,
+        conversations::ResolvedSession,
         facts, feed,
-        sessions::{Live, Minted},
+        sessions::{ProviderSession, SessionRow},
         turn_phases::{self, Begin},
     },
     jobs::{
@@ -18,14 +18,14 @@ use crate::{
             begin::{
                 board::Board,
                 counts,
-                draft::{Draft, Setting},
-                open_turn::{Beginning, NoRoom, OpenTurn},
+                draft::{Draft, DraftParams},
+                open_turn::{BeginResult, NoRoom, OpenTurn},
                 outlook::Outlook,
                 provider_session,
                 request::{expected_tokens, request, reserve},
                 session::{calibration, find_session, inherit_max_weight, session_events},
                 team, trace,
-                window::{Before, check_room},
+                window::{EarlierBegins, check_space},
             },
             crash_points::CrashPoint,
             error::Error,
@@ -39,8 +39,8 @@ pub async fn begin(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-    before: Before,
-) -> Result<Beginning, Error> {
+    before: EarlierBegins,
+) -> Result<BeginResult, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     match write(&mut tx, run, services, assignment, before).await {
         Ok(beginning) => {
@@ -59,16 +59,16 @@ async fn write(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-    before: Before,
-) -> Result<Beginning, Error> {
+    before: EarlierBegins,
+) -> Result<BeginResult, Error> {
     let now = services.clock.now();
     let mut resolved = find_session(&mut *conn, run, services, assignment).await?;
     counts::forget_other_counts(&mut resolved.session, assignment);
     services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
     let calibration = calibration(services, &resolved.session);
-    let team = team::look(&mut *conn, assignment, now).await?;
+    let team = team::read_statuses(&mut *conn, assignment, now).await?;
     let was_refused = before.was_refused();
-    let setting = Setting {
+    let setting = DraftParams {
         services,
         assignment,
         lease: run.lease(),
@@ -78,22 +78,22 @@ async fn write(
     };
     let mut draft = Draft::of(&mut *conn, &setting, resolved).await?;
     if draft.outlook.pressure >= Pressure::Apply || was_refused {
-        draft = draft.compacted(&mut *conn, &setting).await?;
+        draft = draft.apply_prepared(&mut *conn, &setting).await?;
     }
-    if before.wants_room(&assignment.route, &draft.outlook, &calibration) {
+    if before.needs_space(&assignment.route, &draft.outlook, &calibration) {
         feed::append(&mut *conn, &session_events(&draft.resolved, assignment), now).await?;
-        let Draft { resolved: Resolved { session, .. }, outlook, .. } = draft;
+        let Draft { resolved: ResolvedSession { session, .. }, outlook, .. } = draft;
         let Outlook { around, pressure, .. } = outlook;
-        return Ok(Beginning::NoRoom(NoRoom { session, around, pressure }));
+        return Ok(BeginResult::NoRoom(NoRoom { session, around, pressure }));
     }
     let is_too_full = draft.outlook.pressure == Pressure::Overflow || was_refused;
     let has_head = draft.resolved.session.head.is_some();
     if is_too_full && assignment.route.provider.holds_session() && has_head {
         // No summary could be made. The successor takes over less, and a notice tells it so.
         let max_weight = inherit_max_weight(services, assignment);
-        draft = draft.anew(&mut *conn, &setting, max_weight).await?;
+        draft = draft.into_new_session(&mut *conn, &setting, max_weight).await?;
     }
-    check_room(assignment, &draft.outlook, &calibration)?;
+    check_space(assignment, &draft.outlook, &calibration)?;
     open(&mut *conn, run, services, assignment, (draft, calibration), team).await
 }
 
@@ -104,15 +104,14 @@ async fn open(
     services: &Services,
     assignment: &Assignment<'_>,
     (Draft { resolved, entries, outlook }, calibration): (Draft<'_>, Calibration),
-    team: Vec<team::Presence>,
-) -> Result<Beginning, Error> {
+    team: Vec<team::ColleagueStatus>,
+) -> Result<BeginResult, Error> {
     let now = services.clock.now();
     let bound = provider_session::bind(&mut *conn, services, assignment, &resolved.session).await?;
     let external_id = bound.as_ref().map(|bound| bound.external_id.to_string());
-    let minted = bound
-        .as_ref()
-        .zip(external_id.as_deref())
-        .map(|(bound, external_session_id)| Minted { external_session_id, credential: &bound.credential });
+    let minted = bound.as_ref().zip(external_id.as_deref()).map(|(bound, external_session_id)| {
+        ProviderSession { external_session_id, credential: &bound.credential }
+    });
     let mut events = session_events(&resolved, assignment);
     let arrival = entries.arrival.as_ref();
     events.extend(arrival.map(|arrival| arrival.event(&resolved.session, assignment)));
@@ -136,9 +135,10 @@ async fn open(
     }
     if let Some(about) = &assignment.facts {
         let shown: Vec<Uuid> = about.facts.iter().map(|fact| fact.id).collect();
-        facts::show(&mut *conn, (begun.session_id, begun.campaign_id), &shown, now).await?;
+        facts::record_showings(&mut *conn, (begun.session_id, begun.campaign_id), &shown, now)
+            .await?;
     }
-    let before = trace::look_back(&mut *conn, services, &begun).await?;
+    let before = trace::previous_turn_span(&mut *conn, services, &begun).await?;
     services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;
     let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
     let opened = OpenTurn {
@@ -162,10 +162,10 @@ async fn open(
     };
     let request =
         request(assignment, assembled.system, assembled.messages, expected_tokens(&opened));
-    Ok(Beginning::Opened(Box::new(opened), request))
+    Ok(BeginResult::Opened(Box::new(opened), request))
 }
 
-fn started(session: &Live, assignment: &Assignment<'_>) -> feed::New {
+fn started(session: &SessionRow, assignment: &Assignment<'_>) -> feed::New {
     let Assignment { task, route, .. } = assignment;
     let turn = session.turn_count + 1;
     feed::New {

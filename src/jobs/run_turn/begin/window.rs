@@ -6,7 +6,7 @@ use crate::{
         route::Route,
         run_turn::{
             begin::{make_space::keep_after, outlook::Outlook},
-            error::{Error, Refused},
+            error::{BeginRefusal, Error},
             load::assignment::Assignment,
         },
     },
@@ -14,20 +14,20 @@ use crate::{
 
 /// Earlier attempts of this run to begin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Before {
+pub struct EarlierBegins {
     /// Attempts to make space.
     pub n_rooms: u32,
     /// Refusals by the provider because of length; they count more than the estimate.
     pub n_refused: u32,
 }
 
-impl Before {
+impl EarlierBegins {
     pub fn was_refused(self) -> bool {
         self.n_refused > 0
     }
 
     /// Returns true if space should be made. After a compaction that helps too little, the next one keeps less.
-    pub fn wants_room(
+    pub fn needs_space(
         self,
         route: &Route<'_>,
         outlook: &Outlook,
@@ -51,7 +51,7 @@ fn fits(route: &Route<'_>, outlook: &Outlook, calibration: &Calibration) -> bool
         || within(outlook.assembled.weight.millitokens() / 1000)
 }
 
-pub fn check_room(
+pub fn check_space(
     Assignment { route, .. }: &Assignment<'_>,
     outlook: &Outlook,
     calibration: &Calibration,
@@ -59,7 +59,7 @@ pub fn check_room(
     if route.provider.refuses_too_long() || fits(route, outlook, calibration) {
         return Ok(());
     }
-    Err(Error::Refused(Refused::for_good(format!(
+    Err(Error::Refused(BeginRefusal::for_good(format!(
         "the task of about {} tokens does not fit into the window of {} with {} left for the answer: shorten the task, or give \
          the agent a larger window",
         outlook.estimated_tokens,

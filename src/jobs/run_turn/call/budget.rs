@@ -17,11 +17,11 @@ use crate::{
         amount::{Limit, Owner, Refusal},
         campaigns::ReserveError,
         ids, messages, tasks,
-        turn_phases::{self, Begun},
+        turn_phases::{self, StartedTurn},
     },
     jobs::{
         Services,
-        measure::measured,
+        measure::measure_message,
         run_turn::{
             begin::open_turn::OpenTurn,
             call::{ledger, report::CallReport, rounds::window},
@@ -29,16 +29,16 @@ use crate::{
             load::assignment::Assignment,
         },
     },
-    providers::{self, Class, Meter, Origin, Scope, Used},
+    providers::{self, Class, Meter, Origin, Scope, UsageSoFar},
     queue::Run,
     transcript::{Message, Role},
 };
 
 /// Reserves what a turn has `spent` and its next call needs. Without a limit it makes no query.
-pub async fn set_aside(
+pub async fn reserve_for_call(
     run: &Run,
     assignment: &Assignment<'_>,
-    begun: &mut Begun,
+    begun: &mut StartedTurn,
     spent: Amount,
     ahead: Amount,
 ) -> Result<(), providers::Error> {
@@ -46,36 +46,36 @@ pub async fn set_aside(
         return Ok(());
     }
     // The cost of folding is on the task already.
-    let task = tasks::get(run.pool(), assignment.task.id).await.map_err(not_read)?;
+    let task = tasks::get(run.pool(), assignment.task.id).await.map_err(database_error)?;
     let limit = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
     let before = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
-    limit.admit(Owner::Task, before + spent, Amount::ZERO, ahead).map_err(refused)?;
-    let mut tx = run.pool().begin().await.map_err(not_read)?;
+    limit.check(Owner::Task, before + spent, Amount::ZERO, ahead).map_err(refused)?;
+    let mut tx = run.pool().begin().await.map_err(database_error)?;
     match turn_phases::reserve_more(&mut tx, begun, spent, ahead).await {
         Ok(reserved) => {
-            tx.commit().await.map_err(not_read)?;
+            tx.commit().await.map_err(database_error)?;
             begun.reserved = reserved;
             Ok(())
         }
         Err(turn_phases::Error::Budget(ReserveError::Refused(refusal))) => Err(refused(refusal)),
-        Err(error) => Err(not_read(error)),
+        Err(error) => Err(database_error(error)),
     }
 }
 
 fn refused(refusal: Refusal) -> providers::Error {
     let (class, why) = match refusal.may_pass_later() {
         true => {
-            (Class::Snooze { after: BUDGET_PAUSE, scope: Scope::Host }, refusal.words_of_delay())
+            (Class::Snooze { after: BUDGET_PAUSE, scope: Scope::Host }, refusal.describe_delay())
         }
         false => (Class::Fail, refusal.to_string()),
     };
-    providers::Error::new("turn.budget", class, why).of(Origin::Budget).not_made()
+    providers::Error::new("turn.budget", class, why).of(Origin::Budget).before_call()
 }
 
 /// An error of the database. The end of the turn checks if another run has the conversation by now.
-fn not_read(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> providers::Error {
+fn database_error(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> providers::Error {
     let retry = Class::Retry { after: None };
-    providers::Error::new("transcript.not_read", retry, error).of(Origin::Host).not_made()
+    providers::Error::new("transcript.not_read", retry, error).of(Origin::Host).before_call()
 }
 
 /// The budget of a turn whose provider makes the calls.
@@ -83,30 +83,31 @@ pub struct Watch<'a> {
     run: &'a Run,
     services: &'a Services,
     assignment: &'a Assignment<'a>,
-    begun: Begun,
+    begun: StartedTurn,
     /// The provider's counters from before the turn.
     so_far: Meter,
     /// Latest usage that was not checked yet.
-    latest: Option<Used>,
-    asking: Option<Asking<'a>>,
+    latest: Option<UsageSoFar>,
+    asking: Option<BudgetCheck<'a>>,
     refused: Option<providers::Error>,
 }
 
-type Asking<'a> = Pin<Box<dyn Future<Output = (Begun, Result<(), providers::Error>)> + Send + 'a>>;
+type BudgetCheck<'a> =
+    Pin<Box<dyn Future<Output = (StartedTurn, Result<(), providers::Error>)> + Send + 'a>>;
 
 impl<'a> Watch<'a> {
     pub fn of(
         run: &'a Run,
         services: &'a Services,
         assignment: &'a Assignment<'a>,
-        begun: Begun,
+        begun: StartedTurn,
         so_far: Meter,
     ) -> Self {
         Self { run, services, assignment, begun, so_far, latest: None, asking: None, refused: None }
     }
 
     /// Takes the usage before the provider's next call of the model.
-    pub fn take(&mut self, used: Used) {
+    pub fn record_usage(&mut self, used: UsageSoFar) {
         if self.assignment.is_limited && self.refused.is_none() {
             self.latest = Some(used);
             self.ask();
@@ -114,7 +115,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits for the answer of a check. Returns true if the turn has to stop. To be polled in a loop, beside the call.
-    pub async fn step(&mut self) -> bool {
+    pub async fn wait_for_check(&mut self) -> bool {
         let (begun, answer) = match &mut self.asking {
             Some(asking) => asking.await,
             None => std::future::pending().await,
@@ -135,7 +136,7 @@ impl<'a> Watch<'a> {
     pub async fn finish(&mut self) {
         self.latest = None;
         while self.asking.is_some() {
-            self.step().await;
+            self.wait_for_check().await;
         }
     }
 
@@ -150,9 +151,9 @@ impl<'a> Watch<'a> {
         if let Err(error) = &result
             && error.origin == Origin::Budget
         {
-            rounds.said = self.said(opened, &error.said);
+            rounds.said = self.completed_messages(opened, &error.said);
             if !rounds.said.is_empty() {
-                arrived = unsaid(&arrived, &rounds.said).to_owned();
+                arrived = unfinished_output(&arrived, &rounds.said).to_owned();
             }
         }
         CallReport { result, arrived, rounds, ..called }
@@ -166,12 +167,12 @@ impl<'a> Watch<'a> {
         let Some(mut used) = self.latest.take() else { return };
         let Self { run, services, assignment, mut begun, .. } = *self;
         assignment.route.provider.estimate_costs(&mut used.spent, &self.so_far);
-        let spent = ledger::amount(services, assignment, &used.spent);
+        let spent = ledger::sum_amounts(services, assignment, &used.spent);
         // The next prompt has at least the last prompt and its answer. The provider itself limits the cost.
         let tokens = i64::try_from(used.context_tokens).unwrap_or(i64::MAX);
         let ahead = Amount { micros: 0, tokens };
         let asking = async move {
-            let answer = set_aside(run, assignment, &mut begun, spent, ahead).await;
+            let answer = reserve_for_call(run, assignment, &mut begun, spent, ahead).await;
             (begun, answer)
         };
         self.asking = Some(asking.boxed());
@@ -181,10 +182,10 @@ impl<'a> Watch<'a> {
     async fn reason(&mut self, error: providers::Error) -> providers::Error {
         let refused = match error.origin {
             Origin::CostLimit => {
-                let spent = ledger::amount(self.services, self.assignment, &error.spent);
+                let spent = ledger::sum_amounts(self.services, self.assignment, &error.spent);
                 let least = Amount { micros: 1, tokens: 0 };
                 let Self { run, assignment, ref mut begun, .. } = *self;
-                set_aside(run, assignment, begun, spent, least).await.err()
+                reserve_for_call(run, assignment, begun, spent, least).await.err()
             }
             _ => self.refused.take().filter(|_| error.class == Class::Cancelled),
         };
@@ -194,15 +195,15 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn said(&self, opened: &OpenTurn, said: &[Message]) -> Vec<messages::New> {
+    fn completed_messages(&self, opened: &OpenTurn, said: &[Message]) -> Vec<messages::New> {
         let now = self.services.clock.now();
-        let said = said.iter().map(|message| measured(ids::at(now), message.clone()));
+        let said = said.iter().map(|message| measure_message(ids::new_at(now), message.clone()));
         window::fit_stopped(opened, said.collect())
     }
 }
 
 /// Returns the part of the output that is after all complete messages.
-fn unsaid<'a>(arrived: &'a str, said: &[messages::New]) -> &'a str {
+fn unfinished_output<'a>(arrived: &'a str, said: &[messages::New]) -> &'a str {
     let answers = said.iter().filter(|new| new.message.role == Role::Assistant);
     let answers: String = answers.map(|new| new.message.text.as_str()).collect();
     arrived.strip_prefix(answers.as_str()).unwrap_or_default()

@@ -8,9 +8,9 @@ use crate::{
     jobs::{
         Services,
         run_turn::{
-            begin::{open_turn::OpenTurn, provider_session::heard_to_seq},
+            begin::{open_turn::OpenTurn, provider_session::received_to_seq},
             call::{
-                budget::Watch, grants::grants, progress::Progress, provider_call,
+                budget::Watch, grants::build_grants, progress::Progress, provider_call,
                 report::CallReport,
             },
             load::assignment::Assignment,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Builds the conversation for the provider. It reads local files, so no transaction is open.
-pub async fn conversation(
+pub async fn build_conversation(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
@@ -29,7 +29,7 @@ pub async fn conversation(
 ) -> Result<Option<Conversation>, providers::Error> {
     let Some(bound) = &opened.bound else { return Ok(None) };
     let session = &opened.session;
-    let head = session.head.filter(|_| heard_to_seq(session).is_some());
+    let head = session.head.filter(|_| received_to_seq(session).is_some());
     let transcript = match head {
         Some(_) => files(run, session.id).await?,
         None => Vec::new(),
@@ -45,7 +45,7 @@ pub async fn conversation(
             .and_then(|m| serde_json::from_value(m).ok())
             .unwrap_or_default(),
         credential: Some(bound.credential.clone()),
-        grants: grants(
+        grants: build_grants(
             run,
             services,
             assignment,
@@ -104,7 +104,7 @@ async fn call_again(
     if let Some(conversation) = &mut request.conversation
         && let Err(error) = fetch(run, opened.session.id, conversation).await
     {
-        return CallReport::not_made(error, called.called_at);
+        return CallReport::before_call(error, called.called_at);
     }
     let called =
         provider_call::call(run, services, assignment, request, &mut progress, Some(budget)).await;
@@ -119,13 +119,13 @@ async fn fetch(
 ) -> Result<(), providers::Error> {
     for file in &mut conversation.transcript {
         let bytes = transcripts::bytes(run.pool(), session_id, &file.name).await;
-        file.bytes = Some(bytes.map_err(not_read)?);
+        file.bytes = Some(bytes.map_err(transcript_error)?);
     }
     Ok(())
 }
 
 async fn files(run: &Run, session_id: Uuid) -> Result<Vec<TranscriptFile>, providers::Error> {
-    let stored = transcripts::files(run.pool(), session_id).await.map_err(not_read)?;
+    let stored = transcripts::files(run.pool(), session_id).await.map_err(transcript_error)?;
     let file = |file: transcripts::File| {
         Some(TranscriptFile {
             name: file.name,
@@ -137,7 +137,7 @@ async fn files(run: &Run, session_id: Uuid) -> Result<Vec<TranscriptFile>, provi
     Ok(stored.into_iter().filter_map(file).collect())
 }
 
-fn not_read(error: crate::domain::Failed) -> providers::Error {
+fn transcript_error(error: crate::domain::StatementError) -> providers::Error {
     providers::Error::new("transcript.not_read", Class::Retry { after: None }, error)
         .of(Origin::Host)
 }
@@ -154,7 +154,7 @@ async fn left_micros(
     if !assignment.is_limited {
         return Ok(own);
     }
-    let budget = campaigns::budget(run.pool(), task.campaign_id).await.map_err(not_read)?;
+    let budget = campaigns::budget(run.pool(), task.campaign_id).await.map_err(transcript_error)?;
     let shared = budget.and_then(|budget| {
         let limit = budget.limit.micros?;
         let of_others = budget.reserved.micros.saturating_sub(reserved.micros);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::{
     domain::{
         agents,
-        turn_phases::Begun,
+        turn_phases::StartedTurn,
         turn_tokens::{self, Bearer},
     },
     jobs::{Services, run_turn::load::assignment::Assignment},
@@ -20,11 +20,11 @@ use crate::{
 };
 
 /// Builds the grants from the agent's file as it is now, with the limit of the turn's cost.
-pub async fn grants(
+pub async fn build_grants(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-    begun: &Begun,
+    begun: &StartedTurn,
     left_micros: Option<i64>,
 ) -> Result<Grants, providers::Error> {
     let Assignment { agent, task, .. } = assignment;
@@ -68,20 +68,20 @@ pub async fn grants(
 async fn mint(
     run: &Run,
     services: &Services,
-    begun: &Begun,
+    begun: &StartedTurn,
 ) -> Result<SecretString, providers::Error> {
     let bearer = Bearer { session_id: begun.session_id, turn: begun.turn };
     let retry = Class::Retry { after: None };
     match turn_tokens::mint(run.pool(), &bearer, services.clock.now()).await {
         Ok(Some(token)) => Ok(token),
-        Ok(None) => Err(providers::Error::new("turn.overtaken", retry, Overtaken)),
+        Ok(None) => Err(providers::Error::new("turn.overtaken", retry, LostLease)),
         Err(error) => Err(providers::Error::new("turn.no_token", retry, error)),
     }
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("a later turn of the session has begun: this one has no tools any more")]
-struct Overtaken;
+struct LostLease;
 
 /// Builds the entry of the service's own tools among the CLI's servers.
 fn own_server(services: &Services, token: &SecretString) -> Result<Value, providers::Error> {

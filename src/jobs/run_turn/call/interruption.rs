@@ -10,18 +10,18 @@ use uuid::Uuid;
 use crate::{causes::causes, domain::tasks};
 
 /// A check for such a request, without blocking the call.
-pub struct Asking<'a> {
+pub struct StopCheck<'a> {
     pool: &'a PgPool,
     task_id: Uuid,
     answer: Option<Pin<Box<dyn Future<Output = bool> + Send + 'a>>>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> StopCheck<'a> {
     pub fn new(pool: &'a PgPool, task_id: Uuid) -> Self {
         Self { pool, task_id, answer: None }
     }
 
-    pub fn ask(&mut self) {
+    pub fn start_check(&mut self) {
         let (pool, task_id) = (self.pool, self.task_id);
         let answer = async move {
             let asked = tasks::is_asked_to_stop(pool, task_id).await;
@@ -36,7 +36,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Returns the answer of the running check; without a check it waits for ever.
-    pub async fn answered(&mut self) -> bool {
+    pub async fn wait_for_answer(&mut self) -> bool {
         let answer = match &mut self.answer {
             Some(answer) => answer.await,
             None => std::future::pending().await,

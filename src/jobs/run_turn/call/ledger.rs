@@ -17,7 +17,7 @@ use crate::{
             load::assignment::Assignment,
         },
     },
-    providers::{Spent, Usage},
+    providers::{ModelSpend, Usage},
 };
 
 /// Builds the lines of the calls before the last one.
@@ -55,13 +55,13 @@ pub fn lines<'a>(
     if spent.is_empty() {
         return vec![whole];
     }
-    let of_model = |(at, spent): (usize, &'a Spent)| {
+    let of_model = |(at, spent): (usize, &'a ModelSpend)| {
         let configured = services.price(whole.provider, &spent.model);
         usage::Call {
             model: &spent.model,
             tokens: tokens(spent.usage),
             cost_micros: cost_micros(configured, spent),
-            price: configured.map(|price| Cow::Owned(price.frozen())),
+            price: configured.map(|price| Cow::Owned(price.to_ledger_json())),
             // The id names the whole answer.
             provider_message_id: whole.provider_message_id.filter(|_| at == 0),
             ..whole.clone()
@@ -71,15 +71,19 @@ pub fn lines<'a>(
 }
 
 /// Adds up the amounts of such lines.
-pub fn amount(services: &Services, assignment: &Assignment<'_>, spent: &[Spent]) -> Amount {
-    let of_model = |spent: &Spent| {
+pub fn sum_amounts(
+    services: &Services,
+    assignment: &Assignment<'_>,
+    spent: &[ModelSpend],
+) -> Amount {
+    let of_model = |spent: &ModelSpend| {
         let configured = services.price(&assignment.route.provider_name, &spent.model);
         Amount { micros: cost_micros(configured, spent), tokens: tokens(spent.usage).total() }
     };
     spent.iter().map(of_model).sum()
 }
 
-fn cost_micros(configured: Option<&Price>, spent: &Spent) -> i64 {
+fn cost_micros(configured: Option<&Price>, spent: &ModelSpend) -> i64 {
     let told = || spent.cost_micros.and_then(|micros| i64::try_from(micros).ok());
     match configured {
         Some(price) => price.cost_micros(tokens(spent.usage)),
@@ -129,7 +133,7 @@ fn blank<'a>(
         provider_message_id: None,
         tokens,
         cost_micros: route.price.map_or(0, |price| price.cost_micros(tokens)),
-        price: route.price.map(|price| Cow::Owned(price.frozen())),
+        price: route.price.map(|price| Cow::Owned(price.to_ledger_json())),
         first_byte_ms: None,
         total_ms: None,
         called_at: DateTime::UNIX_EPOCH,

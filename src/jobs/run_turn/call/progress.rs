@@ -17,7 +17,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
 
 use crate::{
     causes::causes,
-    domain::{feed, ids, messages, text, turn_phases::Begun, turns},
+    domain::{feed, ids, messages, text, turn_phases::StartedTurn, turns},
     jobs::{Services, run_turn::notices},
     providers::{Event, Status},
     transcript::Role,
@@ -32,7 +32,7 @@ const MAX_CHARS: usize = 2000;
 pub struct Progress<'a> {
     pool: &'a PgPool,
     services: &'a Services,
-    begun: Begun,
+    begun: StartedTurn,
     tick: Interval,
     /// Output of the current answer.
     pub arrived: String,
@@ -51,14 +51,14 @@ pub struct Progress<'a> {
     /// Tools that have ended since the last row.
     ended: Vec<Value>,
     shown_status: Option<Status>,
-    writing: Option<Writing<'a>>,
+    writing: Option<OutputWrite<'a>>,
 }
 
 /// A write that is running. Its result is true if the output is stored.
-type Writing<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+type OutputWrite<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
 impl<'a> Progress<'a> {
-    pub fn new(pool: &'a PgPool, services: &'a Services, begun: Begun) -> Self {
+    pub fn new(pool: &'a PgPool, services: &'a Services, begun: StartedTurn) -> Self {
         let mut tick = interval_at(Instant::now() + EVERY, EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
@@ -97,7 +97,7 @@ impl<'a> Progress<'a> {
 
     /// Writes a row at once, unless one is being written.
     pub fn tool_ended(&mut self, name: &str, took: Duration, is_error: bool) {
-        let name = text::storable(name.to_owned());
+        let name = text::make_storable(name.to_owned());
         let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.ended.push(json!({ "name": name, "took_ms": took_ms, "is_error": is_error }));
         self.tool = None;
@@ -105,18 +105,18 @@ impl<'a> Progress<'a> {
     }
 
     /// Runs `work`, and writes progress meanwhile.
-    pub async fn beside<F: Future>(&mut self, work: F) -> F::Output {
+    pub async fn run_with_progress<F: Future>(&mut self, work: F) -> F::Output {
         let mut work = pin!(work);
         loop {
             tokio::select! {
                 biased;
                 done = &mut work => return done,
-                () = self.step() => {}
+                () = self.write_when_due() => {}
             }
         }
     }
 
-    pub fn take(&mut self, event: Event) {
+    pub fn apply_event(&mut self, event: Event) {
         match event {
             Event::Started { .. } | Event::Returned | Event::Used(_) => {}
             Event::Text(text) => {
@@ -169,7 +169,7 @@ impl<'a> Progress<'a> {
     fn output(&self) -> messages::New {
         let mut text = format!("{}{}", self.earlier, self.arrived);
         keep_end(&mut text);
-        notices::message(ids::at(self.services.clock.now()), Role::Assistant, text)
+        notices::message(ids::new_at(self.services.clock.now()), Role::Assistant, text)
     }
 
     fn event(&self) -> feed::New {
@@ -187,19 +187,19 @@ impl<'a> Progress<'a> {
                     Status::Thinking => "thinking",
                     Status::Answering => "answering",
                 }),
-                "tool": self.tool.as_deref().map(|tool| text::storable(tool.to_owned())),
+                "tool": self.tool.as_deref().map(|tool| text::make_storable(tool.to_owned())),
                 "ended_tools": self.ended,
                 "bytes": self.arrived.len(),
                 "cut": shown.len() < new.len(),
-                "text": text::storable(shown),
+                "text": text::make_storable(shown),
             }),
         }
     }
 
     /// Writes new output about once a second. To be polled in a loop, beside the call.
-    pub async fn step(&mut self) {
+    pub async fn write_when_due(&mut self) {
         tokio::select! {
-            is_stored = written(&mut self.writing) => {
+            is_stored = wait_until_written(&mut self.writing) => {
                 self.writing = None;
                 self.has_unstored |= !is_stored;
                 // The second passed while the last row was written.
@@ -224,7 +224,12 @@ impl<'a> Progress<'a> {
     }
 }
 
-async fn store(pool: &PgPool, begun: &Begun, output: &messages::New, now: DateTime<Utc>) -> bool {
+async fn store(
+    pool: &PgPool,
+    begun: &StartedTurn,
+    output: &messages::New,
+    now: DateTime<Utc>,
+) -> bool {
     let stored =
         turns::store_partial_output(pool, (begun.session_id, begun.turn, begun.lease), output, now)
             .await;
@@ -245,7 +250,7 @@ fn keep_end(text: &mut String) {
 }
 
 /// Returns when the current row was written.
-async fn written(writing: &mut Option<Writing<'_>>) -> bool {
+async fn wait_until_written(writing: &mut Option<OutputWrite<'_>>) -> bool {
     match writing {
         Some(writing) => writing.await,
         None => std::future::pending().await,

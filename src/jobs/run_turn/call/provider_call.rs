@@ -33,7 +33,7 @@ pub async fn call(
     let (sink, mut events) = EventSink::channel(N_EVENTS);
     let stop = run.cancel().child_token();
     let mut answer = assignment.route.provider.run(request, sink, stop.clone());
-    let mut asking = interruption::Asking::new(run.pool(), assignment.task.id);
+    let mut asking = interruption::StopCheck::new(run.pool(), assignment.task.id);
     let mut is_stopped = false;
     progress.begin_call();
     let result = loop {
@@ -41,30 +41,30 @@ pub async fn call(
             biased;
             result = &mut answer => break result,
             Some(event) = events.recv() => match event {
-                Event::Returned => asking.ask(),
+                Event::Returned => asking.start_check(),
                 Event::Used(used) => {
                     if let Some(budget) = &mut budget {
-                        budget.take(used);
+                        budget.record_usage(used);
                     }
                 }
-                event => progress.take(event),
+                event => progress.apply_event(event),
             },
             is_over = step(&mut budget) => {
                 if is_over {
                     stop.cancel();
                 }
             }
-            is_asked = asking.answered() => {
+            is_asked = asking.wait_for_answer() => {
                 is_stopped |= is_asked;
                 if is_asked {
                     stop.cancel();
                 }
             }
-            () = progress.step() => {}
+            () = progress.write_when_due() => {}
         }
     };
     while let Ok(event) = events.try_recv() {
-        progress.take(event);
+        progress.apply_event(event);
     }
     if let Some(budget) = budget {
         budget.finish().await;
@@ -82,7 +82,7 @@ pub async fn call(
 
 async fn step(budget: &mut Option<&mut Watch<'_>>) -> bool {
     match budget {
-        Some(budget) => budget.step().await,
+        Some(budget) => budget.wait_for_check().await,
         None => std::future::pending().await,
     }
 }

@@ -26,9 +26,9 @@ pub struct CallReport {
 
 impl CallReport {
     /// Builds the report of a call that failed before the provider was called.
-    pub fn not_made(error: providers::Error, at: DateTime<Utc>) -> Self {
+    pub fn before_call(error: providers::Error, at: DateTime<Utc>) -> Self {
         Self {
-            result: Err(error.not_made()),
+            result: Err(error.before_call()),
             arrived: String::new(),
             called_at: at,
             took: Duration::ZERO,

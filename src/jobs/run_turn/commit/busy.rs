@@ -11,7 +11,7 @@ use crate::{
         run_turn::{
             call::report::CallReport,
             commit::fate::Fate,
-            gate::busy::{too_long, until_end, with_end},
+            gate::busy::{describe_exceeded_wait, limit_wait, with_end},
             load::assignment::Assignment,
         },
     },
@@ -29,14 +29,14 @@ pub async fn back_off(
 ) -> Fate {
     let (Fate::PutOff { why, after }, Err(error)) = (&fate, &called.result) else { return fate };
     let Class::Snooze { scope, .. } = error.class else { return fate };
-    if error.origin.is_our_own() {
+    if error.origin.is_unrelated_to_provider() {
         return fate;
     }
     let (config, route, now) = (&services.busy, &assignment.route, services.clock.now());
     busy::count(&route.provider_name);
     let since = assignment.busy_since.unwrap_or(now);
     if config.is_over(since, now) {
-        let (why, interrupted) = (too_long(why, since), error.has_acted);
+        let (why, interrupted) = (describe_exceeded_wait(why, since), error.has_acted);
         return Fate::Failed { why, interrupted, rejected: false };
     }
     let (why, after) = match scope {
@@ -48,9 +48,9 @@ pub async fn back_off(
                 model: &route.model,
                 called_at: called.called_at,
                 at_least: *after,
-                why: &text::storable(why.clone()),
+                why: &text::make_storable(why.clone()),
             };
-            match busy_models::refused(run.pool(), config, call, now).await {
+            match busy_models::record_refusal(run.pool(), config, call, now).await {
                 Ok(busy) => (busy.describe(), busy.wait(now)),
                 Err(failed) => {
                     tracing::warn!(
@@ -62,13 +62,16 @@ pub async fn back_off(
             }
         }
     };
-    Fate::PutOff { why: with_end(config, &why, since), after: until_end(config, after, since, now) }
+    Fate::PutOff {
+        why: with_end(config, &why, since),
+        after: limit_wait(config, after, since, now),
+    }
 }
 
 /// Returns true if the fate is a wait for a provider, which counts towards the limit.
-pub fn is_wait(fate: &Fate, error: Option<&providers::Error>) -> bool {
+pub fn is_provider_wait(fate: &Fate, error: Option<&providers::Error>) -> bool {
     let is_busy = error.is_some_and(|error| {
-        matches!(error.class, Class::Snooze { .. }) && !error.origin.is_our_own()
+        matches!(error.class, Class::Snooze { .. }) && !error.origin.is_unrelated_to_provider()
     });
     matches!(fate, Fate::PutOff { .. }) && is_busy
 }
@@ -86,8 +89,8 @@ mod tests {
         let fate = Fate::PutOff { why: "it waits".to_owned(), after };
         let class = Class::Snooze { after, scope: Scope::Host };
         let error = |origin| providers::Error::new("test", class, "it waits").of(origin);
-        assert!(is_wait(&fate, Some(&error(Origin::Provider))));
-        assert!(!is_wait(&fate, Some(&error(Origin::Budget))));
-        assert!(!is_wait(&Fate::GivenBack, Some(&error(Origin::Provider))));
+        assert!(is_provider_wait(&fate, Some(&error(Origin::Provider))));
+        assert!(!is_provider_wait(&fate, Some(&error(Origin::Budget))));
+        assert!(!is_provider_wait(&Fate::GivenBack, Some(&error(Origin::Provider))));
     }
 }

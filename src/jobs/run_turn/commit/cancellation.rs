@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Replaces a fate that would retry by a cancellation, if that was requested. An answer, and a final failure, stay.
-pub async fn heed(pool: &PgPool, task_id: Uuid, fate: Fate) -> Result<Fate, Error> {
+pub async fn apply_cancellation(pool: &PgPool, task_id: Uuid, fate: Fate) -> Result<Fate, Error> {
     let begins_anew = matches!(
         fate,
         Fate::Again { .. } | Fate::PutOff { .. } | Fate::NoRoom { .. } | Fate::GivenBack

@@ -2,7 +2,7 @@
 
 use super::{
     busy, cancellation, failover,
-    fate::{self, Facts, Fate},
+    fate::{self, Fate, FateInput},
     turn::Turn,
 };
 use crate::{causes::causes, jobs::run_turn::error::Error, queue::Stop};
@@ -10,23 +10,23 @@ use crate::{causes::causes, jobs::run_turn::error::Error, queue::Stop};
 /// Decides the fate. `can_shrink`: the conversation can still be shortened if the provider refuses it as too long.
 pub async fn decide(turn: &Turn<'_>, can_shrink: bool) -> Result<Fate, Error> {
     let Turn { run, services, assignment, called, .. } = turn;
-    let fate = fate::decide(&called.result, facts(turn));
+    let fate = fate::decide(&called.result, collect_facts(turn));
     let fate = busy::back_off(run, services, assignment, called, fate).await;
     let fate = match fate {
         Fate::LeaseLost => return Err(Error::Overtaken),
         Fate::NoRoom { why } if !can_shrink => {
             Fate::Failed { why, interrupted: false, rejected: true }
         }
-        fate => failover::hasten(assignment, fate, &called.result, services.clock.now()),
+        fate => failover::skip_wait(assignment, fate, &called.result, services.clock.now()),
     };
-    let fate = cancellation::heed(run.pool(), assignment.task.id, fate).await?;
+    let fate = cancellation::apply_cancellation(run.pool(), assignment.task.id, fate).await?;
     log(turn, &fate);
     Ok(fate)
 }
 
-fn facts(Turn { run, opened, called, .. }: &Turn<'_>) -> Facts {
+fn collect_facts(Turn { run, opened, called, .. }: &Turn<'_>) -> FateInput {
     let session = &opened.session;
-    Facts {
+    FateInput {
         stop: run.stop_reason().or(called.is_stopped.then_some(Stop::Cancelled)),
         is_last_attempt: run.attempt() >= run.max_attempts(),
         has_history: opened.has_history,

@@ -3,7 +3,7 @@
 use super::{fate::Fate, turn::Turn};
 use crate::{
     domain::{ids, messages},
-    jobs::{measure::measured, run_turn::notices},
+    jobs::{measure::measure_message, run_turn::notices},
     providers::Outcome,
     transcript::Role,
 };
@@ -11,12 +11,12 @@ use crate::{
 /// Builds the entries: the rounds, then the answer, or the part of it that had arrived if the turn was stopped.
 pub fn entries(turn: &Turn<'_>, fate: &Fate) -> Vec<messages::New> {
     let mut new = turn.called.rounds.said.clone();
-    new.extend(last_words(turn, fate));
+    new.extend(final_entries(turn, fate));
     new
 }
 
-fn last_words(turn: &Turn<'_>, fate: &Fate) -> Vec<messages::New> {
-    let id = ids::at(turn.services.clock.now());
+fn final_entries(turn: &Turn<'_>, fate: &Fate) -> Vec<messages::New> {
+    let id = ids::new_at(turn.services.clock.now());
     match (fate, &turn.called.result) {
         (Fate::Done, Ok(outcome)) => answer(turn, outcome),
         (
@@ -41,5 +41,5 @@ fn answer(turn: &Turn<'_>, outcome: &Outcome) -> Vec<messages::New> {
         Some(continued) => continued.messages.as_slice(),
         None => std::slice::from_ref(&outcome.message),
     };
-    said.iter().map(|message| measured(ids::at(now), message.clone())).collect()
+    said.iter().map(|message| measure_message(ids::new_at(now), message.clone())).collect()
 }

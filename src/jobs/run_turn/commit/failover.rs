@@ -24,13 +24,15 @@ fn change(
     now: DateTime<Utc>,
 ) -> Option<Change> {
     match (fate, result) {
-        (Fate::Done, Ok(_)) => Some(failover.rules.answered(failover.standing, failover.side)),
+        (Fate::Done, Ok(_)) => {
+            Some(failover.rules.change_after_answer(failover.standing, failover.side))
+        }
         (
             Fate::Again { interrupted: false, rebuild: None, .. }
             | Fate::PutOff { .. }
             | Fate::Failed { interrupted: false, .. },
             Err(error),
-        ) if !error.origin.is_our_own() => {
+        ) if !error.origin.is_unrelated_to_provider() => {
             let is_long = match error.class {
                 Class::Retry { .. } => false,
                 Class::Snooze { after, .. } => failover.is_long(after),
@@ -38,7 +40,12 @@ fn change(
                     return None;
                 }
             };
-            Some(failover.rules.failed(failover.standing, failover.side, is_long, now))
+            Some(failover.rules.change_after_failure(
+                failover.standing,
+                failover.side,
+                is_long,
+                now,
+            ))
         }
         _ => None,
     }
@@ -46,7 +53,7 @@ fn change(
 
 /// Removes the wait of a turn whose conversation moves: the other provider is available. The task does not fail before
 /// that provider was tried.
-pub fn hasten(
+pub fn skip_wait(
     assignment: &Assignment<'_>,
     fate: Fate,
     result: &Result<Outcome, providers::Error>,
@@ -69,7 +76,7 @@ pub fn hasten(
 }
 
 /// Stores the change. Called within transaction B.
-pub async fn note(
+pub async fn store_change(
     conn: &mut PgConnection,
     assignment: &Assignment<'_>,
     fate: &Fate,

@@ -62,7 +62,7 @@ impl Fate {
 
 /// Further inputs of the decision.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts {
+pub struct FateInput {
     pub stop: Option<Stop>,
     pub is_last_attempt: bool,
     /// True if there are messages before the prompt that a rebuilt session could leave out.
@@ -71,7 +71,7 @@ pub struct Facts {
     pub rebuilt_in_vain: Option<Reason>,
 }
 
-pub fn decide(result: &Result<Outcome, Error>, facts: Facts) -> Fate {
+pub fn decide(result: &Result<Outcome, Error>, facts: FateInput) -> Fate {
     let error = match (result, facts.stop) {
         (_, Some(Stop::LeaseLost)) => return Fate::LeaseLost,
         // An answer counts, even if a stop was requested meanwhile.
@@ -80,15 +80,15 @@ pub fn decide(result: &Result<Outcome, Error>, facts: Facts) -> Fate {
         (Err(_), Some(Stop::Drain)) => return Fate::GivenBack,
         (Err(_), Some(Stop::Deadline)) => {
             let why = "the turn ran longer than its deadline".to_owned();
-            return again(why, None, None, true, facts);
+            return retry_or_fail(why, None, None, true, facts);
         }
         (Err(error), None) => error,
     };
     let (why, has_acted) = (error.to_string(), error.has_acted);
     match error.class {
-        Class::Retry { after } => again(why, after, None, has_acted, facts),
+        Class::Retry { after } => retry_or_fail(why, after, None, has_acted, facts),
         // Stopped for a reason that this run does not know.
-        Class::Cancelled => again(why, None, None, true, facts),
+        Class::Cancelled => retry_or_fail(why, None, None, true, facts),
         Class::Snooze { after, .. } => Fate::PutOff { why, after },
         Class::Rebuild { reason: Rebuild::Overflow | Rebuild::Truncated } => Fate::NoRoom { why },
         Class::Rebuild { reason: Rebuild::Poisoned } => {
@@ -108,9 +108,9 @@ pub fn decide(result: &Result<Outcome, Error>, facts: Facts) -> Fate {
 }
 
 /// Retries at once with a rebuilt session. Uses an attempt.
-fn rebuild(why: String, reason: Reason, has_acted: bool, facts: Facts) -> Fate {
+fn rebuild(why: String, reason: Reason, has_acted: bool, facts: FateInput) -> Fate {
     match facts.has_history && facts.rebuilt_in_vain != Some(reason) {
-        true => again(why, Some(Duration::ZERO), Some(reason), has_acted, facts),
+        true => retry_or_fail(why, Some(Duration::ZERO), Some(reason), has_acted, facts),
         false => failed(why, has_acted),
     }
 }
@@ -118,7 +118,7 @@ fn rebuild(why: String, reason: Reason, has_acted: bool, facts: Facts) -> Fate {
 /// Decides about a call that the provider rejects, and would reject again. It has accepted the history before, so the
 /// prompt is at fault: the task fails, and the history stays. Two histories are rebuilt without calls of tools, once:
 /// one that this provider has never accepted, and one that it names as the reason.
-fn reject(why: String, history_may_be_to_blame: bool, interrupted: bool, facts: Facts) -> Fate {
+fn reject(why: String, history_may_be_to_blame: bool, interrupted: bool, facts: FateInput) -> Fate {
     let may_help = history_may_be_to_blame && facts.has_history && !facts.is_last_attempt;
     if may_help {
         let rebuild = Some(Reason::Poisoned);
@@ -136,12 +136,12 @@ fn failed(why: String, interrupted: bool) -> Fate {
     Fate::Failed { why, interrupted, rejected: false }
 }
 
-fn again(
+fn retry_or_fail(
     why: String,
     after: Option<Duration>,
     rebuild: Option<Reason>,
     interrupted: bool,
-    facts: Facts,
+    facts: FateInput,
 ) -> Fate {
     match facts.is_last_attempt {
         true => failed(why, interrupted),
@@ -157,8 +157,8 @@ mod tests {
         transcript::{Message, Role},
     };
 
-    const FACTS: Facts =
-        Facts { stop: None, is_last_attempt: false, has_history: true, rebuilt_in_vain: None };
+    const FACTS: FateInput =
+        FateInput { stop: None, is_last_attempt: false, has_history: true, rebuilt_in_vain: None };
 
     fn failure(class: Class) -> Result<Outcome, Error> {
         Err(Error::new("test", class, "it failed"))
@@ -182,16 +182,16 @@ mod tests {
     #[test]
     fn an_answer_counts_despite_every_stop_except_a_lost_lease() {
         for stop in [None, Some(Stop::Cancelled), Some(Stop::Drain), Some(Stop::Deadline)] {
-            assert_eq!(decide(&answer(), Facts { stop, ..FACTS }), Fate::Done, "{stop:?}");
+            assert_eq!(decide(&answer(), FateInput { stop, ..FACTS }), Fate::Done, "{stop:?}");
         }
-        let lost = Facts { stop: Some(Stop::LeaseLost), ..FACTS };
+        let lost = FateInput { stop: Some(Stop::LeaseLost), ..FACTS };
         assert_eq!(decide(&answer(), lost), Fate::LeaseLost);
     }
 
     #[test]
     fn the_source_of_a_stop_decides_the_fate() {
         let stopped =
-            |stop| decide(&failure(Class::Cancelled), Facts { stop: Some(stop), ..FACTS });
+            |stop| decide(&failure(Class::Cancelled), FateInput { stop: Some(stop), ..FACTS });
         assert_eq!(stopped(Stop::Cancelled), Fate::Cancelled);
         assert_eq!(stopped(Stop::Drain), Fate::GivenBack);
         assert_eq!(stopped(Stop::LeaseLost), Fate::LeaseLost);
@@ -209,12 +209,12 @@ mod tests {
             Class::Cancelled,
         ];
         for class in classes {
-            let last = decide(&failure(class), Facts { is_last_attempt: true, ..FACTS });
+            let last = decide(&failure(class), FateInput { is_last_attempt: true, ..FACTS });
             assert!(matches!(last, Fate::Failed { .. }), "{class:?}: {last:?}");
         }
         let after = Duration::from_secs(3);
         let busy = failure(Class::Snooze { after, scope: Scope::Host });
-        let last = decide(&busy, Facts { is_last_attempt: true, ..FACTS });
+        let last = decide(&busy, FateInput { is_last_attempt: true, ..FACTS });
         assert_eq!(last, Fate::PutOff { why: "it failed".to_owned(), after });
     }
 
@@ -223,20 +223,20 @@ mod tests {
         let is_rejected = |fate: Fate| matches!(fate, Fate::Failed { rejected: true, .. });
         let rejected = failure(Class::Reject);
         for rebuilt_in_vain in [None, Some(Reason::New), Some(Reason::PromptChanged)] {
-            assert!(is_rejected(decide(&rejected, Facts { rebuilt_in_vain, ..FACTS })));
+            assert!(is_rejected(decide(&rejected, FateInput { rebuilt_in_vain, ..FACTS })));
         }
         // It is unknown yet if this provider accepts the history.
         for reason in [Reason::ProviderChanged, Reason::ModelChanged] {
-            let facts = Facts { rebuilt_in_vain: Some(reason), ..FACTS };
+            let facts = FateInput { rebuilt_in_vain: Some(reason), ..FACTS };
             let fate = decide(&rejected, facts);
             assert!(
                 matches!(fate, Fate::Again { rebuild: Some(Reason::Poisoned), .. }),
                 "{fate:?}"
             );
-            assert!(is_rejected(decide(&rejected, Facts { is_last_attempt: true, ..facts })));
-            assert!(is_rejected(decide(&rejected, Facts { has_history: false, ..facts })));
+            assert!(is_rejected(decide(&rejected, FateInput { is_last_attempt: true, ..facts })));
+            assert!(is_rejected(decide(&rejected, FateInput { has_history: false, ..facts })));
         }
-        let facts = Facts { rebuilt_in_vain: Some(Reason::Poisoned), ..FACTS };
+        let facts = FateInput { rebuilt_in_vain: Some(Reason::Poisoned), ..FACTS };
         for class in [Class::Reject, Class::Rebuild { reason: Rebuild::Poisoned }] {
             let Fate::Failed { why, rejected, .. } = decide(&failure(class), facts) else {
                 panic!()
@@ -250,11 +250,11 @@ mod tests {
         let poisoned = failure(Class::Rebuild { reason: Rebuild::Poisoned });
         let Fate::Again { rebuild, after, .. } = decide(&poisoned, FACTS) else { panic!() };
         assert_eq!((rebuild, after), (Some(Reason::Poisoned), Some(Duration::ZERO)));
-        let bare = Facts { has_history: false, ..FACTS };
+        let bare = FateInput { has_history: false, ..FACTS };
         assert!(matches!(decide(&poisoned, bare), Fate::Failed { .. }));
         let lost = failure(Class::Rebuild { reason: Rebuild::Lost });
         assert!(matches!(decide(&lost, FACTS), Fate::Again { .. }));
-        let again = Facts { rebuilt_in_vain: Some(Reason::Lost), ..FACTS };
+        let again = FateInput { rebuilt_in_vain: Some(Reason::Lost), ..FACTS };
         assert!(matches!(decide(&lost, again), Fate::Failed { .. }));
     }
 }

@@ -11,7 +11,7 @@ pub const INTERRUPTED_BY_CANCEL: &str = "the task was cancelled while the turn r
 pub fn event(turn: &Turn<'_>, fate: &Fate) -> feed::New {
     let begun = &turn.opened.begun;
     let n = begun.turn;
-    let because = |why: &str| text::storable(why.to_owned());
+    let because = |why: &str| text::make_storable(why.to_owned());
     let (kind, data) = match fate {
         Fate::Done => (feed::Kind::TurnDone, done_data(turn)),
         Fate::Cancelled => (

@@ -33,7 +33,7 @@ pub fn outcome(fate: &Fate, result: &Result<Outcome, Error>) -> Option<usage::Ou
 }
 
 /// Builds the lines of all calls of a turn, in order.
-pub fn all<'a>(
+pub fn all_lines<'a>(
     services: &'a Services,
     assignment: &'a Assignment<'_>,
     opened: &OpenTurn,
@@ -115,7 +115,7 @@ mod tests {
         let why = "no program".to_owned();
         let fate = Fate::Failed { why, interrupted: false, rejected: false };
         let failed = || Error::new("test", Class::Fail, "no program");
-        assert_eq!(outcome(&fate, &Err(failed().not_made())), None);
+        assert_eq!(outcome(&fate, &Err(failed().before_call())), None);
         assert_eq!(outcome(&fate, &Err(failed())), Some(usage::Outcome::Failed));
     }
 }

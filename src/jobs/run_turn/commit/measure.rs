@@ -20,10 +20,10 @@ use crate::{
 };
 
 /// Records metrics and spans of a turn, with any fate.
-pub fn tell(turn: &Turn<'_>, fate: &Fate, began_at: DateTime<Utc>) {
-    let lines = ledger::all(turn.services, turn.assignment, turn.opened, turn.called, fate);
+pub fn record_turn(turn: &Turn<'_>, fate: &Fate, began_at: DateTime<Utc>) {
+    let lines = ledger::all_lines(turn.services, turn.assignment, turn.opened, turn.called, fate);
     measure(turn, fate, &lines);
-    if turn.services.traces.are_wanted() {
+    if turn.services.traces.is_enabled() {
         for span in spans(turn, fate, &lines, began_at) {
             turn.services.traces.record(span);
         }

@@ -1,6 +1,7 @@
 //! Fifth phase: decides the fate of the turn, and writes it in transaction B, with the end of the job.
 
 pub mod busy;
+pub mod calibration;
 pub mod cancellation;
 pub mod decision;
 pub mod entries;
@@ -8,7 +9,6 @@ pub mod failover;
 pub mod fate;
 pub mod feed_event;
 pub mod ledger;
-pub mod lesson;
 pub mod measure;
 pub mod provider_session;
 pub mod spans;

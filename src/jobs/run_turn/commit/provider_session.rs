@@ -4,14 +4,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
 use crate::{
-    domain::{credentials::Resting, text, transcripts::Added},
+    domain::{credentials::PausedCredential, text, transcripts::FileGrowth},
     jobs::run_turn::{begin::open_turn::OpenTurn, error::Error},
-    providers::{self, Began, Class, Continued, Flag, Scope},
+    providers::{self, Class, ConversationUpdate, Flag, Scope, TurnStart},
 };
 
 /// Converts grown files to rows.
-pub fn added(continued: &Continued) -> Vec<Added<'_>> {
-    let files = continued.grown.iter().map(|grown| Added {
+pub fn to_added_files(continued: &ConversationUpdate) -> Vec<FileGrowth<'_>> {
+    let files = continued.grown.iter().map(|grown| FileGrowth {
         name: &grown.name,
         from_byte: i64::try_from(grown.from).unwrap_or(i64::MAX),
         bytes: &grown.bytes,
@@ -21,11 +21,11 @@ pub fn added(continued: &Continued) -> Vec<Added<'_>> {
 }
 
 /// Returns true if the stored bytes are not part of the files any more.
-pub fn is_rewritten(continued: &Continued) -> bool {
-    matches!(continued.began, Began::New | Began::Rewritten)
+pub fn is_rewritten(continued: &ConversationUpdate) -> bool {
+    matches!(continued.began, TurnStart::New | TurnStart::Rewritten)
 }
 
-pub fn meter(continued: &Continued) -> Result<Value, Error> {
+pub fn meter(continued: &ConversationUpdate) -> Result<Value, Error> {
     serde_json::to_value(&continued.meter).map_err(Error::undone)
 }
 
@@ -35,16 +35,16 @@ pub fn pause_credential(
     error: &providers::Error,
     why: &str,
     now: DateTime<Utc>,
-) -> Option<Resting> {
+) -> Option<PausedCredential> {
     let Class::Snooze { after, scope: Scope::Credential } = error.class else { return None };
     let name = opened.bound.as_ref()?.credential.clone();
     let until = now + TimeDelta::from_std(after).unwrap_or(TimeDelta::MAX);
-    Some(Resting { name, until, why: why.to_owned() })
+    Some(PausedCredential { name, until, why: why.to_owned() })
 }
 
 /// Names a flag of a turn.
 pub fn flag(flag: &Flag) -> String {
-    text::storable(match flag {
+    text::make_storable(match flag {
         Flag::Compacted => "compacted_by_provider".to_owned(),
         Flag::ServerMissing(server) => format!("tool_server_missing: {server}"),
         Flag::ToolMissing(tool) => format!("tool_missing: {tool}"),

@@ -12,23 +12,23 @@ use crate::{
     domain::{
         busy_models,
         compactions::{self, Cause},
-        credentials::{self, Resting},
+        credentials::{self, PausedCredential},
         manifests,
-        mentions::{self, HandedOn, Spoken},
+        mentions::{self, AgentAnswer, HandedOn},
         messages,
         sessions::State,
         tasks::{self, RunTurn},
         text,
-        turn_phases::{self, Continued, Done, Ending, Failure, Record},
+        turn_phases::{self, AnsweredTurn, Failure, ProviderState, Record, TurnEnd},
     },
     jobs::run_turn::{
         commit::{
-            busy, entries, failover,
+            busy,
+            calibration::{self, Lesson},
+            entries, failover,
             fate::Fate,
             feed_event::{self, INTERRUPTED_BY_CANCEL, INTERRUPTED_BY_DRAIN},
-            ledger,
-            lesson::{self, Lesson},
-            provider_session,
+            ledger, provider_session,
             turn::Turn,
         },
         crash_points::CrashPoint,
@@ -36,7 +36,7 @@ use crate::{
         load::assignment::Assignment,
     },
     providers::{Class, Outcome, Rebuild},
-    queue::{End, Job as _, Until},
+    queue::{End, HoldUntil, Job as _},
 };
 
 /// Attempts to write an answer, which was paid for. A repetition is safe: a commit that did succeed has ended the
@@ -44,23 +44,23 @@ use crate::{
 /// answer. Other errors do not pass by waiting.
 const N_TRIES: u32 = 3;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-const MOST_WAIT: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
 impl Turn<'_> {
     /// Writes the end of the turn. `None`: the turn has ended, and its job continues in this run.
     pub async fn end(&self, fate: &Fate) -> Result<Option<End>, Error> {
         let new = entries::entries(self, fate);
-        let learnt = lesson::learn(self);
+        let learnt = calibration::learn(self);
         let (mut n_tries, mut wait) = (1, FIRST_WAIT);
         loop {
             match self.try_end(fate, &new, &learnt).await {
-                Err(error) if error.is_worth_another_try(self.run, n_tries < N_TRIES) => {
+                Err(error) if error.can_retry_write(self.run, n_tries < N_TRIES) => {
                     tracing::warn!(
                         error = causes(&error),
                         "the end of a turn was not written; it is tried again"
                     );
                     sleep(wait).await;
-                    (n_tries, wait) = (n_tries + 1, (wait * 2).min(MOST_WAIT));
+                    (n_tries, wait) = (n_tries + 1, (wait * 2).min(MAX_WAIT));
                 }
                 ended => return ended,
             }
@@ -86,7 +86,9 @@ impl Turn<'_> {
             Fate::Again { why, after, .. } => {
                 run.commit_retry(tx, RunTurn::policy().backoff, *after, why).await
             }
-            Fate::PutOff { why, after } => run.commit_snooze(tx, Until::After(*after), why).await,
+            Fate::PutOff { why, after } => {
+                run.commit_snooze(tx, HoldUntil::After(*after), why).await
+            }
             Fate::Failed { why, .. } => run.commit_failure(tx, why).await,
             Fate::NoRoom { .. } | Fate::LeaseLost => {
                 tx.commit().await.map_err(Error::undone)?;
@@ -112,7 +114,8 @@ impl Turn<'_> {
         learnt: &Lesson,
     ) -> Result<(), Error> {
         let now = self.services.clock.now();
-        let lines = ledger::all(self.services, self.assignment, self.opened, self.called, fate);
+        let lines =
+            ledger::all_lines(self.services, self.assignment, self.opened, self.called, fate);
         let is_made = ledger::outcome(fate, &self.called.result).is_some();
         let manifest = serde_json::to_value(&self.opened.manifest).map_err(Error::undone)?;
         let manifest = ledger::manifest(self.opened, self.called, &manifest);
@@ -123,9 +126,10 @@ impl Turn<'_> {
         if let Some(paused) = self.paused_credential(fate, now) {
             credentials::pause(&mut *conn, &self.assignment.route.provider_name, &paused).await?;
         }
-        let handed_on = self.hand_on(&mut *conn, fate, now).await?;
-        failover::note(&mut *conn, self.assignment, fate, &self.called.result, now).await?;
-        let ending = Ending { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
+        let handed_on = self.add_mentioned_tasks(&mut *conn, fate, now).await?;
+        failover::store_change(&mut *conn, self.assignment, fate, &self.called.result, now).await?;
+        let ending =
+            TurnEnd { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
         self.end_turn(&mut *conn, &ending, fate, (learnt, handed_on.as_ref())).await?;
         self.note_wait(&mut *conn, fate, now).await?;
         self.record_rounds(&mut *conn, now).await?;
@@ -142,7 +146,7 @@ impl Turn<'_> {
     ) -> Result<(), Error> {
         let (assignment, result) = (self.assignment, &self.called.result);
         match fate {
-            Fate::PutOff { after, .. } if busy::is_wait(fate, result.as_ref().err()) => {
+            Fate::PutOff { after, .. } if busy::is_provider_wait(fate, result.as_ref().err()) => {
                 let until = now + TimeDelta::from_std(*after).unwrap_or(TimeDelta::days(1));
                 tasks::wait_for_provider(conn, assignment.task.id, until, now).await?;
             }
@@ -150,10 +154,10 @@ impl Turn<'_> {
                 if let Some(busy) = &assignment.busy {
                     let (provider, model) = (&busy.provider, &busy.model);
                     let called_at = self.called.called_at;
-                    busy_models::answered(&mut *conn, provider, model, called_at).await?;
+                    busy_models::record_answer(&mut *conn, provider, model, called_at).await?;
                 }
                 if assignment.busy_since.is_some() {
-                    tasks::no_longer_waits(conn, assignment.task.id).await?;
+                    tasks::end_provider_wait(conn, assignment.task.id).await?;
                 }
             }
             _ => {}
@@ -179,7 +183,7 @@ impl Turn<'_> {
     async fn end_turn(
         &self,
         conn: &mut PgConnection,
-        ending: &Ending<'_>,
+        ending: &TurnEnd<'_>,
         fate: &Fate,
         (learnt, handed_on): (&Lesson, Option<&HandedOn>),
     ) -> Result<(), Error> {
@@ -202,10 +206,10 @@ impl Turn<'_> {
                 turn_phases::interrupt(conn, ending, INTERRUPTED_BY_DRAIN).await?
             }
             (Fate::Again { why, interrupted: true, rebuild: None, .. }, _) => {
-                turn_phases::interrupt(conn, ending, &text::storable(why.clone())).await?;
+                turn_phases::interrupt(conn, ending, &text::make_storable(why.clone())).await?;
             }
             (Fate::Again { why, rebuild, interrupted, .. }, _) => {
-                let why = text::storable(why.clone());
+                let why = text::make_storable(why.clone());
                 let forgotten = self.is_forgotten();
                 let rebuild = rebuild.filter(|_| !forgotten);
                 let interrupted = *interrupted;
@@ -213,13 +217,13 @@ impl Turn<'_> {
                 turn_phases::fail(conn, ending, &failure).await?;
             }
             (Fate::PutOff { why, .. } | Fate::NoRoom { why }, result) => {
-                let why = text::storable(why.clone());
+                let why = text::make_storable(why.clone());
                 let interrupted = result.as_ref().is_err_and(|error| error.has_acted);
                 let failure = Failure { interrupted, ..failed(&why, false) };
                 turn_phases::fail(conn, ending, &failure).await?;
             }
             (Fate::Failed { why, interrupted, rejected }, _) => {
-                let why = text::storable(why.clone());
+                let why = text::make_storable(why.clone());
                 let (forgotten, rejected) = (self.is_forgotten(), *rejected);
                 // The notice of an earlier interruption is left out with this rejected prompt, so it has to be
                 // repeated.
@@ -235,7 +239,7 @@ impl Turn<'_> {
 
     /// Creates tasks for the agents that the answer mentions, if its agent may create them. Called before the end of
     /// the turn locks any row.
-    async fn hand_on(
+    async fn add_mentioned_tasks(
         &self,
         conn: &mut PgConnection,
         fate: &Fate,
@@ -247,16 +251,18 @@ impl Turn<'_> {
         else {
             return Ok(None);
         };
-        let spoken = Spoken {
+        let spoken = AgentAnswer {
             campaign_id: task.campaign_id,
             task_id: task.id,
             asked_in,
             agent: &task.agent,
             instance: &task.instance,
-            text: &text::storable(outcome.message.text.clone()),
+            text: &text::make_storable(outcome.message.text.clone()),
         };
         let config = (&self.services.mentions, &self.services.tasks);
-        mentions::hand_on(conn, catalogue, config, &spoken, now).await.map_err(Error::undone)
+        mentions::add_mentioned_tasks(conn, catalogue, config, &spoken, now)
+            .await
+            .map_err(Error::undone)
     }
 
     /// Returns true if the provider has lost the conversation. It is rewritten once from the messages, under the same
@@ -290,7 +296,7 @@ impl Turn<'_> {
     async fn commit(
         &self,
         conn: &mut PgConnection,
-        ending: &Ending<'_>,
+        ending: &TurnEnd<'_>,
         outcome: &Outcome,
         (learnt, handed_on): (&Lesson, Option<&HandedOn>),
     ) -> Result<(), Error> {
@@ -298,8 +304,8 @@ impl Turn<'_> {
         let sessions = &self.services.sessions;
         let continued = outcome.conversation.as_deref();
         let meter = continued.map(provider_session::meter).transpose()?;
-        let grown = continued.map(provider_session::added).unwrap_or_default();
-        let kept = continued.zip(meter.as_ref()).map(|(continued, meter)| Continued {
+        let grown = continued.map(provider_session::to_added_files).unwrap_or_default();
+        let kept = continued.zip(meter.as_ref()).map(|(continued, meter)| ProviderState {
             head: continued.head,
             generation: self.opened.session.generation,
             meter,
@@ -308,8 +314,8 @@ impl Turn<'_> {
         });
         let board = self.opened.words.board.as_ref();
         let entry = board.and_then(|board| board.entry(self.opened.posts_seq));
-        let done = Done {
-            result: &text::storable(outcome.message.text.clone()),
+        let done = AnsweredTurn {
+            result: &text::make_storable(outcome.message.text.clone()),
             context_tokens: i64::try_from(learnt.context_tokens).ok(),
             kept,
             board: board.map(|board| board.seen(entry.as_ref())),
@@ -322,10 +328,15 @@ impl Turn<'_> {
         Ok(turn_phases::commit(conn, ending, &done).await?)
     }
 
-    fn paused_credential(&self, fate: &Fate, now: DateTime<Utc>) -> Option<Resting> {
+    fn paused_credential(&self, fate: &Fate, now: DateTime<Utc>) -> Option<PausedCredential> {
         let (Fate::PutOff { .. }, Err(error)) = (fate, &self.called.result) else {
             return None;
         };
-        provider_session::pause_credential(self.opened, error, &text::storable(error.to_string()), now)
+        provider_session::pause_credential(
+            self.opened,
+            error,
+            &text::make_storable(error.to_string()),
+            now,
+        )
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
-    domain::busy_models::{self, Config, moment},
+    domain::busy_models::{self, Config, format_moment},
     jobs::{
         Services,
         run_turn::{
-            error::{Error, Refused},
+            error::{BeginRefusal, Error},
             load::assignment::Assignment,
         },
     },
@@ -27,16 +27,16 @@ pub async fn admit(
 ) -> Result<(), Error> {
     let Some(busy) = &assignment.busy else { return Ok(()) };
     let (config, now) = (&services.busy, services.clock.now());
-    if busy_models::try_again(run.pool(), config, &busy.provider, &busy.model, now).await? {
+    if busy_models::claim_retry(run.pool(), config, &busy.provider, &busy.model, now).await? {
         return Ok(());
     }
     // Another turn tries the model at this moment.
     let after = if busy.until > now { busy.wait(now) } else { config.first_wait() };
-    Err(Error::Refused(Refused::busy(busy.describe(), after, busy.refusals)))
+    Err(Error::Refused(BeginRefusal::busy(busy.describe(), after, busy.refusals)))
 }
 
-pub fn too_long(why: &str, since: DateTime<Utc>) -> String {
-    let since = moment(since);
+pub fn describe_exceeded_wait(why: &str, since: DateTime<Utc>) -> String {
+    let since = format_moment(since);
     format!(
         "the task has waited for its provider since {since}, longer than providers.busy_max_secs allows: {why}"
     )
@@ -45,7 +45,7 @@ pub fn too_long(why: &str, since: DateTime<Utc>) -> String {
 pub fn with_end(config: &Config, why: &str, since: DateTime<Utc>) -> String {
     match config.deadline(since) {
         Some(deadline) => {
-            let (since, deadline) = (moment(since), moment(deadline));
+            let (since, deadline) = (format_moment(since), format_moment(deadline));
             format!("{why}; the task waits since {since} and fails at {deadline} if that lasts")
         }
         None => why.to_owned(),
@@ -53,7 +53,7 @@ pub fn with_end(config: &Config, why: &str, since: DateTime<Utc>) -> String {
 }
 
 /// Limits a wait to the deadline, at which the task fails.
-pub fn until_end(
+pub fn limit_wait(
     config: &Config,
     after: Duration,
     since: DateTime<Utc>,

@@ -18,7 +18,11 @@ use crate::{
 };
 
 /// Holds the job of a paused agent. `None`: the pause has ended meanwhile, and the turn may begin.
-pub async fn wait(run: &Run, services: &Services, task: &Task) -> Result<Option<End>, Error> {
+pub async fn hold_for_pause(
+    run: &Run,
+    services: &Services,
+    task: &Task,
+) -> Result<Option<End>, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     match write(&mut tx, services, task).await {
         Ok(Some(words)) => Ok(Some(run.commit_held(tx, &words).await?)),
@@ -38,7 +42,7 @@ pub async fn wait_for_flow(
 ) -> Result<Option<End>, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     match write_for_flow(&mut tx, services, task, flow_id).await {
-        Ok(Some(words)) => Ok(Some(run.commit_aside(tx, &words).await?)),
+        Ok(Some(words)) => Ok(Some(run.commit_signal_wait(tx, &words).await?)),
         nothing => {
             tx.rollback().await.map_err(Error::undone)?;
             nothing.map(|_| None)
@@ -56,7 +60,7 @@ async fn write_for_flow(
     if !flows::hold_pause(&mut *conn, flow_id).await? {
         return Ok(None);
     }
-    tasks::wait_aside(&mut *conn, task.id).await?;
+    tasks::wait_for_flow(&mut *conn, task.id).await?;
     let words = format!("its flow {flow_id} is paused");
     let because = json!({ "because": words });
     let event = task.event(feed::Kind::TaskWaiting, because);
@@ -71,14 +75,14 @@ async fn write(
     task: &Task,
 ) -> Result<Option<String>, Error> {
     let now = services.clock.now();
-    let held = agent_pauses::hold(&mut *conn, task.campaign_id, &task.agent).await?;
+    let held = agent_pauses::lock_pause(&mut *conn, task.campaign_id, &task.agent).await?;
     let Some(pause) = held else { return Ok(None) };
     // Releases the reservation of a lost worker's turn now: the pause may be long.
     if turns::interrupt_lost(&mut *conn, task.without_turn(), now).await? {
         tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
     }
-    let words = pause.words();
-    let because = json!({ "because": text::storable(words.clone()) });
+    let words = pause.hold_reason();
+    let because = json!({ "because": text::make_storable(words.clone()) });
     feed::append(conn, &[task.event(feed::Kind::TaskWaiting, because)], now).await?;
     Ok(Some(words))
 }

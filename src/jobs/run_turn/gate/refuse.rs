@@ -15,20 +15,20 @@ use crate::{
     jobs::{
         Services,
         run_turn::{
-            error::{Error, Refused},
+            error::{BeginRefusal, Error},
             gate::busy,
         },
     },
-    queue::{End, Run, Until},
+    queue::{End, HoldUntil, Run},
 };
 
 /// The state that was written for such a task.
-enum Written {
+enum RefusalState {
     PutOff { after: Duration, why: String },
     Failed { why: String },
 }
 
-const MOST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 const CANCELLED: &str = "the task was cancelled before its turn could begin";
 const CANCELLED_BETWEEN: &str = "the task was cancelled before another of its turns could begin";
 
@@ -36,21 +36,21 @@ pub async fn refuse(
     run: &Run,
     services: &Services,
     task: &Task,
-    refused: &Refused,
+    refused: &BeginRefusal,
 ) -> Result<End, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     let written = match refused.again_after {
-        Some(after) => put_off(&mut tx, services, task, refused, after).await,
+        Some(after) => postpone_task(&mut tx, services, task, refused, after).await,
         None => {
             let why = refused.why.clone();
-            fail(&mut tx, services, task, refused).await.map(|()| Written::Failed { why })
+            fail(&mut tx, services, task, refused).await.map(|()| RefusalState::Failed { why })
         }
     };
     match written {
-        Ok(Written::PutOff { after, why }) => {
-            Ok(run.commit_snooze(tx, Until::After(after), &why).await?)
+        Ok(RefusalState::PutOff { after, why }) => {
+            Ok(run.commit_snooze(tx, HoldUntil::After(after), &why).await?)
         }
-        Ok(Written::Failed { why }) => Ok(run.commit_failure(tx, &why).await?),
+        Ok(RefusalState::Failed { why }) => Ok(run.commit_failure(tx, &why).await?),
         Err(error) => {
             tx.rollback().await.map_err(Error::undone)?;
             Err(error)
@@ -59,7 +59,7 @@ pub async fn refuse(
 }
 
 /// Ends a cancelled task with its job. Otherwise it would stay open until the sweep finds it.
-pub async fn cancelled(run: &Run, services: &Services, task: &Task) -> Result<End, Error> {
+pub async fn end_cancelled(run: &Run, services: &Services, task: &Task) -> Result<End, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     if let Err(error) = cancel(&mut tx, services, task).await {
         tx.rollback().await.map_err(Error::undone)?;
@@ -72,7 +72,7 @@ async fn cancel(conn: &mut PgConnection, services: &Services, task: &Task) -> Re
     let now = services.clock.now();
     // Read again, because this run may have begun a turn whose end was not written.
     let task = tasks::get(&mut *conn, task.id).await?;
-    turns::clear_up(&mut *conn, task.without_turn(), now).await?;
+    turns::clean_up(&mut *conn, task.without_turn(), now).await?;
     tasks::end(&mut *conn, task.id, tasks::End::Cancelled, Amount::ZERO, now).await?;
     let because = if task.turn.is_some() { CANCELLED_BETWEEN } else { CANCELLED };
     let event = task.event(feed::Kind::TaskCancelled, json!({ "because": because }));
@@ -81,24 +81,24 @@ async fn cancel(conn: &mut PgConnection, services: &Services, task: &Task) -> Re
 
 /// Puts a task off. Releases the reservation of a lost worker's turn: the refused begin released it, too, but was
 /// rolled back. Two tasks that keep their reservations would refuse each other for ever.
-async fn put_off(
+async fn postpone_task(
     conn: &mut PgConnection,
     services: &Services,
     task: &Task,
-    refused: &Refused,
+    refused: &BeginRefusal,
     after: Duration,
-) -> Result<Written, Error> {
+) -> Result<RefusalState, Error> {
     let now = services.clock.now();
     if turns::interrupt_lost(&mut *conn, task.without_turn(), now).await? {
         tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
     }
-    let n_waits = tasks::wait_longer(&mut *conn, task.id).await?;
+    let n_waits = tasks::count_wait(&mut *conn, task.id).await?;
     let written = match refused.busy {
         Some(_) => wait_for_provider(&mut *conn, services, task, refused, after).await?,
-        None => Written::PutOff { after: pause(after, n_waits), why: refused.why.clone() },
+        None => RefusalState::PutOff { after: pause(after, n_waits), why: refused.why.clone() },
     };
-    if let (Written::PutOff { why, .. }, 1) = (&written, n_waits) {
-        let why = text::storable(why.clone());
+    if let (RefusalState::PutOff { why, .. }, 1) = (&written, n_waits) {
+        let why = text::make_storable(why.clone());
         let event = task.event(feed::Kind::TaskWaiting, json!({ "because": why }));
         feed::append(conn, &[event], now).await?;
     }
@@ -111,21 +111,21 @@ async fn wait_for_provider(
     conn: &mut PgConnection,
     services: &Services,
     task: &Task,
-    refused: &Refused,
+    refused: &BeginRefusal,
     after: Duration,
-) -> Result<Written, Error> {
+) -> Result<RefusalState, Error> {
     let (config, now) = (&services.busy, services.clock.now());
     let after = after.mul_f64(rand::random_range(1.0..1.1));
     let until = now + TimeDelta::from_std(after).unwrap_or(TimeDelta::days(1));
     let since = tasks::wait_for_provider(&mut *conn, task.id, until, now).await?;
     if config.is_over(since, now) {
-        let why = busy::too_long(&refused.why, since);
-        let refused = Refused::for_good(why.clone());
+        let why = busy::describe_exceeded_wait(&refused.why, since);
+        let refused = BeginRefusal::for_good(why.clone());
         fail(conn, services, task, &refused).await?;
-        return Ok(Written::Failed { why });
+        return Ok(RefusalState::Failed { why });
     }
-    Ok(Written::PutOff {
-        after: busy::until_end(config, after, since, now),
+    Ok(RefusalState::PutOff {
+        after: busy::limit_wait(config, after, since, now),
         why: busy::with_end(config, &refused.why, since),
     })
 }
@@ -133,19 +133,19 @@ async fn wait_for_provider(
 /// Doubles the wait each time, because the runtime of the other turns is unknown.
 fn pause(first: Duration, n_waits: u32) -> Duration {
     let doubled = first.saturating_mul(1 << n_waits.saturating_sub(1).min(16));
-    doubled.min(MOST_PAUSE.max(first))
+    doubled.min(MAX_PAUSE.max(first))
 }
 
 async fn fail(
     conn: &mut PgConnection,
     services: &Services,
     task: &Task,
-    refused: &Refused,
+    refused: &BeginRefusal,
 ) -> Result<(), Error> {
     let now = services.clock.now();
-    let why = text::storable(refused.why.clone());
+    let why = text::make_storable(refused.why.clone());
     // A worker that was lost in an earlier attempt may have left its turn running.
-    turns::clear_up(&mut *conn, task.without_turn(), now).await?;
+    turns::clean_up(&mut *conn, task.without_turn(), now).await?;
     tasks::end(&mut *conn, task.id, tasks::End::Failed { error: &why }, Amount::ZERO, now).await?;
     let kind = match refused.budget {
         true => feed::Kind::BudgetRefused,

@@ -13,16 +13,16 @@ use crate::{
         agents::{Agent, Catalogue, Node, Skill},
         busy_models::BusyModel,
         campaigns::Campaign,
-        failovers::{Side, Standing},
+        failovers::{FailoverState, ProviderSide},
         memory,
         tasks::{self, Predecessor, Task},
-        turn_phases::{self, AboutUser, Beside, Wanted},
+        turn_phases::{self, AboutUser, LoadParams, TurnInput},
     },
     jobs::{
         Services,
         route::Route,
         run_turn::{
-            error::{Error, Refused},
+            error::{BeginRefusal, Error},
             load::{
                 failover::{self, Failover},
                 tools,
@@ -56,7 +56,7 @@ pub struct Assignment<'a> {
     pub traceparent: Option<String>,
     pub blackboard: Option<Blackboard>,
     /// Valid edicts of the campaign, as of when the task was read.
-    pub edicts: Vec<memory::Standing>,
+    pub edicts: Vec<memory::ValidEdict>,
     /// Facts about the campaign's user, as of then.
     pub facts: Option<AboutUser>,
     /// Results of the tasks that this one has waited for.
@@ -79,9 +79,9 @@ pub struct Blackboard {
 
 /// The rows that were read for a task.
 pub struct TaskRecord {
-    wanted: Wanted,
+    wanted: TurnInput,
     predecessors: Vec<Predecessor>,
-    standing: Option<Standing>,
+    standing: Option<FailoverState>,
 }
 
 /// Characters of one predecessor's result: the length of a long report.
@@ -96,12 +96,12 @@ impl Assignment<'_> {
 
 impl TaskRecord {
     /// Returns the task, if its cancellation was requested.
-    pub fn asked_to_stop(&self) -> Option<&Task> {
+    pub fn task_to_stop(&self) -> Option<&Task> {
         self.wanted.is_asked_to_stop.then_some(&self.wanted.task)
     }
 
     /// Returns the task, if its agent is paused.
-    pub fn paused(&self) -> Option<&Task> {
+    pub fn paused_task(&self) -> Option<&Task> {
         self.wanted.is_paused.then_some(&self.wanted.task)
     }
 
@@ -115,18 +115,18 @@ impl TaskRecord {
 pub async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<TaskRecord, Error> {
     let mut conn = pool.acquire().await.map_err(Error::undone)?;
     let catalogue = services.library.current();
-    let beside = Beside {
+    let beside = LoadParams {
         readers: &catalogue.blackboard_readers(),
         edicts_max_bytes: services.memory.edicts_max_bytes,
-        told_facts: &catalogue.told_facts(),
+        told_facts: &catalogue.agents_with_facts(),
         facts_max_bytes: services.facts.told_max_bytes,
         now: services.clock.now(),
     };
-    let wanted = turn_phases::wanted(&mut *conn, job_id, beside).await?;
+    let wanted = turn_phases::load_task_of_job(&mut *conn, job_id, beside).await?;
     if wanted.task.ended_at.is_some() {
         return Err(Error::Ended);
     }
-    let standing = failover::standing(&mut conn, services, &wanted.task).await?;
+    let standing = failover::load_standing(&mut conn, services, &wanted.task).await?;
     let predecessors = match wanted.has_waited {
         true => {
             let max_chars = i32::try_from(PREDECESSOR_MAX_CHARS).unwrap_or(i32::MAX);
@@ -143,8 +143,8 @@ impl<'a> Assignment<'a> {
         services: &'a Services,
         TaskRecord { wanted, predecessors, standing }: TaskRecord,
         cancel: &CancellationToken,
-    ) -> Result<Self, (Task, Refused)> {
-        let Wanted {
+    ) -> Result<Self, (Task, BeginRefusal)> {
+        let TurnInput {
             task,
             campaign,
             limit,
@@ -171,10 +171,10 @@ impl<'a> Assignment<'a> {
             Ok(node) => node.map(Arc::clone),
             Err(error) => return Err((task, error.into())),
         };
-        let side = if agent.fallback.is_some() { failover.side } else { Side::First };
+        let side = if agent.fallback.is_some() { failover.side } else { ProviderSide::First };
         let route = match Route::of_agent(services, &agent, side, cancel).await {
             Ok(route) => route,
-            Err(why) => return Err((task, Refused::for_good(why))),
+            Err(why) => return Err((task, BeginRefusal::for_good(why))),
         };
         let is_own =
             |busy: &BusyModel| busy.provider == route.provider_name && busy.model == route.model;
@@ -184,14 +184,14 @@ impl<'a> Assignment<'a> {
             busy: busy_models.into_iter().find(is_own),
             busy_since,
             skills: catalogue.skills_of(&agent),
-            blackboard: blackboard.and_then(|written| Blackboard::shown_to(&agent, &written)),
+            blackboard: blackboard.and_then(|written| Blackboard::for_agent(&agent, &written)),
             edicts,
             facts,
             prompt_hash: catalogue.prompt_hash(&agent, &task.instance),
             node,
             is_limited: limits.iter().any(Option::is_some),
             results_entry: results::entry_id(task.id, was_retried.then_some(task.job_id)),
-            tools: tools::offered(services, &agent, &task, &route),
+            tools: tools::list_offered(services, &agent, &task, &route),
             task,
             agent,
             catalogue,
@@ -207,8 +207,8 @@ impl<'a> Assignment<'a> {
 }
 
 impl Blackboard {
-    fn shown_to(agent: &Agent, written: &turn_phases::Written) -> Option<Self> {
-        let shown = agent.grants.blackboard.readable(&written.document)?;
+    fn for_agent(agent: &Agent, written: &turn_phases::BlackboardVersion) -> Option<Self> {
+        let shown = agent.grants.blackboard.readable_parts(&written.document)?;
         let is_empty = shown.as_object().is_some_and(serde_json::Map::is_empty);
         (!is_empty).then(|| Self { version: written.version, json: shown.to_string() })
     }

@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use crate::{
     domain::{
         agents,
-        failovers::{self, Of, Rules, Side, Standing},
+        failovers::{self, ConversationKey, FailoverState, ProviderSide, Rules},
         tasks::Task,
     },
     jobs::{Services, run_turn::error::Error},
@@ -18,12 +18,16 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct Failover {
     pub rules: Rules,
-    pub standing: Option<Standing>,
-    pub side: Side,
+    pub standing: Option<FailoverState>,
+    pub side: ProviderSide,
 }
 
 impl Failover {
-    pub fn of(config: &agents::Config, standing: Option<Standing>, now: DateTime<Utc>) -> Self {
+    pub fn of(
+        config: &agents::Config,
+        standing: Option<FailoverState>,
+        now: DateTime<Utc>,
+    ) -> Self {
         let rest = i64::try_from(config.fallback_secs).ok().and_then(TimeDelta::try_seconds);
         let rules =
             Rules { after: config.fallback_after, rest: rest.unwrap_or(TimeDelta::days(365)) };
@@ -36,11 +40,11 @@ impl Failover {
 }
 
 /// Reads the failover state of a task's conversation. Without a fallback it makes no query.
-pub async fn standing(
+pub async fn load_standing(
     conn: &mut PgConnection,
     services: &Services,
     task: &Task,
-) -> Result<Option<Standing>, Error> {
+) -> Result<Option<FailoverState>, Error> {
     let catalogue = services.library.current();
     match catalogue.agent(&task.agent) {
         Ok(agent) if agent.fallback.is_some() => Ok(failovers::find(conn, of(task)).await?),
@@ -48,6 +52,6 @@ pub async fn standing(
     }
 }
 
-pub fn of(task: &Task) -> Of<'_> {
-    Of { campaign_id: task.campaign_id, agent: &task.agent, instance: &task.instance }
+pub fn of(task: &Task) -> ConversationKey<'_> {
+    ConversationKey { campaign_id: task.campaign_id, agent: &task.agent, instance: &task.instance }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Lists the tools. Empty if the provider gets its tools in another way, or if the model is called only once.
-pub fn offered(
+pub fn list_offered(
     services: &Services,
     agent: &Arc<Agent>,
     task: &Task,
@@ -23,7 +23,7 @@ pub fn offered(
     }
     // The list depends on the agent only: the turn has not begun yet.
     let (session_id, turn, job_id, lease) = (Uuid::nil(), 0, 0, 0);
-    tools::offered(&Caller::Turn(Turn {
+    tools::list_offered(&Caller::Turn(Turn {
         campaign_id: task.campaign_id,
         agent: Arc::clone(agent),
         instance: task.instance.clone(),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::{
     providers::{
         claude::secrets::Secrets,
-        stream_json::{Block, Exchange, Said},
+        stream_json::{AssistantLine, Block, Exchange},
     },
     transcript::{Message, Role, ToolCall},
 };
@@ -31,7 +31,7 @@ pub(in crate::providers::claude) struct Answer {
 const BETWEEN: &str = "\n\n";
 
 impl Answer {
-    pub(super) fn said(&mut self, said: &Said<'_>) {
+    pub(super) fn add_reply(&mut self, said: &AssistantLine<'_>) {
         if let Some(uuid) = said.uuid.as_deref().and_then(|uuid| uuid.parse().ok()) {
             self.head = Some(uuid);
         }
@@ -42,7 +42,7 @@ impl Answer {
     }
 
     /// Adds the results of tools. Text that the CLI adds in the user's name is left out: the CLI adds it again when it has to.
-    pub(super) fn exchange(&mut self, exchange: &Exchange<'_>) {
+    pub(super) fn add_results(&mut self, exchange: &Exchange<'_>) {
         if self.is_stopped {
             return;
         }
@@ -69,7 +69,7 @@ impl Answer {
         self.is_stopped = true;
     }
 
-    pub(super) fn stopped(&mut self, reason: &str) {
+    pub(super) fn set_stop_reason(&mut self, reason: &str) {
         self.is_cut = reason == "max_tokens";
     }
 
@@ -80,9 +80,9 @@ impl Answer {
 
     /// Removes secrets from everything that was said.
     pub(super) fn clean(&mut self, secrets: &Secrets) {
-        self.thinking = secrets.cleaned(&self.thinking);
+        self.thinking = secrets.clean_text(&self.thinking);
         for message in &mut self.messages {
-            message.text = secrets.cleaned(&message.text);
+            message.text = secrets.clean_text(&message.text);
             for call in &mut message.tool_calls {
                 call.name = secrets.cleaned_name(&call.name);
                 secrets.clean_value(&mut call.arguments);
@@ -197,17 +197,17 @@ mod tests {
 
     use super::*;
     use crate::providers::{
-        claude::drive::Heard,
+        claude::drive::TurnOutput,
         stream_json::{Decoder, Limits},
     };
 
-    fn heard(lines: &[Value]) -> Heard {
+    fn heard(lines: &[Value]) -> TurnOutput {
         let limits = Limits { line_bytes: 1 << 20, total_bytes: 1 << 20 };
-        let (mut decoder, mut heard) = (Decoder::within(limits), Heard::default());
+        let (mut decoder, mut heard) = (Decoder::within(limits), TurnOutput::default());
         for line in lines {
             decoder.push(format!("{line}\n").as_bytes()).unwrap();
             while let Some(event) = decoder.next_event().unwrap() {
-                heard.take(event, Instant::now());
+                heard.apply_event(event, Instant::now());
             }
         }
         heard

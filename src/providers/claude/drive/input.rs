@@ -7,21 +7,21 @@ use uuid::Uuid;
 pub(super) const SERVERS: &str = "servers";
 
 /// Builds the line with the prompt. `name` has to be new: the CLI silently drops a message whose id it knows.
-pub(super) fn user(prompt: &str, name: Uuid) -> Vec<u8> {
+pub(super) fn prompt_line(prompt: &str, name: Uuid) -> Vec<u8> {
     line(&json!({
         "type": "user", "uuid": name, "message": {"role": "user", "content": prompt},
     }))
 }
 
 /// Asks which tool servers are connected. The CLI answers when it has connected to all of them, or given up.
-pub(super) fn servers() -> Vec<u8> {
+pub(super) fn servers_request() -> Vec<u8> {
     line(&json!({
         "type": "control_request", "request_id": SERVERS, "request": {"subtype": "mcp_status"},
     }))
 }
 
 /// Asks the CLI to interrupt the turn.
-pub(super) fn interrupt() -> Vec<u8> {
+pub(super) fn interrupt_request() -> Vec<u8> {
     line(&json!({
         "type": "control_request", "request_id": "interrupt", "request": {"subtype": "interrupt"},
     }))

@@ -1,15 +1,15 @@
 //! Live view of a turn, for people who watch while the answer comes.
 
 use crate::providers::{
-    EventSink, Status, Used,
-    claude::secrets::{Secrets, Veil},
-    stream_json::{Block, Event, Exchange, Said, Shown},
+    EventSink, Status, UsageSoFar,
+    claude::secrets::{SecretFilter, Secrets},
+    stream_json::{AssistantLine, Block, Event, Exchange, StreamLine},
 };
 
-pub(super) struct Live<'e> {
+pub(super) struct LiveEvents<'e> {
     events: &'e mut EventSink,
     secrets: &'e Secrets,
-    veil: Veil<'e>,
+    veil: SecretFilter<'e>,
     /// Id of the reply that is streamed.
     streamed: Option<String>,
     status: Option<Status>,
@@ -17,12 +17,12 @@ pub(super) struct Live<'e> {
     called: Vec<String>,
 }
 
-impl<'e> Live<'e> {
+impl<'e> LiveEvents<'e> {
     pub(super) fn new(events: &'e mut EventSink, secrets: &'e Secrets) -> Self {
         Self {
             events,
             secrets,
-            veil: Veil::new(secrets),
+            veil: SecretFilter::new(secrets),
             streamed: None,
             status: None,
             called: Vec::new(),
@@ -31,7 +31,9 @@ impl<'e> Live<'e> {
 
     pub(super) fn show(&mut self, event: &Event<'_>) {
         match event {
-            Event::Init(init) => self.events.started(init.model.as_deref().unwrap_or_default()),
+            Event::Init(init) => {
+                self.events.send_started(init.model.as_deref().unwrap_or_default())
+            }
             Event::Shown(shown) if shown.parent_tool_use_id.is_none() => self.piece(shown),
             Event::Said(said) if said.parent_tool_use_id.is_none() => {
                 let called = said.message.content.iter().filter(|block| &*block.kind == "tool_use");
@@ -46,11 +48,11 @@ impl<'e> Live<'e> {
         }
     }
 
-    pub(super) fn used(&mut self, used: Used) {
-        self.events.used(used);
+    pub(super) fn used(&mut self, used: UsageSoFar) {
+        self.events.send_usage(used);
     }
 
-    fn piece(&mut self, shown: &Shown<'_>) {
+    fn piece(&mut self, shown: &StreamLine<'_>) {
         if let Some(reply) = &shown.event.message {
             self.streamed = reply.id.as_deref().map(str::to_owned);
         }
@@ -68,7 +70,7 @@ impl<'e> Live<'e> {
     }
 
     /// Shows a reply that was not streamed, for instance after a stream that broke off.
-    fn whole(&mut self, said: &Said<'_>) {
+    fn whole(&mut self, said: &AssistantLine<'_>) {
         let id = said.message.id.as_deref();
         if said.error.is_some() || (id.is_some() && self.streamed.as_deref() == id) {
             return;
@@ -93,31 +95,31 @@ impl<'e> Live<'e> {
         self.called
             .retain(|id| !blocks.iter().any(|block| block.tool_use_id.as_deref() == Some(id)));
         if n_open > 0 && self.called.is_empty() {
-            self.events.returned();
+            self.events.send_returned();
         }
     }
 
     fn text(&mut self, text: &str) {
-        let text = self.veil.show(text);
-        self.events.text(&text);
+        let text = self.veil.push(text);
+        self.events.send_text(&text);
     }
 
     fn calling(&mut self, tool: Option<&str>) {
         self.status = None;
-        self.events.text(&self.veil.rest());
-        self.events.calling(&self.secrets.cleaned(tool.unwrap_or_default()));
+        self.events.send_text(&self.veil.finish());
+        self.events.send_call(&self.secrets.clean_text(tool.unwrap_or_default()));
     }
 
     fn status(&mut self, status: Status) {
         if self.status != Some(status) {
             self.status = Some(status);
-            self.events.status(status);
+            self.events.send_status(status);
         }
     }
 }
 
-impl Drop for Live<'_> {
+impl Drop for LiveEvents<'_> {
     fn drop(&mut self) {
-        self.events.text(&self.veil.rest());
+        self.events.send_text(&self.veil.finish());
     }
 }

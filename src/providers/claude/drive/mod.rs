@@ -9,11 +9,11 @@
 //! If the call is dropped at any point, the child and everything that it started are killed: their guard watches the pipes.
 
 mod answer;
-mod heard;
 mod input;
-mod ladder;
 mod live;
 mod pump;
+mod stop_sequence;
+mod turn_output;
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub(super) use self::{answer::Answer, heard::Heard};
+pub(super) use self::{answer::Answer, turn_output::TurnOutput};
 use self::{
-    ladder::Ladder,
-    live::Live,
+    live::LiveEvents,
     pump::{Pump, Stop},
+    stop_sequence::StopSequence,
 };
 use super::{
     launch::{Child, Exit},
@@ -52,7 +52,7 @@ pub(super) struct Watch {
 
 /// Reason for the end of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum EndReason {
     Exited(Exit),
     /// The result had come, but the process did not exit.
     Hung,
@@ -76,21 +76,21 @@ pub(super) async fn drive(
     secrets: &Secrets,
     events: &mut EventSink,
     cancel: &CancellationToken,
-) -> (Heard, Ended) {
+) -> (TurnOutput, EndReason) {
     let began = Instant::now();
-    let mut heard = Heard::default();
-    let prompt = input::user(prompt, Uuid::new_v4());
+    let mut heard = TurnOutput::default();
+    let prompt = input::prompt_line(prompt, Uuid::new_v4());
     let (first, then) = match required.is_empty() {
         true => (prompt, None),
-        false => (input::servers(), Some(prompt)),
+        false => (input::servers_request(), Some(prompt)),
     };
-    let mut pump = Pump::new(child, first, watch, Live::new(events, secrets), &mut heard);
+    let mut pump = Pump::new(child, first, watch, LiveEvents::new(events, secrets), &mut heard);
     let ended = match then {
         None => turn(&mut pump, required, watch, began, cancel).await,
-        Some(prompt) => match served(&mut pump, required, watch, began, cancel).await {
+        Some(prompt) => match wait_for_servers(&mut pump, required, watch, began, cancel).await {
             Some(ended) => ended,
             None => {
-                pump.interject(&prompt);
+                pump.send_line(&prompt);
                 turn(&mut pump, required, watch, began, cancel).await
             }
         },
@@ -104,24 +104,24 @@ pub(super) async fn drive(
 
 /// Waits until the CLI reports that all required servers are connected. Otherwise returns the end of the process. The model was not called
 /// yet, so there is nothing to interrupt.
-async fn served(
+async fn wait_for_servers(
     pump: &mut Pump<'_, '_>,
     required: &[String],
     watch: &Watch,
     began: Instant,
     cancel: &CancellationToken,
-) -> Option<Ended> {
+) -> Option<EndReason> {
     let until = began + watch.first_line.min(watch.total);
-    while !pump.has_told_servers() {
+    while !pump.has_server_list() {
         match pump.run(until, Stop::Line, cancel).await {
             Stop::Line => {}
-            Stop::Deadline => return Some(Ended::NeverBegan),
-            Stop::Cancelled => return Some(Ended::Cancelled),
-            Stop::TooMuch(too_much) => return Some(Ended::TooMuch(too_much)),
+            Stop::Deadline => return Some(EndReason::NeverBegan),
+            Stop::Cancelled => return Some(EndReason::Cancelled),
+            Stop::TooMuch(too_much) => return Some(EndReason::TooMuch(too_much)),
             Stop::Result | Stop::EndOfOutput => return Some(exit(pump, watch, cancel).await),
         }
     }
-    pump.lacks(required).then_some(Ended::Unserved)
+    pump.is_missing_any(required).then_some(EndReason::Unserved)
 }
 
 async fn turn(
@@ -130,20 +130,20 @@ async fn turn(
     watch: &Watch,
     began: Instant,
     cancel: &CancellationToken,
-) -> Ended {
+) -> EndReason {
     let total = began + watch.total;
     let result = loop {
         let (patience, silent) = match pump.last_line() {
-            None => (began + watch.first_line, Ended::NeverBegan),
-            Some(last) => (last + watch.idle, Ended::Silent),
+            None => (began + watch.first_line, EndReason::NeverBegan),
+            Some(last) => (last + watch.idle, EndReason::Silent),
         };
         match pump.run(patience.min(total), Stop::Line, cancel).await {
-            Stop::Line if pump.lacks(required) => break Err(Ended::Unserved),
+            Stop::Line if pump.is_missing_any(required) => break Err(EndReason::Unserved),
             Stop::Line => {}
-            Stop::Deadline if Instant::now() >= total => break Err(Ended::TooLong),
+            Stop::Deadline if Instant::now() >= total => break Err(EndReason::TooLong),
             Stop::Deadline => break Err(silent),
-            Stop::Cancelled => break Err(Ended::Cancelled),
-            Stop::TooMuch(too_much) => break Err(Ended::TooMuch(too_much)),
+            Stop::Cancelled => break Err(EndReason::Cancelled),
+            Stop::TooMuch(too_much) => break Err(EndReason::TooMuch(too_much)),
             Stop::Result | Stop::EndOfOutput => break Ok(()),
         }
     };
@@ -151,28 +151,28 @@ async fn turn(
         Ok(()) => exit(pump, watch, cancel).await,
         // A process that prints too much is not stopped in steps, because its output is no longer read. A turn without its tools is stopped
         // before the model answers.
-        Err(ended @ (Ended::TooMuch(_) | Ended::Unserved)) => ended,
+        Err(ended @ (EndReason::TooMuch(_) | EndReason::Unserved)) => ended,
         Err(ended) => {
             pump.stop_taking_results();
-            Ladder::of(watch).climb(pump).await;
+            StopSequence::of(watch).run_steps(pump).await;
             ended
         }
     }
 }
 
 /// Waits for the process to exit, after its result or the end of its output.
-async fn exit(pump: &mut Pump<'_, '_>, watch: &Watch, cancel: &CancellationToken) -> Ended {
+async fn exit(pump: &mut Pump<'_, '_>, watch: &Watch, cancel: &CancellationToken) -> EndReason {
     pump.close_input();
     // A complete answer counts, even if the turn is cancelled now: the process needs only some milliseconds to exit.
     let never = CancellationToken::new();
     let cancel = if pump.has_result() { &never } else { cancel };
-    match pump.exit(Instant::now() + watch.exit, cancel).await {
-        Ok(exit) => Ended::Exited(exit),
+    match pump.wait_for_exit(Instant::now() + watch.exit, cancel).await {
+        Ok(exit) => EndReason::Exited(exit),
         Err(Stop::Cancelled) => {
-            Ladder::of(watch).climb(pump).await;
-            Ended::Cancelled
+            StopSequence::of(watch).run_steps(pump).await;
+            EndReason::Cancelled
         }
-        Err(Stop::TooMuch(too_much)) => Ended::TooMuch(too_much),
-        Err(_) => Ended::Hung,
+        Err(Stop::TooMuch(too_much)) => EndReason::TooMuch(too_much),
+        Err(_) => EndReason::Hung,
     }
 }

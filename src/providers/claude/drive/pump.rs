@@ -6,7 +6,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Heard, Live, Watch};
+use super::{LiveEvents, TurnOutput, Watch};
 use crate::providers::{
     claude::launch::{Child, Exit},
     stream_json::{Decoder, Event, TooMuch},
@@ -28,8 +28,8 @@ pub(super) struct Pump<'a, 'e> {
     errors_are_open: bool,
     last_line: Option<Instant>,
     began: Instant,
-    live: Live<'e>,
-    heard: &'a mut Heard,
+    live: LiveEvents<'e>,
+    heard: &'a mut TurnOutput,
 }
 
 /// Reason why the pump stopped.
@@ -44,7 +44,7 @@ pub(super) enum Stop {
     TooMuch(TooMuch),
 }
 
-enum Moved {
+enum PumpStep {
     Output(usize),
     Errors(usize),
     Sent(Option<usize>),
@@ -57,8 +57,8 @@ impl<'a, 'e> Pump<'a, 'e> {
         child: Child,
         line: Vec<u8>,
         watch: &Watch,
-        live: Live<'e>,
-        heard: &'a mut Heard,
+        live: LiveEvents<'e>,
+        heard: &'a mut TurnOutput,
     ) -> Self {
         Self {
             child,
@@ -85,12 +85,12 @@ impl<'a, 'e> Pump<'a, 'e> {
         self.heard.result.is_some()
     }
 
-    pub(super) fn has_told_servers(&self) -> bool {
+    pub(super) fn has_server_list(&self) -> bool {
         self.heard.has_told_servers
     }
 
-    pub(super) fn lacks(&self, servers: &[String]) -> bool {
-        self.heard.lacks(servers).is_some()
+    pub(super) fn is_missing_any(&self, servers: &[String]) -> bool {
+        self.heard.find_missing_server(servers).is_some()
     }
 
     pub(super) fn into_child(self) -> Child {
@@ -110,14 +110,14 @@ impl<'a, 'e> Pump<'a, 'e> {
             }
             let had_result = self.heard.result.is_some();
             let stop = match self.step(deadline, cancel).await {
-                Moved::Cancelled => Some(Stop::Cancelled),
-                Moved::Deadline => Some(Stop::Deadline),
-                Moved::Output(n_bytes) => self.hear(n_bytes),
-                Moved::Errors(n_bytes) => {
-                    self.hear_errors(n_bytes);
+                PumpStep::Cancelled => Some(Stop::Cancelled),
+                PumpStep::Deadline => Some(Stop::Deadline),
+                PumpStep::Output(n_bytes) => self.handle_output(n_bytes),
+                PumpStep::Errors(n_bytes) => {
+                    self.keep_stderr(n_bytes);
                     None
                 }
-                Moved::Sent(n_bytes) => {
+                PumpStep::Sent(n_bytes) => {
                     self.note_sent(n_bytes);
                     None
                 }
@@ -132,7 +132,7 @@ impl<'a, 'e> Pump<'a, 'e> {
     }
 
     /// Reads to the end of the output and waits until the process has ended.
-    pub(super) async fn exit(
+    pub(super) async fn wait_for_exit(
         &mut self,
         deadline: Instant,
         cancel: &CancellationToken,
@@ -154,7 +154,7 @@ impl<'a, 'e> Pump<'a, 'e> {
             };
             match waited {
                 Ok(exit) => return Ok(exit),
-                Err(n_bytes) => self.hear_errors(n_bytes),
+                Err(n_bytes) => self.keep_stderr(n_bytes),
             }
         }
     }
@@ -173,7 +173,7 @@ impl<'a, 'e> Pump<'a, 'e> {
     }
 
     /// Sends a line after the earlier ones. Returns false while a line is half written, and once the input is closed.
-    pub(super) fn interject(&mut self, line: &[u8]) -> bool {
+    pub(super) fn send_line(&mut self, line: &[u8]) -> bool {
         let is_free = self.n_sent == self.unsent.len() && self.child.stdin.is_some();
         if is_free {
             self.unsent = line.to_vec();
@@ -182,21 +182,21 @@ impl<'a, 'e> Pump<'a, 'e> {
         is_free
     }
 
-    async fn step(&mut self, deadline: Instant, cancel: &CancellationToken) -> Moved {
+    async fn step(&mut self, deadline: Instant, cancel: &CancellationToken) -> PumpStep {
         let Self { child, unsent, n_sent, piece, stderr, errors_are_open, .. } = self;
         let unsent = &unsent[*n_sent..];
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Moved::Cancelled,
+            () = cancel.cancelled() => PumpStep::Cancelled,
             // Checked before the output: a child that prints without a pause must not exceed its time.
-            () = sleep_until(deadline) => Moved::Deadline,
-            n = child.stdout.read(piece) => Moved::Output(n.unwrap_or(0)),
-            n = child.stderr.read(stderr), if *errors_are_open => Moved::Errors(n.unwrap_or(0)),
-            n = write(&mut child.stdin, unsent), if !unsent.is_empty() => Moved::Sent(n),
+            () = sleep_until(deadline) => PumpStep::Deadline,
+            n = child.stdout.read(piece) => PumpStep::Output(n.unwrap_or(0)),
+            n = child.stderr.read(stderr), if *errors_are_open => PumpStep::Errors(n.unwrap_or(0)),
+            n = write(&mut child.stdin, unsent), if !unsent.is_empty() => PumpStep::Sent(n),
         }
     }
 
-    fn hear(&mut self, n_bytes: usize) -> Option<Stop> {
+    fn handle_output(&mut self, n_bytes: usize) -> Option<Stop> {
         self.output_is_open = n_bytes > 0;
         let heard = match self.decode(n_bytes) {
             Ok(n_lines) => n_lines > 0,
@@ -220,8 +220,8 @@ impl<'a, 'e> Pump<'a, 'e> {
                 *last_line = Some(Instant::now());
             }
             live.show(&event);
-            heard.take(event, *began);
-            if let Some(used) = heard.used() {
+            heard.apply_event(event, *began);
+            if let Some(used) = heard.usage_if_changed() {
                 live.used(used);
             }
         }
@@ -229,13 +229,13 @@ impl<'a, 'e> Pump<'a, 'e> {
             && let Some(event) = decoder.last_event()
         {
             n_lines += 1;
-            heard.take(event, *began);
+            heard.apply_event(event, *began);
         }
         Ok(n_lines)
     }
 
     /// Keeps the end of standard error.
-    fn hear_errors(&mut self, n_bytes: usize) {
+    fn keep_stderr(&mut self, n_bytes: usize) {
         self.errors_are_open = n_bytes > 0;
         let kept = &mut self.heard.stderr;
         kept.extend_from_slice(&self.stderr[..n_bytes]);

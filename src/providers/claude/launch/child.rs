@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{Limits, guard, orphans, pipe};
-use crate::providers::claude::credential::Handed;
+use crate::providers::claude::credential::CredentialChannel;
 
 /// Time after which a guard that does not end is killed itself.
 const GUARD_PATIENCE: Duration = Duration::from_secs(2);
@@ -69,11 +69,13 @@ impl Child {
     #[expect(clippy::disallowed_methods, reason = "the one place where guards are started")]
     pub(in crate::providers::claude) fn start(
         launch: Launch<'_>,
-        credential: Handed<'_>,
+        credential: CredentialChannel<'_>,
     ) -> io::Result<Self> {
         let (variable, input) = match credential {
-            Handed::Variable { .. } => ("", None),
-            Handed::Pipe { variable, secret } => (variable, Some(pipe::input_with(secret)?)),
+            CredentialChannel::Variable { .. } => ("", None),
+            CredentialChannel::Pipe { variable, secret } => {
+                (variable, Some(pipe::input_with(secret)?))
+            }
         };
         let (theirs, ours) =
             input.map_or((Stdio::piped(), None), |(theirs, ours)| (theirs, Some(ours)));
@@ -154,7 +156,7 @@ impl Child {
 
 /// Waits for a guard, and ends the processes that a killed one has left. Only then is the guard reported as ended.
 async fn watch_over(
-    (mut guard, listed): (tokio::process::Child, orphans::Listed),
+    (mut guard, listed): (tokio::process::Child, orphans::GuardEntry),
     limits: Limits,
     tell: watch::Sender<Life>,
 ) {

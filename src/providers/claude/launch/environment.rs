@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 
-use super::Ground;
+use super::CallFolder;
 use crate::providers::{
     Options, Think,
-    claude::{Config, credential::Handed},
+    claude::{Config, credential::CredentialChannel},
 };
 
 /// Addresses of this machine, on which the worker offers the tools of its turns.
@@ -13,9 +13,9 @@ const THIS_MACHINE: &str = "127.0.0.1,localhost,::1";
 
 pub(in crate::providers::claude) fn variables(
     config: &Config,
-    credential: Handed<'_>,
+    credential: CredentialChannel<'_>,
     passed: &[(OsString, OsString)],
-    ground: &Ground,
+    ground: &CallFolder,
     options: &Options,
 ) -> Vec<(OsString, OsString)> {
     let text = |name: &str, value: &str| (name.into(), value.into());
@@ -54,7 +54,7 @@ pub(in crate::providers::claude) fn variables(
     if options.think == Some(Think::Off) {
         variables.push(text("MAX_THINKING_TOKENS", "0"));
     }
-    if let Handed::Variable { variable, secret } = credential {
+    if let CredentialChannel::Variable { variable, secret } = credential {
         variables.push(text(variable, secret));
     }
     variables

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::Path};
 
 use uuid::Uuid;
 
-use super::Ground;
+use super::CallFolder;
 use crate::providers::{Grants, Options, PermissionMode, Think};
 
 /// Start of the session: new or resumed.
@@ -27,7 +27,7 @@ pub(in crate::providers::claude) fn fits_bare(grants: &Grants) -> bool {
 }
 
 /// Returns true if the model can run programs or read files: these could find a credential in the environment.
-pub(in crate::providers::claude) fn runs_others(grants: &Grants) -> bool {
+pub(in crate::providers::claude) fn can_run_programs(grants: &Grants) -> bool {
     let mut servers = grants.mcp_servers.values();
     !grants.built_in.is_empty() || servers.any(|server| server.get("command").is_some())
 }
@@ -37,7 +37,7 @@ pub(in crate::providers::claude) fn arguments(
     model: &str,
     options: &Options,
     grants: &Grants,
-    ground: &Ground,
+    ground: &CallFolder,
     is_bare: bool,
     is_kept: bool,
 ) -> Vec<OsString> {

@@ -95,15 +95,15 @@ async fn watch(cli: &Cli, limits: &Limits) -> io::Result<u8> {
     orphans::mark();
     let home = own_group(&limits.cgroup);
     let group = limits.apply().inspect_err(|error| {
-        say(&format!("{START_FAILED}its control group cannot be made: {error}\n"));
+        write_stderr(&format!("{START_FAILED}its control group cannot be made: {error}\n"));
     })?;
     // Registered before the CLI starts: an early signal would end the guard alone.
     let (mut ended, mut term) = (signal(SignalKind::child())?, signal(SignalKind::terminate())?);
     let mut given_up = signal(SignalKind::quit())?;
     let mut released = released(io::stderr().as_fd().try_clone_to_owned()?);
     // Held until the end, when nothing of the session runs any more.
-    let _held = lock::hold(&cli.lock).inspect_err(|error| {
-        say(&format!("{START_FAILED}the session is in use on this host: {error}\n"));
+    let _held = lock::wait_for_lock(&cli.lock).inspect_err(|error| {
+        write_stderr(&format!("{START_FAILED}the session is in use on this host: {error}\n"));
     })?;
     let cli = start(cli)?;
     group.iter().for_each(|group| group.step_out(home.as_deref()));
@@ -125,7 +125,7 @@ async fn watch(cli: &Cli, limits: &Limits) -> io::Result<u8> {
     let code = kill_all(cli).unwrap_or(code);
     if let Some(group) = group {
         if group.has_killed() {
-            say(OUT_OF_MEMORY);
+            write_stderr(OUT_OF_MEMORY);
         }
         group.remove();
     }
@@ -133,7 +133,7 @@ async fn watch(cli: &Cli, limits: &Limits) -> io::Result<u8> {
 }
 
 /// Writes to standard error, where the worker learns what the guard has to report.
-fn say(words: &str) {
+fn write_stderr(words: &str) {
     let _ = io::Write::write_all(&mut io::stderr(), words.as_bytes());
 }
 
@@ -161,7 +161,7 @@ fn start(cli: &Cli) -> io::Result<Pid> {
         .stderr(Stdio::inherit())
         .spawn();
     let child = child.inspect_err(|error| {
-        say(&format!("{START_FAILED}{error}\n"));
+        write_stderr(&format!("{START_FAILED}{error}\n"));
     })?;
     let nothing: OwnedFd = File::options().read(true).write(true).open("/dev/null")?.into();
     rustix::stdio::dup2_stdin(&nothing)?;

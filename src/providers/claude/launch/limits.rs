@@ -71,12 +71,12 @@ impl Limits {
     pub(super) fn apply(&self) -> io::Result<Option<Group>> {
         // A core dump would contain the conversation and the credential.
         set(Resource::Core, Some(0));
-        set(Resource::Fsize, wanted(self.file_max_bytes));
+        set(Resource::Fsize, nonzero(self.file_max_bytes));
         if !self.cgroup.as_os_str().is_empty() {
             return Group::join(self).map(Some);
         }
-        set(Resource::Data, wanted(self.memory_max_bytes));
-        set(Resource::Nproc, wanted(self.processes_max));
+        set(Resource::Data, nonzero(self.memory_max_bytes));
+        set(Resource::Nproc, nonzero(self.processes_max));
         Ok(None)
     }
 }
@@ -92,12 +92,12 @@ impl Group {
         let folder = limits.cgroup.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&folder)?;
         let group = Self { folder };
-        if let Some(bytes) = wanted(limits.memory_max_bytes) {
+        if let Some(bytes) = nonzero(limits.memory_max_bytes) {
             group.write("memory.max", bytes)?;
             // `memory.max` does not count swapped memory. Without swap the file does not exist.
             let _ = group.write("memory.swap.max", 0);
         }
-        if let Some(n) = wanted(limits.processes_max) {
+        if let Some(n) = nonzero(limits.processes_max) {
             group.write("pids.max", n)?;
         }
         group.write("cgroup.procs", std::process::id().into())?;
@@ -148,7 +148,7 @@ pub(super) fn own_group(folder: &Path) -> Option<PathBuf> {
     Some(root.join(OsStr::new(own)))
 }
 
-fn wanted(limit: u64) -> Option<u64> {
+fn nonzero(limit: u64) -> Option<u64> {
     Some(limit).filter(|limit| *limit > 0)
 }
 

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use super::super::transcript::write_private;
 
 /// Signal that tells a guard to end everything at once.
-pub(super) const GIVE_UP: Signal = Signal::QUIT;
+pub(super) const KILL_ALL_SIGNAL: Signal = Signal::QUIT;
 /// Time to wait for a guard. It needs milliseconds; one that is frozen as a whole never ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -55,12 +55,12 @@ impl Claim {
 }
 
 /// Ends the call that runs in the folder. Blocks for `PATIENCE` at most.
-pub(super) fn oust(lock: &Path) -> io::Result<()> {
+pub(super) fn end_running_call(lock: &Path) -> io::Result<()> {
     let (file, until) = (open(lock)?, Instant::now() + PATIENCE);
     while let Some(holder) = fcntl_getlk(&file, &Flock::from(FlockType::WriteLock))? {
         // A pid of another container means nothing here: then the loop only waits.
         if let Some(guard) = holder.pid {
-            let _ = kill_process(guard, GIVE_UP);
+            let _ = kill_process(guard, KILL_ALL_SIGNAL);
             let _ = kill_process(guard, Signal::CONT);
         }
         if Instant::now() > until {
@@ -72,7 +72,7 @@ pub(super) fn oust(lock: &Path) -> io::Result<()> {
 }
 
 /// Takes the lock, and waits for a predecessor that is about to end. The lock is held as long as the file is open.
-pub(super) fn hold(lock: &Path) -> io::Result<File> {
+pub(super) fn wait_for_lock(lock: &Path) -> io::Result<File> {
     let (file, until) = (open(lock)?, Instant::now() + PATIENCE);
     loop {
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {

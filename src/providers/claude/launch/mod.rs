@@ -3,10 +3,10 @@
 //! All flags are given on every run, because the CLI remembers only the model, and that one wrongly. Secrets are never arguments: arguments
 //! are world-readable.
 
+mod call_folder;
 mod child;
 mod environment;
 mod flags;
-mod ground;
 pub mod guard;
 mod limits;
 mod lock;
@@ -15,9 +15,9 @@ mod pipe;
 mod processes;
 
 pub(super) use self::{
+    call_folder::{CallFolder, Plan},
     child::{Child, Exit, Launch},
     environment::variables,
-    flags::{Start, arguments, fits_bare, runs_others},
-    ground::{Ground, Plan},
+    flags::{Start, arguments, can_run_programs, fits_bare},
     limits::Limits,
 };

@@ -29,7 +29,7 @@ static GUARDS: Mutex<BTreeSet<Process>> = Mutex::new(BTreeSet::new());
 
 /// Entry of a guard in the list, to be dropped when the guard has ended.
 #[derive(Debug)]
-pub(super) struct Listed(Option<Process>);
+pub(super) struct GuardEntry(Option<Process>);
 
 /// Marks this process and everything that it starts from now on as belonging to a guard.
 pub(super) fn mark() {
@@ -42,7 +42,7 @@ pub(super) fn mark() {
 /// Starts a guard whose orphans come to this process. `spawn` returns it with its pid.
 pub(super) fn start_guard<T>(
     spawn: impl FnOnce() -> io::Result<(T, Option<i32>)>,
-) -> io::Result<(T, Listed)> {
+) -> io::Result<(T, GuardEntry)> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Pid::from_raw(std::process::id().cast_signed()))?;
     // Held during the start, so that a search for orphans does not take an unlisted guard for one.
@@ -50,7 +50,7 @@ pub(super) fn start_guard<T>(
     let (started, pid) = spawn()?;
     let process = pid.map(Process::with_pid);
     guards.extend(process);
-    Ok((started, Listed(process)))
+    Ok((started, GuardEntry(process)))
 }
 
 /// Ends the orphans of all killed guards, and the processes that these start meanwhile.
@@ -78,7 +78,7 @@ pub(super) async fn end_all() {
     }
 }
 
-impl Drop for Listed {
+impl Drop for GuardEntry {
     fn drop(&mut self) {
         if let Some(process) = &self.0 {
             guards().remove(process);
@@ -137,7 +137,7 @@ mod tests {
         for listed in [own, Process::bare(own.pid)] {
             guards().insert(listed);
             assert!(is_guard(&guards(), own));
-            drop(Listed(Some(listed)));
+            drop(GuardEntry(Some(listed)));
             assert!(!is_guard(&guards(), own));
         }
     }

@@ -10,7 +10,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::place::main_name;
+use super::paths::main_name;
 
 const PIECE_BYTES: usize = 256 << 10;
 

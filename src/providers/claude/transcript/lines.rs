@@ -11,12 +11,12 @@ pub(in crate::providers::claude) fn has_message(bytes: &[u8], uuid: Uuid) -> boo
     // From the end, because the message is new.
     bytes.rsplit(|byte| *byte == b'\n').any(|line| {
         let mentions = line.windows(name.len()).any(|window| window == name.as_bytes());
-        mentions && serde_json::from_slice::<Named>(line).is_ok_and(|line| line.uuid == Some(uuid))
+        mentions && serde_json::from_slice::<LineId>(line).is_ok_and(|line| line.uuid == Some(uuid))
     })
 }
 
 /// Removes torn lines: those that are not JSON or have no line end. The CLI skips them, but appends its next line to one without an end.
-pub(in crate::providers::claude) fn repaired(bytes: &[u8]) -> Cow<'_, [u8]> {
+pub(in crate::providers::claude) fn repair(bytes: &[u8]) -> Cow<'_, [u8]> {
     if bytes.is_empty() || bytes.ends_with(b"\n") && lines(bytes).all(is_whole) {
         return Cow::Borrowed(bytes);
     }
@@ -30,11 +30,11 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn is_whole(line: &[u8]) -> bool {
-    serde_json::from_slice::<Named>(line).is_ok()
+    serde_json::from_slice::<LineId>(line).is_ok()
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct LineId {
     #[serde(default)]
     uuid: Option<Uuid>,
 }
@@ -59,11 +59,11 @@ mod tests {
     #[test]
     fn torn_lines_are_removed_and_the_rest_stays() {
         let whole: &[u8] = b"{\"a\": 1}\n{\"b\":2}\n";
-        assert!(matches!(repaired(whole), Cow::Borrowed(_)));
+        assert!(matches!(repair(whole), Cow::Borrowed(_)));
         let torn: &[u8] = b"{\"a\": 1}\n{\"b\":{\"c\"{\"d\":3}\n\0\0\0\n{\"b\":2}\n{\"e\":5}";
-        assert_eq!(&*repaired(torn), whole);
-        assert_eq!(&*repaired(b"{\"cut"), b"");
-        assert_eq!(&*repaired(b""), b"");
+        assert_eq!(&*repair(torn), whole);
+        assert_eq!(&*repair(b"{\"cut"), b"");
+        assert_eq!(&*repair(b""), b"");
     }
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
         let bytes = b"{\"a\":\"\xc3\xbc\"}\n{\"b\":2}\n{\"c\":3}\n";
         for end in 0..bytes.len() {
             let n_whole = bytes[..end].iter().filter(|byte| **byte == b'\n').count();
-            let repaired = repaired(&bytes[..end]);
+            let repaired = repair(&bytes[..end]);
             assert_eq!(repaired.iter().filter(|byte| **byte == b'\n').count(), n_whole);
             assert!(bytes.starts_with(&repaired));
         }

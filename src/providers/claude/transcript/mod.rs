@@ -5,17 +5,17 @@
 //! the caller. Only one call of a session may do this at a time, which the caller's lease ensures.
 
 mod files;
-mod grown;
+mod growth;
 mod lines;
-mod place;
+mod paths;
 mod restore;
 mod synthesise;
 
 pub(super) use self::{
     files::write_private,
-    grown::{grown, is_persisted},
-    lines::{has_message, repaired},
-    place::{is_of_session, main_name, project_dir},
-    restore::{Local, is_missing, restore},
+    growth::{find_growth, is_persisted},
+    lines::{has_message, repair},
+    paths::{is_of_session, main_name, project_dir},
+    restore::{LocalState, needs_bytes, restore},
     synthesise::synthesise,
 };

@@ -10,9 +10,9 @@ use crate::providers::TranscriptFile;
 
 /// State in which the files were found. Afterwards they equal the caller's, unless they are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::providers::claude) enum Local {
+pub(in crate::providers::claude) enum LocalState {
     Same,
-    PutRight,
+    Restored,
     /// A file is missing or different, and the caller gave no bytes for it, or bytes with another digest.
     Lost,
 }
@@ -29,26 +29,26 @@ pub(in crate::providers::claude) fn restore(
     project: &Path,
     session: Uuid,
     held: &[TranscriptFile],
-) -> io::Result<Local> {
-    let mut local = Local::Same;
+) -> io::Result<LocalState> {
+    let mut local = LocalState::Same;
     for name in files::list(project, session)? {
         if held.iter().all(|file| file.name != name) {
             files::remove(&project.join(name))?;
-            local = Local::PutRight;
+            local = LocalState::Restored;
         }
     }
     for file in held {
         match restore_file(project, session, file)? {
-            Local::Same => {}
-            Local::PutRight => local = Local::PutRight,
-            Local::Lost => return Ok(Local::Lost),
+            LocalState::Same => {}
+            LocalState::Restored => local = LocalState::Restored,
+            LocalState::Lost => return Ok(LocalState::Lost),
         }
     }
     Ok(local)
 }
 
 /// Returns true if the caller has to give the bytes, because the files here are not enough. Changes nothing.
-pub(in crate::providers::claude) fn is_missing(
+pub(in crate::providers::claude) fn needs_bytes(
     project: &Path,
     held: &[TranscriptFile],
 ) -> io::Result<bool> {
@@ -60,22 +60,22 @@ pub(in crate::providers::claude) fn is_missing(
     Ok(false)
 }
 
-fn restore_file(project: &Path, session: Uuid, held: &TranscriptFile) -> io::Result<Local> {
+fn restore_file(project: &Path, session: Uuid, held: &TranscriptFile) -> io::Result<LocalState> {
     if !is_of_session(&held.name, session) {
-        return Ok(Local::Lost);
+        return Ok(LocalState::Lost);
     }
     let path = project.join(&held.name);
     match (state(&path, held)?, &held.bytes) {
-        (State::Same, _) => Ok(Local::Same),
+        (State::Same, _) => Ok(LocalState::Same),
         (State::Longer, _) => {
             OpenOptions::new().write(true).open(&path)?.set_len(held.n_bytes)?;
-            Ok(Local::PutRight)
+            Ok(LocalState::Restored)
         }
-        (State::Different, Some(bytes)) if is_what_is_held(bytes, held) => {
+        (State::Different, Some(bytes)) if matches_stored(bytes, held) => {
             write_private(&path, bytes)?;
-            Ok(Local::PutRight)
+            Ok(LocalState::Restored)
         }
-        (State::Different, _) => Ok(Local::Lost),
+        (State::Different, _) => Ok(LocalState::Lost),
     }
 }
 
@@ -92,7 +92,7 @@ fn state(path: &Path, held: &TranscriptFile) -> io::Result<State> {
     Ok(if length == held.n_bytes { State::Same } else { State::Longer })
 }
 
-fn is_what_is_held(bytes: &[u8], held: &TranscriptFile) -> bool {
+fn matches_stored(bytes: &[u8], held: &TranscriptFile) -> bool {
     bytes.len() as u64 == held.n_bytes && Sha256::digest(bytes)[..] == held.sha256
 }
 
@@ -105,7 +105,7 @@ mod tests {
         Flag,
         claude::{
             secrets::Secrets,
-            transcript::{grown, main_name},
+            transcript::{growth, main_name},
         },
     };
 
@@ -134,13 +134,13 @@ mod tests {
             TranscriptFile { bytes: Some(LINES.to_vec()), ..held(&main_name(session), LINES) };
         let without = TranscriptFile { bytes: None, ..with_bytes.clone() };
         let longer = [LINES, b"{\"c\":3}\n{\"torn"].concat();
-        let states: [(Option<&[u8]>, Local, Local); 6] = [
-            (Some(LINES), Local::Same, Local::Same),
-            (Some(&longer), Local::PutRight, Local::PutRight),
-            (Some(&LINES[..5]), Local::PutRight, Local::Lost),
-            (Some(b"{\"a\":1}\n{\"b\":3}\n"), Local::PutRight, Local::Lost),
-            (Some(b""), Local::PutRight, Local::Lost),
-            (None, Local::PutRight, Local::Lost),
+        let states: [(Option<&[u8]>, LocalState, LocalState); 6] = [
+            (Some(LINES), LocalState::Same, LocalState::Same),
+            (Some(&longer), LocalState::Restored, LocalState::Restored),
+            (Some(&LINES[..5]), LocalState::Restored, LocalState::Lost),
+            (Some(b"{\"a\":1}\n{\"b\":3}\n"), LocalState::Restored, LocalState::Lost),
+            (Some(b""), LocalState::Restored, LocalState::Lost),
+            (None, LocalState::Restored, LocalState::Lost),
         ];
         for (found, expected, expected_without) in states {
             for (held, expected) in [(&with_bytes, expected), (&without, expected_without)] {
@@ -149,10 +149,10 @@ mod tests {
                     fs::write(&path, bytes).unwrap();
                 }
                 let held = std::slice::from_ref(held);
-                let is_lost = is_missing(folder.path(), held).unwrap();
-                assert_eq!(is_lost, expected_without == Local::Lost, "{found:?}");
+                let is_lost = needs_bytes(folder.path(), held).unwrap();
+                assert_eq!(is_lost, expected_without == LocalState::Lost, "{found:?}");
                 assert_eq!(restore(folder.path(), session, held).unwrap(), expected, "{found:?}");
-                if expected != Local::Lost {
+                if expected != LocalState::Lost {
                     assert_eq!(fs::read(&path).unwrap(), LINES);
                 }
             }
@@ -166,7 +166,7 @@ mod tests {
         for name in [&main, &sub, &main_name(Uuid::from_u128(8))] {
             write_private(&folder.path().join(name), LINES).unwrap();
         }
-        assert_eq!(restore(folder.path(), session, &[]).unwrap(), Local::PutRight);
+        assert_eq!(restore(folder.path(), session, &[]).unwrap(), LocalState::Restored);
         assert!(files::list(folder.path(), session).unwrap().is_empty());
         assert!(folder.path().join(main_name(Uuid::from_u128(8))).exists());
     }
@@ -176,9 +176,9 @@ mod tests {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let wrong =
             TranscriptFile { bytes: Some(b"{}\n".to_vec()), ..held(&main_name(session), LINES) };
-        assert_eq!(restore(folder.path(), session, &[wrong]).unwrap(), Local::Lost);
+        assert_eq!(restore(folder.path(), session, &[wrong]).unwrap(), LocalState::Lost);
         let outside = TranscriptFile { bytes: Some(LINES.to_vec()), ..held("../x.jsonl", LINES) };
-        assert_eq!(restore(folder.path(), session, &[outside]).unwrap(), Local::Lost);
+        assert_eq!(restore(folder.path(), session, &[outside]).unwrap(), LocalState::Lost);
         assert!(!folder.path().parent().unwrap().join("x.jsonl").exists());
     }
 
@@ -190,12 +190,13 @@ mod tests {
         write_private(&folder.path().join(&sub), LINES).unwrap();
         let path = folder.path().join(&main);
         write_private(&path, &[LINES, b"{\"c\":3}\n{\"torn"].concat()).unwrap();
-        let (more, _) = grown(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
+        let (more, _) = find_growth(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
         assert_eq!(more.len(), 1, "an unchanged file is not sent");
         assert_eq!((more[0].from, &more[0].bytes[..]), (LINES.len() as u64, &b"{\"c\":3}\n"[..]));
         assert_eq!(more[0].sha256[..], Sha256::digest(fs::read(&path).unwrap())[..]);
         write_private(&path, b"{\"new\":1}\n").unwrap();
-        let (rewritten, _) = grown(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
+        let (rewritten, _) =
+            find_growth(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
         assert_eq!((rewritten[0].from, &rewritten[0].bytes[..]), (0, &b"{\"new\":1}\n"[..]));
     }
 
@@ -208,11 +209,13 @@ mod tests {
         }
         let known = [stored_file(&sub(3), LINES)];
         let two = 2 * LINES.len() as u64;
-        let (more, left_out) = grown(folder.path(), session, &known, &no_secrets(), two).unwrap();
+        let (more, left_out) =
+            find_growth(folder.path(), session, &known, &no_secrets(), two).unwrap();
         let names: Vec<_> = more.into_iter().map(|grown| grown.name).collect();
         assert_eq!(names, [main_name(session), sub(1)], "files stored before come first");
         assert_eq!(left_out, Some(Flag::NotStored { files: 1, bytes: LINES.len() as u64 }));
-        let (_, left_out) = grown(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
+        let (_, left_out) =
+            find_growth(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
         assert_eq!(left_out, None);
     }
 }

@@ -14,7 +14,7 @@ use crate::transcript::{Message, Role, ToolCall};
 
 /// A file that the CLI can resume, and the message to resume it at.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::providers::claude) struct Synthesised {
+pub(in crate::providers::claude) struct SynthesisedTranscript {
     pub bytes: Vec<u8>,
     pub head: Uuid,
 }
@@ -28,7 +28,7 @@ pub(in crate::providers::claude) fn synthesise<M: Borrow<Message>>(
     messages: &[M],
     model: &str,
     began: DateTime<Utc>,
-) -> Option<Synthesised> {
+) -> Option<SynthesisedTranscript> {
     let mut file = File { model, bytes: Vec::new(), head: None, at: began, n_replies: 0 };
     let mut rest = messages;
     while let Some((message, after)) = rest.split_first() {
@@ -49,7 +49,7 @@ pub(in crate::providers::claude) fn synthesise<M: Borrow<Message>>(
             Role::Tool => {}
         }
     }
-    Some(Synthesised { head: file.head?, bytes: file.bytes })
+    Some(SynthesisedTranscript { head: file.head?, bytes: file.bytes })
 }
 
 struct File<'a> {

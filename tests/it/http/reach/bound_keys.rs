@@ -6,7 +6,7 @@ use dalsegno::{
     domain::amount::Limit,
     http::{
         reach::FOR_BOUND_KEYS,
-        scopes::{Need, needs},
+        scopes::{RequiredScope, needs},
     },
     operations::{self, Noun},
 };
@@ -90,7 +90,7 @@ async fn a_bound_key_reaches_only_its_campaign_on_every_route() {
         let place = format!("{method} {template}");
         let has_own_test =
             ["/v1/feed", "/v1/ids"].contains(&template) || template.starts_with("/v1/bulk-actions");
-        if need == Need::Nothing || has_own_test {
+        if need == RequiredScope::Nothing || has_own_test {
             continue;
         }
         let Some(their) = theirs.of(template) else {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use dalsegno::{
     domain::keys::Scope,
-    http::scopes::{self, Need},
+    http::scopes::{self, RequiredScope},
 };
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub fn of_enqueue() -> Vec<Operation> {
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, about) in methods.as_object().unwrap() {
             let need = scopes::need(&method.to_uppercase(), path);
-            if matches!(need, Some(Need::Any(any)) if any.contains(&Scope::Enqueue)) {
+            if matches!(need, Some(RequiredScope::Any(any)) if any.contains(&Scope::Enqueue)) {
                 operations.push(operation(&document, about));
             }
         }

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use dalsegno::{
-    providers::{Began, Class, Conversation, Event, EventSink, Provider as _, Rebuild, Status},
+    providers::{Class, Conversation, Event, EventSink, Provider as _, Rebuild, Status, TurnStart},
     transcript::{Message, Role, ToolCall},
 };
 use serde_json::json;
@@ -60,7 +60,7 @@ async fn turns_continue_after_the_previous_one(cli: Cli) {
     let continued = first.conversation.unwrap();
     assert_eq!(
         (continued.began, continued.grown.len(), continued.grown[0].from),
-        (Began::New, 1, 0)
+        (TurnStart::New, 1, 0)
     );
     assert_eq!(continued.flags, []);
     let n_bytes = continued.grown[0].bytes.len() as u64;
@@ -70,7 +70,7 @@ async fn turns_continue_after_the_previous_one(cli: Cli) {
     let again = second.conversation.unwrap();
     assert_eq!(
         (again.began, again.grown[0].from),
-        (Began::Resumed, n_bytes),
+        (TurnStart::Resumed, n_bytes),
         "only growth is sent"
     );
     assert_ne!(again.head, continued.head);
@@ -109,7 +109,7 @@ async fn a_conversation_continues_on_another_host(cli: Cli) {
     let second = there.ask(stored.request("Two.", true)).await.unwrap();
     stored.commit("Two.", &second);
     assert_eq!(second.message.text, "You said: Two. [3 messages]");
-    assert_eq!(second.conversation.unwrap().began, Began::Restored);
+    assert_eq!(second.conversation.unwrap().began, TurnStart::Restored);
     // Back again: the first host's transcript lacks a turn.
     assert!(here.claude().lacks_transcript(&stored.conversation).await.unwrap());
     let third = here.ask(stored.request("Three.", true)).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_damaged_transcript_is_repaired(cli: Cli) {
     fs::write(&path, longer).unwrap();
     let third = stored.turn(&host, "Three.").await;
     assert_eq!(third.message.text, "You said: Three. [5 messages]");
-    assert_eq!(third.conversation.unwrap().began, Began::Restored);
+    assert_eq!(third.conversation.unwrap().began, TurnStart::Restored);
 }
 
 async fn messages_of_a_failed_turn_are_cut_off(cli: Cli) {
@@ -169,7 +169,7 @@ async fn messages_of_a_failed_turn_are_cut_off(cli: Cli) {
     host.passed.clear();
     let next = stored.turn(&host, "Two.").await;
     assert_eq!(next.message.text, "You said: Two. [3 messages]");
-    assert_eq!(next.conversation.unwrap().began, Began::Restored);
+    assert_eq!(next.conversation.unwrap().began, TurnStart::Restored);
 }
 
 async fn a_lost_session_is_rebuilt_from_its_messages(cli: Cli) {
@@ -194,7 +194,7 @@ async fn a_lost_session_is_rebuilt_from_its_messages(cli: Cli) {
     let outcome = stored.turn(&host, "Now.").await;
     assert_eq!(outcome.message.text, "You said: Now. [5 messages]");
     let continued = outcome.conversation.unwrap();
-    assert_eq!((continued.began, continued.grown[0].from), (Began::Rewritten, 0));
+    assert_eq!((continued.began, continued.grown[0].from), (TurnStart::Rewritten, 0));
     if cli != Cli::Fake {
         let seen = api.last_messages();
         let expected = [
@@ -299,7 +299,7 @@ async fn a_call_that_takes_over_a_session_ends_the_previous_call(cli: Cli) {
     host.is_quiet().await;
     let next = stored.turn(&host, "Three.").await;
     assert_eq!(next.message.text, "You said: Three. [5 messages]");
-    assert_eq!(next.conversation.unwrap().began, Began::Resumed, "the file is unchanged");
+    assert_eq!(next.conversation.unwrap().began, TurnStart::Resumed, "the file is unchanged");
 }
 
 async fn no_preview_and_no_file_shows_a_secret_from_the_prompt(cli: Cli) {
@@ -318,5 +318,5 @@ async fn no_preview_and_no_file_shows_a_secret_from_the_prompt(cli: Cli) {
     assert!(!file.contains(SECRET) && file.contains("The key is [secret]"), "{file}");
     let next = stored.turn(&host, "Go on.").await;
     assert_eq!(next.message.text, "You said: Go on. [3 messages]");
-    assert_eq!(next.conversation.unwrap().began, Began::Resumed);
+    assert_eq!(next.conversation.unwrap().began, TurnStart::Resumed);
 }

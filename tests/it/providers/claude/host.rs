@@ -5,9 +5,9 @@ use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 use dalsegno::{
     clock::ManualClock,
     providers::{
-        Continued, Conversation, Error, Event, EventSink, Options, Outcome, Provider as _, Purpose,
-        Request, Timeouts, TranscriptFile,
-        claude::{Claude, Config, Credential, Kind, Surroundings},
+        Conversation, ConversationUpdate, Error, Event, EventSink, Options, Outcome, Provider as _,
+        Purpose, Request, Timeouts, TranscriptFile,
+        claude::{Claude, Config, Credential, HostEnvironment, Kind},
     },
     transcript::{Message, Role},
 };
@@ -71,7 +71,7 @@ impl Host {
             kind: self.kind,
             secret: SECRET.to_owned().into(),
         };
-        let surroundings = Surroundings {
+        let surroundings = HostEnvironment {
             credentials: vec![credential],
             secrets: self.secrets.iter().map(|secret| secret.as_str().into()).collect(),
             sessions: self.sessions.path().to_owned(),
@@ -197,7 +197,8 @@ impl StoredConversation {
     }
 
     pub fn commit(&mut self, prompt: &str, outcome: &Outcome) {
-        let continued: &Continued = outcome.conversation.as_deref().expect("a conversation");
+        let continued: &ConversationUpdate =
+            outcome.conversation.as_deref().expect("a conversation");
         self.messages.push(message(Role::User, prompt));
         self.messages.extend(continued.messages.clone());
         self.conversation.head = Some(continued.head);

@@ -39,7 +39,14 @@ async fn api_failures_are_classified() {
         Class::Rebuild { reason: Rebuild::Poisoned },
     );
     let failures = [
-        (401, "", "authentication_error", "invalid x-api-key", "claude.credential_rejected", Class::Fail),
+        (
+            401,
+            "",
+            "authentication_error",
+            "invalid x-api-key",
+            "claude.credential_rejected",
+            Class::Fail,
+        ),
         (403, "", "permission_error", "not allowed", "claude.credential_rejected", Class::Fail),
         (
             429,

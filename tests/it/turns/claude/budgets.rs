@@ -3,9 +3,9 @@
 use dalsegno::{
     domain::{
         Amount,
-        amount::{Limit, money},
+        amount::{Limit, parse_money},
         campaigns,
-        messages::Stored,
+        messages::StoredMessage,
         tasks::{State, Task},
         turns,
     },
@@ -52,7 +52,7 @@ fn n_affordable(counted: &[i64], limit: i64) -> usize {
     counted.iter().position(passes).map_or(N_CALLS, |at| at + 1)
 }
 
-fn results(messages: &[Stored]) -> Vec<&str> {
+fn results(messages: &[StoredMessage]) -> Vec<&str> {
     let results = messages.iter().filter(|stored| stored.message.role == Role::Tool);
     results.map(|stored| stored.message.text.trim()).collect()
 }
@@ -140,7 +140,7 @@ impl Setup {
         let results = results(&messages);
         assert!(results.len() + 1 >= counted.len() && results[0] == "wave 0", "{results:?}");
         assert!(results.iter().all(|result| result.starts_with("wave ")), "{results:?}");
-        let has_calls = |stored: &&Stored| !stored.message.tool_calls.is_empty();
+        let has_calls = |stored: &&StoredMessage| !stored.message.tool_calls.is_empty();
         assert_eq!(messages.iter().filter(has_calls).count(), counted.len());
         task
     }
@@ -182,7 +182,7 @@ async fn two_turns_at_once_share_the_budget_of_their_campaign() {
 
 #[tokio::test]
 async fn a_money_budget_ends_a_turn_with_the_same_message() {
-    let limit = money("0.05").unwrap();
+    let limit = parse_money("0.05").unwrap();
     let Some(setup) = Setup::with_limit(Limit { micros: Some(limit), tokens: None }).await else {
         return;
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dalsegno::domain::tasks::{self, Cancelled, How, State};
+use dalsegno::domain::tasks::{self, CancelOutcome, InterruptMode, State};
 use serde_json::json;
 
 use super::{Setup, WRITER};
@@ -34,9 +34,11 @@ async fn a_soft_interrupt_lets_the_running_tool_end_and_makes_no_further_call() 
     let session_id = fixture.task(&task).await.session_id.unwrap();
     let mut tx = fixture.pool.begin().await.unwrap();
     let interrupted =
-        tasks::interrupt(&mut tx, session_id, How::Soft, "not wanted", noon()).await.unwrap();
+        tasks::interrupt(&mut tx, session_id, InterruptMode::Soft, "not wanted", noon())
+            .await
+            .unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(interrupted.cancel, Cancelled::AtSafePoint);
+    assert_eq!(interrupted.cancel, CancelOutcome::AtSafePoint);
     std::fs::write(&gate, "").unwrap();
     let task = fixture.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");

@@ -30,8 +30,8 @@ async fn a_credential_that_hit_its_limit_is_paused_with_all_its_conversations_an
     let other = fixture.add_for("writer", "second", "Three.").await;
     fixture.done(&other).await;
     assert_eq!(setup.api.requests().len(), n_calls + 1);
-    let credential =
-        fixture.json("select to_jsonb(credential) from dalsegno.sessions where instance = 'second'");
+    let credential = fixture
+        .json("select to_jsonb(credential) from dalsegno.sessions where instance = 'second'");
     assert_eq!(credential.await, "spare");
     assert_eq!(fixture.task(&parked).await.state, State::Queued);
     fixture.advance(TimeDelta::seconds(400));
@@ -63,7 +63,10 @@ async fn a_resumed_credential_is_used_at_once_by_waiting_tasks() {
     let configured = [("claude", "main"), ("claude", "spare")];
     let mut conn = fixture.pool.acquire().await.unwrap();
     let all = credentials::list(&mut conn, &configured, noon()).await.unwrap();
-    let names: Vec<_> = all.iter().map(|credential| (credential.credential.as_str(), credential.sessions)).collect();
+    let names: Vec<_> = all
+        .iter()
+        .map(|credential| (credential.credential.as_str(), credential.sessions))
+        .collect();
     assert_eq!(names, [("main", 1), ("spare", 0)]);
     assert!(all[0].paused_until.is_some() && all[1].paused_until.is_none(), "{all:?}");
     let why = all[0].why.as_deref().unwrap();

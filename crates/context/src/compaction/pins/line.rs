@@ -1,7 +1,7 @@
 //! Finds pins in one line of text.
 
 use super::{NAME_MAX_CHARS, PinKind, shapes};
-use crate::compaction::requirements::{REQUIREMENT_MAX_CHARS, marked};
+use crate::compaction::requirements::{REQUIREMENT_MAX_CHARS, text_after_mark};
 
 /// Opening and closing quotation marks, with the kind of the quoted text.
 const QUOTES: [(char, char, PinKind); 4] = [
@@ -26,13 +26,13 @@ pub(super) fn scan<'a>(line: &'a str, may_require: bool, found: &mut Vec<(PinKin
 }
 
 fn marked_requirement(line: &str) -> Option<&str> {
-    let rest = marked(line)?;
+    let rest = text_after_mark(line)?;
     let end = rest.char_indices().nth(REQUIREMENT_MAX_CHARS).map_or(rest.len(), |(at, _)| at);
     Some(&rest[..end])
 }
 
 fn scan_words<'a>(line: &'a str, found: &mut Vec<(PinKind, &'a str)>) {
-    let words = words(line);
+    let words = split_words(line);
     let mut index = 0;
     while index < words.len() {
         let (kind, width) = match shapes::of_phrase(&words[index..]) {
@@ -47,7 +47,7 @@ fn scan_words<'a>(line: &'a str, found: &mut Vec<(PinKind, &'a str)>) {
 }
 
 /// Splits a line into words without the punctuation around them. Lists and assignments without blanks are split, too.
-fn words(line: &str) -> Vec<&str> {
+fn split_words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     for chunk in line.split_whitespace() {
         if chunk.contains("://") {

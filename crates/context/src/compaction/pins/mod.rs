@@ -37,7 +37,7 @@ const PER_MESSAGE_MAX: usize = 96;
 pub struct Pin {
     pub kind: PinKind,
     pub text: String,
-    pub voice: Voice,
+    pub voice: Speaker,
 }
 
 /// The kind of a pin, in order of importance.
@@ -58,7 +58,7 @@ pub enum PinKind {
 /// The first speaker, in order of importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Voice {
+pub enum Speaker {
     Person,
     Agent,
     Tool,
@@ -66,7 +66,7 @@ pub enum Voice {
 
 #[derive(Debug, Default)]
 pub struct Candidates<'a> {
-    by_text: HashMap<&'a str, Sighting>,
+    by_text: HashMap<&'a str, PinMention>,
     met: usize,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Candidates<'a> {
             if taken.len() < PINS_MAX && with_this <= room {
                 weight = with_this;
                 taken.push((sighting.first, *text, *sighting));
-            } else if sighting.voice == Voice::Person {
+            } else if sighting.voice == Speaker::Person {
                 dropped_of_people += 1;
             }
         }
@@ -132,13 +132,13 @@ impl<'a> Candidates<'a> {
     }
 
     /// Removes candidates that are kept elsewhere or have become invalid.
-    pub fn forget(&mut self, is_over: impl Fn(&str, PinKind) -> bool) {
+    pub fn discard(&mut self, is_over: impl Fn(&str, PinKind) -> bool) {
         self.by_text.retain(|text, sighting| !is_over(text, sighting.kind));
     }
 
     /// Reads a prompt of a person.
     pub fn read_person(&mut self, text: &'a str) {
-        self.read_text(text, Voice::Person, PER_MESSAGE_MAX);
+        self.read_text(text, Speaker::Person, PER_MESSAGE_MAX);
     }
 
     pub fn contains(&self, text: &str) -> bool {
@@ -155,19 +155,19 @@ impl<'a> Candidates<'a> {
 
     fn read(&mut self, entry: &'a Entry) {
         let (voice, limit) = match entry.message.role {
-            Role::User if entry.is_by_person() => (Voice::Person, PER_MESSAGE_MAX),
-            Role::User | Role::Assistant => (Voice::Agent, PER_MESSAGE_MAX),
-            Role::Tool => (Voice::Tool, PER_TOOL_RESULT_MAX),
+            Role::User if entry.is_by_person() => (Speaker::Person, PER_MESSAGE_MAX),
+            Role::User | Role::Assistant => (Speaker::Agent, PER_MESSAGE_MAX),
+            Role::Tool => (Speaker::Tool, PER_TOOL_RESULT_MAX),
             // The service's own texts and entries that are never sent pin nothing, nor do the names that every post has.
             Role::Notice | Role::System | Role::Posts => return,
         };
         self.read_text(&entry.message.text, voice, limit);
     }
 
-    fn read_text(&mut self, text: &'a str, voice: Voice, limit: usize) {
+    fn read_text(&mut self, text: &'a str, voice: Speaker, limit: usize) {
         let mut found = Vec::new();
         for line in text.lines() {
-            line::scan(line, voice == Voice::Person, &mut found);
+            line::scan(line, voice == Speaker::Person, &mut found);
             if found.len() >= limit {
                 break;
             }
@@ -177,11 +177,11 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    fn see(&mut self, text: &'a str, kind: PinKind, voice: Voice) {
+    fn see(&mut self, text: &'a str, kind: PinKind, voice: Speaker) {
         let met = self.met;
         self.met += 1;
         let sighting =
-            self.by_text.entry(text).or_insert(Sighting { kind, voice, first: met, last: met });
+            self.by_text.entry(text).or_insert(PinMention { kind, voice, first: met, last: met });
         sighting.kind = sighting.kind.min(kind);
         sighting.voice = sighting.voice.min(voice);
         sighting.last = met;
@@ -194,15 +194,15 @@ pub fn list_tokens<'a>(pins: impl IntoIterator<Item = &'a Pin>, calibration: &Ca
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Sighting {
+struct PinMention {
     kind: PinKind,
-    voice: Voice,
+    voice: Speaker,
     first: usize,
     last: usize,
 }
 
-impl Sighting {
-    fn rank(&self) -> (u8, bool, u8, Voice, Reverse<usize>) {
+impl PinMention {
+    fn rank(&self) -> (u8, bool, u8, Speaker, Reverse<usize>) {
         let class = match self.kind {
             PinKind::Requirement => 0,
             PinKind::Identifier | PinKind::Url | PinKind::Email | PinKind::File | PinKind::Code => {
@@ -211,7 +211,7 @@ impl Sighting {
             PinKind::Date | PinKind::Quantity => 2,
             PinKind::Name => 3,
         };
-        (class.min(1), self.voice != Voice::Person, class, self.voice, Reverse(self.last))
+        (class.min(1), self.voice != Speaker::Person, class, self.voice, Reverse(self.last))
     }
 }
 
@@ -296,7 +296,7 @@ mod tests {
         let pins = collect(&[], &entries).select(100_000, &Calibration::cold()).pins;
         let found: Vec<_> =
             pins.iter().map(|pin| (pin.kind, pin.text.as_str(), pin.voice)).collect();
-        assert_eq!(found, [(PinKind::Identifier, "INV-7", Voice::Agent)]);
+        assert_eq!(found, [(PinKind::Identifier, "INV-7", Speaker::Agent)]);
     }
 
     #[test]

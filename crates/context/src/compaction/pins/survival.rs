@@ -12,11 +12,11 @@ impl Haystack {
         Self(one_blank(text))
     }
 
-    pub fn holds(&self, pin: &Pin) -> bool {
-        self.holds_text(&pin.text)
+    pub fn contains_pin(&self, pin: &Pin) -> bool {
+        self.contains_text(&pin.text)
     }
 
-    pub fn holds_text(&self, text: &str) -> bool {
+    pub fn contains_text(&self, text: &str) -> bool {
         let needle = one_blank(text);
         let mut from = 0;
         while let Some(offset) = self.0[from..].find(&needle) {
@@ -54,13 +54,13 @@ fn one_blank(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compaction::pins::{PinKind, Voice};
+    use crate::compaction::pins::{PinKind, Speaker};
 
     fn survives(text: &str, pin: &str) -> bool {
-        Haystack::of(text).holds(&Pin {
+        Haystack::of(text).contains_pin(&Pin {
             kind: PinKind::Identifier,
             text: pin.to_owned(),
-            voice: Voice::Person,
+            voice: Speaker::Person,
         })
     }
 

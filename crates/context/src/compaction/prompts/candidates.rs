@@ -7,7 +7,7 @@ use crate::{
     compaction::{
         archive_reference::shorten,
         generations::View,
-        requirements::{self, Matter, Revocation},
+        requirements::{self, Revocation, RevokedSubject},
     },
     weight::Weight,
 };
@@ -78,13 +78,13 @@ impl<'a> Candidates<'a> {
     }
 
     /// Returns the prompts that earlier generations kept. Their contents count as said by a person.
-    pub(in crate::compaction) fn carried(&self) -> impl Iterator<Item = &'a str> {
+    pub(in crate::compaction) fn carried_texts(&self) -> impl Iterator<Item = &'a str> {
         self.prompts.iter().filter(|it| it.is_carried).map(|it| it.text)
     }
 
     /// Returns true if a requirement of a person was revoked later. One that is in no prompt any more can only be
     /// revoked by texts that earlier generations have not read.
-    pub(in crate::compaction) fn is_taken_back(&self, text: &str) -> bool {
+    pub(in crate::compaction) fn is_requirement_revoked(&self, text: &str) -> bool {
         let said = self.prompts.iter().rev().find(|it| it.text.contains(text));
         self.revocations.take_back(text, said.map_or(self.carried_to_seq, |it| it.seq))
     }
@@ -144,7 +144,7 @@ impl Revocations {
         if later.peek().is_none() {
             return false;
         }
-        let matter = Matter::of(requirement);
+        let matter = RevokedSubject::of(requirement);
         later.any(|(_, revocation)| revocation.takes_back(&matter))
     }
 }

@@ -31,7 +31,7 @@ pub(in crate::compaction) fn take_quotes(answer: &str) -> (String, Vec<String>) 
 }
 
 /// Finds a quote in one of the texts. Returns it with the position of its prompt. List and quotation marks around it do not count.
-pub(super) fn verified<'a>(
+pub(super) fn find_quote<'a>(
     line: &str,
     sources: &(impl Iterator<Item = (i64, &'a str)> + Clone),
 ) -> Option<(i64, &'a str)> {
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn only_text_of_a_person_is_a_quote() {
         let sources = [(7, "Hello. No puns, ever. Thanks."), (3, "Keep it calm, please.")];
-        let verified = |line| verified(line, &sources.into_iter());
+        let verified = |line| find_quote(line, &sources.into_iter());
         assert_eq!(verified("- \"No puns, ever.\""), Some((7, "No puns, ever.")));
         assert_eq!(verified("Keep it calm"), Some((3, "Keep it calm")));
         assert_eq!(verified("No puns ever."), None);

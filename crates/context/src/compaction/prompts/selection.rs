@@ -79,14 +79,14 @@ impl Selection {
     }
 
     /// Returns the tokens of all leaving prompts that no summariser reads otherwise.
-    pub(in crate::compaction) fn leaving_tokens(&self, calibration: &Calibration) -> u64 {
+    pub(in crate::compaction) fn removed_prompts_tokens(&self, calibration: &Calibration) -> u64 {
         let carried = self.sources.iter().filter(|source| source.is_carried);
         // Rounded up once more: `leaving` rounds down.
         calibration.tokens(carried.map(|source| weight_of(&source.text)).sum()) + 1
     }
 
     /// Returns leaving prompts that no summariser reads otherwise, the newest first, as many as fit into `max` together.
-    pub(in crate::compaction) fn leaving(&self, max: Weight) -> Vec<&str> {
+    pub(in crate::compaction) fn removed_prompts(&self, max: Weight) -> Vec<&str> {
         let mut left = max;
         let carried = self.sources.iter().rev().filter(|source| source.is_carried);
         let fitting = carried.take_while(|source| {
@@ -99,10 +99,10 @@ impl Selection {
     }
 
     /// Adds the quotes of a summariser. Only quotes that are in a prompt count.
-    pub(in crate::compaction) fn quoted(mut self, lines: &[String]) -> Prompts {
+    pub(in crate::compaction) fn with_quotes(mut self, lines: &[String]) -> Prompts {
         let sources = || self.sources.iter().rev().map(|source| (source.seq, source.text.as_str()));
         let found = lines.iter().filter_map(|line| {
-            let (seq, text) = quotes::verified(line, &sources())?;
+            let (seq, text) = quotes::find_quote(line, &sources())?;
             Some(Sentence { seq, text: text.to_owned(), strength: Strength::Quote })
         });
         let found: Vec<_> = found.collect();

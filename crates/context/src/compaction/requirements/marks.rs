@@ -15,7 +15,7 @@ const MARKS: [&str; 10] = [
 ];
 
 /// Returns the text behind the mark of a line, if it has one.
-pub fn marked(line: &str) -> Option<&str> {
+pub fn text_after_mark(line: &str) -> Option<&str> {
     let line = line.trim_start_matches(['-', '*', ' ', '\t']).trim_end();
     let rest = MARKS.iter().find_map(|mark| {
         let head = line.get(..mark.len())?;

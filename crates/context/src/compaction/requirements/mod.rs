@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::revocations::{Matter, Revocation, revocations};
-pub(super) use marks::marked;
+pub use self::revocations::{Revocation, RevokedSubject, revocations};
+pub(super) use marks::text_after_mark;
 use sentences::sentences;
 
 /// Length at which requirements are cut: a longer rule is a document.
@@ -73,7 +73,7 @@ pub fn find(text: &str) -> Vec<Requirement<'_>> {
 
 /// Returns the strength of a sentence, or `None` if it is not a standing requirement.
 pub fn strength(sentence: &str) -> Option<Strength> {
-    if marked(sentence).is_some() {
+    if text_after_mark(sentence).is_some() {
         return Some(Strength::Mark);
     }
     let words = words::normalised(sentence);

@@ -249,11 +249,11 @@ const EMPTY_WORDS: &[&str] = &[
 
 /// A statement that something no longer applies, as the words of its subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Revocation(Matter);
+pub struct Revocation(RevokedSubject);
 
 /// The words that describe the subject of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Matter(HashSet<String>);
+pub struct RevokedSubject(HashSet<String>);
 
 /// Finds all revocations of a text.
 pub fn revocations(text: &str) -> Vec<Revocation> {
@@ -262,13 +262,13 @@ pub fn revocations(text: &str) -> Vec<Revocation> {
 
 impl Revocation {
     /// Returns true if all words of the subject are in the requirement, and make up a third of it.
-    pub fn takes_back(&self, requirement: &Matter) -> bool {
-        let (Self(Matter(own)), Matter(asked)) = (self, requirement);
+    pub fn takes_back(&self, requirement: &RevokedSubject) -> bool {
+        let (Self(RevokedSubject(own)), RevokedSubject(asked)) = (self, requirement);
         own.is_subset(asked) && own.len() * 3 >= asked.len()
     }
 }
 
-impl Matter {
+impl RevokedSubject {
     pub fn of(text: &str) -> Self {
         let words = normalised(text);
         let words = words.split_whitespace().filter(|word| !EMPTY_WORDS.contains(word));
@@ -290,8 +290,8 @@ fn revocation(sentence: &str) -> Option<Revocation> {
     // The clause with the phrase names the subject. If it has no words of its own, the first clause that has some does.
     let clauses = || sentence.split([',', ':', ';', '–']);
     let own = clauses().find(|clause| has_phrase(&normalised(clause)));
-    let matters = own.into_iter().chain(clauses()).map(Matter::of);
-    matters.into_iter().find(|Matter(words)| !words.is_empty()).map(Revocation)
+    let matters = own.into_iter().chain(clauses()).map(RevokedSubject::of);
+    matters.into_iter().find(|RevokedSubject(words)| !words.is_empty()).map(Revocation)
 }
 
 fn has_phrase(words: &str) -> bool {
@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     fn revokes(later: &str, requirement: &str) -> bool {
-        let matter = Matter::of(requirement);
+        let matter = RevokedSubject::of(requirement);
         revocations(later).iter().any(|revocation| revocation.takes_back(&matter))
     }
 

@@ -25,7 +25,7 @@ pub struct Explanation {
 
 /// Explains a job. An unknown id is explained as well.
 pub async fn explain(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Explanation, Error> {
-    Ok(facts(executor, job_id).await?.explain())
+    Ok(load_facts(executor, job_id).await?.explain())
 }
 
 /// Explains a job to a caller who may not see other jobs: of those before it in its lane, only their number is given.
@@ -33,11 +33,11 @@ pub async fn explain_alone(
     executor: impl PgExecutor<'_>,
     job_id: i64,
 ) -> Result<Explanation, Error> {
-    Ok(facts(executor, job_id).await?.explain_alone())
+    Ok(load_facts(executor, job_id).await?.explain_alone())
 }
 
-async fn facts(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Facts, Error> {
-    sqlx::query_file_as!(Facts, "src/sql/job_explain.sql", job_id)
+async fn load_facts(executor: impl PgExecutor<'_>, job_id: i64) -> Result<JobFacts, Error> {
+    sqlx::query_file_as!(JobFacts, "src/sql/job_explain.sql", job_id)
         .fetch_one(executor)
         .await
         .map_err(Error::of("explain a job"))
@@ -45,7 +45,7 @@ async fn facts(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Facts, Erro
 
 /// The facts about a job at one moment. Times are seconds from or until now by the clock of the database.
 #[derive(Debug, Clone, Default)]
-struct Facts {
+struct JobFacts {
     id: i64,
     state: String,
     queue: String,
@@ -88,7 +88,7 @@ struct Facts {
     last_ended_secs: Option<f64>,
 }
 
-impl Facts {
+impl JobFacts {
     fn explain(&self) -> Explanation {
         let (because, next) = match self.state.as_str() {
             "ready" => self.ready(),
@@ -119,8 +119,8 @@ impl Facts {
 mod tests {
     use super::*;
 
-    fn facts(state: &str) -> Facts {
-        Facts {
+    fn facts(state: &str) -> JobFacts {
+        JobFacts {
             id: 7,
             state: state.to_owned(),
             queue: "default".to_owned(),
@@ -129,13 +129,13 @@ mod tests {
             max_attempts: 5,
             live_workers: 1,
             able_workers: 1,
-            ..Facts::default()
+            ..JobFacts::default()
         }
     }
 
     #[test]
     fn a_backing_off_job_names_its_error_and_its_time() {
-        let told = Facts {
+        let told = JobFacts {
             wait_reason: Some("retry".into()),
             last_error: Some("connection refused.".into()),
             last_ended_secs: Some(3.0),
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_blocked_job_names_the_head_and_what_it_does() {
-        let told = Facts {
+        let told = JobFacts {
             lane: Some("chat-1".into()),
             head_id: Some(5),
             head_kind: Some("run_turn".into()),
@@ -177,7 +177,7 @@ mod tests {
     fn callers_without_access_to_other_jobs_see_only_their_number() {
         let told = |head_id, blocked_ahead| {
             let held = "the secret of the harbour".to_owned();
-            Facts {
+            JobFacts {
                 lane: Some("chat-1".into()),
                 lane_hold_reason: Some(held.clone()),
                 head_id,
@@ -194,14 +194,15 @@ mod tests {
         assert_eq!(two.next, "What is before it has to end. Then the lane moves up by itself.");
         assert!(told(None, 0).because.ends_with("It is next in line."));
         assert!(told(Some(5), 1_000).because.ends_with("1000 or more jobs are before it in line."));
-        let own = Facts { hold_reason: Some("legal".into()), ..facts("held") };
+        let own = JobFacts { hold_reason: Some("legal".into()), ..facts("held") };
         assert_eq!(own.explain_alone(), own.explain());
     }
 
     #[test]
     fn an_unknown_kind_is_distinguished_from_missing_workers() {
-        let without_worker = Facts { live_workers: 0, able_workers: 0, ..facts("ready") }.explain();
-        let unable = Facts { live_workers: 2, able_workers: 0, ..facts("ready") }.explain();
+        let without_worker =
+            JobFacts { live_workers: 0, able_workers: 0, ..facts("ready") }.explain();
+        let unable = JobFacts { live_workers: 2, able_workers: 0, ..facts("ready") }.explain();
         assert!(
             without_worker.because.contains("no worker that is alive"),
             "{}",

@@ -1,14 +1,14 @@
 //! The words for each state.
 
 use super::{
-    super::words::{ago, in_secs, plural, span},
-    Facts,
+    super::words::{format_ago, format_in, plural, span},
+    JobFacts,
 };
 
 /// The reason for the state, and the next step.
 type Reason = (String, String);
 
-impl Facts {
+impl JobFacts {
     pub(super) fn ready(&self) -> Reason {
         let queue = &self.queue;
         if let Some(reason) = &self.queue_pause_reason {
@@ -72,7 +72,7 @@ impl Facts {
         if self.wait_reason.as_deref() == Some("signal") {
             return self.awaits_signal();
         }
-        let due = in_secs(self.run_in_secs.unwrap_or(0.0));
+        let due = format_in(self.run_in_secs.unwrap_or(0.0));
         let because = match self.wait_reason.as_deref() {
             Some("retry") => format!(
                 "Attempt {} of {} failed{}{}. It backs off before the next one.",
@@ -151,7 +151,7 @@ impl Facts {
                 format!("Job {head} has to end."),
             ),
             Some("scheduled") => {
-                let due = in_secs(self.head_run_in_secs.unwrap_or(0.0));
+                let due = format_in(self.head_run_in_secs.unwrap_or(0.0));
                 let why = match self.head_wait_reason.as_deref() {
                     Some("retry") => "backs off after a failure",
                     Some("snooze") => "put itself off",
@@ -236,7 +236,7 @@ impl Facts {
         let next = if let Some(secs) = self.cancel_requested_secs {
             format!(
                 "Its cancellation was asked for {}. The handler has to stop; if it does not within its grace, it is dropped.",
-                ago(secs)
+                format_ago(secs)
             )
         } else if self.worker_gone.is_some() || lease_over {
             "Its worker is lost. Another worker takes the job back within some seconds and tries it again.".to_owned()
@@ -255,7 +255,7 @@ impl Facts {
         };
         let error = self.death_error.as_deref().map(said).unwrap_or_default();
         (
-            format!("It died {}: {why}{error}.", ago(self.died_secs.unwrap_or(0.0))),
+            format!("It died {}: {why}{error}.", format_ago(self.died_secs.unwrap_or(0.0))),
             format!(
                 "Nothing happens by itself. Fix the cause, then `dalsegno job retry {}`.",
                 self.id
@@ -283,7 +283,7 @@ impl Facts {
     }
 
     fn when_last(&self) -> String {
-        self.last_ended_secs.map(|secs| format!(" {}", ago(secs))).unwrap_or_default()
+        self.last_ended_secs.map(|secs| format!(" {}", format_ago(secs))).unwrap_or_default()
     }
 
     fn last_error_said(&self) -> String {

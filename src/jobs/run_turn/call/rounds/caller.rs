@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Returns the tools of this turn, and their caller.
-pub fn to_turn(
+pub fn tools_and_caller(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,

@@ -25,7 +25,7 @@ pub enum Verdict {
 }
 
 /// Calls of one answer that are made; further ones are refused.
-pub const MOST_AT_ONCE: usize = 16;
+pub const MAX_CALLS_PER_ANSWER: usize = 16;
 
 /// Notice for the model's last call in a turn, which has no tools.
 pub const LAST_CALL: &str = "\
@@ -45,11 +45,11 @@ pub fn arguments(call: &ToolCall) -> Option<Value> {
 }
 
 /// Decides about a call. `at` is its position in its answer.
-pub fn judge(call: &ToolCall, at: usize, made: &mut CallCounts, most_same: u32) -> Verdict {
+pub fn check_call(call: &ToolCall, at: usize, made: &mut CallCounts, most_same: u32) -> Verdict {
     let refuse = |outcome, text: String| Verdict::Refuse(ToolReply { text, outcome });
-    if at >= MOST_AT_ONCE {
+    if at >= MAX_CALLS_PER_ANSWER {
         let text = format!(
-            "Not called: of one answer no more than {MOST_AT_ONCE} calls are made. Look at their results first, then call again."
+            "Not called: of one answer no more than {MAX_CALLS_PER_ANSWER} calls are made. Look at their results first, then call again."
         );
         return refuse(Outcome::TooMany, text);
     }
@@ -72,7 +72,7 @@ pub fn judge(call: &ToolCall, at: usize, made: &mut CallCounts, most_same: u32) 
 
 /// Builds the reply for the model. `max_chars` is the limit that the tool was given; a hint about left-out text comes
 /// on top.
-pub fn told(answer: Option<Answer>, limit: Duration, max_chars: usize) -> ToolReply {
+pub fn build_reply(answer: Option<Answer>, limit: Duration, max_chars: usize) -> ToolReply {
     let Some(Answer { text, is_error }) = answer else {
         let text = format!(
             "Error: the tool did not answer within {} s and was given up. It may or may not have taken effect: look before you call \
@@ -83,11 +83,11 @@ pub fn told(answer: Option<Answer>, limit: Duration, max_chars: usize) -> ToolRe
     };
     let outcome = if is_error { Outcome::Failed } else { Outcome::Done };
     let text = if is_error { format!("Error: {text}") } else { text };
-    ToolReply { text: cut(text, max_chars.saturating_add(ABOUT_THE_REST_CHARS)), outcome }
+    ToolReply { text: shorten_text(text, max_chars.saturating_add(ABOUT_THE_REST_CHARS)), outcome }
 }
 
 /// Cuts a long text. An empty result becomes a text, because a model would take it for a lost call.
-fn cut(text: String, max_chars: usize) -> String {
+fn shorten_text(text: String, max_chars: usize) -> String {
     if text.trim().is_empty() {
         return "(no output)".to_owned();
     }
@@ -130,9 +130,9 @@ mod tests {
     }
 
     fn outcome(call: &ToolCall, made: &mut CallCounts) -> Option<Outcome> {
-        match judge(call, 0, made, 2) {
+        match check_call(call, 0, made, 2) {
             Verdict::Make(_) => None,
-            Verdict::Refuse(told) => Some(told.outcome),
+            Verdict::Refuse(told) => Some(build_reply.outcome),
         }
     }
 
@@ -151,9 +151,9 @@ mod tests {
     #[test]
     fn calls_of_one_answer_are_limited() {
         let mut made = CallCounts::default();
-        let calls = (0..20).map(|n| judge(&call("post", json!({ "n": n })), n, &mut made, 2));
+        let calls = (0..20).map(|n| check_call(&call("post", json!({ "n": n })), n, &mut made, 2));
         let n_made = calls.filter(|judged| matches!(judged, Verdict::Make(_))).count();
-        assert_eq!(n_made, MOST_AT_ONCE);
+        assert_eq!(n_made, MAX_CALLS_PER_ANSWER);
     }
 
     #[test]
@@ -162,20 +162,23 @@ mod tests {
         for odd in [json!([1]), json!("{"), json!("[]"), json!(7)] {
             assert_eq!(outcome(&call("post", odd), &mut made), Some(Outcome::Unreadable));
         }
-        let as_text = judge(&call("post", json!("{\"a\":1}")), 0, &mut made, 2);
+        let as_text = check_call(&call("post", json!("{\"a\":1}")), 0, &mut made, 2);
         assert_eq!(as_text, Verdict::Make(json!({ "a": 1 })));
-        assert_eq!(judge(&call("post", Value::Null), 0, &mut made, 2), Verdict::Make(json!({})));
+        assert_eq!(
+            check_call(&call("post", Value::Null), 0, &mut made, 2),
+            Verdict::Make(json!({}))
+        );
     }
 
     #[test]
     fn long_results_are_cut_with_a_notice() {
-        assert_eq!(cut("äbcde".to_owned(), 5), "äbcde");
-        assert_eq!(cut(" \n".to_owned(), 5), "(no output)");
-        let short = cut("äääö".to_owned(), 2);
+        assert_eq!(shorten_text("äbcde".to_owned(), 5), "äbcde");
+        assert_eq!(shorten_text(" \n".to_owned(), 5), "(no output)");
+        let short = shorten_text("äääö".to_owned(), 2);
         assert!(short.starts_with("ää\n[cut here: 2 of 4 characters"), "{short}");
         let limit = Duration::from_secs(9);
-        let failed = told(Some(Answer { text: "no".to_owned(), is_error: true }), limit, 99);
+        let failed = build_reply(Some(Answer { text: "no".to_owned(), is_error: true }), limit, 99);
         assert_eq!(failed, ToolReply { text: "Error: no".to_owned(), outcome: Outcome::Failed });
-        assert!(told(None, limit, 99).text.contains("within 9 s"));
+        assert!(build_reply(None, limit, 99).text.contains("within 9 s"));
     }
 }

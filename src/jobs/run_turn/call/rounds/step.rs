@@ -74,7 +74,7 @@ impl<'a> Steps<'a> {
         opened: &'a mut OpenTurn,
         request: &Request,
     ) -> Self {
-        let (tools, caller) = caller::to_turn(run, services, assignment, opened);
+        let (tools, caller) = caller::tools_and_caller(run, services, assignment, opened);
         Self {
             tools,
             caller,
@@ -97,7 +97,11 @@ impl<'a> Steps<'a> {
     }
 
     /// Runs the tools that the model has called, and returns the next step.
-    pub async fn take(&mut self, called: CallReport, progress: &mut Progress<'_>) -> Next {
+    pub async fn process_report(
+        &mut self,
+        called: CallReport,
+        progress: &mut Progress<'_>,
+    ) -> Next {
         let (called_at, took) = (called.called_at, called.took);
         let outcome = match called.result {
             Ok(outcome) => outcome,
@@ -116,16 +120,16 @@ impl<'a> Steps<'a> {
         self.last_round_at = self.entries.len();
         let message = self.with_own_ids(outcome.message);
         let calls = message.tool_calls.clone();
-        self.say(message);
+        self.add_message(message);
         for (at, call) in calls.into_iter().enumerate() {
-            let Some(told) = self.carry_out(&call, at, progress).await else { break };
-            self.say(result(&call, told));
+            let Some(told) = self.run_tool_call(&call, at, progress).await else { break };
+            self.add_message(result(&call, told));
         }
         self.next().await
     }
 
     /// Shrinks the call that the provider has refused as too long.
-    pub async fn squeeze(&mut self) -> Next {
+    pub async fn shrink_call(&mut self) -> Next {
         match self.request(true).await {
             Ok(request) => Next::Ask(Box::new(request)),
             Err(error) => self.stop(error),
@@ -136,7 +140,7 @@ impl<'a> Steps<'a> {
     pub fn end(&mut self, called: CallReport) -> CallReport {
         let has_acted = self.has_acted();
         let mut rounds = mem::take(&mut self.rounds);
-        self.keep(&mut rounds, called.result.is_ok());
+        self.shorten_stored(&mut rounds, called.result.is_ok());
         let result = match called.result {
             Ok(mut outcome)
                 if !rounds.calls.is_empty() && outcome.stop == StopReason::ToolCalls =>
@@ -158,7 +162,7 @@ impl<'a> Steps<'a> {
         CallReport {
             result: result.map_err(|error| {
                 let acted_itself = error.has_acted;
-                error.having_acted(has_acted || acted_itself)
+                error.with_has_acted(has_acted || acted_itself)
             }),
             rounds,
             ..called
@@ -166,7 +170,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Shortens the stored messages to what later turns can send.
-    fn keep(&self, rounds: &mut Rounds, has_answer: bool) {
+    fn shorten_stored(&self, rounds: &mut Rounds, has_answer: bool) {
         let said = (self.entries.as_slice(), self.last_round_at);
         let n_shortened = match has_answer {
             true => Some(self.window.n_shortened(said)),
@@ -191,7 +195,7 @@ impl<'a> Steps<'a> {
         });
         if is_asked {
             let why = "the turn was asked to stop between two calls";
-            let called = CallReport::not_made(cancelled(why), self.services.clock.now());
+            let called = CallReport::before_call(cancelled(why), self.services.clock.now());
             return Next::End(Box::new(CallReport { is_stopped: true, ..called }));
         }
         match self.request(false).await {
@@ -216,12 +220,12 @@ impl<'a> Steps<'a> {
             .await?;
         let spent = self.spent();
         let ahead = request::reserve(assignment, self.opened.estimated_tokens);
-        budget::set_aside(run, assignment, &mut self.opened.begun, spent, ahead).await?;
+        budget::reserve_for_call(run, assignment, &mut self.opened.begun, spent, ahead).await?;
         Ok(fitted)
     }
 
     /// Runs one call of a tool. `None`: the turn was stopped meanwhile.
-    async fn carry_out(
+    async fn run_tool_call(
         &mut self,
         call: &ToolCall,
         at: usize,
@@ -232,7 +236,7 @@ impl<'a> Steps<'a> {
         // A made-up name may have any length.
         let name: String = call.name.chars().take(SHOWN_NAME_CHARS).collect();
         progress.tool_begins(&name);
-        let told = match limits::judge(call, at, &mut self.made, config.max_same_calls) {
+        let told = match limits::check_call(call, at, &mut self.made, config.max_same_calls) {
             Verdict::Refuse(told) => told,
             Verdict::Make(arguments) => {
                 let limit = Duration::from_secs(config.tool_timeout_secs);
@@ -242,9 +246,9 @@ impl<'a> Steps<'a> {
                 let answer: Option<Answer> = tokio::select! {
                     biased;
                     () = self.run.cancel().cancelled() => return None,
-                    answer = progress.beside(timeout(limit, calling)) => answer.ok(),
+                    answer = progress.run_with_progress(timeout(limit, calling)) => answer.ok(),
                 };
-                limits::told(answer, limit, page_chars)
+                limits::build_reply(answer, limit, page_chars)
             }
         };
         let took = began.elapsed();
@@ -263,9 +267,9 @@ impl<'a> Steps<'a> {
         Some(told)
     }
 
-    fn say(&mut self, message: Message) {
-        let new = measure::measured(ids::at(self.services.clock.now()), message);
-        self.entries.push(measure::coming(&new, 0));
+    fn add_message(&mut self, message: Message) {
+        let new = measure::measure_message(ids::new_at(self.services.clock.now()), message);
+        self.entries.push(measure::to_entry(&new, 0));
         self.rounds.said.push(new);
     }
 
@@ -295,7 +299,7 @@ impl<'a> Steps<'a> {
     }
 
     fn stop(&self, error: providers::Error) -> Next {
-        Next::End(Box::new(CallReport::not_made(error, self.services.clock.now())))
+        Next::End(Box::new(CallReport::before_call(error, self.services.clock.now())))
     }
 
     fn is_last_call(&self, n_before: usize) -> bool {
@@ -325,7 +329,7 @@ fn result(call: &ToolCall, told: ToolReply) -> Message {
 }
 
 fn cancelled(why: &'static str) -> providers::Error {
-    providers::Error::new("turn.stopped", Class::Cancelled, why).not_made()
+    providers::Error::new("turn.stopped", Class::Cancelled, why).before_call()
 }
 
 fn no_words(n_calls: usize, usage: Usage) -> providers::Error {

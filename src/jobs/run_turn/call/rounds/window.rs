@@ -16,13 +16,13 @@ use crate::{
     context::{
         Checkpoint, Entry, Pressure, Weight,
         compaction::Keep,
-        rounds::{Extended, First, Last, Since, shortened},
+        rounds::{FirstCall, FurtherCall, Last, LaterRounds, shorten_result},
         xml::FenceSeed,
     },
-    domain::{compactions::Shown, messages},
+    domain::{compactions::ShowOutcome, messages},
     jobs::{
         Services, compact_session,
-        compact_session::setup::Around,
+        compact_session::setup::FixedWeight,
         measure,
         route::Route,
         run_turn::{
@@ -42,7 +42,7 @@ use crate::{
 };
 
 pub struct Window {
-    first: First,
+    first: FirstCall,
     /// The request of each call, without messages.
     template: Request,
     /// Last count of the provider.
@@ -63,8 +63,8 @@ enum Stage {
 }
 
 /// Messages since the first call, and the index of the last round.
-type Said<'a> = (&'a [Entry], usize);
-type Setting<'a> = (&'a Run, &'a Services, &'a Assignment<'a>);
+type LaterMessages<'a> = (&'a [Entry], usize);
+type RoundParams<'a> = (&'a Run, &'a Services, &'a Assignment<'a>);
 
 const NO_ROOM: &str = "turn.no_room";
 /// Divisor of the room: a stopped turn leaves at most this part, so that later turns have space.
@@ -74,7 +74,7 @@ impl Window {
     pub fn of(opened: &OpenTurn, request: &Request) -> Self {
         let anchor = opened.session.checkpoint.clone();
         Self {
-            first: First {
+            first: FirstCall {
                 messages: request.messages.clone(),
                 manifest: opened.manifest.clone(),
                 weight: opened.weight,
@@ -89,9 +89,9 @@ impl Window {
     /// Builds the next call, as much of it as fits. Updates `opened` to what it sends.
     pub async fn fit(
         &mut self,
-        turn: Setting<'_>,
+        turn: RoundParams<'_>,
         opened: &mut OpenTurn,
-        said: Said<'_>,
+        said: LaterMessages<'_>,
         last: Option<Last<'_>>,
         was_refused: bool,
     ) -> Result<Request, providers::Error> {
@@ -99,7 +99,7 @@ impl Window {
         let Route { ref thresholds, reserve_tokens, model_window_tokens, .. } = assignment.route;
         let refused_tokens = was_refused.then_some(opened.estimated_tokens);
         let mut stage = match (was_refused, self.stage) {
-            (true, stage) => stage.next().ok_or_else(|| no_room(opened, assignment))?,
+            (true, stage) => stage.next().ok_or_else(|| no_space_error(opened, assignment))?,
             (false, Stage::Whole) => Stage::Whole,
             (false, _) => Stage::Older,
         };
@@ -114,7 +114,7 @@ impl Window {
                 if run.stop_reason().is_some() {
                     let why = "the turn was asked to stop while room was made";
                     return Err(
-                        providers::Error::new("turn.stopped", Class::Cancelled, why).not_made()
+                        providers::Error::new("turn.stopped", Class::Cancelled, why).before_call()
                     );
                 }
             }
@@ -137,26 +137,25 @@ impl Window {
                 (opened.manifest, opened.weight) = (sent.manifest, sent.weight);
                 return Ok(self.request(opened, sent.messages, is_last));
             }
-            stage = stage.next().ok_or_else(|| no_room(opened, assignment))?;
+            stage = stage.next().ok_or_else(|| no_space_error(opened, assignment))?;
         }
     }
 
     /// Returns the number of entries that are stored shortened, after an answer.
-    pub fn n_shortened(&self, (entries, last_round_at): Said<'_>) -> usize {
+    pub fn n_shortened(&self, (entries, last_round_at): LaterMessages<'_>) -> usize {
         self.stage.n_shortened(entries.len(), last_round_at)
     }
 
     /// The same for a stopped turn, of which only part may fit. `None`: nothing of it can be stored.
     pub fn n_shortened_of_stopped(
         opened: &OpenTurn,
-        (entries, last_round_at): Said<'_>,
+        (entries, last_round_at): LaterMessages<'_>,
     ) -> Option<usize> {
         let most = opened.budget.room_tokens() / STOPPED_ROOM_DIVISOR;
         [0, last_round_at, entries.len()].into_iter().find(|n_shortened| {
             let weight = |(at, entry): (usize, &Entry)| match at < *n_shortened {
-                true => {
-                    shortened(&entry.message).map_or(entry.weight, |it| Weight::of_message(&it))
-                }
+                true => shorten_result(&entry.message)
+                    .map_or(entry.weight, |it| Weight::of_message(&it)),
                 false => entry.weight,
             };
             let weight = entries.iter().enumerate().map(weight).sum();
@@ -181,25 +180,25 @@ impl Window {
         &self,
         opened: &OpenTurn,
         seed: &FenceSeed,
-        (entries, last_round_at): Said<'_>,
+        (entries, last_round_at): LaterMessages<'_>,
         last: Option<Last<'_>>,
         stage: Stage,
-    ) -> Extended {
+    ) -> FurtherCall {
         let n_shortened = stage.n_shortened(entries.len(), last_round_at);
-        let since = Since { entries, n_shortened, last };
+        let since = LaterRounds { entries, n_shortened, last };
         self.first.extended(&since, seed, &opened.calibration)
     }
 
     /// Folds older history. A failure is only logged, because the turn may fit without it.
     async fn fold(
         &mut self,
-        (run, services, assignment): Setting<'_>,
+        (run, services, assignment): RoundParams<'_>,
         opened: &mut OpenTurn,
         grown: Weight,
         refused_tokens: Option<u64>,
     ) {
         let around =
-            Around { upcoming: opened.around.upcoming + grown, system: opened.around.system };
+            FixedWeight { upcoming: opened.around.upcoming + grown, system: opened.around.system };
         let estimated =
             opened.budget.pressure(opened.estimated_tokens, &assignment.route.thresholds);
         let pressure = if refused_tokens.is_some() { Pressure::Overflow } else { estimated };
@@ -226,7 +225,7 @@ impl Window {
         let mut tx = run.pool().begin().await.map_err(Error::undone)?;
         let session_id = opened.session.id;
         let shown = compact_session::apply(&mut tx, &*services.clock, session_id).await;
-        let Shown::Applied(compaction) = shown.map_err(Error::undone)? else {
+        let ShowOutcome::Applied(compaction) = shown.map_err(Error::undone)? else {
             return tx.rollback().await.map_err(Error::undone);
         };
         tx.commit().await.map_err(Error::undone)?;
@@ -235,7 +234,8 @@ impl Window {
         let mut conn = run.pool().acquire().await.map_err(Error::undone)?;
         let OpenTurn { session, words, team, calibration, .. } = &*opened;
         let given = Additions { calibration, words, team };
-        let outlook = outlook::look(&mut conn, services, assignment, session, &given).await?;
+        let outlook =
+            outlook::load_outlook(&mut conn, services, assignment, session, &given).await?;
         opened.budget = outlook.budget;
         self.first = outlook.assembled.into();
         Ok(())
@@ -244,7 +244,7 @@ impl Window {
 
 /// Shortens the messages of a stopped turn whose provider has made all its calls.
 pub fn fit_stopped(opened: &OpenTurn, mut said: Vec<messages::New>) -> Vec<messages::New> {
-    let entries: Vec<Entry> = said.iter().map(|new| measure::coming(new, 0)).collect();
+    let entries: Vec<Entry> = said.iter().map(|new| measure::to_entry(new, 0)).collect();
     let has_calls = |new: &messages::New| !new.message.tool_calls.is_empty();
     let last_round_at = said.iter().rposition(has_calls).unwrap_or(0);
     match Window::n_shortened_of_stopped(opened, (&entries, last_round_at)) {
@@ -256,8 +256,8 @@ pub fn fit_stopped(opened: &OpenTurn, mut said: Vec<messages::New>) -> Vec<messa
 
 pub fn shorten(said: &mut [messages::New], n_shortened: usize) {
     for new in said.iter_mut().take(n_shortened) {
-        if let Some(message) = shortened(&new.message) {
-            *new = measure::measured(new.id, message);
+        if let Some(message) = shorten_result(&new.message) {
+            *new = measure::measure_message(new.id, message);
         }
     }
 }
@@ -285,11 +285,13 @@ fn seed(opened: &OpenTurn) -> Result<FenceSeed, providers::Error> {
     let bytes = opened.session.fence_seed.as_slice().try_into();
     bytes.map(FenceSeed::from_bytes).map_err(|_| {
         let why = "the fence seed of the session has not 32 bytes";
-        providers::Error::new("transcript.not_read", Class::Fail, why).of(Origin::Host).not_made()
+        providers::Error::new("transcript.not_read", Class::Fail, why)
+            .of(Origin::Host)
+            .before_call()
     })
 }
 
-fn no_room(opened: &OpenTurn, assignment: &Assignment<'_>) -> providers::Error {
+fn no_space_error(opened: &OpenTurn, assignment: &Assignment<'_>) -> providers::Error {
     let why = format!(
         "what the turn has called and been told does not fit any more: about {} tokens, in a window of {} with {} left for the \
          answer; ask for less at a time, or give the agent a larger window",
@@ -297,5 +299,5 @@ fn no_room(opened: &OpenTurn, assignment: &Assignment<'_>) -> providers::Error {
         assignment.route.model_window_tokens,
         opened.budget.reserve_tokens(),
     );
-    providers::Error::new(NO_ROOM, Class::Fail, why).not_made()
+    providers::Error::new(NO_ROOM, Class::Fail, why).before_call()
 }

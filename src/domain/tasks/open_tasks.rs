@@ -1,0 +1,59 @@
+//! Sessions with open tasks, and jobs of open tasks.
+
+use std::collections::HashSet;
+
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::{StatementError, sessions::DueSession};
+
+/// Returns those of these sessions that have an open task: any of the conversation, or for an ephemeral session its own task.
+pub async fn filter_awaited(
+    executor: impl PgExecutor<'_>,
+    sessions: &[DueSession],
+) -> Result<HashSet<Uuid>, StatementError> {
+    let open = || sessions.iter().filter(|session| session.is_open());
+    let ids: Vec<Uuid> = open().map(|session| session.id).collect();
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let campaigns: Vec<Uuid> = open().map(|session| session.campaign_id).collect();
+    let agents: Vec<&str> = open().map(|session| session.agent.as_str()).collect();
+    let instances: Vec<&str> = open().map(|session| session.instance.as_str()).collect();
+    let own: Vec<Option<Uuid>> = open().map(DueSession::own_task).collect();
+    sqlx::query_scalar!(
+        r#"select c.session_id as "session_id!"
+             from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[])
+                  as c(session_id, campaign_id, agent, instance, own_task)
+            where case when c.own_task is null
+                       then exists (select from dalsegno.tasks as t
+                                     where t.campaign_id = c.campaign_id and t.agent = c.agent and t.instance = c.instance
+                                       and t.ended_at is null)
+                       else exists (select from dalsegno.tasks as t where t.id = c.own_task and t.ended_at is null) end"#,
+        &ids,
+        &campaigns,
+        &agents as &[&str],
+        &instances as &[&str],
+        &own as &[Option<Uuid>],
+    )
+    .fetch_all(executor)
+    .await
+    .map(|ids| ids.into_iter().collect())
+    .map_err(StatementError::to("look for tasks that wait for sessions"))
+}
+
+/// Lists the jobs of an agent's open tasks, in one campaign or in all.
+pub async fn queued_jobs(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Option<Uuid>,
+    agent: &str,
+) -> Result<Vec<i64>, StatementError> {
+    sqlx::query_scalar!(
+        "select job_id from dalsegno.tasks where ended_at is null and agent = $2 and ($1::uuid is null or campaign_id = $1)",
+        campaign_id,
+        agent,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("look for the jobs of an agent"))
+}

@@ -1,0 +1,171 @@
+//! Loading the input of a turn.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::{PgExecutor, types::Json};
+use uuid::Uuid;
+
+use crate::domain::{
+    StatementError,
+    agents::SessionMode as Mode,
+    amount::Limit,
+    busy_models::BusyModel,
+    campaigns::{Campaign, Status},
+    facts,
+    memory::{self, ValidEdict},
+    tasks::{self, State as TaskState, Task},
+};
+
+/// The input of a turn: the task of a job, its campaign, and the campaign's limit.
+pub struct TurnInput {
+    pub task: Task,
+    pub campaign: Campaign,
+    pub limit: Limit,
+    /// The node of the task.
+    pub node: Option<String>,
+    /// The whole blackboard, for an agent that may read a part of it. The caller selects that part.
+    pub blackboard: Option<BlackboardVersion>,
+    /// The valid edicts of the campaign.
+    pub edicts: Vec<ValidEdict>,
+    /// Facts about the campaign's user, for an agent that is given them.
+    pub facts: Option<AboutUser>,
+    /// Start of the wait for the provider, if the task waits.
+    pub busy_since: Option<DateTime<Utc>>,
+    /// Models that have refused calls since they last answered.
+    pub busy_models: Vec<BusyModel>,
+    /// True if the agent is paused and may begin no turn.
+    pub is_paused: bool,
+    /// The task's flow, if it is paused and the task has not begun.
+    pub paused_flow: Option<Uuid>,
+    /// True if the task was asked to stop: no further turn begins.
+    pub is_asked_to_stop: bool,
+    /// W3C Trace Context header of the caller that added the task.
+    pub traceparent: Option<String>,
+    /// True if the task was added to wait for others, and gets their results.
+    pub has_waited: bool,
+    /// True if the task has ended before and was retried.
+    pub was_retried: bool,
+    /// The last place on the campaign's board; 0 for an empty board.
+    pub last_post: i64,
+    /// The post that it came from.
+    pub post_id: Option<Uuid>,
+    /// The agent that wrote that post, from the post's row. `None` if a person asked.
+    pub asked_by: Option<String>,
+}
+
+/// Facts about a user for an agent.
+pub struct AboutUser {
+    pub user: String,
+    pub facts: Vec<facts::PromptFact>,
+}
+
+/// A version of the blackboard.
+pub struct BlackboardVersion {
+    pub version: i64,
+    pub document: Value,
+}
+
+/// Parameters of the load: the data to read besides the task.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadParams<'a> {
+    /// Agents whose files let them read a part of the blackboard.
+    pub readers: &'a [String],
+    /// Maximum size of the texts of edicts, in bytes.
+    pub edicts_max_bytes: i32,
+    /// Agents whose files give them facts.
+    pub told_facts: &'a [String],
+    /// Maximum size of the facts, in bytes.
+    pub facts_max_bytes: i32,
+    pub now: DateTime<Utc>,
+}
+
+pub async fn load_task_of_job(
+    executor: impl PgExecutor<'_>,
+    job_id: i64,
+    beside: LoadParams<'_>,
+) -> Result<TurnInput, tasks::Error> {
+    let LoadParams { readers, edicts_max_bytes, told_facts, facts_max_bytes, now } = beside;
+    let row = sqlx::query_file!(
+        "src/domain/turn_phases/load.sql",
+        job_id,
+        readers,
+        now,
+        edicts_max_bytes,
+        told_facts,
+        facts_max_bytes,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(StatementError::to("read the task of a job"))?
+    .ok_or(tasks::Error::NoTaskOfJob(job_id))?;
+    let limit = Limit { micros: row.limit_micros, tokens: row.limit_tokens };
+    let campaign = Campaign {
+        id: row.campaign_id,
+        name: row.name,
+        status: row.status,
+        brief: row.brief,
+        client_context: row.client_context,
+        created_at: row.campaign_created_at,
+        closed_at: row.closed_at,
+        // No turn reads them.
+        tags: Vec::new(),
+        metadata: Json::default(),
+    };
+    let task = Task {
+        id: row.id,
+        campaign_id: row.campaign_id,
+        agent: row.agent,
+        instance: row.instance,
+        session_mode: row.session_mode,
+        state: row.state,
+        prompt: row.prompt,
+        result: row.result,
+        error: row.error,
+        budget_micros: row.budget_micros,
+        budget_tokens: row.budget_tokens,
+        spent_micros: row.spent_micros,
+        spent_tokens: row.spent_tokens,
+        job_id: row.job_id,
+        session_id: row.session_id,
+        turn: row.turn,
+        created_at: row.created_at,
+        started_at: row.started_at,
+        ended_at: row.ended_at,
+    };
+    let edicts = memory::parse_standing(row.edicts).map_err(|error| StatementError {
+        action: "read the edicts of a campaign",
+        source: sqlx::Error::Decode(error.into()),
+    })?;
+    let facts = facts::parse_told(row.facts).map_err(|error| StatementError {
+        action: "read the facts about a user",
+        source: sqlx::Error::Decode(error.into()),
+    })?;
+    let facts = row.user_name.map(|user| AboutUser { user, facts });
+    let busy_models = row.busy_models.map(serde_json::from_value).transpose();
+    let busy_models = busy_models.map_err(|error| StatementError {
+        action: "read which models are busy",
+        source: sqlx::Error::Decode(error.into()),
+    })?;
+    let blackboard = row.blackboard_version.zip(row.blackboard);
+    let blackboard = blackboard.map(|(version, document)| BlackboardVersion { version, document });
+    Ok(TurnInput {
+        task,
+        campaign,
+        limit,
+        node: row.node,
+        blackboard,
+        edicts,
+        facts,
+        busy_since: row.busy_since,
+        busy_models: busy_models.unwrap_or_default(),
+        is_paused: row.is_paused,
+        paused_flow: row.paused_flow,
+        is_asked_to_stop: row.is_asked_to_stop,
+        traceparent: row.traceparent,
+        has_waited: row.has_waited,
+        was_retried: row.was_retried,
+        last_post: row.last_post,
+        post_id: row.post_id,
+        asked_by: row.asked_by,
+    })
+}
