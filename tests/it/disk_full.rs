@@ -22,8 +22,8 @@ fn long_text() -> String {
 #[tokio::test]
 async fn a_full_volume_uses_up_no_attempt_and_work_resumes_with_free_space() {
     let (server, volume) = OrphanedServer::with_volume(64).await;
-    volume.make_folder("data", &server.place.cluster());
-    let location = server.place.folder.path().join("small/data");
+    volume.make_folder("data", &server.setup.cluster());
+    let location = server.setup.folder.path().join("small/data");
     let tablespace = format!("create tablespace small location '{}'", location.display());
     execute(&server.options, &tablespace).await;
     execute(&server.options, "create database small tablespace small").await;

@@ -67,7 +67,7 @@ async fn check_crash(step: (&str, &str)) {
     drop(heir);
     fixture.release("writer", "main").await;
     // Again, with the continuation.
-    dies(&fixture, step).await;
+    crash_at(&fixture, step).await;
     let heir = fixture.process(&[]);
     let continuation = fixture.ended_after_pause(&get(&fixture, made.continuation.id).await).await;
     fixture.settled().await;

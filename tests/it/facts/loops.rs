@@ -71,7 +71,7 @@ async fn sessions_that_rephrase_recalled_facts_yield_no_new_fact() {
     assert!(read.iter().all(|it| it.requests == 1), "{read:?}");
     assert_eq!(all(&fixture.pool, USER, true).await, first);
     // The messages were read.
-    ask_alone(&fixture, "My city is Porto. Write.").await;
+    run_in_own_session(&fixture, "My city is Porto. Write.").await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
     assert_eq!(all(&fixture.pool, USER, true).await.len(), 3);

@@ -45,7 +45,7 @@ async fn each_error_in_a_task_has_its_status_and_code() {
 }
 
 #[tokio::test]
-async fn an_invalid_field_of_a_line_is_located() {
+async fn an_invalid_field_is_located() {
     let fixture = Fixture::new().await;
     let body = json!({ "agent": "copywriter", "prompt": "x", "budget": { "tokens": "many" } });
     let reply = fixture.post(&fixture.tasks(), &body).await;

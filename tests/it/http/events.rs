@@ -52,7 +52,7 @@ async fn a_stream_sends_all_events_and_then_the_end() {
     assert_eq!(first.event, "task.queued");
     assert_eq!(n(&stream.next().await.unwrap()), 1);
     // An event of the campaign, but of another task.
-    tell(&fixture.world.pool, &other, 99).await;
+    append_event(&fixture.world.pool, &other, 99).await;
     append_event(&fixture.world.pool, &task, 2).await;
     assert_eq!(n(&stream.next().await.unwrap()), 2);
     append_event(&fixture.world.pool, &task, 3).await;

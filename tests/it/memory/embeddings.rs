@@ -35,7 +35,7 @@ use crate::{
     cluster::scratch_folder,
     conversations::world::World,
     embedded::support::EmbeddedSetup,
-    facts::{ANN, state},
+    facts::{USER, state},
     providers::fake_ollama::{
         FakeOllama,
         meaning::{BREAKING, Embeds, REFUSED},
@@ -234,9 +234,9 @@ async fn semantic_matches_are_found_beside_full_text_matches() {
     fixture.put("timetable", "The ship leaves at nine.").await;
     fixture.put("fleet", "Five boats, and a ferry.").await;
     fixture.put("tone", "Write short sentences.").await;
-    fixture.set_user(ANN).await;
-    state(fixture.pool(), ANN, ("Food", "Vegetarian since 2019.")).await.unwrap();
-    state(fixture.pool(), ANN, ("City", "Lives in Bergen.")).await.unwrap();
+    fixture.set_user(USER).await;
+    state(fixture.pool(), USER, ("Food", "Vegetarian since 2019.")).await.unwrap();
+    state(fixture.pool(), USER, ("City", "Lives in Bergen.")).await.unwrap();
     // Requested three times, and one job is enough.
     let n_jobs = "select count(*) from dalsegno.jobs where kind = 'make_embeddings'";
     assert_eq!(fixture.count(n_jobs).await, 1);
@@ -280,7 +280,7 @@ async fn semantic_search_hides_unreadable_revoked_and_expired_items() {
     )
     .await
     .unwrap();
-    for (user, text) in [(ANN, "Has a ship."), ("ben", "Has a boat.")] {
+    for (user, text) in [(USER, "Has a ship."), ("ben", "Has a boat.")] {
         state(fixture.pool(), user, ("Owns", text)).await.unwrap();
     }
     let worker = fixture.start_worker();
@@ -301,12 +301,12 @@ async fn semantic_search_hides_unreadable_revoked_and_expired_items() {
     all.sort();
     assert_eq!(all, ["foreign", "own"]);
     assert_eq!(asks(&other, agent("writer")).await, ["elsewhere"]);
-    fixture.set_user(ANN).await;
+    fixture.set_user(USER).await;
     let said = fixture.recall("vessel").await;
     assert_eq!(said["facts"].as_array().unwrap().len(), 1, "{said}");
-    assert_eq!(said["facts"][0]["about"], ANN);
+    assert_eq!(said["facts"][0]["about"], USER);
     // Ended facts are not compared, either.
-    state(fixture.pool(), ANN, ("Owns", "Nothing.")).await.unwrap();
+    state(fixture.pool(), USER, ("Owns", "Nothing.")).await.unwrap();
     let said = fixture.recall("vessel").await;
     assert!(said.get("facts").is_none(), "{said}");
 }
@@ -365,7 +365,7 @@ async fn older_items_get_their_embedding_and_removed_items_lose_it() {
             .await
             .unwrap();
     }
-    for user in [ANN, "ben"] {
+    for user in [USER, "ben"] {
         state(fixture.pool(), user, ("Owns", "A boat.")).await.unwrap();
     }
     let n_jobs = "select count(*) from dalsegno.jobs where kind = 'make_embeddings'";
@@ -392,7 +392,7 @@ async fn older_items_get_their_embedding_and_removed_items_lose_it() {
     fixture.wait_for_embeddings(3, 2).await;
     assert_eq!(fixture.find_names("vessel").await.len(), 2);
     let mut tx = fixture.pool().begin().await.unwrap();
-    facts::forget(&mut tx, ANN, noon()).await.unwrap();
+    facts::forget(&mut tx, USER, noon()).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(fixture.count("select count(*) from dalsegno.fact_embeddings").await, 1);
     let mut tx = fixture.pool().begin().await.unwrap();
@@ -416,8 +416,8 @@ async fn texts_refused_by_the_model_delay_no_other_embedding() {
     for name in ["one", "two", "three"] {
         fixture.put(name, "A ship.").await;
     }
-    state(fixture.pool(), ANN, ("Owns", "A boat.")).await.unwrap();
-    state(fixture.pool(), ANN, ("Dreads", &format!("An {BREAKING} ferry."))).await.unwrap();
+    state(fixture.pool(), USER, ("Owns", "A boat.")).await.unwrap();
+    state(fixture.pool(), USER, ("Dreads", &format!("An {BREAKING} ferry."))).await.unwrap();
     let worker = fixture.start_worker();
     eventually("the job waits for its next attempt", async || {
         let waits = "select count(*) from dalsegno.jobs where kind = 'make_embeddings' and state = 'scheduled'";
@@ -539,15 +539,15 @@ async fn the_api_and_the_command_line_use_semantic_search_too() {
     ])
     .await;
     fixture.wait_for_embeddings(1, 0).await;
-    says(&["memory", "facts", "state", ANN, "Food", "Vegetarian since 2019."]).await;
+    says(&["memory", "facts", "state", USER, "Food", "Vegetarian since 2019."]).await;
     fixture.wait_for_embeddings(1, 1).await;
     let found = says(&["memory", "search", "--campaign", &id, "vessel"]).await;
     assert!(found.contains("timetable"), "{found}");
-    let found = says(&["memory", "facts", "search", ANN, "menu"]).await;
+    let found = says(&["memory", "facts", "search", USER, "menu"]).await;
     assert!(found.contains("since 2019"), "{found}");
     for (path, wanted) in [
         (format!("/v1/campaigns/{id}/memory/search?q=vessel"), "timetable"),
-        (format!("/v1/users/{ANN}/facts/search?q=menu"), "since 2019"),
+        (format!("/v1/users/{USER}/facts/search?q=menu"), "since 2019"),
     ] {
         let answer = get(service.address, &path).await.unwrap();
         assert!(answer.status == 200 && answer.body.contains(wanted), "{answer:?}");

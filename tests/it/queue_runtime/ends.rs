@@ -195,7 +195,7 @@ async fn a_panic_is_a_failed_attempt() {
 async fn a_cancellation_reaches_the_handler_before_the_next_heartbeat() {
     for listen in [true, false] {
         let (fixture, handler_log) = (Fixture::new().await, HandlerLog::default());
-        let config = dalsegno::queue::Config { listen, ..Fixture::deaf_to_time() };
+        let config = dalsegno::queue::Config { listen, ..Fixture::notification_config() };
         let worker = fixture.start(config, registry(&handler_log));
         // A job can be claimed before the listener listens.
         if listen {

@@ -20,7 +20,7 @@ use crate::{leases, queue::proxy::Proxy};
 async fn a_terminated_listener_reconnects() {
     let (fixture, handler_log) = (Fixture::new().await, HandlerLog::default());
     // Without a notification it looks once a minute.
-    let config = Config { poll_busy_ms: 3_600_000, ..Fixture::deaf_to_time() };
+    let config = Config { poll_busy_ms: 3_600_000, ..Fixture::notification_config() };
     let worker = fixture.start(config, Registry::new(handler_log.clone()).with(act));
     let mut listening = until_listening(&fixture, None).await;
     let called = async {

@@ -88,7 +88,7 @@ async fn the_real_cli_calls_each_tool_and_the_changes_record_the_right_author() 
     for calls in calls() {
         let plays = calls.iter().map(|(name, arguments, _)| Play::Calls(name, arguments.clone()));
         setup.api.plays(plays.collect::<Vec<_>>());
-        let task = setup.call_tool("Call the tools.").await;
+        let task = setup.run_prompt("Call the tools.").await;
         let messages = setup.api.last_messages();
         let results = &messages[messages.len() - 2 * calls.len() + 1..];
         for ((name, _, words), result) in calls.iter().zip(results.iter().step_by(2)) {
@@ -174,7 +174,7 @@ async fn a_tool_error_is_reported_to_the_model_and_the_turn_continues() {
         ("mcp__dalsegno__trial_long", "call trial_long again"),
     ] {
         setup.api.plays([Play::Calls(name, json!({}))]);
-        let task = setup.call_tool("Call the tool.").await;
+        let task = setup.run_prompt("Call the tool.").await;
         assert_eq!(fixture.task(&task).await.state, State::Done);
         assert!(last_result(&setup).contains(expected), "{name}: {:.300}", last_result(&setup));
     }

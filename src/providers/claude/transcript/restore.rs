@@ -130,8 +130,10 @@ mod tests {
     fn a_local_file_in_any_state_is_restored_to_the_stored_one() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let path = folder.path().join(main_name(session));
-        let with_bytes =
-            TranscriptFile { bytes: Some(LINES.to_vec()), ..held(&main_name(session), LINES) };
+        let with_bytes = TranscriptFile {
+            bytes: Some(LINES.to_vec()),
+            ..stored_file(&main_name(session), LINES)
+        };
         let without = TranscriptFile { bytes: None, ..with_bytes.clone() };
         let longer = [LINES, b"{\"c\":3}\n{\"torn"].concat();
         let states: [(Option<&[u8]>, LocalState, LocalState); 6] = [
@@ -174,10 +176,13 @@ mod tests {
     #[test]
     fn bytes_with_a_wrong_hash_or_path_are_not_written() {
         let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
-        let wrong =
-            TranscriptFile { bytes: Some(b"{}\n".to_vec()), ..held(&main_name(session), LINES) };
+        let wrong = TranscriptFile {
+            bytes: Some(b"{}\n".to_vec()),
+            ..stored_file(&main_name(session), LINES)
+        };
         assert_eq!(restore(folder.path(), session, &[wrong]).unwrap(), LocalState::Lost);
-        let outside = TranscriptFile { bytes: Some(LINES.to_vec()), ..held("../x.jsonl", LINES) };
+        let outside =
+            TranscriptFile { bytes: Some(LINES.to_vec()), ..stored_file("../x.jsonl", LINES) };
         assert_eq!(restore(folder.path(), session, &[outside]).unwrap(), LocalState::Lost);
         assert!(!folder.path().parent().unwrap().join("x.jsonl").exists());
     }
