@@ -105,7 +105,7 @@ mod tests {
         Flag,
         claude::{
             secrets::Secrets,
-            transcript::{growth, main_name},
+            transcript::{find_growth, main_name},
         },
     };
 

@@ -63,10 +63,8 @@ async fn a_resumed_credential_is_used_at_once_by_waiting_tasks() {
     let configured = [("claude", "main"), ("claude", "spare")];
     let mut conn = fixture.pool.acquire().await.unwrap();
     let all = credentials::list(&mut conn, &configured, noon()).await.unwrap();
-    let names: Vec<_> = all
-        .iter()
-        .map(|credential| (credential.credential.as_str(), credential.sessions))
-        .collect();
+    let names: Vec<_> =
+        all.iter().map(|credential| (credential.name.as_str(), credential.sessions)).collect();
     assert_eq!(names, [("main", 1), ("spare", 0)]);
     assert!(all[0].paused_until.is_some() && all[1].paused_until.is_none(), "{all:?}");
     let why = all[0].why.as_deref().unwrap();

@@ -132,7 +132,7 @@ mod tests {
     fn outcome(call: &ToolCall, made: &mut CallCounts) -> Option<Outcome> {
         match check_call(call, 0, made, 2) {
             Verdict::Make(_) => None,
-            Verdict::Refuse(told) => Some(build_reply.outcome),
+            Verdict::Refuse(told) => Some(told.outcome),
         }
     }
 
