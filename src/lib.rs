@@ -22,6 +22,6 @@ pub mod tools;
 pub mod traces;
 pub mod worker;
 
-pub use dalsegno_base::{causes, settings, shutdown};
+pub use dalsegno_base::{causes, metric, settings, shutdown};
 pub use dalsegno_context::{self as context, transcript};
 pub use dalsegno_queue as queue;

@@ -12,7 +12,7 @@ use self::imports::{Graph, Modules, cycles, edges_within, grouped};
 
 /// The top-level modules that each module may name, directly or through a re-export. Other edges are errors.
 const EDGES: &[(&str, &[&str])] = &[
-    ("app", &["clock", "domain", "shutdown", "tools", "traces"]),
+    ("app", &["clock", "domain", "shutdown", "telemetry", "tools", "traces"]),
     ("causes", &[]),
     (
         "cli",
@@ -93,6 +93,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "operations",
             "settings",
             "shutdown",
+            "telemetry",
             "tools",
             "traces",
         ],
@@ -115,6 +116,8 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("mcp", &["tools"]),
+    // One definition of each metric, beside the code that counts.
+    ("metric", &[]),
     // One definition of each operation, for HTTP and the command line.
     ("operations", &["app", "causes", "clock", "domain", "queue", "tools", "traces"]),
     ("outbound", &[]),
@@ -142,7 +145,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // A leaf: it knows no section.
     ("settings", &[]),
     ("shutdown", &["settings"]),
-    ("telemetry", &["settings"]),
+    ("telemetry", &["metric", "settings"]),
     // One definition of each tool, for HTTP, stdio and the loops of providers.
     ("tools", &["causes", "clock", "domain", "providers", "queue", "transcript"]),
     ("traces", &["outbound", "settings"]),
