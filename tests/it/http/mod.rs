@@ -25,6 +25,7 @@ mod limits;
 mod logins;
 mod lossy;
 mod memory;
+mod metrics;
 mod openapi;
 mod operation_keys;
 mod operations;

@@ -90,6 +90,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "db",
             "domain",
             "mcp",
+            "metric",
             "operations",
             "settings",
             "shutdown",
