@@ -12,6 +12,7 @@ pub mod domain;
 pub mod http;
 pub mod jobs;
 pub mod mcp;
+pub mod metric_catalogue;
 pub mod operations;
 pub mod outbound;
 pub mod providers;

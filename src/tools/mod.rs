@@ -63,7 +63,7 @@ pub use self::{
     caller::{Caller, Operator, Role, Turn},
     leave::{SERVER, are_granted},
     meaning::Meanings,
-    metrics::describe,
+    metrics::{METRICS, describe},
     settings::{Sections, Settings, Tools},
     table::{Line, markdown, table},
     token::{TokenError, turn_of},

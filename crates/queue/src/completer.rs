@@ -69,8 +69,8 @@ impl Ends {
     pub(super) fn send(&self, ended: Ended) {
         match ended.ending {
             // There is nothing to write, so the slot is free now.
-            Ending::Committed { lane_owed: false } | Ending::LeaseLost => {
-                telemetry::ended(&ended.slot.run, &ended.ending, true);
+            Ending::Committed { lane_owed: false, .. } | Ending::LeaseLost => {
+                telemetry::ended(&ended.slot.run, ended.ending.outcomes(false));
                 let in_lane = ended.slot.run.lane().is_some();
                 drop(ended.slot);
                 if in_lane {
@@ -143,7 +143,7 @@ impl Completer {
             }
         };
         self.crash_points.pass(CrashPoint::AfterCommit);
-        telemetry::done(&slots, ended.len());
+        telemetry::done(&slots, &ended);
         let any_owed = ended.iter().any(|(_, owed)| *owed);
         let any_lane = slots.iter().any(|slot| slot.run.lane().is_some());
         self.slots.free_all(slots.into_iter());
@@ -205,14 +205,20 @@ impl Completer {
         let (mut any_lane, mut any_owed) = (false, false);
         let mut freed = Vec::with_capacity(written.len());
         for (ended, written) in others.zip(written) {
-            let owed_before = matches!(ended.ending, Ending::Committed { lane_owed: true });
+            let owed_before = matches!(ended.ending, Ending::Committed { lane_owed: true, .. });
             // Jobs that step back into their lane are made ready by a sweep.
             let stepped_back = matches!(ended.ending, Ending::GivenBack);
             any_lane |= ended.slot.run.lane().is_some();
             any_owed |= written.lane_owed
                 || owed_before
                 || (stepped_back && ended.slot.run.lane().is_some());
-            telemetry::ended(&ended.slot.run, &ended.ending, written.held);
+            match written.held {
+                true => {
+                    let outcomes = ended.ending.outcomes(written.holds_lane);
+                    telemetry::ended(&ended.slot.run, outcomes);
+                }
+                false => telemetry::ended_too_late(&ended.slot.run),
+            }
             freed.push(ended.slot);
         }
         self.slots.free_all(freed.into_iter());

@@ -29,7 +29,7 @@ use super::{
     fault,
     job::{Decision, End, JobError, LaneFailure, Policy},
     registry::Handlers,
-    run::{Run, Stop},
+    run::{Committed, Run, Stop},
     slots::Claim,
 };
 
@@ -175,7 +175,9 @@ fn ending_of(
     match outcome {
         // A handler that finished although it was told to stop counts as finished.
         Ok(Ok(End::Done)) => Ending::Done,
-        Ok(Ok(End::Committed(committed))) => Ending::Committed { lane_owed: committed.lane_owed() },
+        Ok(Ok(End::Committed(Committed { lane_owed, outcomes }))) => {
+            Ending::Committed { lane_owed, outcomes }
+        }
         Ok(Ok(End::Snooze { until, reason })) => match run.stop_reason() {
             Some(stop) => ending_of_stop(stop, run, policy, None),
             None => Ending::Snooze { until, reason },

@@ -26,7 +26,7 @@ use self::fuse::fuse;
 pub(super) use self::{meaning::NearQuery, words::by_words};
 pub use self::{
     meaning::{Meaning, is_comparable},
-    metrics::{Answered, count, describe},
+    metrics::{Answered, SEARCHES, count, describe},
     question::{Question, needs_meaning},
     words::{Ranked, WordQuery},
 };

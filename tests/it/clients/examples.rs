@@ -216,7 +216,7 @@ async fn the_receivers_are_told_and_verify_the_signature() {
         outside.operate(&["webhook", "rm", id]).await;
     }
     let metrics = get(outside.service.address, "/metrics").await.unwrap();
-    let counted = r#"dalsegno_webhook_deliveries_total{result="delivered"} 2"#;
+    let counted = r#"dalsegno_webhook_attempts_total{outcome="delivered"} 2"#;
     assert!(metrics.body.contains(counted), "{}", metrics.body);
 }
 

@@ -314,7 +314,7 @@ async fn words_alone_answer_where_the_model_or_the_extension_is_missing() {
     let ground = Ground::without_extension().await;
     let metrics = telemetry::init(&ground.config.log).unwrap().metrics;
     let counted = |result: &str| {
-        let line = format!("dalsegno_searches_by_meaning_total{{result=\"{result}\"}} ");
+        let line = format!("dalsegno_semantic_searches_total{{outcome=\"{result}\"}} ");
         let text = metrics.render();
         let n = text.lines().find_map(|it| it.strip_prefix(&line).map(str::to_owned));
         n.map_or(0, |n| n.parse::<u64>().unwrap())

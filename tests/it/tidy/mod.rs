@@ -26,6 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "http",
             "jobs",
             "mcp",
+            "metric_catalogue",
             "operations",
             "outbound",
             "private_postgres",
@@ -81,7 +82,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transcript",
         ],
     ),
-    ("domain", &["db", "queue", "settings", "transcript"]),
+    ("domain", &["db", "metric", "queue", "settings", "transcript"]),
     (
         "http",
         &[
@@ -107,6 +108,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "context",
             "db",
             "domain",
+            "metric",
             "outbound",
             "providers",
             "queue",
@@ -119,14 +121,18 @@ const EDGES: &[(&str, &[&str])] = &[
     ("mcp", &["tools"]),
     // One definition of each metric, beside the code that counts.
     ("metric", &[]),
+    (
+        "metric_catalogue",
+        &["http", "jobs", "metric", "queue", "scheduler", "telemetry", "tools", "traces"],
+    ),
     // One definition of each operation, for HTTP and the command line.
     ("operations", &["app", "causes", "clock", "domain", "queue", "tools", "traces"]),
     ("outbound", &[]),
     ("private_postgres", &["causes", "settings"]),
     ("providers", &["clock", "outbound", "transcript"]),
     // The queue does not know the domain: it is its own crate.
-    ("queue", &["causes", "settings", "shutdown"]),
-    ("scheduler", &["causes", "clock", "domain", "jobs", "queue"]),
+    ("queue", &["causes", "metric", "settings", "shutdown"]),
+    ("scheduler", &["causes", "clock", "domain", "jobs", "metric", "queue"]),
     (
         "serve",
         &[
@@ -148,8 +154,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("shutdown", &["settings"]),
     ("telemetry", &["metric", "settings"]),
     // One definition of each tool, for HTTP, stdio and the loops of providers.
-    ("tools", &["causes", "clock", "domain", "providers", "queue", "transcript"]),
-    ("traces", &["outbound", "settings"]),
+    ("tools", &["causes", "clock", "domain", "metric", "providers", "queue", "transcript"]),
+    ("traces", &["metric", "outbound", "settings"]),
     ("transcript", &[]),
     (
         "worker",
