@@ -141,7 +141,7 @@ async fn a_run_has_the_series_of_the_reference_and_each_begins_before_its_first_
     assert_eq!(attempts, [2.0, 1.0, 0.0]);
     let cost =
         page.value("dalsegno_cost_currency_total", &[("provider", "claude"), ("model", "sonnet")]);
-    assert_eq!(cost, Some(0.00025), "in units of the currency");
+    assert_eq!(cost, Some(0.0005), "in units of the currency");
     let differences = differences(&page);
     assert!(differences.is_empty(), "the page and the reference differ: {differences:#?}");
     let missing: Vec<_> =
