@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
 use tokio::sync::Semaphore;
 
@@ -13,6 +12,7 @@ use crate::{
         facts, flows, memory, mentions, sessions, tasks, webhooks,
     },
     shutdown::Shutdown,
+    telemetry::Metrics,
     tools,
     traces::Traces,
 };
@@ -27,7 +27,7 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     pub agents: Arc<Library>,
     pub tools: Arc<tools::Settings>,
-    pub metrics: PrometheusHandle,
+    pub metrics: Metrics,
     pub traces: Traces,
     pub shutdown: Shutdown,
 }

@@ -12,6 +12,7 @@ pub mod domain;
 pub mod http;
 pub mod jobs;
 pub mod mcp;
+pub mod metric_catalogue;
 pub mod operations;
 pub mod outbound;
 pub mod providers;
@@ -22,6 +23,6 @@ pub mod tools;
 pub mod traces;
 pub mod worker;
 
-pub use dalsegno_base::{causes, settings, shutdown};
+pub use dalsegno_base::{causes, metric, settings, shutdown};
 pub use dalsegno_context::{self as context, transcript};
 pub use dalsegno_queue as queue;

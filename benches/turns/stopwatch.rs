@@ -115,9 +115,9 @@ impl Recorder for StopwatchRecorder {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        let is_ok = key.labels().any(|label| label.key() == "outcome" && label.value() == "ok");
+        let is_done = key.labels().any(|label| label.key() == "outcome" && label.value() == "done");
         match key.name() {
-            "dalsegno_tasks_finished_total" if is_ok => {
+            "dalsegno_jobs_finished_total" if is_done => {
                 Counter::from_arc(Arc::new(FinishCounter(Arc::clone(&self.0))))
             }
             _ => Counter::noop(),
@@ -130,10 +130,10 @@ impl Recorder for StopwatchRecorder {
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
         match key.name() {
-            "dalsegno_claim_duration_seconds" => {
+            "dalsegno_job_claim_duration_seconds" => {
                 Histogram::from_arc(Arc::new(Took(Arc::clone(&self.0))))
             }
-            "dalsegno_task_wait_seconds" => {
+            "dalsegno_job_wait_seconds" => {
                 Histogram::from_arc(Arc::new(ClaimCounter(Arc::clone(&self.0))))
             }
             _ => Histogram::noop(),

@@ -93,6 +93,7 @@ impl Command {
             | Self::Doctor(_)
             | Self::Health(_)
             | Self::Openapi
+            | Self::Metrics
             | Self::Remote(_)
             | Self::Completions(_)
             | Self::Man(_) => ExecutionTarget::Host,

@@ -1,4 +1,4 @@
-//! Generated manuals: shell completions and man pages from the clap tree, and the API document.
+//! Generated manuals: shell completions and man pages from the clap tree, the API document, and the list of metrics.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::{Context, Exit, Failure, command};
-use crate::http;
+use crate::{http, metric_catalogue};
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {
@@ -36,5 +36,10 @@ pub(super) fn man(man: &Man) -> Result<Exit, Failure> {
 
 pub(super) fn openapi(context: &Context) -> Exit {
     context.output.print_text(http::document());
+    Exit::Ok
+}
+
+pub(super) fn metrics(context: &Context) -> Exit {
+    context.output.data(&metric_catalogue::lines(), metric_catalogue::markdown);
     Exit::Ok
 }

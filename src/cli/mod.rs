@@ -203,6 +203,8 @@ enum Command {
     Remote(remotes::RemoteCommand),
     /// Prints the OpenAPI 3.1 document of the HTTP API.
     Openapi,
+    /// Lists the metrics of `/metrics`: name, type, labels, meaning.
+    Metrics,
     /// Prints completions for a shell.
     Completions(manual::Completions),
     /// Writes man pages into a folder.
@@ -272,6 +274,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Config(command) => config::run(&command, context),
         Command::Remote(command) => remotes::run(&command, context),
         Command::Openapi => Ok(manual::openapi(context)),
+        Command::Metrics => Ok(manual::metrics(context)),
         Command::Completions(shell) => manual::completions(&shell, context),
         Command::Man(man) => manual::man(&man),
         Command::Agent(command) => block_on(agent::run(&command, context)),

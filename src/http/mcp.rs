@@ -13,13 +13,13 @@ use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
     middleware,
     response::{IntoResponse as _, Response},
-    routing::post,
+    routing::{any, post},
 };
 use secrecy::SecretString;
 use tokio::net::TcpListener;
 
 use super::{
-    Config, Problem, RouterState, auth, guard, input::Id, limits::check_declared_length,
+    Config, Problem, RouterState, auth, guard, input::Id, limits::check_declared_length, metrics,
     reach::Reach, serve,
 };
 use crate::{
@@ -100,12 +100,15 @@ pub async fn run_turns(
 ) {
     let timeout = Duration::from_secs(config.request_timeout_secs);
     let turns = Turns { tools, service: mcp::service(config.max_body_bytes) };
+    metrics::describe();
     let router = Router::new()
-        .fallback(of_turn)
+        .route(OF_TURNS, any(of_turn))
+        .fallback(super::problem::not_found)
         .layer(middleware::from_fn(guard::refuse_foreign_origin))
         .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::check_host))
         .layer(middleware::from_fn(guard::refuse_repeated_headers))
         .layer(middleware::from_fn_with_state(timeout, guard::limit_time))
+        .layer(middleware::from_fn(metrics::measure))
         .with_state(turns);
     serve::serve(listener, router, config.header_timeout(), stop).await;
 }
@@ -118,9 +121,6 @@ pub async fn bind_turns() -> std::io::Result<TcpListener> {
 }
 
 async fn of_turn(State(turns): State<Turns>, request: Request) -> Response {
-    if request.uri().path() != OF_TURNS {
-        return super::problem::not_found().await.into_response();
-    }
     let token = auth::bearer(request.headers())
         .filter(|token| token.starts_with(turn_tokens::PREFIX))
         .map(SecretString::from);

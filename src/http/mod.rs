@@ -11,6 +11,7 @@ mod idempotency;
 mod input;
 mod limits;
 mod mcp;
+mod metrics;
 mod openapi;
 mod operations;
 mod parameters;
@@ -34,6 +35,7 @@ use self::{auth::Gate, limits::BodyLimit, parameters::Parameters};
 pub use self::{
     config::Config,
     mcp::{bind_turns, run_turns},
+    metrics::METRICS,
     openapi::document,
     problem::Problem,
     router::RouterState,
@@ -86,11 +88,16 @@ pub async fn run(config: &Config, front: RouterState, listener: TcpListener) {
 
 /// Serves probes and metrics of a worker process. Never ends by itself, so that metrics include the last turn.
 pub async fn run_probes(header_timeout: Duration, front: RouterState, listener: TcpListener) {
-    let router = probes().layer(middleware::from_fn(request_id::assign)).with_state(front);
+    metrics::describe();
+    let router = probes()
+        .layer(middleware::from_fn(request_id::assign))
+        .layer(middleware::from_fn(metrics::measure))
+        .with_state(front);
     serve::serve(listener, router, header_timeout, std::future::pending()).await;
 }
 
 pub fn router(config: &Config, front: RouterState) -> Router {
+    metrics::describe();
     let timeout = Duration::from_secs(config.request_timeout_secs);
     probes()
         .merge(operations::routes(config))
@@ -111,6 +118,7 @@ pub fn router(config: &Config, front: RouterState) -> Router {
         .layer(middleware::from_fn(guard::refuse_repeated_headers))
         .layer(middleware::from_fn_with_state(timeout, guard::limit_time))
         .layer(middleware::from_fn(request_id::assign))
+        .layer(middleware::from_fn(metrics::measure))
         .with_state(front)
 }
 

@@ -3,22 +3,21 @@
 use std::sync::{Arc, OnceLock};
 
 use axum::{extract::FromRequestParts, http::request::Parts};
-use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::{Problem, health::Readiness};
-use crate::{app::App, shutdown::Shutdown};
+use crate::{app::App, shutdown::Shutdown, telemetry::Metrics};
 
 /// State of the router. Cheap to clone; the parts are shared.
 #[derive(Debug, Clone)]
 pub struct RouterState {
-    pub metrics: PrometheusHandle,
+    pub metrics: Metrics,
     pub shutdown: Shutdown,
     pub(super) readiness: Readiness,
     app: Arc<OnceLock<App>>,
 }
 
 impl RouterState {
-    pub fn new(metrics: PrometheusHandle, shutdown: Shutdown) -> Self {
+    pub fn new(metrics: Metrics, shutdown: Shutdown) -> Self {
         Self { metrics, shutdown, readiness: Readiness::default(), app: Arc::default() }
     }
 

@@ -14,7 +14,7 @@ use axum::{
 };
 use futures_util::StreamExt as _;
 
-use super::{Problem, auth::KeyWatch, request_id, waiters::WaitPlace};
+use super::{Problem, auth::KeyWatch, metrics::EventStream, request_id, waiters::WaitPlace};
 use crate::{
     app::App,
     operations::{Events, Refusal, StreamEvent},
@@ -31,8 +31,9 @@ pub(super) fn stream_response(
 ) -> Response {
     let Some(events) = events else { return StatusCode::NO_CONTENT.into_response() };
     let events = request_id::carry_request_id(events.map(|event| event.map_or_else(failed, sent)));
+    let open = EventStream::open();
     let events = events.take_until(over).map(move |event| {
-        let _held = &place;
+        let _held = (&place, &open);
         Ok::<_, Infallible>(event)
     });
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()

@@ -1,32 +1,40 @@
 //! Metrics of providers that refuse calls for now.
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use metrics::{counter, gauge};
 use sqlx::PgPool;
 
 use crate::{
     causes::causes,
     clock::Clock,
     domain::{agents::Provider, tasks},
+    metric::Metric,
 };
 
-const REFUSALS: &str = "dalsegno_provider_refusals_total";
-const LONGEST_WAIT: &str = "dalsegno_provider_busy_longest_wait_seconds";
+const REFUSALS: Metric = Metric::counter(
+    "dalsegno_provider_refusals_total",
+    &["provider"],
+    "Calls of this process that a provider refused because it is busy or a rate limit is used up.",
+);
+const LONGEST_WAIT: Metric = Metric::gauge(
+    "dalsegno_provider_busy_longest_wait_seconds",
+    &[],
+    "Longest time in seconds that a task has waited for a busy provider, measured whenever the scheduler checks; 0 if none waits.",
+);
+
+/// The metrics of busy providers.
+pub const METRICS: [Metric; 2] = [REFUSALS, LONGEST_WAIT];
 
 /// Describes the metrics and starts each at 0.
 pub fn describe() {
-    let words = "Calls that a provider did not take because it is busy or a limit is used up.";
-    describe_counter!(REFUSALS, Unit::Count, words);
-    let words =
-        "How long the task has waited that has waited longest for its provider. 0: none does.";
-    describe_gauge!(LONGEST_WAIT, Unit::Seconds, words);
-    gauge!(LONGEST_WAIT).set(0.0);
+    METRICS.iter().for_each(Metric::describe);
+    gauge!(LONGEST_WAIT.name).set(0.0);
     for provider in Provider::all() {
-        counter!(REFUSALS, "provider" => provider.as_str()).increment(0);
+        counter!(REFUSALS.name, "provider" => provider.as_str()).increment(0);
     }
 }
 
 pub(super) fn count(provider: &str) {
-    counter!(REFUSALS, "provider" => provider.to_owned()).increment(1);
+    counter!(REFUSALS.name, "provider" => provider.to_owned()).increment(1);
 }
 
 /// Publishes the longest time that a task has waited for its provider.
@@ -35,7 +43,7 @@ pub async fn publish(pool: &PgPool, clock: &dyn Clock) {
     match tasks::longest_busy_since(pool, now).await {
         Ok(since) => {
             let secs = since.map_or(0, |since| (now - since).num_seconds().max(0));
-            gauge!(LONGEST_WAIT).set(secs as f64);
+            gauge!(LONGEST_WAIT.name).set(secs as f64);
         }
         Err(error) => {
             tracing::debug!(error = causes(&error), "the longest wait for a provider is not known");

@@ -43,7 +43,13 @@ pub use self::{
     services::{Error, Sections, Services, ignored_warm_reason},
 };
 pub use crate::providers::claude::guard::program;
-use crate::queue::Registry;
+use crate::{metric::Metric, queue::Registry};
+
+/// Lists the metrics of jobs.
+pub fn metrics() -> impl Iterator<Item = Metric> {
+    let turns = run_turn::metrics::METRICS.into_iter();
+    turns.chain(busy::METRICS).chain(purge::METRICS).chain(deliver_webhook::METRICS)
+}
 
 /// Registers every kind of job of this service.
 pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {

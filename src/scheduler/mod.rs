@@ -11,7 +11,7 @@ mod alarms;
 
 use std::{sync::Arc, time::Duration};
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use metrics::{counter, gauge};
 use serde_json::json;
 use sqlx::PgPool;
 use tokio::{sync::Notify, time::sleep};
@@ -27,6 +27,7 @@ use crate::{
         schedules::{self, Config, Error, New, Source},
     },
     jobs::{busy, cleanup},
+    metric::Metric,
     queue::{self, Notices},
 };
 
@@ -34,6 +35,20 @@ use crate::{
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Longest time between two looks where no notification or alarm wakes the scheduler. docs/how-to/pgbouncer.md names it, too.
 const POLL_EVERY: Duration = Duration::from_secs(15);
+
+const FIRINGS: Metric = Metric::counter(
+    "dalsegno_schedule_firings_total",
+    &[],
+    "Moments of schedules for which this process enqueued a job.",
+);
+const LAST_CHECK: Metric = Metric::gauge(
+    "dalsegno_scheduler_last_check_timestamp_seconds",
+    &[],
+    "Unix time in seconds at which this process last fired all schedules that were due.",
+);
+
+/// All metrics of the scheduler.
+pub const METRICS: [Metric; 2] = [FIRINGS, LAST_CHECK];
 
 /// Runs the scheduler until `stop`, unless `scheduler.enabled` is false. `notices` wake it when a schedule changes.
 pub async fn run(
@@ -164,9 +179,8 @@ async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
 async fn fire_due(pool: &PgPool, clock: &dyn Clock) -> bool {
     match schedules::fire_due(pool, clock.now()).await {
         Ok(fired) => {
-            counter!("dalsegno_schedule_slots_total").increment(fired.len() as u64);
-            gauge!("dalsegno_scheduler_last_look_timestamp_seconds")
-                .set(clock.now().timestamp() as f64);
+            counter!(FIRINGS.name).increment(fired.len() as u64);
+            gauge!(LAST_CHECK.name).set(clock.now().timestamp() as f64);
             true
         }
         Err(errors) => {
@@ -209,16 +223,8 @@ async fn publish_age(pool: &PgPool) -> bool {
 }
 
 fn describe() {
-    describe_counter!(
-        "dalsegno_schedule_slots_total",
-        "Moments of schedules that this process took care of."
-    );
-    describe_gauge!(
-        "dalsegno_scheduler_last_look_timestamp_seconds",
-        Unit::Seconds,
-        "When this process last looked what is due, and could."
-    );
-    counter!("dalsegno_schedule_slots_total").increment(0);
+    METRICS.iter().for_each(Metric::describe);
+    counter!(FIRINGS.name).increment(0);
 }
 
 #[cfg(test)]

@@ -1,21 +1,29 @@
 //! Metrics of tool calls, for alerts.
 
-use metrics::{Unit, counter, describe_counter};
+use metrics::counter;
 
 use super::{Refusal, catalogue};
-use crate::domain::search;
+use crate::{domain::search, metric::Metric};
 
-const CALLS: &str = "dalsegno_tool_calls_total";
+const CALLS: Metric = Metric::counter(
+    "dalsegno_tool_calls_total",
+    &["tool", "outcome"],
+    "Calls of the service's tools in this process: done, refused, denied (the caller does not have the tool), timed_out, failed.",
+);
+const OUTCOMES: [&str; 5] = ["done", "refused", "denied", "timed_out", "failed"];
+
+/// All metrics of tools.
+pub const METRICS: [Metric; 2] = [CALLS, search::SEARCHES];
+
 /// Label of unknown names, which models make up: they must not create series.
 const UNKNOWN: &str = "unknown";
 
 /// Describes the metrics and starts each series at 0.
 pub fn describe() {
-    let words = "Calls of tools of this process by tool and result: done, refused, denied, timeout, failed.";
-    describe_counter!(CALLS, Unit::Count, words);
+    CALLS.describe();
     for tool in catalogue::all().map(|tool| tool.name).chain([UNKNOWN]) {
-        for result in ["done", "refused", "denied", "timeout", "failed"] {
-            counter!(CALLS, "tool" => tool, "result" => result).increment(0);
+        for outcome in OUTCOMES {
+            counter!(CALLS.name, "tool" => tool, "outcome" => outcome).increment(0);
         }
     }
     search::describe();
@@ -23,6 +31,6 @@ pub fn describe() {
 
 pub(super) fn count(name: &str, answered: &Result<String, Refusal>) {
     let tool = catalogue::find(name).map_or(UNKNOWN, |tool| tool.name);
-    let result = answered.as_ref().map_or_else(Refusal::outcome, |_| "done");
-    counter!(CALLS, "tool" => tool, "result" => result).increment(1);
+    let outcome = answered.as_ref().map_or_else(Refusal::outcome, |_| "done");
+    counter!(CALLS.name, "tool" => tool, "outcome" => outcome).increment(1);
 }

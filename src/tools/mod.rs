@@ -61,7 +61,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use self::{arguments::Cursor, pages::ToolAnswer, refusal::Refusal, tool::Call};
 pub use self::{
     caller::{Caller, Operator, Role, Turn},
-    metrics::describe,
+    metrics::{METRICS, describe},
     permissions::{SERVER, are_granted},
     question_embeddings::Meanings,
     settings::{Sections, Settings, Tools},

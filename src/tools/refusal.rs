@@ -54,7 +54,7 @@ impl Refusal {
         match self {
             Self::NotOffered { .. } => "denied",
             Self::Said(_) | Self::Over => "refused",
-            Self::TookTooLong { .. } => "timeout",
+            Self::TookTooLong { .. } => "timed_out",
             Self::Failed(_) | Self::Panicked => "failed",
         }
     }

@@ -14,7 +14,7 @@ mod span;
 
 use std::sync::Arc;
 
-use metrics::{counter, describe_counter};
+use metrics::counter;
 use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
@@ -28,7 +28,7 @@ use self::{
     encode::Resource,
     send::{Order, Sender},
 };
-use crate::settings::Checks;
+use crate::{metric::Metric, settings::Checks};
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,7 +53,15 @@ pub struct Traces {
 
 /// Capacity of the buffer, in spans. A turn has three.
 const N_WAITING: usize = 8192;
-const SPANS: &str = "dalsegno_trace_spans_total";
+const SPANS: Metric = Metric::counter(
+    "dalsegno_trace_spans_total",
+    &["outcome"],
+    "Spans of traces in this process: sent, refused (by the answer of the collector), dropped (the collector could not be reached, \
+     or too many spans waited).",
+);
+
+/// All metrics of traces.
+pub const METRICS: [Metric; 1] = [SPANS];
 
 impl Traces {
     /// Starts the sender, if `traces.endpoint` is set. Must be called in a Tokio runtime.
@@ -61,11 +69,8 @@ impl Traces {
         if config.endpoint.is_empty() {
             return Ok(Self::default());
         }
-        describe_counter!(
-            SPANS,
-            "Spans that were sent, refused by the collector, or dropped because it could not be reached or too many waited."
-        );
-        ["sent", "refused", "dropped"].into_iter().for_each(|result| count(result, 0));
+        SPANS.describe();
+        ["sent", "refused", "dropped"].into_iter().for_each(|outcome| count(outcome, 0));
         let url = config.url().map_err(Error::SetUp)?;
         let resource = Resource { service_name: config.service_name.clone() };
         let sender = Sender::new(url, &config.authorization, resource)?;
@@ -133,6 +138,6 @@ impl Config {
     }
 }
 
-fn count(result: &'static str, n_spans: u64) {
-    counter!(SPANS, "result" => result).increment(n_spans);
+fn count(outcome: &'static str, n_spans: u64) {
+    counter!(SPANS.name, "outcome" => outcome).increment(n_spans);
 }

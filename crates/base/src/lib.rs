@@ -1,5 +1,7 @@
-//! Basics that all crates of Dalsegno use: settings, the two-step shutdown, an error in one line.
+//! Basics that all crates of Dalsegno use: settings, definitions of metrics, the two-step shutdown, an error in
+//! one line.
 
 pub mod causes;
+pub mod metric;
 pub mod settings;
 pub mod shutdown;

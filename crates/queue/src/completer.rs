@@ -69,8 +69,8 @@ impl Ends {
     pub(super) fn send(&self, ended: RunEnd) {
         match ended.ending {
             // There is nothing to write, so the slot is free now.
-            EndKind::Committed { lane_owed: false } | EndKind::LeaseLost => {
-                telemetry::record_end(&ended.slot.run, &ended.ending, true);
+            EndKind::Committed { lane_owed: false, .. } | EndKind::LeaseLost => {
+                telemetry::record_end(&ended.slot.run, ended.ending.outcomes(false));
                 let in_lane = ended.slot.run.lane().is_some();
                 drop(ended.slot);
                 if in_lane {
@@ -143,7 +143,7 @@ impl Completer {
             }
         };
         self.crash_points.pass(CrashPoint::AfterCommit);
-        telemetry::record_done(&slots, ended.len());
+        telemetry::record_done(&slots, &ended);
         let any_owed = ended.iter().any(|(_, owed)| *owed);
         let any_lane = slots.iter().any(|slot| slot.run.lane().is_some());
         self.slots.free_all(slots.into_iter());
@@ -209,14 +209,20 @@ impl Completer {
         let (mut any_lane, mut any_owed) = (false, false);
         let mut freed = Vec::with_capacity(written.len());
         for (ended, written) in others.zip(written) {
-            let owed_before = matches!(ended.ending, EndKind::Committed { lane_owed: true });
+            let owed_before = matches!(ended.ending, EndKind::Committed { lane_owed: true, .. });
             // Jobs that step back into their lane are made ready by a sweep.
             let stepped_back = matches!(ended.ending, EndKind::GivenBack);
             any_lane |= ended.slot.run.lane().is_some();
             any_owed |= written.lane_owed
                 || owed_before
                 || (stepped_back && ended.slot.run.lane().is_some());
-            telemetry::record_end(&ended.slot.run, &ended.ending, written.held);
+            match written.held {
+                true => {
+                    let outcomes = ended.ending.outcomes(written.holds_lane);
+                    telemetry::record_end(&ended.slot.run, outcomes);
+                }
+                false => telemetry::ended_too_late(&ended.slot.run),
+            }
             freed.push(ended.slot);
         }
         self.slots.free_all(freed.into_iter());

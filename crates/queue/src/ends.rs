@@ -16,7 +16,7 @@ pub(super) enum EndKind {
     /// The work is done.
     Done,
     /// The handler wrote the end itself.
-    Committed { lane_owed: bool },
+    Committed { lane_owed: bool, outcomes: Outcomes },
     /// An attempt failed, and attempts are left.
     Retry { cause: &'static str, error: String, backoff: Backoff, asked_secs: Option<f64> },
     /// The job runs again later, at the handler's wish.
@@ -45,50 +45,83 @@ pub(super) enum Death {
     BadPayload,
 }
 
+/// An end as the metrics count it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Outcomes {
+    /// The outcome of the attempt, one of [`ATTEMPT_OUTCOMES`].
+    pub(super) attempt: &'static str,
+    /// The outcome of the job, one of [`JOB_OUTCOMES`]; `None` if the job goes on.
+    pub(super) job: Option<&'static str>,
+}
+
 /// The result of writing an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WriteResult {
     /// False if the lease was lost and nothing was written.
     pub(super) held: bool,
+    /// True if the failed job is held at the head of its lane instead of being a dead letter.
+    pub(super) holds_lane: bool,
     /// True if the next job of the lane could not be made ready in the same statement.
     pub(super) lane_owed: bool,
 }
 
-/// All values of [`Ending::reason`].
-pub(super) const REASONS: [&str; 11] = [
-    "ok",
+pub(super) const DONE: &str = "done";
+pub(super) const LEASE_LOST: &str = "lease_lost";
+/// The outcome of a job whose workers were lost three times in a row.
+pub(super) const WORKER_LOST: &str = "worker_lost";
+const CANCELLED: &str = "cancelled";
+
+/// Outcomes of attempts.
+pub(super) const ATTEMPT_OUTCOMES: [&str; 12] = [
+    DONE,
     "error",
     "panic",
     "deadline",
-    "rate_limited",
+    "bad_payload",
+    "snoozed",
     "database_lost",
     "held",
-    "bad_payload",
-    "cancelled",
-    "drain",
-    "lease_lost",
+    "put_aside",
+    CANCELLED,
+    "given_back",
+    LEASE_LOST,
+];
+
+/// Outcomes of jobs. Those of dead letters are the values of `dead_jobs.reason`.
+pub(super) const JOB_OUTCOMES: [&str; 6] = [
+    DONE,
+    Death::Failed.as_str(),
+    Death::Exhausted.as_str(),
+    Death::BadPayload.as_str(),
+    WORKER_LOST,
+    CANCELLED,
 ];
 
 impl EndKind {
-    /// Returns the `reason` label of the metrics.
-    pub(super) fn reason(&self) -> &'static str {
-        match self {
-            Self::Done | Self::Committed { .. } => "ok",
-            Self::Retry { cause, .. } => cause,
-            Self::Snooze { .. } => "rate_limited",
-            Self::DatabaseLost { .. } => "database_lost",
-            Self::Held { .. } | Self::AwaitSignal { .. } => "held",
-            Self::Fail { death: Death::BadPayload, .. } => "bad_payload",
-            Self::Fail { .. } => "error",
-            Self::Cancelled { .. } => "cancelled",
-            Self::GivenBack => "drain",
-            Self::LeaseLost => "lease_lost",
-        }
+    /// Returns the outcomes of an end that was written. `holds_lane` is that of [`Written`].
+    pub(super) fn outcomes(&self, holds_lane: bool) -> Outcomes {
+        let (attempt, job) = match self {
+            Self::Committed { outcomes, .. } => return *outcomes,
+            Self::Done => (DONE, Some(DONE)),
+            Self::Retry { cause, .. } => (*cause, None),
+            Self::Snooze { .. } => ("snoozed", None),
+            Self::DatabaseLost { .. } => ("database_lost", None),
+            Self::Held { .. } => ("held", None),
+            Self::AwaitSignal { .. } => ("put_aside", None),
+            Self::Fail { death, .. } => {
+                let attempt = if *death == Death::BadPayload { death.as_str() } else { "error" };
+                (attempt, Some(death.as_str()).filter(|_| !holds_lane))
+            }
+            Self::Cancelled { .. } => (CANCELLED, Some(CANCELLED)),
+            Self::GivenBack => ("given_back", None),
+            Self::LeaseLost => (LEASE_LOST, None),
+        };
+        Outcomes { attempt, job }
     }
 }
 
 impl Death {
-    fn as_str(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Exhausted => "exhausted",
@@ -116,6 +149,7 @@ pub(super) async fn write(
     ending: &EndKind,
 ) -> Result<WriteResult, sqlx::Error> {
     let (job_id, lease) = (run.job_id(), run.lease());
+    let mut holds_lane = false;
     let lane_owed = match ending {
         EndKind::Done => {
             finish_many(conn, &[job_id], &[lease]).await?.first().map(|(_, owed)| *owed)
@@ -151,19 +185,20 @@ pub(super) async fn write(
             wait_for_signal(conn, job_id).await?;
             back.first().copied()
         }
-        EndKind::Fail { death, hold_lane, error } => {
-            sqlx::query_file!(
-                "src/sql/end_fail.sql",
-                job_id,
-                lease,
-                death.as_str(),
-                text(error),
-                *hold_lane
-            )
-            .map(|row| row.lane_owed)
-            .fetch_optional(conn)
-            .await?
-        }
+        EndKind::Fail { death, hold_lane, error } => sqlx::query_file!(
+            "src/sql/end_fail.sql",
+            job_id,
+            lease,
+            death.as_str(),
+            text(error),
+            *hold_lane
+        )
+        .fetch_optional(conn)
+        .await?
+        .map(|row| {
+            holds_lane = row.state == "held";
+            row.lane_owed
+        }),
         EndKind::Cancelled { error } => {
             sqlx::query_file!(
                 "src/sql/end_cancelled.sql",
@@ -179,7 +214,8 @@ pub(super) async fn write(
             give_back(conn, &[job_id], &[lease], "the worker is going down").await?.first().copied()
         }
     };
-    Ok(WriteResult { held: lane_owed.is_some(), lane_owed: lane_owed.unwrap_or(false) })
+    let (held, lane_owed) = (lane_owed.is_some(), lane_owed.unwrap_or(false));
+    Ok(Written { held, holds_lane, lane_owed })
 }
 
 /// Snoozes a running job without using up an attempt. Returns false for "no promotion owed": the job keeps its place in
@@ -236,4 +272,44 @@ pub(super) async fn sweep_lanes(
 fn text(error: &str) -> String {
     const LIMIT: usize = 8_000;
     error.chars().filter(|c| *c != '\0').take(LIMIT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fail(death: Death) -> Ending {
+        Ending::Fail { death, hold_lane: false, error: String::new() }
+    }
+
+    #[test]
+    fn each_end_has_its_outcomes() {
+        let (until, reason) = (Until::After(Duration::ZERO), String::new);
+        for (ending, attempt, job) in [
+            (Ending::Done, "done", Some("done")),
+            (fail(Death::Failed), "error", Some("failed")),
+            (fail(Death::Exhausted), "error", Some("exhausted")),
+            (fail(Death::BadPayload), "bad_payload", Some("bad_payload")),
+            (Ending::Cancelled { error: None }, "cancelled", Some("cancelled")),
+            (Ending::Snooze { until, reason: reason() }, "snoozed", None),
+            (Ending::Held { reason: reason() }, "held", None),
+            (Ending::Aside { reason: reason() }, "put_aside", None),
+            (Ending::GivenBack, "given_back", None),
+            (Ending::LeaseLost, "lease_lost", None),
+        ] {
+            let outcomes = Outcomes { attempt, job };
+            assert_eq!(ending.outcomes(false), outcomes);
+            assert!(ATTEMPT_OUTCOMES.contains(&attempt));
+            assert!(job.is_none_or(|job| JOB_OUTCOMES.contains(&job)), "{job:?}");
+            // The handler has written it, and the worker counts it.
+            let committed = Ending::Committed { lane_owed: false, outcomes };
+            assert_eq!(committed.outcomes(false), outcomes);
+        }
+    }
+
+    #[test]
+    fn a_failed_job_that_holds_its_lane_is_not_finished() {
+        let outcomes = fail(Death::Exhausted).outcomes(true);
+        assert_eq!(outcomes, Outcomes { attempt: "error", job: None });
+    }
 }

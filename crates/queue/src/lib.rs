@@ -89,5 +89,6 @@ pub use job::{
 pub use registry::Registry;
 pub use retention::Keep;
 pub use run::{CommitError, CommitProof, Run, Stop};
+pub use telemetry::{CLEANUP_ROWS_DELETED, METRICS};
 pub use wakeup::Notices;
 pub use worker::{Connections, Error as WorkerError, Identity, run as run_worker};

@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     crash_points::{CrashPoint, CrashPoints},
-    ends::{self, Death, EndKind},
+    ends::{self, Death, EndKind, Outcomes},
     job::{Backoff, End, HoldUntil, JobError, Policy},
+    telemetry,
 };
 use dalsegno_base::causes::causes;
 
@@ -70,13 +71,8 @@ pub enum Stop {
 /// The proof that a handler committed its own end. Only [`Run::commit`] makes one.
 #[derive(Debug)]
 pub struct CommitProof {
-    lane_owed: bool,
-}
-
-impl CommitProof {
-    pub(super) fn lane_owed(&self) -> bool {
-        self.lane_owed
-    }
+    pub(super) lane_owed: bool,
+    pub(super) outcomes: Outcomes,
 }
 
 /// The reason why a handler's own commit failed.
@@ -289,6 +285,7 @@ impl Run {
             .await
             .map_err(|source| CommitError::WriteEnd { job_id, source })?;
         if !written.held {
+            telemetry::rejected(1);
             // Dropping the transaction would roll back as well, but only when its connection is used again.
             if let Err(error) = tx.rollback().await {
                 tracing::debug!(
@@ -307,7 +304,8 @@ impl Run {
             return Err(CommitError::Commit { job_id, source });
         }
         crash_points.pass(CrashPoint::AfterCommit);
-        Ok(End::Committed(CommitProof { lane_owed: written.lane_owed }))
+        let outcomes = ending.outcomes(written.holds_lane);
+        Ok(End::Committed(CommitProof { lane_owed: written.lane_owed, outcomes }))
     }
 
     /// Returns the time limit of this run: the job's own, or that of the policy.

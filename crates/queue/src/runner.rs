@@ -29,7 +29,7 @@ use super::{
     fault,
     job::{Decision, End, JobError, LaneFailure, Policy},
     registry::Handlers,
-    run::{Run, Stop},
+    run::{Committed, Run, Stop},
     slots::Claim,
 };
 
@@ -175,8 +175,8 @@ fn ending_of(
     match outcome {
         // A handler that finished although it was told to stop counts as finished.
         Ok(Ok(End::Done)) => EndKind::Done,
-        Ok(Ok(End::Committed(committed))) => {
-            EndKind::Committed { lane_owed: committed.lane_owed() }
+        Ok(Ok(End::Committed(Committed { lane_owed, outcomes }))) => {
+            EndKind::Committed { lane_owed, outcomes }
         }
         Ok(Ok(End::Snooze { until, reason })) => match run.stop_reason() {
             Some(stop) => ending_of_stop(stop, run, policy, None),

@@ -164,7 +164,7 @@ impl Upkeep {
         }
         self.crash_points.pass(CrashPoint::AfterRescue);
         for job in &rescued {
-            telemetry::record_reclaim(&job.state);
+            telemetry::record_reclaim(&job.queue, &job.kind, &job.state);
             tracing::warn!(job_id = job.id, lost_worker = %job.worker_id, state = job.state, "took a job of a lost worker back");
         }
         if rescued.iter().any(|job| job.lane_owed) {

@@ -1,8 +1,15 @@
 //! Metric of searches by meaning, for alerts.
 
-use metrics::{Unit, counter, describe_counter};
+use metrics::counter;
 
-const SEARCHES: &str = "dalsegno_searches_by_meaning_total";
+use crate::metric::Metric;
+
+pub const SEARCHES: Metric = Metric::counter(
+    "dalsegno_semantic_searches_total",
+    &["outcome"],
+    "Searches of this process that asked for the embedding of the question: found, nothing, no_extension, no_model. All but found \
+     were answered by full-text search alone.",
+);
 
 /// The result of a search by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,16 +25,14 @@ pub enum SearchResult {
 
 /// Describes the metric and initializes it to 0.
 pub fn describe() {
-    let words = "Searches of this process for which the meaning of the question was asked, by result: found, nothing, no_extension, \
-                 no_model. All but the first were answered by words alone.";
-    describe_counter!(SEARCHES, Unit::Count, words);
+    SEARCHES.describe();
     for answered in [
         SearchResult::Found,
         SearchResult::Nothing,
         SearchResult::NoExtension,
         SearchResult::NoModel,
     ] {
-        counter!(SEARCHES, "result" => answered.as_str()).increment(0);
+        counter!(SEARCHES.name, "outcome" => answered.as_str()).increment(0);
     }
 }
 
@@ -43,5 +48,5 @@ impl SearchResult {
 }
 
 pub fn count(answered: SearchResult) {
-    counter!(SEARCHES, "result" => answered.as_str()).increment(1);
+    counter!(SEARCHES.name, "outcome" => answered.as_str()).increment(1);
 }

@@ -26,7 +26,7 @@ use self::fuse::fuse;
 pub(super) use self::{meaning::NearQuery, words::by_words};
 pub use self::{
     meaning::{QueryEmbedding, is_comparable},
-    metrics::{SearchResult, count, describe},
+    metrics::{SEARCHES, SearchResult, count, describe},
     question::{Question, needs_meaning},
     words::{RankedRow, WordQuery},
 };

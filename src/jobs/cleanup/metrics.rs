@@ -1,15 +1,28 @@
 //! Metrics of the nightly cleanup, for alerts.
 
 use chrono::{DateTime, Utc};
-use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use metrics::{counter, gauge};
 
-use crate::domain::cleanups::Batch;
+use crate::{domain::cleanups::Batch, metric::Metric, queue::CLEANUP_ROWS_DELETED};
 
-const LAST_SUCCESS: &str = "dalsegno_cleanup_last_success_timestamp_seconds";
-const INSTALLED: &str = "dalsegno_installation_created_timestamp_seconds";
-const ROWS: &str = "dalsegno_cleanup_rows_total";
+const LAST_SUCCESS: Metric = Metric::gauge(
+    "dalsegno_nightly_cleanup_last_success_timestamp_seconds",
+    &[],
+    "Unix time in seconds of the last complete nightly cleanup on any host, read from the database; 0 before the first.",
+);
+const INSTALLED: Metric = Metric::gauge(
+    "dalsegno_installation_created_timestamp_seconds",
+    &[],
+    "Unix time in seconds at which the database of this installation was created.",
+);
 
-const TABLES: [&str; 7] = [
+/// The metrics of the nightly cleanup that only the scheduler publishes.
+pub const METRICS: [Metric; 2] = [LAST_SUCCESS, INSTALLED];
+
+const ROWS: &str = CLEANUP_ROWS_DELETED.name;
+
+const TABLES: [&str; 8] = [
+    "audit",
     "feed",
     "memory_items",
     "messages",
@@ -19,9 +32,9 @@ const TABLES: [&str; 7] = [
     "webhook_deliveries",
 ];
 
-/// Describes the counters and starts them at 0, in every process that may run a cleanup.
+/// Describes the counter and starts it at 0, in every process that may run a cleanup.
 pub(in crate::jobs) fn begin_counts() {
-    describe_counter!(ROWS, "Rows that the nightly cleanup removed in this process, by table.");
+    CLEANUP_ROWS_DELETED.describe();
     for table in TABLES {
         counter!(ROWS, "table" => table).increment(0);
     }
@@ -29,30 +42,25 @@ pub(in crate::jobs) fn begin_counts() {
 
 /// Describes the gauges, which the scheduler publishes.
 pub fn describe() {
-    describe_gauge!(
-        LAST_SUCCESS,
-        Unit::Seconds,
-        "Time of the last complete nightly cleanup, on any host."
-    );
-    describe_gauge!(
-        INSTALLED,
-        Unit::Seconds,
-        "When the database of this installation was made. An alert compares it with a cleanup that has never gone through."
-    );
+    METRICS.iter().for_each(Metric::describe);
     // 0: no run has succeeded yet.
-    gauge!(LAST_SUCCESS).set(0.0);
+    gauge!(LAST_SUCCESS.name).set(0.0);
     // 0: not read from the database yet.
-    gauge!(INSTALLED).set(0.0);
+    gauge!(INSTALLED.name).set(0.0);
 }
 
 /// Publishes the time of the last success.
 pub fn succeeded_at(at: DateTime<Utc>) {
-    gauge!(LAST_SUCCESS).set(at.timestamp() as f64);
+    gauge!(LAST_SUCCESS.name).set(at.timestamp() as f64);
 }
 
 /// Publishes the creation time of the database.
 pub fn installed_at(at: DateTime<Utc>) {
-    gauge!(INSTALLED).set(at.timestamp() as f64);
+    gauge!(INSTALLED.name).set(at.timestamp() as f64);
+}
+
+pub(super) fn removed_audit(n_rows: i64) {
+    counter!(ROWS, "table" => "audit").increment(n_rows.unsigned_abs());
 }
 
 pub(super) fn removed_events(n_rows: i64) {

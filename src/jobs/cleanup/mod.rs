@@ -27,7 +27,7 @@ use crate::{
 };
 
 pub(super) use self::metrics::begin_counts;
-pub use self::metrics::{describe, installed_at, succeeded_at};
+pub use self::metrics::{METRICS, describe, installed_at, succeeded_at};
 
 /// Feed events of one transaction.
 const EVENTS: i64 = 5_000;
@@ -252,6 +252,7 @@ async fn remove_old_audit(run: &Run, services: &Services) -> Result<(), Error> {
             return Err(Error::Stopped);
         }
         let removed = audit::remove_before(run.pool(), moment, AUDIT_BATCH).await?;
+        metrics::removed_audit(removed);
         if removed > 0 {
             tracing::info!(lines = removed, "old lines of the audit log were removed");
         }

@@ -9,7 +9,7 @@ mod send;
 
 use std::sync::Arc;
 
-pub use self::send::Sender;
+pub use self::{metrics::METRICS, send::Sender};
 use super::Services;
 use crate::{
     domain::{

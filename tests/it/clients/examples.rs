@@ -218,7 +218,7 @@ async fn the_receivers_get_deliveries_and_verify_the_signature() {
         external.run_operator_command(&["webhook", "rm", id]).await;
     }
     let metrics = get(external.service.address, "/metrics").await.unwrap();
-    let counted = r#"dalsegno_webhook_deliveries_total{result="delivered"} 2"#;
+    let counted = r#"dalsegno_webhook_attempts_total{outcome="delivered"} 2"#;
     assert!(metrics.body.contains(counted), "{}", metrics.body);
 }
 

@@ -2,7 +2,9 @@
 
 mod images;
 mod kubernetes;
+mod metrics;
 mod monitoring;
+mod page;
 mod probes;
 mod series;
 mod settings;

@@ -1,95 +1,157 @@
-//! Metrics of alerts and dashboard: all of them exist.
+//! Alerts and dashboard: their series exist, and the alerts fire when they should.
 
 use std::collections::BTreeSet;
 
+use dalsegno::{metric::Kind, metric_catalogue};
 use serde_json::Value;
 
-use super::yaml::{documents, root, text};
+use super::{
+    page::Page,
+    yaml::{documents, root, text},
+};
 use crate::{
     app::{TestDatabase, eventually, get},
     service::Service,
 };
 
-/// Returns all metric names in the sources.
-fn source_metrics() -> BTreeSet<String> {
-    let mut told = BTreeSet::new();
-    let mut folders = vec![root().join("src"), root().join("crates")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => told.extend(names(&std::fs::read_to_string(path).unwrap())),
+/// A series that an expression reads: `name{outcome="dead"}`.
+#[derive(Debug)]
+pub struct Selector {
+    pub name: String,
+    labels: Vec<(String, String)>,
+}
+
+impl Selector {
+    /// Returns the selectors of an expression. `{outcome=~"failed|exhausted"}` is two; other patterns are left out.
+    fn all(expression: &str) -> Vec<Self> {
+        let mut found = Vec::new();
+        for (at, name) in names(expression) {
+            let rest = &expression[at + name.len()..];
+            let labels = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+            let labels = labels.map_or("", |(labels, _)| labels);
+            let mut variants = vec![Vec::new()];
+            for label in labels.split(',').filter(|label| !label.contains('!')) {
+                let Some((label, value)) = label.split_once('=') else { continue };
+                let values = value.trim_start_matches('~').trim_matches('"');
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-|".contains(c);
+                if !values.chars().all(is_plain) {
+                    continue;
+                }
+                let mut longer = Vec::new();
+                for labels in &variants {
+                    for value in values.split('|') {
+                        let mut labels: Vec<_> = Vec::clone(labels);
+                        labels.push((label.trim().to_owned(), value.to_owned()));
+                        longer.push(labels);
+                    }
+                }
+                variants = longer;
             }
+            found.extend(variants.into_iter().map(|labels| Self { name: name.clone(), labels }));
         }
+        found
     }
-    told
-}
 
-fn names(text: &str) -> Vec<String> {
-    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    let rest = text.split("dalsegno_").skip(1);
-    rest.map(|rest| format!("dalsegno_{}", rest.split(|c| !is_part(c)).next().unwrap())).collect()
-}
-
-#[test]
-fn alerts_and_dashboard_use_existing_metrics() {
-    let told = source_metrics();
-    let dashboard: Value = serde_json::from_str(&text("deploy/monitoring/dashboard.json")).unwrap();
-    let mut asked = Vec::new();
-    for panel in dashboard["panels"].as_array().unwrap() {
-        for target in panel["targets"].as_array().into_iter().flatten() {
-            asked.extend(names(target["expr"].as_str().unwrap()));
-        }
-    }
-    let alerts = &documents(&root().join("deploy/monitoring/alerts.yaml"))[0];
-    let rules = alerts["groups"][0]["rules"].as_array().unwrap();
-    for rule in rules {
-        let found = names(rule["expr"].as_str().unwrap());
-        assert!(!found.is_empty() && rule["annotations"]["action"].is_string(), "{rule}");
-        asked.extend(found);
-    }
-    assert!(asked.len() > 20);
-    for name in asked {
-        let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
-        assert!(told.contains(&name) || base.is_some_and(|base| told.contains(base)), "{name}");
+    pub fn is_in(&self, page: &Page) -> bool {
+        page.has(&self.name, &self.labels)
     }
 }
 
-/// Returns the metrics of an expression with their labels: `name{outcome="dead"}`.
-fn selectors(text: &str) -> Vec<(String, Vec<String>)> {
-    let parts = text.split("dalsegno_").skip(1);
-    let selector = |part: &str| {
-        let name = names(&format!("dalsegno_{part}")).swap_remove(0);
-        let rest = &part[name.len() - "dalsegno_".len()..];
-        let labels = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
-        let labels = labels.map_or_else(Vec::new, |(labels, _)| labels.split(',').collect());
-        let exact = labels.into_iter().filter(|label| !label.contains('~') && !label.contains('$'));
-        (name, exact.map(|label| label.trim().to_owned()).collect())
-    };
-    parts.map(selector).collect()
+/// Returns the metrics of an expression, each with its position.
+fn names(expression: &str) -> Vec<(usize, String)> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(length) = expression[at..].find(|c| !is_part(c)) {
+        found.push((at, expression[at..at + length].to_owned()));
+        at += length + 1;
+    }
+    found.push((at, expression[at..].to_owned()));
+    let is_metric = |name: &str| name.starts_with("dalsegno_") || name.starts_with("process_");
+    found.retain(|(_, name)| is_metric(name));
+    found
 }
 
-/// Returns the metrics of alerts and dashboard.
-fn used_metrics() -> Vec<(String, Vec<String>)> {
+/// Returns the expressions of the alerts and of the dashboard.
+fn expressions() -> Vec<String> {
     let dashboard: Value = serde_json::from_str(&text("deploy/monitoring/dashboard.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
-    let shown = targets.flat_map(|target| selectors(target["expr"].as_str().unwrap()));
-    let alerts = &documents(&root().join("deploy/monitoring/alerts.yaml"))[0];
-    let rules = alerts["groups"][0]["rules"].as_array().unwrap().iter();
-    rules.flat_map(|rule| selectors(rule["expr"].as_str().unwrap())).chain(shown).collect()
+    let shown: Vec<_> = targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect();
+    let alerts = rules().into_iter().map(|rule| rule["expr"].as_str().unwrap().to_owned());
+    alerts.chain(shown).collect()
 }
 
-fn missing(metrics: &str) -> Vec<String> {
-    let is_there = |(name, labels): &(String, Vec<String>)| {
-        metrics.lines().any(|line| {
-            let rest = line.strip_prefix(name.as_str());
-            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
-                && labels.iter().all(|label| line.contains(label.as_str()))
-        })
+/// Returns the series that the alerts and the dashboard read.
+pub fn selectors() -> Vec<Selector> {
+    expressions().iter().flat_map(|expression| Selector::all(expression)).collect()
+}
+
+#[test]
+fn expressions_are_read_with_their_labels() {
+    let text = |expression: &str| {
+        let selectors = Selector::all(expression).into_iter();
+        let line = |Selector { name, labels }| {
+            let labels: Vec<_> = labels.iter().map(|(a, b)| format!("{a}={b}")).collect();
+            format!("{name} {}", labels.join(","))
+        };
+        selectors.map(line).collect::<Vec<_>>()
     };
-    used_metrics().into_iter().filter(|it| !is_there(it)).map(|it| format!("{it:?}")).collect()
+    let sum = r#"sum(rate(dalsegno_a{x="1",y=~"b|c",z=~"5..",w!~"d"}[5m])) / process_open_fds > 2"#;
+    assert_eq!(text(sum), ["dalsegno_a x=1,y=b", "dalsegno_a x=1,y=c", "process_open_fds "]);
+    assert_eq!(text("absent(dalsegno_b)"), ["dalsegno_b "]);
+}
+
+#[test]
+fn alerts_and_dashboard_read_metrics_that_exist() {
+    let all = metric_catalogue::all();
+    let samples: BTreeSet<String> = all
+        .iter()
+        .flat_map(|metric| match metric.kind {
+            Kind::Histogram => vec![format!("{}_bucket", metric.name)],
+            _ => vec![metric.name.to_owned()],
+        })
+        .collect();
+    let selectors = selectors();
+    assert!(selectors.len() > 30, "{}", selectors.len());
+    for Selector { name, labels } in &selectors {
+        assert!(samples.contains(name), "{name}");
+        let metric = all.iter().find(|it| name.trim_end_matches("_bucket") == it.name).unwrap();
+        for (label, _) in labels {
+            assert!(metric.labels.contains(&label.as_str()), "{name} has no label {label}");
+        }
+    }
+    for rule in rules() {
+        assert!(rule["annotations"]["action"].is_string(), "{rule}");
+    }
+}
+
+/// `sum by (outcome)` of a metric without this label has one unnamed sum.
+#[test]
+fn expressions_group_by_labels_that_their_metrics_have() {
+    let all = metric_catalogue::all();
+    let mut n_groups = 0;
+    for expression in expressions() {
+        for grouped in expression.split(" by (").skip(1) {
+            let (labels, rest) = grouped.split_once(')').unwrap();
+            let (_, name) = names(rest).swap_remove(0);
+            let metric = all.iter().find(|it| name.trim_end_matches("_bucket") == it.name).unwrap();
+            // Prometheus adds `instance` and `job`; `le` is that of buckets.
+            let added = ["instance", "job", "le"];
+            for label in labels.split(", ").filter(|label| !added.contains(label)) {
+                assert!(metric.labels.contains(&label), "{name} has no label {label}");
+                n_groups += 1;
+            }
+        }
+    }
+    assert!(n_groups > 10, "{n_groups}");
+}
+
+fn missing(page: &Page) -> Vec<String> {
+    // Routes begin with their first request, and the reader of this page is one.
+    let is_late = |name: &str| name.starts_with("dalsegno_http_request");
+    let wanted = selectors().into_iter().filter(|wanted| !is_late(&wanted.name));
+    wanted.filter(|wanted| !wanted.is_in(page)).map(|wanted| format!("{wanted:?}")).collect()
 }
 
 /// An alert misses an event if its series begins with that event.
@@ -100,7 +162,7 @@ async fn a_fresh_service_and_fresh_workers_have_every_series_of_the_alerts() {
     let service = Service::start(folder, &[]).await;
     let all = eventually("the service shows every series", async || {
         let metrics = get(service.address, "/metrics").await.unwrap().body;
-        missing(&metrics).is_empty().then_some(metrics)
+        missing(&Page::parse(&metrics)).is_empty().then_some(())
     });
     all.await;
     drop(service);
@@ -121,7 +183,7 @@ async fn a_fresh_service_and_fresh_workers_have_every_series_of_the_alerts() {
         for worker in &workers {
             metrics += &get(worker.address, "/metrics").await.unwrap().body;
         }
-        missing(&metrics).is_empty().then_some(())
+        missing(&Page::parse(&metrics)).is_empty().then_some(())
     })
     .await;
 }
@@ -144,7 +206,7 @@ fn no_alert_needs_a_long_running_process() {
     }
 }
 
-const LAST_CLEANUP: &str = "dalsegno_cleanup_last_success_timestamp_seconds";
+const LAST_CLEANUP: &str = "dalsegno_nightly_cleanup_last_success_timestamp_seconds";
 const INSTALLED: &str = "dalsegno_installation_created_timestamp_seconds";
 
 /// Evaluates the two alerts on the cleanup: no cleanup for too long, and none ever. One process publishes both gauges.
@@ -207,5 +269,5 @@ async fn a_missing_cleanup_raises_an_alert_even_with_daily_restarts() {
 fn missing_workers_and_a_missing_scheduler_raise_alerts() {
     let alerts = text("deploy/monitoring/alerts.yaml");
     assert!(alerts.contains("max by (queue) (dalsegno_workers) == 0 or absent(dalsegno_workers)"));
-    assert!(alerts.contains("or absent(dalsegno_scheduler_last_look_timestamp_seconds)"));
+    assert!(alerts.contains("or absent(dalsegno_scheduler_last_check_timestamp_seconds)"));
 }

@@ -25,6 +25,7 @@ mod limits;
 mod locks;
 mod lossy_proxy;
 mod memory;
+mod metrics;
 mod openapi;
 mod operation_keys;
 mod operations;

@@ -316,7 +316,7 @@ async fn full_text_search_answers_without_the_model_or_the_extension() {
     let fixture = Fixture::without_extension().await;
     let metrics = telemetry::init(&fixture.config.log).unwrap().metrics;
     let counted = |result: &str| {
-        let line = format!("dalsegno_searches_by_meaning_total{{result=\"{result}\"}} ");
+        let line = format!("dalsegno_semantic_searches_total{{outcome=\"{result}\"}} ");
         let text = metrics.render();
         let n = text.lines().find_map(|it| it.strip_prefix(&line).map(str::to_owned));
         n.map_or(0, |n| n.parse::<u64>().unwrap())

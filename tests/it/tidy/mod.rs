@@ -12,7 +12,7 @@ use self::imports::{Graph, Modules, cycles, edges_within, grouped};
 
 /// The top-level modules that each module may name, directly or through a re-export. Other edges are errors.
 const EDGES: &[(&str, &[&str])] = &[
-    ("app", &["clock", "domain", "shutdown", "tools", "traces"]),
+    ("app", &["clock", "domain", "shutdown", "telemetry", "tools", "traces"]),
     ("causes", &[]),
     (
         "cli",
@@ -26,6 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "http",
             "jobs",
             "mcp",
+            "metric_catalogue",
             "operations",
             "outbound",
             "private_postgres",
@@ -81,7 +82,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transcript",
         ],
     ),
-    ("domain", &["db", "queue", "settings", "transcript"]),
+    ("domain", &["db", "metric", "queue", "settings", "transcript"]),
     (
         "http",
         &[
@@ -90,9 +91,11 @@ const EDGES: &[(&str, &[&str])] = &[
             "db",
             "domain",
             "mcp",
+            "metric",
             "operations",
             "settings",
             "shutdown",
+            "telemetry",
             "tools",
             "traces",
         ],
@@ -105,6 +108,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "context",
             "db",
             "domain",
+            "metric",
             "outbound",
             "providers",
             "queue",
@@ -115,14 +119,20 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("mcp", &["tools"]),
+    // One definition of each metric, beside the code that counts.
+    ("metric", &[]),
+    (
+        "metric_catalogue",
+        &["http", "jobs", "metric", "queue", "scheduler", "telemetry", "tools", "traces"],
+    ),
     // One definition of each operation, for HTTP and the command line.
     ("operations", &["app", "causes", "clock", "domain", "queue", "tools", "traces"]),
     ("outbound", &[]),
     ("private_postgres", &["causes", "settings"]),
     ("providers", &["clock", "outbound", "transcript"]),
     // The queue does not know the domain: it is its own crate.
-    ("queue", &["causes", "settings", "shutdown"]),
-    ("scheduler", &["causes", "clock", "domain", "jobs", "queue"]),
+    ("queue", &["causes", "metric", "settings", "shutdown"]),
+    ("scheduler", &["causes", "clock", "domain", "jobs", "metric", "queue"]),
     (
         "serve",
         &[
@@ -142,10 +152,10 @@ const EDGES: &[(&str, &[&str])] = &[
     // A leaf: it knows no section.
     ("settings", &[]),
     ("shutdown", &["settings"]),
-    ("telemetry", &["settings"]),
+    ("telemetry", &["metric", "settings"]),
     // One definition of each tool, for HTTP, stdio and the loops of providers.
-    ("tools", &["causes", "clock", "domain", "providers", "queue", "transcript"]),
-    ("traces", &["outbound", "settings"]),
+    ("tools", &["causes", "clock", "domain", "metric", "providers", "queue", "transcript"]),
+    ("traces", &["metric", "outbound", "settings"]),
     ("transcript", &[]),
     (
         "worker",

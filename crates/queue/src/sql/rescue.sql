@@ -4,7 +4,7 @@
 -- $2 double precision  lease in seconds
 -- $3 double precision  backoff in seconds after the first crash (jitter 75 to 125 %); the second waits four times as long
 -- $4 integer           jobs at most
--- Result: id, lease (lost), state (scheduled, dead, held), worker_id, lane_owed (call lane_sweep.sql next).
+-- Result: id, lease (lost), state (scheduled, dead, held), worker_id, lane_owed (call lane_sweep.sql next), queue, kind.
 --
 -- A claim may commit while its worker is being declared lost, and a worker that stops may leave jobs behind when no other worker
 -- runs for days. So this statement checks the jobs of all workers that are gone, not only of those that it finds now.
@@ -79,4 +79,4 @@ counted AS (
     INSERT INTO dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n)
     SELECT r.queue, r.kind, 'lost', 'running', r.state, count(*) FROM results AS r GROUP BY r.queue, r.kind, r.state
 )
-SELECT r.id AS "id!", r.lease AS "lease!", r.state AS "state!", r.worker_id AS "worker_id!", r.lane_id IS NOT NULL AND r.state = 'dead' AS "lane_owed!" FROM results AS r
+SELECT r.id AS "id!", r.lease AS "lease!", r.state AS "state!", r.worker_id AS "worker_id!", r.lane_id IS NOT NULL AND r.state = 'dead' AS "lane_owed!", r.queue AS "queue!", r.kind AS "kind!" FROM results AS r

@@ -45,16 +45,16 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Returns the label for metrics.
+    /// Returns the outcome for metrics and traces.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Cancelled => "cancelled",
             Self::GivenBack => "given_back",
-            Self::Again { .. } => "again",
-            Self::PutOff { .. } => "put_off",
+            Self::Again { .. } => "retried",
+            Self::PutOff { .. } => "snoozed",
             Self::Failed { .. } => "failed",
-            Self::NoRoom { .. } => "no_room",
+            Self::NoRoom { .. } => "context_full",
             Self::LeaseLost => "lease_lost",
         }
     }

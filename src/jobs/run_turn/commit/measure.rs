@@ -35,24 +35,25 @@ fn measure(turn: &Turn<'_>, fate: &Fate, lines: &[Call<'_>]) {
     let took = duration(called);
     if !took.is_zero() {
         let labels = [("provider", provider.clone()), ("outcome", fate.as_str().to_owned())];
-        histogram!(DURATION, &labels).record(took.as_secs_f64());
+        histogram!(DURATION.name, &labels).record(took.as_secs_f64());
     }
     for used in &called.rounds.tools {
         // Names that a model has made up are unbounded, so they are not labels.
         let tool = if used.is_offered { used.name.as_str() } else { "unknown" };
         let labels = [("tool", tool.to_owned()), ("outcome", used.outcome.as_str().to_owned())];
-        histogram!(TOOLS, &labels).record(used.took.as_secs_f64());
+        histogram!(TOOLS.name, &labels).record(used.took.as_secs_f64());
     }
     let first_byte = called.result.as_ref().ok().and_then(|outcome| outcome.durations.first_byte);
     if let Some(first_byte) = first_byte {
-        histogram!(FIRST_BYTE, "provider" => provider.clone()).record(first_byte.as_secs_f64());
+        histogram!(FIRST_BYTE.name, "provider" => provider.clone())
+            .record(first_byte.as_secs_f64());
     }
     // By the requested model instead of the provider's name for it: requested models are known before the call.
     let labels = [("provider", provider), ("model", turn.assignment.route.model.clone())];
     for line in lines {
-        counter!(COST, &labels).increment(line.cost_micros.unsigned_abs());
+        counter!(COST.name, &labels).increment(line.cost_micros.unsigned_abs());
         for (kind, n_tokens) in kinds(line) {
-            counter!(TOKENS, &tokens_labels(&labels, kind)).increment(n_tokens.unsigned_abs());
+            counter!(TOKENS.name, &tokens_labels(&labels, kind)).increment(n_tokens.unsigned_abs());
         }
     }
 }

@@ -3,6 +3,9 @@
 //! Logs go to stderr, so that stdout stays free for data. Each line is written at once and nothing is buffered, so
 //! there is nothing to flush on the way out.
 
+mod page;
+mod process;
+
 use std::{io::IsTerminal as _, thread, time::Duration};
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
@@ -11,7 +14,12 @@ use tracing_subscriber::{
     EnvFilter, filter::ParseError, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
-use crate::settings::Checks;
+use crate::{metric::Metric, settings::Checks};
+
+pub use self::page::{IN_MILLIONTHS, Metrics};
+
+const BUILD_INFO: Metric =
+    Metric::gauge("dalsegno_build_info", &["version"], "Always 1; its label names the build.");
 
 /// Buckets of all duration histograms: from a claim's millisecond to a turn's hour.
 const DURATION_BUCKETS_SECS: [f64; 14] =
@@ -42,7 +50,7 @@ const NO_CONNECT_PARAMETERS: &str = "sqlx_postgres::options::parse=off";
 /// Access to the metrics of the process.
 #[derive(Debug)]
 pub struct Telemetry {
-    pub metrics: PrometheusHandle,
+    pub metrics: Metrics,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +78,7 @@ pub fn init(config: &Config) -> Result<Telemetry, Error> {
         true => registry.with(layer.json().flatten_event(true)).try_init(),
         false => registry.with(layer).try_init(),
     };
-    Ok(Telemetry { metrics: recorder()? })
+    Ok(Telemetry { metrics: Metrics::new(recorder()?) })
 }
 
 impl Config {
@@ -122,6 +130,11 @@ fn start_upkeep(handle: PrometheusHandle) -> Result<(), Error> {
 }
 
 fn describe() {
-    metrics::describe_gauge!("dalsegno_build_info", "Always 1; the labels say which build runs.");
-    metrics::gauge!("dalsegno_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    BUILD_INFO.describe();
+    metrics::gauge!(BUILD_INFO.name, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+}
+
+/// Lists the metrics of the process and of its build.
+pub fn metrics() -> impl Iterator<Item = Metric> {
+    [BUILD_INFO].into_iter().chain(process::METRICS)
 }
