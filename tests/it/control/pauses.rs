@@ -161,9 +161,19 @@ async fn a_turn_that_runs_ends_and_the_next_one_does_not_begin() {
         (ground.task(&running).await.state == State::Running).then_some(())
     })
     .await;
+    let behind = explain(&ground, &next).await.because;
+    assert!(
+        behind.starts_with("It waits for turn 1 of this conversation, which started "),
+        "{behind}"
+    );
+    assert!(
+        behind.ends_with(&format!(" (pid {}). It is next in line.", std::process::id())),
+        "{behind}"
+    );
     pause(&ground, here(&ground)).await;
     let told = explain(&ground, &running).await;
-    assert!(told.next.ends_with("this turn ends, and no other begins."), "{told:?}");
+    assert!(told.because.starts_with("It is in turn 1 of its session. Attempt 1 of "), "{told:?}");
+    assert!(told.next.ends_with("this turn goes on to its end, and no other starts."), "{told:?}");
     fake.open();
     ground.done(&running).await;
     assert_eq!(is_held(&ground, &next).await, 1);

@@ -243,5 +243,5 @@ async fn the_job_is_of_a_kind_of_its_own_and_people_see_what_it_waits_for() {
     assert_eq!(job.summary.run_at.to_rfc3339(), "9999-12-31T00:00:00+00:00");
     let told = admin::explain(&mut *conn, waiting.job_id).await.unwrap();
     assert!(told.because.contains("blocks no other job"), "{}", told.because);
-    assert!(told.next.contains("takes its place in the lane"), "{}", told.next);
+    assert!(told.next.contains("joins the lane"), "{}", told.next);
 }

@@ -266,8 +266,11 @@ async fn an_enqueue_key_is_told_only_how_many_jobs_of_others_are_before_its_own(
     keyed.admin("POST", &hold, &json!({ "reason": "the harbour" })).await.expect(200);
     let path = format!("/v1/tasks/{}/explain", id(&mine));
     let told = keyed.get(&stock, &path).await.expect(200);
-    assert_eq!(told["because"], "Lanes run one job at a time. 1 job is in line before it.");
-    assert_eq!(told["next"], "What is before it has to end. Then the lane moves up by itself.");
+    assert_eq!(told["because"], "Its lane runs one job at a time. 1 job is in line before it.");
+    assert_eq!(
+        told["next"],
+        "The jobs before it have to end first. Then the lane continues by itself."
+    );
     let all = keyed.admin("GET", &path, &Value::Null).await.expect(200);
     assert!(all["because"].as_str().unwrap().contains("the harbour"), "{all}");
 }
