@@ -64,5 +64,5 @@ fn lines(logins: &[Login]) -> String {
             login.why.clone().unwrap_or_default(),
         ]
     };
-    table(&["PROVIDER", "LOGIN", "RESTS UNTIL (UTC)", "SESSIONS", "WHY"], logins.iter().map(row))
+    table(&["PROVIDER", "LOGIN", "PAUSED UNTIL (UTC)", "SESSIONS", "WHY"], logins.iter().map(row))
 }

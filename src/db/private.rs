@@ -30,7 +30,10 @@ pub(super) async fn open(
         match attach_or_start(config, purpose, stop).await {
             Err(Error::Embedded(error)) if passes(&error, purpose) && Instant::now() < deadline => {
                 if !std::mem::replace(&mut has_told, true) {
-                    tracing::info!(error = causes(&error), "waiting for the data folder");
+                    tracing::info!(
+                        error = causes(&error),
+                        "waiting for the lock of the data folder"
+                    );
                 }
             }
             opened => return opened,

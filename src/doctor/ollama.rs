@@ -84,7 +84,7 @@ fn judge(config: &Config, name: &str, wanted: &Wanted<'_>, model: ModelSummary) 
     let configured = config.ollama.num_ctx_of(name);
     if model.window_tokens < configured {
         let what = format!(
-            "{name} was trained with {} tokens, and ollama.num_ctx asks for {configured}: calls get {}",
+            "{name} supports {} tokens, but ollama.num_ctx is {configured}: calls get {}",
             model.window_tokens, model.window_tokens
         );
         let mend = format!("set num_ctx of {name} in ollama.models, or name another model");
@@ -94,7 +94,7 @@ fn judge(config: &Config, name: &str, wanted: &Wanted<'_>, model: ModelSummary) 
         && tokens > i64::from(model.window_tokens)
     {
         let what = format!(
-            "{agent} asks for a window of {tokens} tokens, and calls of {name} get {}",
+            "{agent} needs a window of {tokens} tokens, but calls of {name} get {}",
             model.window_tokens
         );
         let mend = "raise ollama.num_ctx, or lower window_tokens in its file";

@@ -31,14 +31,14 @@ pub struct Login {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("no login `{0}` rests: `dalsegno login ls` lists them")]
+    #[error("credential `{0}` is not paused: `dalsegno login ls` lists the paused ones")]
     NotResting(String),
     #[error(
-        "the logins `{login}` of several providers rest ({}): name one of these providers with `--provider`, or in the field `provider`",
+        "credentials `{login}` of several providers are paused ({}): name one provider with `--provider`, or in the field `provider`",
         .providers.join(", ")
     )]
     Ambiguous { login: String, providers: Vec<String> },
-    #[error("waking the tasks that wait for a login: {0}")]
+    #[error("cannot wake the tasks that wait for a credential: {0}")]
     Wake(#[from] queue::Error),
     #[error(transparent)]
     Database(#[from] Failed),
@@ -111,7 +111,7 @@ pub async fn resume(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("end the rest of a login"))?;
+    .map_err(Failed::to("resume a credential"))?;
     let provider = providers.pop().ok_or_else(|| Error::NotResting(login.to_owned()))?;
     if !providers.is_empty() {
         providers.push(provider);
@@ -139,7 +139,7 @@ pub async fn rest(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("let a login rest"))
+    .map_err(Failed::to("pause a credential"))
 }
 
 /// Lists the credentials of a provider that are paused at this time.
@@ -156,7 +156,7 @@ pub async fn resting(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for logins that rest"))
+    .map_err(Failed::to("list paused credentials"))
 }
 
 async fn all_resting(
@@ -169,7 +169,7 @@ async fn all_resting(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the logins that rest"))?;
+    .map_err(Failed::to("list paused credentials"))?;
     let resting = rows
         .into_iter()
         .map(|row| (row.provider, Resting { login: row.login, until: row.until, why: row.why }));

@@ -86,7 +86,7 @@ pub async fn add(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to("store what a transcript grew by"))
+    .map_err(Failed::to("append to a stored transcript"))
 }
 
 /// Removes all files of a session, which are then rebuilt.
@@ -125,7 +125,7 @@ pub async fn measure_all(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("measure the transcripts of sessions"))
+    .map_err(Failed::to("count the bytes of transcripts"))
 }
 
 /// Removes the files of these sessions permanently. Returns their size in bytes.

@@ -102,7 +102,7 @@ pub async fn record(executor: impl PgExecutor<'_>, call: &Call<'_>) -> Result<bo
         .execute(executor)
         .await
         .map(|done| done.rows_affected() == 1)
-        .map_err(Failed::to("write a call into the ledger"))
+        .map_err(Failed::to("append a call to the ledger"))
 }
 
 /// Returns the cost of a campaign by agent, model and purpose.

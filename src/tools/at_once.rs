@@ -34,8 +34,7 @@ impl AtOnce {
         match timeout(longest, self.calls_of(turn).acquire_owned()).await {
             Ok(Ok(place)) => Ok(place),
             Ok(Err(_)) | Err(_) => Err(Refusal::said(format!(
-                "nothing was done: {MOST} other calls of yours still run, and more do not run at once. Wait for their answers, then call this \
-                 again"
+                "nothing was done: {MOST} of your calls are still running, the limit. Wait for their answers, then call this again"
             ))),
         }
     }

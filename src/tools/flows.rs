@@ -20,7 +20,7 @@ use crate::domain::flows::{self, Given, Inputs, Template, Templates};
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "workflows_list",
-        description: "Lists the workflows that can be started, with the inputs that each needs.",
+        description: "Lists the flow templates that can be started, with their inputs.",
         who: Who::Everybody,
         in_pages: true,
         timeout: QUICKLY,
@@ -29,7 +29,7 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "workflows_start",
-        description: "Starts a workflow: all its tasks are added at once, and each runs when those before it have ended.",
+        description: "Starts a flow from a template: all its tasks are added at once, and each runs when those before it have ended.",
         who: Who::LeadAndNamed,
         in_pages: false,
         timeout: QUICKLY,
@@ -87,7 +87,7 @@ async fn start(call: Call<'_>) -> Result<Said, Refusal> {
         flows::Error::NoTemplate { .. } => {
             let names: Vec<&str> = templates.all().map(|template| template.name.as_str()).collect();
             let (shown, names) = (short(&asked.workflow), names.join(", "));
-            Refusal::said(format!("unknown workflow `{shown}`. Known workflows are {names}"))
+            Refusal::said(format!("unknown flow template `{shown}`. Known templates are {names}"))
         }
         error => error.into(),
     })?;

@@ -204,8 +204,8 @@ async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings()
         (3, "which the group "),
         (3, "chmod 600"),
         // The service may have it in its own environment.
-        (5, "NO_SUCH_KEY is not set; export it, or name a file; the service may be able to"),
-        (6, "/no/such/file cannot be read"),
+        (5, "NO_SUCH_KEY is not set; set it, or use a file; the service may be able to"),
+        (6, "cannot read /no/such/file"),
     ] {
         assert!(findings[at].2.contains(words), "{words}: {findings:?}");
     }
@@ -241,7 +241,7 @@ async fn logins_that_rest_or_can_be_read_and_money_without_a_price_are_warnings(
                 values ('claude', 'main', '2030-01-01', 'it is used up')";
     sqlx::query(rest).execute(&pool).await.unwrap();
     for (check, words) in [
-        ("claude exposed", "the commands of writer can read"),
+        ("claude exposed", "commands of writer can read"),
         ("claude prices", "1 campaigns have a budget in money, and models of writer no price"),
         ("claude rest", "main until 2030-01-01 00:00:00 UTC, with 0 sessions"),
     ] {
@@ -383,7 +383,7 @@ async fn ollama_is_asked_for_its_models_their_windows_and_their_tools() {
     write("model: qwen3:8b\nwindow_tokens: 9000000\n");
     let wide = found(&machine).await;
     assert!(
-        wide[1].0 == Status::Warn && wide[1].1.contains("writer asks for a window"),
+        wide[1].0 == Status::Warn && wide[1].1.contains("writer needs a window"),
         "{wide:?}"
     );
     write("model: qwen3:8b\ntools: mcp__dalsegno\n");
@@ -404,5 +404,5 @@ async fn ollama_is_asked_for_its_models_their_windows_and_their_tools() {
     let machine = machine.with("ollama.base_url", "http://127.0.0.1:9");
     let down = found(&machine).await;
     assert_eq!(down.iter().map(|it| it.0).collect::<Vec<_>>(), [Status::Fail, Status::Skipped]);
-    assert!(down[0].1.contains("could not connect"), "{down:?}");
+    assert!(down[0].1.contains("cannot connect"), "{down:?}");
 }

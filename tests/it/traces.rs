@@ -168,7 +168,7 @@ async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() 
     assert!(taken.iter().all(|(headers, _)| headers["authorization"] == SECRET));
     let whole = taken.iter().map(|(_, body)| body.to_string()).collect::<String>();
     assert!(!whole.contains("planted"), "no text of a conversation is in a span");
-    assert!(!service.log().contains(SECRET) && service.log().contains("traces are not taken"));
+    assert!(!service.log().contains(SECRET) && service.log().contains("cannot send traces"));
 }
 
 /// The second session continues the first one; the third has no memory.

@@ -175,9 +175,10 @@ pub(super) async fn write(
             .fetch_optional(conn)
             .await?
         }
-        Ending::GivenBack => {
-            give_back(conn, &[job_id], &[lease], "the worker is going down").await?.first().copied()
-        }
+        Ending::GivenBack => give_back(conn, &[job_id], &[lease], "the worker is shutting down")
+            .await?
+            .first()
+            .copied(),
     };
     Ok(Written { held: lane_owed.is_some(), lane_owed: lane_owed.unwrap_or(false) })
 }

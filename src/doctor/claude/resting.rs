@@ -10,7 +10,7 @@ use crate::{
 };
 
 const CHECK: &str = "claude rest";
-const WHY: &str = "conversations stay on the login that they began on, and wait while it rests";
+const WHY: &str = "a conversation keeps its credential, and waits while that is paused";
 
 /// Returns nothing without credentials.
 pub(in crate::doctor) async fn resting(
@@ -36,10 +36,10 @@ pub(in crate::doctor) async fn resting(
             Some(format!("{} until {until} UTC, with {} sessions", login.login, login.sessions))
         })
         .collect();
-    let mend = "wait, or end it with `dalsegno login resume NAME`; `dalsegno login ls` says why";
+    let mend = "wait, or resume it with `dalsegno login resume NAME`; `dalsegno login ls` shows the reason";
     match (logins.is_empty(), resting.is_empty()) {
         (true, _) => None,
-        (_, true) => Some(Finding::ok(CHECK, "no login rests", WHY)),
+        (_, true) => Some(Finding::ok(CHECK, "no credential is paused", WHY)),
         (_, false) => Some(Finding::warn(CHECK, resting.join("; "), WHY, mend)),
     }
 }

@@ -169,7 +169,7 @@ pub async fn hold(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look for the pause of an agent"))
+    .map_err(Failed::to("find the pause of an agent"))
 }
 
 /// Lists all open pauses: in one campaign, or in all of them.

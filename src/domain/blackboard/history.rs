@@ -147,7 +147,7 @@ pub(super) async fn append(
     .execute(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("keep a change of a blackboard"))
+    .map_err(Failed::to("record a change of a blackboard"))
 }
 
 /// Removes the document and at most `limit` of its oldest changes. Returns the number of removed changes.

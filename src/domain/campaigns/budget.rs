@@ -71,7 +71,7 @@ pub async fn limited_in_money(executor: impl PgExecutor<'_>) -> Result<i64, Fail
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("count the budgets in money"))
+    .map_err(Failed::to("count campaigns with a budget in money"))
 }
 
 /// Changes limits. Spent and reserved amounts stay.
@@ -116,7 +116,7 @@ pub async fn reserve(
         let owner = Owner::Campaign(campaign_id);
         budget.limit.admit(owner, budget.spent, budget.reserved, needed)?;
     }
-    let action = "set aside a part of the budget of a campaign";
+    let action = "reserve a part of the budget of a campaign";
     Err(Failed { action, source: sqlx::Error::RowNotFound }.into())
 }
 
@@ -191,7 +191,7 @@ pub(super) async fn open(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to("open the budget of a campaign"))
+    .map_err(Failed::to("create the budget of a campaign"))
 }
 
 async fn try_reserve(
@@ -214,5 +214,5 @@ async fn try_reserve(
     .execute(conn)
     .await
     .map(|done| done.rows_affected() == 1)
-    .map_err(Failed::to("set aside a part of the budget of a campaign"))
+    .map_err(Failed::to("reserve a part of the budget of a campaign"))
 }

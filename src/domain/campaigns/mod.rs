@@ -147,7 +147,7 @@ pub async fn find(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look up an id"))?;
+    .map_err(Failed::to("find an id"))?;
     ids::one(("campaign", "campaign ls"), &given.name, found)
 }
 
@@ -215,7 +215,7 @@ pub async fn hold(conn: &mut PgConnection, id: Uuid) -> Result<Status, Error> {
     sqlx::query!("select pg_advisory_xact_lock_shared(dalsegno.campaign_lock($1))", id)
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("keep a campaign from being erased"))?;
+        .map_err(Failed::to("protect a campaign from erasure"))?;
     sqlx::query_scalar!(
         r#"select status as "status: Status" from dalsegno.campaigns where id = $1"#,
         id,
@@ -236,7 +236,7 @@ pub async fn erase_words(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), 
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("erase the words of a campaign"))
+    .map_err(Failed::to("erase the texts of a campaign"))
 }
 
 /// Changes the status of a campaign. Fails if it is closed.
@@ -279,5 +279,5 @@ pub async fn closed_before(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for closed campaigns"))
+    .map_err(Failed::to("list closed campaigns"))
 }

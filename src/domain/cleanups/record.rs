@@ -157,7 +157,7 @@ pub async fn advance(executor: impl PgExecutor<'_>, recorded: &Recorded) -> Resu
     .execute(executor)
     .await
     .map(|written| written.rows_affected() == 1)
-    .map_err(Failed::to("record how far a cleanup has come"))
+    .map_err(Failed::to("record the progress of a cleanup"))
 }
 
 /// Ends the row of a run that succeeded.
@@ -230,7 +230,7 @@ pub async fn last_success(executor: impl PgExecutor<'_>) -> Result<Option<DateTi
     .fetch_optional(executor)
     .await
     .map(Option::flatten)
-    .map_err(Failed::to("look for the last cleanup"))
+    .map_err(Failed::to("find the last cleanup"))
 }
 
 async fn end(

@@ -45,7 +45,7 @@ pub async fn answer(
         return Ok(Some(Answer::Nothing { because }));
     }
     let error = if is_of(pool, session_id, job_id).await? { gone.error } else { None };
-    let because = error.unwrap_or_else(|| "its job ended without a reason".to_owned());
+    let because = error.unwrap_or_else(|| "its job ended without an error".to_owned());
     Ok(Some(Answer::Failed { because }))
 }
 

@@ -135,7 +135,7 @@ async fn leave_others_stale(executor: impl PgExecutor<'_>, session_id: Uuid) -> 
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("leave a prepared compaction"))
+    .map_err(Failed::to("discard a prepared compaction"))
 }
 
 async fn tell(

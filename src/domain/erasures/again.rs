@@ -27,7 +27,7 @@ pub async fn again(conn: &mut PgConnection, now: DateTime<Utc>) -> Result<Vec<Uu
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("look for erasures that are not whole"))?;
+    .map_err(Failed::to("find incomplete erasures"))?;
     for campaign_id in &campaigns {
         enqueue(&mut *conn, *campaign_id).await?;
     }

@@ -38,7 +38,7 @@ pub async fn left_on(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look what is left of erased campaigns on a host"))
+    .map_err(Failed::to("list erased campaigns with files on a host"))
 }
 
 /// Records that a host holds no files of an erased campaign any more.
@@ -61,5 +61,5 @@ pub async fn swept(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("write down that a host is rid of an erased campaign"))
+    .map_err(Failed::to("record that a host has removed the files of an erased campaign"))
 }

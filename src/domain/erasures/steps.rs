@@ -152,7 +152,7 @@ pub async fn at_step(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("write down how far an erasure is"))
+    .map_err(Failed::to("record the progress of an erasure"))
 }
 
 /// Cancels the campaign's queued jobs besides tasks.
@@ -171,7 +171,7 @@ pub async fn measure_contents(conn: &mut PgConnection, campaign_id: Uuid) -> Res
         .execute(conn)
         .await
         .map(drop)
-        .map_err(Failed::to("measure what an erasure removes"))
+        .map_err(Failed::to("count the rows that an erasure removes"))
 }
 
 /// Records that the data files were cleaned after every erasure that had ended at `since`, and returns the campaigns.
@@ -191,7 +191,7 @@ pub async fn vacuumed(
     )
     .fetch_all(conn)
     .await
-    .map_err(Failed::to("write down that data files were cleaned"))
+    .map_err(Failed::to("record that the tables were vacuumed"))
 }
 
 /// Lists the kinds of rows that remain: rows that another transaction had locked were skipped.
@@ -202,7 +202,7 @@ pub async fn left_kinds(
     sqlx::query_scalar!(r#"select dalsegno.left_of_campaign($1) as "kinds!""#, campaign_id)
         .fetch_one(executor)
         .await
-        .map_err(Failed::to("look for what is left of a campaign"))
+        .map_err(Failed::to("check for remaining rows of a campaign"))
 }
 
 /// Returns true if nothing of the campaign runs or waits any more. A task that was cancelled in its turn ends a moment later. A transaction

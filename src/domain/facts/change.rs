@@ -70,7 +70,7 @@ pub async fn edit(
     sqlx::query!("update dalsegno.facts set replaced_by = $2 where id = $1", before.id, fact.id)
         .execute(conn)
         .await
-        .map_err(Failed::to("say what has replaced a fact"))?;
+        .map_err(Failed::to("record the successor of a fact"))?;
     Ok(fact)
 }
 

@@ -97,7 +97,7 @@ pub async fn read_up_to(executor: impl PgExecutor<'_>, session_id: Uuid) -> Resu
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look how far a session was read for facts"))
+    .map_err(Failed::to("read how far facts were extracted from a session"))
 }
 
 /// Returns those of the places that were not read. A skipped place may lie before places that were read.
@@ -115,7 +115,7 @@ pub async fn unread(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look what of a session was read for facts"))
+    .map_err(Failed::to("list the extractions of facts from a session"))
 }
 
 /// Records the result of a reading. A reading that is done is never overwritten.
@@ -146,7 +146,7 @@ pub async fn extraction_ended(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("write down what was read for facts"))
+    .map_err(Failed::to("record an extraction of facts"))
 }
 
 /// Lists the readings of a campaign, the newest first.
@@ -172,5 +172,5 @@ pub async fn extractions(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list what was read for facts"))
+    .map_err(Failed::to("list the extractions of facts"))
 }

@@ -139,7 +139,7 @@ async fn known(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Option<Re
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("look for a fact that says the same"))?;
+    .map_err(Failed::to("find a fact with the same content"))?;
     Ok(found.map(|found| match found.is_known {
         true => Recorded::Known(found.id),
         false => Recorded::Shown(found.id),
@@ -162,7 +162,7 @@ async fn timeline(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Timeli
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("look for what a fact contradicts"))?;
+    .map_err(Failed::to("find a contradicted fact"))?;
     Ok(Timeline { before: row.before, next: row.next.zip(row.next_from) })
 }
 
@@ -232,7 +232,7 @@ async fn insert(conn: &mut PgConnection, fact: &Fact, language: &str) -> Result<
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(Failed::to("write a fact down"))
+    .map_err(Failed::to("store a fact"))
 }
 
 impl Stated<'_> {

@@ -78,7 +78,7 @@ pub async fn request_of_ended(conn: &mut PgConnection, ended: &[Due]) -> Result<
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("look for campaigns with a user"))?;
+    .map_err(Failed::to("list campaigns with a user"))?;
     for session in open.filter(|session| with_user.contains(&session.campaign_id)) {
         enqueue(&mut *conn, session.id).await?;
     }
@@ -86,7 +86,7 @@ pub async fn request_of_ended(conn: &mut PgConnection, ended: &[Due]) -> Result<
 }
 
 async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), Failed> {
-    let action = "ask for a session to be read for facts";
+    let action = "enqueue the extraction of facts from a session";
     let (session, login) = match sessions::with_login(&mut *conn, session_id).await {
         Ok(found) => found,
         Err(sessions::Error::Database(failed)) => return Err(failed),

@@ -82,6 +82,6 @@ impl ValidFacts<'_> {
         )
         .fetch_all(conn)
         .await
-        .map_err(Failed::to("read the facts that were found"))
+        .map_err(Failed::to("read the facts of a search"))
     }
 }

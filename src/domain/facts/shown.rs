@@ -31,7 +31,7 @@ pub async fn show(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("remember which facts a session was shown"))
+    .map_err(Failed::to("record the facts shown to a session"))
 }
 
 /// Copies the records of a session to its successor, which continues the same transcript.
@@ -55,5 +55,5 @@ pub async fn inherit_showings(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("hand on which facts a session was shown"))
+    .map_err(Failed::to("copy the record of shown facts to the next session"))
 }

@@ -31,7 +31,7 @@ pub async fn unmade(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for facts without a vector"))
+    .map_err(Failed::to("list facts without an embedding"))
 }
 
 /// Stores vectors of facts that still exist. Skips locked facts: the transaction that changes one requests a vector again.
@@ -53,7 +53,7 @@ pub async fn keep_vectors(
         )
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("keep the vector of a fact"))?;
+        .map_err(Failed::to("store the embedding of a fact"))?;
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ pub async fn find(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<Option<St
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look how often a provider has failed"))
+    .map_err(Failed::to("count the failures of a provider"))
 }
 
 /// Stores the standing of a conversation.
@@ -58,7 +58,7 @@ pub async fn put(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("write down that a provider has failed"))
+    .map_err(Failed::to("record a failure of a provider"))
 }
 
 /// Deletes the standing of a conversation, if there is one: the first provider has answered.
@@ -72,7 +72,7 @@ pub async fn forget(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<(), Fai
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("forget that a provider has failed"))
+    .map_err(Failed::to("reset the failures of a provider"))
 }
 
 /// Deletes the standings of conversations that have nothing left to continue. The slices are parallel.
@@ -92,7 +92,7 @@ pub async fn remove_all(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("forget that providers have failed"))
+    .map_err(Failed::to("reset the failures of providers"))
 }
 
 /// Deletes the standings of a whole campaign.
@@ -104,5 +104,5 @@ pub async fn remove_of_campaign(
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("forget that providers have failed in a campaign"))
+        .map_err(Failed::to("remove the failures of providers in a campaign"))
 }

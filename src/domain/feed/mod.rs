@@ -283,7 +283,7 @@ pub async fn append(
         .execute(executor)
         .await
         .map(|_| ())
-        .map_err(Failed::to("add to the feed"))
+        .map_err(Failed::to("append to the feed"))
 }
 
 /// Lists events in order.
@@ -354,7 +354,7 @@ pub async fn compactions_not_needed(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read which compactions of a session were not needed"))
+    .map_err(Failed::to("list the skipped compactions of a session"))
 }
 
 /// Reads ids beyond `horizon` in one snapshot, so that ids and open transactions fit together.
@@ -376,7 +376,7 @@ pub async fn look(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look ahead in the feed"))?;
+    .map_err(Failed::to("read the next events of the feed"))?;
     Ok(Sight { ids: row.ids, newest: row.newest, oldest_open: row.oldest_open, mark: row.mark })
 }
 

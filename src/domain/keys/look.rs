@@ -63,7 +63,7 @@ pub async fn of_handles(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look up keys"))?;
+    .map_err(Failed::to("find API keys"))?;
     let stored = rows.into_iter().map(|row| Stored {
         digest: secret::Digest::try_from(row.sha256.as_slice()).unwrap_or_default(),
         key: Row {
@@ -103,7 +103,7 @@ pub async fn used(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(Failed::to("write down that a key was used"))
+    .map_err(Failed::to("record the last use of an API key"))
 }
 
 impl Key {
@@ -122,7 +122,7 @@ pub async fn any_usable(executor: impl PgExecutor<'_>, now: DateTime<Utc>) -> Re
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look whether there is a key"))
+    .map_err(Failed::to("check whether an API key exists"))
 }
 
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Key, Error> {
@@ -152,7 +152,7 @@ pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Key>,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list the keys"))?;
+    .map_err(Failed::to("list API keys"))?;
     Ok(rows.into_iter().map(Key::from).collect())
 }
 
@@ -173,7 +173,7 @@ pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look up a key"))?;
+    .map_err(Failed::to("find an API key"))?;
     Ok(rows.into_iter().map(Key::from).collect())
 }
 

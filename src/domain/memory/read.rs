@@ -129,7 +129,7 @@ pub async fn page_of_whole(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read a whole memory"))
+    .map_err(Failed::to("read the memory of a campaign"))
 }
 
 /// Reads the current version by name. Only operators can read a revoked or expired item.
@@ -245,7 +245,7 @@ pub(super) async fn find(
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("look up an item"))
+    .map_err(Failed::to("find an item"))
 }
 
 /// Resolves the id that a person has given.

@@ -107,6 +107,6 @@ impl ReadableItems<'_> {
         )
         .fetch_all(conn)
         .await
-        .map_err(Failed::to("read the items that were found"))
+        .map_err(Failed::to("read the items of a search"))
     }
 }

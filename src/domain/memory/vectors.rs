@@ -42,7 +42,7 @@ pub async fn unmade(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for items without a vector"))
+    .map_err(Failed::to("list items without an embedding"))
 }
 
 /// Stores vectors of items that still exist in the same version. Skips locked items: the transaction that changes one requests a vector
@@ -67,7 +67,7 @@ pub async fn keep_vectors(
         )
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("keep the vector of an item"))?;
+        .map_err(Failed::to("store the embedding of an item"))?;
     }
     Ok(())
 }

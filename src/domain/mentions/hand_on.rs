@@ -41,8 +41,7 @@ pub struct HandedOn {
     notes: Vec<String>,
 }
 
-const STOPPED: &str =
-    "No task was added: this task was asked to stop. Its answer is kept, and starts no other task.";
+const STOPPED: &str = "No task was added: this task was asked to stop. Its answer is kept.";
 
 /// Adds the tasks for the agents that an answer mentions. The result goes to the end of the turn. `None`: there is nothing to do.
 ///
@@ -85,7 +84,7 @@ pub async fn hand_on(
     }
     handed_on.names = called.iter().map(reader_of).collect();
     let news = asked(spoken.campaign_id, &called, spoken.text, &speaker);
-    let undone = |source| Failed { action: "hand a task on", source };
+    let undone = |source| Failed { action: "add a task for a mention", source };
     let mut inner = conn.begin().await.map_err(undone)?;
     match tasks::add_many(&mut inner, limits, spoken.campaign_id, &news, now).await {
         Ok(placed) => {
@@ -100,7 +99,7 @@ pub async fn hand_on(
                 Error::Task(tasks::Error::Queue(error)) => Err(tasks::Error::from(error).into()),
                 refused => {
                     let names = handed_on.names.join(", ");
-                    Ok(Some(handed_on.cut(format!("These were not asked: {names}. {refused}."))))
+                    Ok(Some(handed_on.cut(format!("No tasks were added for {names}: {refused}."))))
                 }
             }
         }
@@ -160,7 +159,7 @@ async fn too_often(
     let since = now - TimeDelta::seconds(config.repeat_window_secs.into());
     if behind.n_answers >= max_depth {
         return Ok(Some(format!(
-            "No task was added: this answer follows {max_depth} answers that each called the next, the limit (mentions.max_depth). A person has to continue."
+            "No task was added: {max_depth} answers in a row each mentioned the next agent, which is the limit (mentions.max_depth). A person has to continue."
         )));
     }
     let said = posts::Repeated {

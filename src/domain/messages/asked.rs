@@ -42,5 +42,5 @@ pub async fn asked_after(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for what people have asked"))
+    .map_err(Failed::to("list the prompts of people"))
 }

@@ -32,5 +32,5 @@ pub async fn left_by_turn(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("read what an interrupted turn has left"))
+    .map_err(Failed::to("read the partial output of an interrupted turn"))
 }

@@ -124,7 +124,7 @@ pub async fn holds(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look for a message"))
+    .map_err(Failed::to("find a message"))
 }
 
 struct Row {
@@ -149,7 +149,9 @@ impl TryFrom<Row> for Stored {
     fn try_from(row: Row) -> Result<Self, Failed> {
         let odd = |what: &str| Failed {
             action: "read a transcript",
-            source: sqlx::Error::Decode(format!("message {} has an odd {what}", row.seq).into()),
+            source: sqlx::Error::Decode(
+                format!("message {} has an invalid {what}", row.seq).into(),
+            ),
         };
         let role = match row.are_posts {
             true => Role::Posts,

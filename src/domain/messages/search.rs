@@ -53,5 +53,5 @@ pub async fn search(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for words in a transcript"))
+    .map_err(Failed::to("search a transcript"))
 }

@@ -37,7 +37,7 @@ pub async fn sender_of(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look up who posted"))
+    .map_err(Failed::to("find the author of a post"))
 }
 
 /// The chain behind a post: answers of agents, each to the one before, back to the post that began it.
@@ -64,7 +64,7 @@ pub async fn behind(executor: impl PgExecutor<'_>, past: Past) -> Result<Behind,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look up what led to a post"))?;
+    .map_err(Failed::to("find the origin of a post"))?;
     Ok(Behind { n_answers: found.n_answers, first: found.first.unwrap_or(past.post_id) })
 }
 
@@ -83,5 +83,5 @@ pub async fn times_said(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look for what was said before"))
+    .map_err(Failed::to("find identical posts"))
 }

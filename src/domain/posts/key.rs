@@ -50,7 +50,7 @@ pub async fn keyed(executor: impl PgExecutor<'_>, key: Key<'_>) -> Result<Option
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look for the post of a key"))?;
+    .map_err(Failed::to("find the post of a key"))?;
     Ok(found.map(|row| Keyed {
         post: Post {
             id: row.id,
@@ -88,5 +88,5 @@ pub async fn keep_key(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("keep the key of a post"))
+    .map_err(Failed::to("store the key of a post"))
 }

@@ -99,7 +99,7 @@ pub async fn put(
     )
     .execute(executor)
     .await
-    .map_err(Failed::to("write a schedule down"))?;
+    .map_err(Failed::to("store a schedule"))?;
     Ok(())
 }
 

@@ -28,7 +28,7 @@ pub async fn is_comparable(executor: impl PgExecutor<'_>) -> Result<bool, Failed
     sqlx::query_scalar!(r#"select to_regtype('vector') is not null as "is_there!""#)
         .fetch_one(executor)
         .await
-        .map_err(Failed::to("see whether vectors can be compared"))
+        .map_err(Failed::to("check whether pgvector is installed"))
 }
 
 impl Meaning {
@@ -53,7 +53,7 @@ impl Meaning {
             .bind(1.0 - self.least_similarity)
             .bind(limit);
         let near = rows.bind(query).fetch_all(conn).await;
-        let near = near.map_err(Failed::to("search by meaning"))?;
+        let near = near.map_err(Failed::to("search by embedding"))?;
         count(if near.is_empty() { Answered::Nothing } else { Answered::Found });
         Ok(near)
     }

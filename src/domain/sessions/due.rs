@@ -73,7 +73,7 @@ pub async fn due_after(
     after: (DateTime<Utc>, Uuid),
     limit: i64,
 ) -> Result<Vec<Due>, Failed> {
-    let failed = Failed::to("look for sessions whose time is over");
+    let failed = Failed::to("list expired sessions");
     match because {
         Because::Expired => sqlx::query_as!(
             Due,
@@ -129,7 +129,7 @@ pub async fn lock_due(
     )
     .fetch_all(conn)
     .await
-    .map_err(Failed::to("lock sessions whose time is over"))
+    .map_err(Failed::to("lock expired sessions"))
 }
 
 /// Removes these sessions permanently. Rows that belong to them must be removed before.
@@ -161,7 +161,7 @@ pub async fn without_open(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for conversations without a session"))?;
+    .map_err(Failed::to("list conversations without a session"))?;
     let mut gone = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
         gone.0.push(row.campaign_id);
@@ -183,7 +183,7 @@ pub async fn campaigns_with_any(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for campaigns that have sessions"))
+    .map_err(Failed::to("list campaigns with sessions"))
 }
 
 /// Returns those of these external session ids that are still needed: open sessions, or closed after `closed_since`.
@@ -200,5 +200,5 @@ pub async fn needed_folders(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for the sessions of folders"))
+    .map_err(Failed::to("find the sessions of folders"))
 }

@@ -127,7 +127,7 @@ pub async fn with_login(
     let login = sqlx::query_scalar!("select login from dalsegno.sessions where id = $1", id)
         .fetch_optional(conn)
         .await
-        .map_err(Failed::to("read the login of a session"))?;
+        .map_err(Failed::to("read the credential of a session"))?;
     Ok((session, login.flatten()))
 }
 
@@ -146,7 +146,7 @@ pub async fn of_conversation(
     )
     .fetch_optional(executor)
     .await
-    .map_err(Failed::to("look up the session of a conversation"))
+    .map_err(Failed::to("find the session of a conversation"))
 }
 
 /// Lists a session and its predecessors that still exist, back to one that began without a memory.
@@ -162,7 +162,7 @@ pub async fn lineage(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Uuid
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look up what a session goes on from"))
+    .map_err(Failed::to("find the predecessor of a session"))
 }
 
 /// Lists the turns of these sessions whose messages are not sent again because the provider has rejected the prompt.
@@ -178,7 +178,7 @@ pub async fn rejected_turns(
     .map(|row| (row.id, row.turn))
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for rejected turns"))
+    .map_err(Failed::to("list rejected turns"))
 }
 
 /// Returns the history in the generation that is shown, as one JSON array for other systems.

@@ -20,5 +20,5 @@ pub async fn by_login(executor: impl PgExecutor<'_>) -> Result<Vec<OnLogin>, Fai
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("count the sessions on each login"))
+    .map_err(Failed::to("count the sessions per credential"))
 }

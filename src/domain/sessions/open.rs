@@ -72,7 +72,7 @@ pub async fn find_open(
     )
     .fetch_optional(conn)
     .await
-    .map_err(|source| Failed { action: "look up the open session", source }.into())
+    .map_err(|source| Failed { action: "find the open session", source }.into())
 }
 
 /// Finds the ephemeral session that an earlier attempt of the task has made, and locks it.
@@ -83,7 +83,7 @@ pub async fn find_ephemeral(conn: &mut PgConnection, task_id: Uuid) -> Result<Op
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Failed::to("look up the session of a task"))?;
+    .map_err(Failed::to("find the session of a task"))?;
     match id {
         Some(id) => lock(conn, id).await.map(Some),
         None => Ok(None),
@@ -217,5 +217,5 @@ pub async fn ask_rebuild_all(
     )
     .fetch_all(conn)
     .await
-    .map_err(Failed::to("have sessions rebuilt"))
+    .map_err(Failed::to("mark sessions for a rebuild"))
 }

@@ -28,6 +28,6 @@ pub(crate) async fn abandon(
     )
     .execute(executor)
     .await
-    .map_err(Failed::to("take a session from a lost run"))?;
+    .map_err(Failed::to("take over the session of a lost run"))?;
     if abandoned.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(id)) }
 }

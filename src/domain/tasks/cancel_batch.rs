@@ -90,7 +90,7 @@ async fn hold_flows(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<(), F
     .fetch_all(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("lock the ends of flows"))
+    .map_err(Failed::to("lock flows before their end"))
 }
 
 async fn lock(
@@ -122,7 +122,7 @@ async fn with_more(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<HashSe
     .fetch_all(executor)
     .await
     .map(|ids| ids.into_iter().collect())
-    .map_err(Failed::to("look for what hangs on tasks"))
+    .map_err(Failed::to("list the dependent tasks of tasks"))
 }
 
 async fn end(

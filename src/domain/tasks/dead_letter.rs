@@ -103,10 +103,8 @@ pub async fn forget_dead_letters(conn: &mut PgConnection, ids: &[Uuid]) -> Resul
         "select job_id from dalsegno.tasks where id = any ($1) and state = 'failed'",
         ids,
     );
-    let job_ids = jobs
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(Failed::to("look for the jobs of failed tasks"))?;
+    let job_ids =
+        jobs.fetch_all(&mut *conn).await.map_err(Failed::to("list the jobs of failed tasks"))?;
     queue::forget_dead(conn, &job_ids).await?;
     Ok(())
 }

@@ -123,7 +123,7 @@ async fn standing(conn: &mut PgConnection, id: Uuid) -> Result<Standing, Error> 
     )
     .fetch_optional(conn)
     .await
-    .map_err(Failed::to("look at a task that hands work out"))?
+    .map_err(Failed::to("read the parent of new tasks"))?
     .ok_or(Error::Unknown(id))
 }
 
@@ -148,7 +148,7 @@ pub async fn handed_out_by(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look for tasks that were handed out"))
+    .map_err(Failed::to("list the children of a task"))
 }
 
 /// Counts the ancestors of a task over parents and continued tasks, up to `most`.
@@ -166,7 +166,7 @@ pub async fn depth(executor: impl PgExecutor<'_>, id: Uuid, most: i64) -> Result
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look at what led to a task"))
+    .map_err(Failed::to("read the chain of a task"))
 }
 
 /// Counts the tasks of a family up to `most`: the oldest ancestor, at most `most_above` steps up, and all its descendants.
@@ -198,5 +198,5 @@ pub async fn count_of_family(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("count what a task has led to"))
+    .map_err(Failed::to("count the tasks of a chain"))
 }

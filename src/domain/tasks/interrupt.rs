@@ -108,7 +108,7 @@ pub async fn is_asked_to_stop(executor: impl PgExecutor<'_>, id: Uuid) -> Result
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look whether a task is to stop"))
+    .map_err(Failed::to("check whether a task has to stop"))
 }
 
 /// Stops a task at a safe point, or cancels it at once if it does not run. If it begins to run between both steps, its worker is told to

@@ -24,5 +24,5 @@ pub(super) async fn place(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("write down where tasks belong"))
+    .map_err(Failed::to("record the nodes of tasks"))
 }

@@ -104,7 +104,9 @@ pub(super) async fn admit(conn: &mut PgConnection, campaign_id: Uuid) -> Result<
         .map(drop)
         .map_err(|error| match refused_for_campaign(&error, campaign_id) {
             Some(refusal) => refusal,
-            None => Failed { action: "see whether a campaign takes tasks", source: error }.into(),
+            None => {
+                Failed { action: "check whether a campaign accepts tasks", source: error }.into()
+            }
         })
 }
 

@@ -81,7 +81,7 @@ pub(super) async fn begin(conn: &mut PgConnection, waits: &[NewWait]) -> Result<
     .fetch_one(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("have tasks wait for others"))
+    .map_err(Failed::to("add the dependencies of tasks"))
 }
 
 /// Begins the wait of a retried task again, if anything is left to wait for. Predecessors that have failed by now are forgiven, because
@@ -91,11 +91,11 @@ pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Resul
     sqlx::query!("set constraints dalsegno.tasks_tell_waiting immediate")
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("tell the end of a task"))?;
+        .map_err(Failed::to("notify tasks that depend on an ended task"))?;
     sqlx::query!("set constraints dalsegno.tasks_tell_waiting deferred")
         .execute(&mut *conn)
         .await
-        .map_err(Failed::to("tell the ends of tasks at the commit"))?;
+        .map_err(Failed::to("notify dependent tasks at the commit"))?;
     sqlx::query!(
         "update dalsegno.task_dependencies as d set forgiven_job = t.job_id
            from dalsegno.tasks as t
@@ -104,7 +104,7 @@ pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Resul
     )
     .execute(&mut *conn)
     .await
-    .map_err(Failed::to("forgive what has failed"))?;
+    .map_err(Failed::to("ignore failed dependencies"))?;
     // Only a new row is counted at the commit.
     let before = sqlx::query!(
         "delete from dalsegno.task_waits where task_id = $1 returning on_failure, not_before",
@@ -124,7 +124,7 @@ pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Resul
     .execute(conn)
     .await
     .map(drop)
-    .map_err(Failed::to("have a task wait again"))
+    .map_err(Failed::to("restart the wait of a task"))
 }
 
 /// Begins the wait of a task whose job is put aside in the same transaction, until its flow resumes. The caller keeps the flow from
@@ -134,7 +134,7 @@ pub async fn wait_aside(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("have a task wait for its flow"))
+        .map_err(Failed::to("let a task wait for its flow"))
 }
 
 /// Returns true if a task was added to wait for others.
@@ -145,7 +145,7 @@ pub(super) async fn has_any(executor: impl PgExecutor<'_>, task_id: Uuid) -> Res
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("see whether a task waits for others"))
+    .map_err(Failed::to("check whether a task waits for others"))
 }
 
 /// Returns the tasks that a task has waited for, in order, each with the first `max_chars` of its outcome.
@@ -168,7 +168,7 @@ pub async fn predecessors(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read what a task has waited for"))
+    .map_err(Failed::to("list the dependencies of a task"))
 }
 
 /// Returns the waits of those of these tasks that wait or have waited.
@@ -187,7 +187,7 @@ pub async fn waits_of(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("read what tasks wait for"))?;
+    .map_err(Failed::to("list the dependencies of tasks"))?;
     let mut found: HashMap<Uuid, Waiting> = HashMap::new();
     for row in rows {
         let (on_failure, waits) = (row.on_failure, row.waits);
@@ -231,7 +231,7 @@ pub async fn due_waits(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(Failed::to("look through the tasks that wait"))?;
+    .map_err(Failed::to("list waiting tasks"))?;
     let is_last = i64::try_from(rows.len()).is_ok_and(|n| n < stretch);
     Ok(Stretch {
         due: rows.iter().filter(|row| row.is_due).map(|row| row.task_id).collect(),

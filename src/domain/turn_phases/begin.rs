@@ -60,7 +60,7 @@ pub async fn session_before(
     sqlx::query_file_scalar!("src/domain/turn_phases/before.sql", begun.session_id, begun.turn - 1)
         .fetch_optional(executor)
         .await
-        .map_err(Failed::to("look for the turn before"))
+        .map_err(Failed::to("find the previous turn"))
 }
 
 /// Begins a turn: starts the session, appends the prompt and reserves the budget. After an error the caller must roll back.

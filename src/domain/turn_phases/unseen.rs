@@ -163,7 +163,7 @@ async fn page(
     )
     .fetch_all(conn)
     .await
-    .map_err(Failed::to("look for posts that a session has not seen"))?;
+    .map_err(Failed::to("list unseen posts of a session"))?;
     let is_whole = count(&rows) < stretch.limit;
     let mut unseen = Unseen::default();
     for row in rows.into_iter().rev() {

@@ -104,7 +104,7 @@ pub async fn is_running(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("see whether a turn still runs"))
+    .map_err(Failed::to("check whether a turn is running"))
 }
 
 /// Returns true if a session has turns of other tasks.
@@ -120,7 +120,7 @@ pub async fn others_spoke(
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look for the turns of other tasks"))
+    .map_err(Failed::to("find turns of other tasks"))
 }
 
 /// Lists the turns of a session before the given number, the newest first.

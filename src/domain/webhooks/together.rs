@@ -13,7 +13,7 @@ pub async fn tell_together(executor: impl PgExecutor<'_>, is_on: bool) -> Result
         .fetch_one(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("announce the ends of tasks"))
+        .map_err(Failed::to("enqueue deliveries for ended tasks"))
 }
 
 /// Writes the deliveries about these tasks, which have ended.
@@ -22,5 +22,5 @@ pub async fn tell_of(executor: impl PgExecutor<'_>, task_ids: &[Uuid]) -> Result
         .fetch_one(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("tell webhooks of the ends of tasks"))
+        .map_err(Failed::to("store deliveries for ended tasks"))
 }

@@ -148,7 +148,7 @@ impl Provider for Claude {
 
     fn hindrance(&self, wants_everything: bool, variables: &Variables<'_>) -> Option<&'static str> {
         if self.surroundings.credentials.is_empty() {
-            Some("it runs on Claude, and claude.credentials names no login")
+            Some("it runs on Claude, but claude.credentials is empty")
         } else if wants_everything && self.config.refuses_bypass(variables) {
             Some(ROOT_REFUSED)
         } else {

@@ -38,7 +38,7 @@ async fn a_mistake_names_its_line_and_what_came_before_it_stays() {
     let said = ground.run_with(&add, &wrong).await;
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.stderr.contains("line 1002 at /promt: unknown field `promt`"), "{said:?}");
-    assert!(said.stderr.contains("1000 before it were added"), "{said:?}");
+    assert!(said.stderr.contains("1000 tasks before it were added"), "{said:?}");
     let said = ground.run_with(&add, "{\"agent\": \"copywritter\", \"prompt\": \"x\"}\n").await;
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.stderr.contains("line 1: ") && said.stderr.contains("copywriter"), "{said:?}");
@@ -46,7 +46,7 @@ async fn a_mistake_names_its_line_and_what_came_before_it_stays() {
     let said = ground.run_with(&add, two).await;
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.stderr.contains("line 1: the prompt is empty"), "{said:?}");
-    assert!(said.stderr.contains("line 3: the priority is -1"), "{said:?}");
+    assert!(said.stderr.contains("line 3: the priority -1 is out of range"), "{said:?}");
     let said = ground.run(&["task", "add", "--campaign", &campaign, "--file", "none.ndjson"]).await;
     assert!(said.code == 2 && said.stderr.contains("none.ndjson"), "{said:?}");
     let said =

@@ -146,7 +146,7 @@ async fn an_erasure_that_goes_on_is_asked_for_by_its_id() {
     let id = text(&created["id"]);
     let said = ground.run(&["campaign", "erase", "Autumn", "--yes"]).await;
     assert_eq!(said.code, 0, "{said:?}");
-    let again = format!("`dalsegno campaign erase {id}` says how far it is");
+    let again = format!("`dalsegno campaign erase {id}` shows its progress");
     assert!(said.has(&again), "{said:?}");
     let receipt = ground.json(&["campaign", "erase", id]).await;
     assert_eq!(receipt["campaign_id"], id);

@@ -46,7 +46,7 @@ async fn a_recurring_task_is_added_and_forgotten() {
 async fn a_dry_run_says_what_would_go_and_why_and_removes_nothing() {
     let ground = Ground::new().await;
     let empty = ground.run(&["cleanup", "--dry-run"]).await;
-    assert_eq!((empty.code, empty.stdout.trim()), (0, "nothing would go"));
+    assert_eq!((empty.code, empty.stdout.trim()), (0, "no session would be removed"));
     let (pool, campaign) = (&ground.world.pool, ground.world.campaign.id);
     let yesterday = Utc::now() - TimeDelta::days(1);
     fill(pool, campaign, "old", "sim", 4, 6, yesterday).await;
@@ -55,9 +55,12 @@ async fn a_dry_run_says_what_would_go_and_why_and_removes_nothing() {
     new.instance = "i1";
     ground.world.add_new(&new).await.unwrap();
     let said = ground.run(&["cleanup", "--dry-run"]).await;
-    for words in
-        ["4 sessions would go, with 24 messages", "expired", "task waiting", "nothing was removed"]
-    {
+    for words in [
+        "4 sessions would be removed, with 24 messages",
+        "expired",
+        "task waiting",
+        "nothing was removed",
+    ] {
         assert!(said.stdout.contains(words), "{words}: {said:?}");
     }
     let seen = ground.json(&["cleanup", "--dry-run"]).await;

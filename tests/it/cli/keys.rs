@@ -114,7 +114,7 @@ async fn mistakes_are_told_with_what_to_write() {
         (&["key", "create", "ci", "--scope", "write"], "read, enqueue, operate, admin or mcp"),
         (&["key", "create", "a b", "--scope", "read"], "letters, digits"),
         (&["key", "create", "ci", "--scope", "read", "--expires-in", "90"], "90d"),
-        (&["key", "create", "ci", "--scope", "read", "--expires-in", "0s"], "still to come"),
+        (&["key", "create", "ci", "--scope", "read", "--expires-in", "0s"], "give a future time"),
         (&["audit", "ls", "--since", "yesterday"], "two hours ago"),
     ] {
         let said = ground.run(arguments).await;

@@ -142,7 +142,7 @@ async fn a_folder_that_leads_elsewhere_or_holds_something_wrong_is_refused_as_a_
     std::os::unix::fs::symlink("/etc/passwd", folder.join("edicts/f.md")).unwrap();
     let said = ground.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
     assert_eq!(said.code, 2, "{said:?}");
-    for name in ["c.md", "d.md", "e.md", "f.md is a link"] {
+    for name in ["c.md", "d.md", "e.md", "f.md is a symbolic link"] {
         assert!(said.has(name), "{name}: {said:?}");
     }
     for name in ["c", "d", "e", "f"] {
@@ -173,6 +173,6 @@ async fn a_folder_that_leads_elsewhere_or_holds_something_wrong_is_refused_as_a_
     let said = ground
         .run(&["memory", "export", "--campaign", &campaign, folder_name, "--overwrite"])
         .await;
-    assert!(said.code == 2 && said.has("is a link"), "{said:?}");
+    assert!(said.code == 2 && said.has("is a symbolic link"), "{said:?}");
     assert_eq!(files(&outside), Vec::<String>::new());
 }

@@ -177,7 +177,7 @@ async fn the_agents_of_a_server_are_those_of_its_files() {
         assert!(said.code == 0 && said.has("Reads proofs"), "{said:?}");
     }
     let said = served.run(&["agent", "check"]).await;
-    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
+    assert!(said.code == 2 && said.has("works on this host"), "{said:?}");
 }
 
 #[tokio::test]
@@ -299,9 +299,9 @@ async fn a_command_that_no_server_takes_refuses_a_url() {
     let said = run(&folder, &["mcp", "--campaign", "Harbour"], &there).await;
     assert!(said.code == 2 && said.has("on the database only"), "{said:?}");
     let said = run(&folder, &["openapi", "--url", "http://127.0.0.1:7770"], &[]).await;
-    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
+    assert!(said.code == 2 && said.has("works on this host"), "{said:?}");
     let said = run(&folder, &["openapi", "--idempotency-key", "once"], &[]).await;
-    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
+    assert!(said.code == 2 && said.has("works on this host"), "{said:?}");
     let said = run(&folder, &["schedule", "ls", "--idempotency-key", "é"], &[]).await;
     assert!(said.code == 2 && said.has("visible ASCII"), "{said:?}");
     let nowhere = [("DALSEGNO_URL", "nowhere")];
@@ -310,7 +310,7 @@ async fn a_command_that_no_server_takes_refuses_a_url() {
     let said = run(&folder, &["schedule", "ls", "--key", "dals_x"], &[]).await;
     assert!(said.code == 2 && said.has("name it with --url"), "{said:?}");
     let said = run(&folder, &["schedule", "pause", ".."], &there).await;
-    assert!(said.code == 2 && said.has("cannot be a part of a URL"), "{said:?}");
+    assert!(said.code == 2 && said.has("cannot be part of a URL"), "{said:?}");
 }
 
 #[tokio::test]

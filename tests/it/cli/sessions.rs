@@ -150,7 +150,7 @@ async fn a_reset_session_has_a_successor_after_the_next_task() {
     assert_eq!(ground.json(&["session", "reset", &id]).await["rebuild_because"], "reset");
     let task = ground.world.add("Part three.").await;
     let explained = ground.json(&["task", "explain", &task.id.to_string()]).await;
-    assert!(text(&explained["because"]).contains("a successor continues (reset)"), "{explained}");
+    assert!(text(&explained["because"]).contains(" (reset)."), "{explained}");
     let next = ground.json(&["session", "reset", &id, "--fresh"]).await;
     assert_eq!(next["rebuild_because"], "fresh");
     let (resolved, _) = ground.world.begin(&task, ground.world.lease(), Now::default()).await;
@@ -165,7 +165,7 @@ async fn a_reset_session_has_a_successor_after_the_next_task() {
 async fn interrupting_cancels_the_task_that_runs() {
     let (ground, id) = talked().await;
     let idle = ground.run(&["session", "interrupt", &id]).await;
-    assert_eq!((idle.code, idle.has("nothing runs in session")), (5, true), "{idle:?}");
+    assert_eq!((idle.code, idle.has("has no running turn")), (5, true), "{idle:?}");
     let task = ground.world.add("Part three.").await;
     ground.world.begin(&task, ground.world.lease(), Now::default()).await;
     let stopped = ground.json(&["session", "interrupt", &id, "--reason", "wrong direction"]).await;

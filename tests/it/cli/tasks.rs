@@ -29,7 +29,7 @@ async fn a_task_is_added_shown_cancelled_and_retried() {
     assert_eq!((again.code, again.has("has not ended")), (5, true), "{again:?}");
     // No worker serves the queue: the task's explanation contains the queue's reason.
     let explained = ground.run(&["task", "explain", id]).await;
-    assert!(explained.has("no worker that is alive serves the queue `turns`"), "{explained:?}");
+    assert!(explained.has("no live worker serves the queue `turns`"), "{explained:?}");
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn the_same_key_and_question_give_the_same_task() {
     let campaign = ground.campaign();
     let other = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Part two."];
     let said = ground.run(&[&other[..], &["--idempotency-key", "k-1"]].concat()).await;
-    assert_eq!((said.code, said.has("used for another question")), (5, true), "{said:?}");
+    assert_eq!((said.code, said.has("used for another task")), (5, true), "{said:?}");
     assert_eq!(ground.json(&["task", "ls"]).await.as_array().unwrap().len(), 1);
 }
 
@@ -255,7 +255,7 @@ async fn a_change_with_a_time_is_repeated_with_its_key_if_the_time_is_written_ou
     ];
     for (n, (command, from_now, absolute)) in cases.into_iter().enumerate() {
         let said = ground.run(&[command, &from_now].concat()).await;
-        let next = format!("write the time itself, {} 20", absolute[0]);
+        let next = format!("give the absolute time: {} 20", absolute[0]);
         assert!(said.code == 2 && said.has(&next), "{from_now:?}: {said:?}");
         // The two cancellations are different changes.
         let (key, rest) = (format!("k-{n}"), &command[..command.len() - 1]);

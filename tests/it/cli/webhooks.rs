@@ -52,7 +52,7 @@ async fn webhooks_are_added_listed_rotated_tried_and_forgotten() {
     assert!(refused.stderr.contains("webhook enable"), "{refused:?}");
     // The doctor reports failing webhooks, and ignores those disabled by hand.
     let doctor = async || ground.run(&["doctor"]).await;
-    assert!(doctor().await.has("none of 1 fails"));
+    assert!(doctor().await.has("none of 1 webhooks fails"));
     sqlx::query(fail).execute(&ground.world.pool).await.unwrap();
     let said = doctor().await;
     assert!(said.has(&format!("dalsegno webhook enable {id}")), "{said:?}");

@@ -194,7 +194,8 @@ async fn softly_what_a_task_has_handed_out_is_stopped_with_it() {
     runs(&ground, &runs_too).await;
     assert_eq!(interrupt(&ground, &parent, How::Soft).await.cancel, Cancelled::AtSafePoint);
     assert_eq!(ground.task(&waits).await.state, State::Cancelled);
-    let why = format!("not wanted (with task {} of slow/main, on which it hangs)", parent.id);
+    let why =
+        format!("not wanted (together with task {} of slow/main, on which it depends)", parent.id);
     assert_eq!(because(&ground, &waits).await, Some(why));
     assert!(tasks::is_asked_to_stop(&ground.pool, runs_too.id).await.unwrap());
     // No answer is cut off.
@@ -224,10 +225,7 @@ async fn a_task_that_is_asked_to_stop_begins_no_other_turn() {
     assert_eq!(because(&ground, &task).await.as_deref(), Some("not wanted"));
     let told = ground.feed().await;
     let end = told.iter().find(|event| event.kind == "task.cancelled").unwrap();
-    assert_eq!(
-        end.data["because"],
-        "the task was cancelled before another of its turns could begin"
-    );
+    assert_eq!(end.data["because"], "the task was cancelled before its next turn started");
 }
 
 /// Three conversations run and one waits when their worker is killed, before it has stopped them. The next worker ends

@@ -214,7 +214,7 @@ async fn queries_and_ids_are_read_strictly() {
     let ground = Ground::new().await;
     for (path, code, words) in [
         ("/v1/tasks?stat=done", "bad_query", "unknown query parameter `stat`"),
-        ("/v1/tasks?state=finished", "bad_query", "`state` does not fit: unknown value `finished`"),
+        ("/v1/tasks?state=finished", "bad_query", "`state` is not valid: unknown value `finished`"),
         ("/v1/tasks?limit=0", "bad_query", "from 1 to 200"),
         ("/v1/tasks?limit=201", "bad_query", "from 1 to 200"),
         ("/v1/tasks?cursor=2", "bad_query", "cursor"),

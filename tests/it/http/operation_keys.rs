@@ -197,7 +197,7 @@ async fn an_erasure_leaves_the_key_of_a_queue_that_is_called_as_a_schedule_of_th
     assert_eq!(keys(&ground).await, ["q"]);
 }
 
-/// How often this connection has read the whole table.
+/// Returns the number of full scans of this connection.
 async fn full_scans(conn: &mut PgConnection) -> i64 {
     let scans = "select seq_scan from pg_stat_xact_user_tables where relid = 'dalsegno.operation_keys'::regclass";
     sqlx::query_scalar(scans).fetch_one(conn).await.unwrap()

@@ -183,8 +183,10 @@ async fn who_cancels_a_parent_cancels_what_hangs_on_it_and_all_are_told_why() {
     let mut conn = ground.pool.acquire().await.unwrap();
     for id in [made.children[0].id, made.continuation.id] {
         let why = tasks::detail(&mut conn, id).await.unwrap().cancelled_because.unwrap();
-        let expected =
-            format!("no budget left (with task {} of writer/main, on which it hangs)", parent.id);
+        let expected = format!(
+            "no budget left (together with task {} of writer/main, on which it depends)",
+            parent.id
+        );
         assert_eq!(why, expected);
     }
     assert!(matches!(cancel(&ground, parent.id).await, Err(tasks::Error::Ended { .. })));

@@ -227,7 +227,7 @@ async fn what_cannot_be_done_is_said_in_words_that_help() {
     let mut late = item("odd", "Other.");
     late["expected_version"] = json!(0);
     let words = stage.refuses(&helper, "records_publish", late).await;
-    assert!(words.contains("at version 1, and not at 0"), "{words}");
+    assert!(words.contains("at version 1, not at 0"), "{words}");
 }
 
 #[tokio::test]

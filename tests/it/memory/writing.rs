@@ -71,7 +71,7 @@ async fn writers_at_once_make_dense_versions_and_none_writes_over_what_it_has_no
         join_all(expecting).await.into_iter().partition(Result::is_ok);
     assert_eq!((won.len(), lost.len()), (1, WRITERS - 1));
     let words = lost[0].as_ref().unwrap_err().to_string();
-    assert!(words.contains("at version 9, and not at 8"), "{words}");
+    assert!(words.contains("at version 9, not at 8"), "{words}");
     let first = New { expected_version: Some(0), ..new(Kind::Record, "plan", "First.") };
     assert!(matches!(publish(&world, &first, &OPERATOR).await, Err(Error::Changed { .. })));
 }

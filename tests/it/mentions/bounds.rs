@@ -98,7 +98,7 @@ async fn a_post_calls_no_more_than_so_many_and_names_those_who_were_left_out() {
     let posted = post(&ground, "@dan @ann @cid @bea").await;
     assert_eq!(called(&posted), ["dan", "ann"]);
     assert_eq!(posted.post.audience, ["dan", "ann"]);
-    assert!(posted.notes[0].contains("were not asked: cid, bea."), "{:?}", posted.notes);
+    assert!(posted.notes[0].contains("No tasks were added for cid, bea."), "{:?}", posted.notes);
     let worker = ground.work().await;
     all_ended(&ground).await;
     let handed = post(&ground, "@planner `[[sim: say @all: go.]]`").await;

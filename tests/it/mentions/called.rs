@@ -107,10 +107,9 @@ async fn one_that_fails_says_so_in_words_and_leaves_the_others_alone() {
         board.iter().find(|post| post.task_id == Some(id)).unwrap()
     };
     assert_eq!((about(0).sender.as_str(), about(0).text.as_str()), ("ann", "Read."));
-    for (place, words) in [
-        (1, "No answer comes from `bea`: "),
-        (2, "No answer comes from `cid`: its task was cancelled."),
-    ] {
+    for (place, words) in
+        [(1, "`bea` did not answer: "), (2, "`cid` did not answer: its task was cancelled.")]
+    {
         let post = about(place);
         assert_eq!((post.origin, post.sender.as_str()), (Origin::System, "system"));
         assert_eq!(

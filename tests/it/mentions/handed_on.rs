@@ -97,7 +97,7 @@ async fn tasks_that_are_refused_are_told_to_whoever_called_and_its_answer_stands
     assert_eq!(answer.text, "@ann go.");
     let notice = answers_to(&board, answer.id)[0];
     assert!(
-        notice.text.starts_with("These were not asked: ann. ") && notice.text.contains("budget"),
+        notice.text.starts_with("No tasks were added for ann: ") && notice.text.contains("budget"),
         "{}",
         notice.text
     );

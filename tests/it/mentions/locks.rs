@@ -80,7 +80,7 @@ async fn beside_a_turn_that_ends(way: Way) -> Vec<Post> {
 async fn a_task_is_cancelled_with_what_hangs_on_it_and_no_turn_waits_in_a_circle() {
     let board = beside_a_turn_that_ends(Way::Cancel).await;
     assert_eq!(board.len(), 3, "{:#?}", lines(&board));
-    assert_eq!(board[2].text, "No answer comes from `ann`: its task was cancelled.");
+    assert_eq!(board[2].text, "`ann` did not answer: its task was cancelled.");
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ async fn a_model_of_ollama_without_tools_is_refused_in_words() {
     let client = fake.client();
     let error = fail(&client, asking("Write.")).await;
     assert_eq!((error.code, error.class), ("ollama.no_tools", Class::Fail));
-    assert!(error.to_string().contains("name a model that can"), "{error}");
+    assert!(error.to_string().contains("use a model with `tools`"), "{error}");
     assert!(fake.chats().is_empty());
     // A request without tools is accepted.
     ask(&client, request("Write.")).await.unwrap();

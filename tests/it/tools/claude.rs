@@ -170,7 +170,7 @@ async fn a_tool_that_goes_wrong_is_told_and_the_turn_goes_on() {
     for (name, expected) in [
         ("mcp__dalsegno__trial_hang", "no answer within 1 s"),
         ("mcp__dalsegno__trial_fail", "could not do this now"),
-        ("mcp__dalsegno__trial_panic", "the tool broke"),
+        ("mcp__dalsegno__trial_panic", "the tool failed because of a bug"),
         ("mcp__dalsegno__trial_long", "call trial_long again"),
     ] {
         stage.api.plays([Play::Calls(name, json!({}))]);

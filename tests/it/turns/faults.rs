@@ -226,7 +226,7 @@ async fn an_agent_that_is_gone_fails_the_task_in_words() {
     assert_eq!(ground.kinds(&task).await, ["task.failed"]);
     let other = ground.ended(&other).await;
     assert!(
-        other.error.as_ref().unwrap().contains("no login is configured for Claude"),
+        other.error.as_ref().unwrap().contains("no credential is configured for Claude"),
         "{other:?}"
     );
     worker.stop().await;

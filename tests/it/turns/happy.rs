@@ -93,7 +93,7 @@ async fn a_worker_process_takes_turns_too() {
     ground.done(&task).await;
     worker.signal(rustix::process::Signal::TERM);
     assert!(worker.ended().await.success(), "{}", worker.log());
-    assert!(worker.log().contains("these agents run on the simulation"), "{}", worker.log());
+    assert!(worker.log().contains("these agents use the simulation"), "{}", worker.log());
     assert_eq!(ground.transcript(ground.session(&task).await.id).await.len(), 2);
 }
 

@@ -87,11 +87,11 @@ impl NoLogin<'_> {
     fn into_refused(self, now: DateTime<Utc>) -> Refused {
         match self {
             Self::NoneConfigured => Refused::for_good(
-                "no login is configured for Claude: add one to claude.credentials, or name another provider in the agent's file",
+                "no credential is configured for Claude: add one to claude.credentials, or name another provider in the agent's file",
             ),
             Self::Rests(Resting { login, until, why }) => {
                 let until_when = until.format("%Y-%m-%d %H:%M:%S UTC");
-                let why = format!("the login {login} rests until {until_when}, because {why}");
+                let why = format!("the credential {login} is paused until {until_when}: {why}");
                 let after = (*until - now).to_std().unwrap_or_default();
                 Refused::busy(why, after, 0)
             }

@@ -127,7 +127,7 @@ async fn a_tool_server_gets_the_variables_that_the_file_may_name_and_not_the_log
     stage.api.plays([add(), add(), add()]);
     let task = ground.ended(&ground.add("On and on.").await).await;
     assert_eq!(task.state, State::Failed);
-    assert!(task.error.as_deref().unwrap().contains("more rounds than it may"), "{task:?}");
+    assert!(task.error.as_deref().unwrap().contains("exceeded its limit of rounds"), "{task:?}");
     ground.settled().await;
     worker.stop().await;
 }

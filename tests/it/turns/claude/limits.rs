@@ -66,7 +66,7 @@ async fn a_login_that_an_operator_resumes_is_used_at_once_by_whoever_waits_for_i
     assert_eq!(names, [("main", 1), ("spare", 0)]);
     assert!(all[0].rests_until.is_some() && all[1].rests_until.is_none(), "{all:?}");
     let why = all[0].why.as_deref().unwrap();
-    assert!(why.contains("has used up its limit") && !why.contains("can go on"), "{why}");
+    assert!(why.contains("has reached its limit") && !why.contains("can go on"), "{why}");
     assert_eq!(logins::resume(&mut conn, (None, "main"), noon()).await.unwrap().1, 1);
     ground.done(&parked).await;
     let again = logins::resume(&mut conn, (None, "main"), noon()).await.unwrap_err();

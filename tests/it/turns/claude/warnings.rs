@@ -11,10 +11,10 @@ async fn a_fallback_that_cannot_take_over_and_a_price_that_is_missing_are_said_a
     let mut worker = ground.process(&[]);
     let said = eventually("the warnings are in the log", async || {
         let log = worker.log();
-        (log.contains("cannot take over") && log.contains("prices.models")).then_some(log)
+        (log.contains("cannot be used") && log.contains("prices.models")).then_some(log)
     });
     let said = said.await;
-    assert!(said.contains("names a provider and no model for it"), "{said}");
+    assert!(said.contains("names a provider without a model"), "{said}");
     worker.signal(rustix::process::Signal::TERM);
     worker.ended().await;
 }
