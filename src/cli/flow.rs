@@ -37,7 +37,7 @@ pub(super) enum FlowCommand {
     Start(Start),
     /// Shows a flow with its tasks.
     Show(Id),
-    /// Begins no more tasks of a flow; running tasks go on.
+    /// Pauses a flow: no task starts until it is resumed. Running tasks go on.
     Pause(Id),
     /// Resumes a paused flow.
     Resume(Id),
