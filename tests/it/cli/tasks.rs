@@ -26,7 +26,7 @@ async fn a_task_is_added_shown_cancelled_and_retried() {
 
     assert_eq!(ground.json(&["task", "retry", id]).await["state"], "queued");
     let again = ground.run(&["task", "retry", id]).await;
-    assert_eq!((again.code, again.has("has not ended")), (5, true), "{again:?}");
+    assert_eq!((again.code, again.has("cannot retry task")), (5, true), "{again:?}");
     // No worker serves the queue: the task's explanation contains the queue's reason.
     let explained = ground.run(&["task", "explain", id]).await;
     assert!(explained.has("no live worker serves the queue `turns`"), "{explained:?}");

@@ -98,7 +98,7 @@ async fn a_person_is_told_that_there_was_nothing_to_compact_and_nobody_else_is()
     let said = said().await;
     assert_eq!(said.len(), 1);
     let because = said[0]["because"].as_str().unwrap();
-    assert!(because.contains("there is nothing to fold"), "{because}");
+    assert!(because.contains("there is nothing to compact"), "{because}");
 }
 
 /// More turns than are kept verbatim, so short that a summary would be longer.

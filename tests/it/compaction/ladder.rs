@@ -215,7 +215,7 @@ async fn what_cannot_be_folded_says_so_and_asks_nobody() {
     let id = stage.chat(2).await;
     for cause in [Cause::Auto, Cause::Manual, Cause::Overflow] {
         let error = stage.prepare(id, cause).await.unwrap_err();
-        assert!(error.to_string().contains("there is nothing to fold"), "{error}");
+        assert!(error.to_string().contains("there is nothing to compact"), "{error}");
         assert_eq!(JobError::from(error).decision, Decision::Fail);
     }
     assert_eq!((stage.provider.n_summaries(), stage.compactions(id).await.len()), (0, 0));

@@ -183,10 +183,10 @@ async fn an_agent_is_warned_before_it_is_full_and_then_told_what_to_do() {
             .is_ok()
     );
     let long = put("long", &"x".repeat(1001)).await.unwrap_err().to_string();
-    assert!(long.contains("1001 bytes, 1000 are allowed"), "{long}");
+    assert!(long.contains("1001 bytes, at most 1000 are allowed"), "{long}");
     let long = "x".repeat(900);
     let near = publish_with(&world, &new(Kind::Record, "six", &long), &OPERATOR, &small).await;
-    assert!(near.unwrap().warning.unwrap().contains("900 of the 1000"));
+    assert!(near.unwrap().warning.unwrap().contains("900 of at most 1000"));
 }
 
 #[tokio::test]
