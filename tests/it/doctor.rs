@@ -382,10 +382,7 @@ async fn ollama_is_asked_for_its_models_their_windows_and_their_tools() {
 
     write("model: qwen3:8b\nwindow_tokens: 9000000\n");
     let wide = found(&machine).await;
-    assert!(
-        wide[1].0 == Status::Warn && wide[1].1.contains("writer needs a window"),
-        "{wide:?}"
-    );
+    assert!(wide[1].0 == Status::Warn && wide[1].1.contains("writer needs a window"), "{wide:?}");
     write("model: qwen3:8b\ntools: mcp__dalsegno\n");
     shows(json!({ "capabilities": ["completion"], "model_info": {} }));
     let mute = found(&machine).await;

@@ -368,7 +368,10 @@ async fn what_does_not_fit_into_the_queue_is_not_handed_out() {
     for caller in [&boss, &operator] {
         for (name, arguments) in [("dispatch", &hand), ("workflows_start", &pair)] {
             let words = stage.refuses(caller, name, arguments.clone()).await;
-            assert!(words.contains("tasks are waiting") && words.contains("queue.max_waiting"), "{words}");
+            assert!(
+                words.contains("tasks are waiting") && words.contains("queue.max_waiting"),
+                "{words}"
+            );
         }
     }
     assert_eq!(stage.state().await, before);

@@ -96,7 +96,10 @@ impl Layers {
         let (message, fix) = if self.is_section(&key) {
             ("is a section, not a value".to_owned(), format!("[{key}], and its keys below"))
         } else if let Some(above) = above {
-            ("is inside a setting that is not a section".to_owned(), format!("{above} = a value, not a section"))
+            (
+                "is inside a setting that is not a section".to_owned(),
+                format!("{above} = a value, not a section"),
+            )
         } else {
             let fix = match nearest(&key, self.defaults.keys()) {
                 Some(near) => format!("{near} (the closest match)"),
