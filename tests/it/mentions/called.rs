@@ -150,7 +150,7 @@ async fn an_agent_whose_file_is_broken_is_not_asked_and_the_post_says_so() {
     let posted = post(&ground, "@ann, @bea: compare.").await;
     assert_eq!(called(&posted), ["bea"]);
     assert!(posted.unknown.is_empty(), "{posted:?}");
-    assert!(posted.notes.iter().any(|note| note.contains("`ann` was not asked")), "{posted:?}");
+    assert!(posted.notes.iter().any(|note| note.contains("`ann` got no task")), "{posted:?}");
     // The lead does not replace it.
     let posted = post(&ground, "@ann: well?").await;
     assert!(called(&posted).is_empty() && posted.notes.len() == 1, "{posted:?}");

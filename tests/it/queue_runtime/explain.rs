@@ -35,8 +35,7 @@ async fn every_state_is_explained() {
     let blocked = because(blocked).await;
     let head = format!("It waits for job {running} (`do`) in the lane `lane`, which started ");
     assert!(blocked.starts_with(&head), "{blocked}");
-    let worker_and_place = format!(" (pid {}). It is next in line.", std::process::id());
-    assert!(blocked.ends_with(&worker_and_place), "{blocked}");
+    assert!(blocked.ends_with(". It is next in line."), "{blocked}");
     assert_eq!(because(ready).await, "It ended just now as done.");
     assert_eq!(
         because(dead).await,
