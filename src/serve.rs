@@ -45,10 +45,10 @@ pub enum Error {
     #[error(transparent)]
     Traces(#[from] traces::Error),
     #[error(
-        "running work did not stop within {waited_secs} s and was dropped; its leases run out by themselves"
+        "running jobs did not stop within {waited_secs} s and were dropped; other workers claim them when their leases end"
     )]
     StopTimeout { waited_secs: u64 },
-    #[error("the address of the listener cannot be read")]
+    #[error("cannot read the address of the listener")]
     Address(#[source] std::io::Error),
 }
 

@@ -37,15 +37,17 @@ pub enum Error {
     Http(#[from] http::Error),
     #[error(transparent)]
     Traces(#[from] traces::Error),
-    #[error("turns need a port of 127.0.0.1 or ::1 for their tools; let this process listen there")]
+    #[error(
+        "turns need a local port on 127.0.0.1 or ::1 for their tools; allow this process to listen there"
+    )]
     Endpoint(#[source] std::io::Error),
-    #[error("worker.{pool}_slots is 0, so this process would do nothing; give it some")]
+    #[error("worker.{pool}_slots is 0, so this process would run no jobs; set it to 1 or more")]
     NoSlots { pool: &'static str },
     #[error(
-        "running work did not stop within {waited_secs} s and was dropped; its leases run out by themselves"
+        "running jobs did not stop within {waited_secs} s and were dropped; other workers claim them when their leases end"
     )]
     StopTimeout { waited_secs: u64 },
-    #[error("the worker of the pool `{pool}` cannot run")]
+    #[error("cannot run the worker of the pool `{pool}`")]
     Work { pool: &'static str, source: queue::WorkerError },
 }
 

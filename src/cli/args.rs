@@ -132,7 +132,7 @@ impl InCampaign {
 /// One page of a list.
 #[derive(Debug, Args)]
 pub(super) struct Paging {
-    /// Continues behind this item: the last id of the previous page.
+    /// Continues after this item: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     pub(super) after: Option<PartialId>,
     /// Maximum number of items, up to 1000.

@@ -35,7 +35,7 @@ pub(super) struct List {
     /// Only changes before then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     until: Option<Moment>,
-    /// Continues behind this line: the last id of the previous page.
+    /// Continues after this line: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
     /// Maximum number of lines, up to 1000.

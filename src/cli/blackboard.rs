@@ -141,7 +141,9 @@ fn format_written(written: &WriteOutcome) -> String {
     let version = written.blackboard.version;
     match written.changed {
         true => format!("the blackboard is at version {version}"),
-        false => format!("the blackboard says so already, at version {version}"),
+        false => format!(
+            "nothing changed: the blackboard already has this content, at version {version}"
+        ),
     }
 }
 

@@ -169,7 +169,7 @@ fn format_posted(posted: &PostResult) -> String {
     let mut lines =
         vec![format!("post {} {is} at place {} of the board, for {to}", post.id, post.seq)];
     lines.extend(posted.tasks.iter().map(|one| {
-        format!("{} was asked: task {}", posts::reader(&one.agent, &one.instance), one.task_id)
+        format!("{} got task {}", posts::reader(&one.agent, &one.instance), one.task_id)
     }));
     lines.extend(posted.unknown.iter().map(|unknown| match &unknown.nearest {
         Some(near) => format!("unknown name `{}`: did you mean `{near}`?", unknown.name),

@@ -36,7 +36,7 @@ enum CleanupCommand {
 
 #[derive(Debug, Args)]
 struct Runs {
-    /// Continues behind this cleanup: the last id of the previous page.
+    /// Continues after this cleanup: the last id of the previous page.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
     /// Maximum number of cleanups, up to 1000.
@@ -83,9 +83,9 @@ async fn run_on_server(
 fn format_preview(preview: &Preview) -> String {
     let keep_days = preview.keep_days;
     let mut text = match preview.sessions {
-        0 => "nothing would go\n".to_owned(),
+        0 => "no session would be removed\n".to_owned(),
         n => format!(
-            "{n} sessions would go, with {} messages, {} bytes; nothing was removed\n\n{}",
+            "{n} sessions would be removed, with {} messages, {} bytes; nothing was removed\n\n{}",
             preview.messages,
             preview.bytes,
             groups(preview)
@@ -99,26 +99,26 @@ fn format_preview(preview: &Preview) -> String {
     }
     if preview.summaries_removed > 0 {
         text.push_str(&format!(
-            "\n{} kept summaries would go: no task has asked for them in time\n",
+            "\n{} kept summaries would be removed: no task used them in time\n",
             preview.summaries_removed
         ));
     }
     if preview.events > 0 {
         text.push_str(&format!(
-            "\n{} events of the feed would go, older than {} days\n",
+            "\n{} events of the feed would be removed, older than {} days\n",
             preview.events, keep_days.events
         ));
     }
     if preview.memory_items > 0 {
         text.push_str(&format!(
-            "\n{} items of memories would go, revoked or expired for {} days\n",
+            "\n{} memory items would be removed, revoked or expired for {} days\n",
             preview.memory_items, keep_days.memory_items
         ));
     }
     if !preview.kept.is_empty() {
         let rows = preview.kept.iter().map(|(kept, n)| [serialised_name(kept), n.to_string()]);
         text.push_str(&format!(
-            "\ntheir time is over too, but they would be kept\n{}",
+            "\nexpired as well, but would be kept\n{}",
             format_table(&["WHY", "SESSIONS"], rows)
         ));
     }

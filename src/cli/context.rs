@@ -40,8 +40,7 @@ impl Context {
             return Ok(());
         }
         let words = format!(
-            "{flag} counts from now: the same command means another time when it is repeated with its --idempotency-key; write the time \
-             itself, {absolute_flag} {}",
+            "{flag} is relative to now, so a repeated command with the same --idempotency-key would mean another time; give the absolute time: {absolute_flag} {}",
             at.format("%FT%TZ")
         );
         Err(Failure::new(Exit::Usage, anyhow!(words)))
@@ -65,7 +64,7 @@ impl Context {
             let broken: Vec<&str> = catalogue.broken_agents().collect();
             let refused = match broken.is_empty() {
                 true => String::new(),
-                false => format!("; refused until they are repaired: {}", broken.join(", ")),
+                false => format!("; refused until they are fixed: {}", broken.join(", ")),
             };
             let (first, n_problems) = (first.in_one_line(), problems.0.len());
             output.print_note(&format!(

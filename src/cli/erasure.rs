@@ -59,8 +59,7 @@ fn verify(Verify { file, public_key: key }: &Verify, context: &Context) -> Resul
         false => std::fs::read_to_string(file),
     };
     let text = text.map_err(|error| {
-        let error =
-            anyhow!(error).context(format!("the receipt {} cannot be read", file.display()));
+        let error = anyhow!(error).context(format!("cannot read the receipt {}", file.display()));
         Failure::new(Exit::Usage, error)
     })?;
     let expected = match key {
@@ -73,7 +72,7 @@ fn verify(Verify { file, public_key: key }: &Verify, context: &Context) -> Resul
     context.output.print_data(&data, || match expected {
         Some(_) => "the receipt is valid".to_owned(),
         None => format!(
-            "the signature matches the receipt, but the signer {} is not known here: give the key that `dalsegno doctor` shows with `--key`",
+            "the signature matches the receipt, but the signer {} is unknown here: pass the key that `dalsegno doctor` shows with `--key`",
             signed.public_key
         ),
     });

@@ -27,7 +27,7 @@ impl Command {
         if let Self::Remote(command) = self {
             let takes_key = matches!(command, RemoteCommand::Add { .. });
             if remote.names_server() || (remote.has_key() && !takes_key) {
-                let words = "`dalsegno remote` is about the stored servers: leave out --url and --remote; only `add` takes a key";
+                let words = "`dalsegno remote` manages the stored servers of this host: leave out --url and --remote; only `add` takes a key";
                 return Err(Failure::new(Exit::Usage, anyhow!(words)));
             }
             return Ok(None);
@@ -41,7 +41,7 @@ impl Command {
         let words = match place {
             ExecutionTarget::AnyServer => return Ok(Some(target)),
             ExecutionTarget::Host => {
-                "this command is about this host: leave out --url, --remote and --key"
+                "this command works on this host: leave out --url, --remote and --key"
             }
             ExecutionTarget::Database => {
                 "this command works on the database only: run it where the database can be reached, with `--remote local` in the place of a server"
@@ -54,7 +54,7 @@ impl Command {
     pub(super) fn check_key(&self, idempotency_key: Option<&str>) -> Result<(), Failure> {
         match (self.place(), idempotency_key) {
             (ExecutionTarget::Host, Some(_)) => {
-                let words = "this command is about this host: leave out --idempotency-key";
+                let words = "this command works on this host: leave out --idempotency-key";
                 Err(Failure::new(Exit::Usage, anyhow!(words)))
             }
             _ => Ok(()),

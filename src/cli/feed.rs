@@ -24,7 +24,7 @@ pub(super) struct Feed {
     /// Only events of this kind, for example turn.done; may be repeated.
     #[arg(long)]
     kind: Vec<String>,
-    /// Begins behind the event with this id; 0 begins with the oldest event. Default: now.
+    /// Starts after the event with this id; 0 starts with the oldest event. Default: now.
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(i64).range(0..))]
     after: Option<i64>,
     /// Ends after this many events.

@@ -37,7 +37,7 @@ pub(super) enum FlowCommand {
     Start(Start),
     /// Shows a flow with its tasks.
     Show(Id),
-    /// Begins no more tasks of a flow; running tasks go on.
+    /// Pauses a flow: no task starts until it is resumed. Running tasks go on.
     Pause(Id),
     /// Resumes a paused flow.
     Resume(Id),
@@ -207,9 +207,10 @@ impl Start {
         let usage = |error| Failure::new(Exit::Usage, error);
         if let Some(file) = &self.inputs_file {
             let text = std::fs::read_to_string(file)
-                .with_context(|| format!("{} cannot be read", file.display()));
-            let read = serde_json::from_str(&text.map_err(usage)?)
-                .with_context(|| format!("{} is not a JSON object of texts", file.display()));
+                .with_context(|| format!("cannot read {}", file.display()));
+            let read = serde_json::from_str(&text.map_err(usage)?).with_context(|| {
+                format!("{} is not a JSON object with texts as values", file.display())
+            });
             return read.map_err(usage);
         }
         let mut inputs = Inputs::new();

@@ -109,7 +109,7 @@ impl Follower<'_> {
 /// Parses the data of an event.
 pub(super) fn data_of<T: DeserializeOwned>(event: &StreamEvent) -> Result<T, Failure> {
     serde_json::from_str(&event.data).map_err(|error| {
-        let words = format!("the event `{}` cannot be read: {error}", event.name);
+        let words = format!("cannot read the event `{}`: {error}", event.name);
         Failure::failed(anyhow!(words))
     })
 }

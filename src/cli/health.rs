@@ -37,7 +37,7 @@ pub(super) async fn run(health: &Health, context: &Context) -> Result<Exit, Fail
     let config = context.load()?;
     let address = match health.worker {
         true => config.worker.listen.ok_or_else(|| {
-            let words = "worker.listen names no address, so no worker answers probes";
+            let words = "worker.listen is empty, so no worker answers probes: set it to an address such as 127.0.0.1:7771";
             Failure::new(Exit::Usage, anyhow!(words))
         })?,
         false => config.http.listen,
@@ -47,7 +47,7 @@ pub(super) async fn run(health: &Health, context: &Context) -> Result<Exit, Fail
     let wait = Duration::from_secs(secs(health.timeout).into());
     let answer = tokio::time::timeout(wait, get(address, path))
         .await
-        .map_err(|_elapsed| Failure::new(Exit::TimedOut, anyhow!("{address} does not answer")))?
+        .map_err(|_elapsed| Failure::new(Exit::TimedOut, anyhow!("no answer from {address}")))?
         .with_context(|| format!("no service answers on {address}"))
         .map_err(|error| Failure::new(Exit::Unavailable, error))?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));

@@ -50,7 +50,7 @@ pub(super) struct Filter {
     /// Only jobs of this lane.
     #[arg(long)]
     lane: Option<String>,
-    /// Continues behind this job: the last id of the previous page.
+    /// Continues after this job: the last id of the previous page.
     #[arg(long)]
     after: Option<i64>,
     /// Maximum number of jobs, up to 1000.
@@ -174,7 +174,7 @@ fn retried(retried: &RetriedJob) -> String {
     let RetriedJob { id, state, task_id, task_state, job_id } = retried;
     match (task_id, task_state, job_id) {
         (Some(task), Some(now), _) if retried.is_removed() => format!(
-            "nothing was retried: task {task} has moved on and is {}; the dead letter {id} is removed",
+            "nothing was retried: task {task} already runs under another job and is {}; the dead letter {id} is removed",
             now.as_str()
         ),
         (Some(task), _, Some(job)) if job != id => {

@@ -29,7 +29,7 @@ pub(super) struct List {
     /// Only lanes that are held.
     #[arg(long)]
     held: bool,
-    /// Continues behind this lane: the last name of the previous page.
+    /// Continues after this lane: the last name of the previous page.
     #[arg(long)]
     after: Option<String>,
     /// Maximum number of lanes, up to 1000.

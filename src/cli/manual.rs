@@ -29,7 +29,7 @@ pub(super) fn completions(chosen: &Completions, context: &Context) -> Result<Exi
 
 pub(super) fn man(man: &Man) -> Result<Exit, Failure> {
     clap_mangen::generate_to(command(), &man.folder)
-        .with_context(|| format!("the man pages cannot be written to {}", man.folder.display()))
+        .with_context(|| format!("cannot write the man pages to {}", man.folder.display()))
         .map_err(Failure::failed)?;
     Ok(Exit::Ok)
 }

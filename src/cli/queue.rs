@@ -21,9 +21,9 @@ pub(super) enum QueueCommand {
         /// Name of the queue.
         name: String,
     },
-    /// Starts no more jobs of a queue until it is resumed; running jobs go on.
+    /// Pauses a queue: no job starts until it is resumed. Running jobs go on.
     Pause(Pause),
-    /// Ends a pause.
+    /// Resumes a paused queue or group.
     Resume(Target),
 }
 

@@ -178,7 +178,7 @@ pub(super) fn server_url(text: &str) -> Result<Url, Failure> {
 
 pub(super) fn read_key_file(file: &Path) -> Result<String, Failure> {
     let key = std::fs::read_to_string(file);
-    key.map_err(|error| usage(format!("{} cannot be read: {error}", file.display())))
+    key.map_err(|error| usage(format!("cannot read {}: {error}", file.display())))
 }
 
 impl Remote {
@@ -219,7 +219,7 @@ impl Remote {
                 return self.foreign_server_failure(status);
             }
             let words = format!(
-                "the answer of {} to `{}` cannot be read: the server has another version than this command, {VERSION}: {error}",
+                "cannot read the answer of {} to `{}`: the server has another version than this command ({VERSION}): {error}",
                 self.url,
                 O::SPEC.id
             );
@@ -267,7 +267,7 @@ impl Remote {
                 let name = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
                 let value = name.map(|name| text(&fields.remove(name).unwrap_or_default()));
                 if let Some(value) = value.as_deref().filter(|it| ["", ".", ".."].contains(it)) {
-                    return Err(usage(format!("`{value}` cannot be a part of a URL")));
+                    return Err(usage(format!("`{value}` cannot be part of a URL")));
                 }
                 segments.push(value.as_deref().unwrap_or(part));
             }
@@ -321,7 +321,7 @@ impl Remote {
 
     /// Builds the failure of a stream that ended without a final event.
     pub(super) fn ended_stream_failure(&self) -> Failure {
-        let words = format!("the server at {} has ended the stream: try again", self.url);
+        let words = format!("the server at {} ended the stream: try again", self.url);
         Failure::new(Exit::Unavailable, anyhow!(words))
     }
 

@@ -130,11 +130,11 @@ impl Remotes {
             Err(error) if [NotFound, NotADirectory, PermissionDenied].contains(&error.kind()) => {
                 return Ok(Self::default());
             }
-            Err(error) => return Err(usage(format!("{} cannot be read: {error}", path.display()))),
+            Err(error) => return Err(usage(format!("cannot read {}: {error}", path.display()))),
         };
         serde_json::from_str(&text).map_err(|error| {
             usage(format!(
-                "{} is not a list of servers: {error}; correct or delete it",
+                "{} is not a valid list of servers: {error}; correct or delete it",
                 path.display()
             ))
         })
@@ -156,7 +156,7 @@ impl Remotes {
             fs::rename(new, path)
         };
         let written: std::io::Result<()> = write();
-        let words = || format!("{} cannot be written", path.display());
+        let words = || format!("cannot write to {}", path.display());
         written.with_context(words).map_err(Failure::failed)
     }
 

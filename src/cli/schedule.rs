@@ -36,7 +36,7 @@ pub(super) enum ScheduleCommand {
     Run(Name),
     /// Pauses a schedule until it is resumed.
     Pause(Pause),
-    /// Ends a pause. Times that fell into it are not caught up.
+    /// Resumes a paused schedule. Times during the pause are not caught up.
     Resume(Name),
 }
 

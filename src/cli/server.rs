@@ -174,7 +174,7 @@ impl Server {
             cursor = listing.next;
             if let Some(cursor) = cursor.as_ref().filter(|_| n_empty == MAX_EMPTY_PAGES) {
                 self.output.print_note(&format!(
-                    "stopped at {cursor}: a long part of the list has nothing that matches; `--after {cursor}` goes on there"
+                    "stopped at {cursor}: no match in a long part of the list; continue with `--after {cursor}`"
                 ));
                 return Ok(items);
             }

@@ -20,7 +20,7 @@ pub(super) async fn run_under_signals(
         third = shutdown.on_signals(drain_timeout) => match third {
             Ok(()) => Ok(Exit::Interrupted),
             Err(error) => {
-                Err(Failure::failed(anyhow!(error).context("signals cannot be received")))
+                Err(Failure::failed(anyhow!(error).context("cannot receive signals")))
             }
         },
         ended = command => ended,

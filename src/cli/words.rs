@@ -181,7 +181,7 @@ fn standard_input() -> Result<String, Failure> {
 fn file_text(path: &Path) -> Result<String, Failure> {
     let name = path.display().to_string();
     let file = std::fs::File::open(path).map_err(|error| {
-        Failure::new(Exit::Usage, anyhow!(error).context(format!("{name} cannot be read")))
+        Failure::new(Exit::Usage, anyhow!(error).context(format!("cannot read {name}")))
     })?;
     read(file, &name)
 }
@@ -189,7 +189,7 @@ fn file_text(path: &Path) -> Result<String, Failure> {
 fn read(source: impl Read, name: &str) -> Result<String, Failure> {
     let mut text = String::new();
     source.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| {
-        let words = format!("{name} cannot be read as UTF-8 text");
+        let words = format!("cannot read {name} as UTF-8 text");
         Failure::new(Exit::Usage, anyhow!(error).context(words))
     })?;
     if text.len() as u64 > MAX_BYTES {

@@ -192,7 +192,7 @@ impl Config {
         if acquire > request {
             let keys = ["database.acquire_timeout_secs", "http.request_timeout_secs"];
             let message = format!(
-                "{} = {acquire} is longer than {} = {request}: a request would end before it learns why",
+                "{} = {acquire} is longer than {} = {request}: a request would time out before the database error arrives",
                 keys[0], keys[1]
             );
             let fix =

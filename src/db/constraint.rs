@@ -15,20 +15,23 @@ pub struct UserMistake {
 pub const USER_MISTAKES: &[UserMistake] = &[
     UserMistake {
         constraint: "name_length",
-        message: "names of queues, kinds, lanes, groups and keys have 1 to 200 characters",
+        message: "names of queues, kinds, lanes, groups and keys must have 1 to 200 characters",
     },
     UserMistake {
         constraint: "lane_policy_known",
-        message: "the policy of a lane is `continue` or `hold`",
+        message: "the policy of a lane must be `continue` or `hold`",
     },
-    UserMistake { constraint: "pauses_scope_known", message: "a `queue` or a `group` is paused" },
+    UserMistake {
+        constraint: "pauses_scope_known",
+        message: "only a `queue` or a `group` can be paused",
+    },
     UserMistake {
         constraint: "count16_not_negative",
-        message: "priorities and numbers of attempts are not negative",
+        message: "priorities and numbers of attempts must be 0 or more",
     },
     UserMistake {
         constraint: "campaigns_name_length",
-        message: "the name of a campaign has 1 to 200 characters",
+        message: "the name of a campaign must have 1 to 200 characters",
     },
     UserMistake {
         constraint: "campaigns_brief_length",
@@ -36,47 +39,47 @@ pub const USER_MISTAKES: &[UserMistake] = &[
     },
     UserMistake {
         constraint: "campaigns_client_context_length",
-        message: "the client context is longer than 262144 bytes: keep what every call needs, and no more",
+        message: "the client context is longer than 262144 bytes: shorten it, or put long material where the agents can look it up",
     },
     UserMistake {
         constraint: "campaigns_status_known",
-        message: "the status of a campaign is active, paused or closed",
+        message: "the status of a campaign must be active, paused or closed",
     },
     UserMistake {
         constraint: "campaign_budgets_limit_micros_positive",
-        message: "a limit in money is more than 0; leave it out for no limit",
+        message: "a limit in money must be more than 0; leave it out for no limit",
     },
     UserMistake {
         constraint: "campaign_budgets_limit_tokens_positive",
-        message: "a limit in tokens is more than 0; leave it out for no limit",
+        message: "a limit in tokens must be more than 0; leave it out for no limit",
     },
     UserMistake {
         constraint: "tasks_traceparent_form",
-        message: "who asked for a task is named as in the header traceparent: 00-<32 digits>-<16 digits>-01, in lower case",
+        message: "the origin of a task must have the form of the header traceparent: 00-<32 digits>-<16 digits>-01, in lower case",
     },
     UserMistake {
         constraint: "tasks_agent_form",
-        message: "the name of an agent has lower-case letters, digits, - and _, at most 64",
+        message: "the name of an agent must have lower-case letters, digits, - and _, at most 64",
     },
     UserMistake {
         constraint: "tasks_instance_form",
-        message: "the name of an instance has lower-case letters, digits, - and _, at most 64",
+        message: "the name of an instance must have lower-case letters, digits, - and _, at most 64",
     },
     UserMistake {
         constraint: "task_labels_tags_form",
-        message: "a task has at most 16 tags of lower-case letters, digits, - _ . and :, each at most 63 characters",
+        message: "a task can have at most 16 tags of lower-case letters, digits, - _ . and :, each at most 63 characters",
     },
     UserMistake {
         constraint: "task_labels_metadata_form",
-        message: "the metadata of a task is an object of at most 8192 bytes, as the database writes it",
+        message: "the metadata of a task must be a JSON object of at most 8192 bytes, as the database formats it",
     },
     UserMistake {
         constraint: "campaigns_tags_form",
-        message: "a campaign has at most 16 tags of lower-case letters, digits, - _ . and :, each at most 63 characters",
+        message: "a campaign can have at most 16 tags of lower-case letters, digits, - _ . and :, each at most 63 characters",
     },
     UserMistake {
         constraint: "campaigns_metadata_form",
-        message: "the metadata of a campaign is an object of at most 8192 bytes, as the database writes it",
+        message: "the metadata of a campaign must be a JSON object of at most 8192 bytes, as the database formats it",
     },
     UserMistake {
         constraint: "tasks_prompt_not_empty",
@@ -84,15 +87,15 @@ pub const USER_MISTAKES: &[UserMistake] = &[
     },
     UserMistake {
         constraint: "tasks_session_mode_known",
-        message: "the session of a task is continue, fresh or none",
+        message: "the session mode of a task must be continue, fresh or none",
     },
     UserMistake {
         constraint: "tasks_budget_micros_positive",
-        message: "a budget in money is more than 0; leave it out for no limit",
+        message: "a budget in money must be more than 0; leave it out for no limit",
     },
     UserMistake {
         constraint: "tasks_budget_tokens_positive",
-        message: "a budget in tokens is more than 0; leave it out for no limit",
+        message: "a budget in tokens must be more than 0; leave it out for no limit",
     },
     UserMistake {
         constraint: "posts_reply_to",
@@ -100,59 +103,59 @@ pub const USER_MISTAKES: &[UserMistake] = &[
     },
     UserMistake {
         constraint: "posts_text_length",
-        message: "a post has 1 to 1048576 bytes: put long material where the agents can look it up",
+        message: "a post must have 1 to 1048576 bytes: put long material where the agents can look it up",
     },
     UserMistake {
         constraint: "posts_audience_size",
-        message: "a post is addressed to 1 to 200 names; `all` reaches all agents",
+        message: "a post must be addressed to 1 to 200 names; `all` reaches all agents",
     },
     UserMistake {
         constraint: "memory_items_title_length",
-        message: "the title of an item has 1 to 200 characters",
+        message: "the title of an item must have 1 to 200 characters",
     },
     UserMistake {
         constraint: "memory_items_body_length",
-        message: "an item has 1 to 131072 bytes: split it",
+        message: "an item must have 1 to 131072 bytes: split it",
     },
     UserMistake {
         constraint: "memory_items_name_form",
-        message: "the name of an item has lower-case letters, digits, - and _, at most 64",
+        message: "the name of an item must have lower-case letters, digits, - and _, at most 64",
     },
     UserMistake {
         constraint: "campaign_users_name_form",
-        message: "the name of a user has letters of English, digits, and . _ @ + - behind the first, at most 128",
+        message: "the name of a user must have letters a to z, digits, and after the first character . _ @ + -, at most 128",
     },
     UserMistake {
         constraint: "facts_user_name_form",
-        message: "the name of a user has letters of English, digits, and . _ @ + - behind the first, at most 128",
+        message: "the name of a user must have letters a to z, digits, and after the first character . _ @ + -, at most 128",
     },
     UserMistake {
         constraint: "facts_attribute_length",
-        message: "what a fact is about has 1 to 100 characters",
+        message: "the attribute of a fact must have 1 to 100 characters",
     },
     UserMistake {
         constraint: "facts_text_length",
-        message: "a fact has 1 to 400 characters: one short line",
+        message: "a fact must be one short line of 1 to 400 characters",
     },
     UserMistake {
         constraint: "schedules_name_form",
-        message: "the name of a schedule has lower-case letters, digits, - and _, at most 64",
+        message: "the name of a schedule must have lower-case letters, digits, - and _, at most 64",
     },
     UserMistake {
         constraint: "schedules_catch_up_secs_positive",
-        message: "the time in which a moment is caught up is at least a second",
+        message: "the catch-up time of a schedule must be at least a second",
     },
     UserMistake {
         constraint: "api_keys_name_form",
-        message: "the name of a key has letters, digits, `.`, `-` and `_`, at most 64, and begins with a letter or a digit",
+        message: "the name of a key must have letters, digits, `.`, `-` and `_`, at most 64, and begin with a letter or a digit",
     },
     UserMistake {
         constraint: "api_keys_scopes_known",
-        message: "a key has at least one of the scopes read, enqueue, operate, admin, mcp",
+        message: "a key must have at least one of the scopes read, enqueue, operate, admin, mcp",
     },
     UserMistake {
         constraint: "api_keys_campaigns_number",
-        message: "a key is bound to 1 to 100 campaigns; leave them out for a key that reaches all",
+        message: "a key can be bound to 1 to 100 campaigns; leave them out for a key that reaches all",
     },
 ];
 

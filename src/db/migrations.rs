@@ -85,7 +85,11 @@ pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
                 if is_lock_conflict(&error) && n_tries < TRIES =>
             {
                 let error = causes(&error);
-                tracing::warn!(version, error, "a migration met others' locks and is tried again");
+                tracing::warn!(
+                    version,
+                    error,
+                    "a migration timed out on locks of other transactions: trying again"
+                );
             }
             Err(Error::Migrate(error)) if is_forbidden(&error) => {
                 return Err(Error::MayNotMigrate(error));

@@ -113,10 +113,10 @@ pub enum Use {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{setting} cannot be read; write postgres://user:password@host:port/database")]
+    #[error("{setting} is not a valid address; use postgres://user:password@host:port/database")]
     ParseUrl { setting: &'static str, source: sqlx::Error },
     #[error(
-        "the database at {server} cannot be reached after {waited_secs} s; check that the server runs and that the address is right; `dalsegno doctor` checks more"
+        "cannot reach the database at {server} after {waited_secs} s; check that the server runs and that the address is right; `dalsegno doctor` checks more"
     )]
     Connect { setting: &'static str, server: String, waited_secs: u64, source: sqlx::Error },
     #[error(
@@ -128,7 +128,7 @@ pub enum Error {
     #[error("there is no database in {} yet; `dalsegno serve` creates one, or set DATABASE_URL", data_dir.display())]
     NoDatabase { data_dir: PathBuf },
     #[error(
-        "database.url leads through a transaction pooler, and database.pooler is `none`: set database.pooler = \"transaction\" for PgBouncer 1.21 or newer; for a PgBouncer in session mode, add extra_float_digits to its ignore_startup_parameters"
+        "database.url leads through a transaction pooler, but database.pooler is `none`: set database.pooler = \"transaction\" for PgBouncer 1.21 or newer; for a PgBouncer in session mode, add extra_float_digits to its ignore_startup_parameters"
     )]
     PoolerNotSet,
     #[error(
@@ -144,34 +144,34 @@ pub enum Error {
     )]
     DirectPooled,
     #[error(
-        "{n_pending} migrations are missing, and they need a session of their own, which a transaction pooler does not give: set database.direct_url to the address of the server itself, or run `dalsegno migrate up` with DATABASE_URL set to it and database.pooler = \"none\""
+        "{n_pending} migrations are missing and cannot run through a transaction pooler: set database.direct_url to the address of the server itself, or run `dalsegno migrate up` with DATABASE_URL set to it and database.pooler = \"none\""
     )]
     MigrateNeedsSession { n_pending: usize },
     #[error("stopped while waiting for the database")]
     Stopped,
-    #[error("the private Postgres does not start")]
+    #[error("cannot start the private Postgres")]
     Embedded(#[from] embedded::Error),
-    #[error("the version of the database cannot be read")]
+    #[error("cannot read the version of the database")]
     ReadVersion(#[source] sqlx::Error),
     #[error("PostgreSQL {major} is too old; Dalsegno needs {} or newer: upgrade the server", SUPPORTED_MAJORS.start())]
     TooOld { major: u32 },
-    #[error("the migrations cannot be applied")]
+    #[error("cannot apply the migrations")]
     Migrate(#[source] sqlx::migrate::MigrateError),
     #[error(
-        "the role may not make or change the schema `dalsegno`; run `dalsegno migrate up` as the owner of the database, or grant it there: grant create on database ... to ..."
+        "the database role may not create or change the schema `dalsegno`; run `dalsegno migrate up` as the owner of the database, or grant the right: grant create on database ... to ..."
     )]
     MayNotMigrate(#[source] sqlx::migrate::MigrateError),
     #[error(
-        "the database was written by an older version of Dalsegno and cannot be upgraded: it has {n_older} migrations up to {newest}, and those of this version begin with {baseline}; create a new database and set DATABASE_URL to it, or run the version that wrote this one"
+        "the database belongs to an older version of Dalsegno and cannot be upgraded: it has {n_older} migrations up to {newest}, but those of this version begin with {baseline}; create a new database and set DATABASE_URL to it, or run the older version"
     )]
     OlderSchema { n_older: usize, newest: i64, baseline: i64 },
-    #[error("whether the database takes writes cannot be read")]
+    #[error("cannot check whether the database accepts writes")]
     ReadWritable(#[source] sqlx::Error),
-    #[error("whether the database server has disk space cannot be found out")]
+    #[error("cannot check the disk space of the database server")]
     ReadSpace(#[source] sqlx::Error),
-    #[error("the state of the migrations cannot be read")]
+    #[error("cannot read the state of the migrations")]
     MigrationState(#[source] sqlx::Error),
-    #[error("the tables cannot be vacuumed")]
+    #[error("cannot vacuum the tables")]
     Vacuum(#[source] sqlx::Error),
 }
 
@@ -218,7 +218,7 @@ impl Database {
         if timeout(CLOSE_LIMIT, self.pool.close()).await.is_err() {
             tracing::warn!(
                 limit_secs = CLOSE_LIMIT.as_secs(),
-                "leaving connections that do not close"
+                "connections to the database did not close in time"
             );
         }
         match self.server {
@@ -336,9 +336,14 @@ async fn follow_clock(pool: PgPool, every: Duration, closed: CancellationToken) 
             match timeout(every, measured).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
-                    tracing::debug!(error = causes(&error), "measuring the database's clock");
+                    tracing::debug!(
+                        error = causes(&error),
+                        "cannot measure the clock of the database"
+                    );
                 }
-                Err(_elapsed) => tracing::debug!("no answer while measuring the database's clock"),
+                Err(_elapsed) => {
+                    tracing::debug!("the database did not answer while its clock was measured")
+                }
             }
         }
     };

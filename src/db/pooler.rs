@@ -102,7 +102,9 @@ async fn shares_sessions(options: &PgConnectOptions, conn: &mut PgConnection) ->
     }
     match asked {
         Ok(Ok(meet)) => return meet,
-        Ok(Err(error)) => tracing::debug!(error = causes(&error), "asking a pooler for its mode"),
+        Ok(Err(error)) => {
+            tracing::debug!(error = causes(&error), "cannot find out the mode of the pooler")
+        }
         Err(_elapsed) => {
             tracing::debug!("a pooler has no {N_COMPARED_SESSIONS} connections to tell its mode")
         }

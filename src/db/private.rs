@@ -32,7 +32,10 @@ pub(super) async fn open(
                 if is_worth_waiting(&error, purpose) && Instant::now() < deadline =>
             {
                 if !std::mem::replace(&mut has_told, true) {
-                    tracing::info!(error = causes(&error), "waiting for the data folder");
+                    tracing::info!(
+                        error = causes(&error),
+                        "waiting for the lock of the data folder"
+                    );
                 }
             }
             opened => return opened,

@@ -42,11 +42,11 @@ pub(super) fn parse(setting: &'static str, url: &SecretString) -> Result<PgConne
 pub(super) fn check(key: &'static str, url: &SecretString, checks: &mut Checks<'_>) {
     if parse(key, url).is_err() {
         let fix = "postgres://user:password@host:port/database";
-        checks.fail(key, "is not the address of a Postgres database", fix);
+        checks.fail(key, "is not a valid address of a Postgres database", fix);
         return;
     }
     for name in unknown_parameters(url.expose_secret()) {
-        let message = format!("has {name}, which is not understood and would be ignored");
+        let message = format!("has the unknown parameter {name}, which would be ignored");
         checks.fail(key, message, "the address without it");
     }
 }

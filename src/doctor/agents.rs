@@ -12,9 +12,9 @@ use crate::{
 };
 
 const CHECK: &str = "agents";
-const WHY: &str = "an agent whose file has problems gets no new tasks, and those that it has wait";
+const WHY: &str = "an agent whose file has problems gets no new tasks, and its existing tasks wait";
 const REACH: &str = "keys";
-const WHY_REACH: &str = "who asks from this machine without a key may do everything, and commands of agents run on this machine";
+const WHY_REACH: &str = "callers on this machine need no key and may do everything, and commands of agents run on this machine";
 const FLOWS: &str = "flows";
 const WHY_FLOWS: &str = "a template with problems cannot be started";
 
@@ -59,11 +59,11 @@ fn reach(config: &Config, catalogue: &Catalogue) -> Option<Finding> {
         false => Finding::warn(
             REACH,
             format!(
-                "{shown} may run commands or servers, which the API on {} obeys without a key",
+                "{shown} may run commands or servers, and these can call the API on {} without a key",
                 config.http.listen
             ),
             WHY_REACH,
-            "set http.require_key = true and make keys with `dalsegno key create`, or keep such agents in containers of their own",
+            "set http.require_key = true and create keys with `dalsegno key create`, or run such agents in separate containers",
         ),
     })
 }

@@ -30,10 +30,7 @@ pub(super) async fn examine(config: &Config, pool: &PgPool, now: DateTime<Utc>) 
     if let Some(since) = since {
         let end = config.providers.deadline(since).map(format_moment);
         let end = end.map_or_else(String::new, |end| format!(" and fails at {end}"));
-        found.push(format!(
-            "the first of the tasks that wait does so since {}{end}",
-            format_moment(since)
-        ));
+        found.push(format!("the longest wait of a task began at {}{end}", format_moment(since)));
     }
     let mend = "give the provider more room, use fewer worker.turns_slots, or name a fallback_provider in the agents' files; \
                 `dalsegno task explain ID` says until when a task waits";

@@ -10,8 +10,7 @@ use crate::domain::{
 };
 
 const CHECK: &str = "cleanup";
-const WHY: &str =
-    "without it conversations stay for ever that were promised to be gone, and the database grows";
+const WHY: &str = "without it, expired conversations stay forever, and the database grows";
 /// Age of the last success that is reported: a day, and time for a long run and a late start.
 const OVERDUE: TimeDelta = TimeDelta::hours(26);
 
@@ -38,8 +37,8 @@ fn judge(nightly: &Schedule, last: Option<DateTime<Utc>>, now: DateTime<Utc>) ->
         return Finding::warn(CHECK, what, WHY, "dalsegno schedule resume cleanup");
     }
     let what = match last {
-        Some(last) => format!("it last went through at {} UTC", last.format("%F %T")),
-        None => "it has never gone through".to_owned(),
+        Some(last) => format!("the last complete run was at {} UTC", last.format("%F %T")),
+        None => "it has never completed".to_owned(),
     };
     // Where it has never succeeded, the age counts from the schedule's creation.
     let since = last.unwrap_or(nightly.created_at);

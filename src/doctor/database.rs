@@ -15,14 +15,14 @@ use crate::{
 };
 
 const WHY_BINARIES: &str =
-    "without a given server, the service runs a private one from these binaries";
+    "without a configured server, the service runs a private one from these binaries";
 const WHY_REACH: &str = "tasks, sessions and the queue live in Postgres: nothing works without it";
 const WHY_VERSION: &str = "the SQL of the service is tested on these versions only";
-const WHY_SCHEMA: &str = "this binary reads and writes tables that its migrations make";
-const WHY_CLOCK: &str =
-    "data has the time of the database; logs, files and certificates have the time of this machine";
-const WHY_CONNECTIONS: &str = "a process that finds no free connection stops claiming work";
-const WHY_PLANS: &str = "the statements of the queue are written for generic plans; planning them for each call costs many times more";
+const WHY_SCHEMA: &str = "this binary needs the tables that its migrations create";
+const WHY_CLOCK: &str = "rows have the time of the database; logs, files and certificates have the time of this machine";
+const WHY_CONNECTIONS: &str = "a process without a free connection stops claiming jobs";
+const WHY_PLANS: &str =
+    "the statements of the queue expect generic plans; planning each call costs many times more";
 
 /// Largest clock difference that is accepted; a larger one misleads people who compare logs with data.
 const MAX_SKEW_MS: i64 = 1_000;
@@ -58,7 +58,7 @@ pub(super) async fn examine(
         }
         Err(error) => {
             findings.push(unreachable(config, &error));
-            findings.extend(skip_checks("the database cannot be looked into"));
+            findings.extend(skip_checks("the database cannot be checked"));
         }
     }
     findings
@@ -121,7 +121,7 @@ fn unreachable(config: &Config, error: &db::Error) -> Finding {
                 .to_owned()
         }
         db::Error::Embedded(error) if error.is_in_use() => {
-            "wait until the other command has ended, then ask again".to_owned()
+            "wait until the other command has ended, then run doctor again".to_owned()
         }
         _ => format!("read {}, or set DATABASE_URL to a server of your own", log.display()),
     };
@@ -181,13 +181,14 @@ async fn schema(pool: &PgPool) -> Finding {
         Err(error) => unreadable("migrations", &error, WHY_SCHEMA),
         Ok(MigrationState::Current) => match installation::get(pool).await {
             Ok(installation) => {
-                let what = format!("up to date; this is the installation {}", installation.id);
+                let what =
+                    format!("up to date; the id of this installation is {}", installation.id);
                 Finding::ok("migrations", what, WHY_SCHEMA)
             }
             Err(error) => unreadable("migrations", &error, WHY_SCHEMA),
         },
         Ok(MigrationState::Newer) => {
-            let what = "the schema is newer than this binary, which it still serves";
+            let what = "the schema is newer than this binary, and still supports it";
             Finding::warn("migrations", what, WHY_SCHEMA, "deploy the newer binary everywhere")
         }
         Ok(MigrationState::Pending { n_pending }) => {
@@ -206,7 +207,8 @@ async fn skew(pool: &PgPool, clock: &dyn Clock) -> Finding {
     // The database has read its clock between our two readings, so their middle is compared.
     let ours = before + (clock.machine_now() - before) / 2;
     let skew_ms = (theirs - ours).num_milliseconds();
-    let what = format!("{} ms between this machine and the database", skew_ms.abs());
+    let what =
+        format!("the clocks of this machine and the database differ by {} ms", skew_ms.abs());
     match skew_ms.abs() <= MAX_SKEW_MS {
         true => Finding::ok("clock", what, WHY_CLOCK),
         false => Finding::warn("clock", what, WHY_CLOCK, "synchronise both clocks (chrony, NTP)"),
@@ -227,11 +229,11 @@ async fn connections(config: &Config, pool: &PgPool) -> Finding {
     let wanted = config.database.max_connections + own;
     if config.database.pooler == Pooler::Transaction {
         let what = format!(
-            "this process takes up to {wanted} of PgBouncer's max_client_conn, and PgBouncer bounds those of the server"
+            "this process uses up to {wanted} of PgBouncer's max_client_conn; PgBouncer limits the connections to the server"
         );
         return Finding::ok("connections", what, WHY_CONNECTIONS);
     }
-    let what = format!("{} of {} in use; this process takes up to {wanted}", row.used, row.max);
+    let what = format!("{} of {} in use; this process uses up to {wanted}", row.used, row.max);
     match i64::from(row.used) + i64::from(wanted) <= i64::from(row.max) {
         true => Finding::ok("connections", what, WHY_CONNECTIONS),
         false => {
@@ -262,7 +264,7 @@ async fn plans(pool: &PgPool) -> Finding {
 }
 
 fn unreadable(check: &'static str, error: &dyn Error, why: &'static str) -> Finding {
-    let mend = "grant the role access to the database, or look into the server's log";
+    let mend = "grant the role access to the database, or read the server's log";
     Finding::fail(check, causes(error), why, mend)
 }
 

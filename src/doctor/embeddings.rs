@@ -10,7 +10,7 @@ use super::Finding;
 use crate::{causes::causes, config::Config, domain::search, providers::ollama::Embedder};
 
 const CHECK: &str = "embeddings";
-const WHY: &str = "memory.embeddings_model is set, and without pgvector and the model memories are searched by words alone";
+const WHY: &str = "memory.embeddings_model is set, but without pgvector and the model, searches use full-text search only";
 
 /// Timeout of the probe: it may have to load the model into memory first.
 const LOAD_LIMIT: Duration = Duration::from_secs(60);
@@ -22,8 +22,7 @@ pub(super) async fn examine(config: &Config, pool: &PgPool) -> Option<Finding> {
         Ok(true) => ask(config, model).await,
         Ok(false) => {
             let what = "the type vector is not on the search path of the database";
-            let mend = "install pgvector on the server, and run `create extension vector` in this database, in a schema that the \
-                        service looks into";
+            let mend = "install pgvector on the server, and run `create extension vector` in this database, in a schema of the search path";
             Finding::warn(CHECK, what, WHY, mend)
         }
         Err(error) => Finding::warn(CHECK, causes(&error), WHY, "dalsegno migrate up"),
@@ -39,20 +38,24 @@ async fn ask(config: &Config, model: &str) -> Finding {
     };
     match asked {
         Ok(Ok(vector)) => {
-            let what = format!("pgvector is there, and {model} makes vectors of {}", vector.len());
+            let what = format!(
+                "pgvector is installed; {model} computes embeddings with {} dimensions",
+                vector.len()
+            );
             Finding::ok(CHECK, what, WHY)
         }
         Ok(Err(error)) => warn(causes(&error), model),
         Err(_) => {
             let what = format!("{model} did not answer within {} s", LOAD_LIMIT.as_secs());
-            let mend = "see with `ollama ps` whether the server hangs; a model that takes longer to load is loaded by the service itself, \
-                        with the first question or text";
+            let mend = "check with `ollama ps` whether the server hangs; the service itself waits longer for a model that loads slowly";
             Finding::warn(CHECK, what, WHY, mend)
         }
     }
 }
 
 fn warn(what: String, model: &str) -> Finding {
-    let mend = format!("`ollama pull {model}` where ollama.base_url leads, or correct the two");
+    let mend = format!(
+        "run `ollama pull {model}` on the server at ollama.base_url, or correct one of the two settings"
+    );
     Finding::warn(CHECK, what, WHY, mend)
 }

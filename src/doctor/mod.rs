@@ -33,7 +33,7 @@ pub async fn examine(
     clock: &dyn Clock,
     stop: &CancellationToken,
 ) -> Vec<Finding> {
-    const WHY: &str = "nothing else can be checked with a configuration that cannot be read";
+    const WHY: &str = "without a valid configuration, nothing else can be checked";
     let config = match Config::load(environment, flags) {
         Ok(config) => config,
         Err(problems) => {
@@ -41,7 +41,7 @@ pub async fn examine(
             return vec![Finding::fail("config", what, WHY, "dalsegno config check")];
         }
     };
-    let config_is_fine = Finding::ok("config", "every key is known and fits", WHY);
+    let config_is_fine = Finding::ok("config", "every key is known, and every value is valid", WHY);
     let mut findings = vec![config_is_fine];
     findings.extend(agents::examine(&config));
     findings.extend(claude::examine(&config).await);

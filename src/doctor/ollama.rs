@@ -89,7 +89,7 @@ fn judge(
     let configured = config.ollama.num_ctx_of(name);
     if model.window_tokens < configured {
         let what = format!(
-            "{name} was trained with {} tokens, and ollama.num_ctx asks for {configured}: calls get {}",
+            "{name} supports {} tokens, but ollama.num_ctx is {configured}: calls get {}",
             model.window_tokens, model.window_tokens
         );
         let mend = format!("set num_ctx of {name} in ollama.models, or name another model");
@@ -99,7 +99,7 @@ fn judge(
         && tokens > i64::from(model.window_tokens)
     {
         let what = format!(
-            "{agent} asks for a window of {tokens} tokens, and calls of {name} get {}",
+            "{agent} needs a window of {tokens} tokens, but calls of {name} get {}",
             model.window_tokens
         );
         let mend = "raise ollama.num_ctx, or lower window_tokens in its file";

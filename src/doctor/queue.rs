@@ -8,14 +8,14 @@ use crate::{
     queue::admin::{self, Health},
 };
 
-const WHY_WORKERS: &str = "jobs of a queue that no worker serves wait for ever";
+const WHY_WORKERS: &str = "jobs of a queue without a worker wait forever";
 const WHY_NOTIFICATIONS: &str = "without them workers find new jobs only when they poll";
-const WHY_DEAD: &str = "a dead letter is requested work that no worker will do";
-const WHY_HELD: &str = "what is held or paused waits for a person";
-const WHY_TRANSACTIONS: &str = "an open transaction keeps ended jobs from being cleaned away";
+const WHY_DEAD: &str = "a dead letter is a job that does not run again by itself";
+const WHY_HELD: &str = "held and paused jobs wait until a person releases them";
+const WHY_TRANSACTIONS: &str = "an open transaction keeps Postgres from vacuuming ended jobs";
 
 const WHY_WRITERS: &str =
-    "readers of the feed get no events newer than the oldest open transaction that has written";
+    "readers of the feed get no events newer than the oldest open transaction with writes";
 
 const NOTIFICATION_PATIENCE: Duration = Duration::from_secs(3);
 /// Age of a transaction that is reported. Dumps take minutes; older transactions were usually forgotten.
@@ -43,9 +43,9 @@ pub(super) async fn examine(database: &Database) -> Vec<Finding> {
 
 fn workers(health: &Health) -> Finding {
     match &health.deserted {
-        None => Finding::ok("workers", "every queue with work has one", WHY_WORKERS),
+        None => Finding::ok("workers", "every queue with jobs has a worker", WHY_WORKERS),
         Some(queues) => {
-            let what = format!("no worker serves: {queues}");
+            let what = format!("without a worker: {queues}");
             let mend = "start `dalsegno serve`, worker-turns or worker-upkeep";
             Finding::warn("workers", what, WHY_WORKERS, mend)
         }
@@ -60,11 +60,11 @@ async fn notifications(database: &Database) -> Finding {
         return Finding::skipped(CHECK, what, WHY_NOTIFICATIONS);
     };
     let heard = admin::notifications_arrive(&database.pool, session, NOTIFICATION_PATIENCE).await;
-    let mend = "lead database.url, or behind PgBouncer database.direct_url, to the server itself; else set queue.listen = false";
+    let mend = "point database.url, or with PgBouncer database.direct_url, at the server itself; otherwise set queue.listen = false";
     match heard {
         Ok(true) => Finding::ok(CHECK, "notifications arrive", WHY_NOTIFICATIONS),
         Ok(false) => {
-            let what = "a notification did not arrive: is this a transaction pooler?";
+            let what = "a test notification did not arrive: a transaction pooler may be in front of the server";
             Finding::warn(CHECK, what, WHY_NOTIFICATIONS, mend)
         }
         Err(error) => Finding::warn(CHECK, error.to_string(), WHY_NOTIFICATIONS, mend),
@@ -97,7 +97,7 @@ fn held(health: &Health) -> Finding {
 fn transactions(health: &Health) -> Finding {
     const CHECK: &str = "transactions";
     let secs = health.oldest_transaction_secs;
-    let what = format!("the oldest has been open for {secs:.0} s");
+    let what = format!("the oldest transaction has been open for {secs:.0} s");
     match secs < OLD_TRANSACTION_SECS {
         true => Finding::ok(CHECK, what, WHY_TRANSACTIONS),
         false => {
@@ -110,7 +110,7 @@ fn transactions(health: &Health) -> Finding {
 fn writers(health: &Health) -> Finding {
     const CHECK: &str = "writers";
     let secs = health.oldest_writer_secs;
-    let what = format!("the oldest transaction that has written has been open for {secs:.0} s");
+    let what = format!("the oldest transaction with writes has been open for {secs:.0} s");
     match secs < OLD_WRITER_SECS {
         true => Finding::ok(CHECK, what, WHY_WRITERS),
         false => {

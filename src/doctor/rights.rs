@@ -15,10 +15,10 @@ use crate::{
 
 const RIGHTS: &str = "rights";
 const WHY_RIGHTS: &str =
-    "a role that may delete from the ledger and the audit log can hide what was done with it";
+    "a role that may delete from the ledger and the audit log can hide changes";
 const GRANTS: &str = "run the grants of docs/how-to/upgrade.md, \"The role that migrates\"";
 const KEY: &str = "erasure_key";
-const WHY_KEY: &str = "receipts of erasures are signed with it";
+const WHY_KEY: &str = "the receipts of erasures are signed with this key";
 
 pub(super) async fn examine(config: &Config, pool: &PgPool) -> Finding {
     let looked = async {
@@ -40,7 +40,7 @@ pub(super) fn key(config: &Config) -> Finding {
             Finding::ok(KEY, what, WHY_KEY)
         }
         Ok(None) => {
-            let what = format!("the first erasure makes it in {}", path.display());
+            let what = format!("the first erasure creates it in {}", path.display());
             Finding::skipped(KEY, what, WHY_KEY)
         }
         Err(error) => {
@@ -52,11 +52,11 @@ pub(super) fn key(config: &Config) -> Finding {
 
 fn judge(rights: Rights, keep_days: u32, min_days: i32) -> Finding {
     if rights.is_owner {
-        let what = "the role owns the tables; a separate role could only append to the ledger and the audit log";
+        let what = "the role owns the tables; use a separate role that can only append to the ledger and the audit log";
         return Finding::ok(RIGHTS, what, WHY_RIGHTS);
     }
     if !rights.may_remove {
-        let what = "the role may not call the functions that remove what is over";
+        let what = "the role may not call the functions that remove expired rows";
         return Finding::fail(RIGHTS, what, WHY_RIGHTS, GRANTS);
     }
     if rights.may_delete {
@@ -72,7 +72,7 @@ fn judge(rights: Rights, keep_days: u32, min_days: i32) -> Finding {
     }
     Finding::ok(
         RIGHTS,
-        "the role adds to the ledger and the audit log, and cannot change them",
+        "the role can append to the ledger and the audit log, and cannot change them",
         WHY_RIGHTS,
     )
 }

@@ -6,7 +6,7 @@ use super::Finding;
 use crate::domain::webhooks::{self, Webhook};
 
 const CHECK: &str = "webhooks";
-const WHY: &str = "a subscriber does not learn of the end of its tasks";
+const WHY: &str = "subscribers are not notified of the end of their tasks";
 
 /// Returns nothing without webhooks. A webhook that a person has disabled is reported only if deliveries to it had
 /// failed.
@@ -21,7 +21,7 @@ pub(super) async fn examine(pool: &PgPool) -> Vec<Finding> {
     match (webhooks.is_empty(), failing.is_empty()) {
         (true, _) => Vec::new(),
         (false, true) => {
-            vec![Finding::ok(CHECK, format!("none of {} fails", webhooks.len()), WHY)]
+            vec![Finding::ok(CHECK, format!("none of {} webhooks fails", webhooks.len()), WHY)]
         }
         (false, false) => failing,
     }

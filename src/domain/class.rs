@@ -39,17 +39,17 @@ pub struct Class {
     pub advice: Option<&'static str>,
 }
 
-const DATABASE_AWAY: &str = "ask again when the database answers; `dalsegno doctor` looks closer";
+const DATABASE_AWAY: &str =
+    "try again when the database answers; `dalsegno doctor` finds the cause";
 const DATABASE_BUSY: &str =
     "try again in a moment; if this persists, `dalsegno doctor` names the cause";
-const DATABASE_LOCKED: &str = "another transaction holds a lock that this needs, perhaps one of another system that has added a task and is still open: try again in a moment; if this persists, `dalsegno doctor` names the cause";
+const DATABASE_LOCKED: &str = "another transaction holds a lock that this request needs, for example of a system that added a task and has not committed: try again in a moment; if this persists, `dalsegno doctor` names the cause";
 const DATABASE_CONFLICT: &str =
     "another transaction changed the same rows at the same moment: try again at once";
-const DATABASE_FULL: &str = "the database server has no disk space, memory or connections left: its log says which; then try again";
-const DATABASE_READ_ONLY: &str = "the database server takes no writes: a standby that has not taken over, or default_transaction_read_only is on";
-const NO_TEXT: &str =
-    "a text in the question holds the character U+0000, which the database cannot store: remove it";
-const INTERNAL: &str = "`dalsegno doctor` and the log of the service say more";
+const DATABASE_FULL: &str = "the database server ran out of disk space, memory or connections: its log says which; fix that, then try again";
+const DATABASE_READ_ONLY: &str = "the database server accepts no writes: it is a standby, or default_transaction_read_only is on";
+const NO_TEXT: &str = "a text in the request contains the character U+0000, which the database cannot store: remove it";
+const INTERNAL: &str = "`dalsegno doctor` and the log of the service show the cause";
 
 /// A value that a constraint of the database refuses.
 pub const BAD_VALUE: Class = Class::of(Kind::Invalid, "bad_value");

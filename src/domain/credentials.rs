@@ -39,7 +39,7 @@ pub enum Error {
         .providers.join(", ")
     )]
     Ambiguous { name: String, providers: Vec<String> },
-    #[error("waking the tasks that wait for a credential: {0}")]
+    #[error("cannot wake the tasks that wait for a credential: {0}")]
     Wake(#[from] queue::Error),
     #[error(transparent)]
     Database(#[from] StatementError),
@@ -112,7 +112,7 @@ pub async fn resume(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(StatementError::to("end the pause of a credential"))?;
+    .map_err(StatementError::to("resume a credential"))?;
     let provider = providers.pop().ok_or_else(|| Error::NotPaused(name.to_owned()))?;
     if !providers.is_empty() {
         providers.push(provider);

@@ -122,7 +122,7 @@ macro_rules! find_id {
         )
         .fetch_all($executor)
         .await
-        .map_err(crate::domain::StatementError::to("look up an id"))?;
+        .map_err(crate::domain::StatementError::to("find an id"))?;
         crate::domain::ids::one(($what, $list), given.text(), found)
     }};
 }

@@ -21,13 +21,13 @@ pub struct Labels<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error(
-        "invalid tag `{0}`: write lower-case letters, digits, - _ . and :, at most {MAX_TAG_CHARS}"
+        "invalid tag `{0}`: use at most {MAX_TAG_CHARS} lower-case letters, digits, - _ . and :"
     )]
     Tag(String),
     #[error("{0} tags are too many: give at most {MAX_TAGS}")]
     TooManyTags(usize),
     #[error(
-        "the metadata has {0} bytes as JSON, {MAX_METADATA_BYTES} are allowed: store long values elsewhere, and their names here"
+        "the metadata has {0} bytes as JSON, at most {MAX_METADATA_BYTES} are allowed: store long values elsewhere, and references here"
     )]
     TooLong(usize),
     #[error("invalid metadata: use a JSON object such as {{\"customer\":\"acme\"}}")]

@@ -85,7 +85,7 @@ pub fn pointer(path: &Path) -> String {
 /// Serde quotes the value first and names the expected type last. Only the beginning and the last part are translated.
 pub fn translate_message(words: &str) -> String {
     if words.starts_with("data did not match any variant") {
-        return "has none of the forms that it may have".to_owned();
+        return "matches none of the allowed forms".to_owned();
     }
     if words.starts_with("UUID parsing failed") {
         return "not an id: use the whole UUID".to_owned();

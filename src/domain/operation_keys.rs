@@ -63,7 +63,7 @@ pub async fn claim(
         )
         .fetch_optional(&mut *conn)
         .await
-        .map_err(StatementError::to("look up an idempotency key"))?;
+        .map_err(StatementError::to("find an idempotency key"))?;
         // A cleanup may have removed the row in between; then the loop claims the key.
         if first.is_some() {
             return Ok(first);

@@ -4,7 +4,7 @@ use crate::db::constraint::{UserMistake, user_mistake};
 
 /// A failed statement, with the action that it was made for.
 #[derive(Debug, thiserror::Error)]
-#[error("asking the database to {action}")]
+#[error("the database could not {action}")]
 pub struct StatementError {
     pub action: &'static str,
     #[source]

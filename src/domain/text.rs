@@ -11,8 +11,7 @@ pub enum Error {
     #[error("the {what} is empty: write what it should say")]
     Empty { what: &'static str },
     #[error(
-        "the {what} has {bytes} bytes, {limit_bytes} are allowed: shorten it, or put long material where the agent \
-         can look it up"
+        "the {what} has {bytes} bytes, at most {limit_bytes} are allowed: shorten it, or put long material where the agent can look it up"
     )]
     TooLong { what: &'static str, bytes: usize, limit_bytes: usize },
     #[error(

@@ -13,7 +13,7 @@ const YEARS: RangeInclusive<i32> = 1..=9999;
 pub enum Error {
     #[error("invalid time: use for example `2026-11-23T08:00:00Z`")]
     Unreadable,
-    #[error("the year has to be from 0001 to 9999 in UTC")]
+    #[error("the year must be from 0001 to 9999 in UTC")]
     OutOfRange,
 }
 

@@ -67,7 +67,7 @@ pub async fn take_over(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("look for what an earlier attempt has done"))
+    .map_err(StatementError::to("find the calls of an earlier attempt"))
 }
 
 /// Stores a call, in the transaction of its change.
@@ -91,7 +91,7 @@ pub async fn store(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("keep what a tool has done"))
+    .map_err(StatementError::to("store the call of a tool"))
 }
 
 /// Forgets the calls of a task that added one of these cancelled tasks or flows. Repeated calls add them again.

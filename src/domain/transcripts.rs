@@ -89,7 +89,7 @@ pub async fn add(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("store what a transcript grew by"))
+    .map_err(StatementError::to("append to a stored transcript"))
 }
 
 /// Removes all files of a session, which are then rebuilt.
@@ -128,7 +128,7 @@ pub async fn measure_all(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("measure the transcripts of sessions"))
+    .map_err(StatementError::to("count the bytes of transcripts"))
 }
 
 /// Removes the files of these sessions permanently. Returns their size in bytes.

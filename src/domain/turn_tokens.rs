@@ -57,7 +57,7 @@ pub async fn find(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("look up the token of a turn"))
+    .map_err(StatementError::to("find the token of a turn"))
 }
 
 fn digest(text: &str) -> [u8; 32] {

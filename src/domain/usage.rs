@@ -105,7 +105,7 @@ pub async fn record(
         .execute(executor)
         .await
         .map(|done| done.rows_affected() == 1)
-        .map_err(StatementError::to("write a call into the ledger"))
+        .map_err(StatementError::to("append a call to the ledger"))
 }
 
 /// Returns the cost of a campaign by agent, model and purpose.

@@ -79,14 +79,18 @@ impl Config {
         }
         if self.admin_key.as_ref().is_some_and(|key| !is_good_secret(key.expose_secret())) {
             let message = format!(
-                "is too easy to guess, or cannot stand in a header: it needs {ADMIN_KEY_MIN_CHARS} visible ASCII characters or more"
+                "is too short, or has invalid characters: it must have at least {ADMIN_KEY_MIN_CHARS} visible ASCII characters"
             );
-            checks.fail("http.admin_key", message, "what `openssl rand -hex 32` prints");
+            checks.fail(
+                "http.admin_key",
+                message,
+                "for example the output of `openssl rand -hex 32`",
+            );
         }
         if self.require_key && self.allow_unauthenticated {
             let keys = ["http.require_key", "http.allow_unauthenticated"];
-            let message = "http.require_key and http.allow_unauthenticated are both true, but exclude each other";
-            checks.fail_pair(keys, message, "one of the two");
+            let message = "http.require_key and http.allow_unauthenticated are both true, but contradict each other";
+            checks.fail_pair(keys, message, "only one of the two");
         }
     }
 }

@@ -42,8 +42,7 @@ pub(super) async fn limit_time(
         Err(_elapsed) => {
             let limit_secs = limit.as_secs();
             let detail = format!(
-                "no answer within the {limit_secs} s of http.request_timeout_secs, and what was asked may or may not have been done: \
-                 look before you ask again, or ask with an Idempotency-Key"
+                "the request took longer than {limit_secs} s (http.request_timeout_secs) and may or may not have taken effect: check before you repeat it, or send an Idempotency-Key"
             );
             let problem = Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail);
             Problem { retryable: true, ..problem }.into_response()
@@ -76,8 +75,7 @@ pub(super) async fn check_host(
     match stranger {
         Some(name) if !PROBES.contains(&request.uri().path()) => {
             let detail = format!(
-                "this service is not known by the name `{name}`: use an address in digits or localhost, or add the name to \
-                 http.allowed_hosts"
+                "the host name `{name}` is not allowed: use a numeric address or localhost, or add the name to http.allowed_hosts"
             );
             Problem::new(StatusCode::FORBIDDEN, "unknown_host", detail).into_response()
         }
@@ -90,7 +88,7 @@ pub(super) async fn refuse_foreign_origin(request: Request, next: Next) -> Respo
     match has_foreign_origin(request.headers()) {
         false => next.run(request).await,
         true => {
-            let detail = "pages of other origins may not use this service: programs leave out the header Origin, and pages send the request through their own server";
+            let detail = "web pages of other origins may not call this service: programs leave out the header Origin, and pages send the request through their own server";
             Problem::new(StatusCode::FORBIDDEN, "foreign_origin", detail).into_response()
         }
     }

@@ -78,7 +78,7 @@ pub(super) async fn readyz(
     }
     let app = app?;
     let state = tokio::time::timeout(READY_TIMEOUT, front.readiness.read_state(&app.pool)).await;
-    let detail = "the database does not answer; `dalsegno doctor` looks closer";
+    let detail = "the database does not answer: `dalsegno doctor` finds the cause";
     let DatabaseState { migrations, is_writable, has_space } = match state {
         Ok(Ok(state)) => state,
         Ok(Err(error)) => {
@@ -88,12 +88,11 @@ pub(super) async fn readyz(
         Err(_elapsed) => return Err(Problem::unavailable("database_unreachable", detail)),
     };
     if !is_writable {
-        let detail = "the database takes no writes: promote the standby, point database.url at the primary, or turn \
-                      default_transaction_read_only off";
+        let detail = "the database accepts no writes: promote the standby, point database.url at the primary, or turn off default_transaction_read_only";
         return Err(Problem::unavailable("database_read_only", detail));
     }
     if !has_space {
-        let detail = "the volume of the database has no space left: make room there; docs/how-to/recover.md says where to look";
+        let detail = "the disk of the database is full: free space there; docs/how-to/recover.md lists the places to check";
         return Err(Problem::unavailable("database_full", detail));
     }
     if let MigrationState::Pending { n_pending } = migrations {

@@ -12,7 +12,7 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     let key = value.to_str().ok().map(str::trim).filter(|key| !key.is_empty());
     key.map(Some).ok_or_else(|| {
-        let detail = "Idempotency-Key is empty, or has other than visible ASCII characters";
+        let detail = "the header Idempotency-Key is empty or has invalid characters: use visible ASCII characters";
         Problem::new(StatusCode::BAD_REQUEST, "bad_idempotency_key", detail)
     })
 }

@@ -27,7 +27,8 @@ pub(super) fn check_declared_length(request: &Request, key: &str) -> Result<(), 
 
 /// Builds the refusal of a body over the limit.
 pub(super) fn too_long(key: &str) -> Problem {
-    let detail = format!("the body is longer than {key} allows: shorten it");
+    let detail =
+        format!("the request body is larger than {key} allows: shorten it, or raise the limit");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 
@@ -42,13 +43,15 @@ pub(super) async fn limit_head_size(
     let uri = request.uri();
     let n_uri_bytes = uri.path().len() + uri.query().unwrap_or_default().len();
     if n_uri_bytes > MAX_URI_BYTES {
-        let detail = format!("the address has {n_uri_bytes} bytes, {MAX_URI_BYTES} are allowed");
+        let detail = format!(
+            "the URL has {n_uri_bytes} bytes, at most {MAX_URI_BYTES} are allowed: shorten it"
+        );
         return Problem::new(StatusCode::URI_TOO_LONG, "uri_too_long", detail).into_response();
     }
     let n_header_bytes = size(request.headers());
     if n_header_bytes > max_header_bytes {
         let detail = format!(
-            "the headers have {n_header_bytes} bytes, http.max_header_bytes allows {max_header_bytes}: send fewer"
+            "the headers have {n_header_bytes} bytes, http.max_header_bytes allows {max_header_bytes}: send smaller headers"
         );
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Problem::new(status, "headers_too_large", detail).into_response();

@@ -56,11 +56,11 @@ pub(super) struct ApiDoc;
     path = "/mcp/{id}",
     operation_id = "speak_mcp",
     tag = "mcp",
-    params(("id" = Uuid, Path, description = "The campaign that all calls are about")),
-    request_body(content = Object, description = "A message of JSON-RPC"),
+    params(("id" = Uuid, Path, description = "The campaign of all calls")),
+    request_body(content = Object, description = "A JSON-RPC message"),
     responses(
-        (status = 200, body = Object, description = "The answer, as JSON-RPC has it"),
-        (status = 202, description = "A message that has no answer"),
+        (status = 200, body = Object, description = "The JSON-RPC response"),
+        (status = 202, description = "A message without a response"),
         (status = 400, description = "`no_message`"),
         (status = 404, description = "`unknown_campaign`"),
         (status = 406, description = "`no_message`"),
@@ -132,8 +132,8 @@ async fn of_turn(State(turns): State<Turns>, request: Request) -> Response {
         }
         Ok(None) => no_turn().into_response(),
         Err(error) => {
-            tracing::error!(error = causes(&error), "the token of a turn could not be looked up");
-            let detail = "the database does not answer; ask again";
+            tracing::error!(error = causes(&error), "cannot look up the token of a turn");
+            let detail = "the database does not answer: try again";
             Problem::unavailable("database_unreachable", detail).into_response()
         }
     }
@@ -158,6 +158,6 @@ async fn to_problem_response(response: Response) -> Response {
 }
 
 fn no_turn() -> Problem {
-    let detail = "only a turn that runs has tools here, and shows the token that it was given; people use /mcp/{campaign} of the service";
+    let detail = "tools at this path need the token of a running turn; people use /mcp/{campaign} of the service";
     Problem::new(StatusCode::UNAUTHORIZED, "no_turn", detail)
 }

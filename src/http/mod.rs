@@ -45,10 +45,12 @@ pub use crate::operations::FieldError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{address} is taken; free it, or choose another with --set {key}=127.0.0.1:0")]
+    #[error(
+        "the address {address} is in use; free it, or choose another with --set {key}=127.0.0.1:0"
+    )]
     InUse { key: &'static str, address: SocketAddr },
     #[error(
-        "{address} cannot be listened on; name an address of this machine, with a port over 1023 unless root, with --set {key}=127.0.0.1:7770"
+        "cannot listen on {address}; use an address of this machine and, without root, a port over 1023: --set {key}=127.0.0.1:7770"
     )]
     Bind { key: &'static str, address: SocketAddr, source: std::io::Error },
     #[error(

@@ -35,7 +35,7 @@ use crate::{
     traces,
 };
 
-/// How many requests read whole tables at once.
+/// Maximum number of requests that read whole tables at once.
 const MAX_SCANS: usize = 2;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 

@@ -119,13 +119,13 @@ pub(super) async fn not_found() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "not_found",
-        "there is nothing at this path: the API is below /v1, for example /v1/campaigns and /v1/tasks",
+        "there is no route at this path: the API is below /v1, for example /v1/campaigns and /v1/tasks",
     )
 }
 
 pub(super) async fn method_not_allowed() -> Problem {
     let detail =
-        "this path does not support this method: the header Allow lists the supported ones";
+        "this path does not support this method: the header Allow lists the supported methods";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }
 

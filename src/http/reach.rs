@@ -141,6 +141,6 @@ fn is_for_bound_keys(method: &Method, route: &str, subject: Option<Subject>) -> 
 }
 
 fn bound() -> Problem {
-    let detail = "the key is bound to campaigns, and this is about the whole installation: use a key that reaches all campaigns";
+    let detail = "the key is bound to campaigns, but this operation covers the whole installation: use a key that reaches all campaigns";
     Problem::new(StatusCode::FORBIDDEN, "key_is_bound", detail)
 }

@@ -24,7 +24,8 @@ impl RouterState {
     /// Returns the app, or 503 until the service is open.
     pub(super) fn app(&self) -> Result<App, Problem> {
         self.app.get().cloned().ok_or_else(|| {
-            let detail = "the service is waiting for its database or its schema; the log says why";
+            let detail =
+                "the service is waiting for its database or its schema: its log shows the cause";
             Problem::unavailable("starting", detail)
         })
     }

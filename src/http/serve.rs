@@ -57,7 +57,7 @@ fn connection(
     let served = open.watch(served.into_owned());
     async move {
         if let Err(error) = served.await {
-            tracing::trace!(error = causes(&*error), "a connection ended early");
+            tracing::trace!(error = causes(&*error), "a connection was closed early");
         }
     }
 }

@@ -63,8 +63,7 @@ impl Waiters {
             Holder::Peer(_) => "this address, without an API key,",
         };
         let detail = format!(
-            "{client} has {} requests that wait or stream, and may have no more: end one of them, follow /v1/feed instead of each task, ask \
-             without waiting, or raise http.max_waiting_per_client",
+            "{client} has {} waiting or streaming requests, the limit: end one of them, follow /v1/feed instead of each task, ask without `wait`, or raise http.max_waiting_per_client",
             self.max_per_client
         );
         refusal(TOO_MANY_WAITING_PER_CLIENT, detail)
@@ -72,7 +71,7 @@ impl Waiters {
 
     fn all_taken(&self) -> Refusal {
         let detail = format!(
-            "{} requests wait for tasks already: try again in some seconds, ask without waiting, or raise http.max_waiting",
+            "{} requests already wait for tasks, the limit: try again in some seconds, ask without `wait`, or raise http.max_waiting",
             self.max
         );
         refusal(TOO_MANY_WAITING, detail)

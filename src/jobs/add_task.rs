@@ -21,7 +21,7 @@ pub(super) async fn run(job: AddTask, run: Run, services: Arc<Services>) -> Hand
     match added {
         Ok(added) => {
             let end = run.commit(tx).await?;
-            tracing::info!(task.id = %added.task.id, "a schedule asked for a task");
+            tracing::info!(task.id = %added.task.id, "a schedule added a task");
             Ok(end)
         }
         Err(error) if is_transient(&error) => Err(JobError::retry(error)),

@@ -23,7 +23,7 @@ const PAGE: i64 = tasks::BATCH;
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("it was asked to stop between two tasks")]
+    #[error("the run was stopped between two tasks")]
     Stopped,
     #[error(transparent)]
     Action(#[from] bulk_actions::Error),
@@ -72,7 +72,7 @@ async fn carry_out(run: &Run, services: &Services, job: &CarryOut) -> Result<End
     let mut tx = begin(pool).await?;
     bulk_actions::finish(&mut *tx, id, services.clock.now()).await?;
     let end = run.commit(tx).await?;
-    tracing::info!(bulk_action.id = %id, "a bulk action is done");
+    tracing::info!(bulk_action.id = %id, "a bulk action ended");
     Ok(end)
 }
 

@@ -46,7 +46,7 @@ pub async fn publish(pool: &PgPool, clock: &dyn Clock) {
             gauge!(LONGEST_WAIT.name).set(secs as f64);
         }
         Err(error) => {
-            tracing::debug!(error = causes(&error), "the longest wait for a provider is not known");
+            tracing::debug!(error = causes(&error), "cannot read the longest wait for a provider");
         }
     }
 }

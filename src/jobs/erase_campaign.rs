@@ -37,7 +37,7 @@ pub(super) async fn run(
     commit(tx).await.map_err(JobError::retry)?;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     if !erasures::is_idle(&mut tx, campaign_id).await.map_err(JobError::retry)? {
-        let why = "a turn of the campaign, or a summary, has not ended yet";
+        let why = "a turn or a summary of the campaign is still running";
         return Ok(run.commit_snooze(tx, HoldUntil::After(WAIT), why).await?);
     }
     erasures::measure_contents(&mut tx, campaign_id).await.map_err(JobError::retry)?;
@@ -114,7 +114,7 @@ async fn end(before: &Erasure, line: i64, run: &Run, services: &Services) -> Res
     let left =
         erasures::list_remaining_kinds(&mut *tx, campaign_id).await.map_err(JobError::retry)?;
     if !is_quiet || !left.is_empty() {
-        let why = "rows were added or locked while the campaign was erased";
+        let why = "rows of the campaign were added or locked during the erasure";
         return Ok(run.commit_snooze(tx, HoldUntil::After(WAIT), why).await?);
     }
     let finished_at = services.clock.now();
@@ -147,7 +147,7 @@ async fn vacuum(run: &Run) -> Result<bool, JobError> {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(
                 error,
-                "the tables of an erased campaign were not all vacuumed: run `dalsegno erasure vacuum`"
+                "cannot vacuum all tables of an erased campaign: run `dalsegno erasure vacuum`"
             );
             return Ok(false);
         }
@@ -155,7 +155,7 @@ async fn vacuum(run: &Run) -> Result<bool, JobError> {
     if !vacuumed.forbidden.is_empty() {
         tracing::warn!(
             tables = vacuumed.forbidden.len(),
-            "the role may not vacuum the tables of an erased campaign: run `dalsegno erasure vacuum` as their owner"
+            "the database role may not vacuum the tables of an erased campaign: run `dalsegno erasure vacuum` as their owner"
         );
     }
     stop_if_cancelled(run)?;
@@ -169,7 +169,7 @@ async fn pause(run: &Run) {
 /// A worker that shuts down returns the job, which uses no attempt.
 fn stop_if_cancelled(run: &Run) -> Result<(), JobError> {
     match run.cancel().is_cancelled() {
-        true => Err(JobError::retry("it was asked to stop between two transactions")),
+        true => Err(JobError::retry("the run was stopped between two transactions")),
         false => Ok(()),
     }
 }

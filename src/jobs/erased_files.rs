@@ -24,7 +24,7 @@ pub async fn remove_erased_files(
 ) {
     while stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
         if let Err(error) = sweep_erased(services, pool, host).await {
-            tracing::warn!(error = causes(&error), "removing what is left of erased campaigns");
+            tracing::warn!(error = causes(&error), "cannot remove the files of erased campaigns");
         }
     }
 }
@@ -42,7 +42,7 @@ pub async fn sweep_erased(
             Ok(removed) => removed,
             // A failed erasure does not stop the others. The next round retries it.
             Err(error) => {
-                tracing::warn!(error = causes(&error), campaign.id = %erasure.campaign_id, "a folder of an erased campaign stays");
+                tracing::warn!(error = causes(&error), campaign.id = %erasure.campaign_id, "cannot remove a folder of an erased campaign");
                 continue;
             }
         };
@@ -53,7 +53,7 @@ pub async fn sweep_erased(
             campaign.id = %erasure.campaign_id,
             folders = removed.0,
             bytes = removed.1,
-            "this host is rid of an erased campaign"
+            "removed the files of an erased campaign from this host"
         );
     }
     Ok(n_rid)

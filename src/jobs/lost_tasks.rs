@@ -39,26 +39,23 @@ pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &Cancellat
     let mut sweep = Sweep::default();
     while stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
         if let Err(error) = sweep.end_lost_in_range(services, pool).await {
-            tracing::warn!(error = causes(&error), "looking for tasks that have lost their jobs");
+            tracing::warn!(error = causes(&error), "cannot look for tasks without a job");
         }
         if let Err(error) = sweep.end_lost_waits(pool).await {
             let error = causes(&error);
-            tracing::warn!(error, "looking for tasks that wait for nothing any more");
+            tracing::warn!(error, "cannot look for tasks whose dependencies have ended");
         }
         match bulk_actions::end_lost(pool, services.clock.now()).await {
             Ok(0) => {}
             Ok(n_ended) => {
-                tracing::warn!(n_ended, "bulk actions had lost their jobs and were ended")
+                tracing::warn!(n_ended, "ended bulk actions without a job")
             }
             Err(error) => {
-                tracing::warn!(
-                    error = causes(&error),
-                    "looking for bulk actions that have lost their jobs"
-                )
+                tracing::warn!(error = causes(&error), "cannot look for bulk actions without a job")
             }
         }
         if let Err(error) = enqueue_incomplete_erasures(services, pool).await {
-            tracing::warn!(error = causes(&error), "looking for erasures that are not whole");
+            tracing::warn!(error = causes(&error), "cannot look for incomplete erasures");
         }
     }
 }
@@ -71,7 +68,7 @@ async fn enqueue_incomplete_erasures(
     let campaigns = erasures::enqueue_incomplete(&mut tx, services.clock.now()).await?;
     commit(tx).await?;
     for campaign in campaigns {
-        tracing::info!(campaign.id = %campaign, "an older worker has erased it, so it is looked at again");
+        tracing::info!(campaign.id = %campaign, "an older worker erased this campaign: checking it again");
     }
     Ok(())
 }
@@ -90,11 +87,7 @@ impl Sweep {
             }
             match end(services, pool, &job).await {
                 Ok(()) => {
-                    tracing::warn!(
-                        job.id,
-                        error = job.error,
-                        "a task had lost its job and was ended"
-                    )
+                    tracing::warn!(job.id, error = job.error, "ended a task without a job")
                 }
                 // Its run has ended it meanwhile, or it was put on the queue again.
                 Err(
@@ -108,8 +101,8 @@ impl Sweep {
                     tracing::error!(
                         job.id,
                         error,
-                        ?again_in,
-                        "a task that has lost its job cannot be ended"
+                        retry_in_ms = again_in.as_millis() as u64,
+                        "cannot end a task without a job"
                     );
                 }
             }
@@ -132,7 +125,7 @@ impl Sweep {
                 Err(error) if queue::is_unavailable(&error) => return Err(error.into()),
                 Err(error) => {
                     let (error, again_in) = (causes(&error), self.waits.fail(task_id));
-                    tracing::error!(task.id = %task_id, error, ?again_in, "the wait of a task cannot be ended");
+                    tracing::error!(task.id = %task_id, error, retry_in_ms = again_in.as_millis() as u64, "cannot end the wait of a task");
                 }
             }
         }

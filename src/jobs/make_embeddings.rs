@@ -36,7 +36,7 @@ const BATCH: usize = 32;
 const GIVE_UP_AT: i16 = 5;
 
 #[derive(Debug, thiserror::Error)]
-#[error("making vectors: a later run of this job has taken over")]
+#[error("a later run of this job took over the computation of embeddings")]
 struct LostLease;
 
 #[derive(Debug, Clone, Copy)]
@@ -103,7 +103,7 @@ pub async fn request_embeddings(services: &Services, pool: &PgPool) {
     if let Err(error) = requested.await {
         tracing::warn!(
             error = causes(&error),
-            "vectors are made when something is written the next time"
+            "cannot enqueue the computation of embeddings: the next write enqueues it"
         );
     }
 }
@@ -160,7 +160,7 @@ impl EmbeddingRun<'_> {
             self.left_out = Some(error);
             return Ok(());
         }
-        tracing::warn!(id = %text.id, code = error.code(), "the model does not take a text: it is found by its words alone");
+        tracing::warn!(text.id = %text.id, code = error.code(), "the embedding model refuses a text: full-text search still finds it");
         self.made.push(text.with_vector(Vec::new()));
         Ok(())
     }

@@ -48,7 +48,7 @@ use crate::{metric::Metric, queue::Registry};
 /// Lists the metrics of jobs.
 pub fn metrics() -> impl Iterator<Item = Metric> {
     let turns = run_turn::metrics::METRICS.into_iter();
-    turns.chain(busy::METRICS).chain(purge::METRICS).chain(deliver_webhook::METRICS)
+    turns.chain(busy::METRICS).chain(cleanup::METRICS).chain(deliver_webhook::METRICS)
 }
 
 /// Registers every kind of job of this service.

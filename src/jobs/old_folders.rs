@@ -40,7 +40,7 @@ pub enum Error {
     Database(#[from] StatementError),
     #[error(transparent)]
     Folders(#[from] claude::Error),
-    #[error("removing the workspace `{}`; look at its owner and mode", folder.display())]
+    #[error("cannot remove the workspace `{}`; check its owner and mode", folder.display())]
     Workspace {
         folder: PathBuf,
         #[source]
@@ -63,12 +63,12 @@ pub async fn remove_old_folders(
             Ok(swept) => tracing::info!(
                 folders = swept.folders,
                 bytes = swept.bytes,
-                "removed local folders of sessions that are gone"
+                "removed local folders of removed sessions"
             ),
             Err(error) => {
                 tracing::warn!(
                     error = causes(&error),
-                    "removing local folders of sessions that are gone"
+                    "cannot remove local folders of removed sessions"
                 )
             }
         }

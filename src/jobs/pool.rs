@@ -40,7 +40,7 @@ impl Config {
             [("worker.turns_slots", self.turns_slots), ("worker.upkeep_slots", self.upkeep_slots)]
         {
             if slots > 1_000 {
-                checks.fail(key, "is over 1000, the most that one claim takes", "at most 1000");
+                checks.fail(key, "is over 1000, the maximum of one claim", "at most 1000");
             }
         }
     }

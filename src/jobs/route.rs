@@ -46,8 +46,7 @@ impl<'a> Route<'a> {
         let provider = provider.as_str();
         let model = model.ok_or_else(|| {
             format!(
-                "the file of agent `{}` names the provider {provider} and no model: add `model:` to it, or `fallback_model:` \
-                 for its fallback",
+                "the file of agent `{}` names the provider {provider} without a model: add `model:`, or `fallback_model:` for its fallback",
                 agent.name
             )
         })?;
@@ -64,7 +63,7 @@ impl<'a> Route<'a> {
     ) -> Result<Self, String> {
         let Some(provider) = services.providers.find(provider_name) else {
             return Err(format!(
-                "agent `{}` runs on {provider_name}, which this version does not have: name another provider in its file",
+                "agent `{}` uses the provider {provider_name}, which this version does not support: name another provider in its file",
                 agent.name
             ));
         };

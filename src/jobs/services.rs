@@ -100,7 +100,7 @@ pub struct Services {
 pub enum Error {
     #[error(transparent)]
     Agents(#[from] agents::Problems),
-    #[error("setting up the providers: {0}")]
+    #[error("cannot set up the providers: {0}")]
     Providers(#[from] providers::Error),
     #[error("claude.credentials: {0}")]
     Credential(#[from] claude::CredentialError),
@@ -236,7 +236,7 @@ impl Services {
             }
             let other = agent.fallback.as_ref().map(|fallback| self.fallback_route(fallback));
             if let Some(why) = other.as_ref().and_then(|route| self.unusable_reason(agent, route)) {
-                let provider = "its fallback_provider cannot take over";
+                let provider = "its fallback_provider cannot be used";
                 tracing::warn!(agent = agent.name, "{provider}: {why}");
             }
             let routes = [Some(&own), other.as_ref()].into_iter().flatten();
@@ -247,14 +247,13 @@ impl Services {
         if !simulated.is_empty() {
             tracing::warn!(
                 agents = simulated.join(", "),
-                "these agents run on the simulation: no model is called; set agents.provider, or provider in their files"
+                "these agents use the simulation, which calls no model: set agents.provider, or provider in their files"
             );
         }
         if !unpriced.is_empty() {
             tracing::warn!(
                 agents = unpriced.join(", "),
-                "prices.models has no price for what these agents call: a budget in money is charged what Claude Code says, and sets \
-                 nothing aside for a turn before the first one has told the price"
+                "prices.models has no price for the models of these agents: a budget in money is charged the cost that Claude Code reports, and reserves nothing before the first turn"
             );
         }
     }
@@ -269,10 +268,10 @@ impl Services {
         let wants_everything =
             agent.grants.permission_mode == agents::PermissionMode::BypassPermissions;
         let Some(provider) = self.providers.find(provider.as_str()) else {
-            return Some("this version does not have the provider that its file names");
+            return Some("this version does not support the provider in its file");
         };
         match model {
-            None => Some("its file names a provider and no model for it"),
+            None => Some("its file names a provider without a model"),
             Some(_) => provider.unusable_reason(wants_everything, &variable),
         }
     }
@@ -325,14 +324,13 @@ pub fn ignored_warm_reason(
     if !agent.warm {
         None
     } else if ![Some(own), fallback].contains(&Some(agents::Provider::Claude)) {
-        Some("`warm: true` has no effect: only the CLI of Claude is started ahead")
+        Some("`warm: true` has no effect: only the Claude Code CLI can be prestarted")
     } else if tools::are_granted(&agent.grants) {
         Some(
-            "`warm: true` has no effect together with mcp__dalsegno: the CLI gets a token of its own for each turn, so it cannot be \
-             started before the turn; remove one of the two",
+            "`warm: true` has no effect together with mcp__dalsegno: each turn gives the CLI a new token, so it cannot be prestarted; remove one of the two",
         )
     } else if agent.session == Mode::None {
-        Some("`warm: true` has no effect with `session: none`: no turn follows")
+        Some("`warm: true` has no effect with `session: none`: the session has no further turn")
     } else if claude.ahead_max == 0 {
         Some("`warm: true` has no effect while claude.ahead_max is 0")
     } else {

@@ -30,7 +30,7 @@ pub(super) type Answer = Result<String, NoAnswer>;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoAnswer {
-    #[error("it broke off after {0} tokens")]
+    #[error("the answer broke off after {0} tokens")]
     BrokeOff(u32),
     /// The message is the provider's, and may contain foreign text.
     #[error(transparent)]
@@ -65,13 +65,13 @@ pub(super) struct Payer<'a> {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// The call was not made, or was stopped.
-    #[error("the model was not asked: {0}")]
+    #[error("the model could not be called: {0}")]
     NotAsked(#[source] providers::Error),
     #[error(transparent)]
     Task(#[from] tasks::Error),
     #[error(transparent)]
     Database(#[from] StatementError),
-    #[error("opening or committing a transaction of a call")]
+    #[error("cannot begin or commit a transaction of a call")]
     Transaction(#[source] sqlx::Error),
 }
 

@@ -195,7 +195,7 @@ async fn write_start(run: &Run, lane_no: i64) -> Result<(), sqlx::Error> {
     .bind(i64::from(std::process::id()))
     .execute(run.pool())
     .await?;
-    tracing::info!(job.id = run.job_id(), "began to work");
+    tracing::info!(job.id = run.job_id(), "started the trial job");
     Ok(())
 }
 
@@ -233,7 +233,7 @@ async fn settle(run: &Run, committed: Result<End, CommitError>) -> HandlerResult
     if let Err(CommitError::LeaseLost { .. }) = &committed
         && let Err(error) = write_refusal(run.pool(), run).await
     {
-        tracing::warn!(error = causes(&error), "could not write down that a commit was refused");
+        tracing::warn!(error = causes(&error), "cannot record that a commit was refused");
     }
     Ok(committed?)
 }

@@ -49,7 +49,7 @@ const VERSIONS: &[ProtocolVersion] =
 
 /// Error that ended the service for a client on standard input and output.
 #[derive(Debug, thiserror::Error)]
-#[error("the client at the standard input and output is not spoken with any more: {0}")]
+#[error("the connection to the MCP client on stdin and stdout failed: {0}")]
 pub struct ServeError(String);
 
 /// Builds the MCP service. Host names, origins and API keys are checked before it, by the rules of all HTTP routes.

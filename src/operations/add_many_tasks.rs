@@ -197,7 +197,7 @@ fn read_all<'a>(
         }
         n_tasks if n_tasks > MAX_TASKS => {
             let detail = format!(
-                "more than {MAX_TASKS} tasks are too many for one request: send so many at a time"
+                "the request has more than {MAX_TASKS} tasks: send at most {MAX_TASKS} at a time"
             );
             return Err(Refusal::new(TOO_MANY_TASKS.kind, TOO_MANY_TASKS.code, detail));
         }

@@ -20,7 +20,7 @@ use crate::domain::{
 };
 
 /// Reason why adding tasks writes no line to the audit log.
-pub(super) const NAMES_ITS_CALLER: &str = "each task names its caller, and there are many";
+pub(super) const NAMES_ITS_CALLER: &str = "each task names its caller";
 
 /// Asks an agent to do something.
 ///

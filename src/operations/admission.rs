@@ -69,7 +69,7 @@ impl Admission {
         let n_waiting = seen.n_waiting;
         if n_waiting + n_tasks > limit {
             let detail = format!(
-                "{n_waiting} tasks wait, and the queue takes {limit}: try again later, add workers, or raise queue.max_waiting"
+                "{n_waiting} tasks are waiting, the limit of queue.max_waiting is {limit}: try again later, add workers, or raise the limit"
             );
             let refusal = Refusal::new(Kind::Unavailable, QUEUE_FULL.code, detail);
             return Err(Refusal { retry_after_secs: Some(RETRY_AFTER_SECS), ..refusal });

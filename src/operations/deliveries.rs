@@ -83,7 +83,7 @@ impl Operation for ShowDelivery {
     const SPEC: Spec = Spec::read("show_delivery", "/v1/webhook-deliveries/{id}", "")
         .tag(TAG)
         .refuses(&[Error::UNKNOWN_DELIVERY])
-        .without_command("`webhook deliveries --json` has all of it");
+        .without_command("`webhook deliveries --json` prints it completely");
     type Output = Delivery;
 
     async fn run(self, call: &Call) -> Result<Delivery, Refusal> {

@@ -56,7 +56,7 @@ impl Operation for FindId {
         .for_bound_keys()
         .needs(&[Scope::Read, Scope::Enqueue])
         .refuses(&[NotFound::UNKNOWN, NotFound::AMBIGUOUS])
-        .without_command("each command that takes an id calls it");
+        .without_command("commands with an id call it");
     type Output = FoundId;
 
     async fn run(self, call: &Call) -> Result<FoundId, Refusal> {
@@ -111,7 +111,7 @@ fn refusal(error: NotFound, text: &str) -> Refusal {
 
 fn given<T: FromStr<Err = NoId>>(text: &str) -> Result<T, Refusal> {
     text.parse().map_err(|error: NoId| {
-        let detail = format!("the query parameter `text` does not fit: {error}");
+        let detail = format!("the query parameter `text` is not valid: {error}");
         Refusal::new(Kind::Malformed, "bad_query", detail)
     })
 }

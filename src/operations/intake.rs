@@ -82,8 +82,7 @@ impl Intake {
             tokio::spawn(self.clone().write(call.clone()));
         }
         answered.await.unwrap_or_else(|_| {
-            let detail = "the task may not have been added, because its writer has failed: ask again with the same Idempotency-Key; \
-                          the log of the service says more";
+            let detail = "the task may or may not have been added, because its writer failed: repeat the request with the same Idempotency-Key; the log of the service shows the cause";
             Err(Refusal::new(Kind::Unavailable, "internal", detail))
         })
     }
@@ -104,7 +103,7 @@ impl Intake {
             let written =
                 AssertUnwindSafe(write_together(&call, together).instrument(span.clone()));
             if written.catch_unwind().await.is_err() {
-                tracing::error!(parent: &span, "a panic has ended the addition of tasks");
+                tracing::error!(parent: &span, "the writer of tasks panicked");
             }
         }
     }
@@ -201,7 +200,7 @@ async fn write_group(call: &Call, together: Vec<QueuedRequest>) -> Vec<QueuedReq
         }
         Err(error) if error.has_written_nothing() => {
             let error = causes(&error);
-            tracing::debug!(n_tasks = together.len(), error, "tasks are added in smaller groups");
+            tracing::debug!(n_tasks = together.len(), error, "adding tasks in smaller batches");
             together
         }
         Err(error) => {

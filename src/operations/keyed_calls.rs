@@ -47,7 +47,7 @@ impl CallKey {
             return Ok(None);
         }
         if spec.has_secret {
-            let detail = "the answer has a secret in it, which is not stored: call this without an idempotency key";
+            let detail = "the answer contains a secret, which is not stored: send the request without an idempotency key";
             return Err(Refusal::new(NO_KEY.kind, NO_KEY.code, detail));
         }
         check(key, MAX_KEY_CHARS)?;
@@ -71,7 +71,7 @@ impl CallKey {
         let Some(FirstCall { input_sha256, output }) = first else { return Ok(None) };
         if input_sha256 != self.input_sha256 {
             let detail = format!(
-                "the idempotency key `{}` has been used for another call of `{}`: use another key, or send the same input as before",
+                "the idempotency key `{}` was used for another call of `{}`: use another key, or repeat the first request unchanged",
                 self.key, self.operation
             );
             return Err(Refusal::new(KEY_TAKEN.kind, KEY_TAKEN.code, detail));
@@ -79,8 +79,7 @@ impl CallKey {
         let output = serde_json::from_value(output.unwrap_or_default());
         output.map(Some).map_err(|error| {
             let detail = format!(
-                "the call of `{}` with the idempotency key `{}` was made, and this version cannot read its stored answer ({error}): \
-                 `dalsegno audit ls` shows the change; use another key only to make it once more",
+                "the call of `{}` with the idempotency key `{}` was made, but this version cannot read its stored answer ({error}): `dalsegno audit ls` shows the change; another key would make the change again",
                 self.operation, self.key
             );
             Refusal::new(KEY_TAKEN.kind, KEY_TAKEN.code, detail)
@@ -112,7 +111,7 @@ pub(super) fn check(key: &str, max_chars: u8) -> Result<(), Refusal> {
         return Ok(());
     }
     let detail = format!(
-        "the idempotency key has {n_chars} characters: 1 to {max_chars} are fine, and no NUL; use a hash of a longer one"
+        "the idempotency key has {n_chars} characters: use 1 to {max_chars} without NUL, for example a hash"
     );
     Err(Refusal::new(BAD_KEY.kind, BAD_KEY.code, detail))
 }

@@ -70,7 +70,7 @@ impl Refusal {
     }
 
     pub(super) fn fault(operation: &str, error: &serde_json::Error) -> Self {
-        let detail = format!("the output of `{operation}` cannot be written as JSON: {error}");
+        let detail = format!("cannot write the output of `{operation}` as JSON: {error}");
         Self::new(Kind::Internal, "internal", detail)
     }
 }

@@ -60,7 +60,7 @@ pub struct ListTasks {
 #[serde(deny_unknown_fields)]
 pub struct ShowTask {
     pub id: Uuid,
-    /// How long to wait for the end of the task: `30s`, `5m`, `500ms`. A wait that is longer than a request may take
+    /// Longest wait for the end of the task: `30s`, `5m`, `500ms`. A wait that is longer than a request may take
     /// (`http.request_timeout_secs`) ends with the request, and shows the task as it is then.
     #[schema(inline)]
     pub wait: Option<WaitLimit>,

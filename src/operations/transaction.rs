@@ -57,7 +57,7 @@ impl Limits {
         if let Ok(Ok(place)) = place {
             return Ok(place);
         }
-        let detail = "as many requests as may at once write or wait for other transactions: try again in a moment; if this persists, `dalsegno doctor` names the cause";
+        let detail = "too many requests write or wait for other transactions at once: try again in a moment; if this persists, `dalsegno doctor` names the cause";
         Err(Refusal::new(Kind::Unavailable, "database_busy", detail))
     }
 }

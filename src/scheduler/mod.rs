@@ -111,7 +111,7 @@ impl Scheduler<'_> {
             }
             Err(error) => {
                 let error = causes(&error);
-                tracing::warn!(error, "the next moments of the schedules could not be read");
+                tracing::warn!(error, "cannot read the next times of the schedules");
                 return false;
             }
         };
@@ -127,7 +127,7 @@ impl Scheduler<'_> {
         if let Err(error) = &set {
             tracing::error!(
                 error = causes(error),
-                "the alarms of the schedules could not be set; the scheduler polls until they are set"
+                "cannot set the timers of the schedules: polling until they are set"
             );
             self.drop_alarms().await;
         }
@@ -138,7 +138,7 @@ impl Scheduler<'_> {
         if let Some(alarms) = self.alarms.take()
             && let Err(error) = alarms.end().await
         {
-            tracing::debug!(error = causes(&error), "stopping the alarms of the schedules");
+            tracing::debug!(error = causes(&error), "cannot stop the timers of the schedules");
         }
     }
 }
@@ -169,7 +169,7 @@ async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
     match schedules::put(pool, &nightly, clock.now()).await {
         Ok(()) => true,
         Err(error) => {
-            tracing::warn!(error = causes(&error), "the built-in schedules could not be stored");
+            tracing::warn!(error = causes(&error), "cannot store the built-in schedules");
             false
         }
     }
@@ -185,10 +185,7 @@ async fn fire_due(pool: &PgPool, clock: &dyn Clock) -> bool {
         }
         Err(errors) => {
             for error in &errors {
-                tracing::warn!(
-                    error = causes(error),
-                    "the scheduler could not fire what is due; it tries again"
-                );
+                tracing::warn!(error = causes(error), "cannot fire due schedules, trying again");
             }
             // A timetable that cannot be parsed stays so until a person changes it.
             errors.iter().all(|error| matches!(error, Error::Invalid { .. }))
@@ -201,7 +198,7 @@ async fn fire_due(pool: &PgPool, clock: &dyn Clock) -> bool {
 async fn publish(pool: &PgPool) {
     match cleanups::last_success(pool).await {
         Ok(at) => at.into_iter().for_each(cleanup::succeeded_at),
-        Err(error) => tracing::debug!(error = causes(&error), "the last cleanup could not be read"),
+        Err(error) => tracing::debug!(error = causes(&error), "cannot read the last cleanup"),
     }
 }
 
@@ -213,10 +210,7 @@ async fn publish_age(pool: &PgPool) -> bool {
             true
         }
         Err(error) => {
-            tracing::debug!(
-                error = causes(&error),
-                "the age of the installation could not be read"
-            );
+            tracing::debug!(error = causes(&error), "cannot read the age of the installation");
             false
         }
     }

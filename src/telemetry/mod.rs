@@ -55,11 +55,11 @@ pub struct Telemetry {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("log.filter cannot be read; write for example \"info,dalsegno=debug\"")]
+    #[error("log.filter is not valid; use for example \"info,dalsegno=debug\"")]
     Filter(#[source] ParseError),
-    #[error("the metrics recorder cannot be built")]
+    #[error("cannot set up the metrics recorder")]
     Metrics(#[source] BuildError),
-    #[error("the upkeep thread of the metrics recorder cannot be started")]
+    #[error("cannot start the upkeep thread of the metrics recorder")]
     Upkeep(#[source] std::io::Error),
 }
 

@@ -46,7 +46,7 @@ async fn search(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     };
     if words.trim().is_empty() || words.chars().count() > MOST_WORDS_CHARS {
         return Err(Refusal::of_text(format!(
-            "`words` needs 1 to {MOST_WORDS_CHARS} characters: the few that you remember"
+            "`words` must have 1 to {MOST_WORDS_CHARS} characters: give a few words that you remember"
         )));
     }
     let offset = match &call.place {
@@ -74,7 +74,7 @@ async fn search(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let next = goes_on.then(|| (offset + MATCH_LIMIT).to_string());
     let lines: Vec<Value> = found.iter().map(line).collect();
     let list = match lines.is_empty() {
-        true => json!({ "found": [], "next": "Nothing has these words: try fewer or others." }),
+        true => json!({ "found": [], "next": "No match: try fewer or other words." }),
         false => json!({ "found": lines }),
     };
     ToolAnswer::list(&list, next)

@@ -88,7 +88,9 @@ pub(super) fn check(tool: &Tool, arguments: Value) -> Result<(Value, Cursor), Re
     let mut fields = match arguments {
         Value::Object(fields) => fields,
         Value::Null => Map::new(),
-        _ => return Err(Refusal::of_text("the arguments have to be an object: {\"name\": value}")),
+        _ => {
+            return Err(Refusal::of_text("the arguments must be a JSON object: {\"name\": value}"));
+        }
     };
     let cursor = match fields.remove(CURSOR) {
         Some(cursor) if tool.in_pages => Cursor::read(&cursor)?,
@@ -101,13 +103,13 @@ pub(super) fn check(tool: &Tool, arguments: Value) -> Result<(Value, Cursor), Re
     let arguments = Value::Object(fields);
     if let Some(path) = nul(&arguments, "") {
         return Err(Refusal::of_text(format!(
-            "`{path}` holds the character U+0000, which cannot be stored: leave it out"
+            "`{path}` contains the character U+0000, which cannot be stored: remove it"
         )));
     }
     let n_bytes = arguments.to_string().len();
     if n_bytes > MAX_BYTES {
         return Err(Refusal::of_text(format!(
-            "the arguments have {n_bytes} bytes, {MAX_BYTES} are allowed: say it shorter, or in several calls"
+            "the arguments have {n_bytes} bytes, at most {MAX_BYTES} are allowed: shorten them, or use several calls"
         )));
     }
     Ok((arguments, cursor))
@@ -127,7 +129,7 @@ pub(super) fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Refusal>
 
 pub(super) fn bad_cursor() -> Refusal {
     Refusal::of_text(
-        "`cursor` is not from an earlier answer of this tool: repeat the one that the answer gave, or leave it out to begin at the start",
+        "`cursor` is not from an earlier answer of this tool: repeat it exactly, or leave it out to start from the beginning",
     )
 }
 

@@ -20,7 +20,7 @@ use crate::domain::{
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "blackboard_read",
-        description: "Reads the campaign's blackboard, a JSON document that its people and agents keep together: what you may see of it, as it is now.",
+        description: "Reads the campaign's blackboard, a JSON document that its people and agents share: the parts that you may see.",
         who: Access::BlackboardReaders,
         in_pages: true,
         timeout: DEFAULT_TIMEOUT,
@@ -29,7 +29,7 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "blackboard_write",
-        description: "Changes the campaign's blackboard: the patch is merged into it, key by key, and null takes a key away.",
+        description: "Changes the campaign's blackboard: the patch is merged into it, key by key; null removes a key.",
         who: Access::BlackboardWriters,
         in_pages: false,
         timeout: DEFAULT_TIMEOUT,

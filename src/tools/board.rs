@@ -170,7 +170,7 @@ fn unknown<'a>(error: &posts::Error, names: impl Iterator<Item = &'a str>) -> Re
     let unknown: Vec<String> = unknown.iter().map(|name| format!("`{}`", short(name))).collect();
     let known: Vec<&str> = names.collect();
     Refusal::of_text(format!(
-        "nothing was posted: no agent is called {}. Address the post to all, operator, {}",
+        "nothing was posted: unknown name {}. Address the post to all, operator, {}",
         unknown.join(", "),
         known.join(", ")
     ))

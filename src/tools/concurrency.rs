@@ -34,8 +34,7 @@ impl CallSlots {
         match timeout(longest, self.calls_of(turn).acquire_owned()).await {
             Ok(Ok(place)) => Ok(place),
             Ok(Err(_)) | Err(_) => Err(Refusal::of_text(format!(
-                "nothing was done: {MAX_CALLS} other calls of yours still run, and more do not run at once. Wait for their answers, then call this \
-                 again"
+                "nothing was done: {MAX_CALLS} of your calls are still running, the limit. Wait for their answers, then call this again"
             ))),
         }
     }

@@ -18,7 +18,7 @@ use crate::domain::memory::{self, Kind, New};
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "edicts_list",
-        description: "Lists the edicts that hold in this campaign, without their texts. Edicts are standing orders for all of its agents.",
+        description: "Lists the valid edicts of this campaign, without their texts. Edicts are standing orders for all of its agents.",
         who: Access::Everybody,
         in_pages: true,
         timeout: DEFAULT_TIMEOUT,
@@ -27,7 +27,7 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "edicts_read",
-        description: "Reads one edict. Those that are shown to you with each call need not be read.",
+        description: "Reads one edict, if your instructions show only its name.",
         who: Access::Everybody,
         in_pages: true,
         timeout: DEFAULT_TIMEOUT,

@@ -20,7 +20,7 @@ use crate::domain::flows::{self, InputValue, Inputs, Template, Templates};
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "flow_templates_list",
-        description: "Lists the flow templates that can be started, with the inputs of each.",
+        description: "Lists the flow templates that can be started, with their inputs.",
         who: Access::Everybody,
         in_pages: true,
         timeout: DEFAULT_TIMEOUT,

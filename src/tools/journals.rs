@@ -40,8 +40,7 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "journals_write",
-        description: "Writes an entry into your journal: what you will want to know in later conversations. Entries are never changed; write another \
-                      one when something else is true.",
+        description: "Writes an entry into your journal: notes for your later conversations. Entries cannot be changed; write another one to correct it.",
         who: Access::Agents,
         in_pages: false,
         timeout: DEFAULT_TIMEOUT,

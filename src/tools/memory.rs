@@ -75,7 +75,7 @@ pub(super) async fn read(
     transaction::commit(tx).await?;
     let mut said = line(&item);
     if !item.is_valid(call.now()) {
-        said["holds"] = json!("no more: it was revoked, or has expired");
+        said["holds"] = json!("no longer valid: it was revoked or has expired");
     }
     said["text"] = json!(item.body);
     ToolAnswer::json(&said)

@@ -54,12 +54,12 @@ pub(super) fn page(
     let Cursor { from_char, mark: expected, .. } = cursor;
     if expected.as_ref().is_some_and(|expected| *expected != mark(&text)) {
         return Err(Refusal::of_text(
-            "the answer has changed since that page: begin again without `cursor`",
+            "the answer has changed since that page: start again without `cursor`",
         ));
     }
     let Some(start) = byte_of(&text, *from_char) else {
         return Err(Refusal::of_text(
-            "`cursor` leads behind the end of the answer, which may have changed: begin again without it",
+            "`cursor` is past the end of the answer, which may have changed: start again without it",
         ));
     };
     let rest = &text[start..];

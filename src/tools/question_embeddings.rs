@@ -30,7 +30,7 @@ impl Meanings {
             let embedder = Embedder::new(&ollama, model.as_deref()?, timeout);
             // Search continues with words alone.
             let warn = |error| {
-                tracing::error!(error = causes(&error), "memories are searched by words alone")
+                tracing::error!(error = causes(&error), "searching memories by full text only")
             };
             embedder.map(Arc::new).map_err(warn).ok()
         };
@@ -60,7 +60,7 @@ impl Meanings {
                 search::count(SearchResult::NoModel);
                 tracing::warn!(
                     error = causes(&error),
-                    "a question has no embedding: the search uses its words alone"
+                    "cannot compute the embedding of a query: using full-text search only"
                 );
                 None
             }

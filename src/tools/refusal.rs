@@ -19,14 +19,14 @@ pub(super) enum Refusal {
     )]
     Over,
     #[error(
-        "no answer within {secs} s; it may or may not have been done. Look before you call again, or go on without it and say so"
+        "no answer within {secs} s; the call may or may not have taken effect. Check before you call again, or continue without it and say so"
     )]
     TookTooLong { secs: u64 },
     #[error(
-        "the service could not do this now. Nothing was changed. Try once more, or go on without it and say so"
+        "the service could not do this now, and nothing was changed. Try once more, or continue without it and say so"
     )]
     Failed(#[source] Source),
-    #[error("the tool broke. Go on without it, and say so")]
+    #[error("the tool failed because of a bug. Continue without it, and say so")]
     Panicked,
 }
 
@@ -42,10 +42,10 @@ impl Refusal {
                 tracing::error!(tool, error = causes(source.as_ref()), "a tool failed");
             }
             Self::TookTooLong { .. } | Self::Panicked => {
-                tracing::error!(tool, "a tool has no answer: {self}");
+                tracing::error!(tool, "a tool failed: {self}");
             }
             Self::NotOffered { .. } | Self::Said(_) | Self::Over => {
-                tracing::debug!(tool, "a call of a tool was refused");
+                tracing::debug!(tool, "refused the call of a tool");
             }
         }
     }

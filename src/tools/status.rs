@@ -13,7 +13,7 @@ use crate::domain::{campaigns, statuses, transaction};
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "status",
-    description: "Shows how the campaign stands, and what each of its agents does at this moment.",
+    description: "Shows the state of the campaign, and the current work of each of its agents.",
     who: Access::Everybody,
     in_pages: true,
     timeout: DEFAULT_TIMEOUT,

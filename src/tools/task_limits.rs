@@ -13,7 +13,7 @@ use crate::{
     queue::{Job as _, admin},
 };
 
-const REFUSAL_ADVICE: &str = "Do it yourself, or say in your answer what is left to be done";
+const REFUSAL_ADVICE: &str = "Do it yourself, or list the open work in your answer";
 
 /// Checks that `n_more` tasks fit, and returns the calling turn's task as their parent. `None` for operators. The parent stays locked until
 /// the end of the transaction. A cancelled task hands nothing out, and the tasks that it has handed out are cancelled with it.
@@ -43,8 +43,7 @@ async fn check_family(
     let depth = tasks::depth(change.conn(), turn.task_id, most_above).await?;
     if depth >= most_above {
         return Err(Refusal::of_text(format!(
-            "nothing was handed out: {depth} tasks that each came from the one before lead to this one, and no more are allowed \
-             (mentions.max_depth). {REFUSAL_ADVICE}"
+            "nothing was handed out: this task is number {depth} in a chain of tasks, the limit (mentions.max_depth). {REFUSAL_ADVICE}"
         )));
     }
     // The first task was not handed out itself.
@@ -52,8 +51,7 @@ async fn check_family(
     let n_tasks = tasks::count_of_family(change.conn(), turn.task_id, limits).await? - 1;
     match n_tasks.saturating_add(n_more) > most {
         true => Err(Refusal::of_text(format!(
-            "nothing was handed out: the first task of this chain has led to {n_tasks} others, and at most {most} are allowed \
-             (mentions.max_tasks). {REFUSAL_ADVICE}"
+            "nothing was handed out: the first task of this chain has led to {n_tasks} others, at most {most} are allowed (mentions.max_tasks). {REFUSAL_ADVICE}"
         ))),
         false => Ok(()),
     }
@@ -68,7 +66,7 @@ async fn check_queue(call: &Call<'_>, change: &mut Change<'_>, n_more: i64) -> R
     let n_waiting = admin::count_waiting(change.conn(), RunTurn::policy().queue).await?;
     match n_waiting.saturating_add(n_more) > most {
         true => Err(Refusal::of_text(format!(
-            "nothing was handed out: {n_waiting} tasks wait, and no more than {most} may (queue.max_waiting). Try again later. {REFUSAL_ADVICE}"
+            "nothing was handed out: {n_waiting} tasks are waiting, the limit is {most} (queue.max_waiting). Try again later. {REFUSAL_ADVICE}"
         ))),
         false => Ok(()),
     }

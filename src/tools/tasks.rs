@@ -41,7 +41,7 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "tasks_list",
-        description: "Lists tasks of the campaign that you may see, the newest first: whom they are for, and how they stand.",
+        description: "Lists the tasks of the campaign that you may see, the newest first: their agents and states.",
         who: Access::Everybody,
         in_pages: true,
         timeout: DEFAULT_TIMEOUT,
@@ -128,7 +128,7 @@ async fn dispatch(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     if handed.is_empty() || handed.len() > most {
         let n_tasks = handed.len();
         return Err(Refusal::of_text(format!(
-            "nothing was handed out: `tasks` has {n_tasks} items, 1 to {most} go out in one call (mentions.max_fan_out)"
+            "nothing was handed out: `tasks` has {n_tasks} items, use 1 to {most} in one call (mentions.max_fan_out)"
         )));
     }
     let catalogue = settings.agents.current();
@@ -175,9 +175,9 @@ async fn dispatch(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let ids = json!({ "tasks": placed.iter().map(|placed| placed.id).collect::<Vec<_>>(), "then": continuation });
     let hint = match continuation {
         Some(_) => {
-            "You are asked again, with the results in front, when all of them have ended. End your turn now."
+            "You get a new task with all results when all of them have ended. End your turn now."
         }
-        None => "wait_for_results shows what they come to.",
+        None => "wait_for_results shows their results.",
     };
     change.commit(ids, &json!({ "tasks": told, "next": hint })).await
 }

@@ -24,8 +24,7 @@ use crate::domain::{
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "wait_for_results",
-    description: "Shows what tasks have come to that were handed out, and waits some seconds for those that have not ended. For long work use \
-                  `then` of dispatch instead, and end your turn.",
+    description: "Shows the results of tasks that were handed out, and waits some seconds for those that have not ended. For long work use `then` of dispatch instead, and end your turn.",
     who: Access::LeadAndNamed,
     in_pages: true,
     timeout: Duration::from_secs(30),
@@ -75,7 +74,7 @@ async fn wait(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let next = match n_open {
         0 => "All have ended.",
         _ => {
-            "Some have not ended: call this again, or go on with what is there and say what is missing."
+            "Some have not ended: call this again, or continue with the present results and say what is missing."
         }
     };
     let catalogue = call.tools.settings.agents.current();
@@ -98,7 +97,7 @@ fn ids(texts: &[String]) -> Result<Vec<Uuid>, Refusal> {
     if texts.is_empty() || texts.len() > MAX_TASKS {
         let n_ids = texts.len();
         return Err(Refusal::of_text(format!(
-            "`task_ids` has {n_ids} items, 1 to {MAX_TASKS} can be looked at in one call"
+            "`task_ids` has {n_ids} items, use 1 to {MAX_TASKS} in one call"
         )));
     }
     texts.iter().map(|text| text.parse().map_err(|_| not_yours(text))).collect()
@@ -126,6 +125,6 @@ async fn check_visible(call: &Call<'_>, ids: &[Uuid]) -> Result<(), Refusal> {
 fn not_yours(id: &str) -> Refusal {
     let shown = short(id);
     Refusal::of_text(format!(
-        "there is no task `{shown}` that you could wait for: take the ids that dispatch gave"
+        "there is no task `{shown}` that you can wait for: use the ids from the answer of dispatch"
     ))
 }

@@ -40,7 +40,7 @@ pub struct Config {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("setting up the traces: {0}")]
+    #[error("cannot set up the traces: {0}")]
     SetUp(String),
 }
 
@@ -115,7 +115,11 @@ impl Config {
         let authorization = self.authorization.expose_secret();
         if reqwest::header::HeaderValue::from_str(authorization).is_err() {
             let fix = "one line of visible characters, such as \"Bearer ...\"";
-            checks.fail("traces.authorization", "cannot be the value of a header", fix);
+            checks.fail(
+                "traces.authorization",
+                "contains characters that a header cannot contain",
+                fix,
+            );
         }
     }
 
@@ -123,10 +127,10 @@ impl Config {
         let url: Url =
             self.endpoint.parse().map_err(|error| format!("is not a valid URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            return Err("is not an address of http or https".to_owned());
+            return Err("is not an HTTP or HTTPS URL".to_owned());
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("has a login in it, which belongs into traces.authorization".to_owned());
+            return Err("contains a user or a password: use traces.authorization".to_owned());
         }
         let base = url.as_str().trim_end_matches('/');
         let whole = if base.ends_with("/v1/traces") {

@@ -106,13 +106,13 @@ impl Sender {
             match self.try_send(body.clone()).await {
                 Ok(()) => {
                     if std::mem::take(&mut self.is_failing) {
-                        tracing::info!("traces are taken again");
+                        tracing::info!("traces are accepted again");
                     }
                     return count("sent", n_spans);
                 }
                 Err(Failure { words, may_pass, result }) => {
                     if !std::mem::replace(&mut self.is_failing, true) {
-                        tracing::warn!(error = words, "traces are not taken");
+                        tracing::warn!(error = words, "cannot send traces");
                     }
                     if !may_pass || n_tries == N_TRIES {
                         return count(result, n_spans);

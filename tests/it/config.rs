@@ -151,7 +151,7 @@ fn sections_of_the_wrong_type_are_reported_as_such() {
     for (file, key, words) in [
         ("http = 5", "http", "is a section"),
         ("[[log]]\nformat = \"json\"", "log", "is a section"),
-        ("[database]\nurl = { host = \"x\" }", "database.url.host", "belongs to no section"),
+        ("[database]\nurl = { host = \"x\" }", "database.url.host", "is inside a setting"),
         ("[nonsense]", "nonsense", "unknown setting"),
         ("[database.nonsense]", "database.nonsense", "unknown setting"),
     ] {

@@ -164,7 +164,7 @@ async fn workers_do_not_outlive_a_killed_demo_and_the_next_one_cleans_up() {
     let folder = scratch_folder();
     let mut killed = demo(folder.path(), &[]);
     let mut killed = killed.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    until_shown(&mut killed, "what holds for parts 1 to 3 is done").await;
+    until_shown(&mut killed, "rules for parts 1 to 3 is done").await;
     send(killed.id().unwrap(), Signal::KILL);
     killed.wait().await.unwrap();
     let servers = servers_below(folder.path());
@@ -178,7 +178,7 @@ async fn workers_do_not_outlive_a_killed_demo_and_the_next_one_cleans_up() {
     std::fs::create_dir(&foreign).unwrap();
     let mut living = demo(folder.path(), &[]);
     let mut living = living.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    until_shown(&mut living, "left of killed demos: 1").await;
+    until_shown(&mut living, "removed the files of killed demos: 1").await;
     assert_eq!(leftover_files(folder.path()).len(), 2, "only its own folder is removed");
     assert!(foreign.exists() && !servers_below(folder.path()).contains(&servers[0]));
     // A running demo is not a leftover.

@@ -76,7 +76,7 @@ async fn a_full_volume_uses_up_no_attempt_and_work_resumes_with_free_space() {
     // The turns are postponed, unless even that cannot be written without space.
     let put_off = "select count(*) from dalsegno.jobs where wait_reason is not null";
     let turns_meet_it = async || {
-        let waits = service.log().contains("could not write ends");
+        let waits = service.log().contains("cannot write job results");
         (waits || count(put_off).await > 0).then_some(())
     };
     eventually("turns meet the full volume", turns_meet_it).await;

@@ -206,8 +206,8 @@ async fn another_cli_version_and_world_readable_credentials_are_warnings() {
         (3, "which the group "),
         (3, "chmod 600"),
         // The service may have it in its own environment.
-        (5, "NO_SUCH_KEY is not set; export it, or name a file; the service may be able to"),
-        (6, "/no/such/file cannot be read"),
+        (5, "NO_SUCH_KEY is not set; set it, or use a file; the service may be able to"),
+        (6, "cannot read /no/such/file"),
     ] {
         assert!(findings[at].2.contains(words), "{words}: {findings:?}");
     }
@@ -243,7 +243,7 @@ async fn paused_or_readable_credentials_and_missing_prices_are_warnings() {
                 values ('claude', 'main', '2030-01-01', 'it is used up')";
     sqlx::query(rest).execute(&pool).await.unwrap();
     for (check, words) in [
-        ("claude exposed", "the commands of writer can read"),
+        ("claude exposed", "commands of writer can read"),
         ("claude prices", "1 campaigns have a budget in money, and models of writer no price"),
         ("claude pause", "main until 2030-01-01 00:00:00 UTC, with 0 sessions"),
     ] {
@@ -385,10 +385,7 @@ async fn ollama_is_checked_for_models_windows_and_tools() {
 
     write("model: qwen3:8b\nwindow_tokens: 9000000\n");
     let wide = found(&setup).await;
-    assert!(
-        wide[1].0 == Status::Warn && wide[1].1.contains("writer asks for a window"),
-        "{wide:?}"
-    );
+    assert!(wide[1].0 == Status::Warn && wide[1].1.contains("writer needs a window"), "{wide:?}");
     write("model: qwen3:8b\ntools: mcp__dalsegno\n");
     shows(json!({ "capabilities": ["completion"], "model_info": {} }));
     let mute = found(&setup).await;
@@ -407,5 +404,5 @@ async fn ollama_is_checked_for_models_windows_and_tools() {
     let setup = setup.with("ollama.base_url", "http://127.0.0.1:9");
     let down = found(&setup).await;
     assert_eq!(down.iter().map(|it| it.0).collect::<Vec<_>>(), [Status::Fail, Status::Skipped]);
-    assert!(down[0].1.contains("could not connect"), "{down:?}");
+    assert!(down[0].1.contains("cannot connect"), "{down:?}");
 }

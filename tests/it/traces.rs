@@ -173,7 +173,7 @@ async fn a_turns_trace_links_to_its_caller_and_to_the_previous_turn() {
     assert!(taken.iter().all(|(headers, _)| headers["authorization"] == SECRET));
     let whole = taken.iter().map(|(_, body)| body.to_string()).collect::<String>();
     assert!(!whole.contains("planted"), "no text of a conversation is in a span");
-    assert!(!service.log().contains(SECRET) && service.log().contains("traces are not taken"));
+    assert!(!service.log().contains(SECRET) && service.log().contains("cannot send traces"));
 }
 
 /// The second session continues the first one; the third has no memory.

@@ -71,12 +71,12 @@ impl Shutdown {
         self.soft.cancel();
         tokio::select! {
             name = next() => tracing::warn!(signal = name, "second signal: not waiting for running work"),
-            () = tokio::time::sleep(drain_timeout) => tracing::warn!("the drain timeout is over"),
+            () = tokio::time::sleep(drain_timeout) => tracing::warn!("the drain timeout has passed: stopping running work"),
             () = self.hard.cancelled() => {}
         }
         self.hard.cancel();
         let name = next().await;
-        tracing::warn!(signal = name, "third signal: leaving at once");
+        tracing::warn!(signal = name, "third signal: exiting without waiting");
         Ok(())
     }
 

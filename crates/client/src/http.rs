@@ -51,9 +51,9 @@ pub enum State {
 pub enum Error {
     #[error("invalid URL `{0}`: use for example http://127.0.0.1:7770")]
     Address(String),
-    #[error("setting up HTTP")]
+    #[error("cannot set up the HTTP client")]
     SetUp(#[source] reqwest::Error),
-    #[error("asking the service to {action}")]
+    #[error("cannot {action}: the service did not answer")]
     Http {
         action: &'static str,
         #[source]

@@ -28,7 +28,7 @@ pub enum EnqueueError {
         message: String,
         hint: String,
     },
-    #[error("adding a task")]
+    #[error("cannot add a task")]
     Database(#[source] sqlx::Error),
 }
 

@@ -8,14 +8,11 @@ const ROOM_MIN_TOKENS: u64 = 256;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error(
-        "reserving {reserve_tokens} tokens for the answer leaves nothing of a window of {window_tokens}: \
-         lower the reserve or raise the window"
+        "the reserve of {reserve_tokens} tokens for the answer fills the window of {window_tokens} tokens: lower the reserve or raise the window"
     )]
     ReserveTooLarge { window_tokens: u64, reserve_tokens: u64 },
     #[error(
-        "the system part takes {system_tokens} of {window_tokens} tokens and leaves {room_tokens} for the \
-         conversation, at least {ROOM_MIN_TOKENS} are needed: shorten the agent's prompt, skills or client \
-         context, or raise the window"
+        "the system part takes {system_tokens} of the window's {window_tokens} tokens, which leaves {room_tokens} for the conversation; it needs at least {ROOM_MIN_TOKENS}: shorten the agent's prompt, skills or client context, or raise the window"
     )]
     SystemTooLarge { window_tokens: u64, system_tokens: u64, room_tokens: u64 },
     #[error(

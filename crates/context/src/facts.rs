@@ -159,8 +159,8 @@ fn instructions(question: &Question<'_>) -> String {
          - `attribute`: what of the person it is about, in a few words. A newer fact with the same attribute replaces the older one, so \
          take the name from `about` in <known> where it is the same thing, and name apart what can be true together: `Allergy to nuts`, \
          `Allergy to milk`.\n\
-         - <known> is what is noted already. What says the same as a fact there, in whatever words, is no fact: leave it out. What \
-         contradicts one is one.\n\
+         - <known> is what is noted already. What says the same as a fact there, in any words, is not a new fact: leave it out. What \
+         contradicts a known fact is a new one.\n\
          - `fact`: one short sentence, at most {chars} characters, that can be understood alone.\n\
          - `quote`: the words of the request that say it, letter by letter.\n\
          At most {most} facts. Where there is nothing to note: {{\"facts\": []}}."

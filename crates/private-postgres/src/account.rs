@@ -90,8 +90,10 @@ fn pick(run_as: Option<&str>, users: &[Account]) -> Result<Account, Error> {
     };
     found.cloned().ok_or_else(|| Error::NoAccount {
         problem: match run_as {
-            Some(name) => format!("`run_as` names {name}, which is root or not in /etc/passwd"),
-            None => format!("/etc/passwd has none of {}", USUAL_ACCOUNTS.join(", ")),
+            Some(name) => {
+                format!("`run_as` names the user {name}, which is root or missing in /etc/passwd")
+            }
+            None => format!("/etc/passwd has none of the users {}", USUAL_ACCOUNTS.join(", ")),
         },
     })
 }

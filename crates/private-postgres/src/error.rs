@@ -31,9 +31,7 @@ pub enum Error {
     BadBinDir { path: PathBuf, reason: String },
 
     #[error(
-        "the cluster in {folder} was made by Postgres {cluster}, but this machine offers {offered}; \
-         install Postgres {cluster}, or name its binaries with `bin_dir`, or move the data over \
-         with pg_upgrade or pg_dump, or move the folder away to begin with an empty database",
+        "the cluster in {folder} belongs to Postgres {cluster}, but this machine has {offered}; install Postgres {cluster}, or name its binaries with `bin_dir`, or migrate the data with pg_upgrade or pg_dump, or move the folder away to start with an empty database",
         folder = folder.display()
     )]
     OtherMajor { folder: PathBuf, cluster: u32, offered: String },
@@ -44,7 +42,7 @@ pub enum Error {
     )]
     NotACluster { folder: PathBuf },
 
-    #[error("{path} is a link, which could lead anywhere; remove it", path = path.display())]
+    #[error("{path} is a symbolic link, which is not followed for safety; remove it", path = path.display())]
     NotAFolder { path: PathBuf },
 
     #[error(
@@ -68,8 +66,7 @@ pub enum Error {
     SocketPathTooLong { path: PathBuf, limit: usize },
 
     #[error(
-        "PGOPTIONS is set and would reach every connection to the private Postgres; unset it, or \
-         set DATABASE_URL if it is meant for a server of yours"
+        "PGOPTIONS is set and would affect every connection to the private Postgres; unset it, or set DATABASE_URL if it is meant for your own server"
     )]
     AmbientOptions,
 
@@ -79,19 +76,18 @@ pub enum Error {
     #[error("initdb could not create the cluster:\n{output}")]
     Initdb { output: String },
 
-    #[error("the private Postgres ended while starting; the end of {log}:\n{tail}", log = log.display())]
+    #[error("the private Postgres exited during its start; the end of {log}:\n{tail}", log = log.display())]
     EndedAtStart { log: PathBuf, tail: String },
 
     #[error(
-        "the private Postgres was not ready after {waited_secs} s; a recovery after a crash may \
-         need more: raise `start_timeout_secs`; the end of {log}:\n{tail}",
+        "the private Postgres was not ready after {waited_secs} s; crash recovery may take \
+         longer: raise `start_timeout_secs`; the end of {log}:\n{tail}",
         log = log.display()
     )]
     StartTimeout { waited_secs: u64, log: PathBuf, tail: String },
 
     #[error(
-        "processes of an earlier private Postgres still live in {folder}{pids} and do not end; end \
-         them, then start again",
+        "processes of an earlier private Postgres still use {folder}{pids}; end them, then start again",
         folder = folder.display(),
         pids = describe_pids(pids)
     )]
@@ -103,13 +99,15 @@ pub enum Error {
     )]
     Connect { source: sqlx::Error, log: PathBuf, tail: String },
 
-    #[error("the private Postgres (pid {pid}) did not end within {waited_secs} s; end it by hand")]
+    #[error(
+        "the private Postgres (pid {pid}) did not stop within {waited_secs} s; stop it yourself"
+    )]
     StopTimeout { pid: u32, waited_secs: u64 },
 
-    #[error("stopped while the private Postgres was starting")]
+    #[error("the start was stopped before the private Postgres was ready")]
     Stopped,
 
-    #[error("the task that watches the private Postgres ended early: {0}")]
+    #[error("the supervisor of the private Postgres ended early: {0}")]
     Watcher(#[from] tokio::task::JoinError),
 }
 
@@ -132,7 +130,7 @@ fn hint(source: &io::Error) -> &'static str {
             "; run it as the user that made the data folder, or choose another with `data_dir`"
         }
         // The system's error for a link that is not followed.
-        Some(Errno::LOOP) => "; it is a link, which could lead anywhere: remove it",
+        Some(Errno::LOOP) => "; it is a symbolic link, which is not followed for safety: remove it",
         _ => "",
     }
 }
@@ -143,9 +141,9 @@ fn describe_holder(holder: Option<Holder>) -> String {
             format!("another service (pid {pid}) already runs on")
         }
         Some(Holder { pid, owner: Owner::Command }) => {
-            format!("another command (pid {pid}) is still at work on")
+            format!("another command (pid {pid}) still uses")
         }
-        None => "another process holds".to_owned(),
+        None => "another process uses".to_owned(),
     }
 }
 

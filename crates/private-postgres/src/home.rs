@@ -176,7 +176,7 @@ fn relocate(config: &Config, data_dir: &Path, account: &Account) -> Result<Home,
         account = %account.name,
         data_dir = %data_dir.display(),
         cluster = %free.display(),
-        "the server's user cannot enter the data folder, so the cluster lives elsewhere and is linked"
+        "the server's user cannot enter the data folder: storing the cluster in the fallback folder, with a link"
     );
     Ok(Home::at(free))
 }

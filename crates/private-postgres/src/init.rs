@@ -166,7 +166,7 @@ fn give_to_server(path: &Path, runner: &Runner) -> Result<(), Error> {
 
 async fn remove_draft(draft: &Home, deadline: Instant) -> Result<(), Error> {
     let root = draft.root();
-    tracing::info!(draft = %root.display(), "removing an unfinished cluster");
+    tracing::info!(folder = %root.display(), "removing an unfinished cluster");
     let removed = poll::until(deadline, || {
         for pid in process::servers(root, &draft.cluster_name()) {
             process::send(pid, Signal::KILL);

@@ -66,7 +66,7 @@ impl Drop for FolderLock {
     /// its program it holds a copy of the file, and with it the lock.
     fn drop(&mut self) {
         if let Err(errno) = flock(&self.file, FlockOperation::Unlock) {
-            tracing::debug!(%errno, "the lock of the data folder goes with its file");
+            tracing::debug!(%errno, "cannot remove the lock file of the data folder");
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn send(pid: u32, signal: Signal) {
     if let Some(pid) = pid
         && let Err(errno) = kill_process(pid, signal)
     {
-        tracing::debug!(pid = pid.as_raw_nonzero(), ?signal, %errno, "signal not delivered");
+        tracing::debug!(pid = pid.as_raw_nonzero(), ?signal, %errno, "cannot deliver a signal");
     }
 }
 

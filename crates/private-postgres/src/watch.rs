@@ -65,7 +65,7 @@ async fn supervise(
         tokio::select! {
             _ = &mut stop => return server.stop(cluster.stop_limit).await,
             () = server.wait_until_ended() => {
-                tracing::error!(pid = server.pid, "the private Postgres ended, starting it again");
+                tracing::error!(pid = server.pid, "the private Postgres exited: restarting it");
                 let address = server.address.clone();
                 server = tokio::select! {
                     _ = &mut stop => {
@@ -90,7 +90,7 @@ async fn restart(cluster: &Cluster, address: Address) -> Server {
                 tracing::error!(
                     error = causes(&error),
                     retry_in_ms = pause.as_millis(),
-                    "the private Postgres does not start"
+                    "cannot start the private Postgres"
                 )
             }
         }
@@ -101,6 +101,6 @@ async fn restart(cluster: &Cluster, address: Address) -> Server {
 
 fn bound_log(cluster: &Cluster) {
     if let Err(error) = log_file::limit_size(&cluster.home.log_file()) {
-        tracing::warn!(error = causes(&error), "cannot keep the log of the private Postgres short");
+        tracing::warn!(error = causes(&error), "cannot truncate the log of the private Postgres");
     }
 }

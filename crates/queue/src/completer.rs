@@ -80,7 +80,7 @@ impl Ends {
             // The writers outlive the last sender. If they are gone all the same, dropping the end frees the slot, and
             // the claimer's next recount gives the job back.
             _ if self.to_write.send(ended).is_err() => {
-                tracing::error!("the writer of ends has stopped")
+                tracing::error!("the writer of job results has stopped")
             }
             _ => {}
         }
@@ -242,7 +242,10 @@ impl Completer {
             };
             // The debt is stored, and the sweep that runs every second pays it.
             if let Err(error) = swept {
-                tracing::debug!(error = causes(&error), "sweeping lanes after an end");
+                tracing::debug!(
+                    error = causes(&error),
+                    "cannot sweep lanes after the end of a job"
+                );
             }
         }
         if any_lane {
@@ -257,8 +260,8 @@ impl Completer {
         tracing::warn!(
             error = causes(error),
             n_ends,
-            wait_ms = wait.as_millis(),
-            "could not write ends, trying again"
+            retry_in_ms = wait.as_millis(),
+            "cannot write job results, trying again"
         );
         self.abandon.run_until_cancelled(sleep(wait)).await.is_some()
     }

@@ -118,11 +118,11 @@ impl Config {
     fn rules(&self) -> [(bool, Invalid); 8] {
         let rule = |holds, key, problem, fix| (holds, Invalid { key, problem, fix });
         [
-            rule(self.slots > 0, "slots", "is 0, so nothing would ever run", "at least 1"),
+            rule(self.slots > 0, "slots", "is 0, so no job would run", "at least 1"),
             rule(
                 self.slots <= 1_000,
                 "slots",
-                "is over 1000, the most that one claim takes",
+                "is over 1000, the maximum of one claim",
                 "at most 1000, in more processes",
             ),
             rule(self.heartbeat_secs > 0, "heartbeat_secs", "is 0", "a sixth of queue.lease_secs"),

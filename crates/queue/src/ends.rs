@@ -210,9 +210,10 @@ pub(super) async fn write(
             .fetch_optional(conn)
             .await?
         }
-        EndKind::GivenBack => {
-            give_back(conn, &[job_id], &[lease], "the worker is going down").await?.first().copied()
-        }
+        EndKind::GivenBack => give_back(conn, &[job_id], &[lease], "the worker is shutting down")
+            .await?
+            .first()
+            .copied(),
     };
     let (held, lane_owed) = (lane_owed.is_some(), lane_owed.unwrap_or(false));
     Ok(Written { held, holds_lane, lane_owed })

@@ -96,7 +96,7 @@ pub async fn enqueue_unless_waiting<J: Job>(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Error::of("look for a job that waits"))?;
+    .map_err(Error::of("find a waiting job"))?;
     if waiting.is_none() {
         let options = Options { lane: Some(lane.to_owned()), ..Options::default() };
         enqueue(conn, job, &options).await?;
@@ -165,7 +165,7 @@ pub async fn enqueue_waiting<J: Job>(
     sqlx::query!("SELECT dalsegno.await_signal($1)", &new)
         .fetch_one(conn)
         .await
-        .map_err(Error::of("have jobs wait for a signal"))?;
+        .map_err(Error::of("let jobs wait for a signal"))?;
     Ok(enqueued)
 }
 

@@ -22,7 +22,7 @@ pub async fn forget_keys(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Resu
     )
     .fetch_one(executor)
     .await
-    .map_err(Error::of("forget idempotency keys"))
+    .map_err(Error::of("remove idempotency keys"))
 }
 
 /// Removes the dead letters of these jobs, because their work is done or dropped in another way. Returns their number.
@@ -54,7 +54,7 @@ pub async fn ids_of_group(
     )
     .fetch_all(executor)
     .await
-    .map_err(Error::of("look for the jobs of a group"))
+    .map_err(Error::of("list the jobs of a group"))
 }
 
 /// Cancels jobs; skips those that are gone. A running job is asked to stop and stays until its worker has written its
@@ -89,7 +89,7 @@ pub async fn has_group_jobs(
     )
     .fetch_one(executor)
     .await
-    .map_err(Error::of("look for the jobs of a group"))
+    .map_err(Error::of("list the jobs of a group"))
 }
 
 /// Releases held lanes whose names begin with `start` or are among `names`, and so deletes the reasons of their holds.
@@ -108,7 +108,7 @@ pub async fn release_held_lanes(
     )
     .fetch_one(executor)
     .await
-    .map_err(Error::of("forget why lanes are held"))
+    .map_err(Error::of("erase the hold reasons of lanes"))
 }
 
 /// Deletes a group's dead letters (also those that name it as their campaign), the errors of its runs and the reason of
@@ -130,5 +130,5 @@ pub async fn delete_group_traces(
     )
     .fetch_one(executor)
     .await
-    .map_err(Error::of("forget the words of a group"))
+    .map_err(Error::of("erase the texts of a group"))
 }

@@ -51,7 +51,7 @@ pub enum Error {
         hint: String,
     },
     /// The payload has no JSON form.
-    #[error("writing the payload of a `{kind}` as JSON")]
+    #[error("cannot write the payload of a `{kind}` job as JSON")]
     EncodePayload {
         /// The kind of the job.
         kind: &'static str,
@@ -60,7 +60,7 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// The database did not answer, or not as expected.
-    #[error("asking the database to {action}")]
+    #[error("the database could not {action}")]
     Database {
         /// Action that the database was asked for.
         action: &'static str,
@@ -90,9 +90,9 @@ impl Error {
                     // What Postgres says about it names neither the character nor a way out.
                     "22021" | "22P05" => Self::BadArgument {
                         message: format!(
-                            "cannot {action}: a text in it holds the character U+0000, or none that UTF-8 knows"
+                            "cannot {action}: a text contains the character U+0000 or invalid UTF-8"
                         ),
-                        hint: "Remove it, or encode the data, for instance as base64".to_owned(),
+                        hint: "Remove it, or encode the data, for example as base64".to_owned(),
                     },
                     _ => Self::Database { action, source },
                 },

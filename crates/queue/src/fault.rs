@@ -58,7 +58,7 @@ pub fn fault_of(error: &sqlx::Error) -> Option<Fault> {
         unknown => {
             tracing::error!(
                 error = %unknown,
-                "sqlx returned an error that this version of Dalsegno does not know; it is retried like a lost connection"
+                "unknown error of sqlx: retrying as after a lost connection"
             );
             Some(Fault::Away)
         }
@@ -66,7 +66,7 @@ pub fn fault_of(error: &sqlx::Error) -> Option<Fault> {
 }
 
 /// Advice for the user if [`is_lost_statement`] is true.
-pub const LOST_STATEMENT: &str = "a transaction pooler lets another client use the same connection of the database server: for PgBouncer 1.21 or newer with max_prepared_statements above 0 set database.pooler = \"transaction\", and lead database.url past any other; docs/how-to/pgbouncer.md has an example";
+pub const LOST_STATEMENT: &str = "a transaction pooler shares this connection with other clients: for PgBouncer 1.21 or newer with max_prepared_statements above 0 set database.pooler = \"transaction\"; other poolers are not supported, so connect database.url directly; docs/how-to/pgbouncer.md has an example";
 
 /// Returns true if a prepared statement is gone, or another client has prepared one under its name: two clients share a
 /// connection.

@@ -19,7 +19,7 @@ pub async fn check_and_lock_lease(
     .fetch_optional(executor)
     .await
     .map(Option::unwrap_or_default)
-    .map_err(Error::of("see whether a run still has its job"))
+    .map_err(Error::of("check whether a run still holds its job"))
 }
 
 /// Returns true if a run has its job at this moment. Takes no lock, so the run may lose it right after.
@@ -35,5 +35,5 @@ pub async fn is_run_by(
     )
     .fetch_one(executor)
     .await
-    .map_err(Error::of("see who runs a job"))
+    .map_err(Error::of("find the worker that runs a job"))
 }

@@ -26,13 +26,13 @@ pub(super) struct Link {
 /// The reason why a statement has no result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("connecting to the database")]
+    #[error("cannot connect to the database")]
     Connect(#[source] sqlx::Error),
     #[error("the database refused or the connection broke")]
     Statement(#[source] sqlx::Error),
     #[error("{}", LOST_STATEMENT)]
     LostStatement(#[source] sqlx::Error),
-    #[error("no answer within {0:?}")]
+    #[error("the database did not answer within {0:?}")]
     NoAnswer(Duration),
 }
 

@@ -79,9 +79,7 @@ pub struct CommitProof {
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// The fence was closed.
-    #[error(
-        "job {job_id} was taken from this worker (lease {lease} is over); its writes were rolled back"
-    )]
+    #[error("this worker lost job {job_id} (lease {lease} has ended); its writes were rolled back")]
     LeaseLost {
         /// The job.
         job_id: i64,
@@ -89,7 +87,7 @@ pub enum CommitError {
         lease: i64,
     },
     /// The statement that writes the end failed.
-    #[error("writing the end of job {job_id} into the handler's transaction")]
+    #[error("cannot write the end of job {job_id} into the handler's transaction")]
     WriteEnd {
         /// The job.
         job_id: i64,
@@ -98,7 +96,7 @@ pub enum CommitError {
         source: sqlx::Error,
     },
     /// The database did not confirm the commit, so it may or may not have happened.
-    #[error("committing the end of job {job_id}")]
+    #[error("cannot commit the end of job {job_id}")]
     Commit {
         /// The job.
         job_id: i64,
@@ -289,9 +287,9 @@ impl Run {
             // Dropping the transaction would roll back as well, but only when its connection is used again.
             if let Err(error) = tx.rollback().await {
                 tracing::debug!(
-                    job_id,
+                    job.id = job_id,
                     error = causes(&error),
-                    "rolling back a run that lost its lease"
+                    "cannot roll back a run that lost its lease"
                 );
             }
             return Err(CommitError::LeaseLost { job_id, lease });

@@ -58,7 +58,7 @@ pub(super) struct CallHandler {
 /// A payload that its handler cannot read.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the payload is not a `{kind}`: {source}. Fix it in dalsegno.job_payloads and retry the job, or cancel it"
+    "the payload is not valid for a `{kind}` job: {source}. Fix it in dalsegno.job_payloads and retry the job, or cancel it"
 )]
 struct Undecodable {
     kind: String,
@@ -67,7 +67,7 @@ struct Undecodable {
 
 /// A claim for a kind without a handler. The claim names its kinds, so this is a bug.
 #[derive(Debug, thiserror::Error)]
-#[error("this worker claimed a `{0}` and has no handler for it")]
+#[error("this worker has no handler for the kind `{0}` that it claimed")]
 struct NoHandler(String);
 
 impl<S> Layer<S> for EndEveryRun {
@@ -226,7 +226,7 @@ fn ending_of_stop(stop: Stop, run: &Run, policy: &Policy, error: Option<String>)
         Stop::LeaseLost => EndKind::LeaseLost,
         Stop::Deadline => {
             let secs = run.deadline(policy).unwrap_or_default().as_secs_f64();
-            let late = format!("the attempt ran longer than its deadline of {secs} s");
+            let late = format!("the attempt exceeded its deadline of {secs} s");
             let error = error.map(|error| format!("{late}: {error}")).unwrap_or(late);
             retry(run, policy, None, "deadline", error)
         }

@@ -84,8 +84,8 @@ impl Upkeep {
                     let wait = jitter::wait_after_failure(n_failures);
                     tracing::warn!(
                         error = causes(&error),
-                        wait_ms = wait.as_millis(),
-                        "upkeep failed, trying again"
+                        retry_in_ms = wait.as_millis(),
+                        "upkeep of the queue failed, trying again"
                     );
                     diary.postpone(Instant::now() + wait);
                 }
@@ -165,7 +165,7 @@ impl Upkeep {
         self.crash_points.pass(CrashPoint::AfterRescue);
         for job in &rescued {
             telemetry::record_reclaim(&job.queue, &job.kind, &job.state);
-            tracing::warn!(job_id = job.id, lost_worker = %job.worker_id, state = job.state, "took a job of a lost worker back");
+            tracing::warn!(job.id = job.id, worker.id = %job.worker_id, state = job.state, "returned the job of a lost worker to the queue");
         }
         if rescued.iter().any(|job| job.lane_owed) {
             let conn = self.link.conn().await?;

@@ -84,16 +84,16 @@ impl Notices {
 /// The reason why a listening connection was abandoned.
 #[derive(Debug, thiserror::Error)]
 enum ListenError {
-    #[error("connecting")]
+    #[error("cannot connect to the database")]
     Connect(#[source] sqlx::Error),
-    #[error("listening")]
+    #[error("cannot listen for notifications")]
     Listen(#[source] sqlx::Error),
-    #[error("the connection ended")]
+    #[error("the listening connection was closed")]
     Ended,
-    #[error("sending the probe")]
+    #[error("cannot send the probe")]
     SendProbe(#[source] sqlx::Error),
     #[error(
-        "nothing came back for {0:?}; the connection is half open or notifications do not pass"
+        "no notification came back for {0:?}; the connection is half open, or a pooler drops notifications"
     )]
     NoEcho(Duration),
 }
@@ -127,8 +127,8 @@ pub(super) async fn listen(
         let wait = jitter::wait_after_failure(n_failures);
         tracing::warn!(
             error = causes(&deaf),
-            wait_ms = wait.as_millis() as u64,
-            "not hearing notifications, polling only"
+            retry_in_ms = wait.as_millis() as u64,
+            "notifications do not arrive: polling for jobs"
         );
         if stop.run_until_cancelled(sleep(wait)).await.is_none() {
             return;

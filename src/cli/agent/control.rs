@@ -26,13 +26,13 @@ use crate::{
 pub(in crate::cli) enum Control {
     /// Shows the activity and pauses of the agents of a campaign; without a campaign, all pauses.
     Status(Status),
-    /// Begins a new session with the next task of each conversation; running turns go on.
+    /// Starts a new session with the next task of each conversation; running turns go on.
     Reset(Reset),
     /// Stops the running turns of an agent in a campaign and cancels their tasks; other tasks go on.
     Interrupt(Interrupt),
-    /// Begins no turns of an agent until it is resumed; running turns go on, new tasks wait.
+    /// Pauses an agent: no turn starts until it is resumed. Running turns go on, new tasks wait.
     Pause(Pause),
-    /// Ends a pause.
+    /// Resumes a paused agent.
     Resume(AgentArgs),
 }
 
@@ -52,7 +52,7 @@ pub(in crate::cli) struct Reset {
     /// All agents of the campaign.
     #[arg(long)]
     all: bool,
-    /// The new sessions begin without a summary.
+    /// The new sessions start without a summary.
     #[arg(long)]
     fresh: bool,
 }
@@ -82,7 +82,7 @@ pub(in crate::cli) struct Pause {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AgentArgs {
-    /// The agent; all its instances are meant.
+    /// The agent, with all its instances.
     agent: String,
     #[command(flatten)]
     campaign: InCampaign,
@@ -139,7 +139,7 @@ async fn reset(reset: &Reset, context: &Context, server: &Server) -> Result<(), 
         None => server.call(ResetAgents { id, fresh }).await?,
     };
     context.output.print_data(&done, || match done.session_ids.len() {
-        0 => "no session is open: nothing to reset".to_owned(),
+        0 => "there is nothing to reset: no session is open".to_owned(),
         n => format!("the next task of each of {n} conversations opens a new session"),
     });
     Ok(())
@@ -156,7 +156,7 @@ async fn interrupt(
     let id = campaign.id(context, server).await?;
     let stopped = server.call(InterruptAgent { id, name, reason, how }).await?.items;
     context.output.print_data(&stopped, || match stopped.is_empty() {
-        true => format!("no turn of agent {agent} is running in this campaign"),
+        true => format!("agent {agent} has no running turn in this campaign"),
         false => stopped.iter().map(format_interruption).collect::<Vec<_>>().join("\n"),
     });
     Ok(())
@@ -170,8 +170,10 @@ async fn pause(pause: &Pause, context: &Context, server: &Server) -> Result<(), 
         None => server.call(PauseAgentEverywhere { name, reason }).await?,
     };
     context.output.print_data(&paused, || match paused.changed {
-        true => format!("{} begins no more turns; what runs ends", whom.agent),
-        false => format!("it was paused before: {}", paused.pause.hold_reason()),
+        true => {
+            format!("agent {} starts no more turns; running turns go on to their end", whom.agent)
+        }
+        false => format!("it was already paused: {}", paused.pause.hold_reason()),
     });
     Ok(())
 }
@@ -183,7 +185,7 @@ async fn resume(whom: &AgentArgs, context: &Context, server: &Server) -> Result<
         None => server.call(ResumeAgentEverywhere { name }).await?,
     };
     context.output.print_data(&resumed, || {
-        format!("agent {} is resumed; {} of its tasks were held", whom.agent, resumed.released)
+        format!("agent {} is resumed; {} of its tasks were waiting", whom.agent, resumed.released)
     });
     Ok(())
 }

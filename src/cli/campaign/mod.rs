@@ -34,15 +34,15 @@ pub(super) enum CampaignCommand {
     Ls(List),
     /// Shows a campaign with its budget, its open sessions and its costs.
     Show(ShownCampaign),
-    /// Starts no turns of a campaign until it is resumed; running turns go on, new tasks wait.
+    /// Pauses a campaign: no turn starts until it is resumed. Running turns go on, new tasks wait.
     Pause(Pause),
-    /// Ends a pause.
+    /// Resumes a paused campaign.
     Resume(CampaignId),
     /// Closes a campaign to new tasks. Waiting tasks still run.
     Close(CampaignId),
     /// Changes the budget of a campaign, or shows it.
     Budget(SetBudget),
-    /// Erases the conversations, prompts, results and brief of a campaign for good; costs stay.
+    /// Erases the conversations, prompts, results and brief of a campaign permanently; costs stay.
     ///
     /// Without --yes it changes nothing, and shows the receipt of an earlier request.
     Erase(Erase),
@@ -205,7 +205,7 @@ async fn erase(erase: &Erase, server: &Server) -> Result<Erasure, Failure> {
         Err(failure) if failure.exit == Exit::NotFound => {
             server.call(ShowCampaign { id }).await?;
             let words = format!(
-                "nothing was done: campaign {id} would be erased for good, with all of its conversations; confirm with --yes"
+                "nothing was done: this would permanently erase campaign {id} with all of its conversations; confirm with --yes"
             );
             Err(Failure::new(Exit::Usage, anyhow!(words)))
         }

@@ -104,7 +104,7 @@ pub(super) fn format_receipt(erasure: &Erasure) -> String {
         Some(at) => format!("erased at {} UTC", time(at)),
         // The id is named, because the campaign's name is erased, too.
         None => format!(
-            "is being erased: {}; `dalsegno campaign erase {}` says how far it is",
+            "is being erased: {}; `dalsegno campaign erase {}` shows its progress",
             progress(erasure),
             erasure.campaign_id
         ),
@@ -126,8 +126,8 @@ pub(super) fn format_receipt(erasure: &Erasure) -> String {
 
 fn progress(erasure: &Erasure) -> String {
     match erasure.step.as_deref() {
-        None => format!("it has not begun, {} tasks are open", erasure.open_tasks),
-        Some("cancel") => format!("{} tasks are to be cancelled, or to end", erasure.open_tasks),
+        None => format!("it has not started, {} tasks are open", erasure.open_tasks),
+        Some("cancel") => format!("{} tasks have to end or be cancelled first", erasure.open_tasks),
         Some(step) => format!("{step} are removed"),
     }
 }

@@ -76,11 +76,7 @@ fn in_order(evidence: &Evidence) -> Check {
     let words =
         |numbers: &Vec<i32>| numbers.iter().map(i32::to_string).collect::<Vec<_>>().join(" ");
     let turns: Vec<String> = by_agent.iter().map(words).collect();
-    check(
-        "each agent answered in the order in which it was asked",
-        holds,
-        format!("turns {}", turns.join(", ")),
-    )
+    check("each agent answered its tasks in order", holds, format!("turns {}", turns.join(", ")))
 }
 
 /// Counts the rounds in which the last writer began before the first one had ended.
@@ -95,7 +91,7 @@ fn side_by_side(evidence: &Evidence) -> Check {
     };
     let n_rounds = (1..=N_ROUNDS).filter(overlaps).count();
     check(
-        "the writers wrote side by side",
+        "the writers worked in parallel",
         n_rounds > 0,
         format!("all {} at once in {n_rounds} of {N_ROUNDS} rounds", WRITERS.len()),
     )
@@ -135,7 +131,7 @@ fn each_answer_on_the_board(evidence: &Evidence) -> Check {
     let n_answered = evidence.tasks.iter().filter(is_answered).count();
     let by_agents = evidence.board.iter().filter(|post| post.origin == Origin::Agent).count();
     check(
-        "each task has one post that answers the post which asked for it",
+        "each task has one post that answers its post",
         n_answered == evidence.tasks.len() && n_answered == by_agents,
         format!("{n_answered} of {} tasks, {by_agents} posts of agents", evidence.tasks.len()),
     )
@@ -145,7 +141,7 @@ fn board_without_a_gap(evidence: &Evidence) -> Check {
     let seqs = evidence.board.iter().map(|post| post.seq);
     let n_posts = evidence.board.len();
     check(
-        "the places of the board have no gap, in the order in which posts were committed",
+        "the board has no gaps, in the order of commits",
         n_posts > 0 && seqs.eq(1..=i64::try_from(n_posts).unwrap_or_default()),
         format!("{n_posts} posts"),
     )
@@ -165,7 +161,7 @@ fn planner_saw_everything_once(evidence: &Evidence) -> Check {
     let due = evidence.board.iter().filter(is_for_it).map(|post| post.seq);
     let due: Vec<i64> = due.collect();
     check(
-        "the planner was shown every answer of the others once",
+        "the planner was shown each answer of the others once",
         !due.is_empty() && shown == due,
         format!("{} of {}", shown.len(), due.len()),
     )
@@ -188,7 +184,7 @@ fn posts_stayed_within_their_audience(evidence: &Evidence) -> Check {
         n_wrong += shown.windows(2).filter(|pair| pair[0] == pair[1]).count();
     }
     check(
-        "no conversation was shown a post twice, or one that is not for its agent",
+        "no conversation was shown a post twice, or a post for another agent",
         n_shown > 0 && n_wrong == 0,
         format!("{n_shown} shown, {n_wrong} of them wrong"),
     )
@@ -211,7 +207,7 @@ fn nothing_lost_or_doubled(evidence: &Evidence) -> Check {
         (n_prompts, n_answers) = (n_prompts + asked.len(), n_answers + answers.len());
     }
     check(
-        "nothing that was asked or answered was lost, and nothing is there twice",
+        "every prompt and every answer is stored exactly once",
         n_whole == AGENTS.len(),
         format!("{n_prompts} prompts and {n_answers} answers in {} transcripts", AGENTS.len()),
     )
@@ -223,7 +219,7 @@ fn continued_by_another(evidence: &Evidence, report: &Report) -> Check {
     let kill = &report.kill;
     let by_another = kill.continued_by_pid.is_some_and(|pid| pid != kill.killed_pid);
     check(
-        "another worker took the killed one's turn over",
+        "another worker continued the turn of the killed one",
         n_lost == 1 && kill.interrupted_turn.is_some() && by_another,
         format!("{n_lost} attempt was lost with its worker, {} in all", evidence.runs.len()),
     )
@@ -243,7 +239,7 @@ fn says_that_it_was_interrupted(evidence: &Evidence) -> Check {
         (n_told, n_to_be_told) = (n_told + told.len(), n_to_be_told + to_be_told.len());
     }
     check(
-        "the turn after an interrupted one was told so",
+        "the turn after an interrupted one had a notice",
         holds && n_told > 0,
         format!("{n_told} of {n_to_be_told}"),
     )
@@ -256,7 +252,7 @@ fn identifiers_kept(report: &Report) -> Check {
     let (planted, kept) = (sum(|fold| fold.identifiers), sum(|fold| fold.identifiers_kept));
     let (pins, pins_kept) = (sum(|fold| fold.pins), sum(|fold| fold.pins_kept));
     check(
-        "summaries kept every identifier of what they stand for",
+        "summaries kept every identifier",
         planted > 0 && planted == kept && pins == pins_kept,
         format!("{kept} of {planted} planted, {pins_kept} of {pins} pinned"),
     )
@@ -273,9 +269,9 @@ fn originals_stay(evidence: &Evidence, report: &Report) -> Check {
     let prompts = |agent: &str| evidence.of_agent(agent).count();
     let least = report.compactions.iter().map(|fold| 2 * prompts(&fold.agent)).max().unwrap_or(0);
     check(
-        "folded messages are still in the transcript",
+        "summarised messages are still in the transcript",
         n_folded > 0 && n_stored >= least,
-        format!("{n_folded} of {n_stored} messages are folded"),
+        format!("{n_folded} of {n_stored} messages are summarised"),
     )
 }
 
@@ -289,7 +285,7 @@ fn successor_inherits(report: &Report) -> Check {
             && expiry.notice_sent
     });
     check(
-        "the expired session was closed, and its successor was told what it is",
+        "the expired session was closed, and its successor had a notice",
         holds,
         match holds {
             true => "it began with a summary".to_owned(),
@@ -332,5 +328,5 @@ fn done_turn(work: &Work) -> Option<&Turn> {
 
 fn nothing_left(evidence: &Evidence) -> Check {
     let n_left = evidence.n_jobs_left;
-    check("no turn waits, and no job has died", n_left == 0, format!("{n_left} jobs"))
+    check("no turn waits, and there are no dead letters", n_left == 0, format!("{n_left} jobs"))
 }

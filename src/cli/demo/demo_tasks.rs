@@ -89,7 +89,7 @@ impl DemoTasks {
                 scene.arrived_bytes = 0;
                 (scene.n_begun > 1).then(|| {
                     format!(
-                        "{agent}  {label} is taken up again, as turn {} of the conversation",
+                        "{agent} {label} is retried, as turn {} of the conversation",
                         data["turn"]
                     )
                 })
@@ -142,7 +142,7 @@ fn label(agent: &str, nth: usize, part: Option<usize>) -> String {
         Some(number) => format!("part {number}"),
         None if agent == PLANNER && nth <= N_ROUNDS => {
             let parts = parts_of(nth);
-            format!("what holds for parts {} to {}", parts.start(), parts.end())
+            format!("rules for parts {} to {}", parts.start(), parts.end())
         }
         None if agent == PLANNER => "the whole".to_owned(),
         None => "the review".to_owned(),
@@ -159,7 +159,7 @@ fn posted(data: &Value) -> String {
 fn without_task(kind: &str, data: &Value) -> Option<String> {
     match kind {
         "session.compacted" => Some(format!(
-            "{:<10}  older messages are folded into a summary: {} tokens become {} (cause {}, rung {})",
+            "{:<10} a summary replaces older messages in the context: {} tokens become {} (cause {}, rung {})",
             "service",
             data["tokens_before"],
             data["tokens_after"],
@@ -167,7 +167,7 @@ fn without_task(kind: &str, data: &Value) -> Option<String> {
             word(data, "rung"),
         )),
         "session.compaction_refused" => {
-            Some(format!("{:<10}  a summary was not good enough: {}", "service", data["refused"]))
+            Some(format!("{:<10} a summary was refused: {}", "service", data["refused"]))
         }
         _ => None,
     }
@@ -180,7 +180,7 @@ fn rebuilt(data: &Value) -> String {
         (true, n) => format!("the summary and {n} messages"),
         (false, n) => format!("{n} messages"),
     };
-    format!("goes on in a new session, because the old one is {because}; it takes {taken} along")
+    format!("continues in a new session, because the old one is {because}; it starts with {taken}")
 }
 
 fn word<'a>(data: &'a Value, key: &str) -> &'a str {

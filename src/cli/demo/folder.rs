@@ -41,7 +41,10 @@ impl Folder {
             lock_new(&path).map(|lock| Self { path, _lock: lock })
         });
         made.with_context(|| {
-            format!("no folder can be made in {}; set TMPDIR to one where it can", parent.display())
+            format!(
+                "cannot create a folder in {}; set TMPDIR to a writable folder",
+                parent.display()
+            )
         })
         .map_err(Failure::failed)
     }
@@ -67,7 +70,7 @@ pub(super) async fn clear_leftovers(environment: &Environment) -> usize {
             Ok(true) if remove(&path) => n_cleared += 1,
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(folder = %path.display(), %error, "what a demo that was killed has left cannot be ended");
+                tracing::warn!(folder = %path.display(), %error, "cannot stop the processes of a killed demo");
             }
         }
     }
@@ -112,7 +115,7 @@ fn lock_file() -> OpenOptions {
 fn remove(folder: &Path) -> bool {
     let removed = fs::remove_dir_all(folder);
     if let Err(error) = &removed {
-        tracing::warn!(folder = %folder.display(), %error, "the folder of a demo could not be removed");
+        tracing::warn!(folder = %folder.display(), %error, "cannot remove the folder of a demo");
     }
     removed.is_ok()
 }

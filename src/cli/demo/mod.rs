@@ -64,7 +64,7 @@ async fn show(
     let mut display = Display::new(context.output.is_json(), &context.environment);
     let cleared = stop.run_until_cancelled(clear_leftovers(&context.environment)).await;
     if let Some(n_demos @ 1..) = cleared {
-        display.line(&format!("cleared away what was left of killed demos: {n_demos}"));
+        display.line(&format!("removed the files of killed demos: {n_demos}"));
     }
     display.line("a private Postgres starts in a folder of its own");
     let mut stage = DemoSetup::open(folder, settings, stop).await?;
@@ -72,7 +72,7 @@ async fn show(
     display.end();
     let struck = stage.tear_down().await;
     let Some(report) = played else {
-        display.line("stopped; the database, the workers and the folder are gone");
+        display.line("stopped; the database, the workers and the folder are removed");
         return Ok(Exit::Interrupted);
     };
     let report = report?;
@@ -91,9 +91,8 @@ async fn play(
 ) -> Result<Report, Failure> {
     display.line(&stage.describe_database());
     let n_workers = stage.start_workers(context).await?;
-    display.line(&format!(
-        "{n_workers} worker processes; agents answer by a simulation, no model is called"
-    ));
+    display
+        .line(&format!("{n_workers} worker processes; a simulation answers, no model is called"));
     let played = DemoScript::begin(stage, display, &SystemClock).await?.perform().await?;
     let evidence = Evidence::read(stage.pool(), &played).await?;
     let leases = (stage.settings.config.queue.lease_secs, stage.settings.usual_lease_secs);

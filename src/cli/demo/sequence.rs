@@ -107,7 +107,7 @@ impl<'a> DemoScript<'a> {
             (Some(kill), Some(expired)) => {
                 Ok(DemoFaults { campaign: self.campaign, kill, expired })
             }
-            _ => Err(Failure::failed(anyhow!("the play has no round for its kill and its rest"))),
+            _ => Err(Failure::failed(anyhow!("the demo has no round for its kill and its expiry"))),
         }
     }
 
@@ -145,7 +145,7 @@ impl<'a> DemoScript<'a> {
         let killed_at = self.clock.now();
         self.stage.troupe.kill(holder.pid).await?;
         self.display.line(&format!(
-            "{:<10}  kill -9 {}: that worker was in the middle of part {number}, {arrived_bytes} bytes of it had arrived",
+            "{:<10} kill -9 {}: this worker was writing part {number}, of which {arrived_bytes} bytes had arrived",
             "demo", holder.pid
         ));
         Ok(Kill { task_id, worker_id: holder.id, pid: holder.pid, killed_at, arrived_bytes })
@@ -161,7 +161,7 @@ impl<'a> DemoScript<'a> {
         // Rounded to whole days: the expiry is stored a moment before the last use.
         let days = (open.expires_at - open.used_at + TimeDelta::hours(12)).num_days();
         self.display.line(&format!(
-            "{:<10}  the {agent} is idle: its session would expire in {days} days, the demo moves that to a minute ago",
+            "{:<10} the {agent} is idle: its session would expire in {days} days, the demo sets the expiry to a minute ago",
             "demo"
         ));
         Ok(open.id)
@@ -223,8 +223,9 @@ impl<'a> DemoScript<'a> {
             if last_news.elapsed() > SILENCE_LIMIT {
                 let words = self.stage.troupe.last_log_lines();
                 let secs = SILENCE_LIMIT.as_secs();
-                let error =
-                    anyhow!("nothing has happened for {secs} s; the workers said last:\n{words}");
+                let error = anyhow!(
+                    "the demo made no progress for {secs} s; the last lines of the workers:\n{words}"
+                );
                 return Err(Failure::new(Exit::TimedOut, error));
             }
             sleep(PAUSE).await;
@@ -240,6 +241,6 @@ pub(super) fn sort_by_id(mut tasks: Vec<Task>) -> Vec<Task> {
 
 fn too_late(number: usize) -> Failure {
     let error =
-        anyhow!("part {number} was done before its worker could be killed; run the demo once more");
+        anyhow!("part {number} was done before its worker could be killed; run the demo again");
     Failure::new(Exit::Unavailable, error)
 }

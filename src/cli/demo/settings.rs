@@ -58,7 +58,7 @@ impl Settings {
             SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         flags.push(("service.data_dir".to_owned(), folder.display().to_string()));
         script::write_agents(&folder.join("agents"))
-            .context("the agents of the demo cannot be written")
+            .context("cannot write the agent files of the demo")
             .map_err(Failure::failed)?;
         // Missing folders select the built-in skills and nodes.
         flags.push(("agents.folder".to_owned(), path("agents")));

@@ -104,7 +104,7 @@ fn fold(fold: &Fold) -> String {
 
 fn writer(rung: Option<&str>) -> &'static str {
     match rung {
-        Some("extract") => "an extract, made without the model,",
+        Some("extract") => "an extract without the model",
         _ => "a summary by the model",
     }
 }

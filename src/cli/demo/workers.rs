@@ -50,7 +50,7 @@ impl DemoWorkers {
         for (at, pool) in POOLS.into_iter().enumerate() {
             let log = folder.join(format!("worker-{at}.log"));
             let started = Worker::start(pool, settings, log, context);
-            let started = started.with_context(|| format!("the worker for {pool} does not start"));
+            let started = started.with_context(|| format!("cannot start the worker for {pool}"));
             troupe.workers.push(started.map_err(Failure::failed)?);
         }
         Ok(troupe)
@@ -64,11 +64,11 @@ impl DemoWorkers {
     pub(super) async fn kill(&mut self, pid: i32) -> Result<(), Failure> {
         let ours = self.workers.iter_mut().find(|worker| i64::from(worker.pid) == i64::from(pid));
         let worker = ours.ok_or_else(|| {
-            Failure::failed(anyhow!("process {pid} has the turn and is not a worker of the demo"))
+            Failure::failed(anyhow!("process {pid} runs the turn and is not a worker of the demo"))
         })?;
         worker.killed = true;
         let killed = worker.child.kill().await;
-        killed.context("the worker cannot be killed").map_err(Failure::failed)
+        killed.context("cannot kill the worker").map_err(Failure::failed)
     }
 
     /// Fails if a worker has ended that the demo has not killed.
@@ -138,7 +138,7 @@ impl Worker {
         if let Some(pid) = pid
             && let Err(error) = kill_process(pid, Signal::TERM)
         {
-            tracing::warn!(%error, "a worker of the demo cannot be stopped");
+            tracing::warn!(%error, "cannot stop a worker of the demo");
         }
     }
 }

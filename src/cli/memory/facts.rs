@@ -201,20 +201,20 @@ async fn remove(
 ) -> Result<(), Failure> {
     if !yes {
         let words = format!(
-            "all facts about {} would be removed for good; nothing was done: say --yes",
+            "nothing was done: this would permanently remove all facts about {}; confirm with --yes",
             escape_invisible(user)
         );
         return Err(Failure::new(Exit::Usage, anyhow!(words)));
     }
     let forgotten = server.call(ForgetUser { name: user.clone() }).await?;
     context.output.print_data(&forgotten, || {
-        let gone = format!("{} facts about {user} are gone, for good", forgotten.facts);
+        let gone = format!("{} facts about {user} are permanently removed", forgotten.facts);
         match forgotten.sessions.is_empty() {
             true => gone,
             false => {
                 let sessions: Vec<_> = forgotten.sessions.iter().map(Uuid::to_string).collect();
                 format!(
-                    "{gone}\nthese sessions contain them in their transcripts, until they expire or their campaigns are erased:\n{}",
+                    "{gone}\nthe transcripts of these sessions still contain them, until the sessions expire or their campaigns are erased:\n{}",
                     sessions.join("\n")
                 )
             }

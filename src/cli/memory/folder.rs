@@ -50,7 +50,7 @@ pub(super) fn write(
             Ok(FileState::Same) => exported.unchanged += 1,
             Ok(FileState::Other) if overwrites => files.push((inner, content)),
             Ok(FileState::Other) => problems.push(format!(
-                "{} says something else: --overwrite writes over it",
+                "{} has other content: use --overwrite to replace it",
                 folder.join(&inner).display()
             )),
             Err(problem) => problems.push(problem),
@@ -63,7 +63,7 @@ pub(super) fn write(
         let path = folder.join(&inner);
         let written = path.parent().map_or(Ok(()), fs::create_dir_all);
         written.and_then(|()| fs::write(&path, content)).map_err(|error| {
-            let words = format!("{} cannot be written", path.display());
+            let words = format!("cannot write to {}", path.display());
             Failure::failed(anyhow!(error).context(words))
         })?;
         exported.written += 1;
@@ -122,7 +122,10 @@ fn compare_file(folder: &Path, inner: &Path, content: &str) -> Result<FileState,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FileState::Nothing),
             Err(error) => return Err(format!("{}: {error}", path.display())),
             Ok(found) if found.is_symlink() => {
-                return Err(format!("{} is a link, and leads who knows where", path.display()));
+                return Err(format!(
+                    "{} is a symbolic link, which is not followed: write to its target",
+                    path.display()
+                ));
             }
             Ok(_) => {}
         }
@@ -149,7 +152,10 @@ fn files_below(folder: &Path, depth: usize, problems: &mut Vec<String>) -> Vec<P
         let is_markdown = path.extension().is_some_and(|extension| extension == "md");
         match fs::symlink_metadata(&path) {
             Ok(found) if found.is_symlink() && is_markdown => {
-                problems.push(format!("{} is a link: copy what it leads to", path.display()));
+                problems.push(format!(
+                    "{} is a symbolic link, which is not followed: copy its target",
+                    path.display()
+                ));
             }
             Ok(found) if found.is_dir() && depth < MAX_DEPTH => {
                 files.extend(files_below(&path, depth + 1, problems));
@@ -166,7 +172,7 @@ fn read_file(path: &Path, entries: &mut Vec<Entry>, problems: &mut Vec<String>) 
     let at = path.display().to_string();
     let is_too_long = fs::metadata(path).is_ok_and(|found| found.len() > FILE_MAX_BYTES);
     let content = match is_too_long {
-        true => Err(format!("it is longer than any item ({FILE_MAX_BYTES} bytes)")),
+        true => Err(format!("it is too long: an item has at most {FILE_MAX_BYTES} bytes")),
         false => fs::read_to_string(path).map_err(|error| error.to_string()),
     };
     let read = content

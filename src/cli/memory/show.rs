@@ -19,7 +19,11 @@ pub(super) fn format_written(written: &PublishResult) -> String {
     let item = &written.item;
     let mut text = match written.changed {
         true => format!("{} is at version {}", reference(item), item.version),
-        false => format!("{} says so already, at version {}", reference(item), item.version),
+        false => format!(
+            "nothing changed: {} already has this content, at version {}",
+            reference(item),
+            item.version
+        ),
     };
     if let Some(warning) = &written.warning {
         text.push_str(&format!("\nwarning: {warning}"));

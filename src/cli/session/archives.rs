@@ -27,9 +27,9 @@ pub(super) fn format_archive(opened: &OpenedArchive) -> String {
     let OpenedArchive { archive, replacement, messages, next } = opened;
     let mut text: String = messages.iter().map(format_message).collect();
     if let Some(next) = next {
-        text.push_str(&format!("more with `--after {next}`\n\n"));
+        text.push_str(&format!("for more, use `--after {next}`\n\n"));
     }
-    text.push_str(&format!("In the place of {} to {}:\n", archive.from_seq, archive.to_seq));
+    text.push_str(&format!("Replaces messages {} to {}:\n", archive.from_seq, archive.to_seq));
     if let Some(flow) = &replacement.flow {
         text.push_str(&format!("{flow:#}\n"));
     }

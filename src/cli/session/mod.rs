@@ -39,9 +39,9 @@ pub(super) enum SessionCommand {
     Transcript(Transcript),
     /// Lists the archives of compactions, or prints one of them with its summary.
     Archives(Archives),
-    /// Begins a successor with the next task, which starts from a summary.
+    /// Makes the next task start a new session from a summary.
     Reset(Reset),
-    /// Has a worker summarise older messages, and waits some seconds for the result; nothing is removed.
+    /// Asks a worker to summarise older messages, and waits some seconds for the result; no message is removed.
     Compact(Id),
     /// Undoes the current compaction.
     Uncompact(Id),
@@ -96,7 +96,7 @@ pub(super) struct Archives {
 pub(super) struct Reset {
     #[command(flatten)]
     id: Id,
-    /// The successor begins without a summary.
+    /// The new session starts without a summary.
     #[arg(long)]
     fresh: bool,
 }

@@ -115,7 +115,7 @@ fn format_stay(stay: &NodeVisit) -> String {
     let since = format!("{} from place {}, {}", stay.node, stay.first_seq, time(stay.entered_at));
     match stay.left_at {
         Some(left_at) => format!("{since} to {}", time(left_at)),
-        None => format!("{since}, and there now"),
+        None => format!("{since}, current"),
     }
 }
 
@@ -154,14 +154,14 @@ pub(in crate::cli) fn format_interruption(interrupted: &InterruptResult) -> Stri
             format!("task {task_id} is running in session {session_id}; its worker will stop it")
         }
         CancelOutcome::AtSafePoint => format!(
-            "task {task_id} runs in session {session_id}; it ends where nothing is lost, or with its answer if that comes first"
+            "task {task_id} is running in session {session_id}; it ends at the next safe point, or with its answer if that comes first"
         ),
         CancelOutcome::AtOnce => {
             format!("task {task_id} of session {session_id} is cancelled; its worker was lost")
         }
         CancelOutcome::HadEnded => {
             format!(
-                "task {task_id} of session {session_id} had ended; what hangs on it is cancelled"
+                "task {task_id} of session {session_id} had already ended; its dependent tasks are cancelled"
             )
         }
     }
@@ -179,7 +179,7 @@ pub(super) fn format_compaction(
         }
         Some(compactions::Answer::Nothing { because }) => format!("nothing to compact: {because}"),
         Some(compactions::Answer::Failed { because }) => format!(
-            "session {session_id} was not compacted: {because}; `dalsegno job explain {job_id}` says what to do"
+            "session {session_id} was not compacted: {because}; `dalsegno job explain {job_id}` shows the next step"
         ),
         None => format!(
             "job {job_id} compacts session {session_id}; `dalsegno session show {session_id}` lists the result"

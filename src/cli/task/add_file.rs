@@ -87,7 +87,7 @@ fn open(file: &Path) -> Result<Box<dyn BufRead + Send>, Failure> {
         return Ok(Box::new(BufReader::new(std::io::stdin())));
     }
     let opened = std::fs::File::open(file)
-        .with_context(|| format!("{} cannot be read", file.display()))
+        .with_context(|| format!("cannot read {}", file.display()))
         .map_err(|error| Failure::new(Exit::Usage, error))?;
     Ok(Box::new(BufReader::new(opened)))
 }
@@ -100,7 +100,7 @@ fn read(reader: &mut dyn BufRead, number: &mut usize) -> Result<Batch, Failure> 
         text.clear();
         let n_read = reader
             .read_line(&mut text)
-            .with_context(|| format!("line {} of the file cannot be read", *number + 1))
+            .with_context(|| format!("cannot read line {} of the file", *number + 1))
             .map_err(|error| Failure::new(Exit::Usage, error))?;
         if n_read == 0 {
             break;
@@ -125,8 +125,7 @@ fn read(reader: &mut dyn BufRead, number: &mut usize) -> Result<Batch, Failure> 
 fn with_keys(mut batch: Batch, prefix: Option<&str>) -> Result<Batch, Failure> {
     for (number, line) in batch.numbers.iter().zip(&mut batch.lines) {
         if line.depends_on.iter().any(|after| matches!(after, TaskLink::Item { .. })) {
-            let words =
-                "in a file, name the task that is waited for by its key: {\"key\": \"...\"}";
+            let words = "in a file, name a dependency by its key: {\"key\": \"...\"}";
             return Err(Failure::new(
                 Exit::Usage,
                 anyhow!("line {number} at /depends_on: {words}"),
@@ -195,7 +194,7 @@ impl Progress {
             return failure;
         }
         let words = format!(
-            "{} before it were added; with idempotency keys, run the same command again to add the rest",
+            "{} tasks before it were added; if they have idempotency keys, run the same command again to add the rest",
             added.tasks
         );
         Failure { error: anyhow!("{:#}\n{words}", failure.error), ..failure }

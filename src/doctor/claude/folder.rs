@@ -8,8 +8,7 @@ use super::Finding;
 use crate::{config::Config, domain::agents::Agent};
 
 const CHECK: &str = "claude folder";
-const WHY: &str =
-    "each session of the CLI has a folder, with its transcript, that must be there for its turn";
+const WHY: &str = "each session of the CLI has a folder with its transcript, which its turns need";
 /// Free space below which a warning is given. The transcript of a long conversation has some ten MB.
 const ENOUGH_BYTES: u64 = 1 << 30;
 #[cfg(target_os = "linux")]
@@ -19,19 +18,21 @@ pub(super) fn examine(config: &Config, users: &[&Agent]) -> Vec<Finding> {
     let folder = config.service.data_dir.join("claude");
     let place = nearest(&folder);
     if access(&place, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        let what = format!("{} cannot be written", place.display());
+        let what = format!("cannot write to {}", place.display());
         let mend = "make it writable for the service, or name another service.data_dir";
         return vec![Finding::fail(CHECK, what, WHY, mend)];
     }
     let Ok(system) = statvfs(&place) else {
-        let what = format!("{} says nothing about its file system", place.display());
+        let what = format!("cannot read the file system of {}", place.display());
         return vec![Finding::skipped(CHECK, what, WHY)];
     };
     let free_bytes = system.f_bavail.saturating_mul(system.f_frsize);
-    let what = format!("{} can be written; {} MiB are free", folder.display(), free_bytes >> 20);
+    let what = format!("{} is writable; {} MiB are free", folder.display(), free_bytes >> 20);
     let mut findings = vec![match free_bytes >= ENOUGH_BYTES {
         true => Finding::ok(CHECK, what, WHY),
-        false => Finding::warn(CHECK, what, WHY, "make room, or name another service.data_dir"),
+        false => {
+            Finding::warn(CHECK, what, WHY, "free disk space, or name another service.data_dir")
+        }
     }];
     let names = |has: &dyn Fn(&Agent) -> bool| {
         let names: Vec<&str> =
@@ -40,18 +41,16 @@ pub(super) fn examine(config: &Config, users: &[&Agent]) -> Vec<Finding> {
     };
     let shells = names(&|agent| agent.grants.built_in_tools().iter().any(|tool| tool == "Bash"));
     if system.f_flag.contains(StatVfsMountFlags::NOEXEC) && !shells.is_empty() {
-        let what =
-            format!("nothing in {} may be executed, but {shells} have a shell", place.display());
-        let why = "programs that an agent writes cannot be run by it";
-        let mend = "mount it without noexec, or take Bash from their files";
+        let what = format!("{} is mounted noexec, but {shells} have a shell", place.display());
+        let why = "an agent cannot run the programs that it writes";
+        let mend = "mount it without noexec, or remove Bash from their files";
         findings.push(Finding::warn(CHECK, what, why, mend));
     }
     let keepers = names(&|agent| agent.grants.workspace);
     if is_in_memory(&place) && !keepers.is_empty() {
         let what =
             format!("{} is in memory, but {keepers} have a workspace in it", place.display());
-        let why =
-            "transcripts are stored in the database, but workspaces are gone with the machine";
+        let why = "transcripts are stored in the database, but workspaces are lost when the machine restarts";
         let mend = "name a service.data_dir that is on a disk";
         findings.push(Finding::warn(CHECK, what, why, mend));
     }

@@ -21,15 +21,16 @@ use crate::{
 
 pub(super) use self::{budgets::budgets, paused::paused, smoke::smoke};
 
-const WHY_PROGRAM: &str = "turns on Claude are run by the Claude Code CLI";
-const WHY_VERSION: &str = "what the service relies on was measured, and other versions may differ";
-const WHY_CREDENTIAL: &str = "without a credential that can be read, no turn on Claude begins";
-const WHY_OPEN: &str = "who can read the file can call the provider at your expense";
-const WHY_GRANTS: &str = "what the CLI refuses, every turn fails with";
-const WHY_EXPOSED: &str = "a command that an agent runs can print the environment that it is in";
-const WHY_LIMITS: &str = "a limit that the system does not keep is none";
+const WHY_PROGRAM: &str = "the Claude Code CLI runs the turns on Claude";
+const WHY_VERSION: &str =
+    "the service relies on measured behaviour of this version, and other versions may differ";
+const WHY_CREDENTIAL: &str = "without a readable credential, no turn on Claude starts";
+const WHY_OPEN: &str = "everyone who can read the file can call the provider at your expense";
+const WHY_GRANTS: &str = "every turn fails if the CLI refuses its options";
+const WHY_EXPOSED: &str = "a command of an agent can print its environment";
+const WHY_LIMITS: &str = "a limit has no effect unless the system enforces it";
 const WHY_LEFTOVERS: &str =
-    "a command that outlives its turn continues without a budget, and its output is lost";
+    "a command that outlives its turn has no budget, and its output is lost";
 
 pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
@@ -73,7 +74,7 @@ async fn program(config: &claude::Config) -> Vec<Finding> {
         }
         Ok(version) => {
             let mend = format!("npm install -g @anthropic-ai/claude-code@{TESTED}");
-            let what = format!("{version}, but only {TESTED} and its like are tested");
+            let what = format!("{version}, but only {TESTED} and its patch releases are tested");
             Finding::warn(CHECK, what, WHY_VERSION, mend)
         }
         Err(error) => Finding::fail(CHECK, causes(&error), WHY_VERSION, INSTALL),
@@ -144,7 +145,7 @@ fn check_exposed_tokens(config: &Config, users: &[&Agent]) -> Option<Finding> {
     let names: Vec<&str> =
         users.iter().filter(has_tools).map(|agent| agent.name.as_str()).collect();
     let what =
-        format!("the commands of {} can read credentials of the kind auth_token", names.join(", "));
+        format!("commands of {} can read credentials of the kind auth_token", names.join(", "));
     let mend =
         "use an api_key or an oauth_token for them, or run them without tools of Claude Code";
     (!names.is_empty()).then(|| Finding::warn("claude exposed", what, WHY_EXPOSED, mend))
@@ -168,7 +169,7 @@ fn limits(config: &claude::Config) -> Option<Finding> {
     const CHECK: &str = "claude limits";
     if config.cgroup.as_os_str().is_empty() {
         let is_idle = config.processes_max > 0 && rustix::process::geteuid().is_root();
-        let what = "claude.processes_max is not kept for root";
+        let what = "claude.processes_max has no effect for root";
         let mend = "name a delegated folder in claude.cgroup, or run the service as another user";
         return is_idle.then(|| Finding::warn(CHECK, what, WHY_LIMITS, mend));
     }
@@ -178,9 +179,16 @@ fn limits(config: &claude::Config) -> Option<Finding> {
     let has = |name: &str| enabled.split_whitespace().any(|enabled| enabled == name);
     let is_writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
     Some(match has("memory") && has("pids") && is_writable {
-        true => Finding::ok(CHECK, format!("groups are made in {}", folder.display()), WHY_LIMITS),
+        true => Finding::ok(
+            CHECK,
+            format!("the groups of turns are created in {}", folder.display()),
+            WHY_LIMITS,
+        ),
         false => {
-            let what = format!("{} has no memory and pids for groups of ours", folder.display());
+            let what = format!(
+                "{} has no controllers memory and pids for the groups of turns",
+                folder.display()
+            );
             let mend = "delegate it to the service, and write +memory +pids into its cgroup.subtree_control";
             Finding::fail(CHECK, what, WHY_LIMITS, mend)
         }
@@ -191,15 +199,15 @@ fn limits(config: &claude::Config) -> Option<Finding> {
 fn leftovers(config: &claude::Config) -> Finding {
     const CHECK: &str = "claude processes";
     if !cfg!(target_os = "linux") {
-        let what = "only the process group of a turn is ended here; a command that leaves its group outlives the turn";
+        let what = "only the process group of a turn is stopped on this system; a command that leaves its group outlives the turn";
         return Finding::warn(CHECK, what, WHY_LEFTOVERS, "run turns with tools on Linux");
     }
     let means = match rustix::fs::access(&config.cgroup, rustix::fs::Access::WRITE_OK) {
         Ok(()) => {
-            "the guard of a turn ends what is left of it; where the guard was killed, the worker and the turn's control group"
+            "the guard of a turn stops its remaining processes; if the guard was killed, the worker and the turn's cgroup do"
         }
         Err(_) => {
-            "the guard of a turn ends what is left of it, and the worker where the guard was killed"
+            "the guard of a turn stops its remaining processes; if the guard was killed, the worker does"
         }
     };
     let exception = match rustix::process::geteuid().is_root() {
@@ -208,5 +216,5 @@ fn leftovers(config: &claude::Config) -> Finding {
         }
         false => "a command that kills worker and guard at once",
     };
-    Finding::ok(CHECK, format!("{means}; not ended: {exception}"), WHY_LEFTOVERS)
+    Finding::ok(CHECK, format!("{means}; not covered: {exception}"), WHY_LEFTOVERS)
 }

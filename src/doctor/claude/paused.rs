@@ -10,8 +10,7 @@ use crate::{
 };
 
 const CHECK: &str = "claude pause";
-const WHY: &str =
-    "a conversation stays on the credential that it began on, and waits while that is paused";
+const WHY: &str = "a conversation keeps its credential, and waits while that is paused";
 
 /// Returns nothing without credentials.
 pub(in crate::doctor) async fn paused(
@@ -40,8 +39,7 @@ pub(in crate::doctor) async fn paused(
             ))
         })
         .collect();
-    let mend =
-        "wait, or end it with `dalsegno credential resume NAME`; `dalsegno credential ls` says why";
+    let mend = "wait, or resume it with `dalsegno credential resume NAME`; `dalsegno credential ls` shows the reason";
     match (credentials.is_empty(), paused.is_empty()) {
         (true, _) => None,
         (_, true) => Some(Finding::ok(CHECK, "no credential is paused", WHY)),

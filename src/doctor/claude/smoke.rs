@@ -81,8 +81,9 @@ async fn call(
             let said: String = outcome.message.text.trim().chars().take(ANSWER_MAX_CHARS).collect();
             let secs = outcome.durations.total.as_secs_f32();
             let tokens = outcome.prompt_tokens().unwrap_or_default();
-            let what =
-                format!("{name}: {model} said {said:?} after {secs:.1} s ({tokens} tokens asked)");
+            let what = format!(
+                "{name}: {model} answered {said:?} after {secs:.1} s (prompt of {tokens} tokens)"
+            );
             Finding::ok(CHECK, what, WHY)
         }
         Err(error) => {

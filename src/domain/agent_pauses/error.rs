@@ -11,7 +11,7 @@ use crate::domain::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("agent `{agent}` is not paused {}: `dalsegno agent status` shows where it is", format_place(*.campaign_id))]
+    #[error("agent `{agent}` is not paused {}: `dalsegno agent status` shows its pauses", format_place(*.campaign_id))]
     NotPaused { agent: String, campaign_id: Option<Uuid> },
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),

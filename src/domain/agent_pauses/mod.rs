@@ -169,7 +169,7 @@ pub async fn lock_pause(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("look for the pause of an agent"))
+    .map_err(StatementError::to("find the pause of an agent"))
 }
 
 /// Lists all open pauses: in one campaign, or in all of them.

@@ -160,7 +160,7 @@ fn read(
     let lead = fields.flag("lead");
     Agent {
         name: fields.name(file_name),
-        description: fields.required("description", "what the agent is for, in a line"),
+        description: fields.required("description", "one line that describes the agent"),
         provider: fields.one_of("provider", &PROVIDERS),
         model: fields.text("model"),
         fallback: fallback(fields),
@@ -207,7 +207,7 @@ fn fallback(fields: &mut Fields<'_>) -> Option<Fallback> {
         Some(provider) => Some(Fallback { provider, model }),
         None => {
             if model.is_some() {
-                let fix = "fallback_provider: the provider that has this model";
+                let fix = "fallback_provider: the provider of this model";
                 fields.fail("fallback_model", "is set without a provider", fix);
             }
             None
@@ -217,16 +217,15 @@ fn fallback(fields: &mut Fields<'_>) -> Option<Fallback> {
 
 fn check(fields: &mut Fields<'_>, agent: &Agent) {
     if RESERVED_NAMES.contains(&agent.name.as_str()) {
-        let message = format!("`{}` means something else on the board of a campaign", agent.name);
-        fields.fail("name", message, "another name, and the file called after it");
+        let message = format!("`{}` has another meaning on the board of a campaign", agent.name);
+        fields.fail("name", message, "another name, and a file of that name");
     }
     // The default thresholds of the context are 75 and 85.
     let prepare = agent.prepare_percent.unwrap_or(75);
     let apply = agent.apply_percent.unwrap_or(85);
     if prepare >= apply {
         let key = if agent.prepare_percent.is_some() { "prepare_percent" } else { "apply_percent" };
-        let message =
-            format!("a summary would be prepared at {prepare} % and applied at {apply} % already");
+        let message = format!("prepares a summary at {prepare} %, but applies it at {apply} %");
         fields.fail(key, message, "a prepare_percent below the apply_percent");
     }
     if let Some(limit @ 1..1000) = agent.rotate_at_tokens {
@@ -243,7 +242,7 @@ fn check(fields: &mut Fields<'_>, agent: &Agent) {
         let message = format!("leaves nothing of a window of {window}");
         fields.fail("reserve_tokens", message, format!("reserve_tokens: {}", window / 4));
     }
-    let fix = "who the agent is and how it works, in plain words";
+    let fix = "the instructions of the agent";
     let what = "system prompt after the front matter";
     fields.check_text(what, &agent.prompt, PROMPT_MAX_BYTES, fix);
 }

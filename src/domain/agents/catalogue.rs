@@ -51,7 +51,7 @@ pub enum LookupError {
         advice: String,
     },
     #[error(
-        "{} `{name}` is refused until its file is repaired: {problem}; `dalsegno agent check` lists every problem",
+        "{} `{name}` is refused until its file is fixed: {problem}; `dalsegno agent check` lists every problem",
         noun.as_str()
     )]
     Broken { noun: FileKind, name: String, problem: String },
@@ -192,7 +192,7 @@ impl Catalogue {
         let is_hidden = shipped::agents().iter().any(|file| file.name == name);
         let advice = match self.nearest(name) {
             _ if is_hidden => format!(
-                "it comes with Dalsegno, and your own folder of agents replaces those that do; there are {}",
+                "it is built in, but the folder of agents replaces the built-in ones; known agents are {}",
                 names()
             ),
             Some(near) => format!("did you mean `{near}`?"),
@@ -266,7 +266,7 @@ impl Catalogue {
                 name: name.to_owned(),
                 advice: match nearest(name, names()) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => "write what it asks for to <name>.md in agents.nodes_folder".to_owned(),
+                    None => "write its instructions to <name>.md in agents.nodes_folder".to_owned(),
                 },
             },
         })
@@ -345,13 +345,13 @@ fn check_skills(file: &File, parsed: &ParsedAgent, known: &SkillNames<'_>) -> Ve
     let unfit = |name: &String| match known.all.contains(&name.as_str()) {
         true if known.broken.contains(name) => Some(problem(
             format!("the file of the skill `{name}` has problems"),
-            "skills without it, or repair that file".to_owned(),
+            "skills without it, or fix that file".to_owned(),
         )),
         true => None,
         false => Some(problem(
             format!("there is no skill `{name}`"),
             match nearest(name, known.all.iter().copied()) {
-                Some(near) => format!("{near} (did you mean that one?)"),
+                Some(near) => format!("{near} (the closest match)"),
                 None => format!("one of: {}", known.all.join(", ")),
             },
         )),

@@ -109,7 +109,7 @@ fn read_blackboard(fields: &mut Fields<'_>) -> BlackboardGrants {
             "read" => &mut grants.read,
             "write" => &mut grants.write,
             _ => {
-                let message = format!("grants `{verb}`, which does not exist there");
+                let message = format!("grants `{verb}`, which does not exist");
                 fields.fail(KEY, message, format!("{KEY}: {EXAMPLE}"));
                 continue;
             }
@@ -123,7 +123,7 @@ fn read_blackboard(fields: &mut Fields<'_>) -> BlackboardGrants {
             match BlackboardPath::parse(path.as_str().unwrap_or_default()) {
                 Ok(path) => place.push(path),
                 Err(_) => {
-                    let message = format!("has {path} below `{verb}`, which is not a path");
+                    let message = format!("has {path} below `{verb}`, which is not a valid path");
                     let fix = "/key/key from the top of the document, or / for all of it";
                     fields.fail(KEY, message, format!("{KEY}: {fix}"));
                 }
@@ -154,7 +154,7 @@ fn rule_problem(rule: &str) -> Option<(&'static str, &'static str)> {
     // `mcp__board__*` is allowed: all tools of one server.
     let is_all_of_server = name.starts_with("mcp__") && name[5..].ends_with("__*");
     if !is_all_of_server && !is_name {
-        return Some(("is not a rule", FIX));
+        return Some(("is not a valid rule", FIX));
     }
     let is_closed = detail.is_empty() || (detail.ends_with(')') && detail.len() > 2);
     (!is_closed).then_some(("is not closed", "Bash(git log:*), with both brackets"))

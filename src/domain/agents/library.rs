@@ -95,15 +95,13 @@ impl Library {
         let mut known = self.lock_catalogue();
         match loaded {
             Ok(mut catalogue) => {
-                tracing::info!(
-                    "the files of agents, skills and nodes have changed and were read again"
-                );
+                tracing::info!("read the changed files of agents, skills and nodes");
                 catalogue.keep_last_versions(&known);
                 warn_problems(&catalogue);
                 *known = Arc::new(catalogue);
             }
             Err(problems) => {
-                tracing::warn!(%problems, "the changed files of agents, skills and nodes are not used");
+                tracing::warn!(%problems, "cannot use the changed files of agents, skills and nodes");
                 *known = Arc::new(known.with_problems(problems));
             }
         }
@@ -120,7 +118,7 @@ fn warn_problems(catalogue: &Catalogue) {
     }
     let problems = catalogue.problems();
     if !problems.is_empty() {
-        tracing::warn!(%problems, "files of agents, skills or nodes are refused until they are repaired");
+        tracing::warn!(%problems, "files of agents, skills or nodes are refused until they are fixed");
     }
 }
 

@@ -77,7 +77,7 @@ impl Config {
                 checks.fail(
                     key,
                     "is empty",
-                    "a folder; one that does not exist means the agents that come with Dalsegno",
+                    "a folder; if it does not exist, the built-in agents are used",
                 );
             }
         }
@@ -100,7 +100,7 @@ impl Config {
             }
         }
         if self.model.trim().is_empty() {
-            checks.fail("agents.model", "is empty", "a model that agents.provider has");
+            checks.fail("agents.model", "is empty", "a model of agents.provider");
         }
     }
 }

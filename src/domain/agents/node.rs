@@ -34,15 +34,15 @@ pub(super) fn parse(
 ) -> Result<Node, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
     let name = fields.name(&file.name);
-    let description = fields.required("description", "what is done there, in a line");
-    let (contract, fix) = (document.text(), "what the node asks of the role that comes to it");
+    let description = fields.required("description", "one line that describes the node");
+    let (contract, fix) = (document.text(), "the instructions for agents that enter the node");
     fields.check_text("text after the front matter", &contract, ENTRY_MAX_BYTES, fix);
     let readings = fields.names("readings");
     let texts = read_all(&mut fields, &readings, folder, around);
     let entry = entry(&name, &contract, &texts);
     if entry.len() > ENTRY_MAX_BYTES {
         let message = format!(
-            "with the text for the entry they have {} bytes, {ENTRY_MAX_BYTES} are allowed",
+            "with the instructions of the node they have {} bytes, at most {ENTRY_MAX_BYTES} are allowed",
             entry.len()
         );
         fields.fail("readings", message, "fewer or shorter files");
@@ -93,7 +93,8 @@ fn unreadable(error: &std::io::Error) -> String {
 
 fn read(path: &Path) -> Result<String, String> {
     let text = files::read(path, ENTRY_MAX_BYTES as u64).map_err(|error| error.to_string())?;
-    text::check("file", &text, ENTRY_MAX_BYTES).map_err(|error| format!("is not fit: {error}"))?;
+    text::check("file", &text, ENTRY_MAX_BYTES)
+        .map_err(|error| format!("is not valid: {error}"))?;
     Ok(text)
 }
 

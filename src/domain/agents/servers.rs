@@ -24,11 +24,11 @@ pub struct Servers(BTreeMap<String, Value>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error(
-        "mcpServers of the agent's file names the variable {0}, which is not set: export it for the service"
+        "mcpServers in the agent's file uses the variable {0}, which is not set: set it for the service"
     )]
     Unset(String),
     #[error(
-        "the variable {0}, which mcpServers of the agent's file names, names a variable itself: write it out"
+        "mcpServers in the agent's file uses the variable {0}, whose value contains another variable: write the full value"
     )]
     Nested(String),
 }
@@ -114,10 +114,11 @@ pub(super) fn read(fields: &mut Fields<'_>, around: &ParseContext<'_>) -> Server
         }
         for variable in variables(server) {
             if !around.variables.contains(&variable) {
-                let message =
-                    format!("server `{name}` names the variable {variable}, which no file may use");
+                let message = format!(
+                    "server `{name}` uses the variable {variable}, which files may not use"
+                );
                 let fix = format!(
-                    "add \"{variable}\" to agents.variables of the configuration, or leave it out"
+                    "add \"{variable}\" to agents.variables in the configuration, or leave it out"
                 );
                 fields.fail(KEY, message, fix);
             }
@@ -160,11 +161,14 @@ fn server_problems(name: &str, server: &Value) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || !name.chars().all(fine) {
-        found.push(("has a name that rules cannot say", "letters, digits, - and _".to_owned()));
+        found.push((
+            "has a name that rules for tools cannot contain",
+            "letters, digits, - and _".to_owned(),
+        ));
     }
     if name == OWN_SERVER {
         let fix = "another name; the service's own tools need no server, only rules such as mcp__dalsegno below tools";
-        found.push(("has the name of the service itself", fix.to_owned()));
+        found.push(("has the reserved name of the service", fix.to_owned()));
     }
     let Value::Object(server) = server else {
         found.push(("is not a map of keys", EXAMPLE.to_owned()));
@@ -181,7 +185,7 @@ fn server_problems(name: &str, server: &Value) -> Vec<(&'static str, String)> {
             found.push(("has no URL", "url: \"https://…\"".to_owned()));
         }
         (false, false) => {
-            found.push(("is of no known type", "type: stdio, http or sse".to_owned()))
+            found.push(("has an unknown type", "type: stdio, http or sse".to_owned()))
         }
         _ => {}
     }
@@ -191,7 +195,7 @@ fn server_problems(name: &str, server: &Value) -> Vec<(&'static str, String)> {
         |value: &Value| value.as_object().is_some_and(|all| all.values().all(Value::is_string));
     if server.get("args").is_some_and(|args| !is_list(args)) {
         found.push((
-            "has args that are not a list of texts",
+            "has `args` that are not a list of texts",
             "args: [\"--port\", \"7000\"]".to_owned(),
         ));
     }

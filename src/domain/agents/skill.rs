@@ -19,9 +19,9 @@ pub struct Skill {
 pub(super) fn parse(file: &File) -> Result<Skill, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
     let name = fields.name(&file.name);
-    let description = fields.required("description", "when the skill helps, in a line");
+    let description = fields.required("description", "one line that says when to use the skill");
     let text = document.text();
-    let fix = "what the agent should know or do";
+    let fix = "the instructions of the skill";
     fields.check_text("text after the front matter", &text, TEXT_MAX_BYTES, fix);
     fields.finish(Skill { name, description, text })
 }

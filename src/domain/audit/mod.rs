@@ -91,7 +91,7 @@ pub async fn write(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("write a line of the audit log"))
+    .map_err(StatementError::to("append to the audit log"))
 }
 
 /// Empties the data of all lines about these subjects of an erased campaign. Actor, action, subject and time stay.
@@ -103,7 +103,7 @@ pub async fn erase_data(
     sqlx::query_scalar!(r#"select dalsegno.erase_audit($1, $2) as "n!""#, campaign_id, subjects)
         .fetch_one(executor)
         .await
-        .map_err(StatementError::to("erase the words of the audit log"))
+        .map_err(StatementError::to("erase texts from the audit log"))
 }
 
 /// Does the same for tool calls in the campaign, whose subject is the tool. Reads the first `limit` lines behind `after`, of all campaigns,
@@ -122,7 +122,7 @@ pub async fn erase_tool_data(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("erase what tools did from the audit log"))
+    .map_err(StatementError::to("erase calls of tools from the audit log"))
 }
 
 /// Returns a line number that lies before all lines written since `moment`.
@@ -138,7 +138,7 @@ pub async fn line_before(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look for the beginning in the audit log"))
+    .map_err(StatementError::to("find the beginning of the audit log"))
 }
 
 /// Lists subjects with this prefix that have lines with data, such as the lanes of a campaign.
@@ -152,7 +152,7 @@ pub async fn subjects_below(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for lines of the audit log"))
+    .map_err(StatementError::to("search the audit log"))
 }
 
 /// Lists the schedules that add tasks to a campaign, including removed ones.
@@ -166,7 +166,7 @@ pub async fn schedules_of(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for schedules in the audit log"))
+    .map_err(StatementError::to("find schedules in the audit log"))
 }
 
 /// The newest first.

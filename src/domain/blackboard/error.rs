@@ -9,24 +9,24 @@ use crate::domain::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "the blackboard is at version {current}, and not at {expected}: read it again, and decide by what it says now"
+        "the blackboard is at version {current}, not at {expected}: read it again, then repeat the change on its new content"
     )]
     Version { expected: i64, current: i64 },
     #[error("the blackboard has no version {version}: its history goes up to {current}")]
     NoVersion { version: i64, current: i64 },
-    #[error("the file of agent `{agent}` does not let it write {path}: it grants {granted}")]
+    #[error("agent `{agent}` may not write {path}: its file grants {granted}")]
     NotGranted { agent: String, path: Path, granted: String },
     #[error("a blackboard and its patches are JSON objects: {{ \"key\": ... }}")]
     NoObject,
     #[error(
-        "the blackboard would have {n_bytes} bytes, {MAX_BYTES} are allowed: keep on it what all have to see, and no more"
+        "the blackboard would have {n_bytes} bytes, at most {MAX_BYTES} are allowed: store long content elsewhere"
     )]
     TooLong { n_bytes: usize },
-    #[error("it has more than {limit} keys and items: keep long lists elsewhere")]
+    #[error("it has more than {limit} keys and items: store long lists elsewhere")]
     TooMany { limit: usize },
     #[error("it is nested deeper than {limit} levels: make it flatter")]
     TooDeep { limit: usize },
-    #[error("a key has {n_chars} characters: 1 to {limit} are fine")]
+    #[error("a key has {n_chars} characters: use 1 to {limit}")]
     Key { n_chars: usize, limit: usize },
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),

@@ -147,7 +147,7 @@ pub(super) async fn append(
     .execute(conn)
     .await
     .map(drop)
-    .map_err(StatementError::to("keep a change of a blackboard"))
+    .map_err(StatementError::to("record a change of a blackboard"))
 }
 
 /// Removes the document and at most `limit` of its oldest changes. Returns the number of removed changes.

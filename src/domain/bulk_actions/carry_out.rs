@@ -32,7 +32,7 @@ pub async fn start(
     .execute(executor)
     .await
     .map(|hit| hit.rows_affected() == 1)
-    .map_err(StatementError::to("begin a bulk action"))
+    .map_err(StatementError::to("start a bulk action"))
 }
 
 /// Lists the tasks that come next.
@@ -83,7 +83,7 @@ pub async fn cancel_batch(
     )
     .execute(conn)
     .await
-    .map_err(StatementError::to("write down how far a bulk action is"))?;
+    .map_err(StatementError::to("record the progress of a bulk action"))?;
     if hit.rows_affected() != 1 {
         return Err(Error::Overtaken(action.id));
     }
@@ -113,7 +113,7 @@ pub async fn advance(
     )
     .execute(executor)
     .await
-    .map_err(StatementError::to("write down how far a bulk action is"))?;
+    .map_err(StatementError::to("record the progress of a bulk action"))?;
     if hit.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(action.id)) }
 }
 

@@ -16,7 +16,7 @@ pub enum Error {
     #[error("there is no bulk action {0}: `dalsegno bulk ls` lists them")]
     Unknown(Uuid),
     #[error(
-        "{found} tasks match and not {expected}: look at them, then ask again with what you find"
+        "{found} tasks match, not {expected}: check them, then repeat with expected_count {found}"
     )]
     CountDiffers { expected: i64, found: i64 },
     #[error(
@@ -24,7 +24,7 @@ pub enum Error {
     )]
     EmptyFilter,
     /// Another run has moved the cursor.
-    #[error("a later run of bulk action {0} has taken over")]
+    #[error("a later run of bulk action {0} took over")]
     Overtaken(Uuid),
     #[error(transparent)]
     Text(#[from] text::Error),

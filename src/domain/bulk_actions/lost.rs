@@ -23,10 +23,10 @@ pub async fn end_lost(pool: &PgPool, now: DateTime<Utc>) -> Result<u64, Error> {
     )
     .fetch_all(pool)
     .await
-    .map_err(StatementError::to("look for bulk actions that have not ended"))?;
+    .map_err(StatementError::to("find bulk actions that have not ended"))?;
     let (mut n_ended, mut failed) = (0, None);
     for job in admin::list_ended_jobs(pool, &job_ids).await? {
-        let unknown = || "its job ended without a word".to_owned();
+        let unknown = || "its job ended without an error".to_owned();
         let (state, error) = match job.cancelled {
             true => (State::Cancelled, None),
             false => (State::Failed, Some(text::make_storable(job.error.unwrap_or_else(unknown)))),

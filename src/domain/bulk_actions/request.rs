@@ -72,6 +72,6 @@ pub async fn request(
     )
     .execute(&mut *conn)
     .await
-    .map_err(StatementError::to("write a bulk action down"))?;
+    .map_err(StatementError::to("store a bulk action"))?;
     get(conn, id).await
 }

@@ -83,7 +83,7 @@ impl BusyModel {
     pub fn describe(&self) -> String {
         let Self { provider, model, since, until, refusals, why } = self;
         format!(
-            "{provider} has refused calls of {model} since {} ({refusals} in a row) and is asked again at {}: {why}",
+            "{provider} has refused calls of {model} since {} ({refusals} in a row) and is called again at {}: {why}",
             format_moment(*since),
             format_moment(*until),
         )
@@ -111,7 +111,7 @@ pub async fn list(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for busy models"))
+    .map_err(StatementError::to("list busy models"))
 }
 
 pub async fn find(
@@ -127,7 +127,7 @@ pub async fn find(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("look whether a model is busy"))
+    .map_err(StatementError::to("check whether a model is busy"))
 }
 
 /// Records a refusal, after which all workers wait: twice as long as before, shortened at random by up to a half.
@@ -151,7 +151,7 @@ pub async fn record_refusal(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("let a busy model rest"))
+    .map_err(StatementError::to("record that a model is busy"))
 }
 
 /// Returns true for the one caller that may try after the end of the wait, and extends the wait of all others. False: another caller tries,
@@ -173,7 +173,7 @@ pub async fn claim_retry(
     )
     .execute(executor)
     .await
-    .map_err(StatementError::to("try a busy model again"))?;
+    .map_err(StatementError::to("claim the next call of a busy model"))?;
     Ok(moved.rows_affected() == 1)
 }
 
@@ -193,5 +193,5 @@ pub async fn record_answer(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("note that a model answers again"))
+    .map_err(StatementError::to("record that a model answers again"))
 }

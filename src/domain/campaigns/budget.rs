@@ -71,7 +71,7 @@ pub async fn limited_in_money(executor: impl PgExecutor<'_>) -> Result<i64, Stat
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("count the budgets in money"))
+    .map_err(StatementError::to("count campaigns with a budget in money"))
 }
 
 /// Changes limits. Spent and reserved amounts stay.
@@ -116,7 +116,7 @@ pub async fn reserve(
         let owner = Owner::Campaign(campaign_id);
         budget.limit.check(owner, budget.spent, budget.reserved, needed)?;
     }
-    let action = "set aside a part of the budget of a campaign";
+    let action = "reserve a part of the budget of a campaign";
     Err(StatementError { action, source: sqlx::Error::RowNotFound }.into())
 }
 
@@ -191,7 +191,7 @@ pub(super) async fn open(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("open the budget of a campaign"))
+    .map_err(StatementError::to("create the budget of a campaign"))
 }
 
 async fn try_reserve(
@@ -214,5 +214,5 @@ async fn try_reserve(
     .execute(conn)
     .await
     .map(|done| done.rows_affected() == 1)
-    .map_err(StatementError::to("set aside a part of the budget of a campaign"))
+    .map_err(StatementError::to("reserve a part of the budget of a campaign"))
 }

@@ -148,7 +148,7 @@ pub async fn find(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look up an id"))?;
+    .map_err(StatementError::to("find an id"))?;
     ids::one(("campaign", "campaign ls"), &given.name, found)
 }
 
@@ -216,7 +216,7 @@ pub async fn lock_against_erasure(conn: &mut PgConnection, id: Uuid) -> Result<S
     sqlx::query!("select pg_advisory_xact_lock_shared(dalsegno.campaign_lock($1))", id)
         .execute(&mut *conn)
         .await
-        .map_err(StatementError::to("keep a campaign from being erased"))?;
+        .map_err(StatementError::to("protect a campaign from erasure"))?;
     sqlx::query_scalar!(
         r#"select status as "status: Status" from dalsegno.campaigns where id = $1"#,
         id,
@@ -237,7 +237,7 @@ pub async fn erase_texts(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), 
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("erase the words of a campaign"))
+    .map_err(StatementError::to("erase the texts of a campaign"))
 }
 
 /// Changes the status of a campaign. Fails if it is closed.
@@ -280,5 +280,5 @@ pub async fn closed_before(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for closed campaigns"))
+    .map_err(StatementError::to("list closed campaigns"))
 }

@@ -161,7 +161,7 @@ pub async fn advance(
     .execute(executor)
     .await
     .map(|written| written.rows_affected() == 1)
-    .map_err(StatementError::to("record how far a cleanup has come"))
+    .map_err(StatementError::to("record the progress of a cleanup"))
 }
 
 /// Ends the row of a run that succeeded.
@@ -236,7 +236,7 @@ pub async fn last_success(
     .fetch_optional(executor)
     .await
     .map(Option::flatten)
-    .map_err(StatementError::to("look for the last cleanup"))
+    .map_err(StatementError::to("find the last cleanup"))
 }
 
 async fn end(

@@ -45,7 +45,7 @@ pub async fn read_answer(
         return Ok(Some(Answer::Nothing { because }));
     }
     let error = if is_job_of_session(pool, session_id, job_id).await? { gone.error } else { None };
-    let because = error.unwrap_or_else(|| "its job ended without a reason".to_owned());
+    let because = error.unwrap_or_else(|| "its job ended without an error".to_owned());
     Ok(Some(Answer::Failed { because }))
 }
 

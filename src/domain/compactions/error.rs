@@ -25,9 +25,9 @@ pub enum Error {
         "session {session_id} has no archive {number}: `dalsegno session archives {session_id}` lists them"
     )]
     NoArchive { session_id: Uuid, number: i32 },
-    #[error("putting the compaction of session {session_id} on the queue")]
+    #[error("cannot enqueue the compaction of session {session_id}")]
     Enqueue { session_id: Uuid, source: queue::Error },
-    #[error("looking for the end of job {job_id}, which compacts a session")]
+    #[error("cannot read the result of job {job_id}, which compacts a session")]
     Job { job_id: i64, source: queue::Error },
     #[error(transparent)]
     Session(#[from] sessions::Error),

@@ -233,7 +233,7 @@ pub(super) async fn inherit(
     )
     .fetch_one(conn)
     .await
-    .map_err(StatementError::to("hand a summary on to the next session"))
+    .map_err(StatementError::to("copy a summary to the next session"))
 }
 
 /// Stores the first generation of a session that begins with the kept summary of an expired one.
@@ -266,7 +266,7 @@ pub(super) async fn store_inherited_summary(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("begin a session with a summary"))
+    .map_err(StatementError::to("start a session with a summary"))
 }
 
 /// Returns true if the summary that a session took over is of the stay at a node that began at `first_seq`, and holds the node's
@@ -285,7 +285,7 @@ pub(super) async fn is_of_node_since(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("see what a summary is about"))
+    .map_err(StatementError::to("read the summary of a session"))
 }
 
 /// Removes the compactions of these sessions, for good. Where they are append-only, the transaction has to have announced it.

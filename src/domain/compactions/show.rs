@@ -138,7 +138,7 @@ async fn mark_others_stale(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("leave a prepared compaction"))
+    .map_err(StatementError::to("discard a prepared compaction"))
 }
 
 async fn append_event(

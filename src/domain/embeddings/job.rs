@@ -36,7 +36,7 @@ impl Job for MakeEmbeddings {
 pub async fn request(conn: &mut PgConnection) -> Result<(), StatementError> {
     let enqueued = queue::enqueue_unless_waiting(conn, &MakeEmbeddings {}, LANE).await;
     enqueued.map_err(|source| StatementError {
-        action: "ask for vectors to be made",
+        action: "enqueue the computation of embeddings",
         source: sqlx::Error::Decode(source.into()),
     })
 }

@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("campaign {0} was not asked to be erased: `dalsegno campaign erase` does that")]
+    #[error("campaign {0} has no erasure: `dalsegno campaign erase {0}` starts one")]
     NotAsked(Uuid),
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),
@@ -24,7 +24,7 @@ pub enum Error {
     Text(#[from] text::Error),
     #[error(transparent)]
     Queue(#[from] queue::Error),
-    #[error("the receipt of an erasure cannot be signed")]
+    #[error("cannot sign the receipt of an erasure")]
     Key(#[from] KeyError),
     #[error(transparent)]
     Database(#[from] StatementError),

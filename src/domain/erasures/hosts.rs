@@ -38,7 +38,7 @@ pub async fn list_pending_on_host(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look what is left of erased campaigns on a host"))
+    .map_err(StatementError::to("list erased campaigns with files on a host"))
 }
 
 /// Records that a host holds no files of an erased campaign any more.
@@ -61,5 +61,5 @@ pub async fn record_swept(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("write down that a host is rid of an erased campaign"))
+    .map_err(StatementError::to("record that a host has removed the files of an erased campaign"))
 }

@@ -17,15 +17,15 @@ pub struct Key(Ed25519KeyPair);
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    #[error("the key file `{}` cannot be read or made", path.display())]
+    #[error("cannot read or create the key file `{}`", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error(
-        "every user of this machine can read the key file `{}`: chmod 600, or make a new key",
+        "every user of this machine can read the key file `{}`: run chmod 600, or create a new key",
         path.display()
     )]
     Readable { path: PathBuf },
     #[error(
-        "the key file `{}` has no Ed25519 key in PEM: `openssl genpkey -algorithm ed25519` makes one",
+        "the key file `{}` has no Ed25519 key in PEM: `openssl genpkey -algorithm ed25519` creates one",
         path.display()
     )]
     Format { path: PathBuf },

@@ -126,7 +126,7 @@ pub async fn request(
     )
     .execute(&mut *conn)
     .await
-    .map_err(StatementError::to("ask for an erasure"))?;
+    .map_err(StatementError::to("start an erasure"))?;
     remove_schedules(conn, campaign_id).await?;
     enqueue(conn, campaign_id).await?;
     get(conn, campaign_id).await

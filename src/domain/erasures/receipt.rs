@@ -31,11 +31,11 @@ pub enum Invalid {
         "the receipt is not signed: its erasure has not ended, or a worker of an earlier version ended it"
     )]
     Unsigned,
-    #[error("the signature does not belong to the statement: one of them was changed")]
+    #[error("the signature does not match the statement: one of them was changed")]
     Signature,
-    #[error("what was signed is not the statement of an erasure: its `type` is not `{TYPE}`")]
+    #[error("the signed statement is not one of an erasure: its `type` is not `{TYPE}`")]
     Type,
-    #[error("`{field}` of the receipt is not what was signed")]
+    #[error("`{field}` of the receipt differs from the signed value")]
     Changed { field: &'static str },
     #[error("the receipt is signed by {found}, not by {expected}")]
     OtherKey { found: String, expected: String },

@@ -30,7 +30,7 @@ pub async fn enqueue_incomplete(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(StatementError::to("look for erasures that are not whole"))?;
+    .map_err(StatementError::to("find incomplete erasures"))?;
     for campaign_id in &campaigns {
         enqueue(&mut *conn, *campaign_id).await?;
     }

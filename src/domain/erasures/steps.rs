@@ -152,7 +152,7 @@ pub async fn set_step(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("write down how far an erasure is"))
+    .map_err(StatementError::to("record the progress of an erasure"))
 }
 
 /// Cancels the campaign's queued jobs besides tasks.
@@ -174,7 +174,7 @@ pub async fn measure_contents(
         .execute(conn)
         .await
         .map(drop)
-        .map_err(StatementError::to("measure what an erasure removes"))
+        .map_err(StatementError::to("count the rows that an erasure removes"))
 }
 
 /// Records that the data files were cleaned after every erasure that had ended at `since`, and returns the campaigns.
@@ -194,7 +194,7 @@ pub async fn record_vacuum(
     )
     .fetch_all(conn)
     .await
-    .map_err(StatementError::to("write down that data files were cleaned"))
+    .map_err(StatementError::to("record that the tables were vacuumed"))
 }
 
 /// Lists the kinds of rows that remain: rows that another transaction had locked were skipped.
@@ -205,7 +205,7 @@ pub async fn list_remaining_kinds(
     sqlx::query_scalar!(r#"select dalsegno.left_of_campaign($1) as "kinds!""#, campaign_id)
         .fetch_one(executor)
         .await
-        .map_err(StatementError::to("look for what is left of a campaign"))
+        .map_err(StatementError::to("check for remaining rows of a campaign"))
 }
 
 /// Returns true if nothing of the campaign runs or waits any more. A task that was cancelled in its turn ends a moment later. A transaction

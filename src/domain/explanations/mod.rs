@@ -20,7 +20,7 @@ use crate::{
         tasks::{Error, State, Task, TaskWaits, cancelled_because, flow_id_of, get, waits_of},
         turns::{self, Turn},
     },
-    queue::admin,
+    queue::admin::{self, RunningHead},
 };
 
 /// The explanation of a task's state.
@@ -45,6 +45,8 @@ struct TaskFacts {
     /// The open session of its conversation, or else its own.
     session: Option<Session>,
     last_turn: Option<Turn>,
+    /// The turn of its conversation that runs, while its own job waits for that one's.
+    turn_ahead: Option<TurnAhead>,
     /// The pause of its agent.
     pause: Option<Pause>,
     /// Its dependencies, while it waits for them.
@@ -55,10 +57,20 @@ struct TaskFacts {
     job: admin::Explanation,
 }
 
+/// A running turn of another task in the same conversation.
+#[derive(Debug, Clone)]
+struct TurnAhead {
+    number: i32,
+    task_id: Uuid,
+    head: RunningHead,
+}
+
 pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, Error> {
     let task = get(&mut *conn, id).await?;
     let job = admin::explain(&mut *conn, task.job_id).await?;
-    Ok(load_facts(conn, task, job).await?.explain())
+    let mut load_facts = load_facts(&mut *conn, task, job).await?;
+    facts.turn_ahead = turn_ahead(conn, &facts).await?;
+    Ok(facts.explain())
 }
 
 /// Explains a task to a caller that may not see other jobs of its lane.
@@ -87,12 +99,27 @@ async fn load_facts(
         session,
         waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),
         cancelled_because: cancelled_because(&mut *conn, id).await?,
+        turn_ahead: None,
         last_turn: turns::of_task(&mut *conn, id).await?.pop(),
         pause: pause(&mut *conn, &task).await?,
         job,
         task,
         campaign,
     })
+}
+
+/// Finds the turn for which a blocked job waits. Without one, its lane waits for a job that is not in a turn.
+async fn turn_ahead(conn: &mut PgConnection, facts: &Facts) -> Result<Option<TurnAhead>, Error> {
+    let (Some(session), "blocked") = (&facts.session, facts.job.state.as_str()) else {
+        return Ok(None);
+    };
+    let Some(head) = admin::running_head(&mut *conn, facts.job.job_id).await? else {
+        return Ok(None);
+    };
+    let latest = turns::of_session(conn, session.id, None, 1).await?.pop();
+    let running =
+        latest.filter(|turn| turn.state == turns::State::Running && turn.job_id == head.job_id);
+    Ok(running.map(|turn| TurnAhead { number: turn.number, task_id: turn.task_id, head }))
 }
 
 /// Finds the open session of the conversation, or else the one that the task ran in.

@@ -1,6 +1,6 @@
-//! The texts for each state.
+//! The text for each state.
 
-use super::{Explanation, State, TaskFacts, TaskWaits};
+use super::{Explanation, State, TaskFacts, TaskWaits, TurnAhead};
 use crate::domain::{
     agent_pauses::Pause,
     amount::{Refusal, is_of_task_budget},
@@ -36,7 +36,7 @@ impl TaskFacts {
             _ => String::new(),
         };
         (
-            format!("It has been answered{place}."),
+            format!("It was answered{place}."),
             format!("Nothing. `dalsegno task show {id}` prints the answer."),
         )
     }
@@ -56,9 +56,12 @@ impl TaskFacts {
         let when = match &self.last_turn {
             // One commit has ended both.
             Some(turn) if turn.ended_at == self.task.ended_at => {
-                format!(" in its turn {}; what had arrived is kept", turn.number)
+                format!(
+                    " during its turn {}; the part of the answer that had arrived is kept",
+                    turn.number
+                )
             }
-            Some(turn) => format!(" after its turn {}, before the next began", turn.number),
+            Some(turn) => format!(" after its turn {}, before the next one started", turn.number),
             None => " before it ran".to_owned(),
         };
         (
@@ -66,9 +69,7 @@ impl TaskFacts {
                 Some(reason) => format!("It was cancelled{when}: {}", sentence(reason)),
                 None => format!("It was cancelled{when}."),
             },
-            format!(
-                "Nothing, unless it should run after all: `dalsegno task retry {id}` puts it on the queue again."
-            ),
+            format!("Nothing. To run it after all: `dalsegno task retry {id}`."),
         )
     }
 
@@ -87,12 +88,12 @@ impl TaskFacts {
         let (n_open, n_all) = (open.len(), waiting.depends_on.len());
         let otherwise = match waiting.on_failure {
             OnFailure::Run => "runs, with their results in its prompt",
-            OnFailure::Cancel => "runs if all are done; if one is not, it is cancelled",
+            OnFailure::Cancel => "runs if all of them succeed, and is cancelled otherwise",
         };
         (
             format!("It waits for {n_open} of {n_all} tasks: {named}."),
             format!(
-                "They have to end. Then it {otherwise}. `dalsegno task explain` explains why each of them waits."
+                "They have to end first. Then it {otherwise}. `dalsegno task explain` explains each of them."
             ),
         )
     }
@@ -100,7 +101,7 @@ impl TaskFacts {
     fn go_on(&self) -> Reason {
         match self.paused_flow {
             Some(flow) if self.task.started_at.is_none() => (
-                format!("Its flow {flow} is paused, so its tasks do not begin."),
+                format!("Its flow {flow} is paused, so no task of the flow starts."),
                 format!("Resume the flow: `dalsegno flow resume {flow}`."),
             ),
             _ => self.live(),
@@ -112,7 +113,7 @@ impl TaskFacts {
         if matches!(self.job.state.as_str(), "dead" | "ended" | "unknown") {
             return (
                 format!(
-                    "Its job {} is {}, and the end of the task was not stored. {}",
+                    "Its job {} is {}, but the end of the task was not stored. {}",
                     self.job.job_id, self.job.state, self.job.because
                 ),
                 format!(
@@ -126,12 +127,16 @@ impl TaskFacts {
             _ if paused && !runs => self.paused(),
             (Some(pause), _) if !runs => agent_paused(pause),
             (_, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
-            _ => (self.job.because.clone(), self.job.next.clone()),
+            _ => self.on_the_queue(),
         };
         if paused && runs {
-            next.push_str(" The campaign is paused: this turn ends, and no other begins.");
+            next.push_str(
+                " The campaign is paused: this turn goes on to its end, and no other starts.",
+            );
         } else if self.pause.is_some() && runs {
-            next.push_str(" Its agent is paused: this turn ends, and no other begins.");
+            next.push_str(
+                " Its agent is paused: this turn goes on to its end, and no other starts.",
+            );
         }
         for note in [self.last_attempt(), self.rebuild()].into_iter().flatten() {
             because.push(' ');
@@ -140,10 +145,33 @@ impl TaskFacts {
         (because, next)
     }
 
+    /// Explains the job in the words of its conversation, where a turn is known.
+    fn on_the_queue(&self) -> Reason {
+        if let Some(TurnAhead { number, task_id, head }) = &self.turn_ahead {
+            return (
+                format!(
+                    "It waits for turn {number} of this conversation, which {}. {}.",
+                    head.started, head.between
+                ),
+                format!(
+                    "Nothing: it starts by itself when that turn has ended. To stop that turn: `dalsegno task cancel {task_id}`."
+                ),
+            );
+        }
+        let turn = self.last_turn.as_ref().filter(|turn| turn.state == turns::State::Running);
+        let because = match turn {
+            Some(turn) if self.job.state == "running" => {
+                format!("It is in turn {} of its session. {}", turn.number, self.job.because)
+            }
+            _ => self.job.because.clone(),
+        };
+        (because, self.job.next.clone())
+    }
+
     fn paused(&self) -> Reason {
         let (name, id) = (&self.campaign.name, self.campaign.id);
         (
-            format!("Its campaign `{name}` is paused, so none of its turns begins."),
+            format!("Its campaign `{name}` is paused, so no turn of the campaign starts."),
             format!("Resume the campaign: `dalsegno campaign resume {id}`."),
         )
     }
@@ -153,13 +181,13 @@ impl TaskFacts {
         let turn = self.last_turn.as_ref()?;
         let how = match turn.state {
             turns::State::Failed => "failed",
-            turns::State::Interrupted => "was cut off",
+            turns::State::Interrupted => "was interrupted",
             turns::State::Running | turns::State::Done => return None,
         };
         let error = turn.error.as_deref().unwrap_or_default();
         // The queue may have said it already.
         let is_new = error.is_empty() || !self.job.because.contains(error.trim_end_matches('.'));
-        is_new.then(|| format!("Its last turn, number {}, {how}: {}", turn.number, sentence(error)))
+        is_new.then(|| format!("Its turn {} {how}: {}", turn.number, sentence(error)))
     }
 
     fn rebuild(&self) -> Option<String> {
@@ -167,7 +195,7 @@ impl TaskFacts {
         let reason = serde_json::to_value(session.rebuild_because?).ok()?;
         let reason = reason.as_str()?.replace('_', " ");
         Some(format!(
-            "Its session {} is closed before the next turn, and a successor continues ({reason}).",
+            "Before the next turn, a new session replaces its session {} ({reason}).",
             session.id
         ))
     }
@@ -189,7 +217,7 @@ fn agent_paused(pause: &Pause) -> Reason {
 fn told(refusal: &Refusal) -> String {
     match refusal.needed {
         1 => format!("There is no budget left: {refusal}."),
-        _ => format!("The budget is too small for another turn like the last: {refusal}."),
+        _ => format!("The budget is too small for another turn like the last one: {refusal}."),
     }
 }
 
@@ -239,6 +267,7 @@ mod tests {
             spent: None,
             session: None,
             last_turn: None,
+            turn_ahead: None,
             pause: None,
             waiting: None,
             paused_flow: None,
@@ -246,7 +275,7 @@ mod tests {
             job: admin::Explanation {
                 job_id: 7,
                 state: job.to_owned(),
-                because: "It is the next in the queue.".to_owned(),
+                because: "It is next in the queue.".to_owned(),
                 next: "One of 2 workers takes it.".to_owned(),
             },
         }
@@ -275,10 +304,30 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_task_without_problems_repeats_the_queues_explanation() {
+    fn a_task_that_waits_in_peace_says_what_the_queue_says() {
         let told = facts(State::Queued, "ready").explain();
-        assert_eq!(told.because, "It is the next in the queue.");
+        assert_eq!(told.because, "It is next in the queue.");
         assert_eq!(told.next, "One of 2 workers takes it.");
+    }
+
+    #[test]
+    fn a_task_behind_a_turn_names_its_number_its_start_and_its_worker() {
+        let mut facts = facts(State::Queued, "blocked");
+        facts.turn_ahead = Some(TurnAhead {
+            number: 4,
+            task_id: Uuid::from_u128(8),
+            head: admin::RunningHead {
+                job_id: 6,
+                started: "started 12 s ago on worker-2 (pid 41)".to_owned(),
+                between: "It is next in line".to_owned(),
+            },
+        });
+        let told = facts.explain();
+        assert_eq!(
+            told.because,
+            "It waits for turn 4 of this conversation, which started 12 s ago on worker-2 (pid 41). It is next in line."
+        );
+        assert!(told.next.contains("`dalsegno task cancel 00000000-"), "{}", told.next);
     }
 
     #[test]
@@ -290,8 +339,12 @@ mod tests {
         assert!(told.next.contains("dalsegno campaign resume 00000000-"), "{}", told.next);
         facts.job.state = "running".to_owned();
         let told = facts.explain();
-        assert_eq!(told.because, "It is the next in the queue.");
-        assert!(told.next.ends_with("this turn ends, and no other begins."), "{}", told.next);
+        assert_eq!(told.because, "It is next in the queue.");
+        assert!(
+            told.next.ends_with("this turn goes on to its end, and no other starts."),
+            "{}",
+            told.next
+        );
     }
 
     #[test]
@@ -320,7 +373,11 @@ mod tests {
         );
         facts.job.state = "running".to_owned();
         let told = facts.explain();
-        assert!(told.next.ends_with("this turn ends, and no other begins."), "{}", told.next);
+        assert!(
+            told.next.ends_with("this turn goes on to its end, and no other starts."),
+            "{}",
+            told.next
+        );
     }
 
     #[test]
@@ -328,7 +385,7 @@ mod tests {
         let mut facts = facts(State::Queued, "scheduled");
         facts.last_turn = Some(turn(turns::State::Failed, "the host is away"));
         let told = facts.explain().because;
-        assert!(told.ends_with("Its last turn, number 4, failed: the host is away."), "{told}");
+        assert!(told.ends_with("Its turn 4 failed: the host is away."), "{told}");
         facts.job.because = "Attempt 1 of 5 failed: the host is away. It backs off.".to_owned();
         assert_eq!(facts.explain().because, facts.job.because);
     }
@@ -355,12 +412,15 @@ mod tests {
         let mut facts = facts(State::Cancelled, "ended");
         facts.task.ended_at = Some(at());
         assert!(facts.explain().because.ends_with("cancelled before it ran."));
-        facts.last_turn = Some(turn(turns::State::Interrupted, "it was cancelled"));
+        facts.last_turn = Some(turn(turns::State::Interrupted, "an operator was cancelled"));
         let told = facts.explain().because;
-        assert!(told.ends_with("in its turn 4; what had arrived is kept."), "{told}");
+        assert!(
+            told.ends_with("during its turn 4; the part of the answer that had arrived is kept."),
+            "{told}"
+        );
         facts.task.ended_at = Some(at() + chrono::TimeDelta::seconds(1));
         let told = facts.explain().because;
-        assert!(told.ends_with("after its turn 4, before the next began."), "{told}");
+        assert!(told.ends_with("after its turn 4, before the next one started."), "{told}");
     }
 
     #[test]

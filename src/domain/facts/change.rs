@@ -71,7 +71,7 @@ pub async fn edit(
     sqlx::query!("update dalsegno.facts set replaced_by = $2 where id = $1", before.id, fact.id)
         .execute(conn)
         .await
-        .map_err(StatementError::to("say what has replaced a fact"))?;
+        .map_err(StatementError::to("record the successor of a fact"))?;
     Ok(fact)
 }
 

@@ -19,15 +19,15 @@ pub enum Error {
     User(String),
     #[error("the {what} {problem}")]
     Words { what: &'static str, problem: &'static str },
-    #[error("this fact ended at {0}: use the current one")]
+    #[error("this fact ended at {0}: use the current fact")]
     Ended(DateTime<Utc>),
     #[error("its campaign {0} is closed: revoke this fact, and add the correct one")]
     SaidInClosed(Uuid),
-    #[error("another fact about this user says so already: {0}")]
+    #[error("another fact about this user has the same content: {0}")]
     Known(Uuid),
     #[error("`{user}` already has {limit} facts: revoke some of them, or raise facts.user_max")]
     Full { user: String, limit: i64 },
-    #[error("it expires at {0}, which is over already: name a time to come")]
+    #[error("the expiry {0} is in the past: give a future time")]
     Expired(DateTime<Utc>),
     #[error(transparent)]
     Text(#[from] text::Error),

@@ -100,7 +100,7 @@ pub async fn read_up_to(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look how far a session was read for facts"))
+    .map_err(StatementError::to("read how far facts were extracted from a session"))
 }
 
 /// Returns those of the places that were not read. A skipped place may lie before places that were read.
@@ -118,7 +118,7 @@ pub async fn filter_unread(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look what of a session was read for facts"))
+    .map_err(StatementError::to("list the extractions of facts from a session"))
 }
 
 /// Records the result of a reading. A reading that is done is never overwritten.
@@ -149,7 +149,7 @@ pub async fn record_extraction(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("write down what was read for facts"))
+    .map_err(StatementError::to("record an extraction of facts"))
 }
 
 /// Lists the readings of a campaign, the newest first.
@@ -175,5 +175,5 @@ pub async fn extractions(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("list what was read for facts"))
+    .map_err(StatementError::to("list the extractions of facts"))
 }

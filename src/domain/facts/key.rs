@@ -69,7 +69,7 @@ fn check_line(what: &'static str, line: &str, max_chars: usize) -> Result<(), Er
             "is too long: one short line, the text of at most 400 characters"
         }
         _ if line.chars().any(char::is_control) => "has control characters: write one line of text",
-        _ if line.trim() != line => "begins or ends with a blank: leave it out",
+        _ if line.trim() != line => "begins or ends with a space: remove it",
         _ => return Ok(()),
     };
     Err(Error::Words { what, problem })

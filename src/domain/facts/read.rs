@@ -108,7 +108,7 @@ pub async fn list_current(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("read what holds of a user"))
+    .map_err(StatementError::to("list the current facts about a user"))
 }
 
 /// Parses the facts as the statement of a turn returns them; null: there are none.

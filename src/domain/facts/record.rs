@@ -142,7 +142,7 @@ async fn find_known(
     )
     .fetch_optional(conn)
     .await
-    .map_err(StatementError::to("look for a fact that says the same"))?;
+    .map_err(StatementError::to("find a fact with the same content"))?;
     Ok(found.map(|found| match found.is_known {
         true => RecordOutcome::Known(found.id),
         false => RecordOutcome::Shown(found.id),
@@ -168,7 +168,7 @@ async fn timeline(
     )
     .fetch_one(conn)
     .await
-    .map_err(StatementError::to("look for what a fact contradicts"))?;
+    .map_err(StatementError::to("find a contradicted fact"))?;
     Ok(Timeline { before: row.before, next: row.next.zip(row.next_from) })
 }
 
@@ -242,7 +242,7 @@ async fn insert(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("write a fact down"))
+    .map_err(StatementError::to("store a fact"))
 }
 
 impl Statement<'_> {

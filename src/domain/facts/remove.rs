@@ -47,7 +47,7 @@ pub async fn remove_some_records(
     )
     .fetch_one(conn)
     .await
-    .map_err(StatementError::to("remove what was read for facts in a campaign"))
+    .map_err(StatementError::to("remove the extractions of facts of a campaign"))
 }
 
 /// Removes some facts that ended before `until`, and some records of what was shown and read that are as old. Returns the number of facts,
@@ -76,7 +76,7 @@ pub async fn remove_ended(
     )
     .fetch_one(&mut *conn)
     .await
-    .map_err(StatementError::to("remove old records of facts"))?;
+    .map_err(StatementError::to("remove old extractions of facts"))?;
     let n_facts = sqlx::query_scalar!(
         r#"with going as materialized (
              select id from dalsegno.facts

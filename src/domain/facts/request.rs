@@ -81,7 +81,7 @@ pub async fn request_of_ended(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(StatementError::to("look for campaigns with a user"))?;
+    .map_err(StatementError::to("list campaigns with a user"))?;
     for session in open.filter(|session| with_user.contains(&session.campaign_id)) {
         enqueue(&mut *conn, session.id).await?;
     }
@@ -89,7 +89,7 @@ pub async fn request_of_ended(
 }
 
 async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), StatementError> {
-    let action = "ask for a session to be read for facts";
+    let action = "enqueue the extraction of facts from a session";
     let (session, credential) = match sessions::with_credential(&mut *conn, session_id).await {
         Ok(found) => found,
         Err(sessions::Error::Database(failed)) => return Err(failed),

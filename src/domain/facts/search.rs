@@ -86,6 +86,6 @@ impl ValidFacts<'_> {
         )
         .fetch_all(conn)
         .await
-        .map_err(StatementError::to("read the facts that were found"))
+        .map_err(StatementError::to("read the facts of a search"))
     }
 }

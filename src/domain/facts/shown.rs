@@ -31,7 +31,7 @@ pub async fn record_showings(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("remember which facts a session was shown"))
+    .map_err(StatementError::to("record the facts shown to a session"))
 }
 
 /// Copies the records of a session to its successor, which continues the same transcript.
@@ -55,5 +55,5 @@ pub async fn inherit_showings(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("hand on which facts a session was shown"))
+    .map_err(StatementError::to("copy the record of shown facts to the next session"))
 }

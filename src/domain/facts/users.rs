@@ -48,7 +48,7 @@ pub async fn set_user(
     )
     .fetch_one(conn)
     .await
-    .map_err(StatementError::to("say for whom a campaign works"))?;
+    .map_err(StatementError::to("set the user of a campaign"))?;
     Ok(CampaignUser { user: name.to_owned(), since })
 }
 
@@ -75,7 +75,7 @@ pub async fn user_of(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("look for whom a campaign works"))
+    .map_err(StatementError::to("read the user of a campaign"))
 }
 
 /// Reads the user of a campaign after other writers about `user` have ended. Further ones wait until the end of the transaction.

@@ -31,7 +31,7 @@ pub async fn list_without_vector(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for facts without a vector"))
+    .map_err(StatementError::to("list facts without an embedding"))
 }
 
 /// Stores vectors of facts that still exist. Skips locked facts: the transaction that changes one requests a vector again.
@@ -53,7 +53,7 @@ pub async fn keep_vectors(
         )
         .execute(&mut *conn)
         .await
-        .map_err(StatementError::to("keep the vector of a fact"))?;
+        .map_err(StatementError::to("store the embedding of a fact"))?;
     }
     Ok(())
 }

@@ -36,7 +36,7 @@ pub async fn find(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("look how often a provider has failed"))
+    .map_err(StatementError::to("count the failures of a provider"))
 }
 
 /// Stores the standing of a conversation.
@@ -61,7 +61,7 @@ pub async fn put(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("write down that a provider has failed"))
+    .map_err(StatementError::to("record a failure of a provider"))
 }
 
 /// Deletes the standing of a conversation, if there is one: the first provider has answered.
@@ -78,7 +78,7 @@ pub async fn delete(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("forget that a provider has failed"))
+    .map_err(StatementError::to("reset the failures of a provider"))
 }
 
 /// Deletes the standings of conversations that have nothing left to continue. The slices are parallel.
@@ -98,7 +98,7 @@ pub async fn remove_all(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("forget that providers have failed"))
+    .map_err(StatementError::to("reset the failures of providers"))
 }
 
 /// Deletes the standings of a whole campaign.
@@ -110,5 +110,5 @@ pub async fn remove_of_campaign(
         .execute(executor)
         .await
         .map(drop)
-        .map_err(StatementError::to("forget that providers have failed in a campaign"))
+        .map_err(StatementError::to("remove the failures of providers in a campaign"))
 }

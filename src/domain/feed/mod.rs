@@ -283,7 +283,7 @@ pub async fn append(
         .execute(executor)
         .await
         .map(|_| ())
-        .map_err(StatementError::to("add to the feed"))
+        .map_err(StatementError::to("append to the feed"))
 }
 
 /// Lists events in order.
@@ -357,7 +357,7 @@ pub async fn list_compaction_refusals(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("read which compactions of a session were not needed"))
+    .map_err(StatementError::to("list the skipped compactions of a session"))
 }
 
 /// Reads ids beyond `horizon` in one snapshot, so that ids and open transactions fit together.
@@ -379,7 +379,7 @@ pub async fn read_ahead(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look ahead in the feed"))?;
+    .map_err(StatementError::to("read the next events of the feed"))?;
     Ok(FeedView { ids: row.ids, newest: row.newest, oldest_open: row.oldest_open, mark: row.mark })
 }
 

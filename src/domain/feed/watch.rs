@@ -177,5 +177,5 @@ async fn page(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("read on in the feed"))
+    .map_err(StatementError::to("read the next events of the feed"))
 }

@@ -85,7 +85,7 @@ impl<'a> Fields<'a> {
             return Some(*choice);
         }
         let fix = match nearest(&text, names.clone()) {
-            Some(near) => format!("{key}: {near} (did you mean that one?)"),
+            Some(near) => format!("{key}: {near} (the closest match)"),
             None => format!("{key}: {}", one_of_names(names)),
         };
         self.fail(key, format!("is `{text}`"), fix);
@@ -188,7 +188,7 @@ impl<'a> Fields<'a> {
         for (key, found) in std::mem::take(&mut self.values) {
             let near = nearest(&key, self.known.iter().copied());
             let fix = match near {
-                Some(near) => format!("{near} (did you mean that one?)"),
+                Some(near) => format!("{near} (the closest match)"),
                 None => format!("nothing, or one of: {}", self.known.join(", ")),
             };
             self.fail_at(found.line, &key, "unknown key", fix);

@@ -32,7 +32,7 @@ pub(in crate::domain) fn markdown(path: &Path) -> Option<(String, PathBuf)> {
 
 pub(in crate::domain) fn unreadable_folder(folder: &Path, error: impl fmt::Display) -> Problem {
     let message = format!("cannot be read: {error}");
-    Problem::of_file(&folder.display().to_string(), message, "a folder that can be read")
+    Problem::of_file(&folder.display().to_string(), message, "a readable folder")
 }
 
 fn paths(folder: &Path) -> io::Result<Option<Vec<PathBuf>>> {

@@ -25,7 +25,7 @@ pub enum Error {
     NotUtf8,
     #[error("cannot be read: it is not a regular file")]
     NotRegular,
-    #[error("is too long: {max_bytes} bytes are allowed")]
+    #[error("is too long: at most {max_bytes} bytes are allowed")]
     TooLong { max_bytes: u64 },
 }
 

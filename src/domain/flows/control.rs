@@ -32,7 +32,7 @@ pub async fn resume(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Re
     let was_paused = sqlx::query_scalar!(r#"select dalsegno.resume_flow($1) as "was_paused!""#, id)
         .fetch_one(&mut *conn)
         .await
-        .map_err(StatementError::to("let a flow go on"))?;
+        .map_err(StatementError::to("resume a flow"))?;
     match was_paused {
         true => append_event(conn, id, feed::Kind::FlowResumed, now).await,
         false => Err(Error::NotPaused(id)),
@@ -48,7 +48,7 @@ pub async fn hold_pause(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool,
     .fetch_optional(executor)
     .await
     .map(|found| found.is_some())
-    .map_err(StatementError::to("look for the pause of a flow"))
+    .map_err(StatementError::to("find the pause of a flow"))
 }
 
 /// Cancels all tasks of a flow that have not ended. Waiting ones come first, so that no end of another starts them.

@@ -21,10 +21,10 @@ pub enum Error {
     BrokenTemplate { name: String, problem: String },
     #[error("the flow has no step `{step}`: {advice}")]
     NoStep { step: String, advice: String },
-    #[error("the inputs do not fit the template: {}", .0.join("; "))]
+    #[error("the inputs do not match the template: {}", .0.join("; "))]
     Inputs(Vec<String>),
     #[error(
-        "the flow would have {0} tasks, and {MAX_TASKS} is the most: start several with shorter lists"
+        "the flow would have {0} tasks, at most {MAX_TASKS} are allowed: start several flows with shorter lists"
     )]
     TooMany(usize),
     #[error(

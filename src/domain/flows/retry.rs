@@ -32,7 +32,7 @@ pub async fn retry(
     }
     let tasks = tasks::of_flow(&mut *conn, id).await?;
     let again = affected(&tasks, step)?;
-    let why = format!("its flow {id} goes on again from the step `{step}`");
+    let why = format!("its flow {id} runs again from the step `{step}`");
     for task in again.iter().rev() {
         control::cancel_task(&mut *conn, task.id, &why, now).await?;
     }

@@ -122,5 +122,5 @@ pub async fn is_paused(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, 
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("see whether a flow is paused"))
+    .map_err(StatementError::to("check whether a flow is paused"))
 }

@@ -161,20 +161,23 @@ fn check(template: &Template, inputs: &Inputs) -> Result<(), Error> {
         match inputs.get(&input.name) {
             None => wrong.push(format!("`{}` is missing ({about})", input.name)),
             Some(InputValue::List(_)) if !input.is_list => {
-                wrong.push(format!("`{}` has to be one text ({about})", input.name));
+                wrong.push(format!("`{}` must be one text ({about})", input.name));
             }
             Some(InputValue::List(items)) if items.is_empty() => {
                 wrong.push(format!("`{}` is an empty list ({about})", input.name));
             }
             Some(given) if given.has_nul() => {
-                wrong.push(format!("`{}` holds the character U+0000", input.name));
+                wrong.push(format!("`{}` contains the character U+0000", input.name));
             }
             Some(_) => {}
         }
     }
     let known: Vec<&str> = template.inputs.iter().map(|input| input.name.as_str()).collect();
     for name in inputs.keys().filter(|name| !known.contains(&name.as_str())) {
-        wrong.push(format!("`{name}` is none: there are {}", known.join(", ")));
+        wrong.push(format!(
+            "`{name}` is not an input of the template: its inputs are {}",
+            known.join(", ")
+        ));
     }
     if wrong.is_empty() { Ok(()) } else { Err(Error::Inputs(wrong)) }
 }

@@ -90,11 +90,12 @@ const OF_ITEM: [&str; 2] = ["item", "number"];
 pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
     let name = fields.name(&file.name);
-    let description = fields.required("description", "What it is good for");
-    let inputs =
-        fields.value("inputs", "names with what they are: `topic: What it is about`", |value| {
-            value.as_object().is_some_and(|inputs| inputs.values().all(Value::is_string))
-        });
+    let description = fields.required("description", "one line that describes the template");
+    let inputs = fields.value(
+        "inputs",
+        "names with descriptions: `topic: the subject of the series`",
+        |value| value.as_object().is_some_and(|inputs| inputs.values().all(Value::is_string)),
+    );
     let items = "a list: `- step: plan`, then `agent: planner`";
     let items = fields.value("steps", items, Value::is_array);
     fields.reject_unknown();
@@ -110,7 +111,7 @@ pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Pro
     reader.report_unused(&sections, &steps);
     let mut fields = reader.fields;
     if steps.is_empty() && fields.problems.is_empty() {
-        fields.fail_at(1, "steps", "has none", "steps: and a list below it");
+        fields.fail_at(1, "steps", "has none", "`steps:` with a list below it");
     }
     for input in &mut inputs {
         input.is_list = steps.iter().any(|step| step.each.as_ref() == Some(&input.name));
@@ -182,7 +183,7 @@ impl Reader<'_> {
                     line,
                     "agent",
                     message,
-                    format!("another agent, or repair {problem}"),
+                    format!("another agent, or fix {problem}"),
                 );
             }
         }
@@ -198,7 +199,7 @@ impl Reader<'_> {
         }
         for other in written.after.iter().filter(|other| !names().any(|known| known == *other)) {
             let fix = match nearest(other, names()) {
-                Some(near) => format!("{near} (did you mean that one?)"),
+                Some(near) => format!("{near} (the closest match)"),
                 None => "steps that come before it in the list".to_owned(),
             };
             self.fields.fail_at(line, "after", format!("`{other}` is not an earlier step"), fix);
@@ -211,7 +212,7 @@ impl Reader<'_> {
         }
         let section = sections.iter().find(|section| section.name == name);
         let Some(section) = section.filter(|section| !section.text.is_empty()) else {
-            let fix = format!("below the front matter: `## {name}`, and what is asked below that");
+            let fix = format!("below the front matter: `## {name}`, then the prompt of the step");
             self.fields.fail_at(line, "step", format!("`{name}` has no prompt"), fix);
             return None;
         };
@@ -237,7 +238,7 @@ impl Reader<'_> {
             }
             let line = section.line + section.text[..at].matches('\n').count();
             let fix = match nearest(name, inputs.iter().map(|input| input.name.as_str())) {
-                Some(near) => format!("{{{{{near}}}}} (did you mean that one?)"),
+                Some(near) => format!("{{{{{near}}}}} (the closest match)"),
                 None => "an input by its name; in a step with `each` also {{item}} and {{number}}"
                     .to_owned(),
             };

@@ -11,17 +11,17 @@ use crate::domain::{
 pub enum Error {
     #[error("there is no key {0}: `dalsegno key ls` lists them")]
     Unknown(String),
-    #[error("more than one key fits `{given}`, name one by its handle: {fitting}")]
+    #[error("more than one key matches `{given}`, use the handle of one of them: {fitting}")]
     Several { given: String, fitting: String },
     #[error(
-        "there is a key `{0}` already: `dalsegno key rotate {0}` makes its successor, `dalsegno key revoke {0}` ends it; or take another name"
+        "a key `{0}` exists already: `dalsegno key rotate {0}` replaces it, `dalsegno key revoke {0}` revokes it; or use another name"
     )]
     NameTaken(String),
-    #[error("the key {0} is revoked, and nothing comes after it: make a new one")]
+    #[error("the key {0} is revoked and cannot be rotated: create a new key")]
     Revoked(Uuid),
-    #[error("the key {id} has been rotated already: {successor} came after it")]
+    #[error("the key {id} was already rotated: rotate its successor {successor}")]
     Replaced { id: Uuid, successor: Uuid },
-    #[error("the key would be expired when it is made: give it a time that is still to come")]
+    #[error("the key would already be expired: give a future time")]
     Expired,
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),

@@ -63,7 +63,7 @@ pub async fn of_handles(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look up keys"))?;
+    .map_err(StatementError::to("find API keys"))?;
     let stored = rows.into_iter().map(|row| StoredKey {
         digest: secret::Digest::try_from(row.sha256.as_slice()).unwrap_or_default(),
         key: Row {
@@ -103,7 +103,7 @@ pub async fn record_use(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("write down that a key was used"))
+    .map_err(StatementError::to("record the last use of an API key"))
 }
 
 impl Key {
@@ -125,7 +125,7 @@ pub async fn any_usable(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look whether there is a key"))
+    .map_err(StatementError::to("check whether an API key exists"))
 }
 
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Key, Error> {
@@ -155,7 +155,7 @@ pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Key>,
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("list the keys"))?;
+    .map_err(StatementError::to("list API keys"))?;
     Ok(rows.into_iter().map(Key::from).collect())
 }
 
@@ -176,7 +176,7 @@ pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>,
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look up a key"))?;
+    .map_err(StatementError::to("find an API key"))?;
     Ok(rows.into_iter().map(Key::from).collect())
 }
 

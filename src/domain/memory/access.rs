@@ -90,7 +90,7 @@ impl<'a> MemoryCaller<'a> {
         match (kind, self, named) {
             (Kind::Edict, Self::Agent { is_lead: false, .. }, _) => Err(Error::NotAllowed {
                 what: "publish edicts".to_owned(),
-                advice: "tell the lead on the board what should hold for all, or publish a record",
+                advice: "suggest it to the lead on the board, or publish a record",
             }),
             (Kind::Edict | Kind::Record, _, None) => Ok(""),
             (Kind::Edict | Kind::Record, _, Some(_)) => Err(Error::Owner(kind.plural())),
@@ -101,8 +101,8 @@ impl<'a> MemoryCaller<'a> {
             (Kind::Journal, Self::Agent { name, .. }, None) => Ok(name),
             (Kind::Journal, Self::Agent { name, .. }, Some(owner)) if owner == *name => Ok(name),
             (Kind::Journal, Self::Agent { .. }, Some(_)) => Err(Error::NotAllowed {
-                what: "write in the journal of another".to_owned(),
-                advice: "write in your own, or publish a record",
+                what: "write in the journal of another agent".to_owned(),
+                advice: "write in your own journal, or publish a record",
             }),
         }
     }
@@ -122,8 +122,8 @@ impl<'a> MemoryCaller<'a> {
             (Kind::Journal, Journals::Of(own), None) => Ok(own),
             (Kind::Journal, Journals::Of(own), Some(owner)) if owner == own => Ok(own),
             (Kind::Journal, Journals::Of(_), Some(_)) => Err(Error::NotAllowed {
-                what: "read the journal of another".to_owned(),
-                advice: "ask on the board, or look into the records",
+                what: "read the journal of another agent".to_owned(),
+                advice: "ask on the board, or read the records",
             }),
             (Kind::Journal, Journals::All, Some(owner)) => Ok(owner),
             (Kind::Journal, Journals::All, None) => match self {
@@ -138,11 +138,11 @@ impl<'a> MemoryCaller<'a> {
             (Self::Operator { .. }, _) | (Self::Agent { is_lead: true, .. }, Kind::Edict) => Ok(()),
             (Self::Agent { .. }, Kind::Edict) => Err(Error::NotAllowed {
                 what: "revoke edicts".to_owned(),
-                advice: "tell the lead on the board why one should be revoked",
+                advice: "ask the lead on the board to revoke it",
             }),
             (Self::Agent { .. }, _) => Err(Error::NotAllowed {
                 what: format!("revoke {}", kind.plural()),
-                advice: "publish a version that says what is true now, or ask the operator",
+                advice: "publish a corrected version, or ask the operator",
             }),
         }
     }

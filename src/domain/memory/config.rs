@@ -77,7 +77,8 @@ impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
         checks.at_least("memory.item_max_bytes", self.item_max_bytes as u64, 1);
         if self.item_max_bytes > BODY_MAX_BYTES {
-            let message = format!("is {}, more than an item can have", self.item_max_bytes);
+            let message =
+                format!("is {}, which is over the maximum of an item", self.item_max_bytes);
             checks.fail("memory.item_max_bytes", message, format!("at most {BODY_MAX_BYTES}"));
         }
         if self.agent_max_bytes < 1 {
@@ -97,7 +98,7 @@ impl Config {
             );
         }
         if !LANGUAGES.contains(&self.language.as_str()) {
-            let message = format!("is `{}`, which is not known", self.language);
+            let message = format!("is `{}`, which is unknown", self.language);
             checks.fail("memory.language", message, format!("one of {}", LANGUAGES.join(", ")));
         }
         if !(1..=MAX_QUESTION_MS).contains(&self.embeddings_timeout_ms) {

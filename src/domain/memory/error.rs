@@ -15,7 +15,7 @@ pub enum Error {
     #[error("there is no {kind} `{name}` in this campaign: list the items of this kind")]
     NoItem { kind: &'static str, name: String },
     #[error(
-        "there is nothing in the memory of this campaign with the id {0}: `dalsegno memory ls` lists it"
+        "there is no item {0} in the memory of this campaign: `dalsegno memory ls` lists the items"
     )]
     NoId(Uuid),
     #[error("{kind} `{name}` has no version {version}: its versions go up to {current}")]
@@ -27,34 +27,32 @@ pub enum Error {
     #[error("you may not {what}: {advice}")]
     NotAllowed { what: String, advice: &'static str },
     #[error(
-        "{kind} `{name}` is at version {current}, and not at {expected}: read it again, and decide by what it says now"
+        "{kind} `{name}` is at version {current}, not at {expected}: read it again, then repeat the change on its new content"
     )]
     Changed { kind: &'static str, name: String, expected: i32, current: i32 },
     #[error(
-        "there is an entry `{0}` in the journal already, and entries are never replaced: write another one under another name"
+        "the journal already has an entry `{0}`, and entries cannot be replaced: use another name"
     )]
     Written(String),
     #[error("{kind} `{name}` was revoked or has expired: use the items that are listed")]
     Over { kind: &'static str, name: String },
-    #[error("{kind} `{name}` is revoked already")]
+    #[error("{kind} `{name}` is already revoked")]
     Revoked { kind: &'static str, name: String },
-    #[error(
-        "{kind} `{name}` has had {versions} versions, and more are not kept: publish it under another name"
-    )]
+    #[error("{kind} `{name}` has {versions} versions, the maximum: publish it under another name")]
     TooManyVersions { kind: &'static str, name: String, versions: i32 },
     #[error(
-        "your items in this campaign would have {bytes} bytes with all earlier versions, {limit} are allowed (memory.agent_max_bytes): continue without this item, and ask the operator for a higher limit. Revoked and expired items are removed memory.keep_days later"
+        "your items in this campaign would have {bytes} bytes with all earlier versions, at most {limit} are allowed (memory.agent_max_bytes): continue without this item, and ask the operator for a higher limit. Revoked and expired items are removed after memory.keep_days"
     )]
     Full { bytes: i64, limit: i64 },
     #[error(
-        "there are {limit} edicts already, which every agent reads: revoke one first, or combine some of them"
+        "there are already {limit} edicts, the maximum: revoke one first, or combine some of them"
     )]
     TooManyEdicts { limit: i64 },
-    #[error("it expires at {0}, which is over already: name a time to come")]
+    #[error("the expiry {0} is in the past: give a future time")]
     Expired(DateTime<Utc>),
-    #[error("a journal belongs to one agent: name it as the owner")]
+    #[error("a journal belongs to one agent: name the agent as the owner")]
     NoOwner,
-    #[error("{0} belong to the whole campaign, and not to an agent")]
+    #[error("{0} belong to the whole campaign: leave out the owner")]
     Owner(&'static str),
     #[error("{} of the items are invalid, so none was imported{}", .0.len(), lines(.0))]
     Import(Vec<Mistake>),

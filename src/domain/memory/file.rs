@@ -73,7 +73,7 @@ pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
     let known = ["kind", "owner", "name", "title", "expires_at"];
     for (key, found) in &parsed.values {
         if !known.contains(&key.as_str()) && !PROVENANCE.contains(&key.as_str()) {
-            problems.push(format!("line {}: `{key}` is not a key of an item", found.line));
+            problems.push(format!("line {}: unknown key `{key}`", found.line));
         }
     }
     let mut text = |key: &str| match parsed.values.get(key) {

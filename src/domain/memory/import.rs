@@ -60,7 +60,7 @@ pub async fn import(
     now: DateTime<Utc>,
 ) -> Result<ImportResult, Error> {
     if entries.len() > MAX_ENTRIES {
-        let message = format!("{} items at once, {MAX_ENTRIES} are allowed", entries.len());
+        let message = format!("{} items at once, at most {MAX_ENTRIES} are allowed", entries.len());
         return Err(Error::Import(vec![Mistake { at: "all".to_owned(), message }]));
     }
     lock_memory(&mut *conn, campaign_id, by).await?;
@@ -87,7 +87,7 @@ pub async fn import(
             Outcome::Next if !replaces => {
                 let (kind, name) = (document.kind.as_str(), &document.name);
                 mistakes.push(mistake(format!(
-                    "{kind} `{name}` exists with other content, or was revoked or has expired: allow replacements (--replace), or leave it out"
+                    "{kind} `{name}` exists with other content, or was revoked or has expired: use --replace, or leave it out"
                 )));
             }
             Outcome::Next => imported.replaced += 1,

@@ -17,8 +17,8 @@ pub(super) fn check(name: &str) -> Result<(), Error> {
         "" => "write one",
         _ if name.chars().count() > MAX_CHARS => "it is longer than 64 characters",
         _ if name.contains(['/', '\\', '.']) => "slashes and dots are not allowed",
-        _ if name.starts_with(['-', '_']) => "it begins with a letter or a digit",
-        _ => "it has lower-case letters of English, digits, - and _",
+        _ if name.starts_with(['-', '_']) => "it must begin with a letter or a digit",
+        _ => "it may have only letters a to z, digits, - and _",
     };
     Err(Error::Name { name: name.chars().take(SHOWN_CHARS).collect(), advice })
 }
@@ -35,7 +35,7 @@ pub(super) fn check_owner(owner: &str) -> Result<(), Error> {
         true => Ok(()),
         false => Err(Error::Name {
             name: owner.chars().take(SHOWN_CHARS).collect(),
-            advice: "the owner of a journal is an agent, `curator` or `curator/2`",
+            advice: "the owner of a journal must be an agent, such as `curator` or `curator/2`",
         }),
     }
 }

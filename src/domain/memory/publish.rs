@@ -334,7 +334,7 @@ async fn replace(
     )
     .execute(&mut *conn)
     .await
-    .map_err(StatementError::to("keep a version of an item"))?;
+    .map_err(StatementError::to("store a version of an item"))?;
     sqlx::query!(
         "update dalsegno.memory_items
             set version = $2, written_at = $3, expires_at = $4, task_id = $5, turn = $6, origin = $7, author = $8, trust = $9,

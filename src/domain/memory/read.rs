@@ -129,7 +129,7 @@ pub async fn list_whole(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("read a whole memory"))
+    .map_err(StatementError::to("read the memory of a campaign"))
 }
 
 /// Reads the current version by name. Only operators can read a revoked or expired item.
@@ -248,7 +248,7 @@ pub(super) async fn find(
     )
     .fetch_optional(conn)
     .await
-    .map_err(StatementError::to("look up an item"))
+    .map_err(StatementError::to("find an item"))
 }
 
 /// Resolves the id that a person has given.

@@ -111,6 +111,6 @@ impl ReadableItems<'_> {
         )
         .fetch_all(conn)
         .await
-        .map_err(StatementError::to("read the items that were found"))
+        .map_err(StatementError::to("read the items of a search"))
     }
 }

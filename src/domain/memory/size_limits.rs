@@ -31,7 +31,7 @@ pub(super) async fn check(
     let mut warnings = Vec::new();
     if is_near_limit(wish.body.len() as u64, config.item_max_bytes as u64, config) {
         warnings.push(format!(
-            "the item has {} of the {} bytes that it may have: split it before it grows",
+            "the item has {} of at most {} bytes: split it before it grows",
             wish.body.len(),
             config.item_max_bytes
         ));
@@ -63,7 +63,7 @@ async fn check_agent(
     )
     .fetch_one(conn)
     .await
-    .map_err(StatementError::to("measure what an agent has written"))?;
+    .map_err(StatementError::to("count the bytes of an agent's items"))?;
     let limit = config.agent_max_bytes;
     let new = i64::try_from(wish.title.len() + wish.body.len()).unwrap_or(i64::MAX);
     let bytes = others.saturating_add(new);
@@ -93,7 +93,7 @@ async fn check_edicts(
     )
     .fetch_one(conn)
     .await
-    .map_err(StatementError::to("measure the edicts of a campaign"))?;
+    .map_err(StatementError::to("count the bytes of a campaign's edicts"))?;
     if others.n >= MAX_EDICTS {
         return Err(Error::TooManyEdicts { limit: MAX_EDICTS });
     }
@@ -101,7 +101,7 @@ async fn check_edicts(
     let room = i64::from(config.edicts_max_bytes);
     Ok((bytes > room).then(|| {
         format!(
-            "the edicts have {bytes} bytes together, and agents get {room} of them, the oldest first: of the others they get the names only, and have to read them"
+            "the edicts have {bytes} bytes together, and agents are shown {room} of them, the oldest first; of the others they are shown only the names"
         )
     }))
 }

@@ -45,7 +45,7 @@ pub async fn list_without_vector(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for items without a vector"))
+    .map_err(StatementError::to("list items without an embedding"))
 }
 
 /// Stores vectors of items that still exist in the same version. Skips locked items: the transaction that changes one requests a vector
@@ -70,7 +70,7 @@ pub async fn keep_vectors(
         )
         .execute(&mut *conn)
         .await
-        .map_err(StatementError::to("keep the vector of an item"))?;
+        .map_err(StatementError::to("store the embedding of an item"))?;
     }
     Ok(())
 }

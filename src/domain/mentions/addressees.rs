@@ -70,7 +70,7 @@ impl<'a> Addressees<'a> {
     pub fn refusal_notes(&self) -> impl Iterator<Item = String> {
         self.broken.iter().map(|name| {
             format!(
-                "`{name}` was not asked: its file has problems, which `dalsegno agent check` lists."
+                "`{name}` got no task: its file has problems. `dalsegno agent check` lists them."
             )
         })
     }

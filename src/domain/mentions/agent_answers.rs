@@ -42,7 +42,7 @@ pub struct HandedOn {
 }
 
 const TASK_STOPPED_NOTE: &str =
-    "No task was added: this task was asked to stop. Its answer is kept, and starts no other task.";
+    "No task was added: this task was asked to stop. Its answer is kept.";
 
 /// Adds the tasks for the agents that an answer mentions. The result goes to the end of the turn. `None`: there is nothing to do.
 ///
@@ -89,7 +89,7 @@ pub async fn add_mentioned_tasks(
     }
     handed_on.names = called.iter().map(reader_of).collect();
     let news = build_tasks(spoken.campaign_id, &called, spoken.text, &speaker);
-    let undone = |source| StatementError { action: "hand a task on", source };
+    let undone = |source| StatementError { action: "add a task for a mention", source };
     let mut inner = conn.begin().await.map_err(undone)?;
     match tasks::add_many(&mut inner, limits, spoken.campaign_id, &news, now).await {
         Ok(placed) => {
@@ -106,7 +106,7 @@ pub async fn add_mentioned_tasks(
                     let names = handed_on.names.join(", ");
                     Ok(Some(
                         handed_on
-                            .without_calls(format!("These were not asked: {names}. {refused}.")),
+                            .without_calls(format!("No tasks were added for {names}: {refused}.")),
                     ))
                 }
             }
@@ -167,7 +167,7 @@ async fn too_often(
     let since = now - TimeDelta::seconds(config.repeat_window_secs.into());
     if behind.n_answers >= max_depth {
         return Ok(Some(format!(
-            "No task was added: this answer follows {max_depth} answers that each called the next, the limit (mentions.max_depth). A person has to continue."
+            "No task was added: {max_depth} answers in a row each mentioned the next agent, which is the limit (mentions.max_depth). A person has to continue."
         )));
     }
     let said = posts::RepeatedText {

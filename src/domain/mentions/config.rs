@@ -28,7 +28,8 @@ impl Config {
         checks.at_least("mentions.max_tasks", self.max_tasks.into(), 1);
         checks.at_least("mentions.max_repeats", self.max_repeats.into(), 1);
         if self.max_fan_out > MAX_NAMES {
-            let message = format!("is {}: a post is not addressed to so many", self.max_fan_out);
+            let message =
+                format!("is {}, more than the names that a post can have", self.max_fan_out);
             checks.fail("mentions.max_fan_out", message, format!("at most {MAX_NAMES}"));
         }
     }

@@ -9,7 +9,7 @@ use crate::domain::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "the idempotency key has {n_chars} characters: 1 to 195 are fine, and no NUL; use a hash of a longer one"
+        "the idempotency key has {n_chars} characters: use 1 to 195 without NUL, for example a hash"
     )]
     Key { n_chars: usize },
     #[error(

@@ -78,7 +78,7 @@ fn limit_fan_out<'a>(config: &Config, called: &mut Vec<AgentInstance<'a>>) -> Op
     }
     let left_out: Vec<String> = called.split_off(most).iter().map(reader_of).collect();
     Some(format!(
-        "A post calls at most {most} agents (mentions.max_fan_out). These were not asked: {}.",
+        "A post can mention at most {most} agents (mentions.max_fan_out). No tasks were added for {}.",
         left_out.join(", ")
     ))
 }

@@ -106,7 +106,7 @@ pub async fn append(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("add to a transcript"))
+    .map_err(StatementError::to("append to a transcript"))
 }
 
 /// Returns true if the prompt of a task is in the transcript and prompts of other tasks follow it. Then messages appended now are
@@ -127,7 +127,7 @@ pub async fn others_asked_since(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look for a prompt in a transcript"))
+    .map_err(StatementError::to("find a prompt in a transcript"))
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub async fn inherit(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("hand a transcript on to the next session"))?;
+    .map_err(StatementError::to("copy a transcript to the next session"))?;
     let left_out = match (row.first_turn, row.last_turn, row.last_seq) {
         (Some(first_turn), Some(last_turn), Some(last_seq)) => {
             Some(LeftOut { messages: row.left_out, first_turn, last_turn, last_seq })

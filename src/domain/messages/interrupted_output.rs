@@ -32,5 +32,5 @@ pub async fn read_turn_output(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("read what an interrupted turn has left"))
+    .map_err(StatementError::to("read the partial output of an interrupted turn"))
 }

@@ -124,7 +124,7 @@ pub async fn contains(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look for a message"))
+    .map_err(StatementError::to("find a message"))
 }
 
 struct Row {
@@ -149,7 +149,9 @@ impl TryFrom<Row> for StoredMessage {
     fn try_from(row: Row) -> Result<Self, StatementError> {
         let odd = |what: &str| StatementError {
             action: "read a transcript",
-            source: sqlx::Error::Decode(format!("message {} has an odd {what}", row.seq).into()),
+            source: sqlx::Error::Decode(
+                format!("message {} has an invalid {what}", row.seq).into(),
+            ),
         };
         let role = match row.are_posts {
             true => Role::Posts,

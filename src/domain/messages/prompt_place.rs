@@ -42,5 +42,5 @@ pub async fn list_prompts_after(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for what people have asked"))
+    .map_err(StatementError::to("list the prompts of people"))
 }

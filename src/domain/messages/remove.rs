@@ -29,7 +29,7 @@ pub async fn measure(
     .map(|row| (row.session_id, Size { messages: row.messages, bytes: row.bytes }))
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("measure the transcripts of sessions"))
+    .map_err(StatementError::to("count the bytes of transcripts"))
 }
 
 /// Counts the messages of these sessions. Sessions without messages are left out.

@@ -53,5 +53,5 @@ pub async fn search(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for words in a transcript"))
+    .map_err(StatementError::to("search a transcript"))
 }

@@ -71,7 +71,7 @@ pub async fn record_repeated_entry(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("say again what a node asks for"))
+    .map_err(StatementError::to("record that a session was shown its node again"))
 }
 
 /// Copies the predecessor's current stay to the successor. `has_entry`: it inherited the message with the node's instructions.
@@ -93,5 +93,5 @@ pub async fn inherit(
     .execute(executor)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("hand the place of a session on to the next one"))
+    .map_err(StatementError::to("copy the node of a session to the next session"))
 }

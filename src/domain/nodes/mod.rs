@@ -50,7 +50,7 @@ pub async fn current(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("look where a session stands"))
+    .map_err(StatementError::to("read the current node of a session"))
 }
 
 /// Lists the stays of a session, in order.
@@ -66,7 +66,7 @@ pub async fn of_session(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("list the stays of a session"))
+    .map_err(StatementError::to("list the visited nodes of a session"))
 }
 
 /// Lists the last stays of a campaign, in the order in which they began. A stay that a successor has inherited is listed once, as the
@@ -100,5 +100,5 @@ pub async fn remove_all(
         .execute(executor)
         .await
         .map(|_| ())
-        .map_err(StatementError::to("remove the stays of sessions"))
+        .map_err(StatementError::to("remove the visited nodes of sessions"))
 }

@@ -52,8 +52,8 @@ pub async fn answer_to(
     let name = reader(ended.agent, ended.instance);
     let text = match ended.outcome {
         Outcome::Done { result } => fitting(result),
-        Outcome::Failed { error } => fitting(&format!("No answer comes from `{name}`: {error}")),
-        Outcome::Cancelled => format!("No answer comes from `{name}`: its task was cancelled."),
+        Outcome::Failed { error } => fitting(&format!("`{name}` did not answer: {error}")),
+        Outcome::Cancelled => format!("`{name}` did not answer: its task was cancelled."),
     };
     let sender = match (ended.outcome, ended.said) {
         (Outcome::Done { .. }, Some(said)) => {

@@ -37,7 +37,7 @@ pub async fn sender_of(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("look up who posted"))
+    .map_err(StatementError::to("find the author of a post"))
 }
 
 /// The chain behind a post: answers of agents, each to the one before, back to the post that began it.
@@ -67,7 +67,7 @@ pub async fn load_ancestry(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look up what led to a post"))?;
+    .map_err(StatementError::to("find the origin of a post"))?;
     Ok(AnswerChain { n_answers: found.n_answers, first: found.first.unwrap_or(past.post_id) })
 }
 
@@ -86,5 +86,5 @@ pub async fn count_repetitions(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look for what was said before"))
+    .map_err(StatementError::to("find identical posts"))
 }

@@ -20,7 +20,9 @@ pub enum Error {
     UnknownNames(Vec<String>),
     #[error("the post has no readers: name agents, `operator` or `all`")]
     NoAudience,
-    #[error("the post is addressed to {0} names: 200 are allowed, and `all` reaches all agents")]
+    #[error(
+        "the post is addressed to {0} names, at most 200 are allowed: `all` reaches all agents"
+    )]
     TooManyNames(usize),
     #[error(transparent)]
     Text(#[from] text::Error),

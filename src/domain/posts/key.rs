@@ -53,7 +53,7 @@ pub async fn find_by_key(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("look for the post of a key"))?;
+    .map_err(StatementError::to("find the post of a key"))?;
     Ok(found.map(|row| KeyedPost {
         post: Post {
             id: row.id,
@@ -91,5 +91,5 @@ pub async fn keep_key(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("keep the key of a post"))
+    .map_err(StatementError::to("store the key of a post"))
 }

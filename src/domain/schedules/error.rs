@@ -21,10 +21,10 @@ pub enum Error {
         source: Invalid,
     },
     #[error(
-        "the schedule `{0}` is built in: its hour is in the configuration ([scheduler]), and `dalsegno schedule pause {0}` stops it"
+        "the schedule `{0}` is built in: change its time in [scheduler] of the configuration, or pause it with `dalsegno schedule pause {0}`"
     )]
     BuiltIn(String),
-    #[error("writing the payload of the schedule `{name}`: {source}")]
+    #[error("cannot write the payload of the schedule `{name}`: {source}")]
     Encode {
         name: String,
         #[source]
@@ -32,7 +32,7 @@ pub enum Error {
     },
     #[error(transparent)]
     Task(#[from] tasks::Error),
-    #[error("enqueuing the job of the schedule `{name}`: {source}")]
+    #[error("cannot enqueue the job of the schedule `{name}`: {source}")]
     Enqueue {
         name: String,
         #[source]

@@ -55,7 +55,7 @@ pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<FiredSlot
         }
     }
     for FiredSlot { schedule, slot, job_id } in &all {
-        tracing::info!(schedule, %slot, job_id, "a schedule's moment has come");
+        tracing::info!(schedule, due_at = %slot, job.id = job_id, "fired a schedule");
     }
     if failed.is_empty() { Ok(all) } else { Err(failed) }
 }
@@ -174,7 +174,7 @@ impl ActiveSchedule {
         .execute(conn)
         .await
         .map(|taken| taken.rows_affected() == 1)
-        .map_err(StatementError::to("take care of a schedule's moment"))
+        .map_err(StatementError::to("record that a schedule fired"))
     }
 
     async fn note_job(
@@ -192,7 +192,7 @@ impl ActiveSchedule {
         .execute(conn)
         .await
         .map(|_| ())
-        .map_err(StatementError::to("note the job of a schedule's moment"))
+        .map_err(StatementError::to("record the job of a schedule"))
     }
 
     async fn forget_old(
@@ -208,7 +208,7 @@ impl ActiveSchedule {
         .execute(conn)
         .await
         .map(|_| ())
-        .map_err(StatementError::to("forget old moments of a schedule"))
+        .map_err(StatementError::to("remove old firings of a schedule"))
     }
 }
 

@@ -99,7 +99,7 @@ pub async fn put(
     )
     .execute(executor)
     .await
-    .map_err(StatementError::to("write a schedule down"))?;
+    .map_err(StatementError::to("store a schedule"))?;
     Ok(())
 }
 

@@ -32,10 +32,10 @@ pub async fn put_task(
     now: DateTime<Utc>,
 ) -> Result<Schedule, Error> {
     refuse_built_in(&mut *conn, name, now).await?;
-    let trial = StatementError::to("try a task out");
+    let trial = StatementError::to("check a task of a schedule");
     let mut tried = conn.begin().await.map_err(trial)?;
     tasks::add(&mut tried, config, &task.to_new_task(agent), now).await?;
-    tried.rollback().await.map_err(StatementError::to("take a task back that was tried out"))?;
+    tried.rollback().await.map_err(StatementError::to("roll back the check of a task"))?;
     let payload = serde_json::to_value(task)
         .map_err(|source| Error::Encode { name: name.to_owned(), source })?;
     let policy = AddTask::policy();
@@ -90,7 +90,7 @@ pub async fn names_of_campaign(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for the schedules of a campaign"))
+    .map_err(StatementError::to("list the schedules of a campaign"))
 }
 
 /// Removes all schedules that add tasks to a campaign.

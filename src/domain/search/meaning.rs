@@ -28,7 +28,7 @@ pub async fn is_comparable(executor: impl PgExecutor<'_>) -> Result<bool, Statem
     sqlx::query_scalar!(r#"select to_regtype('vector') is not null as "is_there!""#)
         .fetch_one(executor)
         .await
-        .map_err(StatementError::to("see whether vectors can be compared"))
+        .map_err(StatementError::to("check whether pgvector is installed"))
 }
 
 impl QueryEmbedding {
@@ -53,7 +53,7 @@ impl QueryEmbedding {
             .bind(1.0 - self.least_similarity)
             .bind(limit);
         let near = rows.bind(query).fetch_all(conn).await;
-        let near = near.map_err(StatementError::to("search by meaning"))?;
+        let near = near.map_err(StatementError::to("search by embedding"))?;
         count(if near.is_empty() { SearchResult::Nothing } else { SearchResult::Found });
         Ok(near)
     }

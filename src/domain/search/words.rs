@@ -92,7 +92,7 @@ macro_rules! by_words {
         )
         .fetch_all($conn)
         .await
-        .map_err(crate::domain::StatementError::to("search by words"))
+        .map_err(crate::domain::StatementError::to("search the full text"))
     }};
 }
 pub(in crate::domain) use by_words;

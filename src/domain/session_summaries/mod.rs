@@ -98,7 +98,7 @@ pub async fn worth_keeping(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look which sessions have a summary to keep"))
+    .map_err(StatementError::to("list expired sessions with a summary"))
 }
 
 /// Takes and deletes the stored memory of a conversation, unless it is too old.
@@ -137,7 +137,7 @@ pub async fn take(
     })
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("take over the summary of an expired session"))
+    .map_err(StatementError::to("use the summary of an expired session"))
 }
 
 /// Deletes the stored memory of a conversation, which then begins fresh.
@@ -156,7 +156,7 @@ pub async fn delete(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("forget the summary of an expired session"))
+    .map_err(StatementError::to("remove the summary of an expired session"))
 }
 
 /// Deletes the stored memory of all conversations of an agent in a campaign, or of all its agents.
@@ -173,7 +173,7 @@ pub async fn delete_of_agents(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("forget the summaries of expired sessions"))
+    .map_err(StatementError::to("remove the summaries of expired sessions"))
 }
 
 /// Counts the summaries of sessions that expired up to `until`.

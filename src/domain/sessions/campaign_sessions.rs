@@ -37,7 +37,7 @@ pub async fn is_any_running(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look for turns of a campaign"))
+    .map_err(StatementError::to("list the running turns of a campaign"))
 }
 
 /// Lists the sessions of an agent in which a turn runs, including ephemeral ones.
@@ -53,7 +53,7 @@ pub async fn running_of_agent(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for turns of an agent"))
+    .map_err(StatementError::to("list the running turns of an agent"))
 }
 
 /// Lists the open sessions of an agent in a campaign, or of all its agents. Leaves out ephemeral ones.
@@ -70,5 +70,5 @@ pub async fn open_of_agents(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for the open sessions of agents"))
+    .map_err(StatementError::to("list the open sessions of agents"))
 }

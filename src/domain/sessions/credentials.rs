@@ -22,5 +22,5 @@ pub async fn uses_by_credential(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("count the sessions on each credential"))
+    .map_err(StatementError::to("count the sessions per credential"))
 }

@@ -73,7 +73,7 @@ pub async fn due_after(
     after: (DateTime<Utc>, Uuid),
     limit: i64,
 ) -> Result<Vec<DueSession>, StatementError> {
-    let failed = StatementError::to("look for sessions whose time is over");
+    let failed = StatementError::to("list expired sessions");
     match because {
         DueReason::Expired => sqlx::query_as!(
             DueSession,
@@ -129,7 +129,7 @@ pub async fn lock_due(
     )
     .fetch_all(conn)
     .await
-    .map_err(StatementError::to("lock sessions whose time is over"))
+    .map_err(StatementError::to("lock expired sessions"))
 }
 
 /// Removes these sessions permanently. Rows that belong to them must be removed before.
@@ -164,7 +164,7 @@ pub async fn conversations_without_open(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for conversations without a session"))?;
+    .map_err(StatementError::to("list conversations without a session"))?;
     let mut gone = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
         gone.0.push(row.campaign_id);
@@ -186,7 +186,7 @@ pub async fn filter_with_sessions(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for campaigns that have sessions"))
+    .map_err(StatementError::to("list campaigns with sessions"))
 }
 
 /// Returns those of these external session ids that are still needed: open sessions, or closed after `closed_since`.
@@ -203,5 +203,5 @@ pub async fn needed_folders(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for the sessions of folders"))
+    .map_err(StatementError::to("find the sessions of folders"))
 }

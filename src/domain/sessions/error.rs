@@ -17,7 +17,7 @@ pub enum Error {
     Closed(Uuid),
     /// The lease has expired, or another worker came first.
     #[error(
-        "session {0} has been taken over by another run, and nothing was written: try again when that has ended"
+        "another run has taken over session {0}, and nothing was written: try again when that run has ended"
     )]
     Overtaken(Uuid),
     #[error(transparent)]

@@ -147,7 +147,7 @@ pub async fn of_conversation(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("look up the session of a conversation"))
+    .map_err(StatementError::to("find the session of a conversation"))
 }
 
 /// Lists a session and its predecessors that still exist, back to one that began without a memory.
@@ -163,7 +163,7 @@ pub async fn lineage(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Uuid
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look up what a session goes on from"))
+    .map_err(StatementError::to("find the predecessor of a session"))
 }
 
 /// Lists the turns of these sessions whose messages are not sent again because the provider has rejected the prompt.
@@ -179,7 +179,7 @@ pub async fn rejected_turns(
     .map(|row| (row.id, row.turn))
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for rejected turns"))
+    .map_err(StatementError::to("list rejected turns"))
 }
 
 /// Returns the history in the generation that is shown, as one JSON array for other systems.

@@ -72,7 +72,7 @@ pub async fn find_open(
     )
     .fetch_optional(conn)
     .await
-    .map_err(|source| StatementError { action: "look up the open session", source }.into())
+    .map_err(|source| StatementError { action: "find the open session", source }.into())
 }
 
 /// Finds the ephemeral session that an earlier attempt of the task has made, and locks it.
@@ -86,7 +86,7 @@ pub async fn find_ephemeral(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(StatementError::to("look up the session of a task"))?;
+    .map_err(StatementError::to("find the session of a task"))?;
     match id {
         Some(id) => lock(conn, id).await.map(Some),
         None => Ok(None),
@@ -220,5 +220,5 @@ pub async fn ask_rebuild_all(
     )
     .fetch_all(conn)
     .await
-    .map_err(StatementError::to("have sessions rebuilt"))
+    .map_err(StatementError::to("mark sessions for a rebuild"))
 }

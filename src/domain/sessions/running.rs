@@ -28,6 +28,6 @@ pub(crate) async fn take_from_lost_run(
     )
     .execute(executor)
     .await
-    .map_err(StatementError::to("take a session from a lost run"))?;
+    .map_err(StatementError::to("take over the session of a lost run"))?;
     if abandoned.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(id)) }
 }

@@ -52,14 +52,14 @@ impl Config {
         }
         let rotate_at = self.rotate_at_tokens;
         if (1..MIN_ROTATE_TOKENS).contains(&rotate_at) {
-            let message = format!("is {rotate_at}: there is no room for a summary");
+            let message = format!("is {rotate_at}, which is too small for a summary");
             let fix = format!("0, or at least {MIN_ROTATE_TOKENS}");
             checks.fail("sessions.rotate_at_tokens", message, fix);
         }
         let batch = self.cleanup_batch_sessions;
         checks.at_least("sessions.cleanup_batch_sessions", batch.into(), 1);
         if batch > MAX_BATCH {
-            let message = format!("is {batch}: others would wait for the end of such a batch");
+            let message = format!("is {batch}, which would block other transactions for too long");
             checks.fail("sessions.cleanup_batch_sessions", message, format!("at most {MAX_BATCH}"));
         }
     }

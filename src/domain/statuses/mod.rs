@@ -101,7 +101,7 @@ pub async fn of_campaign(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look at what the agents of a campaign do"))?;
+    .map_err(StatementError::to("read the statuses of the agents of a campaign"))?;
     let key =
         |status: &Status| (status.agent.clone(), status.instance != MAIN, status.instance.clone());
     let names = catalogue.agents().map(|agent| agent.name.as_str());

@@ -272,7 +272,7 @@ async fn tasks_there(
     .fetch_all(conn)
     .await
     .map(|tasks| tasks.into_iter().collect())
-    .map_err(StatementError::to("look for the tasks that are waited for"))
+    .map_err(StatementError::to("find dependencies"))
 }
 
 /// Reports every task whose key stands for another request. The queue would report the first only.

@@ -90,7 +90,7 @@ async fn hold_flows(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<(), S
     .fetch_all(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("lock the ends of flows"))
+    .map_err(StatementError::to("lock flows before their end"))
 }
 
 async fn lock(
@@ -125,7 +125,7 @@ async fn filter_parents(
     .fetch_all(executor)
     .await
     .map(|ids| ids.into_iter().collect())
-    .map_err(StatementError::to("look for what hangs on tasks"))
+    .map_err(StatementError::to("list the dependent tasks of tasks"))
 }
 
 async fn end(

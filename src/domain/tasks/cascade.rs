@@ -36,7 +36,8 @@ pub(super) async fn stop(
         stopped => stopped?,
     };
     let (agent, instance) = (&task.agent, &task.instance);
-    let why = format!("{reason} (with task {id} of {agent}/{instance}, on which it hangs)");
+    let why =
+        format!("{reason} (together with task {id} of {agent}/{instance}, on which it depends)");
     let mut seen: HashSet<Uuid> = HashSet::new();
     while !open.is_empty() {
         for other in &open {
@@ -99,7 +100,7 @@ async fn list_open_descendants(
     )
     .fetch_all(conn)
     .await
-    .map_err(StatementError::to("look for what hangs on a task"))
+    .map_err(StatementError::to("list the dependent tasks of a task"))
 }
 
 /// Locks a task until the transaction ends, so that it gets no children meanwhile.
@@ -131,5 +132,5 @@ pub(super) async fn list_cancelled_descendants(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for what was cancelled with a task"))
+    .map_err(StatementError::to("list the tasks that were cancelled with a task"))
 }

@@ -106,7 +106,7 @@ pub async fn forget_dead_letters(conn: &mut PgConnection, ids: &[Uuid]) -> Resul
     let job_ids = jobs
         .fetch_all(&mut *conn)
         .await
-        .map_err(StatementError::to("look for the jobs of failed tasks"))?;
+        .map_err(StatementError::to("list the jobs of failed tasks"))?;
     queue::forget_dead(conn, &job_ids).await?;
     Ok(())
 }

@@ -30,7 +30,7 @@ pub async fn open_of(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for open tasks of a campaign"))
+    .map_err(StatementError::to("list the open tasks of a campaign"))
 }
 
 /// Counts the open tasks of a campaign.

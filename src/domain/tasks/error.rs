@@ -30,16 +30,18 @@ pub enum Error {
         retry_hint(*.state, *.id)
     )]
     Ended { id: Uuid, state: State },
-    #[error("the words of task {0} were erased with its campaign: ask in another one")]
+    #[error(
+        "the prompt of task {0} was erased with its campaign: add a new task in another campaign"
+    )]
     Erased(Uuid),
     #[error(
-        "task {id} has not ended, it is {}: wait for its end, or `dalsegno task cancel {id}` before it is tried again",
+        "cannot retry task {id}: it is still {}; wait for its end, or cancel it first with `dalsegno task cancel {id}`",
         .state.as_str()
     )]
     NotEnded { id: Uuid, state: State },
     /// The task has another job than the one that the decision was made for.
     #[error(
-        "task {0} has been put on the queue again at this moment: look at it, and repeat what you want of it"
+        "task {0} was enqueued again at the same time: check its state with `dalsegno task show {0}`, then repeat the command"
     )]
     Requeued(Uuid),
     #[error(
@@ -47,37 +49,37 @@ pub enum Error {
     )]
     NoPredecessor(String),
     #[error(
-        "a task waits for at most {MAX_PREDECESSORS} others, not for {0}: let some tasks wait for parts of them, and one for those"
+        "a task can depend on at most {MAX_PREDECESSORS} others, not on {0}: let intermediate tasks wait for parts of them"
     )]
     TooManyPredecessors(usize),
-    #[error("1 to {MAX_CHILDREN} children can be added at once, not {0}")]
+    #[error("{0} children at once are not possible: add 1 to {MAX_CHILDREN}")]
     NChildren(usize),
     #[error(
-        "task {id} is {}, and hands nothing out: its children are added while it runs or after it is done", .state.as_str()
+        "cannot add children to task {id}: it is {}, and must be running or done", .state.as_str()
     )]
     NoParent { id: Uuid, state: State },
     #[error(
-        "task {0} is being cancelled, and hands nothing out any more: `dalsegno task show {0}` shows what becomes of it"
+        "cannot add children to task {0}: it is being cancelled; `dalsegno task show {0}` shows its state"
     )]
     BeingCancelled(Uuid),
-    #[error("nothing runs in session {0} at this moment: `dalsegno task ls` shows what waits")]
+    #[error("session {0} has no running turn: `dalsegno task ls` lists its tasks")]
     NothingRuns(Uuid),
     #[error(
-        "the idempotency key `{0}` has been used for another question: use another key, or ask the same as before"
+        "the idempotency key `{0}` was used for another task: use another key, or repeat the first request unchanged"
     )]
     KeyTaken(String),
     #[error("invalid instance `{0}`: use lower-case letters, digits, - and _, at most 64")]
     Instance(String),
     #[error(
-        "the idempotency key has {n_chars} characters: 1 to 195 are fine, and no NUL; use a hash of a longer one"
+        "the idempotency key has {n_chars} characters: use 1 to 195 without NUL, for example a hash"
     )]
     Key { n_chars: usize },
-    #[error("the priority is {0}: 0 is the most urgent, 100 is usual, 32767 is the last")]
+    #[error("the priority {0} is out of range: use 0 (most urgent) to 32767; 100 is the default")]
     Priority(i32),
-    #[error("a budget of {0} allows nothing: leave it out, or give more than 0")]
+    #[error("the budget {0} must be more than 0: raise it, or leave it out for no limit")]
     EmptyBudget(i64),
     #[error(
-        "the filter looks for a text of {0} characters: give 1 to {MAX_TEXT_CHARS}, or leave the text out"
+        "the search text of the filter has {0} characters: use 1 to {MAX_TEXT_CHARS}, or leave it out"
     )]
     FilterText(usize),
     #[error(transparent)]

@@ -123,7 +123,7 @@ async fn lock_state(conn: &mut PgConnection, id: Uuid) -> Result<ParentState, Er
     )
     .fetch_optional(conn)
     .await
-    .map_err(StatementError::to("look at a task that hands work out"))?
+    .map_err(StatementError::to("read the parent of new tasks"))?
     .ok_or(Error::Unknown(id))
 }
 
@@ -148,7 +148,7 @@ pub async fn filter_children_of(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for tasks that were handed out"))
+    .map_err(StatementError::to("list the children of a task"))
 }
 
 /// Counts the ancestors of a task over parents and continued tasks, up to `most`.
@@ -170,7 +170,7 @@ pub async fn depth(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look at what led to a task"))
+    .map_err(StatementError::to("read the chain of a task"))
 }
 
 /// Counts the tasks of a family up to `most`: the oldest ancestor, at most `most_above` steps up, and all its descendants.
@@ -202,5 +202,5 @@ pub async fn count_of_family(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("count what a task has led to"))
+    .map_err(StatementError::to("count the tasks of a chain"))
 }

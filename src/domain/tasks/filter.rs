@@ -13,10 +13,10 @@ use crate::domain::{StatementError, ids, text, timestamp};
 pub const MAX_TEXT_CHARS: usize = 200;
 /// The longest of the other words, in bytes.
 const MAX_WORD_BYTES: usize = 4_096;
-/// How far the id of a task may be ahead of its `created_at`: a process whose clock is set back gives ids of the later time.
+/// Longest time that the id of a task may be ahead of its `created_at`: a process whose clock is set back gives ids of the later time.
 const ID_LEAD: TimeDelta = TimeDelta::days(1);
 
-/// Which tasks are meant. Absent keys match everything.
+/// A filter for tasks. Absent keys match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskFilter {
@@ -104,7 +104,7 @@ macro_rules! select_tasks {
 }
 pub(super) use select_tasks;
 
-/// How many there are in one of these states, of those that were added until `until`.
+/// Counts the matching tasks in one of these states that were added until `until`.
 pub async fn count_matching(
     executor: impl PgExecutor<'_>,
     filter: &TaskFilter,
@@ -144,7 +144,7 @@ pub async fn list_matching(
         after,
         limit,
     )
-    .map_err(StatementError::to("look for tasks"))
+    .map_err(StatementError::to("list tasks"))
 }
 
 impl TaskFilter {

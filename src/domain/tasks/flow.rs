@@ -66,5 +66,5 @@ pub async fn flow_id_of(
         .fetch_optional(executor)
         .await
         .map(Option::flatten)
-        .map_err(StatementError::to("see which flow a task is a part of"))
+        .map_err(StatementError::to("find the flow of a task"))
 }

@@ -111,7 +111,7 @@ pub async fn is_asked_to_stop(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look whether a task is to stop"))
+    .map_err(StatementError::to("check whether a task has to stop"))
 }
 
 /// Stops a task at a safe point, or cancels it at once if it does not run. If it begins to run between both steps, its worker is told to

@@ -43,7 +43,7 @@ impl<'a> KeySpace<'a> {
         )
         .fetch_all(conn)
         .await
-        .map_err(StatementError::to("look up the idempotency keys of a caller"))?;
+        .map_err(StatementError::to("find idempotency keys of a caller"))?;
         Ok(rows.into_iter().map(|row| (row.key, row.stored)).collect())
     }
 

@@ -33,7 +33,7 @@ pub async fn has_ended(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, 
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("see whether a task has ended"))?
+    .map_err(StatementError::to("check whether a task has ended"))?
     .ok_or(Error::Unknown(id))
 }
 
@@ -129,7 +129,7 @@ pub async fn filter_in_campaign(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for tasks of a campaign"))
+    .map_err(StatementError::to("list the tasks of a campaign"))
 }
 
 /// The campaign and the caller of a task.
@@ -148,7 +148,7 @@ pub async fn owner(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Owner, Err
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("see who has added a task"))?
+    .map_err(StatementError::to("read the author of a task"))?
     .ok_or(Error::Unknown(id))
 }
 
@@ -172,5 +172,5 @@ pub async fn addressee(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("see who a task is for"))
+    .map_err(StatementError::to("read the agent of a task"))
 }

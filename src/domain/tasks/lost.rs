@@ -29,7 +29,7 @@ pub async fn live_jobs(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for tasks that have not ended"))
+    .map_err(StatementError::to("list tasks that have not ended"))
 }
 
 /// Returns those of these jobs that will not end their tasks any more.
@@ -49,7 +49,7 @@ pub async fn end_lost(
 ) -> Result<(), Error> {
     let task = by_job(&mut *conn, job.id).await?;
     turns::clean_up(&mut *conn, task.without_turn(), now).await?;
-    let unknown = || "its job ended without a word".to_owned();
+    let unknown = || "its job ended without an error".to_owned();
     let why = text::make_storable(job.error.clone().unwrap_or_else(unknown));
     let (state, kind) = match job.cancelled {
         true => (End::Cancelled, feed::Kind::TaskCancelled),

@@ -24,5 +24,5 @@ pub(super) async fn store_nodes(
     .execute(executor)
     .await
     .map(drop)
-    .map_err(StatementError::to("write down where tasks belong"))
+    .map_err(StatementError::to("record the nodes of tasks"))
 }

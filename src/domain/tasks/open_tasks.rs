@@ -39,7 +39,7 @@ pub async fn filter_awaited(
     .fetch_all(executor)
     .await
     .map(|ids| ids.into_iter().collect())
-    .map_err(StatementError::to("look for tasks that wait for sessions"))
+    .map_err(StatementError::to("list tasks that wait for sessions"))
 }
 
 /// Lists the jobs of an agent's open tasks, in one campaign or in all.
@@ -55,5 +55,5 @@ pub async fn queued_jobs(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for the jobs of an agent"))
+    .map_err(StatementError::to("list the jobs of an agent"))
 }

@@ -25,7 +25,7 @@ pub async fn set_post(
     sqlx::query!("update dalsegno.tasks set post_id = $2 where id = any ($1)", ids, post_id)
         .execute(&mut *conn)
         .await
-        .map_err(StatementError::to("keep the post that tasks came from"))?;
+        .map_err(StatementError::to("record the post of new tasks"))?;
     sqlx::query!(
         "insert into dalsegno.post_trees as t (campaign_id, root_post_id, n_tasks) values ($1, $2, cardinality($3::uuid[]))
          on conflict (campaign_id, root_post_id) do update set n_tasks = t.n_tasks + excluded.n_tasks",
@@ -36,7 +36,7 @@ pub async fn set_post(
     .execute(conn)
     .await
     .map(drop)
-    .map_err(StatementError::to("count the tasks that a post has led to"))
+    .map_err(StatementError::to("count the tasks of a post"))
 }
 
 /// Returns the number of tasks that a person's post has led to.
@@ -52,5 +52,5 @@ pub async fn count_of_tree(
     .fetch_optional(executor)
     .await
     .map(Option::unwrap_or_default)
-    .map_err(StatementError::to("look up how many tasks a post has led to"))
+    .map_err(StatementError::to("count the tasks of a post"))
 }

@@ -34,7 +34,7 @@ pub async fn asked_by_people(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("read what people have asked"))
+    .map_err(StatementError::to("list the prompts of people"))
 }
 
 /// Returns those of these tasks that agents added as children, continuations or steps of a flow. Labels of people and of their programs
@@ -51,6 +51,6 @@ pub async fn added_by_agents(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("read which tasks agents have added"))?;
+    .map_err(StatementError::to("list the tasks that agents have added"))?;
     Ok(added.into_iter().collect())
 }

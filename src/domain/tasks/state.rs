@@ -105,7 +105,7 @@ pub async fn count_wait(conn: &mut PgConnection, id: Uuid) -> Result<u32, Error>
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(StatementError::to("put a task off"))?;
+    .map_err(StatementError::to("postpone a task"))?;
     match n_waits {
         Some(n_waits) => Ok(u32::try_from(n_waits).unwrap_or(0)),
         None => Err(ended_error(conn, id).await),
@@ -148,7 +148,7 @@ pub async fn end_provider_wait(
         .execute(executor)
         .await
         .map(drop)
-        .map_err(StatementError::to("note that a task does not wait for its provider"))
+        .map_err(StatementError::to("record that a task no longer waits for its provider"))
 }
 
 /// Returns the start of the longest current wait for a provider.
@@ -163,7 +163,7 @@ pub async fn longest_busy_since(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look which task waits longest for its provider"))
+    .map_err(StatementError::to("find the longest wait for a provider"))
 }
 
 /// Ends a task or sends it back to the queue, and charges the cost of the turn. Returns an error if the task has ended.
@@ -406,7 +406,7 @@ pub(super) async fn keep_reason(
         .execute(executor)
         .await
         .map(drop)
-        .map_err(StatementError::to("keep why a task is cancelled"))
+        .map_err(StatementError::to("store the reason of a cancellation"))
 }
 
 /// Puts a failed or cancelled task on the queue again, at the end of its lane. It gets fresh attempts, and keeps its request's priority
@@ -477,7 +477,7 @@ async fn timing(
     let row = sqlx::query!("select priority, run_at from dalsegno.tasks where id = $1", id)
         .fetch_one(conn)
         .await
-        .map_err(StatementError::to("read when a task was to run"))?;
+        .map_err(StatementError::to("read the due time of a task"))?;
     Ok((row.priority.into(), row.run_at))
 }
 
@@ -494,5 +494,5 @@ async fn is_erased(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, S
     sqlx::query_scalar!(r#"select dalsegno.is_erased($1) as "is_erased!""#, campaign_id)
         .fetch_one(conn)
         .await
-        .map_err(StatementError::to("look for an erasure"))
+        .map_err(StatementError::to("find an erasure"))
 }

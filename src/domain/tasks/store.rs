@@ -107,8 +107,10 @@ pub(super) async fn check_campaign(
         .map(drop)
         .map_err(|error| match refused_for_campaign(&error, campaign_id) {
             Some(refusal) => refusal,
-            None => StatementError { action: "see whether a campaign takes tasks", source: error }
-                .into(),
+            None => {
+                StatementError { action: "check whether a campaign accepts tasks", source: error }
+                    .into()
+            }
         })
 }
 

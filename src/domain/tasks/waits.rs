@@ -84,7 +84,7 @@ pub(super) async fn begin(
     .fetch_one(conn)
     .await
     .map(drop)
-    .map_err(StatementError::to("have tasks wait for others"))
+    .map_err(StatementError::to("add the dependencies of tasks"))
 }
 
 /// Begins the wait of a retried task again, if anything is left to wait for. Predecessors that have failed by now are forgiven, because
@@ -97,11 +97,11 @@ pub(super) async fn restart_wait(
     sqlx::query!("set constraints dalsegno.tasks_tell_waiting immediate")
         .execute(&mut *conn)
         .await
-        .map_err(StatementError::to("tell the end of a task"))?;
+        .map_err(StatementError::to("notify tasks that depend on an ended task"))?;
     sqlx::query!("set constraints dalsegno.tasks_tell_waiting deferred")
         .execute(&mut *conn)
         .await
-        .map_err(StatementError::to("tell the ends of tasks at the commit"))?;
+        .map_err(StatementError::to("notify dependent tasks at the commit"))?;
     sqlx::query!(
         "update dalsegno.task_dependencies as d set forgiven_job = t.job_id
            from dalsegno.tasks as t
@@ -110,7 +110,7 @@ pub(super) async fn restart_wait(
     )
     .execute(&mut *conn)
     .await
-    .map_err(StatementError::to("forgive what has failed"))?;
+    .map_err(StatementError::to("ignore failed dependencies"))?;
     // Only a new row is counted at the commit.
     let before = sqlx::query!(
         "delete from dalsegno.task_waits where task_id = $1 returning on_failure, not_before",
@@ -130,7 +130,7 @@ pub(super) async fn restart_wait(
     .execute(conn)
     .await
     .map(drop)
-    .map_err(StatementError::to("have a task wait again"))
+    .map_err(StatementError::to("restart the wait of a task"))
 }
 
 /// Begins the wait of a task whose job is put aside in the same transaction, until its flow resumes. The caller keeps the flow from
@@ -143,7 +143,7 @@ pub async fn wait_for_flow(
         .execute(executor)
         .await
         .map(drop)
-        .map_err(StatementError::to("have a task wait for its flow"))
+        .map_err(StatementError::to("let a task wait for its flow"))
 }
 
 /// Returns true if a task was added to wait for others.
@@ -157,7 +157,7 @@ pub(super) async fn has_any(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("see whether a task waits for others"))
+    .map_err(StatementError::to("check whether a task waits for others"))
 }
 
 /// Returns the tasks that a task has waited for, in order, each with the first `max_chars` of its outcome.
@@ -180,7 +180,7 @@ pub async fn predecessors(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("read what a task has waited for"))
+    .map_err(StatementError::to("list the dependencies of a task"))
 }
 
 /// Returns the waits of those of these tasks that wait or have waited.
@@ -199,7 +199,7 @@ pub async fn waits_of(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("read what tasks wait for"))?;
+    .map_err(StatementError::to("list the dependencies of tasks"))?;
     let mut found: HashMap<Uuid, TaskWaits> = HashMap::new();
     for row in rows {
         let (on_failure, waits) = (row.on_failure, row.waits);
@@ -243,7 +243,7 @@ pub async fn find_lost_signals(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(StatementError::to("look through the tasks that wait"))?;
+    .map_err(StatementError::to("list waiting tasks"))?;
     let is_last = i64::try_from(rows.len()).is_ok_and(|n| n < stretch);
     Ok(WaitRange {
         due: rows.iter().filter(|row| row.is_due).map(|row| row.task_id).collect(),

@@ -64,7 +64,7 @@ pub async fn session_before(
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("look for the turn before"))
+    .map_err(StatementError::to("find the previous turn"))
 }
 
 /// Begins a turn: starts the session, appends the prompt and reserves the budget. After an error the caller must roll back.

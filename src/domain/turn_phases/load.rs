@@ -143,7 +143,7 @@ pub async fn load_task_of_job(
     let facts = row.user_name.map(|user| AboutUser { user, facts });
     let busy_models = row.busy_models.map(serde_json::from_value).transpose();
     let busy_models = busy_models.map_err(|error| StatementError {
-        action: "read which models are busy",
+        action: "list busy models",
         source: sqlx::Error::Decode(error.into()),
     })?;
     let blackboard = row.blackboard_version.zip(row.blackboard);

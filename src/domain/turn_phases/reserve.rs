@@ -28,7 +28,7 @@ pub async fn reserve_more(
     )
     .execute(&mut *conn)
     .await
-    .map_err(StatementError::to("set more aside for a turn"))?;
+    .map_err(StatementError::to("reserve more for a turn"))?;
     if hit.rows_affected() == 0 {
         return Err(sessions::Error::Overtaken(turn.session_id).into());
     }

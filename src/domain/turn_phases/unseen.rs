@@ -169,7 +169,7 @@ async fn page(
     )
     .fetch_all(conn)
     .await
-    .map_err(StatementError::to("look for posts that a session has not seen"))?;
+    .map_err(StatementError::to("list unseen posts of a session"))?;
     let is_whole = count(&rows) < stretch.limit;
     let mut unseen = UnseenPosts::default();
     for row in rows.into_iter().rev() {

@@ -46,7 +46,7 @@ pub async fn interrupt_leftover(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(StatementError::to("find the turn that a lost worker left"))?;
+    .map_err(StatementError::to("find the turn of a lost worker"))?;
     sqlx::query!(
         "update dalsegno.turns set state = 'interrupted', ended_at = $3, error = $4, reserved_micros = 0, reserved_tokens = 0
           where session_id = $1 and number = $2 and state = 'running'",
@@ -57,7 +57,7 @@ pub async fn interrupt_leftover(
     )
     .execute(&mut *conn)
     .await
-    .map_err(StatementError::to("end the turn that a lost worker left"))?;
+    .map_err(StatementError::to("end the turn of a lost worker"))?;
     let arrived = partial_output::take(&mut *conn, session.id, session.turn_count, now).await?;
     let arrived: Vec<_> = arrived.into_iter().collect();
     let (turn, seq) = (session.turn_count, session.last_seq + 1);
@@ -103,7 +103,7 @@ pub async fn left_running(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("look for turns that lost workers left"))
+    .map_err(StatementError::to("list the turns of lost workers"))
 }
 
 /// Ends the turn of a lost worker, as [`interrupt_leftover`] does, for a task that is about to wait or end without another turn. Returns
@@ -128,7 +128,7 @@ pub async fn interrupt_lost(
     )
     .fetch_one(&mut *conn)
     .await
-    .map_err(StatementError::to("look for the turn that a lost worker left"))?;
+    .map_err(StatementError::to("find the turn of a lost worker"))?;
     if running {
         interrupt_leftover(conn, &session, now).await?;
     }

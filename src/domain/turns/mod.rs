@@ -107,7 +107,7 @@ pub async fn is_running(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("see whether a turn still runs"))
+    .map_err(StatementError::to("check whether a turn is running"))
 }
 
 /// Returns true if a session has turns of other tasks.
@@ -123,7 +123,7 @@ pub async fn has_turns_of_others(
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("look for the turns of other tasks"))
+    .map_err(StatementError::to("find turns of other tasks"))
 }
 
 /// Lists the turns of a session before the given number, the newest first.

@@ -54,7 +54,7 @@ pub(super) async fn take(
     turn: i32,
     now: DateTime<Utc>,
 ) -> Result<Option<New>, StatementError> {
-    let action = "take the partial output of a lost turn";
+    let action = "read the partial output of a lost turn";
     let row = sqlx::query!(
         "delete from dalsegno.partial_outputs where session_id = $1 and turn = $2 returning weight, digest, text",
         session_id,
@@ -67,7 +67,7 @@ pub(super) async fn take(
     let digest = row.digest.as_slice().try_into();
     let digest = digest.map_err(|_| StatementError {
         action,
-        source: sqlx::Error::Decode("its digest has not 32 bytes".into()),
+        source: sqlx::Error::Decode("its digest does not have 32 bytes".into()),
     })?;
     let (tool_calls, tool_call_id, tool_name) = (Vec::new(), None, None);
     let message =

@@ -11,24 +11,22 @@ use reqwest::Url;
 /// The reason why an address is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RefusalReason {
-    #[error(
-        "the address of the webhook cannot be read ({0}): write it like https://example.com/hooks"
-    )]
+    #[error("invalid URL of a webhook ({0}): use for example https://example.com/hooks")]
     NotAUrl(String),
-    #[error("the address of a webhook has at most {limit} characters, this one has {n_chars}")]
+    #[error(
+        "the URL of the webhook has {n_chars} characters, at most {limit} are allowed: use a shorter one"
+    )]
     TooLong { n_chars: usize, limit: usize },
     #[error(
-        "the address of a webhook begins with https://, not with {0}://; webhooks.allow_private = true in the configuration \
-         allows http:// and addresses of the own network"
+        "the URL of a webhook must begin with https://, not with {0}://; webhooks.allow_private = true allows http:// and private addresses"
     )]
     Scheme(String),
     #[error(
-        "the URL of a webhook must not contain a user or a password, which lists of webhooks would show: deliveries are signed instead"
+        "the URL of a webhook must not contain a user or a password, because lists show the URL: deliveries are signed instead"
     )]
     Credentials,
     #[error(
-        "{0} is an address of a private network, of this machine or of none; webhooks.allow_private = true in the configuration \
-         allows such"
+        "{0} is an address of this machine, of a private network or a reserved one; webhooks.allow_private = true allows such addresses"
     )]
     Private(String),
 }

@@ -105,10 +105,7 @@ impl DueDelivery {
         }
         let since = self.failing_since.filter(|since| now - since >= config.disable_after())?;
         let since = since.format("%F %T");
-        Some(format!(
-            "no delivery has succeeded since {since} UTC; the last error: {}",
-            missed.error
-        ))
+        Some(format!("no delivery succeeded since {since} UTC; last error: {}", missed.error))
     }
 }
 
@@ -216,7 +213,7 @@ async fn write(
     )
     .execute(conn)
     .await
-    .map_err(StatementError::to("write the outcome of a delivery down"))?;
+    .map_err(StatementError::to("record the result of a delivery"))?;
     Ok(written.rows_affected() == 1)
 }
 
@@ -225,7 +222,7 @@ async fn recover(conn: &mut PgConnection, due: &DueDelivery) -> Result<(), State
         .execute(conn)
         .await
         .map(|_| ())
-        .map_err(StatementError::to("note that a webhook answers again"))
+        .map_err(StatementError::to("record that a webhook answers again"))
 }
 
 /// Records a failure if it changes the webhook. Further failures of a failing webhook are not written.
@@ -248,5 +245,5 @@ async fn record_failure(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("note that a webhook fails"))
+    .map_err(StatementError::to("record that a webhook fails"))
 }

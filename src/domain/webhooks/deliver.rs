@@ -56,7 +56,7 @@ pub async fn replay(
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(StatementError::to("look for a delivery"))?
+    .map_err(StatementError::to("find a delivery"))?
     .ok_or(Error::UnknownDelivery(id))?;
     require_enabled(&mut *conn, webhook_id).await?;
     put_on_queue(&mut *conn, webhook_id, &[id], now).await?;
@@ -84,7 +84,7 @@ pub(super) async fn replay_page(
     )
     .fetch_all(&mut *conn)
     .await
-    .map_err(StatementError::to("look for deliveries to replay"))?;
+    .map_err(StatementError::to("list deliveries to replay"))?;
     let last = rows.last().map(|row| row.id);
     // Skips deliveries that wait for their first attempt and will be sent anyway, unless their job is lost.
     let first = rows.iter().filter(|row| !row.is_idle).filter_map(|row| row.job_id);
@@ -118,7 +118,7 @@ pub async fn send_test(
     )
     .execute(&mut *conn)
     .await
-    .map_err(StatementError::to("write a test delivery down"))?;
+    .map_err(StatementError::to("store a test delivery"))?;
     get_delivery(conn, id).await
 }
 
@@ -147,7 +147,7 @@ async fn put_on_queue(
     )
     .execute(conn)
     .await
-    .map_err(StatementError::to("have deliveries sent again"))?;
+    .map_err(StatementError::to("enqueue deliveries again"))?;
     Ok(())
 }
 

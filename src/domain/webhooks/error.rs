@@ -21,9 +21,9 @@ pub enum Error {
     Refused(#[from] RefusalReason),
     #[error("there is no campaign {0}: `dalsegno campaign ls` lists them")]
     UnknownCampaign(Uuid),
-    #[error("webhook {0} is disabled: `dalsegno webhook enable {0}` has it told again")]
+    #[error("webhook {0} is disabled: enable it with `dalsegno webhook enable {0}`")]
     Disabled(Uuid),
-    #[error("enqueuing a delivery: {0}")]
+    #[error("cannot enqueue a delivery: {0}")]
     Enqueue(#[from] queue::Error),
     #[error(transparent)]
     Database(#[from] StatementError),

@@ -16,7 +16,7 @@ pub async fn set_batching(
         .fetch_one(executor)
         .await
         .map(drop)
-        .map_err(StatementError::to("announce the ends of tasks"))
+        .map_err(StatementError::to("enqueue deliveries for ended tasks"))
 }
 
 /// Writes the deliveries about these tasks, which have ended.
@@ -28,5 +28,5 @@ pub async fn write_deliveries(
         .fetch_one(executor)
         .await
         .map(drop)
-        .map_err(StatementError::to("tell webhooks of the ends of tasks"))
+        .map_err(StatementError::to("store deliveries for ended tasks"))
 }

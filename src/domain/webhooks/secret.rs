@@ -26,7 +26,7 @@ pub(super) struct Headers {
 /// The error for a stored secret in a wrong format, which was written with SQL.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "a secret of webhook {0} is not whsec_ and base64: `dalsegno webhook rotate {0}` gives it another"
+    "a secret of webhook {0} is not `whsec_` and base64: replace it with `dalsegno webhook rotate {0}`"
 )]
 pub struct Undecodable(pub Uuid);
 
@@ -116,7 +116,7 @@ pub(super) async fn retire(
     .execute(conn)
     .await
     .map(|_| ())
-    .map_err(StatementError::to("let the secret of a webhook run out"))
+    .map_err(StatementError::to("set the expiry of a webhook's secret"))
 }
 
 #[cfg(test)]

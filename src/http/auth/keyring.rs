@@ -81,7 +81,7 @@ impl Keyring {
 async fn record_use(app: &App, key: &Key) {
     if let Err(error) = keys::record_use(&app.pool, key.id, app.clock.now()).await {
         let error = causes(&error);
-        tracing::warn!(error, key.id = %key.id, "the last use of a key was not stored");
+        tracing::warn!(error, key.id = %key.id, "cannot store the last use of an API key");
     }
 }
 

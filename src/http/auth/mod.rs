@@ -278,7 +278,7 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 pub(super) fn unauthenticated_fault() -> Problem {
-    let detail = "the request was not authenticated; this is a fault of the service";
+    let detail = "the request was not authenticated, which is a bug of the service; report it";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
 }
 

@@ -43,9 +43,9 @@ const AUDIT_BATCH: i64 = 5_000;
 /// Reasons why a run did not finish.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("it was asked to stop between two batches")]
+    #[error("the run was stopped between two batches")]
     Stopped,
-    #[error("a later run of this job has taken over")]
+    #[error("a later run of this job took over")]
     Overtaken,
     #[error(transparent)]
     Database(#[from] StatementError),
@@ -254,7 +254,7 @@ async fn remove_old_audit(run: &Run, services: &Services) -> Result<(), Error> {
         let removed = audit::remove_before(run.pool(), moment, AUDIT_BATCH).await?;
         metrics::removed_audit(removed);
         if removed > 0 {
-            tracing::info!(lines = removed, "old lines of the audit log were removed");
+            tracing::info!(lines = removed, "removed old lines of the audit log");
         }
         if removed < AUDIT_BATCH {
             return Ok(());
@@ -280,7 +280,7 @@ async fn finish(run: &Run, services: &Services, recorded: &RunRow) -> Result<End
         summaries_kept = progress.summaries_kept,
         summaries_removed = progress.summaries_removed,
         kept = progress.kept.values().sum::<i64>(),
-        "the cleanup went through"
+        "the cleanup is complete"
     );
     succeeded_at(now);
     Ok(end)

@@ -65,7 +65,7 @@ pub(super) async fn wait(folder: &Folder<'_>) -> Result<(), Error> {
     tokio::select! {
         () = sleep(LOOK_EVERY) => Ok(()),
         () = folder.cancel.cancelled() => {
-            let why = "the run was stopped while another one made the summary";
+            let why = "the run was stopped while it waited for the summary of another run";
             let error = providers::Error::new("compaction.stopped", Class::Cancelled, why);
             Err(Error::NotAsked(error.before_call()))
         }

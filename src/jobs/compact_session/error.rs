@@ -13,30 +13,28 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "session {session_id} is not compacted now: summaries were tried three times in ten turns and did not help. \
-         It is tried again from turn {from_turn} on; `dalsegno session show {session_id}` lists what was refused"
+        "session {session_id} is not compacted now: three summaries in ten turns did not help. The next one is tried from turn {from_turn} on; `dalsegno session show {session_id}` lists the refused ones"
     )]
     BreakerOpen { session_id: Uuid, from_turn: i32 },
     #[error(
-        "no summary of session {session_id} was good enough, not even the extract ({}); it is kept as compaction \
-         {generation}: shorten its standing requirements, raise the window, or reset the session",
+        "no summary of session {session_id} was accepted, including the extract ({}), which is stored as compaction {generation}: shorten its standing requirements, raise the window, or reset the session",
         format_refusals(refused)
     )]
     Parked { session_id: Uuid, generation: i32, refused: Vec<RefusedAttempt> },
-    #[error("session {session_id} cannot be folded: {source}")]
+    #[error("session {session_id} cannot be compacted: {source}")]
     Plan { session_id: Uuid, source: plan::Error },
-    #[error("another run makes a summary of session {0}")]
+    #[error("another run is summarising session {0}")]
     InProgress(Uuid),
-    #[error("reading what session {session_id} shows")]
+    #[error("cannot read the messages of session {session_id}")]
     View { session_id: Uuid, source: generations::Error },
-    #[error("what is stored as {what} of session {session_id} cannot be read")]
+    #[error("the stored {what} of session {session_id} cannot be read")]
     Stored { session_id: Uuid, what: &'static str, source: serde_json::Error },
-    #[error("the fence's seed of session {0} does not have 32 bytes")]
+    #[error("the fence seed of session {0} does not have 32 bytes")]
     FenceSeed(Uuid),
-    #[error("writing down a compaction as JSON")]
+    #[error("cannot write a compaction as JSON")]
     Encode(#[source] serde_json::Error),
     /// The call was not made, or was stopped: it counts neither for the ladder nor for the breaker.
-    #[error("the summariser was not asked: {0}")]
+    #[error("the summariser could not be called: {0}")]
     NotAsked(#[source] providers::Error),
     #[error(transparent)]
     Compaction(#[from] compactions::Error),
@@ -46,11 +44,11 @@ pub enum Error {
     Task(#[from] tasks::Error),
     #[error(transparent)]
     Database(#[from] StatementError),
-    #[error("seeing who makes a summary")]
+    #[error("cannot check for other summaries of the session")]
     Queue(#[source] queue::Error),
-    #[error("getting a connection for a compaction")]
+    #[error("cannot get a connection for a compaction")]
     Connection(#[source] sqlx::Error),
-    #[error("opening or committing a transaction of a compaction")]
+    #[error("cannot begin or commit a transaction of a compaction")]
     Transaction(#[source] sqlx::Error),
 }
 

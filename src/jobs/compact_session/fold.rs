@@ -85,7 +85,9 @@ impl Summariser<'_> {
         }
         let (id, turn) = (self.session.id, self.session.turn_count);
         if begins_attempt && !attempts::take(self.folder, id, turn).await? {
-            return Ok(Err("other compactions used up the attempts of these ten turns".to_owned()));
+            return Ok(
+                Err("other compactions used up the attempts for these ten turns".to_owned()),
+            );
         }
         let answer = call.ask(self.folder).await;
         if begins_attempt && matches!(answer, Err(Error::NotAsked(_))) {

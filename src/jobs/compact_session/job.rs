@@ -59,7 +59,7 @@ pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> Ha
         return Ok(End::Done);
     }
     if shown.generation != job.generation {
-        tracing::info!(session.id = %job.session_id, "another compaction came first");
+        tracing::info!(session.id = %job.session_id, "another compaction was faster");
         return Ok(End::Done);
     }
     match (prepare(folder, job.session_id, job.cause).await, job.cause) {
@@ -67,7 +67,7 @@ pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> Ha
         (Ok(_), _) => Ok(End::Done),
         (Err(error), Cause::Manual) if is_final(&error) => answer(folder, job, run, &error).await,
         (Err(error), Cause::Auto) if may_wait(&error) => {
-            tracing::info!(session.id = %job.session_id, error = causes(&error), "no summary was prepared");
+            tracing::info!(session.id = %job.session_id, error = causes(&error), "could not prepare a summary");
             Ok(End::Done)
         }
         (Err(error), _) => Err(error.into()),

@@ -47,7 +47,7 @@ pub async fn prepare(
     }
     let prepared = prepare_claimed(folder, session_id, cause).await;
     if let Err(error) = claim::release(folder, session_id).await {
-        tracing::debug!(session.id = %session_id, error = causes(&error), "a claim was not given up");
+        tracing::debug!(session.id = %session_id, error = causes(&error), "cannot release the claim of a compaction");
     }
     prepared
 }

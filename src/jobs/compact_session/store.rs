@@ -55,7 +55,7 @@ impl Store<'_> {
         };
         let generation = self.insert(plan, model, &refused, Some(accepted)).await?;
         if pins_dropped > 0 {
-            tracing::warn!(session.id = %self.session.id, generation, pins_dropped, "not all strings could be pinned");
+            tracing::warn!(session.id = %self.session.id, generation, pins_dropped, "cannot pin all strings of a summary");
         }
         Ok(PreparedCompaction {
             generation,

@@ -183,17 +183,11 @@ async fn compaction(
         source,
     })?;
     let stored = row.flow.map(serde_json::from_value).transpose();
-    let flow = stored.map_err(|source| Error::Stored {
-        session_id,
-        what: "the place in the work",
-        source,
-    })?;
+    let flow =
+        stored.map_err(|source| Error::Stored { session_id, what: "the current node", source })?;
     let stored = row.prompts.map(serde_json::from_value).transpose();
-    let prompts = stored.map_err(|source| Error::Stored {
-        session_id,
-        what: "the prompts that are kept",
-        source,
-    })?;
+    let prompts =
+        stored.map_err(|source| Error::Stored { session_id, what: "the kept prompts", source })?;
     Ok(Compaction {
         prompts: prompts.unwrap_or_default(),
         flow,

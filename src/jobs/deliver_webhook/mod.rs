@@ -30,7 +30,7 @@ pub(super) async fn run(job: DeliverWebhook, run: Run, services: Arc<Services>) 
         true => {
             // A worker that shuts down returns the job, and the delivery is sent again.
             let sent = run.cancel().run_until_cancelled(attempt(&due, &services)).await;
-            sent.ok_or_else(|| JobError::retry("it was asked to stop while it sent"))?
+            sent.ok_or_else(|| JobError::retry("the run was stopped while it sent"))?
         }
         false => Outcome::Held,
     };
@@ -58,7 +58,7 @@ async fn end(
     metrics::count(outcome, next);
     if let Outcome::Missed(missed) = outcome {
         let (id, error) = (due.id, &missed.error);
-        tracing::info!(delivery.id = %id, webhook.id = %due.webhook_id, error, "a webhook was not delivered");
+        tracing::info!(delivery.id = %id, webhook.id = %due.webhook_id, error, "cannot deliver a webhook");
     }
     match (next, outcome) {
         (Next::Again(wait), Outcome::Missed(missed)) => {

@@ -14,7 +14,7 @@ pub(super) struct Resolver {
 /// Error of a name that resolves to private addresses only.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error(
-    "its name leads to an address of a private network or of this machine, which webhooks.allow_private forbids"
+    "its host name resolves to an address of a private network or of this machine, which needs webhooks.allow_private = true"
 )]
 pub(super) struct Private;
 

@@ -56,7 +56,8 @@ impl Sender {
         due: &DueDelivery,
         message: Message,
     ) -> Result<(StatusCode, Option<Duration>), String> {
-        let client = self.client.as_ref().map_err(|error| format!("no HTTPS here: {error}"))?;
+        let client =
+            self.client.as_ref().map_err(|error| format!("cannot set up HTTPS: {error}"))?;
         // The address may have become forbidden since the webhook was added.
         let url = check_url(&due.url, self.config.allow_private).map_err(|e| e.to_string())?;
         let mut request = client.post(url).header(header::CONTENT_TYPE, "application/json");

@@ -54,7 +54,9 @@ use crate::{
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("reading facts about a user: no answer was one, and the last was refused: {0}")]
+    #[error(
+        "cannot extract facts about a user: no answer of the model was valid; the last one: {0}"
+    )]
     Refused(String),
 }
 

@@ -39,7 +39,7 @@ pub struct CrashPoints {
 
 /// Error of a step that a test fails.
 #[derive(Debug, thiserror::Error)]
-#[error("the step failed as it was told to")]
+#[error("the step failed, as the test requested")]
 pub struct ToldToFail;
 
 impl CrashPoints {

@@ -13,13 +13,13 @@ use crate::{
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("the task has ended already")]
+    #[error("the task has already ended")]
     Ended,
     /// The task of this job has another job by now.
-    #[error("no task belongs to job {0} any more")]
+    #[error("job {0} no longer has a task")]
     NoTask(i64),
     /// Another run has the conversation, or the lease has expired. Nothing is written.
-    #[error("the run has been overtaken")]
+    #[error("another run has taken over the job")]
     Overtaken,
     #[error("{}", .0.why)]
     Refused(BeginRefusal),
@@ -95,7 +95,7 @@ impl Error {
             Self::Overtaken => {
                 tracing::info!(
                     job.id = run.job_id(),
-                    "the turn was overtaken; nothing was written"
+                    "another run took over the turn: nothing was written"
                 );
                 CommitError::LeaseLost { job_id: run.job_id(), lease: run.lease() }.into()
             }

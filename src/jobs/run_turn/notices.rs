@@ -17,7 +17,7 @@ use crate::{
 const INTERRUPTED_AND_REJECTED: &str = "\
 A turn before this one was interrupted. What belongs to a request that the provider has rejected is not shown.";
 const VERIFY: &str = "\
-Whatever it was about to do may or may not have been applied: verify before you repeat it.";
+Its last action may or may not have been applied: verify before you repeat it.";
 
 /// Notice for a conversation that begins with nothing but posts.
 const NEW_CONVERSATION: &str = "\
@@ -130,7 +130,7 @@ pub(super) fn restored_notice(
         Reason::PromptChanged => "your instructions have changed",
         Reason::ModelChanged | Reason::ProviderChanged => "another model has taken over",
         Reason::ContextFull => "it had grown too long",
-        Reason::Expired => "it had rested for long",
+        Reason::Expired => "it had been idle for long",
         Reason::Reset => "it was requested",
         Reason::Lost => "the provider had lost it",
         Reason::Poisoned => "the provider refused it as it was",

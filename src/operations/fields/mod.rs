@@ -102,7 +102,7 @@ pub fn parse_id(text: &str) -> Result<Uuid, Refusal> {
     text.parse().map_err(|_| wrong(not_an_id(text)))
 }
 
-const NUL: &str = "the URL contains the character U+0000, which no name may contain: remove it";
+const NUL: &str = "the URL contains the character U+0000, which is not allowed: remove it";
 
 /// Refuses names that are too long, or contain U+0000, which Postgres cannot store.
 fn check_name(text: &str) -> Result<(), String> {
@@ -111,7 +111,9 @@ fn check_name(text: &str) -> Result<(), String> {
     }
     match text.chars().count() {
         0..=NAME_MAX_CHARS => Ok(()),
-        n_chars => Err(format!("the name has {n_chars} characters, {NAME_MAX_CHARS} are allowed")),
+        n_chars => Err(format!(
+            "the name has {n_chars} characters, at most {NAME_MAX_CHARS} are allowed: use a shorter one"
+        )),
     }
 }
 
@@ -143,7 +145,7 @@ fn query_words(field: &str, why: &str) -> String {
     }
     match field {
         "" | "." => why.to_owned(),
-        field => format!("the query parameter `{field}` does not fit: {why}"),
+        field => format!("the query parameter `{field}` is not valid: {why}"),
     }
 }
 
@@ -154,7 +156,7 @@ fn body_refusal(
     match is_json {
         true => {
             let detail = body_words(detail, &pointer, path);
-            let words = format!("the body does not fit: {detail}");
+            let words = format!("the request body is not valid: {detail}");
             let wrong = vec![FieldError { code: None, pointer, detail }];
             Refusal { wrong, ..Refusal::new(Kind::Invalid, "bad_field", words) }
         }

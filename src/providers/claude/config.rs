@@ -96,7 +96,7 @@ impl Config {
             problems.extend(Problem::below(key, value, least));
         }
         if self.max_retries > 15 {
-            let message = format!("is {}, but the CLI makes 15 at most", self.max_retries);
+            let message = format!("is {}, but the CLI makes at most 15", self.max_retries);
             problems.push(Problem::new("max_retries", message, "2"));
         }
         if !(10..=90).contains(&self.rollover_percent) {
@@ -104,13 +104,11 @@ impl Config {
             problems.push(Problem::new("rollover_percent", message, "60"));
         }
         if (1..MEMORY_MIN_BYTES).contains(&self.memory_max_bytes) {
-            let message =
-                format!("is {}, but the CLI alone needs that much", self.memory_max_bytes);
+            let message = format!("is {}, but the CLI alone needs more", self.memory_max_bytes);
             problems.push(Problem::new("memory_max_bytes", message, "8589934592, or 0 for any"));
         }
         if (1..PROCESSES_MIN).contains(&self.processes_max) {
-            let message =
-                format!("is {}, but the CLI alone has that many threads", self.processes_max);
+            let message = format!("is {}, but the CLI alone has more threads", self.processes_max);
             problems.push(Problem::new("processes_max", message, "512, or 0 for any"));
         }
         if self.program.as_os_str().is_empty() {

@@ -80,16 +80,16 @@ impl Kind {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{name}: the variable {variable} is not set; export it, or name a file")]
+    #[error("credential {name}: the variable {variable} is not set; set it, or use a file")]
     NoVariable { name: String, variable: String },
-    #[error("{name}: {} cannot be read; make it readable for the service only", file.display())]
+    #[error("credential {name}: cannot read {}; make it readable for the service only", file.display())]
     NoFile {
         name: String,
         file: PathBuf,
         #[source]
         source: io::Error,
     },
-    #[error("{0}: there is nothing in it; put the key or token there")]
+    #[error("credential {0} is empty; write the key or token into its variable or file")]
     Empty(String),
 }
 
@@ -121,12 +121,11 @@ impl CredentialConfig {
         for (at, credential) in all.iter().enumerate() {
             let key = format!("credentials[{at}]");
             if credential.name.is_empty() || !names.insert(&credential.name) {
-                let message = "has no name of its own";
+                let message = "has no name, or the name of another one";
                 problems.push(Problem::new(&format!("{key}.name"), message, "main"));
             }
             if credential.variable.is_empty() == credential.file.as_os_str().is_empty() {
-                let message =
-                    "has to come from a variable or from a file, and from one of them only";
+                let message = "must come from either a variable or a file";
                 problems.push(Problem::new(&key, message, "variable = \"ANTHROPIC_API_KEY\""));
             }
         }

@@ -13,11 +13,11 @@ pub const ROOT_REFUSED: &str = "Claude Code does not run with permissionMode byp
 pub enum Error {
     #[error("the call was cancelled")]
     Cancelled,
-    #[error("there is nothing to answer: no message has any text")]
+    #[error("cannot call the model: no message has text")]
     NothingToSend,
     #[error("no credential is configured for Claude; add one to claude.credentials")]
     NoCredential,
-    #[error("could not {doing} below {}; make room there, and make it writable", folder.display())]
+    #[error("cannot {doing} in {}; check its free space and permissions", folder.display())]
     Folder {
         doing: &'static str,
         folder: PathBuf,
@@ -25,43 +25,40 @@ pub enum Error {
         source: io::Error,
     },
     #[error(
-        "this host has no disk space for a turn on Claude below {} ({source}): make room there, or leave the turn to another host",
+        "this host has no disk space for a turn on Claude in {} ({source}): free space there, or leave the turn to another host",
         folder.display()
     )]
     NoSpace { folder: PathBuf, source: io::Error },
-    #[error(
-        "another call has taken the session over on this host; what this one did does not count"
-    )]
+    #[error("another call on this host took over the session; the result of this one is discarded")]
     TakenOver,
-    #[error("could not start {}; install Claude Code, or correct claude.program: {message}", program.display())]
+    #[error("cannot start {}; install Claude Code, or correct claude.program: {message}", program.display())]
     NotStarted { program: PathBuf, message: String },
     #[error("Claude Code printed no line in {} s; raise claude.first_line_timeout_secs if it needs longer", after.as_secs_f32())]
     NeverBegan { after: Duration },
     #[error(
-        "Claude Code did not reach the tool server {server}, without which the turn does not begin; raise claude.mcp_timeout_secs if it \
-         needs longer"
+        "Claude Code cannot reach the tool server {server}, which the turn needs; raise claude.mcp_timeout_secs if the server needs longer"
     )]
     Unserved { server: String },
     #[error("Claude Code was silent for {} s; raise claude.idle_timeout_secs if its tools need longer", after.as_secs_f32())]
     Silent { after: Duration },
-    #[error("the turn was not over after {} s; raise claude.total_timeout_secs if it needs longer", after.as_secs_f32())]
+    #[error("the turn did not end within {} s; raise claude.total_timeout_secs if it needs longer", after.as_secs_f32())]
     TooLong { after: Duration },
-    #[error("Claude Code printed {0}, which no turn does")]
+    #[error("Claude Code printed {0}, which is too much for a turn")]
     TooMuch(#[from] TooMuch),
     #[error("Claude Code refuses to start: {message}")]
     Refused { message: String },
     #[error("{ROOT_REFUSED}: {message}")]
     Root { message: String },
     #[error(
-        "the turn needed more memory than it may have, and what it ran was killed; raise claude.memory_max_bytes, or ask for less at once"
+        "the turn exceeded its memory limit, and its processes were killed; raise claude.memory_max_bytes, or ask for less at once"
     )]
     OutOfMemory,
     #[error(
-        "Claude Code broke down ({how}), as it does at its memory limit; raise claude.memory_max_bytes if that comes back{}",
+        "Claude Code crashed ({how}), as it does at its memory limit; raise claude.memory_max_bytes if this happens again{}",
         after_colon(message)
     )]
     BrokeDown { how: String, message: String },
-    #[error("a file grew larger than it may; raise claude.file_max_bytes, or ask for less at once")]
+    #[error("a file exceeded the size limit; raise claude.file_max_bytes, or ask for less at once")]
     FileTooLarge,
     #[error("Claude Code ended without a result ({how}){}", after_colon(message))]
     NoResult { how: String, message: String },
@@ -72,16 +69,16 @@ pub enum Error {
     #[error("Claude Code gave no answer")]
     Empty,
     #[error(
-        "the answer breaks off: the API ended it without a reason, and Claude Code took it for whole"
+        "the answer is incomplete: the API ended it without a reason, and Claude Code accepted it"
     )]
     BrokenOff,
     #[error(
-        "Claude Code says that it answered, but its transcript does not have the answer; is the disk full or read-only?"
+        "Claude Code reported an answer that its transcript does not contain; check whether the disk is full or read-only"
     )]
     NotPersisted,
-    #[error("the transcript of the session is lost, here and where it was stored")]
+    #[error("the transcript of the session is lost, on this host and in the database")]
     TranscriptLost,
-    #[error("Claude Code does not know the session, or the place to go on from: {message}")]
+    #[error("Claude Code cannot find the session, or the message to resume from: {message}")]
     SessionLost { message: String },
     #[error(
         "the conversation does not fit into the model's window; start a new session, or compact it: {message}"
@@ -89,29 +86,29 @@ pub enum Error {
     Overflow { message: String },
     #[error("the API refuses the call: {message}")]
     Invalid { message: String, has_history: bool },
-    #[error("the credential {credential} is not accepted; renew it: {message}")]
+    #[error("the API rejects the credential {credential}; renew it: {message}")]
     CredentialRejected { credential: String, message: String },
-    #[error("the account of the credential {credential} cannot pay; add credit to it: {message}")]
+    #[error("the account of the credential {credential} has no credit; add credit: {message}")]
     Billing { credential: String, message: String },
-    #[error("the credential {credential} has used up its limit: {message}")]
+    #[error("the credential {credential} has reached its limit: {message}")]
     RateLimited { credential: String, after: Duration, message: String },
     #[error("the API is overloaded: {message}")]
     Overloaded { message: String },
     #[error(
-        "the API does not have the model, or not for this credential; correct the agent's model: {message}"
+        "the API does not offer the model to this credential; correct the agent's model: {message}"
     )]
     ModelMissing { message: String },
     #[error(
-        "the answer did not fit into the model's output limit, and going on did not end it; ask for less: {message}"
+        "the answer exceeds the model's output limit, even with continuations; ask for less: {message}"
     )]
     NoRoom { message: String },
     #[error("the model declined to answer: {message}")]
     Declined { message: String },
     #[error(
-        "the turn took more rounds than it may: {message}; raise the agent's limit, or ask for less"
+        "the turn exceeded its limit of rounds: {message}; raise maxTurns in the agent's file, or ask for less"
     )]
     TooManyRounds { message: String },
-    #[error("the turn cost more than it may: {message}; raise the budget, or ask for less")]
+    #[error("the turn exceeded its budget: {message}; raise the budget, or ask for less")]
     OverBudget { message: String },
     #[error("the API failed{}: {message}", with_status(*status))]
     Api { status: Option<u64>, message: String },

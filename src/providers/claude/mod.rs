@@ -159,7 +159,7 @@ impl Provider for Claude {
         variables: &Variables<'_>,
     ) -> Option<&'static str> {
         if self.surroundings.credentials.is_empty() {
-            Some("it runs on Claude, and claude.credentials names no credential")
+            Some("it runs on Claude, but claude.credentials is empty")
         } else if wants_everything && self.config.refuses_bypass(variables) {
             Some(ROOT_REFUSED)
         } else {

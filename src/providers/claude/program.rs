@@ -12,16 +12,16 @@ use super::Config;
 pub enum NotFound {
     #[error("there is no program {0} in claude.path")]
     InPath(String),
-    #[error("{} does not exist, or may not be executed", .0.display())]
+    #[error("{} does not exist or is not executable", .0.display())]
     AtPlace(PathBuf),
     /// A relative path: the CLI is started in the folder of its session.
-    #[error("{} depends on the folder that it is looked for in", .0.display())]
+    #[error("{} is a relative path: use an absolute path or a plain name", .0.display())]
     Relative(PathBuf),
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum NoVersion {
-    #[error("{} cannot be started", program.display())]
+    #[error("cannot start {}", program.display())]
     NotStarted {
         program: PathBuf,
         #[source]

@@ -12,7 +12,7 @@ pub(super) fn require(folder: &Path) -> io::Result<()> {
     let volume = statvfs(folder)?;
     let free_bytes = volume.f_bavail.saturating_mul(volume.f_frsize);
     if free_bytes < NEEDED_BYTES {
-        let words = format!("{free_bytes} bytes are free, and a turn needs {NEEDED_BYTES}");
+        let words = format!("{free_bytes} bytes are free, but a turn needs {NEEDED_BYTES}");
         return Err(io::Error::new(io::ErrorKind::StorageFull, words));
     }
     Ok(())

@@ -145,7 +145,7 @@ impl<'a> Turn<'a> {
             claim.check()?;
             Ok((transcript::restore(&project, session, &held)?, held))
         };
-        let (local, held) = self.blocking("put the transcript right", restore).await?;
+        let (local, held) = self.blocking("repair the transcript", restore).await?;
         match (self.conversation.head, local) {
             (Some(_), _) if held.is_empty() => return Err(Error::TranscriptLost),
             (Some(_), LocalState::Lost) => return Err(Error::TranscriptLost),

@@ -166,7 +166,7 @@ impl Case<'_> {
             Some(Exit::Code(code)) => format!("code {code}"),
             Some(Exit::Signal(signal)) => format!("signal {signal}"),
             Some(Exit::Killed) => "killed".to_owned(),
-            None => "it closed its output, but went on running".to_owned(),
+            None => "it closed its output without exiting".to_owned(),
         };
         match exit {
             Some(Exit::Signal(SIGXFSZ)) => return Error::FileTooLarge,
@@ -211,7 +211,7 @@ fn message(heard: &TurnOutput, result: &TurnResult) -> String {
     let errors = result.errors.join("; ");
     let said = [heard.api_message.as_str(), &errors, result.result.as_deref().unwrap_or_default()];
     let said = said.into_iter().find(|said| !said.trim().is_empty());
-    short(said.unwrap_or("it did not say why"))
+    short(said.unwrap_or("no reason was given"))
 }
 
 fn short(text: &str) -> String {

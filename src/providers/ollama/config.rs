@@ -75,14 +75,14 @@ impl Config {
         };
         let mut url = Url::parse(&self.base_url).map_err(|_| wrong("is not a URL"))?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return Err(wrong("is not an address of HTTP"));
+            return Err(wrong("is not an HTTP URL"));
         }
         // They would be visible in every message with the address.
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("holds a user name or a password"));
+            return Err(wrong("contains a user name or a password"));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(wrong("goes on after its path"));
+            return Err(wrong("has a query or a fragment"));
         }
         // Without the slash, joining would replace the last part of a proxy's path.
         if !url.path().ends_with('/') {
@@ -119,7 +119,7 @@ impl Config {
     fn check_names(&self) -> Option<Problem> {
         let names: Vec<String> = self.models.iter().map(|model| full_name(&model.name)).collect();
         let at = (1..names.len()).find(|at| names[..*at].contains(&names[*at]))?;
-        let message = format!("names {} a second time", names[at]);
+        let message = format!("lists {} twice", names[at]);
         let key = format!("models[{at}].name");
         Some(Problem::new(&key, message, "one window for each model"))
     }

@@ -108,7 +108,7 @@ impl Embedder {
             let _only_one = only_one;
             if let Err(error) = embedder.probe(&CancellationToken::new()).await {
                 let (code, model) = (error.code(), &embedder.model);
-                tracing::warn!(code, model, "the embedding model was not loaded: {error}");
+                tracing::warn!(code, model, "cannot load the embedding model: {error}");
             }
         });
     }
@@ -139,9 +139,9 @@ fn wrong_with(vectors: &[Vec<f32>], n_texts: usize) -> Option<&'static str> {
             && vector.iter().any(|number| *number != 0.0)
     };
     match vectors.len() == n_texts && (1..=MAX_DIMENSIONS).contains(&length) {
-        false => Some("there is not one vector for each text"),
+        false => Some("the number of embeddings differs from the number of texts"),
         true if !vectors.iter().all(is_vector) => {
-            Some("the vectors differ in length, or have no usable numbers")
+            Some("the embeddings differ in length, or contain invalid numbers")
         }
         true => None,
     }

@@ -7,13 +7,15 @@ use crate::providers::{self, Class, Rebuild, Scope, Usage, line_splitter::TooMuc
 /// Error of a call. Messages name the host or the model and the remedy; they never contain any of the conversation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("could not set up HTTP for ollama.base_url: {0}")]
+    #[error("cannot set up the HTTP client for ollama.base_url: {0}")]
     SetUp(String),
     #[error("the call was cancelled")]
     Cancelled,
-    #[error("{host} did not answer the last calls; it is asked again in {} s", after.as_secs().max(1))]
+    #[error("{host} did not answer the last calls; the next call is allowed in {} s", after.as_secs().max(1))]
     BreakerOpen { host: String, after: Duration },
-    #[error("could not connect to {host}; is Ollama running there, and is ollama.base_url right?")]
+    #[error(
+        "cannot connect to {host}; check that Ollama runs there and that ollama.base_url is correct"
+    )]
     Connect {
         host: String,
         #[source]
@@ -30,7 +32,7 @@ pub enum Error {
     Silent { host: String, doing: Activity, after: Duration, key: &'static str },
     #[error("the answer was not complete after {} s; raise ollama.total_timeout_secs if it needs longer", after.as_secs_f32())]
     TooLong { after: Duration },
-    #[error("the embedding of a question did not come within {} ms; raise memory.embeddings_timeout_ms, or keep the model loaded", after.as_millis())]
+    #[error("the embedding of a query took longer than {} ms; raise memory.embeddings_timeout_ms, or keep the model loaded", after.as_millis())]
     NoMeaning { after: Duration },
     /// `after` is the pause that the server asks for; zero if it does not say.
     #[error("{host} has too many calls waiting: {message}")]
@@ -38,18 +40,19 @@ pub enum Error {
     #[error("{host} does not have the model {model}; run `ollama pull {model}` there")]
     ModelMissing { host: String, model: String },
     #[error(
-        "the model {model} cannot call tools, and the agent's file grants some: name a model that can (`ollama show` lists \
-         `tools` among its capabilities), or take them out of `tools`"
+        "the model {model} cannot call tools, but the agent's file grants some: use a model with `tools` among its capabilities (`ollama show`), or remove them from `tools`"
     )]
     NoTools { model: String },
-    #[error("{host} answers with status {status}, but not as Ollama does; correct ollama.base_url")]
+    #[error(
+        "{host} answered with status {status}, but is not an Ollama server; correct ollama.base_url"
+    )]
     NotOllama { host: String, status: u16 },
     #[error(
-        "{host} asks for a login (status {status}), which calls to Ollama do not carry; let this service through"
+        "{host} requires authentication (status {status}), which calls to Ollama do not support; allow this service without it"
     )]
     AuthenticationRequired { host: String, status: u16 },
     #[error(
-        "{host} sends calls elsewhere (status {status}), which is not followed; write the final address into ollama.base_url"
+        "{host} redirects calls (status {status}), which is not followed; set ollama.base_url to the final address"
     )]
     Redirected { host: String, status: u16 },
     #[error(
@@ -57,8 +60,7 @@ pub enum Error {
     )]
     Overflow { num_ctx: u32, message: String },
     #[error(
-        "the server read {counted} tokens of a prompt of about {estimated}: it has cut the prompt to its window \
-         without saying so; compact the conversation, or give the model a larger window"
+        "the server silently cut the prompt to its window: it read {counted} of about {estimated} tokens; compact the conversation, or give the model a larger window"
     )]
     Truncated { counted: u64, estimated: u32, usage: Usage },
     #[error("the server refuses the call (status {status}): {message}")]
@@ -71,20 +73,19 @@ pub enum Error {
         "the answer ended after {n_chars} characters without its last line; the model or its server was stopped"
     )]
     EndedEarly { n_chars: usize },
-    #[error("a line of the answer is not what Ollama sends; is ollama.base_url right?")]
+    #[error("a line of the answer does not have Ollama's format; check ollama.base_url")]
     Malformed(#[source] serde_json::Error),
-    #[error("the server sent {0}, which no answer has")]
+    #[error("the server sent {0}, which is too much for an answer")]
     TooMuch(#[from] TooMuch),
     #[error(
-        "the model used up {reserve_tokens} tokens without a word of an answer; \
-         raise the agent's reserve for the answer, or turn its thinking off"
+        "the model used {reserve_tokens} tokens without an answer; raise the agent's reserve for the answer, or turn off its thinking"
     )]
     NoRoom { reserve_tokens: u32, usage: Usage },
-    #[error("the model answered nothing")]
+    #[error("the model returned an empty answer")]
     Empty { usage: Usage },
-    #[error("there is nothing to answer: no message has any text")]
+    #[error("cannot call the model: no message has text")]
     NothingToSend,
-    #[error("could not write the call as JSON")]
+    #[error("cannot write the call as JSON")]
     Unwritable(#[source] serde_json::Error),
 }
 

@@ -69,7 +69,7 @@ pub(super) fn messages<'a>(
         }
     }
     if n_orphans > 0 {
-        tracing::warn!(n_orphans, "results without their call are not sent");
+        tracing::warn!(n_orphans, "skipped tool results without their call");
     }
     sent
 }

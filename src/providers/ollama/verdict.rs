@@ -93,7 +93,7 @@ impl Plan<'_> {
             tracing::warn!(
                 prompt_eval_count = end.prompt_tokens,
                 eval_count = end.answer_tokens,
-                "the server's token counts cannot be right; they are taken for unknown"
+                "ignored impossible token counts of the server"
             );
         }
         Usage {

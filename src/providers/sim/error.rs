@@ -24,15 +24,15 @@ pub enum Error {
          compact it, or raise sim.window_tokens"
     )]
     Overflow { prompt_tokens: u32, window_tokens: u32 },
-    #[error("simulated: the prompt was cut without a word")]
+    #[error("simulated: the server silently cut the prompt")]
     Truncated { usage: Usage },
-    #[error("simulated: silence for {} s", after.as_secs_f32())]
+    #[error("simulated: the server was silent for {} s", after.as_secs_f32())]
     Silent { after: Duration },
     #[error("the simulated answer was not complete after {} s", after.as_secs_f32())]
     TooLong { after: Duration },
     #[error("simulated: the answer ended after {n_chars} characters without its last line")]
     Cut { n_chars: usize },
-    #[error("simulated: the model answered nothing")]
+    #[error("simulated: the model returned an empty answer")]
     Empty,
 }
 

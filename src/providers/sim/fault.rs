@@ -52,7 +52,7 @@ pub(super) struct Call {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid direction for the simulated model: {0:?}")]
+#[error("invalid directive for the simulated model: {0:?}")]
 pub struct Error(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

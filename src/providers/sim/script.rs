@@ -63,7 +63,7 @@ impl Script {
         let own = prompt.map(|prompt| board::own_words(last_task(&prompt.text), &request.system));
         for text in own.iter().flat_map(|own| directives(own)) {
             let Ok(direction) = plain(text).parse::<Direction>() else {
-                tracing::warn!(directive = text, "no direction for the simulated model");
+                tracing::warn!(directive = text, "invalid directive for the simulated model");
                 continue;
             };
             let nth = match direction.counts() {

@@ -38,7 +38,7 @@ async fn an_error_names_its_line_and_the_tasks_before_it_stay() {
     let output = fixture.run_with(&add, &wrong).await;
     assert_eq!(output.code, 2, "{output:?}");
     assert!(output.stderr.contains("line 1002 at /promt: unknown field `promt`"), "{output:?}");
-    assert!(output.stderr.contains("1000 before it were added"), "{output:?}");
+    assert!(output.stderr.contains("1000 tasks before it were added"), "{output:?}");
     let output = fixture.run_with(&add, "{\"agent\": \"copywritter\", \"prompt\": \"x\"}\n").await;
     assert_eq!(output.code, 2, "{output:?}");
     assert!(
@@ -49,7 +49,7 @@ async fn an_error_names_its_line_and_the_tasks_before_it_stay() {
     let output = fixture.run_with(&add, two).await;
     assert_eq!(output.code, 2, "{output:?}");
     assert!(output.stderr.contains("line 1: the prompt is empty"), "{output:?}");
-    assert!(output.stderr.contains("line 3: the priority is -1"), "{output:?}");
+    assert!(output.stderr.contains("line 3: the priority -1 is out of range"), "{output:?}");
     let output =
         fixture.run(&["task", "add", "--campaign", &campaign, "--file", "none.ndjson"]).await;
     assert!(output.code == 2 && output.stderr.contains("none.ndjson"), "{output:?}");

@@ -72,7 +72,7 @@ async fn a_broken_file_refuses_the_tasks_of_its_agent_and_no_others() {
     };
     let taken = add("editor").await;
     assert_eq!(taken.code, 0, "{taken:?}");
-    assert!(taken.stderr.contains("refused until they are repaired: writer"), "{taken:?}");
+    assert!(taken.stderr.contains("refused until they are fixed: writer"), "{taken:?}");
     let refused = add("writer").await;
     assert_eq!(refused.code, 5, "{refused:?}");
     assert!(
@@ -116,7 +116,7 @@ async fn a_warm_agent_without_a_benefit_is_reported() {
         "---\nname: writer\ndescription: Writes\nwarm: true\nprovider: sim\n---\nYou write.\n";
     write_agent_file(&fixture, file);
     let output = fixture.run(&["agent", "check"]).await;
-    assert!(output.stderr.contains("only the CLI of Claude is started ahead"), "{output:?}");
+    assert!(output.stderr.contains("only the Claude Code CLI can be prestarted"), "{output:?}");
 }
 
 #[tokio::test]

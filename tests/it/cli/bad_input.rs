@@ -25,17 +25,17 @@ async fn each_error_in_a_task_has_its_exit_code_and_message() {
         (
             &["--campaign", &campaign, "--agent", "copywriter", "--prompt-file", "long.txt"],
             2,
-            "the prompt has 262145 bytes, 262144 are allowed",
+            "the prompt has 262145 bytes, at most 262144 are allowed",
         ),
         (
             &["--campaign", &campaign, "--agent", "copywriter", "--prompt-file", "none.txt"],
             2,
-            "none.txt cannot be read",
+            "cannot read none.txt",
         ),
         (
             &["--campaign", &campaign, "--agent", "copywriter", "x", "--budget-tokens", "0"],
             2,
-            "a budget of 0 allows nothing",
+            "the budget 0 must be more than 0",
         ),
         (&["--campaign", &campaign, "--agent", "copywriter"], 2, "required"),
         // The option limits a wait.

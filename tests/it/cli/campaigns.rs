@@ -147,7 +147,7 @@ async fn a_running_erasure_is_queried_by_its_id() {
     let id = text(&created["id"]);
     let output = fixture.run(&["campaign", "erase", "Autumn", "--yes"]).await;
     assert_eq!(output.code, 0, "{output:?}");
-    let again = format!("`dalsegno campaign erase {id}` says how far it is");
+    let again = format!("`dalsegno campaign erase {id}` shows its progress");
     assert!(output.has(&again), "{output:?}");
     let receipt = fixture.json(&["campaign", "erase", id]).await;
     assert_eq!(receipt["campaign_id"], id);

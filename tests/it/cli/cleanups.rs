@@ -46,7 +46,7 @@ async fn a_recurring_task_is_added_and_removed() {
 async fn a_dry_run_lists_rows_and_reasons_and_removes_nothing() {
     let fixture = Fixture::new().await;
     let empty = fixture.run(&["cleanup", "--dry-run"]).await;
-    assert_eq!((empty.code, empty.stdout.trim()), (0, "nothing would go"));
+    assert_eq!((empty.code, empty.stdout.trim()), (0, "no session would be removed"));
     let (pool, campaign) = (&fixture.world.pool, fixture.world.campaign.id);
     let yesterday = Utc::now() - TimeDelta::days(1);
     fill(pool, campaign, "old", "sim", 4, 6, yesterday).await;
@@ -55,9 +55,12 @@ async fn a_dry_run_lists_rows_and_reasons_and_removes_nothing() {
     new.instance = "i1";
     fixture.world.add_new(&new).await.unwrap();
     let output = fixture.run(&["cleanup", "--dry-run"]).await;
-    for words in
-        ["4 sessions would go, with 24 messages", "expired", "task waiting", "nothing was removed"]
-    {
+    for words in [
+        "4 sessions would be removed, with 24 messages",
+        "expired",
+        "task waiting",
+        "nothing was removed",
+    ] {
         assert!(output.stdout.contains(words), "{words}: {output:?}");
     }
     let seen = fixture.json(&["cleanup", "--dry-run"]).await;

@@ -45,7 +45,7 @@ async fn facts_are_stated_listed_searched_edited_revoked_and_forgotten() {
     assert_eq!(asked.code, 2, "{asked:?}");
     assert!(facts(&["ls", user]).await.has("Lives in Porto."), "nothing was changed");
     let gone = facts(&["forget", user, "--yes"]).await;
-    assert!(gone.has("4 facts about ann@example.org are gone"), "{gone:?}");
+    assert!(gone.has("4 facts about ann@example.org are permanently removed"), "{gone:?}");
     assert_eq!(json_of(&["ls", user, "--ended"]).await, json!([]));
     let odd = fixture.run(&["memory", "facts", "ls", "no/name"]).await;
     assert_ne!(odd.code, 0, "{odd:?}");

@@ -118,7 +118,7 @@ async fn invalid_key_options_are_refused_with_advice() {
         (&["key", "create", "ci", "--scope", "write"], "read, enqueue, operate, admin or mcp"),
         (&["key", "create", "a b", "--scope", "read"], "letters, digits"),
         (&["key", "create", "ci", "--scope", "read", "--expires-in", "90"], "90d"),
-        (&["key", "create", "ci", "--scope", "read", "--expires-in", "0s"], "still to come"),
+        (&["key", "create", "ci", "--scope", "read", "--expires-in", "0s"], "give a future time"),
         (&["audit", "ls", "--since", "yesterday"], "two hours ago"),
     ] {
         let output = fixture.run(arguments).await;

@@ -143,7 +143,7 @@ async fn an_import_with_an_invalid_file_or_link_is_refused_as_a_whole() {
     std::os::unix::fs::symlink("/etc/passwd", folder.join("edicts/f.md")).unwrap();
     let output = fixture.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
     assert_eq!(output.code, 2, "{output:?}");
-    for name in ["c.md", "d.md", "e.md", "f.md is a link"] {
+    for name in ["c.md", "d.md", "e.md", "f.md is a symbolic link"] {
         assert!(output.has(name), "{name}: {output:?}");
     }
     for name in ["c", "d", "e", "f"] {
@@ -174,6 +174,6 @@ async fn an_import_with_an_invalid_file_or_link_is_refused_as_a_whole() {
     let output = fixture
         .run(&["memory", "export", "--campaign", &campaign, folder_name, "--overwrite"])
         .await;
-    assert!(output.code == 2 && output.has("is a link"), "{output:?}");
+    assert!(output.code == 2 && output.has("is a symbolic link"), "{output:?}");
     assert_eq!(files(&outside), Vec::<String>::new());
 }

@@ -185,7 +185,7 @@ async fn the_agents_of_a_server_come_from_its_files() {
         assert!(output.code == 0 && output.has("Reads proofs"), "{output:?}");
     }
     let output = setup.run(&["agent", "check"]).await;
-    assert!(output.code == 2 && output.has("about this host"), "{output:?}");
+    assert!(output.code == 2 && output.has("works on this host"), "{output:?}");
 }
 
 #[tokio::test]
@@ -309,9 +309,9 @@ async fn a_command_without_a_remote_form_refuses_a_url() {
     let output = run(&folder, &["mcp", "--campaign", "Harbour"], &there).await;
     assert!(output.code == 2 && output.has("on the database only"), "{output:?}");
     let output = run(&folder, &["openapi", "--url", "http://127.0.0.1:7770"], &[]).await;
-    assert!(output.code == 2 && output.has("about this host"), "{output:?}");
+    assert!(output.code == 2 && output.has("works on this host"), "{output:?}");
     let output = run(&folder, &["openapi", "--idempotency-key", "once"], &[]).await;
-    assert!(output.code == 2 && output.has("about this host"), "{output:?}");
+    assert!(output.code == 2 && output.has("works on this host"), "{output:?}");
     let output = run(&folder, &["schedule", "ls", "--idempotency-key", "é"], &[]).await;
     assert!(output.code == 2 && output.has("visible ASCII"), "{output:?}");
     let nowhere = [("DALSEGNO_URL", "nowhere")];
@@ -320,7 +320,7 @@ async fn a_command_without_a_remote_form_refuses_a_url() {
     let output = run(&folder, &["schedule", "ls", "--key", "dals_x"], &[]).await;
     assert!(output.code == 2 && output.has("name it with --url"), "{output:?}");
     let output = run(&folder, &["schedule", "pause", ".."], &there).await;
-    assert!(output.code == 2 && output.has("cannot be a part of a URL"), "{output:?}");
+    assert!(output.code == 2 && output.has("cannot be part of a URL"), "{output:?}");
 }
 
 #[tokio::test]

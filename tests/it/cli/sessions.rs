@@ -152,7 +152,7 @@ async fn a_reset_session_has_a_successor_after_the_next_task() {
     assert_eq!(fixture.json(&["session", "reset", &id]).await["rebuild_because"], "reset");
     let task = fixture.world.add("Part three.").await;
     let explained = fixture.json(&["task", "explain", &task.id.to_string()]).await;
-    assert!(text(&explained["because"]).contains("a successor continues (reset)"), "{explained}");
+    assert!(text(&explained["because"]).contains(" (reset)."), "{explained}");
     let next = fixture.json(&["session", "reset", &id, "--fresh"]).await;
     assert_eq!(next["rebuild_because"], "fresh");
     let (resolved, _) =
@@ -168,7 +168,7 @@ async fn a_reset_session_has_a_successor_after_the_next_task() {
 async fn interrupting_cancels_the_running_task() {
     let (fixture, id) = session_with_turns().await;
     let idle = fixture.run(&["session", "interrupt", &id]).await;
-    assert_eq!((idle.code, idle.has("nothing runs in session")), (5, true), "{idle:?}");
+    assert_eq!((idle.code, idle.has("has no running turn")), (5, true), "{idle:?}");
     let task = fixture.world.add("Part three.").await;
     fixture.world.begin(&task, fixture.world.lease(), TurnSettings::default()).await;
     let stopped = fixture.json(&["session", "interrupt", &id, "--reason", "wrong direction"]).await;

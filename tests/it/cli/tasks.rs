@@ -26,10 +26,10 @@ async fn a_task_is_added_shown_cancelled_and_retried() {
 
     assert_eq!(fixture.json(&["task", "retry", id]).await["state"], "queued");
     let again = fixture.run(&["task", "retry", id]).await;
-    assert_eq!((again.code, again.has("has not ended")), (5, true), "{again:?}");
+    assert_eq!((again.code, again.has("cannot retry task")), (5, true), "{again:?}");
     // No worker serves the queue: the task's explanation contains the queue's reason.
     let explained = fixture.run(&["task", "explain", id]).await;
-    assert!(explained.has("no worker that is alive serves the queue `turns`"), "{explained:?}");
+    assert!(explained.has("no live worker serves the queue `turns`"), "{explained:?}");
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn the_same_key_and_input_return_the_same_task() {
     let campaign = fixture.campaign();
     let other = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Part two."];
     let output = fixture.run(&[&other[..], &["--idempotency-key", "k-1"]].concat()).await;
-    assert_eq!((output.code, output.has("used for another question")), (5, true), "{output:?}");
+    assert_eq!((output.code, output.has("used for another task")), (5, true), "{output:?}");
     assert_eq!(fixture.json(&["task", "ls"]).await.as_array().unwrap().len(), 1);
 }
 
@@ -259,7 +259,7 @@ async fn a_change_with_an_idempotency_key_needs_an_absolute_time() {
     ];
     for (n, (command, from_now, absolute)) in cases.into_iter().enumerate() {
         let output = fixture.run(&[command, &from_now].concat()).await;
-        let next = format!("write the time itself, {} 20", absolute[0]);
+        let next = format!("give the absolute time: {} 20", absolute[0]);
         assert!(output.code == 2 && output.has(&next), "{from_now:?}: {output:?}");
         // The two cancellations are different changes.
         let (key, rest) = (format!("k-{n}"), &command[..command.len() - 1]);

@@ -55,7 +55,7 @@ async fn webhooks_are_added_listed_rotated_tested_and_removed() {
     assert!(refused.stderr.contains("webhook enable"), "{refused:?}");
     // The doctor reports failing webhooks, and ignores those disabled by hand.
     let doctor = async || fixture.run(&["doctor"]).await;
-    assert!(doctor().await.has("none of 1 fails"));
+    assert!(doctor().await.has("none of 1 webhooks fails"));
     sqlx::query(fail).execute(&fixture.world.pool).await.unwrap();
     let output = doctor().await;
     assert!(output.has(&format!("dalsegno webhook enable {id}")), "{output:?}");

@@ -129,7 +129,7 @@ impl ScriptedConversation {
                 true
             }
             Err(error @ Error::BreakerOpen { .. }) => {
-                assert!(error.to_string().contains("tried again from turn"), "{error}");
+                assert!(error.to_string().contains("is tried from turn"), "{error}");
                 false
             }
             Err(error) => panic!("{error}"),

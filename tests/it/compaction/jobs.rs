@@ -102,7 +102,7 @@ async fn only_a_requested_compaction_reports_that_there_was_nothing_to_compact()
     let said = said().await;
     assert_eq!(said.len(), 1);
     let because = said[0]["because"].as_str().unwrap();
-    assert!(because.contains("there is nothing to fold"), "{because}");
+    assert!(because.contains("there is nothing to compact"), "{because}");
 }
 
 /// More turns than are kept verbatim, so short that a summary would be longer.
@@ -124,7 +124,7 @@ async fn a_requested_compaction_without_savings_is_answered_and_leaves_no_dead_l
     let Some(compactions::Answer::Nothing { because }) = answer.unwrap() else {
         panic!("the compaction succeeded or has not ended")
     };
-    assert!(because.contains("there is nothing to gain"), "{because}");
+    assert!(because.contains("a compaction would save nothing"), "{because}");
     assert_eq!(setup.provider.n_summaries(), 0);
 }
 

@@ -217,7 +217,7 @@ async fn an_impossible_compaction_is_reported_without_a_provider_call() {
     let id = setup.chat(2).await;
     for cause in [Cause::Auto, Cause::Manual, Cause::Overflow] {
         let error = setup.prepare(id, cause).await.unwrap_err();
-        assert!(error.to_string().contains("there is nothing to fold"), "{error}");
+        assert!(error.to_string().contains("there is nothing to compact"), "{error}");
         assert_eq!(JobError::from(error).decision, Decision::Fail);
     }
     assert_eq!((setup.provider.n_summaries(), setup.compactions(id).await.len()), (0, 0));

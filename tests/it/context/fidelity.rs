@@ -438,9 +438,9 @@ fn with_nothing_to_compact_the_error_names_the_next_step() {
         node: None,
     };
     let plan = |scene| plan::plan(&scene).unwrap_err().to_string();
-    assert!(plan(scene(&entries[..4], 0)).contains("nothing to fold"));
+    assert!(plan(scene(&entries[..4], 0)).contains("nothing to compact"));
     // Too much for a summary, but not for the conversation as it is.
-    assert!(plan(scene(&entries[..4], 5_000)).contains("leaves no room for a summary"));
+    assert!(plan(scene(&entries[..4], 5_000)).contains("a summary does not fit"));
 }
 
 #[test]

@@ -273,7 +273,7 @@ async fn a_grant_covers_its_path_and_not_names_with_the_same_prefix() {
     let seen = json!({ "plan": { "parts": 11 } });
     let whole = Change::Set { document: &seen, expected_version: 1 };
     let error = change(&world, &whole, &agent).await.unwrap_err();
-    assert!(error.to_string().contains("does not let it write /plan/partsman"), "{error}");
+    assert!(error.to_string().contains("may not write /plan/partsman"), "{error}");
     let written = patch(&world, &json!({ "plan": { "parts": 11 } }), &agent).await.unwrap();
     assert_eq!((written.blackboard.version, &written.blackboard.document), (2, &seen));
     // The objects around a value are created with it.

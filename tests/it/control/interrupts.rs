@@ -210,7 +210,8 @@ async fn a_soft_interrupt_stops_the_child_tasks_too() {
         CancelOutcome::AtSafePoint
     );
     assert_eq!(fixture.task(&waits).await.state, State::Cancelled);
-    let why = format!("not wanted (with task {} of slow/main, on which it hangs)", parent.id);
+    let why =
+        format!("not wanted (together with task {} of slow/main, on which it depends)", parent.id);
     assert_eq!(cancel_reason(&fixture, &waits).await, Some(why));
     assert!(tasks::is_asked_to_stop(&fixture.pool, runs_too.id).await.unwrap());
     // No answer is cut off.
@@ -240,10 +241,7 @@ async fn an_interrupted_task_begins_no_other_turn() {
     assert_eq!(cancel_reason(&fixture, &task).await.as_deref(), Some("not wanted"));
     let told = fixture.feed().await;
     let end = told.iter().find(|event| event.kind == "task.cancelled").unwrap();
-    assert_eq!(
-        end.data["because"],
-        "the task was cancelled before another of its turns could begin"
-    );
+    assert_eq!(end.data["because"], "the task was cancelled before its next turn started");
 }
 
 /// Three conversations run and one waits when their worker is killed, before it has stopped them. The next worker ends

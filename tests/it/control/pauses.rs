@@ -163,9 +163,19 @@ async fn a_pause_lets_the_running_turn_end_and_begins_no_other() {
         (fixture.task(&running).await.state == State::Running).then_some(())
     })
     .await;
+    let behind = explain(&ground, &next).await.because;
+    assert!(
+        behind.starts_with("It waits for turn 1 of this conversation, which started "),
+        "{behind}"
+    );
+    assert!(
+        behind.ends_with(&format!(" (pid {}). It is next in line.", std::process::id())),
+        "{behind}"
+    );
     pause(&fixture, campaign_place(&fixture)).await;
     let told = explain(&fixture, &running).await;
-    assert!(told.next.ends_with("this turn ends, and no other begins."), "{told:?}");
+    assert!(told.because.starts_with("It is in turn 1 of its session. Attempt 1 of "), "{told:?}");
+    assert!(told.next.ends_with("this turn goes on to its end, and no other starts."), "{told:?}");
     fake.open();
     fixture.done(&running).await;
     assert_eq!(wait_until_held(&fixture, &next).await, 1);

@@ -158,16 +158,16 @@ fn all_problems_of_grants_are_reported_together_with_fixes() {
     for (line, key, words) in [
         (4, "tools", "`Bash(ls, *` is not closed"),
         (5, "disallowedTools", "matches everything"),
-        (6, "permissionMode", "acceptEdits (did you mean that one?)"),
+        (6, "permissionMode", "acceptEdits (the closest match)"),
         (7, "maxTurns", "1 to 1000"),
         (8, "workspace", "true or false"),
-        (9, "blackboard", "has \"plan\" below `read`, which is not a path"),
+        (9, "blackboard", "has \"plan\" below `read`, which is not a valid path"),
         (9, "blackboard", "has \"//\" below `read`"),
         (9, "blackboard", "grants `erase`"),
-        (10, "mcpServers", "has a name that rules cannot say"),
+        (10, "mcpServers", "has a name that rules for tools cannot contain"),
         (10, "mcpServers", "type: http and its url:"),
         (10, "mcpServers", "an env that is not a map of texts"),
-        (10, "mcpServers", "names the variable ANTHROPIC_API_KEY, which no file may use"),
+        (10, "mcpServers", "uses the variable ANTHROPIC_API_KEY, which files may not use"),
     ] {
         assert!(has(line, key, words), "{line} {key} {words}: {problems:#?}");
     }
@@ -186,8 +186,8 @@ fn three_errors_in_one_file_are_reported_at_once_with_their_lines() {
     let found: Vec<_> =
         problems.iter().map(|p| (p.line.unwrap(), p.key.as_deref().unwrap())).collect();
     assert_eq!(found, [(4, "modle"), (5, "provider"), (6, "ttl_days")]);
-    assert_eq!(problems[0].fix, "model (did you mean that one?)");
-    assert_eq!(problems[1].fix, "provider: ollama (did you mean that one?)");
+    assert_eq!(problems[0].fix, "model (the closest match)");
+    assert_eq!(problems[1].fix, "provider: ollama (the closest match)");
     assert_eq!(problems[2].message, "is \"soon\"");
     assert!(problems.iter().all(|problem| problem.file.ends_with("agents/curator.md")));
     let said = Catalogue::load(&folder.config()).unwrap().problems().to_string();
@@ -212,7 +212,7 @@ fn problems_of_all_files_are_reported_together() {
             .any(|p| p.file.contains(file) && (p.message.contains(words) || p.fix.contains(words)))
     };
     assert!(has("tone/SKILL.md", "does not begin with front matter"), "{problems:#?}");
-    assert!(has("curator.md", "tone (did you mean that one?)"), "{problems:#?}");
+    assert!(has("curator.md", "tone (the closest match)"), "{problems:#?}");
     assert!(has("writer.md", "is `wroter`, but the file says `writer`"), "{problems:#?}");
     assert!(has("writer.md", "is missing"), "{problems:#?}");
     assert!(has("writer.md", "is empty"), "{problems:#?}");
@@ -384,10 +384,10 @@ fn a_built_in_agent_hidden_by_an_own_folder_is_named() {
     folder.write("agents/curator.md", &agent(""));
     let catalogue = Catalogue::load(&folder.config()).unwrap();
     let words = catalogue.agent("planner").unwrap_err().to_string();
-    assert!(words.contains("it comes with Dalsegno, and your own folder"), "{words}");
-    assert!(words.ends_with("there are curator"), "{words}");
+    assert!(words.contains("it is built in, but the folder of agents"), "{words}");
+    assert!(words.ends_with("known agents are curator"), "{words}");
     let words = catalogue.agent("painter").unwrap_err().to_string();
-    assert!(!words.contains("comes with Dalsegno"), "{words}");
+    assert!(!words.contains("is built in"), "{words}");
 }
 
 /// Reading a FIFO would block until it has a writer, and reading a device might never end.
@@ -437,7 +437,7 @@ fn only_regular_files_up_to_a_megabyte_are_read() {
         assert_eq!(message(&file), "cannot be read: it is not a regular file", "{file}");
     }
     for file in files("long") {
-        assert_eq!(message(&file), "is too long: 1000000 bytes are allowed", "{file}");
+        assert_eq!(message(&file), "is too long: at most 1000000 bytes are allowed", "{file}");
     }
     assert!(catalogue.agent("curator").is_ok());
 }

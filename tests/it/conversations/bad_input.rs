@@ -18,12 +18,12 @@ async fn each_error_in_a_task_is_named() {
     let table: [(New<'_>, &str); 8] = [
         (New { campaign_id: Uuid::nil(), ..ask }, "there is no campaign 00000000"),
         (New { prompt: " \n\t", ..ask }, "the prompt is empty"),
-        (New { prompt: &long, ..ask }, "the prompt has 1001 bytes, 1000 are allowed"),
+        (New { prompt: &long, ..ask }, "the prompt has 1001 bytes, at most 1000 are allowed"),
         (New { prompt: "a\0b", ..ask }, "NUL character at byte 1"),
         (New { instance: "Main one", ..ask }, "invalid instance `Main one`"),
         (
             New { budget: Limit { tokens: Some(0), micros: None }, ..ask },
-            "a budget of 0 allows nothing",
+            "the budget 0 must be more than 0",
         ),
         (New { priority: Some(-1), ..ask }, "priority"),
         (New { idempotency_key: Some(&long), ..ask }, "key"),

@@ -282,7 +282,7 @@ async fn a_tasks_session_is_found_among_many_and_its_budget_estimated_from_its_s
     // 40 tokens are spent, and as many are in the conversation: 30 are too few for another turn.
     let task = world.add("Part two.").await;
     let told = explanations::explain(&mut conn, task.id).await.unwrap();
-    let rebuilt = format!("Its session {} is closed before the next turn", session.id);
+    let rebuilt = format!("a new session replaces its session {}", session.id);
     assert!(told.because.contains(&rebuilt), "{}", told.because);
     assert!(told.because.contains("too small for another turn"), "{}", told.because);
     assert!(told.because.contains("40 tokens of 70 tokens are spent"), "{}", told.because);

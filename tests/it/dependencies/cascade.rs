@@ -183,8 +183,10 @@ async fn cancelling_a_parent_cancels_its_tree_and_reports_the_reason_to_all() {
     let mut conn = fixture.pool.acquire().await.unwrap();
     for id in [made.children[0].id, made.continuation.id] {
         let why = tasks::detail(&mut conn, id).await.unwrap().cancelled_because.unwrap();
-        let expected =
-            format!("no budget left (with task {} of writer/main, on which it hangs)", parent.id);
+        let expected = format!(
+            "no budget left (together with task {} of writer/main, on which it depends)",
+            parent.id
+        );
         assert_eq!(why, expected);
     }
     assert!(matches!(cancel(&fixture, parent.id).await, Err(tasks::Error::Ended { .. })));

@@ -247,5 +247,5 @@ async fn the_waiting_job_has_its_own_kind_and_its_predecessors_are_shown() {
     assert_eq!(job.summary.run_at.to_rfc3339(), "9999-12-31T00:00:00+00:00");
     let told = admin::explain(&mut *conn, waiting.job_id).await.unwrap();
     assert!(told.because.contains("blocks no other job"), "{}", told.because);
-    assert!(told.next.contains("takes its place in the lane"), "{}", told.next);
+    assert!(told.next.contains("joins the lane"), "{}", told.next);
 }

@@ -22,7 +22,7 @@ async fn each_error_in_a_task_has_its_status_and_code() {
         (ask("prompt", json!("a\0b")), 422, "nul_in_text", "byte 1"),
         (ask("prompt", json!("x".repeat(262_145))), 413, "text_too_long", "262145 bytes"),
         (ask("instance", json!("Main one")), 422, "bad_instance", "`Main one`"),
-        (ask("budget", json!({ "tokens": 0 })), 422, "empty_budget", "allows nothing"),
+        (ask("budget", json!({ "tokens": 0 })), 422, "empty_budget", "must be more than 0"),
         (ask("priority", json!(-1)), 422, "bad_argument", "priority"),
         (ask("promt", json!("x")), 422, "bad_field", "unknown field `promt`"),
         (ask("session", json!("new")), 422, "bad_field", "unknown value `new`, expected"),
@@ -214,7 +214,7 @@ async fn queries_and_ids_are_parsed_strictly() {
     let fixture = Fixture::new().await;
     for (path, code, words) in [
         ("/v1/tasks?stat=done", "bad_query", "unknown query parameter `stat`"),
-        ("/v1/tasks?state=finished", "bad_query", "`state` does not fit: unknown value `finished`"),
+        ("/v1/tasks?state=finished", "bad_query", "`state` is not valid: unknown value `finished`"),
         ("/v1/tasks?limit=0", "bad_query", "from 1 to 200"),
         ("/v1/tasks?limit=201", "bad_query", "from 1 to 200"),
         ("/v1/tasks?cursor=2", "bad_query", "cursor"),

@@ -25,7 +25,7 @@ async fn a_document_is_replaced_at_a_known_version_and_patched_at_any() {
     let set = fixture.put(&path, &first).await.expect(200);
     assert_eq!((&set["version"], &set["changed"]), (&json!(1), &json!(true)));
     let words = fixture.put(&path, &first).await.problem(409, "blackboard_changed");
-    assert!(words.contains("is at version 1, and not at 0"), "{words}");
+    assert!(words.contains("is at version 1, not at 0"), "{words}");
     let unsaid = fixture.put(&path, &json!({ "document": {} })).await.problem(422, "bad_field");
     assert!(unsaid.contains("expected_version"), "{unsaid}");
 

@@ -92,13 +92,13 @@ async fn an_invalid_bulk_action_changes_nothing() {
     for text in [String::new(), "x".repeat(201)] {
         let detail = fixture.post(PATH, &cancel(json!({ "text": text }))).await;
         let detail = detail.problem(422, "bad_filter");
-        assert!(detail.contains("give 1 to 200"), "{detail}");
+        assert!(detail.contains("use 1 to 200"), "{detail}");
     }
     fixture.post(PATH, &cancel(json!({ "agent": "a\0" }))).await.problem(422, "nul_in_text");
     let mut ask = cancel(json!({ "agent": "copywriter" }));
     ask["expected_count"] = json!(2);
     let detail = fixture.post(PATH, &ask).await.problem(409, "count_differs");
-    assert!(detail.contains("1 tasks match and not 2"), "{detail}");
+    assert!(detail.contains("1 tasks match, not 2"), "{detail}");
     let nil = format!("{PATH}/00000000-0000-0000-0000-000000000000");
     fixture.get(&nil).await.problem(404, "unknown_bulk_action");
     let asked: i64 = sqlx::query_scalar("select count(*) from dalsegno.bulk_actions")

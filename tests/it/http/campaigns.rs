@@ -23,7 +23,7 @@ async fn a_campaign_is_created_changed_and_closed() {
     assert_eq!(limit(json!({ "micros": null })).await, json!({ "micros": null, "tokens": 9 }));
     assert_eq!(limit(json!({})).await, json!({ "micros": null, "tokens": 9 }));
     let words = fixture.patch(&budget, &json!({ "tokens": 0 })).await.problem(422, "bad_value");
-    assert!(words.contains("a limit in tokens is more than 0"), "{words}");
+    assert!(words.contains("a limit in tokens must be more than 0"), "{words}");
 
     for (verb, status) in [("pause", "paused"), ("resume", "active"), ("close", "closed")] {
         let changed = fixture.post(&format!("{path}/{verb}"), &json!({})).await.expect(200);

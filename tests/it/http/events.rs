@@ -195,7 +195,7 @@ async fn waiting_requests_are_limited_per_client() {
     for path in [&events, "/v1/feed", &wait] {
         let refused = open(&shop, path).await.err().unwrap();
         let detail = refused.problem(429, "too_many_waiting_per_client");
-        assert!(detail.contains("this API key has 2 requests"), "{detail}");
+        assert!(detail.contains("this API key has 2 waiting or streaming requests"), "{detail}");
         assert!(detail.contains("http.max_waiting_per_client"), "{detail}");
         assert!(refused.head.contains("retry-after: 5"), "{refused:?}");
         assert_eq!(refused.json()["retryable"], true);

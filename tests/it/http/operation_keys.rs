@@ -197,7 +197,7 @@ async fn an_erasure_keeps_the_key_of_a_queue_with_the_name_of_a_campaigns_schedu
     assert_eq!(keys(&fixture).await, ["q"]);
 }
 
-/// How often this connection has read the whole table.
+/// Returns the number of full scans of this connection.
 async fn full_scans(conn: &mut PgConnection) -> i64 {
     let scans = "select seq_scan from pg_stat_xact_user_tables where relid = 'dalsegno.operation_keys'::regclass";
     sqlx::query_scalar(scans).fetch_one(conn).await.unwrap()

@@ -116,14 +116,14 @@ async fn an_invalid_part_of_an_input_is_located_at_any_depth() {
         (
             "/v1/campaigns?cursor=7",
             "bad_query",
-            "`cursor` does not fit: not an id: use the whole UUID",
+            "`cursor` is not valid: not an id: use the whole UUID",
         ),
         (
             "/v1/campaigns?tags=a&tags=b",
             "bad_query",
             "`tags` is given more than once: give it once",
         ),
-        ("/v1/ids?noun=campaign&text=", "bad_query", "`text` does not fit"),
+        ("/v1/ids?noun=campaign&text=", "bad_query", "`text` is not valid"),
         ("/v1/ids?noun=campaign&text=a%00", "bad_query", "U+0000"),
         ("/v1/ids?noun=task&text=Harbour", "bad_query", "`Harbour` is not an id"),
         ("/v1/ids?noun=person&text=Ann", "bad_query", "`noun` does not fit"),

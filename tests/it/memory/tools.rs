@@ -231,7 +231,7 @@ async fn a_refused_memory_call_names_the_next_step() {
     let mut late = item("odd", "Other.");
     late["expected_version"] = json!(0);
     let words = setup.fail_tool(&helper, "records_publish", late).await;
-    assert!(words.contains("at version 1, and not at 0"), "{words}");
+    assert!(words.contains("at version 1, not at 0"), "{words}");
 }
 
 #[tokio::test]

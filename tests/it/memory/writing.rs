@@ -71,7 +71,7 @@ async fn concurrent_writers_create_consecutive_versions_and_overwrite_only_what_
         join_all(expecting).await.into_iter().partition(Result::is_ok);
     assert_eq!((won.len(), lost.len()), (1, WRITERS - 1));
     let words = lost[0].as_ref().unwrap_err().to_string();
-    assert!(words.contains("at version 9, and not at 8"), "{words}");
+    assert!(words.contains("at version 9, not at 8"), "{words}");
     let first = New { expected_version: Some(0), ..new(Kind::Record, "plan", "First.") };
     assert!(matches!(publish(&world, &first, &OPERATOR).await, Err(Error::Changed { .. })));
 }
@@ -186,10 +186,10 @@ async fn an_agent_is_warned_before_its_memory_is_full_and_then_gets_the_next_ste
             .is_ok()
     );
     let long = put("long", &"x".repeat(1001)).await.unwrap_err().to_string();
-    assert!(long.contains("1001 bytes, 1000 are allowed"), "{long}");
+    assert!(long.contains("1001 bytes, at most 1000 are allowed"), "{long}");
     let long = "x".repeat(900);
     let near = publish_with(&world, &new(Kind::Record, "six", &long), &OPERATOR, &small).await;
-    assert!(near.unwrap().warning.unwrap().contains("900 of the 1000"));
+    assert!(near.unwrap().warning.unwrap().contains("900 of at most 1000"));
 }
 
 #[tokio::test]

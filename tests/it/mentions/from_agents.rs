@@ -97,7 +97,7 @@ async fn refused_tasks_are_reported_to_the_mentioning_agent_and_its_answer_stays
     assert_eq!(answer.text, "@ann go.");
     let notice = answers_of(&board, answer.id)[0];
     assert!(
-        notice.text.starts_with("These were not asked: ann. ") && notice.text.contains("budget"),
+        notice.text.starts_with("No tasks were added for ann: ") && notice.text.contains("budget"),
         "{}",
         notice.text
     );

@@ -107,10 +107,9 @@ async fn a_failed_mention_is_answered_with_its_error_and_affects_no_other() {
         board.iter().find(|post| post.task_id == Some(id)).unwrap()
     };
     assert_eq!((about(0).sender.as_str(), about(0).text.as_str()), ("ann", "Read."));
-    for (place, words) in [
-        (1, "No answer comes from `bea`: "),
-        (2, "No answer comes from `cid`: its task was cancelled."),
-    ] {
+    for (place, words) in
+        [(1, "`bea` did not answer: "), (2, "`cid` did not answer: its task was cancelled.")]
+    {
         let post = about(place);
         assert_eq!((post.origin, post.sender.as_str()), (Origin::System, "system"));
         assert_eq!(
@@ -151,7 +150,7 @@ async fn an_agent_with_a_broken_file_gets_no_task_and_the_post_reports_it() {
     let posted = post(&fixture, "@ann, @bea: compare.").await;
     assert_eq!(called(&posted), ["bea"]);
     assert!(posted.unknown.is_empty(), "{posted:?}");
-    assert!(posted.notes.iter().any(|note| note.contains("`ann` was not asked")), "{posted:?}");
+    assert!(posted.notes.iter().any(|note| note.contains("`ann` got no task")), "{posted:?}");
     // The lead does not replace it.
     let posted = post(&fixture, "@ann: well?").await;
     assert!(called(&posted).is_empty() && posted.notes.len() == 1, "{posted:?}");

@@ -98,7 +98,7 @@ async fn tasks_per_post_are_limited_and_the_omitted_names_are_reported() {
     let posted = post(&fixture, "@dan @ann @cid @bea").await;
     assert_eq!(called(&posted), ["dan", "ann"]);
     assert_eq!(posted.post.audience, ["dan", "ann"]);
-    assert!(posted.notes[0].contains("were not asked: cid, bea."), "{:?}", posted.notes);
+    assert!(posted.notes[0].contains("No tasks were added for cid, bea."), "{:?}", posted.notes);
     let worker = fixture.start_worker().await;
     wait_for_all_tasks(&fixture).await;
     let handed = post(&fixture, "@planner `[[sim: say @all: go.]]`").await;

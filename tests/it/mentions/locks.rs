@@ -80,7 +80,7 @@ async fn run_beside_ending_turn(method: EndMethod) -> Vec<Post> {
 async fn cancelling_a_task_with_its_dependents_causes_no_deadlock_with_turns() {
     let board = run_beside_ending_turn(EndMethod::Cancel).await;
     assert_eq!(board.len(), 3, "{:#?}", lines(&board));
-    assert_eq!(board[2].text, "No answer comes from `ann`: its task was cancelled.");
+    assert_eq!(board[2].text, "`ann` did not answer: its task was cancelled.");
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ async fn an_ollama_model_without_tools_is_refused_with_a_reason() {
     let client = fake.client();
     let error = fail(&client, asking("Write.")).await;
     assert_eq!((error.code, error.class), ("ollama.no_tools", Class::Fail));
-    assert!(error.to_string().contains("name a model that can"), "{error}");
+    assert!(error.to_string().contains("use a model with `tools`"), "{error}");
     assert!(fake.chats().is_empty());
     // A request without tools is accepted.
     ask(&client, request("Write.")).await.unwrap();

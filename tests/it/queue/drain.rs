@@ -98,10 +98,10 @@ async fn a_drain_without_its_database_retries_the_connection() {
         crate::app::eventually(words, async || worker.log().contains(words).then_some(())).await;
     };
     proxy.end().await;
-    log("could not renew the lease").await;
+    log("cannot renew the lease").await;
     worker.signal(Signal::TERM);
     log("stopping all runs before it ends").await;
-    let n_tries = worker.log().matches("could not renew the lease").count();
+    let n_tries = worker.log().matches("cannot renew the lease").count();
     // Some seconds of attempts that are up to a second apart.
     assert!(n_tries < 50, "{n_tries} tries");
     drop(worker);

@@ -52,7 +52,8 @@ pub async fn partition_worker(silent: Duration) {
         trial.note(Some("a"), Note { millis: 20, ..Note::default() }).await;
     }
     // The database knows the run a moment before its handler begins.
-    eventually("the head runs", async || cut.log().contains("began to work").then_some(())).await;
+    eventually("the head runs", async || cut.log().contains("started the trial job").then_some(()))
+        .await;
     proxy.stall();
     let silent = tokio::time::sleep(silent);
 

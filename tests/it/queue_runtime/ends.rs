@@ -169,7 +169,7 @@ async fn an_unreadable_payload_is_one_dead_job_and_affects_no_other() {
             .await
             .expect("is a dead letter");
     assert_eq!(reason, "bad_payload");
-    assert!(error.contains("the payload is not a `do`"), "{error}");
+    assert!(error.contains("the payload is not valid for a `do` job"), "{error}");
     let good = fixture.put(&TestJob::Nothing).await;
     fixture.until_state(good.job_id, "gone").await;
     worker.stop().await;
@@ -240,7 +240,7 @@ async fn a_deadline_ends_the_attempt() {
         .expect("exists")
         .runs;
     assert_eq!(runs[0].outcome, "retry");
-    assert_eq!(runs[0].error.as_deref(), Some("the attempt ran longer than its deadline of 1 s"));
+    assert_eq!(runs[0].error.as_deref(), Some("the attempt exceeded its deadline of 1 s"));
     worker.shutdown.hard.cancel();
     worker.stop().await;
 }

@@ -14,10 +14,7 @@ async fn every_state_is_explained() {
     let blocked = fixture.put_in(&TestJob::Nothing, "lane").await.job_id;
     let ready = fixture.put(&TestJob::Nothing).await.job_id;
     let told = admin::explain(&fixture.pool, ready).await.expect("explains");
-    assert_eq!(
-        told.because,
-        "It could run now, but no worker that is alive serves the queue `default`."
-    );
+    assert_eq!(told.because, "It could run now, but no live worker serves the queue `default`.");
 
     let worker = fixture.start(Fixture::config(), Registry::new(handler_log.clone()).with(act));
     fixture.until_state(ready, "gone").await;
@@ -31,18 +28,19 @@ async fn every_state_is_explained() {
     let because =
         async |job_id| admin::explain(&fixture.pool, job_id).await.expect("explains").because;
     assert!(
-        because(running).await.starts_with("Attempt 1 of 3 has been running"),
+        because(running).await.starts_with("Attempt 1 of 3 started "),
         "{}",
         because(running).await
     );
-    assert_eq!(
-        because(blocked).await,
-        format!(
-            "Lanes run one job at a time, and job {running} (`do`) at the head of `lane` has been running for 1 second. It is next in line."
-        )
-    );
+    let blocked = because(blocked).await;
+    let head = format!("It waits for job {running} (`do`) in the lane `lane`, which started ");
+    assert!(blocked.starts_with(&head), "{blocked}");
+    assert!(blocked.ends_with(". It is next in line."), "{blocked}");
     assert_eq!(because(ready).await, "It ended just now as done.");
-    assert_eq!(because(dead).await, "It died just now: its handler gave it up: it makes no sense.");
+    assert_eq!(
+        because(dead).await,
+        "It became a dead letter just now: its handler reported a permanent failure: it makes no sense."
+    );
     assert!(because(10_000).await.starts_with("There is no job 10000"));
     worker.shutdown.hard.cancel();
     worker.stop().await;

@@ -205,7 +205,7 @@ async fn a_worker_starts_before_its_database_and_stops_without_it() {
 async fn a_panicking_part_ends_the_worker_with_an_error() {
     let points = [
         (CrashPoint::AfterClaim, "claimer"),
-        (CrashPoint::AfterCommit, "writer of ends"),
+        (CrashPoint::AfterCommit, "writer of job results"),
         (CrashPoint::AfterRenew, "heartbeat"),
     ];
     for (point, part) in points {

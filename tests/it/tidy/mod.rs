@@ -1,6 +1,7 @@
 //! Checks of the source tree: sizes, edges between modules, forgotten files, names that must agree.
 
 mod imports;
+mod messages;
 mod source;
 
 use std::{

@@ -1,5 +1,5 @@
-//! The parts of Rust files that imports need: modules, `use` lines and paths, without comments, literals and unit
-//! tests.
+//! Rust files as tokens without comments and unit tests, and the parts of them that imports need: modules, `use` lines
+//! and paths.
 
 use std::{iter::Peekable, str::Chars};
 
@@ -24,10 +24,17 @@ pub struct Source {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+pub enum Token {
     Word(String),
     Separator,
     Sign(char),
+    /// The value of a string literal.
+    Text(String),
+}
+
+/// Returns the tokens of a file, without those of its unit tests.
+pub fn tokens_of_program(text: &str) -> Vec<Token> {
+    without_unit_tests(&tokens(text))
 }
 
 const DEFINING: [&str; 9] =
@@ -35,7 +42,7 @@ const DEFINING: [&str; 9] =
 
 impl Source {
     pub fn parse(text: &str) -> Self {
-        let tokens = without_unit_tests(&tokens(text));
+        let tokens = tokens_of_program(text);
         let mut source = Self::default();
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
@@ -124,7 +131,7 @@ impl UseTree<'_> {
                     return self.skip_sign();
                 }
                 Some(Token::Sign('{')) => return self.branches(&path),
-                Some(Token::Sign(_)) => {
+                Some(Token::Sign(_) | Token::Text(_)) => {
                     self.at -= 1;
                     if path.len() > above.len() {
                         if path.last().is_some_and(|last| last == "self") {
@@ -199,7 +206,7 @@ fn tokens(text: &str) -> Vec<Token> {
     while let Some(c) = chars.next() {
         match c {
             '/' if chars.peek() == Some(&'/') => _ = chars.by_ref().find(|c| *c == '\n'),
-            '"' => skip_string(&mut chars),
+            '"' => tokens.push(Token::Text(read_string(&mut chars))),
             '\'' => skip_char_or_lifetime(&mut chars),
             ':' if chars.next_if_eq(&':').is_some() => tokens.push(Token::Separator),
             c if c.is_alphabetic() || c == '_' => {
@@ -208,7 +215,7 @@ fn tokens(text: &str) -> Vec<Token> {
                     word.push(c);
                 }
                 if word == "r" && matches!(chars.peek(), Some('"' | '#')) {
-                    skip_raw_string(&mut chars);
+                    tokens.extend(read_raw_string(&mut chars).map(Token::Text));
                 } else {
                     tokens.push(Token::Word(word));
                 }
@@ -220,30 +227,40 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-fn skip_string(chars: &mut Peekable<Chars<'_>>) {
+fn read_string(chars: &mut Peekable<Chars<'_>>) -> String {
+    let mut text = String::new();
     while let Some(c) = chars.next() {
         match c {
-            '\\' => _ = chars.next(),
-            '"' => return,
-            _ => {}
+            '\\' => match chars.next() {
+                Some('n') => text.push('\n'),
+                Some('r') => text.push('\r'),
+                Some('t') => text.push('\t'),
+                // The literal goes on with the next word.
+                Some('\n') => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+                escaped => text.extend(escaped),
+            },
+            '"' => break,
+            c => text.push(c),
         }
     }
+    text
 }
 
-fn skip_raw_string(chars: &mut Peekable<Chars<'_>>) {
+/// Reads a raw string. `r#type` is a word, not a string.
+fn read_raw_string(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
     let mut hashes = 0;
     while chars.next_if_eq(&'#').is_some() {
         hashes += 1;
     }
-    // `r#type` is a word, not a string.
-    if chars.next_if_eq(&'"').is_none() {
-        return;
-    }
+    chars.next_if_eq(&'"')?;
+    let mut text = String::new();
     while let Some(c) = chars.next() {
         if c == '"' && (0..hashes).all(|_| chars.next_if_eq(&'#').is_some()) {
-            return;
+            break;
         }
+        text.push(c);
     }
+    Some(text)
 }
 
 /// Skips a literal such as `'a'` or `'\n'`, or a lifetime such as `'a`.

@@ -379,7 +379,10 @@ async fn a_full_queue_refuses_dispatched_tasks() {
     for caller in [&boss, &operator] {
         for (name, arguments) in [("dispatch", &hand), ("flows_start", &pair)] {
             let words = setup.fail_tool(caller, name, arguments.clone()).await;
-            assert!(words.contains("tasks wait") && words.contains("queue.max_waiting"), "{words}");
+            assert!(
+                words.contains("tasks are waiting") && words.contains("queue.max_waiting"),
+                "{words}"
+            );
         }
     }
     assert_eq!(setup.state().await, before);

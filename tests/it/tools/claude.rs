@@ -170,7 +170,7 @@ async fn a_tool_error_is_reported_to_the_model_and_the_turn_continues() {
     for (name, expected) in [
         ("mcp__dalsegno__trial_hang", "no answer within 1 s"),
         ("mcp__dalsegno__trial_fail", "could not do this now"),
-        ("mcp__dalsegno__trial_panic", "the tool broke"),
+        ("mcp__dalsegno__trial_panic", "the tool failed because of a bug"),
         ("mcp__dalsegno__trial_long", "call trial_long again"),
     ] {
         setup.api.plays([Play::Calls(name, json!({}))]);

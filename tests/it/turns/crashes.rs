@@ -165,7 +165,7 @@ async fn a_task_whose_job_ended_alone_ends_too() {
     let worker = fixture.start_worker().await;
     let unreadable = fixture.ended(&unreadable).await;
     assert_eq!(unreadable.state, State::Failed);
-    assert!(unreadable.error.unwrap().contains("the payload is not a `run_turn`"));
+    assert!(unreadable.error.unwrap().contains("the payload is not valid for a `run_turn` job"));
     assert_eq!(fixture.ended(&forgotten).await.state, State::Cancelled);
     assert_eq!(fixture.kinds(&forgotten).await, ["task.cancelled"]);
     worker.stop().await;

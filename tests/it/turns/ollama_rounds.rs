@@ -96,10 +96,10 @@ async fn the_last_call_offers_no_tools_and_announces_it() {
     let fake = FakeOllama::playing([status(), posting("One."), status()]).await;
     let fixture = fixture(&fake, &[("agents.max_rounds", "3")]).await;
     let worker = fixture.start_worker().await;
-    // It calls tools to the end, and gives no answer in words.
+    // It calls tools to the end, and gives no final answer.
     let silent = fixture.ended(&fixture.add("Write.").await).await;
     assert_eq!(silent.state, State::Failed, "{silent:?}");
-    assert!(silent.error.as_ref().unwrap().contains("no answer in words"), "{silent:?}");
+    assert!(silent.error.as_ref().unwrap().contains("no final answer"), "{silent:?}");
     let chats = fake.chats();
     assert!(chats[1]["tools"].is_array() && chats[2].get("tools").is_none());
     let last = messages(&chats[2]).last().unwrap();
@@ -173,7 +173,7 @@ async fn a_model_without_tools_fails_the_task_with_a_reason() {
     let task = fixture.ended(&fixture.add("Write.").await).await;
     worker.stop().await;
     assert_eq!(task.state, State::Failed);
-    assert!(task.error.as_ref().unwrap().contains("name a model that can"), "{task:?}");
+    assert!(task.error.as_ref().unwrap().contains("use a model with `tools`"), "{task:?}");
     assert!(fake.chats().is_empty());
 }
 

@@ -173,7 +173,10 @@ async fn a_looping_model_is_warned_and_then_has_to_answer() {
     let results = results(&messages);
     assert_eq!(results.len(), 5, "{results:?}");
     assert!(results[..3].iter().all(|text| text.contains("\"campaign\"")), "{results:?}");
-    assert!(results[3..].iter().all(|text| text.contains("it was not made again")), "{results:?}");
+    assert!(
+        results[3..].iter().all(|text| text.contains("you have made this call")),
+        "{results:?}"
+    );
     assert_eq!(fixture.turns(&task).await[0].calls, 6);
     assert_eq!(flags(&fixture, &task).await, ["same_calls_over_and_over"]);
     check_groups(&messages);
@@ -225,7 +228,7 @@ async fn a_tool_error_is_reported_to_the_model_and_the_turn_continues() {
         "not a JSON object",
         "Error: ",
         "Error: the service could not do this now",
-        "Error: the tool broke",
+        "Error: the tool failed because of a bug",
         "Error: no answer within 1 s",
         "There is more: call trial_long again",
     ];
@@ -530,7 +533,7 @@ async fn a_turn_too_large_for_the_window_ends_with_a_reason() {
     fixture.settled().await;
     assert_eq!(task.state, State::Failed, "{task:?}");
     let why = task.error.clone().unwrap();
-    assert!(why.contains("does not fit any more") && why.contains("larger window"), "{why}");
+    assert!(why.contains("no longer fit") && why.contains("larger window"), "{why}");
     assert_eq!(fixture.turns(&task).await.len(), 1);
     // It leaves nothing that hinders the next turn, which gets a notice of the interruption.
     assert_eq!(results(&fixture.messages(task.session_id.unwrap()).await).len(), 0);

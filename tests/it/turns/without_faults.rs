@@ -93,7 +93,7 @@ async fn a_worker_process_runs_turns_too() {
     fixture.done(&task).await;
     worker.signal(rustix::process::Signal::TERM);
     assert!(worker.ended().await.success(), "{}", worker.log());
-    assert!(worker.log().contains("these agents run on the simulation"), "{}", worker.log());
+    assert!(worker.log().contains("these agents use the simulation"), "{}", worker.log());
     assert_eq!(fixture.transcript(fixture.session(&task).await.id).await.len(), 2);
 }
 

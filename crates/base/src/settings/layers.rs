@@ -96,11 +96,14 @@ impl Layers {
         let (message, fix) = if self.is_section(&key) {
             ("is a section, not a value".to_owned(), format!("[{key}], and its keys below"))
         } else if let Some(above) = above {
-            ("belongs to no section".to_owned(), format!("{above} = a value, not a section"))
+            (
+                "is inside a setting that is not a section".to_owned(),
+                format!("{above} = a value, not a section"),
+            )
         } else {
             let fix = match nearest(&key, self.defaults.keys()) {
-                Some(near) => format!("{near} (did you mean that one?)"),
-                None => "nothing: `dalsegno config template` lists every key".to_owned(),
+                Some(near) => format!("{near} (the closest match)"),
+                None => "a key that `dalsegno config template` lists".to_owned(),
             };
             ("unknown setting".to_owned(), fix)
         };
@@ -136,7 +139,7 @@ impl Layers {
                     key,
                     origin: "all layers".to_owned(),
                     message: error.into_inner().to_string(),
-                    fix: "see `dalsegno config template`".to_owned(),
+                    fix: "a value as in `dalsegno config template`".to_owned(),
                 });
                 return None;
             };
@@ -145,7 +148,7 @@ impl Layers {
             let example = default.as_ref().map(toml).filter(|text| text != "\"\"");
             let fix = match example {
                 Some(example) => format!("for example: {key} = {example}"),
-                None => "text in quotes; `dalsegno config template` says which".to_owned(),
+                None => "text in quotes; `dalsegno config template` explains the values".to_owned(),
             };
             let message = match is_secret(&key) {
                 true => "cannot be read".to_owned(),
@@ -191,7 +194,7 @@ impl Layers {
                     key: stem.clone(),
                     origin: origin.to_string(),
                     message: format!("is given twice: as {stem} and as {key}"),
-                    fix: "one of the two".to_owned(),
+                    fix: "only one of the two".to_owned(),
                 });
                 continue;
             }
@@ -290,7 +293,7 @@ fn unreadable(path: &str, error: &str, problems: &mut Problems) -> Map<String, V
         key: "(the whole file)".to_owned(),
         origin: path.to_owned(),
         message: format!("cannot be read: {}", error.trim_end()),
-        fix: "a readable TOML file; `dalsegno config template` prints one to begin with".to_owned(),
+        fix: "a readable TOML file; `dalsegno config template` prints one to start with".to_owned(),
     });
     Map::new()
 }
@@ -369,7 +372,7 @@ fn own_variables(
             problems.push(Problem {
                 key: meant.clone(),
                 origin: origin.to_string(),
-                message: "is not set by this name: section and key are parted by two underscores"
+                message: "has another variable name: two underscores separate section and key"
                     .to_owned(),
                 fix: variable + if stem == key { "" } else { "_FILE" },
             });

@@ -46,13 +46,12 @@ pub enum Refusal {
     Empty,
     #[error("the model declined: {opening}")]
     Declined { opening: String },
-    #[error("sections are missing: {}", titles.join(", "))]
+    #[error("the summary lacks sections: {}", titles.join(", "))]
     MissingSections { titles: Vec<String> },
-    #[error("{} pinned strings are lost: {}", pins.len(), pins.join(" | "))]
+    #[error("the summary lost {} pinned strings: {}", pins.len(), pins.join(" | "))]
     LostPins { pins: Vec<String> },
     #[error(
-        "{tokens} tokens are more than the {max_tokens} that save enough and fit (the conversation had \
-         {tokens_before}, of which {tail_tokens} stay)"
+        "the summary has {tokens} tokens, at most {max_tokens} save enough and fit (the conversation had {tokens_before} tokens, of which {tail_tokens} stay)"
     )]
     TooLong { tokens: u64, max_tokens: u64, tokens_before: u64, tail_tokens: u64 },
 }

@@ -310,7 +310,7 @@ fn refuse_without_asking(scene: &CompactionInput<'_>, plan: &Plan) -> Vec<Refuse
         return Vec::new();
     }
     let reason = format!(
-        "its window of {} tokens is too small for a summary of {}: configure a summariser with a larger window",
+        "the summariser's window of {} tokens is too small for a summary of {}: configure a summariser with a larger window",
         scene.summariser_window_tokens, plan.summary_max_tokens,
     );
     vec![RefusedAttempt {

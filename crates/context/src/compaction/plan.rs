@@ -96,15 +96,16 @@ pub struct Piece {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("there is nothing to fold: the last turns stay as they are while they fit")]
+    #[error(
+        "there is nothing to compact: the latest turns are kept as they are while they fit into the window"
+    )]
     NothingToFold,
     #[error(
-        "there is nothing to gain: the conversation takes {tokens_before} tokens, and a summary of its older turns would take as many"
+        "a compaction would save nothing: the conversation takes {tokens_before} tokens, and a summary of its older turns would take as many"
     )]
     NothingToGain { tokens_before: u64 },
     #[error(
-        "the last turns take {tail_tokens} and the coming one {upcoming_tokens} of {room_tokens} tokens, which leaves no room \
-         for a summary: raise the window or shorten the task"
+        "a summary does not fit: of {room_tokens} tokens, the latest turns take {tail_tokens} and the next one {upcoming_tokens}: raise the window or shorten the task"
     )]
     Floor { tail_tokens: u64, upcoming_tokens: u64, room_tokens: u64 },
 }

@@ -15,7 +15,7 @@ const DOWNLOAD_LIMIT: Duration = Duration::from_secs(300);
 
 /// Downloads the newest minor version into a folder below `into` and returns its `bin`.
 pub(super) async fn fetch(major: u32, into: &Path) -> Result<PathBuf, String> {
-    tracing::info!(major, into = %into.display(), "no Postgres on this machine, downloading one");
+    tracing::info!(major, into = %into.display(), "found no Postgres on this machine: downloading one");
     let download = tokio::time::timeout(DOWNLOAD_LIMIT, download(major, into));
     let folder = match download.await {
         Ok(done) => {
@@ -28,7 +28,9 @@ pub(super) async fn fetch(major: u32, into: &Path) -> Result<PathBuf, String> {
             ));
         }
     };
-    open_up(&folder).map_err(|error| format!("cannot open up {}: {error}", folder.display()))?;
+    open_up(&folder).map_err(|error| {
+        format!("cannot give other users access to {}: {error}", folder.display())
+    })?;
     Ok(folder.join("bin"))
 }
 

@@ -92,7 +92,7 @@ async fn inspect(folder: &Path, runner: &Runner) -> Result<Binaries, String> {
     }
     let answer = runner.ask(&folder.join("postgres"), "--version").await;
     let answer = answer.map_err(|error| format!("postgres --version fails: {error}"))?;
-    let major = parse_major(&answer).ok_or_else(|| format!("unclear version {answer:?}"))?;
+    let major = parse_major(&answer).ok_or_else(|| format!("unknown version {answer:?}"))?;
     Ok(Binaries { folder: folder.to_path_buf(), major })
 }
 
@@ -122,7 +122,7 @@ fn describe(found: &[Binaries]) -> String {
     majors.sort_unstable();
     majors.dedup();
     match majors.as_slice() {
-        [] => "no Postgres server at all".to_owned(),
+        [] => "no Postgres server was found".to_owned(),
         some => {
             format!("Postgres {}", some.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))
         }

@@ -50,7 +50,7 @@ impl Cluster {
                 Err(Error::EndedAtStart { tail, .. })
                     if Instant::now() < deadline && is_transient(&tail) =>
                 {
-                    tracing::info!(%address, "the private Postgres could not start yet, trying again");
+                    tracing::info!(%address, "cannot start the private Postgres yet, trying again");
                     if port == Port::MayChange && lost_its_port(&tail) {
                         address = address.with_new_port()?;
                     }
@@ -75,7 +75,7 @@ impl Cluster {
         };
         match self.ensure_database(&server.address).await {
             Ok(()) => {
-                tracing::info!(pid = server.pid, address = %server.address, "took over a running private Postgres");
+                tracing::info!(pid = server.pid, address = %server.address, "using the private Postgres that is already running");
                 Ok(Some(server))
             }
             Err(error) => {

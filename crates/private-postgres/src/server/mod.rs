@@ -38,7 +38,10 @@ impl Server {
     pub async fn wait_until_ended(&mut self) {
         if let Some(child) = &mut self.child {
             if let Err(error) = child.wait().await {
-                tracing::warn!(error = causes(&error), "cannot wait for the private Postgres");
+                tracing::warn!(
+                    error = causes(&error),
+                    "cannot wait for the end of the private Postgres"
+                );
             }
             return;
         }
@@ -54,7 +57,7 @@ impl Server {
         }
         tracing::warn!(
             pid = self.pid,
-            "the private Postgres does not end, shutting it down at once"
+            "the private Postgres does not stop in time: shutting it down immediately"
         );
         if self.ends_after(Signal::QUIT, IMMEDIATE_LIMIT).await? {
             return Ok(());

@@ -93,7 +93,7 @@ fn claim(home: &Home) -> Result<Option<Vacancy>, Error> {
 /// Ends backends without a postmaster. Their work is lost anyway, and their commits are in the write-ahead log.
 fn end_orphans(home: &Home) {
     for pid in process::servers(&home.data(), &home.cluster_name()) {
-        tracing::info!(pid, "ending a backend that outlived its server");
+        tracing::info!(pid, "stopping a backend that outlived its server");
         process::send(pid, Signal::QUIT);
     }
 }

@@ -30,7 +30,7 @@ pub async fn health(executor: impl PgExecutor<'_>) -> Result<Health, Error> {
     sqlx::query_file_as!(Health, "src/sql/queue_health.sql")
         .fetch_one(executor)
         .await
-        .map_err(Error::of("look at the queue"))
+        .map_err(Error::of("read the state of the queue"))
 }
 
 /// Sends a notification through the pool and waits for it on a connection of `session`. Returns false if it does not
@@ -51,7 +51,7 @@ pub async fn notifications_arrive(
     };
     match timeout(patience, heard).await {
         Ok(Ok(())) => Ok(true),
-        Ok(Err(error)) => Err(Error::of("probe its notifications")(error)),
+        Ok(Err(error)) => Err(Error::of("probe notifications")(error)),
         Err(_elapsed) => Ok(false),
     }
 }

@@ -119,7 +119,7 @@ pub async fn list_ended_jobs(
     sqlx::query_file_as!(GoneJob, "src/sql/gone_jobs.sql", job_ids)
         .fetch_all(executor)
         .await
-        .map_err(Error::of("look for jobs that are over"))
+        .map_err(Error::of("list ended jobs"))
 }
 
 /// Lists jobs in the order of their ids.
@@ -147,7 +147,7 @@ pub async fn find_job(conn: &mut PgConnection, job_id: i64) -> Result<JobDetail,
     let found = sqlx::query_file!("src/sql/find_job.sql", job_id)
         .fetch_optional(&mut *conn)
         .await
-        .map_err(Error::of("look up a job"))?;
+        .map_err(Error::of("find a job"))?;
     let runs = runs_of(&mut *conn, job_id).await?;
     let Some(row) = found else {
         return Err(Error::NotFound {
@@ -157,7 +157,7 @@ pub async fn find_job(conn: &mut PgConnection, job_id: i64) -> Result<JobDetail,
                     "It ended as {}; `dalsegno job explain {job_id}` says more",
                     last.outcome
                 ),
-                None => "It ended longer ago than runs are kept, or never was".to_owned(),
+                None => "Check the number: its run was removed after queue.keep.runs_days, or it never existed".to_owned(),
             },
         });
     };
@@ -191,7 +191,7 @@ pub async fn runs_of(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Vec<R
     )
     .fetch_all(executor)
     .await
-    .map_err(Error::of("read the runs of a job"))
+    .map_err(Error::of("list the runs of a job"))
 }
 
 /// Cancels a job: at once if it does not run, through its worker if it does.
@@ -212,7 +212,7 @@ pub async fn cancel_job(
         "ended" => Ok(CancelOutcome::AlreadyEnded),
         _ => Err(Error::NotFound {
             message: format!("there is no job {job_id}"),
-            hint: "Look for it with `job ls`".to_owned(),
+            hint: "`dalsegno job ls` lists the jobs".to_owned(),
         }),
     }
 }
@@ -234,7 +234,7 @@ pub async fn cancel_jobs(
         sqlx::query!("SELECT dalsegno.promote_lanes($1)", &lanes)
             .fetch_one(conn)
             .await
-            .map_err(Error::of("let lanes go on behind cancelled jobs"))?;
+            .map_err(Error::of("promote the lanes of cancelled jobs"))?;
     }
     Ok(gone.into_iter().map(|row| row.id).collect())
 }
@@ -257,7 +257,7 @@ pub async fn wake_snoozed(executor: impl PgExecutor<'_>, kind: &str) -> Result<i
     )
     .fetch_one(executor)
     .await
-    .map_err(Error::of("wake jobs that were put off"))
+    .map_err(Error::of("wake snoozed jobs"))
 }
 
 /// Keeps a job from running until [`release_job`]. Returns the state it is in now.

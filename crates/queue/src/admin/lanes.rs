@@ -66,7 +66,7 @@ pub async fn find_lane(conn: &mut sqlx::PgConnection, lane: &str) -> Result<Lane
     )
     .fetch_optional(&mut *conn)
     .await
-    .map_err(Error::of("look up a lane"))?
+    .map_err(Error::of("find a lane"))?
     .ok_or_else(|| unknown(lane))?;
     let members = sqlx::query_as!(
         LaneMember,
@@ -112,6 +112,6 @@ pub async fn release_lane(executor: impl PgExecutor<'_>, lane: &str) -> Result<(
 fn unknown(lane: &str) -> Error {
     Error::UnknownLane {
         message: format!("there is no lane `{lane}`"),
-        hint: "A lane exists from its first job on; look with `lane ls`".to_owned(),
+        hint: "`dalsegno lane ls` lists the lanes; a lane exists from its first job on".to_owned(),
     }
 }

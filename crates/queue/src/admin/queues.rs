@@ -89,7 +89,7 @@ pub async fn count_jobs(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Err
     )
     .fetch_all(executor)
     .await
-    .map_err(Error::of("read the counters"))
+    .map_err(Error::of("read the job counters"))
 }
 
 /// Counts the jobs of a queue that are to run now or later.
@@ -101,7 +101,7 @@ pub async fn count_waiting(executor: impl PgExecutor<'_>, queue: &str) -> Result
     )
     .fetch_one(executor)
     .await
-    .map_err(Error::of("count what waits"))
+    .map_err(Error::of("count waiting jobs"))
 }
 
 /// Stops claims from a queue or group until [`resume`]. Running jobs go on.

@@ -1,26 +1,24 @@
 //! Durations and numbers in words.
 
-/// `"in 4 minutes"`, or `"now"`.
+/// Returns `in 4 min`, or `now`.
 pub(super) fn format_in(secs: f64) -> String {
     if secs < 1.0 { "now".to_owned() } else { format!("in {}", span(secs)) }
 }
 
-/// `"4 minutes ago"`.
+/// Returns `4 min ago`, or `just now`.
 pub(super) fn format_ago(secs: f64) -> String {
     if secs < 1.0 { "just now".to_owned() } else { format!("{} ago", span(secs)) }
 }
 
-/// `"4 minutes"`: one unit, rounded, large enough to be read at a glance.
+/// Returns `4 min`: one unit, rounded.
 pub(super) fn span(secs: f64) -> String {
-    const UNITS: [(f64, &str); 4] =
-        [(86_400.0, "day"), (3_600.0, "hour"), (60.0, "minute"), (1.0, "second")];
+    const UNITS: [(f64, &str); 4] = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s")];
     // From two of a unit on, the span is given in it; below, the next smaller unit is more exact.
-    let (size, unit) =
-        UNITS.into_iter().find(|(size, _)| secs >= 2.0 * size).unwrap_or((1.0, "second"));
-    plural((secs / size).round().max(1.0) as i64, unit)
+    let (size, unit) = UNITS.into_iter().find(|(size, _)| secs >= 2.0 * size).unwrap_or((1.0, "s"));
+    format!("{} {unit}", (secs / size).round().max(1.0) as i64)
 }
 
-/// `"1 job"`, `"3 jobs"`.
+/// Returns `1 job`, `3 jobs`.
 pub(super) fn plural(n: i64, thing: &str) -> String {
     if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }
 }
@@ -31,19 +29,8 @@ mod tests {
 
     #[test]
     fn durations_are_formatted_for_people() {
-        let said: Vec<String> =
+        let spans: Vec<String> =
             [1.0, 59.0, 119.0, 120.0, 3_700.0, 7_200.0, 200_000.0].map(span).to_vec();
-        assert_eq!(
-            said,
-            [
-                "1 second",
-                "59 seconds",
-                "119 seconds",
-                "2 minutes",
-                "62 minutes",
-                "2 hours",
-                "2 days"
-            ]
-        );
+        assert_eq!(spans, ["1 s", "59 s", "119 s", "2 min", "62 min", "2 h", "2 d"]);
     }
 }

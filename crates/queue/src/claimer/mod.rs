@@ -71,14 +71,16 @@ impl Claimer {
         // Connects while the process registers, because the first job would wait for it otherwise. The first claim
         // reports an error.
         if let Some(Err(error)) = stop.run_until_cancelled(self.link.conn()).await {
-            tracing::debug!(error = causes(&error), "the first claim has to connect");
+            tracing::debug!(error = causes(&error), "connecting for the first claim");
         }
         loop {
             let ready = stop.run_until_cancelled(self.wait_for_slots(&mut memory)).await;
             let Some((worker_id, n_slots)) = ready else { break };
             let claim = self.claim(worker_id, n_slots, &mut memory);
             let Some(claimed) = answer_in_time(&stop, claim).await else {
-                tracing::warn!("the last claim was not answered; leaving it to its lease");
+                tracing::warn!(
+                    "the last claim got no answer: its jobs are claimed again when their lease ends"
+                );
                 self.link.disconnect();
                 break;
             };
@@ -200,8 +202,8 @@ async fn back_off(error: &link::Error, memory: &mut ClaimerState) {
     let wait = jitter::wait_after_failure(memory.n_failures);
     tracing::warn!(
         error = causes(error),
-        wait_ms = wait.as_millis(),
-        "could not claim, trying again"
+        retry_in_ms = wait.as_millis(),
+        "cannot claim jobs, trying again"
     );
     sleep(wait).await;
 }

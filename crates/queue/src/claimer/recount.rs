@@ -67,7 +67,10 @@ impl Claimer {
         let n_found = self.release_unknown_runs(worker_id).await?;
         memory.recount.record_count();
         if n_found > 0 {
-            tracing::warn!(n_jobs = n_found, "gave back jobs that were claimed and never arrived");
+            tracing::warn!(
+                n_jobs = n_found,
+                "returned claimed jobs to the queue, because the answer to the claim was lost"
+            );
         }
         Ok(())
     }

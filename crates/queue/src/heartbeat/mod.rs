@@ -142,8 +142,8 @@ impl Heartbeat {
                     let wait = jitter::wait_after_failure(n_failures);
                     tracing::warn!(
                         error = causes(&error),
-                        wait_ms = wait.as_millis(),
-                        "could not register this worker, trying again"
+                        retry_in_ms = wait.as_millis(),
+                        "cannot register this worker, trying again"
                     );
                     sleep(wait).await;
                 }
@@ -156,7 +156,7 @@ impl Heartbeat {
         let worker_id = Uuid::new_v4();
         let sent = Instant::now();
         self.insert_worker(worker_id).await?;
-        tracing::info!(%worker_id, slots = self.slots.capacity(), "worker registered");
+        tracing::info!(worker.id = %worker_id, slots = self.slots.capacity(), "worker registered");
         self.identity.send_replace(Some(worker_id));
         Ok(Lease {
             worker_id,
@@ -181,7 +181,7 @@ impl Heartbeat {
         let running = self.slots.running();
         tracing::error!(
             n_runs = running.len(),
-            "the lease could not be renewed: stopping all runs before it ends"
+            "cannot renew the lease: stopping all runs before it ends"
         );
         for run in running {
             lease.interrupted.push((run.job_id(), run.lease()));
@@ -218,7 +218,7 @@ impl Heartbeat {
                     error = causes(&error),
                     fence_in_ms =
                         lease.fence_at.saturating_duration_since(Instant::now()).as_millis(),
-                    "could not renew the lease, trying again"
+                    "cannot renew the lease, trying again"
                 );
                 self.fence_if_due(lease);
             }
@@ -241,7 +241,7 @@ impl Heartbeat {
         lease.n_failures = 0;
         lease.fence_at = self.fence_after(sent);
         if std::mem::take(&mut lease.fenced) {
-            tracing::info!("the lease is renewed, claiming again");
+            tracing::info!("renewed the lease: claiming jobs again");
             lease.interrupted.clear();
             self.bells.recount.store(true, Ordering::Relaxed);
             // The claimer may be asleep until its next poll.
@@ -268,7 +268,7 @@ impl Heartbeat {
         let is_there =
             self.slots.find(run.job_id()).is_some_and(|current| current.lease() == run.lease());
         if is_there && !run.is_ending() {
-            tracing::info!(job_id = run.job_id(), ?why, "stopping a run");
+            tracing::info!(job.id = run.job_id(), ?why, "stopping a run");
             run.stop(why);
         }
     }
@@ -279,13 +279,13 @@ impl Heartbeat {
         for run in self.slots.running() {
             run.stop(Stop::LeaseLost);
         }
-        tracing::error!(worker_id = %lease.worker_id, "this worker was declared lost, registering again");
+        tracing::error!(worker.id = %lease.worker_id, "another worker declared this one lost: registering again");
         let interrupted = std::mem::take(&mut lease.interrupted);
         *lease = self.register_with_retries().await;
         if let Err(error) = self.clear_crash_marks(&interrupted).await {
             tracing::warn!(
                 error = causes(&error),
-                "could not take crash marks off interrupted runs"
+                "cannot reset the crash counts of interrupted runs"
             );
         }
     }

@@ -74,7 +74,7 @@ impl Heartbeat {
             sqlx::query_file!("src/sql/unmark_crashes.sql", &job_ids, &leases).fetch_all(conn);
         let unmarked = wait_for_answer(patience, unmarked).await;
         let unmarked = self.link.check_answer(unmarked)?;
-        tracing::info!(n_jobs = unmarked.len(), "took crash marks off interrupted runs");
+        tracing::info!(n_jobs = unmarked.len(), "reset the crash counts of interrupted runs");
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl Heartbeat {
         };
         // Without the sign-off, other workers notice when the lease is over. No job is running that they would have to take.
         if let Err(error) = said {
-            tracing::warn!(error = causes(&error), "could not sign this worker off");
+            tracing::warn!(error = causes(&error), "cannot sign off this worker");
         }
     }
 }

@@ -15,6 +15,7 @@ SELECT $1::bigint AS "id!",
        h.id AS "head_id?", h.state AS "head_state?", h.kind AS "head_kind?", h.wait_reason AS "head_wait_reason?", h.hold_reason AS "head_hold_reason?",
        extract(epoch FROM h.run_at - clock_timestamp())::double precision AS "head_run_in_secs?",
        extract(epoch FROM clock_timestamp() - h.claimed_at)::double precision AS "head_running_secs?",
+       hw.host AS "head_worker_host?", hw.pid AS "head_worker_pid?",
        -- Bounded, so that a lane of a million jobs stays fast: 1000 means "1000 or more".
        CASE WHEN j.state = 'blocked' THEN (SELECT count(*) FROM (SELECT FROM dalsegno.jobs AS b
              WHERE b.lane_id = j.lane_id AND b.state = 'blocked' AND b.lane_seq < j.lane_seq LIMIT 1000) AS ahead) END AS "blocked_ahead?",
@@ -39,6 +40,7 @@ SELECT $1::bigint AS "id!",
   LEFT JOIN dalsegno.lanes AS l ON l.id = j.lane_id
   LEFT JOIN dalsegno.jobs AS h ON h.lane_id = j.lane_id AND h.lane_seq IS NOT NULL AND h.state <> 'blocked' AND h.id <> j.id
   LEFT JOIN dalsegno.workers AS w ON w.id = j.worker_id
+  LEFT JOIN dalsegno.workers AS hw ON hw.id = h.worker_id
   LEFT JOIN dalsegno.pauses AS qp ON qp.scope = 'queue' AND qp.name = j.queue
   LEFT JOIN dalsegno.pauses AS gp ON gp.scope = 'group' AND gp.name = j.group_key
   LEFT JOIN dalsegno.cancel_requests AS c ON c.job_id = $1::bigint

@@ -21,7 +21,7 @@ impl Parts {
             tracing::info!(
                 n_runs = slots.n_taken(),
                 drain_secs = config.drain_timeout_secs,
-                "draining: nothing more is claimed"
+                "draining: no more jobs are claimed"
             );
             let _ = timeout(config.drain_timeout(), async {
                 tokio::select! { () = shutdown.hard.cancelled() => {} () = ended.cancelled() => {} }

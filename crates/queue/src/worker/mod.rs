@@ -63,19 +63,19 @@ pub enum Error {
     NoHandlers,
     /// The claimer ended without a request to stop.
     #[error(
-        "the claimer ended by itself, which is a fault of the program; the log above says where. Start the worker again"
+        "the claimer ended unexpectedly, which is a bug; the log above says where. Start the worker again"
     )]
     Unasked,
     /// A part of the worker panicked.
     #[error(
-        "the {part} of the worker panicked, which is a fault of the program; the log above says where. Start the worker again"
+        "the {part} of the worker panicked, which is a bug; the log above says where. Start the worker again"
     )]
     Panicked {
         /// Name of the part.
         part: &'static str,
     },
     /// apalis's monitor gave up.
-    #[error("running the handlers")]
+    #[error("the handlers cannot run")]
     Monitor(#[source] apalis_core::monitor::MonitorError),
 }
 
@@ -207,9 +207,11 @@ impl Parts {
         });
         match farewell.await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(error = causes(&error), "the heartbeat ended badly"),
+            Ok(Err(error)) => {
+                tracing::error!(error = causes(&error), "the heartbeat ended with an error")
+            }
             Err(_elapsed) => tracing::warn!(
-                "the database does not answer: leaving without signing this worker off"
+                "the database does not answer: stopping without signing off this worker"
             ),
         }
         served.map_err(Error::Monitor)?;
@@ -239,7 +241,7 @@ async fn serve(
         })
         // A second safety net: nothing here returns an error or panics, and if something does, the work goes on.
         .should_restart(|_worker, error| {
-            tracing::error!(error = causes(&error), "apalis's worker failed, restarting it");
+            tracing::error!(error = causes(&error), "the worker of apalis failed: restarting it");
             true
         });
     monitor

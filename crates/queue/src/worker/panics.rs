@@ -36,7 +36,7 @@ impl Parts {
     ) -> impl Future<Output = ()> + Send + 'static {
         let (watch, mut writer) = (self.watch(), self.completer());
         async move {
-            while !watch.run("writer of ends", writer.run(&waiting)).await {}
+            while !watch.run("writer of job results", writer.run(&waiting)).await {}
             writer.link.close().await;
         }
     }
@@ -52,7 +52,10 @@ impl Watch {
         if AssertUnwindSafe(work).catch_unwind().await.is_ok() {
             return true;
         }
-        tracing::error!(part, "a part of the worker panicked: stopping, so that it is restarted");
+        tracing::error!(
+            part,
+            "a part of the worker panicked: stopping, so that the process is restarted"
+        );
         let _ = self.panicked.set(part);
         self.soft.cancel();
         false

@@ -92,7 +92,7 @@ pub async fn make(
         Err(NotFolded::Plan { .. }) => Ok(()),
         Err(error) if must => Err(into_turn_error(error)),
         Err(error) => {
-            tracing::warn!(session.id = %session_id, error = causes(&error), "no room was made; the turn goes on without it");
+            tracing::warn!(session.id = %session_id, error = causes(&error), "cannot compact the session: the turn continues without a compaction");
             Ok(())
         }
     }

@@ -163,7 +163,8 @@ fn assemble_call(
         },
     };
     let seed = session.fence_seed.as_slice().try_into();
-    let seed = seed.map_err(|_| Error::undone("the fence seed of the session has not 32 bytes"))?;
+    let seed =
+        seed.map_err(|_| Error::undone("the fence seed of the session does not have 32 bytes"))?;
     Ok(assemble(&parts, &FenceSeed::from_bytes(seed), given.calibration))
 }
 

@@ -60,8 +60,7 @@ pub fn check_space(
         return Ok(());
     }
     Err(Error::Refused(BeginRefusal::for_good(format!(
-        "the task of about {} tokens does not fit into the window of {} with {} left for the answer: shorten the task, or give \
-         the agent a larger window",
+        "the task of about {} tokens does not fit into the window of {} tokens with {} reserved for the answer: shorten the task, or give the agent a larger window",
         outlook.estimated_tokens,
         route.model_window_tokens,
         outlook.budget.reserve_tokens(),

@@ -126,7 +126,7 @@ impl<'a> Watch<'a> {
             Err(error) if error.origin == Origin::Budget => self.refused = Some(error),
             // An unreachable database stops no turn; the next call checks again.
             Err(error) => {
-                tracing::debug!(error = causes(&error), "the budget of a turn was not looked at");
+                tracing::debug!(error = causes(&error), "cannot check the budget of a turn");
             }
         }
         self.refused.is_some()

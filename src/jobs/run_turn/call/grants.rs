@@ -80,7 +80,7 @@ async fn mint(
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("a later turn of the session has begun: this one has no tools any more")]
+#[error("a later turn of the session has started, so this one may call no tools")]
 struct LostLease;
 
 /// Builds the entry of the service's own tools among the CLI's servers.
@@ -93,7 +93,7 @@ fn own_server(services: &Services, token: &SecretString) -> Result<Value, provid
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "this process serves no tools, which the agent's file grants; run its turns in `dalsegno serve` or `dalsegno worker turns`"
+    "the agent's file grants tools, but this process serves none; run its turns in `dalsegno serve` or `dalsegno worker turns`"
 )]
 struct NoEndpoint;
 
@@ -115,7 +115,7 @@ async fn workspace(services: &Services, campaign_id: Uuid) -> Result<PathBuf, pr
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("could not make the workspace {}; make room there, and make it writable", folder.display())]
+#[error("cannot create the workspace {}; check its free space and permissions", folder.display())]
 struct NoWorkspace {
     folder: PathBuf,
     #[source]

@@ -17,7 +17,7 @@ const HISTORY_MIN_TOKENS: u64 = 400;
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the model counted {counted} tokens where the conversation has about {expected}: it did not see its history"
+    "the model counted {counted} tokens, but the conversation has about {expected}: it did not see its history"
 )]
 struct NotSeen {
     counted: u64,

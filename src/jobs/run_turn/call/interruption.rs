@@ -28,7 +28,7 @@ impl<'a> StopCheck<'a> {
             // An unreachable database stops no turn; the next round checks again.
             asked.unwrap_or_else(|error| {
                 let error = causes(&error);
-                tracing::debug!(error, "it is unknown whether the turn has to stop");
+                tracing::debug!(error, "cannot check whether the turn has to stop");
                 false
             })
         };

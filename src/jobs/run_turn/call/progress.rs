@@ -157,7 +157,7 @@ impl<'a> Progress<'a> {
             {
                 tracing::debug!(
                     error = causes(&error),
-                    "the progress of a turn is not in the feed"
+                    "cannot add the progress of a turn to the feed"
                 );
             }
             is_stored
@@ -237,7 +237,7 @@ async fn store(
         let error = causes(error);
         tracing::debug!(
             error,
-            "the output of a turn is not stored; it is stored with the next row"
+            "cannot store the partial output of a turn: the next write includes it"
         );
     }
     stored.is_ok()

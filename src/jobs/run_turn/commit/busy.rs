@@ -55,7 +55,7 @@ pub async fn back_off(
                 Err(failed) => {
                     tracing::warn!(
                         error = causes(&failed),
-                        "a refusal was not noted for the other turns of the model"
+                        "cannot record the refusal of a provider for other turns of the model"
                     );
                     (why.clone(), (*after).max(config.first_wait()))
                 }

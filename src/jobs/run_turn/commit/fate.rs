@@ -79,7 +79,7 @@ pub fn decide(result: &Result<Outcome, Error>, facts: FateInput) -> Fate {
         (Err(_), Some(Stop::Cancelled)) => return Fate::Cancelled,
         (Err(_), Some(Stop::Drain)) => return Fate::GivenBack,
         (Err(_), Some(Stop::Deadline)) => {
-            let why = "the turn ran longer than its deadline".to_owned();
+            let why = "the turn exceeded its deadline".to_owned();
             return retry_or_fail(why, None, None, true, facts);
         }
         (Err(error), None) => error,
@@ -130,7 +130,7 @@ fn reject(why: String, history_may_be_to_blame: bool, interrupted: bool, facts: 
 }
 
 /// Hint for a history that the provider has never accepted.
-const WITHOUT_HISTORY: &str = "if it rejects the next task too, the history may be the reason: a task with the session mode `fresh` begins without it";
+const WITHOUT_HISTORY: &str = "if it rejects the next task too, the history may be the cause: a task with the session mode `fresh` starts without it";
 
 fn failed(why: String, interrupted: bool) -> Fate {
     Fate::Failed { why, interrupted, rejected: false }

@@ -57,7 +57,7 @@ impl Turn<'_> {
                 Err(error) if error.can_retry_write(self.run, n_tries < N_TRIES) => {
                     tracing::warn!(
                         error = causes(&error),
-                        "the end of a turn was not written; it is tried again"
+                        "cannot write the end of a turn, trying again"
                     );
                     sleep(wait).await;
                     (n_tries, wait) = (n_tries + 1, (wait * 2).min(MAX_WAIT));

@@ -46,7 +46,9 @@ pub fn with_end(config: &Config, why: &str, since: DateTime<Utc>) -> String {
     match config.deadline(since) {
         Some(deadline) => {
             let (since, deadline) = (format_moment(since), format_moment(deadline));
-            format!("{why}; the task waits since {since} and fails at {deadline} if that lasts")
+            format!(
+                "{why}; the task waits since {since} and fails at {deadline} if the provider stays busy"
+            )
         }
         None => why.to_owned(),
     }

@@ -29,8 +29,8 @@ enum RefusalState {
 }
 
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-const CANCELLED: &str = "the task was cancelled before its turn could begin";
-const CANCELLED_BETWEEN: &str = "the task was cancelled before another of its turns could begin";
+const CANCELLED: &str = "the task was cancelled before its turn started";
+const CANCELLED_BETWEEN: &str = "the task was cancelled before its next turn started";
 
 pub async fn refuse(
     run: &Run,

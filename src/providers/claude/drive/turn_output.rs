@@ -69,10 +69,10 @@ impl TurnOutput {
             Event::Compacted => self.is_compacted = true,
             Event::Result(result) => self.result(result),
             Event::Garbage(line) => {
-                tracing::debug!(n_bytes = line.len(), "a line that is no event");
+                tracing::debug!(n_bytes = line.len(), "ignored a line that is not an event");
             }
             Event::Other { kind, .. } => {
-                tracing::trace!(kind = &*kind, "an unknown event was ignored")
+                tracing::trace!(kind = &*kind, "ignored an unknown event")
             }
             Event::Exchange(_) | Event::RateLimit(_) | Event::Retry(_) => {}
         }
@@ -204,7 +204,7 @@ impl TurnOutput {
     fn result(&mut self, result: Box<TurnResult>) {
         self.session(result.session_id.as_deref());
         if self.result.is_some() {
-            tracing::warn!("a second result; the first one counts");
+            tracing::warn!("ignored a second result");
             return;
         }
         self.result = Some(result);

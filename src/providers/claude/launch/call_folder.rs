@@ -143,7 +143,7 @@ impl CallFolder {
             }
             for folder in gone {
                 if let Err(error) = remove(&folder) {
-                    tracing::warn!(folder = %folder.display(), %error, "not removed");
+                    tracing::warn!(folder = %folder.display(), %error, "cannot remove the folder of a turn");
                 }
             }
         })

@@ -145,7 +145,7 @@ impl Child {
         drop((stdin, stdout, stderr));
         let gone = life.wait_for(|life| *life != Life::Running);
         if timeout(GUARD_PATIENCE, gone).await.is_err() {
-            tracing::error!(?guard, "a guard does not end; its group is killed");
+            tracing::error!(?guard, "the guard of a turn does not exit: killing its process group");
             if let Some(guard) = guard {
                 let _ = rustix::process::kill_process_group(guard, Signal::KILL);
             }
@@ -166,7 +166,11 @@ async fn watch_over(
     tell.send_replace(Life::Ending);
     // A guard that exits by itself leaves no processes.
     if status.is_none_or(|status| status.code().is_none()) {
-        tracing::warn!(guard = pid, ?status, "a guard was killed; ending what it has left");
+        tracing::warn!(
+            guard = pid,
+            ?status,
+            "the guard of a turn was killed: stopping its remaining processes"
+        );
         pid.into_iter().for_each(|pid| limits.end_group_of(pid));
         orphans::end_all().await;
     }

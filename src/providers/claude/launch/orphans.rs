@@ -63,12 +63,12 @@ pub(super) async fn end_all() {
             Ok(found) if found.is_empty() => return,
             Ok(found) if is_late => {
                 let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
-                tracing::error!(?pids, "processes of a turn do not end; end them by hand");
+                tracing::error!(?pids, "cannot stop processes of a turn: kill them");
                 return;
             }
             Ok(found) => found.into_iter().filter_map(Process::pid).for_each(end),
             Err(error) if is_late => {
-                tracing::error!(%error, "/proc cannot be read; look for processes of a turn by hand");
+                tracing::error!(%error, "cannot read /proc: check for leftover processes of turns");
                 return;
             }
             // For example, too many files are open, which passes.

@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 32 << 10;
 /// Returns a standard input that begins with the credential.
 pub(super) fn input_with(secret: &str) -> io::Result<(Stdio, ChildStdin)> {
     if secret.len() > MAX_BYTES || secret.contains('\n') {
-        return Err(io::Error::other("a credential is one line, of 32 KiB at most"));
+        return Err(io::Error::other("a credential must be one line of at most 32 KiB"));
     }
     let (reader, mut writer) = io::pipe()?;
     writer.write_all(secret.as_bytes())?;

@@ -269,8 +269,11 @@ async fn an_enqueue_key_sees_only_the_number_of_earlier_jobs_of_others() {
     setup.admin("POST", &hold, &json!({ "reason": "the harbour" })).await.expect(200);
     let path = format!("/v1/tasks/{}/explain", id(&mine));
     let told = setup.get(&stock, &path).await.expect(200);
-    assert_eq!(told["because"], "Lanes run one job at a time. 1 job is in line before it.");
-    assert_eq!(told["next"], "What is before it has to end. Then the lane moves up by itself.");
+    assert_eq!(told["because"], "Its lane runs one job at a time. 1 job is in line before it.");
+    assert_eq!(
+        told["next"],
+        "The jobs before it have to end first. Then the lane continues by itself."
+    );
     let all = setup.admin("GET", &path, &Value::Null).await.expect(200);
     assert!(all["because"].as_str().unwrap().contains("the harbour"), "{all}");
 }

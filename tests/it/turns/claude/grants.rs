@@ -127,7 +127,7 @@ async fn a_tool_server_gets_its_declared_variables_and_not_the_credential() {
     setup.api.plays([add(), add(), add()]);
     let task = fixture.ended(&fixture.add("On and on.").await).await;
     assert_eq!(task.state, State::Failed);
-    assert!(task.error.as_deref().unwrap().contains("more rounds than it may"), "{task:?}");
+    assert!(task.error.as_deref().unwrap().contains("exceeded its limit of rounds"), "{task:?}");
     fixture.settled().await;
     worker.stop().await;
 }

@@ -68,7 +68,7 @@ async fn a_resumed_credential_is_used_at_once_by_waiting_tasks() {
     assert_eq!(names, [("main", 1), ("spare", 0)]);
     assert!(all[0].paused_until.is_some() && all[1].paused_until.is_none(), "{all:?}");
     let why = all[0].why.as_deref().unwrap();
-    assert!(why.contains("has used up its limit") && !why.contains("can go on"), "{why}");
+    assert!(why.contains("has reached its limit") && !why.contains("can go on"), "{why}");
     assert_eq!(credentials::resume(&mut conn, (None, "main"), noon()).await.unwrap().1, 1);
     fixture.done(&parked).await;
     let again = credentials::resume(&mut conn, (None, "main"), noon()).await.unwrap_err();

@@ -11,10 +11,10 @@ async fn an_unusable_fallback_and_a_missing_price_are_logged_at_the_start() {
     let mut worker = fixture.process(&[]);
     let said = eventually("the warnings are in the log", async || {
         let log = worker.log();
-        (log.contains("cannot take over") && log.contains("prices.models")).then_some(log)
+        (log.contains("cannot be used") && log.contains("prices.models")).then_some(log)
     });
     let said = said.await;
-    assert!(said.contains("names a provider and no model for it"), "{said}");
+    assert!(said.contains("names a provider without a model"), "{said}");
     worker.signal(rustix::process::Signal::TERM);
     worker.ended().await;
 }

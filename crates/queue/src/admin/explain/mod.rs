@@ -1,6 +1,6 @@
-//! Explains in words why a job is in its state, and what has to happen next.
+//! Explanations of a job's state: the reason, and what has to happen next.
 //!
-//! The facts come from one statement, at one moment. A pure function makes the words, so that they can be tested without a database.
+//! The facts come from one statement, at one moment. A pure function makes the text, so that it can be tested without a database.
 
 mod reasons;
 
@@ -9,7 +9,7 @@ use sqlx::PgExecutor;
 
 use crate::error::Error;
 
-/// The answer to "why?".
+/// The explanation of a job's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = JobExplanation)]
 pub struct Explanation {
@@ -28,12 +28,31 @@ pub async fn explain(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Expla
     Ok(load_facts(executor, job_id).await?.explain())
 }
 
-/// Explains a job to a caller who may not see other jobs: of those before it in its lane, only their number is given.
+/// Explains a job to a caller that may not see other jobs: of those before it in its lane, only their number is given.
 pub async fn explain_alone(
     executor: impl PgExecutor<'_>,
     job_id: i64,
 ) -> Result<Explanation, Error> {
     Ok(load_facts(executor, job_id).await?.explain_alone())
+}
+
+/// The running job at the head of a lane, for which a blocked job waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningHead {
+    /// The job that runs.
+    pub job_id: i64,
+    /// When and where it started: `started 12 s ago on worker-2 (pid 41)`.
+    pub started: String,
+    /// Number of jobs between the two: `1 job is in line before it`.
+    pub between: String,
+}
+
+/// Returns the job for which a blocked job waits, if it is running.
+pub async fn running_head(
+    executor: impl PgExecutor<'_>,
+    job_id: i64,
+) -> Result<Option<RunningHead>, Error> {
+    Ok(facts(executor, job_id).await?.running_head())
 }
 
 async fn load_facts(executor: impl PgExecutor<'_>, job_id: i64) -> Result<JobFacts, Error> {
@@ -73,6 +92,8 @@ struct JobFacts {
     head_hold_reason: Option<String>,
     head_run_in_secs: Option<f64>,
     head_running_secs: Option<f64>,
+    head_worker_host: Option<String>,
+    head_worker_pid: Option<i32>,
     blocked_ahead: Option<i64>,
     ready_ahead: Option<i64>,
     queue_pause_reason: Option<String>,
@@ -101,6 +122,16 @@ impl JobFacts {
             _ => self.unknown(),
         };
         Explanation { job_id: self.id, state: self.state.clone(), because, next }
+    }
+
+    fn running_head(&self) -> Option<RunningHead> {
+        let waits = self.state == "blocked" && self.lane_hold_reason.is_none();
+        let head = self.head_id.filter(|_| waits && self.head_state.as_deref() == Some("running"));
+        head.map(|job_id| RunningHead {
+            job_id,
+            started: self.head_start(),
+            between: reasons::behind(self.blocked_ahead.unwrap_or(0)),
+        })
     }
 
     fn explain_alone(&self) -> Explanation {
@@ -146,11 +177,11 @@ mod tests {
         .explain();
         assert_eq!(
             told.because,
-            "Attempt 2 of 5 failed 3 seconds ago: connection refused. It backs off before the next one."
+            "Attempt 2 of 5 failed 3 s ago: connection refused. It is in backoff before the next attempt."
         );
         assert_eq!(
             told.next,
-            "It is due in 95 seconds. The lane `chat-1` waits with it, so that the order is kept. To run it now: `dalsegno job retry 7`."
+            "It is due in 95 s. The lane `chat-1` waits with it, to keep the order. To run it now: `dalsegno job retry 7`."
         );
     }
 
@@ -162,15 +193,17 @@ mod tests {
             head_kind: Some("run_turn".into()),
             head_state: Some("running".into()),
             head_running_secs: Some(200.0),
+            head_worker_host: Some("worker-2".into()),
+            head_worker_pid: Some(41),
             blocked_ahead: Some(1),
             ..facts("blocked")
         }
         .explain();
         assert_eq!(
             told.because,
-            "Lanes run one job at a time, and job 5 (`run_turn`) at the head of `chat-1` has been running for 3 minutes. 1 job is in line before it."
+            "It waits for job 5 (`run_turn`) in the lane `chat-1`, which started 3 min ago on worker-2 (pid 41). 1 job is in line before it."
         );
-        assert_eq!(told.next, "Job 5 has to end. Then the lane moves up by itself.");
+        assert_eq!(told.next, "Job 5 has to end first. Then the lane continues by itself.");
     }
 
     #[test]
@@ -190,8 +223,11 @@ mod tests {
             .explain_alone()
         };
         let two = told(Some(5), 1);
-        assert_eq!(two.because, "Lanes run one job at a time. 2 jobs are in line before it.");
-        assert_eq!(two.next, "What is before it has to end. Then the lane moves up by itself.");
+        assert_eq!(two.because, "Its lane runs one job at a time. 2 jobs are in line before it.");
+        assert_eq!(
+            two.next,
+            "The jobs before it have to end first. Then the lane continues by itself."
+        );
         assert!(told(None, 0).because.ends_with("It is next in line."));
         assert!(told(Some(5), 1_000).because.ends_with("1000 or more jobs are before it in line."));
         let own = JobFacts { hold_reason: Some("legal".into()), ..facts("held") };
@@ -200,14 +236,9 @@ mod tests {
 
     #[test]
     fn an_unknown_kind_is_distinguished_from_missing_workers() {
-        let without_worker =
-            JobFacts { live_workers: 0, able_workers: 0, ..facts("ready") }.explain();
+        let without = JobFacts { live_workers: 0, able_workers: 0, ..facts("ready") }.explain();
         let unable = JobFacts { live_workers: 2, able_workers: 0, ..facts("ready") }.explain();
-        assert!(
-            without_worker.because.contains("no worker that is alive"),
-            "{}",
-            without_worker.because
-        );
+        assert!(without_worker.because.contains("no live worker"), "{}", without_worker.because);
         assert!(
             unable.because.contains("has a handler for the kind `run_turn`"),
             "{}",

@@ -1,4 +1,4 @@
-//! The words for each state.
+//! The text for each state.
 
 use super::{
     super::words::{format_ago, format_in, plural, span},
@@ -20,25 +20,24 @@ impl JobFacts {
         if let (Some(reason), Some(group)) = (&self.group_pause_reason, &self.group_key) {
             return (
                 format!("It could run now, but its group `{group}` is paused{}.", said(reason)),
-                format!("Resume the group `{group}`."),
+                format!("Resume the group in SQL: `select dalsegno.resume('group', '{group}')`."),
             );
         }
         if self.live_workers == 0 {
             return (
-                format!(
-                    "It could run now, but no worker that is alive serves the queue `{queue}`."
-                ),
-                "Start a worker for this queue; it takes the job within a second or so.".to_owned(),
+                format!("It could run now, but no live worker serves the queue `{queue}`."),
+                "Start a worker for this queue. It claims the job within a second or so."
+                    .to_owned(),
             );
         }
         if self.able_workers == 0 {
             return (
                 format!(
-                    "It could run now, but no worker of the queue `{queue}` ({} alive) has a handler for the kind `{}`. It is left alone and nothing is lost.",
+                    "It could run now, but none of the live workers of the queue `{queue}` ({}) has a handler for the kind `{}`.",
                     self.live_workers, self.kind
                 ),
                 format!(
-                    "Start a version of the worker that knows `{}`, or cancel the job if the name is a mistake: `dalsegno job cancel {}`.",
+                    "Start a version of the worker that handles `{}`, or cancel the job if its kind is wrong: `dalsegno job cancel {}`.",
                     self.kind, self.id
                 ),
             );
@@ -46,23 +45,21 @@ impl JobFacts {
         if self.crash_count >= 2 {
             return (
                 format!(
-                    "{} were lost while running it, so it may only run in a worker that runs nothing else.",
+                    "{} were lost while they ran it, so only a worker that runs nothing else may claim it.",
                     plural(self.crash_count.into(), "worker")
                 ),
-                "A worker makes itself idle and takes it. If that one is lost too, the job is dead.".to_owned(),
+                "An idle worker claims it. If that worker is lost too, the job becomes a dead letter.".to_owned(),
             );
         }
         let ahead = match self.ready_ahead.unwrap_or(0) {
-            0 => "It is the next in the queue".to_owned(),
-            n if n >= 1_000 => {
-                "It waits for a free slot, with 1000 or more jobs before it".to_owned()
-            }
-            n => format!("It waits for a free slot, with {} before it", plural(n, "job")),
+            0 => "It is next in the queue".to_owned(),
+            n if n >= 1_000 => "It waits for a free slot, behind 1000 or more jobs".to_owned(),
+            n => format!("It waits for a free slot, behind {}", plural(n, "job")),
         };
         (
             format!("{ahead}."),
             format!(
-                "One of {} takes it as soon as a slot is free.",
+                "One of {} claims it as soon as a slot is free.",
                 plural(self.able_workers, "worker")
             ),
         )
@@ -75,18 +72,18 @@ impl JobFacts {
         let due = format_in(self.run_in_secs.unwrap_or(0.0));
         let because = match self.wait_reason.as_deref() {
             Some("retry") => format!(
-                "Attempt {} of {} failed{}{}. It backs off before the next one.",
+                "Attempt {} of {} failed{}{}. It is in backoff before the next attempt.",
                 self.attempt,
                 self.max_attempts,
                 self.when_last(),
                 self.last_error_said()
             ),
             Some("snooze") => format!(
-                "The last run put itself off{}. No attempt was burned.",
+                "The last run was postponed{}. It used up no attempt.",
                 self.last_error_said()
             ),
             Some("crash") => format!(
-                "The worker that ran it was lost{}; that makes {} in a row. No attempt was burned.",
+                "The worker that ran it was lost{} ({} in a row). This used up no attempt.",
                 self.when_last(),
                 plural(self.crash_count.into(), "lost worker")
             ),
@@ -94,10 +91,10 @@ impl JobFacts {
         };
         let lane = match (&self.lane, self.wait_reason.as_deref()) {
             (Some(lane), Some("later")) => {
-                format!(" Then it takes its place in the lane `{lane}`.")
+                format!(" Then it joins the lane `{lane}`.")
             }
             (Some(lane), _) => {
-                format!(" The lane `{lane}` waits with it, so that the order is kept.")
+                format!(" The lane `{lane}` waits with it, to keep the order.")
             }
             (None, _) => String::new(),
         };
@@ -113,13 +110,13 @@ impl JobFacts {
 
     fn awaits_signal(&self) -> Reason {
         let lane = match &self.lane {
-            Some(lane) => format!(" Then it takes its place in the lane `{lane}`."),
+            Some(lane) => format!(" Then it joins the lane `{lane}`."),
             None => String::new(),
         };
         (
-            "It waits for something else to end, and blocks no other job meanwhile.".to_owned(),
+            "It waits for a signal, and blocks no other job meanwhile.".to_owned(),
             format!(
-                "It continues when that has ended.{lane} To run it now: `dalsegno job retry {}`.",
+                "It continues when the signal arrives.{lane} To run it now: `dalsegno job retry {}`.",
                 self.id
             ),
         )
@@ -140,27 +137,24 @@ impl JobFacts {
         }
         let Some(head) = self.head_id else {
             return (
-                format!("The lane `{lane}` has no head at this moment. {behind}."),
-                "The sweep that runs every second promotes the next job of the lane.".to_owned(),
+                format!("No job of the lane `{lane}` is ready yet. {behind}."),
+                "The sweep of lanes, every queue.upkeep_secs, makes the next job ready.".to_owned(),
             );
         };
         let kind = self.head_kind.as_deref().unwrap_or("?");
         let (doing, next) = match self.head_state.as_deref() {
-            Some("running") => (
-                format!("has been running for {}", span(self.head_running_secs.unwrap_or(0.0))),
-                format!("Job {head} has to end."),
-            ),
+            Some("running") => (self.head_start(), format!("Job {head} has to end first.")),
             Some("scheduled") => {
                 let due = format_in(self.head_run_in_secs.unwrap_or(0.0));
                 let why = match self.head_wait_reason.as_deref() {
-                    Some("retry") => "backs off after a failure",
-                    Some("snooze") => "put itself off",
-                    Some("crash") => "waits after its worker was lost",
-                    _ => "waits for its time",
+                    Some("retry") => "is in backoff after a failure",
+                    Some("snooze") => "was postponed",
+                    Some("crash") => "is in backoff after its worker was lost",
+                    _ => "was enqueued for later",
                 };
                 (
                     format!("{why} and is due {due}"),
-                    format!("Job {head} has to run again {due} and end."),
+                    format!("Job {head} has to run again and end first."),
                 )
             }
             Some("held") => (
@@ -174,14 +168,16 @@ impl JobFacts {
             ),
             _ => (
                 "is ready and waits for a slot".to_owned(),
-                format!("Job {head} has to be claimed and end; see `dalsegno job explain {head}`."),
+                format!(
+                    "Job {head} has to run and end first: `dalsegno job explain {head}` explains why it waits."
+                ),
             ),
         };
         (
             format!(
-                "Lanes run one job at a time, and job {head} (`{kind}`) at the head of `{lane}` {doing}. {behind}."
+                "It waits for job {head} (`{kind}`) in the lane `{lane}`, which {doing}. {behind}."
             ),
-            format!("{next} Then the lane moves up by itself."),
+            format!("{next} Then the lane continues by itself."),
         )
     }
 
@@ -189,8 +185,8 @@ impl JobFacts {
     pub(super) fn blocked_by_others(&self) -> Reason {
         let n_ahead = self.blocked_ahead.unwrap_or(0) + i64::from(self.head_id.is_some());
         (
-            format!("Lanes run one job at a time. {}.", behind(n_ahead)),
-            "What is before it has to end. Then the lane moves up by itself.".to_owned(),
+            format!("Its lane runs one job at a time. {}.", behind(n_ahead)),
+            "The jobs before it have to end first. Then the lane continues by itself.".to_owned(),
         )
     }
 
@@ -204,15 +200,15 @@ impl JobFacts {
         match (self.hold_by.as_deref(), &self.lane) {
             (Some("failure"), Some(name)) => (
                 format!(
-                    "It failed for good{reason}, and the policy of its lane is to wait for a person.{lane}"
+                    "It failed permanently{reason}, and its lane is held after a failure.{lane}"
                 ),
                 format!(
-                    "`dalsegno job retry {}` runs it again with fresh attempts; `dalsegno lane release {name}` makes it a dead letter and continues.",
+                    "`dalsegno job retry {}` runs it again with new attempts; `dalsegno lane release {name}` makes it a dead letter and continues the lane.",
                     self.id
                 ),
             ),
             _ => (
-                format!("A person holds it{reason}.{lane}"),
+                format!("It is held{reason}.{lane}"),
                 format!(
                     "Release it (`dalsegno job release {id}`) or cancel it (`dalsegno job cancel {id}`).",
                     id = self.id
@@ -222,26 +218,23 @@ impl JobFacts {
     }
 
     pub(super) fn running(&self) -> Reason {
-        let place = match (self.worker_host.as_deref(), self.worker_pid) {
-            (Some(host), Some(pid)) if !host.is_empty() => format!(" on {host} (pid {pid})"),
-            _ => String::new(),
-        };
         let because = format!(
-            "Attempt {} of {} has been running{place} for {}.",
+            "Attempt {} of {} started {}{}.",
             self.attempt,
             self.max_attempts,
-            span(self.running_secs.unwrap_or(0.0))
+            ago(self.running_secs.unwrap_or(0.0)),
+            on_worker(self.worker_host.as_deref(), self.worker_pid)
         );
         let lease_over = self.worker_lease_secs.is_none_or(|secs| secs < 0.0);
         let next = if let Some(secs) = self.cancel_requested_secs {
             format!(
-                "Its cancellation was asked for {}. The handler has to stop; if it does not within its grace, it is dropped.",
+                "Its cancellation was requested {}. Its handler has queue.cancel_grace_secs to stop; then it is aborted.",
                 format_ago(secs)
             )
         } else if self.worker_gone.is_some() || lease_over {
-            "Its worker is lost. Another worker takes the job back within some seconds and tries it again.".to_owned()
+            "Its worker is lost. Another worker claims the job within some seconds and tries it again.".to_owned()
         } else {
-            "The handler has to finish. Its worker renews the lease every few seconds.".to_owned()
+            "Nothing: its handler is at work, and its worker renews the lease.".to_owned()
         };
         (because, next)
     }
@@ -251,13 +244,16 @@ impl JobFacts {
             Some("exhausted") => format!("all {} failed", plural(self.attempt.into(), "attempt")),
             Some("bad_payload") => "its handler could not read the payload".to_owned(),
             Some("worker_lost") => "three workers in a row were lost while running it".to_owned(),
-            _ => "its handler gave it up".to_owned(),
+            _ => "its handler reported a permanent failure".to_owned(),
         };
         let error = self.death_error.as_deref().map(said).unwrap_or_default();
         (
-            format!("It died {}: {why}{error}.", format_ago(self.died_secs.unwrap_or(0.0))),
             format!(
-                "Nothing happens by itself. Fix the cause, then `dalsegno job retry {}`.",
+                "It became a dead letter {}: {why}{error}.",
+                format_ago(self.died_secs.unwrap_or(0.0))
+            ),
+            format!(
+                "Fix the cause, then run `dalsegno job retry {}`. It does not run again by itself.",
                 self.id
             ),
         )
@@ -267,19 +263,25 @@ impl JobFacts {
         let outcome = self.last_outcome.as_deref().unwrap_or("done");
         (
             format!("It ended{} as {outcome}{}.", self.when_last(), self.last_error_said()),
-            "Nothing. It is no longer on the queue.".to_owned(),
+            "Nothing. It has left the queue.".to_owned(),
         )
     }
 
     pub(super) fn unknown(&self) -> Reason {
         (
             format!(
-                "There is no job {}: it is not on the queue, is not a dead letter, and no run of it is stored.",
+                "There is no job {}: it is not in the queue, is not a dead letter, and has no stored run.",
                 self.id
             ),
-            "Check the number with `dalsegno job ls`. Runs are removed after their retention."
+            "Check the number with `dalsegno job ls`. Runs are removed after queue.keep.runs_days."
                 .to_owned(),
         )
+    }
+
+    /// Returns when and where the head of the lane started: `started 12 s ago on worker-2 (pid 41)`.
+    pub(super) fn head_start(&self) -> String {
+        let at = ago(self.head_running_secs.unwrap_or(0.0));
+        format!("started {at}{}", on_worker(self.head_worker_host.as_deref(), self.head_worker_pid))
     }
 
     fn when_last(&self) -> String {
@@ -291,7 +293,14 @@ impl JobFacts {
     }
 }
 
-fn behind(n_ahead: i64) -> String {
+fn on_worker(host: Option<&str>, pid: Option<i32>) -> String {
+    match (host, pid) {
+        (Some(host), Some(pid)) if !host.is_empty() => format!(" on {host} (pid {pid})"),
+        _ => String::new(),
+    }
+}
+
+pub(super) fn behind(n_ahead: i64) -> String {
     match n_ahead {
         0 => "It is next in line".to_owned(),
         1 => "1 job is in line before it".to_owned(),

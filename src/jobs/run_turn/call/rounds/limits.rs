@@ -49,22 +49,21 @@ pub fn check_call(call: &ToolCall, at: usize, made: &mut CallCounts, most_same: 
     let refuse = |outcome, text: String| Verdict::Refuse(ToolReply { text, outcome });
     if at >= MAX_CALLS_PER_ANSWER {
         let text = format!(
-            "Not called: of one answer no more than {MAX_CALLS_PER_ANSWER} calls are made. Look at their results first, then call again."
+            "Not called: at most {MAX_CALLS_PER_ANSWER} calls of one answer are made. Read their results first, then call again."
         );
         return refuse(Outcome::TooMany, text);
     }
     let n_made = made.count(call);
     if n_made > most_same {
         let text = format!(
-            "You have made this very call {most_same} times in this turn, and it was not made again: what it says stands above. Go \
-             on with what you have, or do something else."
+            "Not called: you have made this call {most_same} times in this turn, and its result is above. Continue with it, or do something else."
         );
         return refuse(Outcome::Repeated, text);
     }
     match arguments(call) {
         Some(arguments) => Verdict::Make(arguments),
         None => {
-            let text = "The arguments are not a JSON object. Write them as one, by the schema of the tool, and call again.";
+            let text = "The arguments are not a JSON object. Write one that follows the schema of the tool, and call again.";
             refuse(Outcome::Unreadable, text.to_owned())
         }
     }
@@ -75,8 +74,7 @@ pub fn check_call(call: &ToolCall, at: usize, made: &mut CallCounts, most_same: 
 pub fn build_reply(answer: Option<Answer>, limit: Duration, max_chars: usize) -> ToolReply {
     let Some(Answer { text, is_error }) = answer else {
         let text = format!(
-            "Error: the tool did not answer within {} s and was given up. It may or may not have taken effect: look before you call \
-             it again.",
+            "Error: the tool did not answer within {} s and was stopped. It may or may not have taken effect: check before you call it again.",
             limit.as_secs()
         );
         return ToolReply { text, outcome: Outcome::TimedOut };

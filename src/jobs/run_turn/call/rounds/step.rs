@@ -185,16 +185,16 @@ impl<'a> Steps<'a> {
 
     async fn next(&mut self) -> Next {
         if self.run.cancel().is_cancelled() {
-            return self.stop(cancelled("the turn was asked to stop between two calls"));
+            return self.stop(cancelled("the turn was stopped between two calls"));
         }
         // An unreachable database stops no turn; the next round checks again.
         let asked = tasks::is_asked_to_stop(self.run.pool(), self.assignment.task.id).await;
         let is_asked = asked.unwrap_or_else(|error| {
-            tracing::debug!(error = causes(&error), "it is unknown whether the turn has to stop");
+            tracing::debug!(error = causes(&error), "cannot check whether the turn has to stop");
             false
         });
         if is_asked {
-            let why = "the turn was asked to stop between two calls";
+            let why = "the turn was stopped between two calls";
             let called = CallReport::before_call(cancelled(why), self.services.clock.now());
             return Next::End(Box::new(CallReport { is_stopped: true, ..called }));
         }
@@ -334,8 +334,7 @@ fn cancelled(why: &'static str) -> providers::Error {
 
 fn no_words(n_calls: usize, usage: Usage) -> providers::Error {
     let why = format!(
-        "after {n_calls} calls of the model the turn had no answer in words: it asked for tools to the end; raise maxTurns in the \
-         agent's file, or ask for less at a time"
+        "after {n_calls} calls of the model the turn has no final answer, because the model kept calling tools; raise maxTurns in the agent's file, or ask for less at a time"
     );
     providers::Error::new(ENDS_IN_CALLS, Class::Fail, why).with_usage(Some(usage))
 }

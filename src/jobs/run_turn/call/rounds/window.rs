@@ -112,7 +112,7 @@ impl Window {
                 let grown = grown.saturating_sub(self.first.weight);
                 self.fold(turn, opened, grown, refused_tokens).await;
                 if run.stop_reason().is_some() {
-                    let why = "the turn was asked to stop while room was made";
+                    let why = "the turn was stopped during a compaction";
                     return Err(
                         providers::Error::new("turn.stopped", Class::Cancelled, why).before_call()
                     );
@@ -210,7 +210,7 @@ impl Window {
         };
         if let Err(error) = folded.await {
             let error = causes(&error);
-            tracing::warn!(session.id = %session_id, error, "no room was made in the middle of a turn");
+            tracing::warn!(session.id = %session_id, error, "cannot compact the session during a turn");
         }
     }
 
@@ -284,7 +284,7 @@ impl Stage {
 fn seed(opened: &OpenTurn) -> Result<FenceSeed, providers::Error> {
     let bytes = opened.session.fence_seed.as_slice().try_into();
     bytes.map(FenceSeed::from_bytes).map_err(|_| {
-        let why = "the fence seed of the session has not 32 bytes";
+        let why = "the fence seed of the session does not have 32 bytes";
         providers::Error::new("transcript.not_read", Class::Fail, why)
             .of(Origin::Host)
             .before_call()
@@ -293,8 +293,7 @@ fn seed(opened: &OpenTurn) -> Result<FenceSeed, providers::Error> {
 
 fn no_space_error(opened: &OpenTurn, assignment: &Assignment<'_>) -> providers::Error {
     let why = format!(
-        "what the turn has called and been told does not fit any more: about {} tokens, in a window of {} with {} left for the \
-         answer; ask for less at a time, or give the agent a larger window",
+        "the calls and results of the turn no longer fit: about {} tokens, in a window of {} with {} reserved for the answer; ask for less at a time, or give the agent a larger window",
         opened.estimated_tokens,
         assignment.route.model_window_tokens,
         opened.budget.reserve_tokens(),
