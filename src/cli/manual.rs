@@ -40,6 +40,6 @@ pub(super) fn openapi(context: &Context) -> Exit {
 }
 
 pub(super) fn metrics(context: &Context) -> Exit {
-    context.output.data(&metric_catalogue::lines(), metric_catalogue::markdown);
+    context.output.print_data(&metric_catalogue::lines(), metric_catalogue::markdown);
     Exit::Ok
 }

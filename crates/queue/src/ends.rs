@@ -216,7 +216,7 @@ pub(super) async fn write(
             .copied(),
     };
     let (held, lane_owed) = (lane_owed.is_some(), lane_owed.unwrap_or(false));
-    Ok(Written { held, holds_lane, lane_owed })
+    Ok(WriteResult { held, holds_lane, lane_owed })
 }
 
 /// Snoozes a running job without using up an attempt. Returns false for "no promotion owed": the job keeps its place in

@@ -283,7 +283,7 @@ impl Run {
             .await
             .map_err(|source| CommitError::WriteEnd { job_id, source })?;
         if !written.held {
-            telemetry::rejected(1);
+            telemetry::record_rejected(1);
             // Dropping the transaction would roll back as well, but only when its connection is used again.
             if let Err(error) = tx.rollback().await {
                 tracing::debug!(

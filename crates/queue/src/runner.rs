@@ -29,7 +29,7 @@ use super::{
     fault,
     job::{Decision, End, JobError, LaneFailure, Policy},
     registry::Handlers,
-    run::{Committed, Run, Stop},
+    run::{CommitProof, Run, Stop},
     slots::Claim,
 };
 
@@ -175,7 +175,7 @@ fn ending_of(
     match outcome {
         // A handler that finished although it was told to stop counts as finished.
         Ok(Ok(End::Done)) => EndKind::Done,
-        Ok(Ok(End::Committed(Committed { lane_owed, outcomes }))) => {
+        Ok(Ok(End::Committed(CommitProof { lane_owed, outcomes }))) => {
             EndKind::Committed { lane_owed, outcomes }
         }
         Ok(Ok(End::Snooze { until, reason })) => match run.stop_reason() {

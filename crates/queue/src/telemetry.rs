@@ -117,7 +117,7 @@ pub const METRICS: [Metric; 14] = [
 pub(super) fn begin(config: &Config, handlers: &Handlers, is_listening: bool) {
     METRICS.iter().for_each(Metric::describe);
     let all: BTreeSet<&str> = handlers.values().map(|handler| handler.policy.queue).collect();
-    all.into_iter().for_each(queue_gone);
+    all.into_iter().for_each(reset_queue);
     for (kind, handler) in handlers {
         let queue = handler.policy.queue;
         // A worker takes back the jobs of lost workers in all queues.
@@ -136,14 +136,14 @@ pub(super) fn begin(config: &Config, handlers: &Handlers, is_listening: bool) {
         counter!(RECLAIMED_JOBS.name, "state" => state).increment(0);
     }
     for table in retention::TABLES {
-        cleaned(table, 0);
+        record_deleted_rows(table, 0);
     }
-    rejected(0);
+    record_rejected(0);
     gauge!(CLEANUP_SUCCEEDED.name).set(0.0);
     // Starts both gauges as if the lease had just been renewed and a notification had just come: their alerts measure the time since.
-    renewed(config.lease());
+    record_renewal(config.lease());
     if is_listening {
-        listener_heard();
+        record_notification();
     }
     for metric in [JOB_WAIT, CLAIM, END_BATCH] {
         drop(histogram!(metric.name));
@@ -151,7 +151,7 @@ pub(super) fn begin(config: &Config, handlers: &Handlers, is_listening: bool) {
 }
 
 /// Records a claim. `waits` are the seconds that each job was ready.
-pub(super) fn claimed(took: Duration, waits: impl Iterator<Item = f64>) {
+pub(super) fn record_claim(took: Duration, waits: impl Iterator<Item = f64>) {
     histogram!(CLAIM.name).record(took.as_secs_f64());
     let wait = histogram!(JOB_WAIT.name);
     for secs in waits {
@@ -160,12 +160,12 @@ pub(super) fn claimed(took: Duration, waits: impl Iterator<Item = f64>) {
 }
 
 /// Records an acknowledged batch of ends.
-pub(super) fn ends_written(took: Duration) {
+pub(super) fn record_ends_written(took: Duration) {
     histogram!(END_BATCH.name).record(took.as_secs_f64());
 }
 
 /// Records jobs whose end as done was sent. `ended` has the ids of those that still had their lease.
-pub(super) fn done(slots: &[Slot], ended: &[(i64, bool)]) {
+pub(super) fn record_done(slots: &[Slot], ended: &[(i64, bool)]) {
     let ended: HashSet<i64> = ended.iter().map(|(job_id, _)| *job_id).collect();
     // One look-up per kind and batch: the recorder hashes all labels at each call.
     let mut by_kind: HashMap<(&str, &str, bool), u64> = HashMap::new();
@@ -179,13 +179,13 @@ pub(super) fn done(slots: &[Slot], ended: &[(i64, bool)]) {
             finished(queue, kind, DONE, n);
         } else {
             attempted(queue, kind, LEASE_LOST, n);
-            rejected(n);
+            record_rejected(n);
         }
     }
 }
 
 /// Records a run that ended in another way.
-pub(super) fn ended(run: &Run, outcomes: Outcomes) {
+pub(super) fn record_end(run: &Run, outcomes: Outcomes) {
     attempted(run.queue(), run.kind(), outcomes.attempt, 1);
     if let Some(outcome) = outcomes.job {
         finished(run.queue(), run.kind(), outcome, 1);
@@ -195,11 +195,11 @@ pub(super) fn ended(run: &Run, outcomes: Outcomes) {
 /// Records a run whose end was rejected.
 pub(super) fn ended_too_late(run: &Run) {
     attempted(run.queue(), run.kind(), LEASE_LOST, 1);
-    rejected(1);
+    record_rejected(1);
 }
 
 /// Records ends that were rejected.
-pub(super) fn rejected(n: u64) {
+pub(super) fn record_rejected(n: u64) {
     counter!(ENDS_REJECTED.name).increment(n);
 }
 
@@ -215,17 +215,17 @@ fn attempted(queue: &str, kind: &str, outcome: &'static str, n: u64) {
 }
 
 /// Records a renewal of the lease, with the time that was left.
-pub(super) fn renewed(margin: Duration) {
+pub(super) fn record_renewal(margin: Duration) {
     gauge!(LEASE_MARGIN.name).set(margin.as_secs_f64());
 }
 
 /// Records that notifications arrive.
-pub(super) fn listener_heard() {
+pub(super) fn record_notification() {
     gauge!(LISTENER_OK.name).set(unix_secs());
 }
 
 /// Records that a job of a lost worker was taken back and is now in `state`.
-pub(super) fn reclaimed(queue: &str, kind: &str, state: &str) {
+pub(super) fn record_reclaim(queue: &str, kind: &str, state: &str) {
     counter!(RECLAIMED_JOBS.name, "state" => state.to_owned()).increment(1);
     if state == "dead" {
         finished(queue, kind, WORKER_LOST, 1);
@@ -233,12 +233,12 @@ pub(super) fn reclaimed(queue: &str, kind: &str, state: &str) {
 }
 
 /// Records rows that the cleanup of the queue deleted.
-pub(super) fn cleaned(table: &'static str, n_rows: u64) {
+pub(super) fn record_deleted_rows(table: &'static str, n_rows: u64) {
     counter!(CLEANUP_ROWS_DELETED.name, "table" => table).increment(n_rows);
 }
 
 /// Records that the cleanup of the queue finished a round.
-pub(super) fn cleanup_succeeded() {
+pub(super) fn record_cleanup_success() {
     gauge!(CLEANUP_SUCCEEDED.name).set(unix_secs());
 }
 
@@ -251,7 +251,7 @@ fn unix_secs() -> f64 {
 }
 
 /// Records the jobs of one queue by state, and the number of its workers.
-pub(super) fn queue_state(
+pub(super) fn set_queue_state(
     queue: &str,
     states: [(&'static str, i64); 5],
     oldest_ready_secs: f64,
@@ -265,8 +265,8 @@ pub(super) fn queue_state(
 }
 
 /// Sets the metrics of a queue to 0 that has no jobs and no workers any more.
-pub(super) fn queue_gone(queue: &str) {
-    queue_state(queue, STATES.map(|state| (state, 0)), 0.0, 0);
+pub(super) fn reset_queue(queue: &str) {
+    set_queue_state(queue, STATES.map(|state| (state, 0)), 0.0, 0);
 }
 
 #[cfg(test)]
@@ -308,9 +308,9 @@ mod tests {
     fn a_job_whose_workers_were_lost_is_finished_when_it_is_dead() {
         let notes = Notes::default();
         metrics::with_local_recorder(&notes, || {
-            reclaimed("turns", "run_turn", "scheduled");
-            reclaimed("turns", "run_turn", "held");
-            reclaimed("turns", "run_turn", "dead");
+            record_reclaim("turns", "run_turn", "scheduled");
+            record_reclaim("turns", "run_turn", "held");
+            record_reclaim("turns", "run_turn", "dead");
         });
         assert_eq!(
             *notes.0.lock().unwrap(),

@@ -69,8 +69,8 @@ pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, E
     let task = get(&mut *conn, id).await?;
     let job = admin::explain(&mut *conn, task.job_id).await?;
     let mut load_facts = load_facts(&mut *conn, task, job).await?;
-    facts.turn_ahead = turn_ahead(conn, &facts).await?;
-    Ok(facts.explain())
+    load_facts.turn_ahead = turn_ahead(conn, &load_facts).await?;
+    Ok(load_facts.explain())
 }
 
 /// Explains a task to a caller that may not see other jobs of its lane.
@@ -109,7 +109,10 @@ async fn load_facts(
 }
 
 /// Finds the turn for which a blocked job waits. Without one, its lane waits for a job that is not in a turn.
-async fn turn_ahead(conn: &mut PgConnection, facts: &Facts) -> Result<Option<TurnAhead>, Error> {
+async fn turn_ahead(
+    conn: &mut PgConnection,
+    facts: &TaskFacts,
+) -> Result<Option<TurnAhead>, Error> {
     let (Some(session), "blocked") = (&facts.session, facts.job.state.as_str()) else {
         return Ok(None);
     };

@@ -52,7 +52,7 @@ pub async fn running_head(
     executor: impl PgExecutor<'_>,
     job_id: i64,
 ) -> Result<Option<RunningHead>, Error> {
-    Ok(facts(executor, job_id).await?.running_head())
+    Ok(load_facts(executor, job_id).await?.running_head())
 }
 
 async fn load_facts(executor: impl PgExecutor<'_>, job_id: i64) -> Result<JobFacts, Error> {

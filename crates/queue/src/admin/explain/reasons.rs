@@ -222,7 +222,7 @@ impl JobFacts {
             "Attempt {} of {} started {}{}.",
             self.attempt,
             self.max_attempts,
-            ago(self.running_secs.unwrap_or(0.0)),
+            format_ago(self.running_secs.unwrap_or(0.0)),
             on_worker(self.worker_host.as_deref(), self.worker_pid)
         );
         let lease_over = self.worker_lease_secs.is_none_or(|secs| secs < 0.0);
@@ -280,7 +280,7 @@ impl JobFacts {
 
     /// Returns when and where the head of the lane started: `started 12 s ago on worker-2 (pid 41)`.
     pub(super) fn head_start(&self) -> String {
-        let at = ago(self.head_running_secs.unwrap_or(0.0));
+        let at = format_ago(self.head_running_secs.unwrap_or(0.0));
         format!("started {at}{}", on_worker(self.head_worker_host.as_deref(), self.head_worker_pid))
     }
 
