@@ -279,31 +279,31 @@ fn text(error: &str) -> String {
 mod tests {
     use super::*;
 
-    fn fail(death: Death) -> Ending {
-        Ending::Fail { death, hold_lane: false, error: String::new() }
+    fn fail(death: Death) -> EndKind {
+        EndKind::Fail { death, hold_lane: false, error: String::new() }
     }
 
     #[test]
     fn each_end_has_its_outcomes() {
-        let (until, reason) = (Until::After(Duration::ZERO), String::new);
+        let (until, reason) = (HoldUntil::After(Duration::ZERO), String::new);
         for (ending, attempt, job) in [
-            (Ending::Done, "done", Some("done")),
+            (EndKind::Done, "done", Some("done")),
             (fail(Death::Failed), "error", Some("failed")),
             (fail(Death::Exhausted), "error", Some("exhausted")),
             (fail(Death::BadPayload), "bad_payload", Some("bad_payload")),
-            (Ending::Cancelled { error: None }, "cancelled", Some("cancelled")),
-            (Ending::Snooze { until, reason: reason() }, "snoozed", None),
-            (Ending::Held { reason: reason() }, "held", None),
-            (Ending::Aside { reason: reason() }, "put_aside", None),
-            (Ending::GivenBack, "given_back", None),
-            (Ending::LeaseLost, "lease_lost", None),
+            (EndKind::Cancelled { error: None }, "cancelled", Some("cancelled")),
+            (EndKind::Snooze { until, reason: reason() }, "snoozed", None),
+            (EndKind::Held { reason: reason() }, "held", None),
+            (EndKind::AwaitSignal { reason: reason() }, "put_aside", None),
+            (EndKind::GivenBack, "given_back", None),
+            (EndKind::LeaseLost, "lease_lost", None),
         ] {
             let outcomes = Outcomes { attempt, job };
             assert_eq!(ending.outcomes(false), outcomes);
             assert!(ATTEMPT_OUTCOMES.contains(&attempt));
             assert!(job.is_none_or(|job| JOB_OUTCOMES.contains(&job)), "{job:?}");
             // The handler has written it, and the worker counts it.
-            let committed = Ending::Committed { lane_owed: false, outcomes };
+            let committed = EndKind::Committed { lane_owed: false, outcomes };
             assert_eq!(committed.outcomes(false), outcomes);
         }
     }

@@ -163,7 +163,7 @@ async fn a_pause_lets_the_running_turn_end_and_begins_no_other() {
         (fixture.task(&running).await.state == State::Running).then_some(())
     })
     .await;
-    let behind = explain(&ground, &next).await.because;
+    let behind = explain(&fixture, &next).await.because;
     assert!(
         behind.starts_with("It waits for turn 1 of this conversation, which started "),
         "{behind}"

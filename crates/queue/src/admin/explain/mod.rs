@@ -238,7 +238,7 @@ mod tests {
     fn an_unknown_kind_is_distinguished_from_missing_workers() {
         let without = JobFacts { live_workers: 0, able_workers: 0, ..facts("ready") }.explain();
         let unable = JobFacts { live_workers: 2, able_workers: 0, ..facts("ready") }.explain();
-        assert!(without_worker.because.contains("no live worker"), "{}", without_worker.because);
+        assert!(without.because.contains("no live worker"), "{}", without.because);
         assert!(
             unable.because.contains("has a handler for the kind `run_turn`"),
             "{}",
