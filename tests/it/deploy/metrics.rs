@@ -18,7 +18,7 @@ fn the_reference_of_metrics_is_the_generated_one() {
 
 /// Words that are not those of the glossary, and those that hide the subject of a sentence.
 const WORDS: [&str; 7] =
-    ["whoever", "nobody", "somebody", "anybody", "cleanup", "credential", "workflow"];
+    ["whoever", "nobody", "somebody", "anybody", "purge", "login", "workflow"];
 const BEGINNINGS: [&str; 5] = ["What ", "Whether ", "Who ", "When ", "How "];
 /// Parts of names that mean a time.
 const TIMES: [&str; 7] = ["age", "duration", "first_byte", "margin", "time", "timestamp", "wait"];

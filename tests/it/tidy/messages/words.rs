@@ -17,15 +17,12 @@ const WORDS: &[(&str, &str)] = &[
     ("write down", "record"),
     ("put itself off", "snoozed"),
     ("did you mean that one", "did you mean"),
-    ("cleanup", "cleanup"),
-    ("credential", "credential"),
-    ("credentials", "credentials"),
+    ("purge", "cleanup"),
+    ("login", "credential"),
+    ("logins", "credentials"),
     ("workflow", "flow template"),
-    ("flows", "flow templates"),
+    ("workflows", "flow templates"),
 ];
-
-/// Words of `WORDS` that are allowed until their names are changed in the code.
-const TO_BE_RENAMED: &[&str] = &["cleanup", "credential", "credentials", "workflow", "flows"];
 
 /// Words with which no doc comment begins.
 pub const NO_TITLE: &[&str] = &["What", "Whether", "Who", "How", "Whose", "Which"];
@@ -36,7 +33,7 @@ pub fn ruled_out(text: &str) -> Vec<String> {
     let words = format!(" {} ", normalised(&outside));
     let mut wrong: Vec<String> = WORDS
         .iter()
-        .filter(|(word, _)| !TO_BE_RENAMED.contains(word) && words.contains(&format!(" {word} ")))
+        .filter(|(word, _)| words.contains(&format!(" {word} ")))
         .map(|(word, instead)| format!("write {instead} instead of `{word}`"))
         .collect();
     for shape in [" is no ", " are no "] {
