@@ -15,7 +15,7 @@ const CHECK: &str = "agents";
 const WHY: &str = "an agent whose file has problems gets no new tasks, and its existing tasks wait";
 const REACH: &str = "keys";
 const WHY_REACH: &str = "callers on this machine need no key and may do everything, and commands of agents run on this machine";
-const FLOWS: &str = "flows";
+const FLOWS: &str = "flow templates";
 const WHY_FLOWS: &str = "a template with problems cannot be started";
 
 pub(super) fn examine(config: &Config) -> Vec<Finding> {

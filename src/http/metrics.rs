@@ -47,21 +47,21 @@ pub(super) fn describe() {
 
 /// Measures a request. The outermost layer, so that refusals and timeouts of the other layers are measured, too.
 pub(super) async fn measure(request: Request, next: Next) -> Response {
-    let mut measured = Measured::begin(&request);
+    let mut measurement = RequestMeasurement::begin(&request);
     let response = next.run(request).await;
-    measured.status = Some(response.status());
+    measurement.status = Some(response.status());
     response
 }
 
 /// A request in flight. Recorded on drop, because the future of a request is dropped when its client disconnects.
-struct Measured {
+struct RequestMeasurement {
     method: &'static str,
     route: String,
     began: Instant,
     status: Option<StatusCode>,
 }
 
-impl Measured {
+impl RequestMeasurement {
     fn begin(request: &Request) -> Self {
         gauge!(IN_FLIGHT.name).increment(1.0);
         let route =
@@ -75,7 +75,7 @@ impl Measured {
     }
 }
 
-impl Drop for Measured {
+impl Drop for RequestMeasurement {
     fn drop(&mut self) {
         gauge!(IN_FLIGHT.name).decrement(1.0);
         let status = self.status.as_ref().map_or(CLIENT_CLOSED, StatusCode::as_str).to_owned();

@@ -162,7 +162,7 @@ async fn a_missing_cli_is_reported_with_the_install_command() {
     assert_eq!(statuses(&findings), expected, "{findings:?}");
     assert!(findings[0].2.contains("no program no-such-claude in claude.path"), "{findings:?}");
     assert!(findings[0].2.contains("npm install"), "{findings:?}");
-    assert!(findings[4].2.contains("not ended: a command that kills worker and guard at once"));
+    assert!(findings[4].2.contains("not covered: a command that kills worker and guard at once"));
     assert!(!setup.folder.path().join("data").exists(), "a check creates nothing");
 
     let unused = "---\nname: writer\ndescription: Writes\nprovider: sim\n---\nYou write.\n";
@@ -286,8 +286,8 @@ async fn a_test_call_is_made_on_each_credential_only_on_request() {
     let found = doctor::smoke(&setup.environment(), &setup.flags(), &clock, guard, &stop).await;
     let findings = finding_lines(found);
     assert_eq!(statuses(&findings), [("claude call", Status::Ok), ("claude call", Status::Fail)]);
-    assert!(findings[0].2.contains("good: claude-sonnet-5 said \"ready\""), "{findings:?}");
-    assert!(findings[1].2.contains("the credential bad is not accepted"), "{findings:?}");
+    assert!(findings[0].2.contains("good: claude-sonnet-5 answered \"ready\""), "{findings:?}");
+    assert!(findings[1].2.contains("the API rejects the credential bad"), "{findings:?}");
     let left = std::fs::read_dir(setup.folder.path().join("data/claude")).unwrap().count();
     assert_eq!(left, 0, "the calls leave no session");
 }
@@ -311,11 +311,11 @@ async fn invalid_node_and_flow_template_files_are_reported() {
     std::fs::write(folders[1].join("one.md"), flow).unwrap();
     let (status, words) = about("agents").await;
     assert!(status == Status::Ok && words.contains("1 nodes"), "{words}");
-    let (status, words) = about("flows").await;
+    let (status, words) = about("flow templates").await;
     assert!(status == Status::Ok && words.contains(&format!("1 templates, in {flows}")), "{words}");
 
     std::fs::write(folders[1].join("one.md"), flow.replace("writer", "wrter")).unwrap();
-    let (status, words) = about("flows").await;
+    let (status, words) = about("flow templates").await;
     assert!(status == Status::Fail && words.contains("wrter"), "{words}");
     assert!(words.contains("dalsegno flow templates"), "{words}");
     std::fs::write(folders[0].join("draft.md"), node.replace("name: draft", "name: other"))
@@ -323,7 +323,7 @@ async fn invalid_node_and_flow_template_files_are_reported() {
     let (status, words) = about("agents").await;
     assert!(status == Status::Fail && words.contains("draft.md"), "{words}");
     // The templates are checked anyway.
-    let (status, words) = about("flows").await;
+    let (status, words) = about("flow templates").await;
     assert!(status == Status::Fail && words.contains("wrter"), "{words}");
 }
 

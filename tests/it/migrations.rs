@@ -270,11 +270,15 @@ async fn no_migration_removes_or_changes_names_that_an_older_binary_uses() {
         let after = names(&pool, NAMED).await;
         assert!(after.len() > 3, "{after:?}");
         let lost: Vec<_> = before.iter().filter(|name| !after.contains(name)).collect();
-        assert!(lost.is_empty(), "{}: {lost:#?}", migration.display());
+        let renames = version_of(&migration) == RENAMES_CREDENTIALS;
+        assert!(lost.is_empty() || renames, "{}: {lost:#?}", migration.display());
         before = after;
     }
     assert!(before.len() > 400, "{}", before.len());
 }
+
+/// The one migration that renames columns, before the first release: older processes are stopped before it.
+const RENAMES_CREDENTIALS: i64 = 20261217000100;
 
 /// Columns with their types, and whether an insert may omit them; functions with the types of all calls that name no
 /// more arguments than an older binary knew, and their results.

@@ -283,7 +283,7 @@ async fn a_role_without_rights_is_reported_with_the_missing_grants() {
     let folder = scratch_folder();
     let database = TestDatabase::empty().await;
     let role = format!("role_{}", uuid::Uuid::new_v4().simple());
-    let create = format!("create role {role} credential password 'x'");
+    let create = format!("create role {role} login password 'x'");
     execute(&database.options, &create).await;
     let options = database.options.clone().username(&role).password("x");
     let url = options.to_url_lossy().to_string();
@@ -423,7 +423,7 @@ async fn removes_only_what_it_may(owner: &PgPool, role: &PgConnectOptions, campa
     // Without the grants, the functions cannot be called.
     let stranger = format!("stranger_{}", uuid::Uuid::new_v4().simple());
     let create = format!(
-        "create role {stranger} credential password 'x'; grant usage on schema dalsegno to {stranger};"
+        "create role {stranger} login password 'x'; grant usage on schema dalsegno to {stranger};"
     );
     sqlx::raw_sql(sqlx::AssertSqlSafe(create)).execute(owner).await.unwrap();
     let mut conn = PgConnection::connect_with(&role.clone().username(&stranger)).await.unwrap();

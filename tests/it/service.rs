@@ -48,7 +48,7 @@ impl ServiceRole {
         let grants = grants
             .replace("to app;", &format!("to {name};"))
             .replace("from app;", &format!("from {name};"));
-        execute(owner, &format!("create role {name} credential password 'x'; {grants}")).await;
+        execute(owner, &format!("create role {name} login password 'x'; {grants}")).await;
         Self { options: owner.clone().username(&name).password("x"), name, owner: owner.clone() }
     }
 

@@ -78,7 +78,7 @@ mod tests {
             ("../../etc/passwd", "slashes and dots"),
             ("a.md", "slashes and dots"),
             ("c:\\x", "slashes and dots"),
-            ("-rf", "begins with"),
+            ("-rf", "must begin with a letter"),
             ("Tone", "lower-case"),
             ("a b", "lower-case"),
             ("a\0b", "lower-case"),

@@ -1,1 +1,1 @@
-insert into dalsegno.schedule_slots (schedule, slot, fired_at, job_id) values ('cleanup', '2026-11-22 02:00+00', '2026-11-22 02:00:03+00', 2);
+insert into dalsegno.transition_deltas (n, queue, kind, event, from_state, to_state) values (1, 'turns', 'run_turn', 'delete', 'dead', 'deleted');

@@ -17,8 +17,7 @@ fn the_reference_of_metrics_is_the_generated_one() {
 }
 
 /// Words that are not those of the glossary, and those that hide the subject of a sentence.
-const WORDS: [&str; 7] =
-    ["whoever", "nobody", "somebody", "anybody", "purge", "login", "workflow"];
+const WORDS: [&str; 7] = ["whoever", "nobody", "somebody", "anybody", "purge", "login", "workflow"];
 const BEGINNINGS: [&str; 5] = ["What ", "Whether ", "Who ", "When ", "How "];
 /// Parts of names that mean a time.
 const TIMES: [&str; 7] = ["age", "duration", "first_byte", "margin", "time", "timestamp", "wait"];
@@ -89,7 +88,7 @@ fn a_metric_against_the_conventions_is_found() {
         Metric::gauge("dalsegno_jobs", &["Queue"], "Jobs."),
         Metric::gauge("dalsegno_jobs", &[], "Jobs"),
         Metric::gauge("dalsegno_jobs", &[], "What runs."),
-        Metric::gauge("dalsegno_jobs", &[], "Rows of the cleanup."),
+        Metric::gauge("dalsegno_jobs", &[], "Rows of the purge."),
     ] {
         assert_eq!(complaints(&metric).len(), 1, "{:?}", complaints(&metric));
     }

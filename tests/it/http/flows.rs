@@ -56,7 +56,7 @@ async fn invalid_flow_inputs_are_refused() {
     fixture.post(&path, &ask("nothing", json!({}))).await.problem(404, "unknown_template");
     let words =
         fixture.post(&path, &ask("article-series", json!({ "topic": ["x"], "parts": "y" }))).await;
-    assert!(words.problem(422, "bad_inputs").contains("`topic` has to be one text"));
+    assert!(words.problem(422, "bad_inputs").contains("`topic` must be one text"));
     let one = ask("article-series", json!({ "topic": "x", "parts": "y" }));
     let started = fixture.post(&path, &one).await.expect(201);
     assert_eq!(started["inputs"], json!({ "topic": "x", "parts": ["y"] }));

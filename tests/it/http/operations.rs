@@ -110,7 +110,7 @@ async fn an_invalid_part_of_an_input_is_located_at_any_depth() {
     let fixture = Fixture::new().await;
     let long = format!("/v1/schedules/{}", "a".repeat(201));
     for (path, code, words) in [
-        ("/v1/campaigns?limit=x", "bad_query", "the query parameter `limit` does not fit"),
+        ("/v1/campaigns?limit=x", "bad_query", "the query parameter `limit` is not valid"),
         ("/v1/campaigns?limit=201", "bad_query", "from 1 to 200"),
         ("/v1/campaigns?limit=1&limit=2", "bad_query", "`limit` is given more than once"),
         (
@@ -126,7 +126,7 @@ async fn an_invalid_part_of_an_input_is_located_at_any_depth() {
         ("/v1/ids?noun=campaign&text=", "bad_query", "`text` is not valid"),
         ("/v1/ids?noun=campaign&text=a%00", "bad_query", "U+0000"),
         ("/v1/ids?noun=task&text=Harbour", "bad_query", "`Harbour` is not an id"),
-        ("/v1/ids?noun=person&text=Ann", "bad_query", "`noun` does not fit"),
+        ("/v1/ids?noun=person&text=Ann", "bad_query", "`noun` is not valid"),
         ("/v1/campaigns/none", "bad_id", "`none` is not an id: use the whole UUID"),
         ("/v1/campaigns/%00", "bad_id", "U+0000"),
         ("/v1/schedules/a%00", "bad_name", "U+0000"),

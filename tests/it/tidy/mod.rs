@@ -185,7 +185,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
         &[
             "amount",
             "class",
-            "failed",
+            "statement_error",
             "files",
             "ids",
             "installation",

@@ -422,7 +422,7 @@ async fn the_blackboard_shows_what_the_agent_file_grants() {
     );
     let words =
         setup.fail_tool(&boss, "blackboard_write", json!({ "patch": { "secret": 2 } })).await;
-    assert!(words.contains("it grants /plan"), "{words}");
+    assert!(words.contains("its file grants /plan"), "{words}");
     let helper = setup.caller("helper").await;
     for (name, arguments) in [("blackboard_read", json!({})), ("blackboard_write", secret)] {
         assert!(setup.fail_tool(&helper, name, arguments).await.contains("you have no tool"));
