@@ -89,7 +89,7 @@ impl Output {
         std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
     }
 
-    /// Prints the result after lines of [`Self::progress`], as one line in JSON.
+    /// Prints the result after lines of [`Self::print_progress`], as one line in JSON.
     pub(super) fn print_last(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         match self.json {
             true => self.print_text(&serde_json::to_string(value).unwrap_or_default()),

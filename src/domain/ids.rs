@@ -19,7 +19,7 @@ pub struct PartialId {
     pub end: Option<String>,
 }
 
-/// A campaign as a person gives it: its name, or its id as [`Given`].
+/// A campaign as a person gives it: its name, or its id as [`PartialId`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenCampaign {
     pub name: String,
@@ -79,7 +79,7 @@ const MIN_END_DIGITS: usize = 8;
 /// Maximum number of matches that are read, one more than are shown.
 pub(super) const MATCHES: i64 = 11;
 
-/// Returns the last digits of an id, which lists show and [`Given`] takes.
+/// Returns the last digits of an id, which lists show and [`PartialId`] takes.
 pub fn short(id: Uuid) -> String {
     let id = id.to_string();
     id.rsplit('-').next().unwrap_or(&id).to_owned()

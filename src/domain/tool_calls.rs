@@ -4,7 +4,7 @@
 //! the second. Each row names the run and the turn that last asked for it. A later turn takes over one row per call, and carries out only
 //! calls without a row. A run begins a second turn, with the same question, if the first one did not fit the window.
 //!
-//! A call whose children or flows were partly cancelled is forgotten when its task is retried ([`forget_cancelled`]), and made again as a
+//! A call whose children or flows were partly cancelled is forgotten when its task is retried ([`delete_cancelled`]), and made again as a
 //! whole. Otherwise the agent would wait for cancelled tasks. Posts, texts and calls whose tasks are all done remain valid and are kept.
 //!
 //! Race: a turn makes several calls at once. Its task is locked until each change is committed ([`lock`]), so they are counted one after

@@ -35,7 +35,7 @@ pub async fn begin_with_limit(
     pool.begin_with(AssertSqlSafe(begin)).await.map_err(StatementError::to("begin a transaction"))
 }
 
-/// Begins a transaction as [`begin_within`] does, with a limit on waiting for locks.
+/// Begins a transaction as [`begin_with_limit`] does, with a limit on waiting for locks.
 pub async fn begin_with_limits(
     pool: &PgPool,
     longest: Duration,

@@ -20,7 +20,7 @@ use crate::domain::{
     tasks::{self, BAD_ITEMS, BadLine, BulkError, BulkTask, Error, Line, MAX_TASKS, New},
 };
 
-/// Longest key of a request: [`once::MAX_KEY_CHARS`] less `/10000`, which its items add.
+/// Longest key of a request: [`keyed_calls::MAX_KEY_CHARS`] less `/10000`, which its items add.
 const MAX_PREFIX_CHARS: u8 = 189;
 /// Most invalid tasks that a refusal lists.
 const MAX_WRONG: usize = 100;

@@ -1,7 +1,7 @@
 //! Interface between a turn and its provider: one request in, one outcome or one classified error out.
 //!
 //! A provider keeps no state between calls that matters: it may rely on the request only. So any worker can repeat a call that was cut off.
-//! A provider whose program keeps the conversation itself gets its state in [`Conversation`], and returns what to store in [`Continued`].
+//! A provider whose program keeps the conversation itself gets its state in [`Conversation`], and returns what to store in [`ConversationUpdate`].
 //! The caller retries, waits and rebuilds. A provider makes one attempt, and says by [`Class`] what a failure requires.
 //!
 //! Every implementation ends within the request's total timeout, and at once when the token is cancelled. It uses a bounded amount of

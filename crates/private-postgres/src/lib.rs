@@ -61,7 +61,7 @@ pub use self::lock::{Holder, Owner};
 /// The oldest and the newest major version that the tests run against.
 pub const SUPPORTED_MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
 
-/// The private Postgres of this process. End it with [`Embedded::stop`].
+/// The private Postgres of this process. End it with [`EmbeddedServer::stop`].
 #[must_use = "the server ends when this is dropped"]
 pub struct EmbeddedServer {
     options: PgConnectOptions,
@@ -206,7 +206,7 @@ impl EmbeddedServer {
     }
 }
 
-/// Written by hand, as for [`Attached`]: the options hold the password.
+/// Written by hand, as for [`AttachedServer`]: the options hold the password.
 impl fmt::Debug for EmbeddedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Embedded").field(&self.describe()).finish()

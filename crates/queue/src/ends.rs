@@ -98,7 +98,7 @@ pub(super) const JOB_OUTCOMES: [&str; 6] = [
 ];
 
 impl EndKind {
-    /// Returns the outcomes of an end that was written. `holds_lane` is that of [`Written`].
+    /// Returns the outcomes of an end that was written. `holds_lane` is that of [`WriteResult`].
     pub(super) fn outcomes(&self, holds_lane: bool) -> Outcomes {
         let (attempt, job) = match self {
             Self::Committed { outcomes, .. } => return *outcomes,

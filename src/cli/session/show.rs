@@ -134,7 +134,7 @@ pub(super) fn format_message(stored: &StoredMessage) -> String {
     format!("{head}\n{}\n{}\n", message.text.trim_end(), calls.collect::<String>())
 }
 
-/// Formats messages like [`message_words`], for a view that has no times and places.
+/// Formats messages like [`format_message`], for a view that has no times and places.
 pub(super) fn format_history(history: &Value) -> String {
     let word = |message: &Value, key: &str| message[key].as_str().unwrap_or_default().to_owned();
     let entry = |message: &Value| {

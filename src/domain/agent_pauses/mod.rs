@@ -4,7 +4,7 @@
 //! task holds the job, so that no worker checks it again and again. Resuming the agent returns the held jobs to the queue.
 //!
 //! Race: a pause may end between the worker's check and its hold of the job. The worker therefore locks the pause's row with the hold
-//! ([`hold`]). A resumption either waits for that lock and then finds the held job, or comes first, and the worker finds no pause.
+//! ([`lock_pause`]). A resumption either waits for that lock and then finds the held job, or comes first, and the worker finds no pause.
 
 mod error;
 

@@ -7,7 +7,7 @@
 //! curator/eu     instance `eu`
 //! ```
 //!
-//! [`Catalogue::addressed`] reads such names and [`Catalogue::written`] writes them. They are the only places that do, so that each written
+//! [`Catalogue::resolve_addressee`] reads such names and [`Catalogue::format_name`] writes them. They are the only places that do, so that each written
 //! name reads back as the same instance.
 
 use std::sync::Arc;

@@ -11,7 +11,7 @@
 //! Tasks stay as rows without their texts, because the ledger refers to them.
 //!
 //! Race: an older worker runs beside a newer one, and takes the job. It leaves rows that it does not know. An erasure is therefore complete
-//! only when a worker that knows the whole schema has ended it. A newer worker [repeats it](fn@again).
+//! only when a worker that knows the whole schema has ended it. A newer worker [repeats it](fn@repeat::enqueue_incomplete).
 
 mod config;
 mod error;

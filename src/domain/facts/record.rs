@@ -89,7 +89,7 @@ pub(super) async fn lock_user(conn: &mut PgConnection, user: &str) -> Result<(),
         .map_err(StatementError::to("wait for other writers of facts about a user"))
 }
 
-/// Ends the expired facts with this text or attribute, so that the statement can be stored again. They are read as [`Ended::Expired`].
+/// Ends the expired facts with this text or attribute, so that the statement can be stored again. They are read as [`EndReason::Expired`].
 async fn end_expired(
     conn: &mut PgConnection,
     stated: &Statement<'_>,

@@ -107,7 +107,7 @@ pub async fn record_use(
 }
 
 impl Key {
-    /// Returns true if [`used`] would write, by the last use known here.
+    /// Returns true if [`record_use`] would write, by the last use known here.
     pub fn should_record_use(&self, now: DateTime<Utc>) -> bool {
         self.last_used_at.is_none_or(|at| at <= now - USE_RECORD_INTERVAL)
     }

@@ -1,7 +1,7 @@
 //! Memory of a campaign: edicts are rules for all agents, records are shared knowledge, journals are one agent's notes.
 //!
 //! Invariants:
-//! - Access is decided in [`Who`] alone: tools, API and commands ask there.
+//! - Access is decided in [`MemoryCaller`] alone: tools, API and commands ask there.
 //! - Author and journal owner come from the caller, never from the text.
 //! - A replaced version can still be read. A journal entry is never replaced.
 //! - Only retention and erasure delete items. Until then, outdated items are revoked or expire.

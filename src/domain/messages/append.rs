@@ -16,7 +16,7 @@ use crate::{
 pub struct New {
     /// The id. For a prompt, its task's id: a second attempt then does not append the prompt again.
     pub id: Uuid,
-    /// The message, as returned by [`storable`]; `weight` and `digest` are measured on exactly this.
+    /// The message, as returned by [`make_storable`]; `weight` and `digest` are measured on exactly this.
     pub message: Message,
     pub weight: i64,
     pub digest: [u8; 32],

@@ -148,7 +148,7 @@ impl std::fmt::Debug for SessionRow {
     }
 }
 
-/// Selects [`Live`] from the sessions that fulfil a condition.
+/// Selects [`SessionRow`] from the sessions that fulfil a condition.
 macro_rules! select_live {
     ($condition:literal, $($argument:expr),+ $(,)?) => {
         sqlx::query_as!(

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::domain::StatementError;
 
 /// Turns batching on or off for the rest of the transaction. While it is on, the trigger does not write deliveries at each end, and the
-/// caller calls [`tell_of`] for the tasks that it has ended.
+/// caller calls [`write_deliveries`] for the tasks that it has ended.
 pub async fn set_batching(
     executor: impl PgExecutor<'_>,
     is_on: bool,

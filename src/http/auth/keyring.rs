@@ -1,6 +1,6 @@
 //! Cache of API keys, which saves requests the database lookup.
 //!
-//! A key is looked up again after [`FRESH`], so a key revoked elsewhere is refused within that time. Its expiry is
+//! A key is looked up again after [`CACHE_TTL`], so a key revoked elsewhere is refused within that time. Its expiry is
 //! checked at each request. Unknown keys are not cached, because their number has no bound.
 
 use std::{

@@ -46,7 +46,7 @@ pub struct FoldDraft<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// A question for the summariser of this rung. The caller then calls [`Folding::answered`].
+    /// A question for the summariser of this rung. The caller then calls [`FoldDraft::process_answer`].
     Ask {
         rung: CompactionStep,
         request: Request,

@@ -6,7 +6,7 @@
 //!                   └── retry · other model ◀── ladder ─┴─▶ extract ─▶ park for a person
 //! ```
 //!
-//! [`folding::Folding`] walks through this picture and asks its caller for answers; it does no IO itself.
+//! [`folding::FoldDraft`] walks through this picture and asks its caller for answers; it does no IO itself.
 //!
 //! Invariants:
 //! - The last two turns stay word for word while they take at most half of the room. Fewer stay if they take more or

@@ -4,7 +4,7 @@
 //! success. After the result it is closed at once, because the end of its input makes the CLI store the turn: measured, 3 ms instead of up
 //! to 95.
 //!
-//! This module does not judge. [`Heard`] holds the output, [`Ended`] the end of the process, and `verdict` judges both.
+//! This module does not judge. [`TurnOutput`] holds the output, [`EndReason`] the end of the process, and `verdict` judges both.
 //!
 //! If the call is dropped at any point, the child and everything that it started are killed: their guard watches the pipes.
 

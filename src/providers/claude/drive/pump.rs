@@ -1,4 +1,4 @@
-//! Moves bytes between the child and [`Heard`], until something happens.
+//! Moves bytes between the child and [`TurnOutput`], until something happens.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

@@ -45,7 +45,7 @@ pub(in crate::providers::claude) struct TurnOutput {
     pub total: Duration,
     /// True if the last event ended a call after which the model is called again.
     is_between_calls: bool,
-    /// Number of tokens that [`used`](Self::used) has reported last.
+    /// Number of tokens that [`used`](Self::usage_if_changed) has reported last.
     n_told_tokens: u64,
 }
 

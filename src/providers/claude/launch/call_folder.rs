@@ -37,7 +37,7 @@ pub(in crate::providers::claude) struct CallFolder {
     digest: [u8; 32],
 }
 
-/// Input of [`Ground::prepare`].
+/// Input of [`CallFolder::prepare`].
 #[derive(Debug)]
 pub(in crate::providers::claude) struct Plan<'a> {
     pub session: Uuid,
