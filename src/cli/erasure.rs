@@ -72,7 +72,7 @@ fn verify(Verify { file, public_key: key }: &Verify, context: &Context) -> Resul
     context.output.print_data(&data, || match expected {
         Some(_) => "the receipt is valid".to_owned(),
         None => format!(
-            "the signature matches the receipt, but the signer {} is unknown here: pass the key that `dalsegno doctor` shows with `--key`",
+            "the signature matches the receipt, but the signer {} is unknown here: pass the key that `dalsegno doctor` shows with `--public-key`",
             signed.public_key
         ),
     });

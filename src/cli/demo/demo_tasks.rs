@@ -159,7 +159,7 @@ fn posted(data: &Value) -> String {
 fn without_task(kind: &str, data: &Value) -> Option<String> {
     match kind {
         "session.compacted" => Some(format!(
-            "{:<10} a summary replaces older messages in the context: {} tokens become {} (cause {}, rung {})",
+            "{:<10}  a summary replaces older messages in the context: {} tokens become {} (cause {}, rung {})",
             "service",
             data["tokens_before"],
             data["tokens_after"],
@@ -167,7 +167,7 @@ fn without_task(kind: &str, data: &Value) -> Option<String> {
             word(data, "rung"),
         )),
         "session.compaction_refused" => {
-            Some(format!("{:<10} a summary was refused: {}", "service", data["refused"]))
+            Some(format!("{:<10}  a summary was refused: {}", "service", data["refused"]))
         }
         _ => None,
     }

@@ -145,7 +145,7 @@ impl<'a> DemoScript<'a> {
         let killed_at = self.clock.now();
         self.stage.troupe.kill(holder.pid).await?;
         self.display.line(&format!(
-            "{:<10} kill -9 {}: this worker was writing part {number}, of which {arrived_bytes} bytes had arrived",
+            "{:<10}  kill -9 {}: this worker was writing part {number}, of which {arrived_bytes} bytes had arrived",
             "demo", holder.pid
         ));
         Ok(Kill { task_id, worker_id: holder.id, pid: holder.pid, killed_at, arrived_bytes })
@@ -161,7 +161,7 @@ impl<'a> DemoScript<'a> {
         // Rounded to whole days: the expiry is stored a moment before the last use.
         let days = (open.expires_at - open.used_at + TimeDelta::hours(12)).num_days();
         self.display.line(&format!(
-            "{:<10} the {agent} is idle: its session would expire in {days} days, the demo sets the expiry to a minute ago",
+            "{:<10}  the {agent} is idle: its session would expire in {days} days, the demo sets the expiry to a minute ago",
             "demo"
         ));
         Ok(open.id)

@@ -4,15 +4,20 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::OnceLock,
+    sync::{OnceLock, mpsc},
+    thread,
+    time::Duration,
 };
 
+use rustix::process::{Pid, Signal};
 use sha2::{Digest as _, Sha256};
 
 use crate::{cluster, required_packages::RequiredPackage};
 
 type Installed = OnceLock<Result<PathBuf, String>>;
 
+/// npm waits without an end for some registries that it does not trust.
+const INSTALL_LIMIT: Duration = Duration::from_secs(600);
 /// Command that installs all missing packages.
 const INSTALL_ALL: &str =
     "cargo test --test it clients::packages, online, with python3-venv and npm";
@@ -148,7 +153,18 @@ fn once(manifest: &Path, install: impl FnOnce(&Path) -> io::Result<()>) -> io::R
 }
 
 fn run(command: &mut Command) -> io::Result<()> {
-    let output = command.stdin(Stdio::null()).output()?;
+    let child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let (pid, (sender, receiver)) = (Pid::from_child(&child), mpsc::channel());
+    let waiter = thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(output) = receiver.recv_timeout(INSTALL_LIMIT) else {
+        // The child is not reaped yet: its waiter still waits, and the pid is its own.
+        rustix::process::kill_process(pid, Signal::KILL)?;
+        let _ = waiter.join();
+        let program = command.get_program();
+        return Err(io::Error::other(format!("{program:?}: no end after {INSTALL_LIMIT:?}")));
+    };
+    let output = output?;
     match output.status.success() {
         true => Ok(()),
         false => {
