@@ -1,6 +1,6 @@
 //! Messages for violated constraints: the one place that turns constraint names into texts for users.
 //!
-//! `tests/it/migrations.rs` compares this list with the constraints of the schema: one that is neither in `WORDS` nor
+//! `tests/it/migrations.rs` compares this list with the constraints of the schema: one that is neither in `USER_MISTAKES` nor
 //! in `INTERNAL` fails the build. Some are triggers, which report the name of a constraint.
 
 /// Invalid input that the database has refused.

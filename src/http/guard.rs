@@ -50,7 +50,7 @@ pub(super) async fn limit_time(
     }
 }
 
-/// Refuses requests that repeat a header of `SINGLE`.
+/// Refuses requests that repeat a header of `SINGLE_HEADERS`.
 pub(super) async fn refuse_repeated_headers(request: Request, next: Next) -> Response {
     let has_two = |name: &&HeaderName| request.headers().get_all(*name).iter().nth(1).is_some();
     match SINGLE_HEADERS.iter().find(has_two) {
