@@ -39,10 +39,10 @@ pub(super) struct CampaignId {
 /// The time until which something holds.
 #[derive(Debug, Args)]
 pub(super) struct Expiry {
-    /// Holds for this long: 90d, 24h.
+    /// Lifetime: 24h, 90d. Default: until it is revoked.
     #[arg(long, value_name = "DURATION", value_parser = parse_period)]
     expires_in: Option<TimeDelta>,
-    /// Holds until this time: 2026-11-20T12:00:00Z.
+    /// Time at which it expires: 2026-11-20T12:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = timestamp::parse, conflicts_with = "expires_in")]
     expires_at: Option<DateTime<Utc>>,
 }

@@ -12,7 +12,7 @@ use crate::{domain::audit::Entry, operations::ListAudit};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
-    /// Lists changes made through the API and the command line, the latest first.
+    /// Lists changes made through the API and the command line, the newest first.
     ///
     /// Tasks are not in it: each task names its author.
     Ls(List),

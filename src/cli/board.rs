@@ -29,9 +29,9 @@ use crate::{
 pub(super) enum BoardCommand {
     /// Prints the last posts and each new one, until Ctrl-C. With --json, one object per line.
     Tail(Tail),
-    /// Posts as the operator: agents mentioned as `@name` get a task, without a mention the lead.
+    /// Posts as the operator: each agent mentioned as `@name` gets a task; without a mention, the lead does.
     Post(NewPost),
-    /// Prints posts, newest last.
+    /// Prints posts, the newest last.
     History(History),
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Tail {
 pub(super) struct History {
     #[command(flatten)]
     look: BoardArgs,
-    /// Only posts before this place.
+    /// Only posts before this place, the number that `board history` prints.
     #[arg(long, value_name = "PLACE", default_value_t = i64::MAX, hide_default_value = true)]
     before: i64,
     /// Maximum number of posts, up to 1000.

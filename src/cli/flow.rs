@@ -29,7 +29,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum FlowCommand {
-    /// Lists flows, newest first.
+    /// Lists flows, the newest first; without --campaign, those of all campaigns.
     Ls(List),
     /// Lists the templates with their inputs and steps, and the problems of invalid ones.
     Templates,
@@ -209,7 +209,7 @@ impl Start {
             let text = std::fs::read_to_string(file)
                 .with_context(|| format!("cannot read {}", file.display()));
             let read = serde_json::from_str(&text.map_err(usage)?).with_context(|| {
-                format!("{} is not a JSON object with texts as values", file.display())
+                format!("{} is not a JSON object of texts and lists of texts", file.display())
             });
             return read.map_err(usage);
         }
@@ -217,7 +217,7 @@ impl Start {
         for text in &self.inputs {
             let named = text.split_once('=');
             let (name, value) =
-                named.ok_or_else(|| usage(anyhow!("invalid input `{text}`: write NAME=TEXT")))?;
+                named.ok_or_else(|| usage(anyhow!("invalid input `{text}`: use NAME=TEXT")))?;
             match inputs.remove(name) {
                 None => inputs.insert(name.to_owned(), Value::Text(value.to_owned())),
                 Some(before) => inputs.insert(name.to_owned(), Value::List(before.append(value))),

@@ -26,9 +26,9 @@ pub(super) enum JobCommand {
     Explain(Id),
     /// Runs a dead, held or waiting job now. For a failed or cancelled task, retries the task.
     Retry(Id),
-    /// Cancels a job: at once if it does not run, through its worker if it does.
+    /// Cancels a job: at once if it waits, through its worker if it runs.
     ///
-    /// The job of a task is cancelled as the task is, with its children.
+    /// Cancelling the job of a task cancels the task, with its children.
     Cancel(ReasonArgs),
     /// Prevents a job from running until it is released.
     Hold(ReasonArgs),

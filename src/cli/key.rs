@@ -58,7 +58,7 @@ pub(super) struct Rotate {
 
 #[derive(Debug, Args)]
 pub(super) struct KeyArgs {
-    /// Name of the key, the middle part of its text, or a unique beginning or end of its id.
+    /// Name of the key, its handle (the middle part of its text), or a unique beginning or end of its id.
     #[arg(value_name = "NAME|ID")]
     key: String,
 }

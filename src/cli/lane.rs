@@ -16,7 +16,7 @@ use crate::{
 pub(super) enum LaneCommand {
     /// Lists the lanes that have jobs.
     Ls(List),
-    /// Shows a lane with its first members, in order.
+    /// Shows a lane with its first jobs, in order.
     Show(Name),
     /// Stops a lane after its running job.
     Hold(Hold),

@@ -131,7 +131,7 @@ enum Command {
     /// Lists and shows bulk actions of `task cancel` and `task retry`.
     #[command(subcommand)]
     Bulk(bulk::BulkCommand),
-    /// Publishes, searches and revokes edicts, records, journals.
+    /// Publishes, searches and revokes edicts, records and journal entries.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
     /// Lists, shows, resets, compacts and interrupts sessions.
@@ -174,13 +174,13 @@ enum Command {
     /// Lists credentials of Claude, and resumes one that is paused.
     #[command(subcommand)]
     Credential(credential::CredentialCommand),
-    /// Removes old conversations, and lists past cleanups.
+    /// Runs the nightly cleanup now, or lists past cleanups.
     Cleanup(cleanup::Cleanup),
-    /// Prints events as they happen, until Ctrl-C.
+    /// Prints events as they happen, until Ctrl-C; without --campaign, those of all campaigns.
     ///
     /// With --json, one object per line.
     Feed(feed::Feed),
-    /// Serves tools to an MCP client over stdin and stdout.
+    /// Serves the operator's tools for a campaign to an MCP client, over stdin and stdout.
     Mcp(mcp::Mcp),
     /// Creates, lists, rotates and revokes API keys.
     #[command(subcommand)]
@@ -191,7 +191,7 @@ enum Command {
     /// Lists the audit log: which caller changed which thing.
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Adds, tests, rotates and replays webhooks for the ends of tasks.
+    /// Adds, tests and removes webhooks, which report the ends of tasks; replays their deliveries.
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
     /// Checks this installation, and names a fix for each problem.
@@ -382,7 +382,7 @@ fn idempotency_key(text: &str) -> Result<String, String> {
     let is_sendable = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
     match text.len() {
         1..=195 if is_sendable => Ok(text.to_owned()),
-        _ => Err("write 1 to 195 visible ASCII characters".to_owned()),
+        _ => Err("use 1 to 195 visible ASCII characters".to_owned()),
     }
 }
 

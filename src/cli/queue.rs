@@ -29,7 +29,7 @@ pub(super) enum QueueCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Target {
-    /// Name of the queue, or with --group of the group.
+    /// Name of the queue, or of the group with --group.
     name: String,
     /// The name is that of a group, such as a campaign.
     #[arg(long)]

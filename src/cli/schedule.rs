@@ -56,7 +56,7 @@ pub(super) struct Add {
     /// Time zone of these times, for example Europe/Berlin.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
-    /// Catches up all times of this last period in which no process was running.
+    /// Age up to which a missed time is caught up: 30m, 24h. Older ones are skipped.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_period)]
     catch_up: TimeDelta,
     #[command(flatten)]
@@ -108,7 +108,7 @@ async fn run_on_server(
             let run = server.call(RunSchedule { name: name.clone() }).await?;
             let (job_id, state) = (run.job_id, &run.state);
             output.print_data(&run, || {
-                format!("job {job_id} of `{name}` is {state}: a worker runs it, and adds the task of the schedule; `dalsegno job explain {job_id}` shows its progress")
+                format!("job {job_id} of `{name}` is {state}: a worker runs it; `dalsegno job explain {job_id}` shows its progress")
             });
         }
         ScheduleCommand::Pause(Pause { name, reason }) => {

@@ -26,7 +26,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WebhookCommand {
-    /// Adds a webhook for the ends of tasks, and prints its signing secret once.
+    /// Adds a webhook for the ends of tasks of a campaign, or of all, and prints its signing secret once.
     Add(Add),
     /// Lists the webhooks.
     Ls,
@@ -36,7 +36,7 @@ pub(super) enum WebhookCommand {
     Rm(Id),
     /// Creates a new signing secret and prints it; the old one also signs during the overlap.
     Rotate(Rotate),
-    /// Has a worker send a test delivery.
+    /// Sends a test delivery through a worker.
     Test(Id),
     /// Lists deliveries and their results, the newest first.
     Deliveries(Deliveries),
@@ -95,7 +95,7 @@ pub(super) struct Deliveries {
 pub(super) struct Replay {
     /// Delivery: its id, or a unique beginning or end of it; `dalsegno webhook deliveries` lists them.
     delivery: Option<PartialId>,
-    /// All deliveries since then that have failed: 2026-11-23T08:00:00Z, or 24h for a day ago.
+    /// All deliveries since then that were not delivered: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", requires = "webhook", value_parser = parse_moment)]
     since: Option<Moment>,
     /// Webhook whose deliveries are sent again.

@@ -28,10 +28,10 @@ const PERIOD_MAX_SECS: i64 = 10 * 366 * 86_400;
 /// Limits for a budget.
 #[derive(Debug, Args)]
 pub(super) struct BudgetFlags {
-    /// Budget in units of the configured currency: 5 or 0.25.
+    /// Budget in units of the configured currency: 5 or 0.25. Default: no limit.
     #[arg(long, value_name = "MONEY", value_parser = amount::parse_money)]
     budget_money: Option<i64>,
-    /// Budget in tokens.
+    /// Budget in tokens. Default: no limit.
     #[arg(long, value_name = "TOKENS")]
     budget_tokens: Option<i64>,
 }

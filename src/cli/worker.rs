@@ -21,11 +21,11 @@ use crate::{
 pub(super) enum WorkerCommand {
     /// Runs the pool of turns, whose jobs take minutes.
     Turns(Flags),
-    /// Runs the pool of short jobs.
+    /// Runs the pool of short jobs, such as webhooks, summaries and cleanups, and fires schedules.
     Upkeep(Flags),
-    /// Lists worker processes, the latest first; ended ones stay for some days.
+    /// Lists worker processes, the newest first; ended ones are listed for queue.keep.workers_days.
     Ls {
-        /// Lists at most this many.
+        /// Maximum number of workers, up to 1000.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
         limit: i64,
     },

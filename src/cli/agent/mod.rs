@@ -136,7 +136,10 @@ fn note_refused_mode(agent: &Agent, context: &Context) {
 fn with_folder(folder: &Path, mut config: agents::Config) -> Result<agents::Config, Failure> {
     // A missing folder would select the agents that come with the service.
     if !folder.is_dir() {
-        let words = format!("there is no folder {}", folder.display());
+        let words = format!(
+            "there is no folder {}: give the folder with the agents' files",
+            folder.display()
+        );
         return Err(Failure::new(Exit::NotFound, anyhow!(words)));
     }
     let below = |name: &str| folder.join(name);

@@ -101,7 +101,7 @@ fn totals(usage: &[Total]) -> String {
 
 pub(super) fn format_receipt(erasure: &Erasure) -> String {
     let state = match erasure.ended_at {
-        Some(at) => format!("erased at {} UTC", time(at)),
+        Some(at) => format!("was erased at {} UTC", time(at)),
         // The id is named, because the campaign's name is erased, too.
         None => format!(
             "is being erased: {}; `dalsegno campaign erase {}` shows its progress",

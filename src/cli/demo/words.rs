@@ -132,8 +132,8 @@ fn checks(report: &Report) -> String {
 
 fn end(report: &Report) -> String {
     let verdict = match report.ok {
-        true => format!("All of it holds, after {:.0} s.", report.took_secs),
-        false => "NOT all of it holds: please report the lines above.".to_owned(),
+        true => format!("All checks passed, after {:.0} s.", report.took_secs),
+        false => "NOT all checks passed: please report the lines above.".to_owned(),
     };
     let honest = paragraph(&format!(
         "{verdict} The texts were written by a simulation: no model was called and nothing was charged. The database, the \

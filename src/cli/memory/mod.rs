@@ -38,11 +38,11 @@ pub(super) enum MemoryCommand {
         override_usage = "dalsegno memory publish [OPTIONS] --title <TITLE> <KIND> <NAME> <TEXT>"
     )]
     Publish(Publish),
-    /// Revokes an item. It can still be shown.
+    /// Revokes an item: agents no longer see it, `memory show` still prints it.
     Revoke(Revoke),
     /// Writes all valid items into a folder, one Markdown file each.
     Export(Export),
-    /// Imports such a folder: all of its items, or none with all of their problems.
+    /// Imports a folder in the form of `memory export`: all items, or none and a list of all problems.
     Import(Import),
     /// Lists, adds, edits and removes facts about users.
     #[command(subcommand)]
@@ -131,7 +131,7 @@ pub(super) struct Publish {
     title: String,
     #[command(flatten)]
     expiry: Expiry,
-    /// The version to replace; 0 for an item that does not exist yet.
+    /// The version to replace; 0 for an item that does not exist yet. Default: the current version.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<i32>,
 }

@@ -31,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionCommand {
-    /// Lists sessions, newest first.
+    /// Lists sessions, the newest first; without --campaign, those of all campaigns.
     Ls(List),
     /// Shows a session with its counters, its compactions and its last turns.
     Show(Id),
@@ -70,7 +70,7 @@ pub(super) struct Transcript {
     /// Prints the context of the model instead: the summary, if any, and the messages since.
     #[arg(long, conflicts_with_all = ["after", "limit"])]
     view: bool,
-    /// Only messages after this place.
+    /// Only messages after this place, the number behind `#`.
     #[arg(long, value_name = "PLACE", default_value_t = 0)]
     after: i64,
     /// Maximum number of messages, up to 100000.
@@ -84,7 +84,7 @@ pub(super) struct Archives {
     id: Id,
     /// Number of the archive to print.
     number: Option<i32>,
-    /// Only messages after this place.
+    /// Only messages after this place, the number behind `#`.
     #[arg(long, value_name = "PLACE", default_value_t = 0, requires = "number")]
     after: i64,
     /// Maximum number of messages, up to 100000.

@@ -43,7 +43,7 @@ pub(in crate::cli) struct Add {
     budget: BudgetFlags,
     #[command(flatten)]
     labels: LabelFlags,
-    /// Priority of the conversation; 0 is the most urgent.
+    /// Priority of the conversation, 0 to 32767; 0 is the most urgent. Default: 100.
     #[arg(long)]
     priority: Option<i32>,
     /// Earliest start: 2026-11-23T08:00:00Z.

@@ -31,16 +31,16 @@ pub(super) enum TaskCommand {
         override_usage = "dalsegno task add [OPTIONS] --agent <AGENT> <PROMPT>\n       dalsegno task add [OPTIONS] --file <FILE>"
     )]
     Add(Box<add::Add>),
-    /// Lists tasks, newest first.
+    /// Lists tasks, the newest first; without --campaign, those of all campaigns.
     Ls(Box<List>),
     /// Shows a task with its result and its attempts.
     Show(Show),
     /// Adds children to a task; its agent continues after the end of all of them.
     #[command(override_usage = "dalsegno task children [OPTIONS] --file <FILE> <ID> <PROMPT>")]
     Children(Box<children::Children>),
-    /// Cancels a task, or all that match; a running one through its worker.
+    /// Cancels a task, or all tasks that match the options; the worker stops a running one.
     Cancel(Box<Cancel>),
-    /// Retries a failed or cancelled task, or all that match.
+    /// Retries a failed or cancelled task, or all tasks that match the options.
     Retry(Box<many::Target>),
     /// Explains why a task is in its state, and what has to happen next.
     Explain(Id),
