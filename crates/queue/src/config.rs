@@ -115,7 +115,7 @@ impl Config {
         }
     }
 
-    fn rules(&self) -> [(bool, Invalid); 8] {
+    fn rules(&self) -> [(bool, Invalid); 9] {
         let rule = |holds, key, problem, fix| (holds, Invalid { key, problem, fix });
         [
             rule(self.slots > 0, "slots", "is 0, so no job would run", "at least 1"),
@@ -140,12 +140,8 @@ impl Config {
             ),
             rule(self.end_batch_rows > 0, "end_batch_rows", "is 0", "at least 1"),
             rule(self.end_batches_in_flight > 0, "end_batches_in_flight", "is 0", "at least 1"),
-            rule(
-                self.upkeep_secs > 0 && self.listen_ping_secs > 0,
-                "upkeep_secs",
-                "or queue.listen_ping_secs is 0",
-                "at least 1 each",
-            ),
+            rule(self.upkeep_secs > 0, "upkeep_secs", "is 0", "at least 1"),
+            rule(self.listen_ping_secs > 0, "listen_ping_secs", "is 0", "at least 1"),
         ]
     }
 

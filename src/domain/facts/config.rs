@@ -31,12 +31,12 @@ impl Config {
 
     pub fn check(&self, checks: &mut Checks<'_>) {
         if self.user_max < 1 {
-            let message = format!("is {}", self.user_max);
+            let message = format!("is {}, but must be at least 1", self.user_max);
             checks.fail("facts.user_max", message, "5000");
         }
         checks.at_least("facts.answer_max", self.answer_max as u64, 1);
         if self.told_max_bytes < 1 {
-            let message = format!("is {}", self.told_max_bytes);
+            let message = format!("is {}, but must be at least 1", self.told_max_bytes);
             checks.fail("facts.told_max_bytes", message, "4096");
         }
         if self.extracted_days > MAX_DAYS {

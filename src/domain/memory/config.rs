@@ -82,7 +82,7 @@ impl Config {
             checks.fail("memory.item_max_bytes", message, format!("at most {BODY_MAX_BYTES}"));
         }
         if self.agent_max_bytes < 1 {
-            let message = format!("is {}", self.agent_max_bytes);
+            let message = format!("is {}, but must be at least 1", self.agent_max_bytes);
             checks.fail("memory.agent_max_bytes", message, "1048576");
         }
         if !(1..=100).contains(&self.warn_percent) {
@@ -90,11 +90,11 @@ impl Config {
             checks.fail("memory.warn_percent", message, "80");
         }
         if self.edicts_max_bytes < 0 {
-            let message = format!("is {}", self.edicts_max_bytes);
+            let message = format!("is {}, but must be 0 or more", self.edicts_max_bytes);
             checks.fail(
                 "memory.edicts_max_bytes",
                 message,
-                "32768; 0 tells agents only their names",
+                "32768, or 0 to show agents only their names",
             );
         }
         if !LANGUAGES.contains(&self.language.as_str()) {

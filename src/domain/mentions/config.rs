@@ -29,7 +29,7 @@ impl Config {
         checks.at_least("mentions.max_repeats", self.max_repeats.into(), 1);
         if self.max_fan_out > MAX_NAMES {
             let message =
-                format!("is {}, more than the names that a post can have", self.max_fan_out);
+                format!("is {}, but a post can have at most {MAX_NAMES} names", self.max_fan_out);
             checks.fail("mentions.max_fan_out", message, format!("at most {MAX_NAMES}"));
         }
     }

@@ -105,11 +105,15 @@ impl Config {
         }
         if (1..MEMORY_MIN_BYTES).contains(&self.memory_max_bytes) {
             let message = format!("is {}, but the CLI alone needs more", self.memory_max_bytes);
-            problems.push(Problem::new("memory_max_bytes", message, "8589934592, or 0 for any"));
+            problems.push(Problem::new(
+                "memory_max_bytes",
+                message,
+                "8589934592, or 0 for no limit",
+            ));
         }
         if (1..PROCESSES_MIN).contains(&self.processes_max) {
             let message = format!("is {}, but the CLI alone has more threads", self.processes_max);
-            problems.push(Problem::new("processes_max", message, "512, or 0 for any"));
+            problems.push(Problem::new("processes_max", message, "512, or 0 for no limit"));
         }
         if self.program.as_os_str().is_empty() {
             problems.push(Problem::new("program", "is empty", "claude"));
