@@ -43,7 +43,7 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
 
 fn report_broken(problems: &Problems) -> Finding {
     let what = indented(&problems.to_string());
-    Finding::fail(CHECK, what, WHY, "fix the files, then run dalsegno agent check")
+    Finding::fail(CHECK, what, WHY, "fix the files, then run `dalsegno agent check`")
 }
 
 /// Checks if agents could call the API as an operator, around their own tools.
@@ -80,7 +80,7 @@ fn flow_templates(config: &flows::Config, catalogue: &Catalogue) -> Finding {
                 templates.broken().map(|broken| broken.name.as_str()).collect();
             if !unusable.is_empty() {
                 let names = unusable.join(", ");
-                what.push_str(&format!("; {names} name agents that do not exist"));
+                what.push_str(&format!("; {names} name agents that do not exist or have problems"));
             }
             Finding::ok(FLOWS, what, WHY_FLOWS)
         }
@@ -90,7 +90,7 @@ fn flow_templates(config: &flows::Config, catalogue: &Catalogue) -> Finding {
 
 fn broken_flows(problems: &flows::Problems) -> Finding {
     let what = indented(&problems.to_string());
-    Finding::fail(FLOWS, what, WHY_FLOWS, "fix the files, then run dalsegno flow templates")
+    Finding::fail(FLOWS, what, WHY_FLOWS, "fix the files, then run `dalsegno flow templates`")
 }
 
 fn place(folder: &Path) -> String {

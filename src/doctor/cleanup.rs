@@ -24,7 +24,7 @@ pub(super) async fn examine(pool: &PgPool, now: DateTime<Utc>) -> Finding {
     match looked.await {
         Ok((Some(nightly), last)) => judge(&nightly, last, now),
         Ok((None, _)) => {
-            let what = "it is not scheduled yet; `dalsegno serve` or worker-upkeep does that";
+            let what = "it is not scheduled yet; `dalsegno serve` and worker-upkeep schedule it";
             Finding::skipped(CHECK, what, WHY)
         }
         Err(error) => Finding::warn(CHECK, error.to_string(), WHY, "dalsegno migrate up"),

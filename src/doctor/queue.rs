@@ -75,7 +75,7 @@ fn dead(health: &Health) -> Finding {
     match health.dead {
         0 => Finding::ok("dead letters", "none", WHY_DEAD),
         n => {
-            let mend = "dalsegno job ls --state dead; then job explain ID, and job retry ID, which retries the task of a job";
+            let mend = "`dalsegno job ls --state dead`, then `dalsegno job explain ID`; after the fix, `dalsegno job retry ID`, which also retries its task";
             Finding::warn("dead letters", n.to_string(), WHY_DEAD, mend)
         }
     }
@@ -87,8 +87,7 @@ fn held(health: &Health) -> Finding {
         (paused, n_lanes) => {
             let paused = paused.as_deref().unwrap_or("nothing");
             let what = format!("lanes held: {n_lanes}; paused: {paused}");
-            let mend =
-                "`dalsegno lane ls --held`, then `dalsegno lane release`; dalsegno queue resume";
+            let mend = "`dalsegno lane ls --held`, then `dalsegno lane release LANE`; `dalsegno queue resume NAME`; `dalsegno campaign resume ID` for a group with this id";
             Finding::warn("held", what, WHY_HELD, mend)
         }
     }

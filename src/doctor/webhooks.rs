@@ -33,7 +33,7 @@ fn judge(webhook: &Webhook) -> Option<Finding> {
         Some(reason) => (
             format!("webhook {id} was disabled: {reason}"),
             format!(
-                "fix the receiver, then run dalsegno webhook enable {id}, and replay the deliveries that were held"
+                "fix the receiver, run `dalsegno webhook enable {id}`, then `dalsegno webhook replay --webhook {id} --since TIME` for the held deliveries"
             ),
         ),
         None => (

@@ -162,7 +162,11 @@ async fn a_missing_cli_is_reported_with_the_install_command() {
     assert_eq!(statuses(&findings), expected, "{findings:?}");
     assert!(findings[0].2.contains("no program no-such-claude in claude.path"), "{findings:?}");
     assert!(findings[0].2.contains("npm install"), "{findings:?}");
-    assert!(findings[4].2.contains("not covered: a command that kills worker and guard at once"));
+    assert!(
+        findings[4]
+            .2
+            .contains("not covered: a command that kills the worker and the guard at once")
+    );
     assert!(!setup.folder.path().join("data").exists(), "a check creates nothing");
 
     let unused = "---\nname: writer\ndescription: Writes\nprovider: sim\n---\nYou write.\n";

@@ -107,7 +107,7 @@ fn credentials(config: &Config) -> Vec<Finding> {
                 let what = format!("{name} is in {file}, which {readers} can read");
                 Finding::warn(CHECK, what, WHY_OPEN, format!("chmod 600 {file}"))
             }
-            None => Finding::ok(CHECK, format!("{} can be read", credential.name), WHY_CREDENTIAL),
+            None => Finding::ok(CHECK, format!("{} is readable", credential.name), WHY_CREDENTIAL),
         },
     };
     credentials.iter().map(finding).collect()
@@ -186,7 +186,7 @@ fn limits(config: &claude::Config) -> Option<Finding> {
         ),
         false => {
             let what = format!(
-                "{} has no controllers memory and pids for the groups of turns",
+                "{} lacks the controllers memory and pids, or the service cannot write to it",
                 folder.display()
             );
             let mend = "delegate it to the service, and write +memory +pids into its cgroup.subtree_control";
@@ -212,9 +212,9 @@ fn leftovers(config: &claude::Config) -> Finding {
     };
     let exception = match rustix::process::geteuid().is_root() {
         true => {
-            "a command that kills worker and guard at once, or that raises its own limits as root"
+            "a command that kills the worker and the guard at once, or that raises its own limits as root"
         }
-        false => "a command that kills worker and guard at once",
+        false => "a command that kills the worker and the guard at once",
     };
     Finding::ok(CHECK, format!("{means}; not covered: {exception}"), WHY_LEFTOVERS)
 }

@@ -20,13 +20,15 @@ impl JobFacts {
         if let (Some(reason), Some(group)) = (&self.group_pause_reason, &self.group_key) {
             return (
                 format!("It could run now, but its group `{group}` is paused{}.", said(reason)),
-                format!("Resume the group in SQL: `select dalsegno.resume('group', '{group}')`."),
+                format!(
+                    "If the group is a campaign: `dalsegno campaign resume {group}`. Otherwise: `dalsegno queue resume --group {group}`."
+                ),
             );
         }
         if self.live_workers == 0 {
             return (
                 format!("It could run now, but no live worker serves the queue `{queue}`."),
-                "Start a worker for this queue. It claims the job within a second or so."
+                "Start a worker for this queue: `dalsegno serve`, `dalsegno worker turns` or `dalsegno worker upkeep`. It claims the job within a second or so."
                     .to_owned(),
             );
         }
@@ -152,10 +154,7 @@ impl JobFacts {
                     Some("crash") => "is in backoff after its worker was lost",
                     _ => "was enqueued for later",
                 };
-                (
-                    format!("{why} and is due {due}"),
-                    format!("Job {head} has to run again and end first."),
-                )
+                (format!("{why} and is due {due}"), format!("Job {head} has to run and end first."))
             }
             Some("held") => (
                 format!(
