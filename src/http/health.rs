@@ -44,7 +44,7 @@ struct Ready {
 #[openapi(paths(livez, readyz, metrics))]
 pub(super) struct ApiDoc;
 
-/// Says that the process schedules work. Never touches the database.
+/// Reports that the process is alive. Does not use the database.
 #[utoipa::path(
     get,
     path = "/livez",
@@ -58,7 +58,7 @@ pub(super) async fn livez() -> &'static str {
     "ok"
 }
 
-/// Says whether a request sent here can be served now.
+/// Reports if this process can serve requests now.
 #[utoipa::path(
     get,
     path = "/readyz",

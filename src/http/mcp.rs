@@ -48,7 +48,7 @@ pub(super) fn routes(config: &Config) -> Router<RouterState> {
 #[openapi(paths(operate))]
 pub(super) struct ApiDoc;
 
-/// Speaks the Model Context Protocol (2026-07-28 and 2025-11-25) about the tools that operators have in a campaign.
+/// Serves the tools of operators in a campaign over the Model Context Protocol (2026-07-28 and 2025-11-25).
 ///
 /// A call that a tool refuses is an answer of the tool with `isError`. A caller without a key is an operator where no key is required.
 #[utoipa::path(

@@ -27,7 +27,7 @@ const MAX_WRONG: usize = 100;
 const NO_TASKS: Class = Class::of(Kind::Invalid, "no_tasks");
 const TOO_MANY_TASKS: Class = Class::of(Kind::TooLarge, "too_many_tasks");
 
-/// Asks agents to do many things: at most 10,000, in one transaction, all or none.
+/// Adds up to 10,000 tasks in one transaction: all or none.
 ///
 /// The body is a JSON array, or one object per line (NDJSON). With an Idempotency-Key the same request can be sent again: a task
 /// without an idempotency_key of its own gets that key and its number in the body, such as `import/1` for the first. Where tasks are

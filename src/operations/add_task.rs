@@ -22,7 +22,7 @@ use crate::domain::{
 /// Reason why adding tasks writes no line to the audit log.
 pub(super) const NAMES_ITS_CALLER: &str = "each task names its caller";
 
-/// Asks an agent to do something.
+/// Adds a task for an agent.
 ///
 /// The same Idempotency-Key and question give the same task again, with 200; another question under the key is a conflict. Keys belong
 /// to a campaign and an API key, by its name; everything without an API key is one caller.
@@ -50,7 +50,7 @@ pub struct AddTask {
     pub priority: Option<i32>,
     #[serde(default, deserialize_with = "timestamp::optional")]
     pub run_at: Option<DateTime<Utc>>,
-    /// It runs when all of these have ended, and is told what they came to.
+    /// It runs when all of these tasks have ended, with their results in its prompt.
     #[serde(default)]
     #[schema(max_items = 1000)]
     pub depends_on: Vec<TaskLink>,

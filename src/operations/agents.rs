@@ -60,9 +60,9 @@ pub struct AgentStatuses {
     pub items: Vec<AgentOverview>,
 }
 
-/// Has the next task of each conversation of a campaign begin a new session.
+/// Starts a new session with the next task of each conversation of a campaign.
 ///
-/// Running turns are not disturbed.
+/// Running turns go on.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResetAgents {
@@ -72,7 +72,7 @@ pub struct ResetAgents {
     pub fresh: bool,
 }
 
-/// Has the next task of each conversation of one agent begin a new session.
+/// Starts a new session with the next task of each conversation of one agent.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResetAgent {
@@ -83,7 +83,7 @@ pub struct ResetAgent {
     pub fresh: bool,
 }
 
-/// Cancels the tasks of an agent whose turns run in a campaign at this moment, with all its instances.
+/// Stops the running turns of an agent and all its instances in a campaign, and cancels their tasks.
 ///
 /// Its other tasks go on, unless it is paused first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -103,9 +103,9 @@ pub struct InterruptedTasks {
     pub items: Vec<InterruptResult>,
 }
 
-/// Has an agent begin no more turns in a campaign.
+/// Pauses an agent in a campaign: no turn starts until it is resumed.
 ///
-/// Running turns end. Its tasks wait, later ones too.
+/// Running turns go on. Its tasks wait, including new ones.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseAgent {
@@ -115,7 +115,7 @@ pub struct PauseAgent {
     pub reason: String,
 }
 
-/// Has an agent begin no more turns anywhere.
+/// Pauses an agent in all campaigns: no turn starts until it is resumed.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseAgentEverywhere {
@@ -124,7 +124,7 @@ pub struct PauseAgentEverywhere {
     pub reason: String,
 }
 
-/// Lets an agent go on in a campaign.
+/// Resumes an agent in a campaign.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeAgent {
@@ -132,7 +132,7 @@ pub struct ResumeAgent {
     pub name: String,
 }
 
-/// Lets an agent go on that was paused in all campaigns.
+/// Resumes an agent that was paused in all campaigns.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeAgentEverywhere {

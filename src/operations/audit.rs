@@ -10,7 +10,7 @@ use crate::domain::{
     timestamp,
 };
 
-/// Lists who changed what, the latest first.
+/// Lists the audit log, the newest first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListAudit {

@@ -28,9 +28,9 @@ pub struct ShowBlackboard {
     pub version: Option<i64>,
 }
 
-/// Sets the document in place of the version that is named.
+/// Replaces the named version of the document.
 ///
-/// At another version it is refused, and the detail of the problem names that one.
+/// The change is refused if another version is current; the detail of the problem names that version.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = BlackboardSet)]
@@ -42,7 +42,7 @@ pub struct SetBlackboard {
     pub expected_version: i64,
 }
 
-/// Merges a patch into the document.
+/// Merges a JSON Merge Patch (RFC 7396) into the document.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = BlackboardPatch, example = json!({ "patch": { "plan": { "parts": 9, "draft": null } } }))]
@@ -51,7 +51,7 @@ pub struct PatchBlackboard {
     /// A JSON Merge Patch (RFC 7396): null removes a key.
     #[schema(value_type = Object)]
     pub patch: Value,
-    /// If it is to be merged into that version and no other.
+    /// The change is refused unless this is the current version.
     pub expected_version: Option<i64>,
 }
 

@@ -22,9 +22,9 @@ use crate::domain::{
 
 const TAG: &str = "tasks";
 
-/// Cancels or retries all tasks that match a filter. A worker does it.
+/// Cancels or retries all tasks that match a filter, on a worker.
 ///
-/// Tasks that are added later are not meant. Those that have changed before their turn comes are skipped.
+/// Tasks that are added later are not affected. Tasks whose state changes before the worker reaches them are skipped.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewBulkAction, example = json!({ "action": "cancel", "filter": { "agent": "copywriter" }, "reason": "the brief has changed" }))]
@@ -39,7 +39,7 @@ pub struct CreateBulkAction {
     pub expected_count: Option<i64>,
 }
 
-/// Says which tasks a bulk action would be about, and does nothing.
+/// Lists the tasks that a bulk action would match, and changes nothing.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PreviewedBulkAction, example = json!({ "action": "retry", "filter": { "state": "failed" } }))]
@@ -58,7 +58,7 @@ pub struct ListBulkActions {
     pub limit: Option<i64>,
 }
 
-/// Shows how far a bulk action is.
+/// Shows the progress of a bulk action.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowBulkAction {

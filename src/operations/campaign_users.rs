@@ -15,7 +15,7 @@ use crate::domain::{
 const TAG: &str = "memory";
 const PATH: &str = "/v1/campaigns/{id}/user";
 
-/// Shows the user for whom a campaign works; null: no user in particular.
+/// Shows the user for whom a campaign works; null if it has none.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowCampaignUser {
@@ -23,7 +23,7 @@ pub struct ShowCampaignUser {
     pub id: Uuid,
 }
 
-/// Has a campaign work for a user from now on. Earlier prompts are not read for facts about them.
+/// Sets the user for whom a campaign works. Earlier prompts are not read for facts about them.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({ "user": "ann@example.org" }))]

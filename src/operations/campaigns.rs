@@ -37,7 +37,7 @@ pub struct ListCampaigns {
     pub limit: Option<i64>,
 }
 
-/// Shows a campaign with its budget, its open sessions and what it has cost.
+/// Shows a campaign with its budget, its open sessions and its costs.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowCampaign {
@@ -66,9 +66,9 @@ pub struct CreateCampaign {
     pub metadata: Map<String, Value>,
 }
 
-/// Starts no more turns of a campaign until it is resumed.
+/// Pauses a campaign: no turn starts until it is resumed.
 ///
-/// Running turns go on. Tasks are still taken in, and wait.
+/// Running turns go on. New tasks are accepted and wait.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseCampaign {
@@ -106,9 +106,9 @@ pub struct ChangeBudget {
     pub tokens: Option<Option<i64>>,
 }
 
-/// Erases what was said in a campaign; what it has cost stays.
+/// Erases the conversations, prompts, results and brief of a campaign permanently; its costs stay.
 ///
-/// A worker does it. Asking again gives the same receipt.
+/// A worker erases them. A repeated request returns the same receipt.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EraseCampaign {
@@ -118,7 +118,7 @@ pub struct EraseCampaign {
     pub reason: String,
 }
 
-/// Shows the receipt of an erasure.
+/// Shows the receipt of the erasure of a campaign.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowErasure {

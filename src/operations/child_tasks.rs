@@ -15,7 +15,7 @@ use crate::domain::{
     tasks::{self, BAD_ITEMS, BulkTask, Error, FanOut, Line, New, child_key},
 };
 
-/// Hands work out to children, and has the task's own agent go on when all of them have ended.
+/// Adds children to a task; its agent continues when all of them have ended.
 ///
 /// All of it is added or nothing. The continuation is a task of the same agent and instance; it is told what each child came to, failures
 /// included, in the order of the request. Cancelling the task cancels its children and its continuation. The same

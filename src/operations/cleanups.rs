@@ -15,7 +15,7 @@ use crate::domain::{
 
 const TAG: &str = "cleanup";
 
-/// Lists the cleanups that were, the latest first.
+/// Lists past cleanups, the newest first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListCleanupRuns {
@@ -24,12 +24,12 @@ pub struct ListCleanupRuns {
     pub limit: Option<i64>,
 }
 
-/// Shows the things that a cleanup would remove now. Reads all of them.
+/// Shows what a cleanup would remove now. Reads all expired rows, which can take some time.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewCleanup {}
 
-/// Has a worker remove now what is due, as it does each night.
+/// Runs the nightly cleanup now, on a worker.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunCleanup {}

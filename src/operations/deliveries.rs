@@ -15,7 +15,7 @@ use crate::domain::{
     webhooks::{self, Delivery, Error, Filter, State},
 };
 
-/// Sends a webhook an event that says that it is a test. A worker does it: the delivery says how it stands.
+/// Sends a test delivery through a worker; the delivery shows the result.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestWebhook {

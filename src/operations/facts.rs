@@ -22,7 +22,7 @@ use crate::domain::{
 
 const TAG: &str = "memory";
 
-/// Lists the stretches of sessions of a campaign that were read for facts, with their results, the newest first.
+/// Lists the parts of sessions of a campaign that were read for facts, with the results, the newest first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListExtractions {
@@ -49,7 +49,7 @@ pub struct ListFacts {
     pub limit: Option<i64>,
 }
 
-/// Searches the valid facts about a user by words, the best first.
+/// Searches the valid facts about a user by words, the best match first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFacts {
@@ -61,7 +61,7 @@ pub struct SearchFacts {
     pub limit: Option<i64>,
 }
 
-/// Shows a fact, also an ended one.
+/// Shows a fact, including an ended one.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowFact {
@@ -70,7 +70,7 @@ pub struct ShowFact {
     pub fact: Uuid,
 }
 
-/// States a fact about a user. The facts that it contradicts end, and stay with their time.
+/// Adds a fact about a user. The facts that it contradicts end, and stay in the history.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewFact, example = json!({ "attribute": "Diet", "text": "Eats no meat." }))]
@@ -87,7 +87,7 @@ pub struct StateFact {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// Replaces the text of a valid fact. The older text stays, with its time.
+/// Replaces the text of a valid fact. The older text stays in the history.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditFact {
@@ -98,7 +98,7 @@ pub struct EditFact {
     pub text: String,
 }
 
-/// Ends a fact: agents no longer see or find it, and people can still read it.
+/// Revokes a fact: agents no longer see or find it, and people can still read it.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RevokeFact {
@@ -107,7 +107,7 @@ pub struct RevokeFact {
     pub fact: Uuid,
 }
 
-/// Removes all facts about a user, ended ones too, for good.
+/// Removes all facts about a user permanently, including ended ones.
 ///
 /// Earlier prompts are not read for facts any more. Later ones are, in campaigns that go on working for this user.
 /// Prompts, transcripts, summaries and records stay. `sessions` says where to look; erasing a campaign removes them.

@@ -27,7 +27,7 @@ use crate::domain::{
 
 const TAG: &str = "flows";
 
-/// Lists the templates of flows with their inputs and steps.
+/// Lists the flow templates with their inputs and steps.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListFlowTemplates {}
@@ -52,14 +52,14 @@ pub struct ListFlows {
     pub limit: Option<i64>,
 }
 
-/// Shows a flow with the task that counts at each place.
+/// Shows a flow with the current tasks of its steps.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowFlow {
     pub id: Uuid,
 }
 
-/// Starts a flow: all its tasks are added, each waiting for those of the steps before it.
+/// Starts a flow: adds all its tasks; each waits for the steps that it depends on.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewFlow, example = json!({ "template": "reviewed-text", "inputs": { "task": "Write about the harbour." } }))]
@@ -75,21 +75,21 @@ pub struct StartFlow {
     pub templates: OnceCell<Templates>,
 }
 
-/// Lets nothing of a flow begin any more; running turns go on.
+/// Pauses a flow: no task starts until it is resumed. Running turns go on.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseFlow {
     pub id: Uuid,
 }
 
-/// Lets a paused flow go on.
+/// Resumes a paused flow.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeFlow {
     pub id: Uuid,
 }
 
-/// Asks again for the tasks of a step and for all that wait for them. Those that have not ended are cancelled.
+/// Runs the tasks of a step again, and all that depend on them. Those that have not ended are cancelled first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = FlowRetry)]
@@ -99,7 +99,7 @@ pub struct RetryFlow {
     pub from: String,
 }
 
-/// Cancels all open tasks of a flow: at once if they do not run, through their workers if they do.
+/// Cancels all open tasks of a flow: waiting tasks at once, running tasks through their workers.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelFlow {

@@ -54,7 +54,7 @@ pub struct ShowJob {
     pub id: i64,
 }
 
-/// Says in words why a job is in its state, and what has to happen next.
+/// Explains why a job is in its state, and what has to happen next.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainJob {
@@ -71,9 +71,9 @@ pub struct RetryJob {
     pub id: i64,
 }
 
-/// Cancels a job: at once if it does not run, through its worker if it does.
+/// Cancels a job: at once if it waits, through its worker if it runs.
 ///
-/// That of a task is cancelled as the task is, with what it has handed out.
+/// Cancelling the job of a task cancels the task, with its children.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelJob {
@@ -82,7 +82,7 @@ pub struct CancelJob {
     pub reason: String,
 }
 
-/// Keeps a job from running until it is released; a blocked one is held when its turn comes.
+/// Prevents a job from running until it is released; a blocked job is held when its turn comes.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HoldJob {
@@ -93,7 +93,7 @@ pub struct HoldJob {
     pub reason: String,
 }
 
-/// Lets a held job go on.
+/// Releases a held job.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseJob {

@@ -22,18 +22,18 @@ use crate::domain::{
 const TAG: &str = "keys";
 const ADMIN: &[Scope] = &[Scope::Admin];
 
-/// Lists the keys, the newest first.
+/// Lists the API keys, the newest first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListKeys {
-    /// Only keys of this name that are not revoked, or whose handle this is, or whose id begins or ends so; all of them, on one page.
+    /// Only keys with this name that are not revoked, with this handle, or with an id that begins or ends so; all of them, on one page.
     pub named: Option<String>,
     pub cursor: Option<Uuid>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
 }
 
-/// Makes a key. Its text is in this answer and nowhere else.
+/// Creates an API key. Only this response contains its text.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewKey, example = json!({ "name": "shop", "scopes": ["enqueue"] }))]
@@ -47,7 +47,7 @@ pub struct CreateKey {
     pub expires_in_secs: Option<u32>,
 }
 
-/// Makes the successor of a key, and lets the old one hold for a while.
+/// Creates the successor of an API key; the old key stays valid for some time.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = KeyRotation)]
@@ -58,7 +58,7 @@ pub struct RotateKey {
     pub overlap_secs: u32,
 }
 
-/// Ends a key: it is refused within seconds, by all processes.
+/// Revokes an API key: all processes refuse it within 5 seconds.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RevokeKey {

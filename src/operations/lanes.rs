@@ -33,7 +33,7 @@ pub struct ListLanes {
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LaneName(pub String);
 
-/// Shows a lane with its first members, in order.
+/// Shows a lane with its first jobs, in order.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowLane {
@@ -56,7 +56,7 @@ pub struct HeldLane {
     pub held: String,
 }
 
-/// Lets a held lane go on; a failed head that held it becomes a dead letter.
+/// Releases a held lane; a failed head that held it becomes a dead letter.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseLane {

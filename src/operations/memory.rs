@@ -14,7 +14,7 @@ use crate::domain::{
 
 pub(super) const TAG: &str = "memory";
 
-/// Lists what the memory of a campaign holds, the newest first, without the texts.
+/// Lists the items in the memory of a campaign, the newest first, without their texts.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListMemory {
@@ -33,7 +33,7 @@ pub struct ListMemory {
     pub limit: Option<i64>,
 }
 
-/// Searches the memory of a campaign by words, the best first.
+/// Searches the memory of a campaign by words, the best match first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchMemory {
@@ -47,7 +47,7 @@ pub struct SearchMemory {
     pub limit: Option<i64>,
 }
 
-/// Reads whole items for a copy elsewhere, in the order in which they were first written.
+/// Exports items with their texts, in the order in which they were first written.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportMemory {

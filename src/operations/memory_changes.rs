@@ -19,9 +19,9 @@ use crate::domain::{
     timestamp,
 };
 
-/// Publishes an item, or the next version of the one that has its kind, owner and name.
+/// Publishes an item, or the next version of the item with the same kind, owner and name.
 ///
-/// Where it says the same already, nothing changes. An entry of a journal is never replaced.
+/// If the item already has this content, nothing changes. Journal entries cannot be replaced.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewMemoryItem, example = json!({ "kind": "edict", "name": "tone", "title": "The tone", "body": "Write short sentences." }))]
@@ -41,11 +41,11 @@ pub struct PublishMemory {
     /// The moment from which agents no longer see it.
     #[serde(default, deserialize_with = "timestamp::optional")]
     pub expires_at: Option<DateTime<Utc>>,
-    /// The version that it replaces; 0 where there is to be none yet.
+    /// The version to replace; 0 for an item that does not exist yet.
     pub expected_version: Option<i32>,
 }
 
-/// Takes many items in: all of them, or none and everything that is wrong with them.
+/// Imports many items: all of them, or none and a list of all problems.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = MemoryImport)]

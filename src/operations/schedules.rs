@@ -39,7 +39,7 @@ pub struct ShowSchedule {
     pub name: String,
 }
 
-/// Adds a task that recurs, or changes it.
+/// Adds or changes a schedule that adds a task at each of its times.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = RecurringTask, example = json!({ "cron": "0 30 7 * * Mon", "time_zone": "Europe/Berlin", "task": { "campaign_id": "00000000-0000-0000-0000-000000000000", "agent": "copywriter", "prompt": "Plan the week." } }))]
@@ -64,9 +64,9 @@ pub struct RemoveSchedule {
     pub name: String,
 }
 
-/// Runs a schedule now, beside its timetable.
+/// Runs a schedule now, in addition to its times.
 ///
-/// A worker does it: the job says how it stands.
+/// A worker runs the job; its state shows the progress.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSchedule {

@@ -29,9 +29,9 @@ pub struct ResetSession {
     pub fresh: bool,
 }
 
-/// Folds the older messages of a session into a summary.
+/// Compacts a session: a summary replaces its older messages.
 ///
-/// A worker does it; the result is in the session's list of compactions, and `GET /v1/sessions/{id}/compaction` says what came of it.
+/// A worker compacts it; `GET /v1/sessions/{id}/compaction` shows the outcome, and the session lists its compactions.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompactSession {
@@ -46,7 +46,7 @@ pub struct AcceptedCompaction {
     pub generation: i32,
 }
 
-/// Shows what came of a request to compact a session.
+/// Shows the outcome of a request to compact a session.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowCompaction {
@@ -65,14 +65,14 @@ pub struct CompactionAnswer {
     pub answer: Option<Answer>,
 }
 
-/// Goes back to the view before the last compaction.
+/// Undoes the current compaction of a session.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UncompactSession {
     pub id: Uuid,
 }
 
-/// Cancels the task whose turn runs in a session.
+/// Stops the running turn of a session by cancelling its task.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InterruptSession {

@@ -47,7 +47,7 @@ pub struct ReadTranscript {
     pub limit: Option<i64>,
 }
 
-/// Shows the history as the model gets it: the summary, if there is one, and the messages since.
+/// Shows the context of the model: the summary, if any, and the messages since.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ViewSession {
@@ -60,7 +60,7 @@ pub struct ViewSession {
 #[schema(value_type = Vec<Object>)]
 pub struct SessionView(pub Value);
 
-/// Lists the archives of a session: what its compactions have taken out of the view.
+/// Lists the archives of a session: the messages that its compactions have replaced.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListArchives {

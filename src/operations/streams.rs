@@ -22,21 +22,21 @@ pub const BEGIN: &str = "begin";
 /// Suffix of the id of the event `end`. A caller that reconnects with it has received everything.
 const END_MARK: &str = ".end";
 
-/// The events of a task, as a stream of server-sent events; the last one is `end`, with the task as its data.
+/// Streams the events of a task as server-sent events; the last one is `end`, with the task as its data.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FollowTask {
     pub id: Uuid,
 }
 
-/// Everything that happens, as a stream of server-sent events that does not end.
+/// Streams all events as server-sent events, without an end.
 ///
 /// The data of an event is a `FeedEvent`. A client that names no place, or one that this database has not reached (it was
 /// restored, or a standby has taken over), gets an event `begin` first, whose id is where the stream begins.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FollowFeed {
-    /// The id of the last event that was received; 0 for all that there is. Last-Event-ID, where it is sent, comes first.
+    /// The id of the last event that was received; 0 for all stored events. The header Last-Event-ID takes precedence.
     #[schema(minimum = 0)]
     pub after: Option<i64>,
     pub campaign_id: Option<Uuid>,

@@ -53,7 +53,7 @@ pub struct ListTasks {
     pub limit: Option<i64>,
 }
 
-/// Shows a task with its attempts; waits for its end first, if asked to.
+/// Shows a task with its attempts; with `wait`, waits for its end first.
 ///
 /// An API key with the scope `enqueue` alone finds the tasks that keys of its name have added.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -66,9 +66,9 @@ pub struct ShowTask {
     pub wait: Option<WaitLimit>,
 }
 
-/// Cancels a task: at once if it does not run, through its worker if it does.
+/// Cancels a task: at once if it waits, through its worker if it runs.
 ///
-/// The tasks that depend on it are cancelled, too, also where the task itself had ended.
+/// The tasks that depend on it are cancelled, too, even if the task itself had ended.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelTask {
@@ -84,7 +84,7 @@ pub struct RetryTask {
     pub id: Uuid,
 }
 
-/// Says in words why a task is in its state, and what has to happen next.
+/// Explains why a task is in its state, and what has to happen next.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainTask {

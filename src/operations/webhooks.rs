@@ -41,7 +41,7 @@ pub struct ShowWebhook {
     pub id: Uuid,
 }
 
-/// Notifies an address of the ends of tasks. The secret is shown in this answer and never again.
+/// Adds a webhook for the ends of tasks. Only this response contains its secret.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewWebhook, example = json!({ "url": "https://shop.example/hooks/dalsegno", "kinds": ["task.done"] }))]
@@ -67,7 +67,7 @@ pub struct RemoveWebhook {
     pub id: Uuid,
 }
 
-/// Makes another secret, shown in this answer and never again; the one before signs too for a while.
+/// Creates a new secret, which only this response contains; the old one also signs during the overlap.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SecretRotation)]
@@ -79,14 +79,14 @@ pub struct RotateWebhook {
     pub overlap_secs: u32,
 }
 
-/// Sends again the events from now on. Those of the time before can be replayed.
+/// Enables a webhook again. Deliveries held meanwhile can be replayed.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnableWebhook {
     pub id: Uuid,
 }
 
-/// Sends nothing more until it is enabled.
+/// Disables a webhook. Deliveries are held until it is enabled.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DisableWebhook {
@@ -96,7 +96,7 @@ pub struct DisableWebhook {
     pub reason: String,
 }
 
-/// Sends everything of that time on that has not been delivered.
+/// Sends again all deliveries since a time that were not delivered.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ReplaySince)]

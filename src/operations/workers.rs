@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
 use crate::queue::admin::{self, WorkerView};
 
-/// Lists worker processes, the latest first. Those that are gone stay for some days.
+/// Lists worker processes, the newest first. Ended ones are listed for queue.keep.workers_days.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListWorkers {

@@ -50,7 +50,7 @@ impl Classify for ResetError {
 /// Sessions that one transaction resets. Turns that begin or end in them wait for it.
 const BATCH: usize = 20;
 
-/// Makes the next task of each open conversation open a successor. Running turns are not disturbed. Each transaction resets twenty
+/// Makes the next task of each open conversation open a successor. Running turns go on. Each transaction resets twenty
 /// sessions; the first also writes the line of the audit log. A call that was cut off can be repeated.
 ///
 /// Only conversations that are open at the beginning are reset: a successor that is opened meanwhile is already the result.

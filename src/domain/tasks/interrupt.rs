@@ -38,7 +38,7 @@ pub struct InterruptResult {
     pub cancel: CancelOutcome,
 }
 
-/// Cancels the task whose turn runs in a session. Its worker stops the turn in order; output that has arrived stays.
+/// Stops the running turn of a session by cancelling its task. Its worker stops the turn in order; output that has arrived stays.
 pub async fn interrupt(
     conn: &mut PgConnection,
     session_id: Uuid,

@@ -101,28 +101,28 @@ fn responses(entry: &Entry, output: &str) -> Value {
         answer["content"] = json!({ "application/json": { "schema": reference(output) } });
     }
     if spec.location.is_some() {
-        answer["headers"]["Location"] =
-            json!({ "description": "The path of it", "schema": { "type": "string" } });
+        answer["headers"]["Location"] = json!({ "description": "Path of the created resource", "schema": { "type": "string" } });
     }
     if let Run::Stream { has_end, .. } = entry.run {
-        let but = if has_end { "the last, `end`," } else { "`begin`" };
-        let words = format!("Each event has an id; the data of each but {but} is a `{output}`");
+        let but = if has_end { "the last one, `end`," } else { "`begin`" };
+        let words =
+            format!("Each event has an id; the data of all events except {but} is a `{output}`");
         let content = json!({ "text/event-stream": { "schema": { "type": "string" } } });
         answer = json!({ "description": words, "content": content });
         if has_end {
-            let words = "The client has received the last event before";
+            let words = "The client has already received the last event";
             answers.insert("204".to_owned(), json!({ "description": words }));
         }
         super::refusals::add(&mut answers, 400, "bad_last_event_id");
     }
     if spec.replays || spec.stores_output() {
         let header = json!({
-            "description": "`true`: an earlier request with the same key made it",
+            "description": "`true`: this is the response to an earlier request with the same key",
             "schema": { "type": "string" },
         });
         if spec.success == Success::Created {
             let mut replayed = answer.clone();
-            replayed["description"] = "An earlier request with the same key made it".into();
+            replayed["description"] = "The response to an earlier request with the same key".into();
             replayed["headers"]["Idempotent-Replayed"] = header;
             answers.insert("200".to_owned(), replayed);
         } else {

@@ -73,7 +73,7 @@ pub struct JobDetail {
     pub payload: Value,
     /// Names and values beside the payload.
     pub headers: Option<Value>,
-    /// Its ended attempts, latest first.
+    /// Its ended attempts, the newest first.
     pub runs: Vec<RunRecord>,
 }
 
