@@ -18,7 +18,7 @@ use crate::domain::{
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "search_transcript",
-    description: "Searches everything that was said in your own conversation in this campaign, word for word, also what you only have a summary \
+    description: "Searches everything that was said in your own conversation in this campaign, word for word, including what you only have a summary \
                   of. The newest first.",
     who: Access::Agents,
     in_pages: true,

@@ -78,8 +78,7 @@ fn without_null(schema: &mut Value) {
 }
 
 pub(super) fn add_cursor(schema: &mut Value) {
-    let about =
-        "Where an earlier answer said that it goes on. Repeat the other arguments beside it.";
+    let about = "The cursor that an earlier answer named, to continue there. Repeat the other arguments with it.";
     schema["properties"][CURSOR] = json!({ "type": "string", "description": about });
 }
 

@@ -30,7 +30,10 @@ impl Meanings {
             let embedder = Embedder::new(&ollama, model.as_deref()?, timeout);
             // Search continues with words alone.
             let warn = |error| {
-                tracing::error!(error = causes(&error), "searching memories by full text only")
+                tracing::error!(
+                    error = causes(&error),
+                    "cannot set up the embedding search: using full-text search only"
+                )
             };
             embedder.map(Arc::new).map_err(warn).ok()
         };

@@ -88,7 +88,7 @@ pub fn markdown() -> String {
 const HEAD: &str = "\
 # Who may use which tool
 
-`dalsegno mcp tools` prints this from the code. An agent has a tool if its file grants it besides: `mcp__dalsegno` for all that its role may use,
+`dalsegno mcp tools` prints this from the code. An agent has a tool only if its file also grants it: `mcp__dalsegno` for all that its role may use,
 `mcp__dalsegno__board_post` for one.
 
 | tool | agent | lead | operator | arguments that not all have |

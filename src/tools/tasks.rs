@@ -27,8 +27,8 @@ use crate::domain::{
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "dispatch",
-        description: "Hands out tasks to other agents, who work on them side by side, each in a conversation of its own. With `then`, end your \
-                      turn afterwards: you are asked that, with all results in front, when every task has ended. Without it, \
+        description: "Hands out tasks to other agents, who work on them in parallel, each in a conversation of its own. With `then`, end your \
+                      turn afterwards: when every task has ended, you get `then` as a new task, with all results. Without it, \
                       wait_for_results shows what has arrived.",
         who: Access::LeadAndNamed,
         in_pages: false,

@@ -82,10 +82,11 @@ pub(super) fn repeated_prompt_notice(
 ) -> messages::New {
     let start: String = prompt.chars().take(PROMPT_MAX_CHARS).collect();
     let which = if start.len() < prompt.len() { "the task that begins with" } else { "the task" };
-    let by =
-        asked_by.map(|agent| format!(", which the agent `{agent}` has asked")).unwrap_or_default();
+    let by = asked_by
+        .map(|agent| format!(", which the agent `{agent}` has asked for,"))
+        .unwrap_or_default();
     let text = format!(
-        "A task from further up{by} is tried again here, after others. What follows is for {which}:\n{start}"
+        "An earlier task{by} is tried again here, after others. What follows is for {which}:\n{start}"
     );
     message(id, Role::Notice, text)
 }
@@ -104,7 +105,7 @@ pub(super) fn left_out_notice(session_id: Uuid, what: LeftOut) -> messages::New 
         false => format!("turns {first_turn} to {last_turn}"),
     };
     let text = format!(
-        "Here {turns} of the conversation stood, {messages} messages that were too long to come along. You do not have \
+        "Here {turns} of the conversation are missing, {messages} messages that were too long to keep. You do not have \
          them: do not guess what they said."
     );
     message(left_out_id(session_id), Role::Notice, text)
@@ -130,7 +131,7 @@ pub(super) fn restored_notice(
         Reason::PromptChanged => "your instructions have changed",
         Reason::ModelChanged | Reason::ProviderChanged => "another model has taken over",
         Reason::ContextFull => "it had grown too long",
-        Reason::Expired => "it had been idle for long",
+        Reason::Expired => "it had been idle for a long time",
         Reason::Reset => "it was requested",
         Reason::Lost => "the provider had lost it",
         Reason::Poisoned => "the provider refused it as it was",

@@ -161,7 +161,7 @@ async fn the_notice_of_a_rebuilt_session_names_the_inherited_messages() {
     fixture.done(&fixture.add("Part nine.").await).await;
     let said = last_call();
     assert!(!said.contains("Part one."), "{said}");
-    let (notice, kept) = (said.find("that were too long to come along"), said.find("Part 8."));
+    let (notice, kept) = (said.find("that were too long to keep"), said.find("Part 8."));
     assert!(notice.is_some() && notice < kept, "{said}");
     let words =
         "Its most recent messages came along; a notice in front of them says which are missing.";
