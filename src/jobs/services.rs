@@ -104,7 +104,7 @@ pub enum Error {
     Providers(#[from] providers::Error),
     #[error("claude.credentials: {0}")]
     Credential(#[from] claude::CredentialError),
-    #[error("service.data_dir: `{}` is not an absolute path; name another folder", folder.display())]
+    #[error("cannot find the absolute path of service.data_dir `{}`; set an absolute path", folder.display())]
     Folder {
         folder: PathBuf,
         #[source]

@@ -217,7 +217,10 @@ fn fallback(fields: &mut Fields<'_>) -> Option<Fallback> {
 
 fn check(fields: &mut Fields<'_>, agent: &Agent) {
     if RESERVED_NAMES.contains(&agent.name.as_str()) {
-        let message = format!("`{}` has another meaning on the board of a campaign", agent.name);
+        let message = format!(
+            "`{}` is reserved: it has another meaning on the board of a campaign",
+            agent.name
+        );
         fields.fail("name", message, "another name, and a file of that name");
     }
     // The default thresholds of the context are 75 and 85.
@@ -239,7 +242,7 @@ fn check(fields: &mut Fields<'_>, agent: &Agent) {
     if let (Some(window), Some(reserve)) = (agent.window_tokens, agent.reserve_tokens)
         && reserve >= window
     {
-        let message = format!("leaves nothing of a window of {window}");
+        let message = format!("leaves no room in a window of {window} tokens");
         fields.fail("reserve_tokens", message, format!("reserve_tokens: {}", window / 4));
     }
     let fix = "the instructions of the agent";

@@ -124,9 +124,10 @@ impl Catalogue {
         let agents = in_folder(&config.folder, files::markdown)?;
         let agents = agents.unwrap_or_else(shipped::agents);
         if agents.is_empty() {
-            let fix = "a file <name>.md per agent; without the folder, the agents that come with Dalsegno are used";
+            let fix =
+                "a file <name>.md per agent; without the folder, the built-in agents are used";
             let folder = config.folder.display().to_string();
-            return Err(Problems(vec![Problem::of_file(&folder, "holds no agent", fix)]));
+            return Err(Problems(vec![Problem::of_file(&folder, "contains no agent", fix)]));
         }
         let around = ParseContext { folder: &config.folder, variables: &config.variables, named };
         let mut catalogue = Self::default();

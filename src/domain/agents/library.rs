@@ -45,7 +45,7 @@ struct Stamp {
 impl Library {
     /// # Errors
     ///
-    /// A folder cannot be read, or holds no agent. Problems of single files are logged as warnings, and their agents are refused.
+    /// A folder cannot be read, or contains no agent. Problems of single files are logged as warnings, and their agents are refused.
     pub fn open(config: &Config) -> Result<Self, Problems> {
         // Read twice, because only the first reading tells which further files have to be watched.
         let named = RefCell::default();

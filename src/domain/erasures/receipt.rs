@@ -31,13 +31,19 @@ pub enum Invalid {
         "the receipt is not signed: its erasure has not ended, or a worker of an earlier version ended it"
     )]
     Unsigned,
-    #[error("the signature does not match the statement: one of them was changed")]
+    #[error(
+        "the signature does not match the statement, so one of them was changed: `dalsegno campaign erase ID --json` prints the stored receipt"
+    )]
     Signature,
     #[error("the signed statement is not one of an erasure: its `type` is not `{TYPE}`")]
     Type,
-    #[error("`{field}` of the receipt differs from the signed value")]
+    #[error(
+        "`{field}` of the receipt differs from the signed value, so it was changed: `dalsegno campaign erase ID --json` prints the stored receipt"
+    )]
     Changed { field: &'static str },
-    #[error("the receipt is signed by {found}, not by {expected}")]
+    #[error(
+        "the receipt is signed by {found}, not by {expected}: if another installation signed it, pass its key with `--public-key`"
+    )]
     OtherKey { found: String, expected: String },
 }
 

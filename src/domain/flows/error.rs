@@ -13,10 +13,10 @@ use crate::domain::{
 pub enum Error {
     #[error("there is no flow {0}: `dalsegno flow ls` lists them")]
     Unknown(Uuid),
-    #[error("there is no template `{name}`: {advice}")]
+    #[error("there is no flow template `{name}`: {advice}")]
     NoTemplate { name: String, advice: String },
     #[error(
-        "template `{name}` cannot be started: {problem}; `dalsegno flow templates` lists every problem"
+        "flow template `{name}` cannot be started: {problem}; `dalsegno flow templates` lists every problem"
     )]
     BrokenTemplate { name: String, problem: String },
     #[error("the flow has no step `{step}`: {advice}")]
@@ -33,7 +33,7 @@ pub enum Error {
     Ended(Uuid),
     #[error("flow {0} is paused: `dalsegno flow resume {0}` first")]
     Paused(Uuid),
-    #[error("flow {0} is not paused")]
+    #[error("flow {0} is not paused: `dalsegno flow show {0}` shows its state")]
     NotPaused(Uuid),
     #[error(transparent)]
     Problems(#[from] Problems),

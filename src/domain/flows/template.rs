@@ -168,7 +168,7 @@ impl Reader<'_> {
             self.fields.fail_at(
                 line,
                 "step",
-                format!("`{name}` cannot be its name"),
+                format!("`{name}` is not a valid name, or an earlier step has it"),
                 fix.to_owned(),
             );
         }
@@ -254,7 +254,7 @@ impl Reader<'_> {
     fn report_unused(&mut self, sections: &[Section], steps: &[Step]) {
         for section in sections {
             if !steps.iter().any(|step| step.name == section.name) {
-                let fix = "a step of this name in the front matter, or another kind of heading"
+                let fix = "a step of this name in the front matter, or a heading of another level"
                     .to_owned();
                 let message = "is a prompt without a step".to_owned();
                 self.fields.fail_at(

@@ -9,19 +9,19 @@ use crate::domain::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no key {0}: `dalsegno key ls` lists them")]
+    #[error("there is no API key {0}: `dalsegno key ls` lists them")]
     Unknown(String),
-    #[error("more than one key matches `{given}`, use the handle of one of them: {fitting}")]
+    #[error("more than one API key matches `{given}`: use the handle of one of them, {fitting}")]
     Several { given: String, fitting: String },
     #[error(
-        "a key `{0}` exists already: `dalsegno key rotate {0}` replaces it, `dalsegno key revoke {0}` revokes it; or use another name"
+        "an API key `{0}` exists already: `dalsegno key rotate {0}` replaces it, `dalsegno key revoke {0}` revokes it; or use another name"
     )]
     NameTaken(String),
-    #[error("the key {0} is revoked and cannot be rotated: create a new key")]
+    #[error("API key {0} is revoked and cannot be rotated: create a new one")]
     Revoked(Uuid),
-    #[error("the key {id} was already rotated: rotate its successor {successor}")]
+    #[error("API key {id} was already rotated: rotate its successor {successor}")]
     Replaced { id: Uuid, successor: Uuid },
-    #[error("the key would already be expired: give a future time")]
+    #[error("the API key would already be expired: give a future time")]
     Expired,
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),

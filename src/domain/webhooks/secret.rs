@@ -26,7 +26,7 @@ pub(super) struct Headers {
 /// The error for a stored secret in a wrong format, which was written with SQL.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "a secret of webhook {0} is not `whsec_` and base64: replace it with `dalsegno webhook rotate {0}`"
+    "a secret of webhook {0} is not valid, because it must be `whsec_` and base64: replace it with `dalsegno webhook rotate {0}`"
 )]
 pub struct Undecodable(pub Uuid);
 

@@ -313,7 +313,7 @@ fn missing_scope(need: scopes::RequiredScope, caller: &Caller) -> Refusal {
 
 fn too_many_requests(quota: Quota) -> Refusal {
     let detail = format!(
-        "too many requests: http.requests_per_minute allows {} for one key, and for one address without a key; send fewer",
+        "too many requests: http.requests_per_minute allows {} per API key (per IP address without one): try again after Retry-After, and send fewer",
         quota.per_minute()
     );
     limited("too_many_requests", detail, quota)

@@ -59,7 +59,7 @@ pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> Ha
         return Ok(End::Done);
     }
     if shown.generation != job.generation {
-        tracing::info!(session.id = %job.session_id, "another compaction was faster");
+        tracing::info!(session.id = %job.session_id, "another compaction was stored first");
         return Ok(End::Done);
     }
     match (prepare(folder, job.session_id, job.cause).await, job.cause) {

@@ -14,7 +14,7 @@ pub(super) struct Resolver {
 /// Error of a name that resolves to private addresses only.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error(
-    "its host name resolves to an address of a private network or of this machine, which needs webhooks.allow_private = true"
+    "its host name resolves to an address of a private network or of this machine; webhooks.allow_private = true allows such addresses"
 )]
 pub(super) struct Private;
 

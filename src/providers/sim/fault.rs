@@ -52,7 +52,7 @@ pub(super) struct Call {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid directive for the simulated model: {0:?}")]
+#[error("invalid directive {0:?} for the simulated model: use for example `error 503 once`")]
 pub struct Error(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -244,7 +244,7 @@ fn broken_yaml_is_one_problem_with_its_line() {
     folder.write("agents/curator.md", "---\nname: curator\nname: curator\n---\nText.");
     assert!(folder.problems()[0].message.contains("duplicated key"));
     std::fs::remove_file(folder.0.path().join("agents/curator.md")).unwrap();
-    assert!(folder.problems()[0].message.contains("holds no agent"));
+    assert!(folder.problems()[0].message.contains("contains no agent"));
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn changed_files_are_reloaded_and_a_broken_one_disables_only_its_agent() {
         std::fs::remove_file(folder.0.path().join(format!("agents/{name}.md"))).unwrap();
     }
     assert_eq!(library.current().agents().count(), 3);
-    assert!(library.current().problems().to_string().contains("holds no agent"));
+    assert!(library.current().problems().to_string().contains("contains no agent"));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn log(turn: &Turn<'_>, fate: &Fate) {
             code = error.code,
             error = causes(&error),
             ?fate,
-            "a call got no answer"
+            "the call to the provider failed"
         );
     }
 }
