@@ -30,6 +30,7 @@ mod memory;
 mod migrate;
 mod output;
 mod queue;
+mod reference;
 mod remote;
 mod remotes;
 mod schedule;
@@ -52,11 +53,14 @@ use std::{
 use anyhow::anyhow;
 use clap::{ArgMatches, Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 
-pub use self::exit::{Exit, Failure};
 use self::{
     context::Context,
     output::Output,
     remote::{RemoteFlags, Target},
+};
+pub use self::{
+    exit::{Exit, Failure},
+    reference::{Document, documents},
 };
 use crate::{
     jobs::Pool,
@@ -205,6 +209,8 @@ enum Command {
     Openapi,
     /// Lists the metrics of `/metrics`: name, type, labels, meaning.
     Metrics,
+    /// Writes the generated reference documents and JSON Schemas into a folder.
+    Reference(reference::Reference),
     /// Prints completions for a shell.
     Completions(manual::Completions),
     /// Writes man pages into a folder.
@@ -275,6 +281,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Remote(command) => remotes::run(&command, context),
         Command::Openapi => Ok(manual::openapi(context)),
         Command::Metrics => Ok(manual::metrics(context)),
+        Command::Reference(reference) => reference::run(&reference, context),
         Command::Completions(shell) => manual::completions(&shell, context),
         Command::Man(man) => manual::man(&man),
         Command::Agent(command) => block_on(agent::run(&command, context)),

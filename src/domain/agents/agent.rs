@@ -151,7 +151,7 @@ pub(super) fn parse(file: &File, around: &ParseContext<'_>) -> Result<ParsedAgen
     fields.finish(ParsedAgent { agent, skills_line, lead_line })
 }
 
-fn read(
+pub(super) fn read(
     fields: &mut Fields<'_>,
     file_name: &str,
     prompt: String,

@@ -8,6 +8,7 @@ mod agent;
 mod blackboard_grants;
 mod blackboard_path;
 mod catalogue;
+mod formats;
 mod grants;
 mod instances;
 mod library;
@@ -26,6 +27,7 @@ pub use self::{
     blackboard_grants::Grants as BlackboardGrants,
     blackboard_path::{NoPath, Path as BlackboardPath},
     catalogue::{Catalogue, FileKind, LookupError},
+    formats::{agent_format, node_format, skill_format},
     grants::{Grants, PermissionMode},
     instances::{AgentInstance, MAIN},
     library::Library,

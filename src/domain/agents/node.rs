@@ -33,11 +33,9 @@ pub(super) fn parse(
     around: &ParseContext<'_>,
 ) -> Result<Node, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
-    let name = fields.name(&file.name);
-    let description = fields.required("description", "one line that describes the node");
+    let (name, description, readings) = read_keys(&mut fields, &file.name);
     let (contract, fix) = (document.text(), "the instructions for agents that enter the node");
     fields.check_text("text after the front matter", &contract, ENTRY_MAX_BYTES, fix);
-    let readings = fields.names("readings");
     let texts = read_all(&mut fields, &readings, folder, around);
     let entry = entry(&name, &contract, &texts);
     if entry.len() > ENTRY_MAX_BYTES {
@@ -48,6 +46,13 @@ pub(super) fn parse(
         fields.fail("readings", message, "fewer or shorter files");
     }
     fields.finish(Node { name, description, readings, entry })
+}
+
+/// Reads the keys: name, description, readings.
+pub(super) fn read_keys(fields: &mut Fields<'_>, file_name: &str) -> (String, String, Vec<String>) {
+    let name = fields.name(file_name);
+    let description = fields.required("description", "one line that describes the node");
+    (name, description, fields.names("readings"))
 }
 
 /// A reading with its name.

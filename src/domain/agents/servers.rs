@@ -47,6 +47,7 @@ pub(super) struct ParseContext<'a> {
 /// Name of the MCP server that offers the service's own tools.
 pub const OWN_SERVER: &str = "dalsegno";
 const KEY: &str = "mcpServers";
+const WANTED: &str = "servers by name, such as { board: { type: http, url: \"https://board.example/mcp\" } }, or a path to a JSON file";
 const EXAMPLE: &str = "{ board: { type: http, url: \"https://board.example/mcp\" } }";
 
 impl Servers {
@@ -85,8 +86,7 @@ impl Serialize for Servers {
 }
 
 pub(super) fn read(fields: &mut Fields<'_>, around: &ParseContext<'_>) -> Servers {
-    let wanted = format!("servers by name, such as {EXAMPLE}, or a path to a JSON file");
-    let Some(value) = fields.value(KEY, &wanted, |value| {
+    let Some(value) = fields.value(KEY, WANTED, |value| {
         matches!(value, Value::Object(_) | Value::Array(_) | Value::String(_))
     }) else {
         return Servers::default();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::files::{File, Problem};
+use crate::domain::files::{Fields, File, Problem};
 
 /// The longest skill, in bytes.
 const TEXT_MAX_BYTES: usize = 128 * 1024;
@@ -18,10 +18,15 @@ pub struct Skill {
 /// Reads a skill. Its folder has its name.
 pub(super) fn parse(file: &File) -> Result<Skill, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
-    let name = fields.name(&file.name);
-    let description = fields.required("description", "one line that says when to use the skill");
+    let (name, description) = read(&mut fields, &file.name);
     let text = document.text();
     let fix = "the instructions of the skill";
     fields.check_text("text after the front matter", &text, TEXT_MAX_BYTES, fix);
     fields.finish(Skill { name, description, text })
+}
+
+/// Reads the keys: name and description.
+pub(super) fn read(fields: &mut Fields<'_>, file_name: &str) -> (String, String) {
+    let name = fields.name(file_name);
+    (name, fields.required("description", "one line that says when to use the skill"))
 }

@@ -39,7 +39,7 @@ impl Error {
     pub const NO_VERSION: Class = Class::of(Kind::NotFound, "unknown_version");
     pub const NO_OBJECT: Class = Class::of(Kind::Invalid, "no_object");
     pub const TOO_LARGE: Class = Class::of(Kind::TooLarge, "blackboard_too_large");
-    pub const BAD_KEY: Class = Class::of(Kind::Invalid, "bad_key");
+    pub const BAD_KEY: Class = Class::of(Kind::Invalid, "bad_blackboard_key");
 }
 
 impl Classify for Error {

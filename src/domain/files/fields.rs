@@ -4,25 +4,25 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use serde_json::Value;
 
-use super::{Problem, front_matter::FrontMatter, is_name, nearest};
+use super::{Key, Problem, ValueType, front_matter::FrontMatter, is_name, nearest};
 use crate::domain::text;
 
 /// The keys of a file. Each is asked for once; [`Fields::finish`] reports the others.
 pub(in crate::domain) struct Fields<'a> {
     file: &'a str,
     values: BTreeMap<String, FrontMatter>,
-    known: Vec<&'static str>,
+    keys: Vec<Key>,
     lines: BTreeMap<&'static str, usize>,
     pub problems: Vec<Problem>,
 }
 
 impl<'a> Fields<'a> {
     pub fn new(file: &'a str, values: BTreeMap<String, FrontMatter>) -> Self {
-        Self { file, values, known: Vec::new(), lines: BTreeMap::new(), problems: Vec::new() }
+        Self { file, values, keys: Vec::new(), lines: BTreeMap::new(), problems: Vec::new() }
     }
 
     pub fn text(&mut self, key: &'static str) -> Option<String> {
-        self.read(key, "a text", |value| match value {
+        self.read(key, ValueType::Text, |value| match value {
             Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
             _ => None,
         })
@@ -39,7 +39,7 @@ impl<'a> Fields<'a> {
     }
 
     pub fn number(&mut self, key: &'static str, range: RangeInclusive<i64>) -> Option<i64> {
-        let number = self.read(key, "a whole number", Value::as_i64)?;
+        let number = self.read(key, ValueType::Whole(range.clone()), Value::as_i64)?;
         if range.contains(&number) {
             return Some(number);
         }
@@ -53,7 +53,7 @@ impl<'a> Fields<'a> {
     }
 
     pub fn decimal(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
-        let number = self.read(key, "a number", Value::as_f64)?;
+        let number = self.read(key, ValueType::Decimal(range.clone()), Value::as_f64)?;
         if range.contains(&number) {
             return Some(number);
         }
@@ -70,23 +70,28 @@ impl<'a> Fields<'a> {
     }
 
     pub fn flag_or(&mut self, key: &'static str, otherwise: bool) -> bool {
-        self.read(key, "true or false", Value::as_bool).unwrap_or(otherwise)
+        self.read(key, ValueType::Flag, Value::as_bool).unwrap_or(otherwise)
     }
 
-    pub fn one_of<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
+    pub fn one_of<T: Copy>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&'static str, T)],
+    ) -> Option<T> {
         let names = choices.iter().map(|(name, _)| *name);
-        let text = self.read(key, &one_of_names(names.clone()), |value| match value {
-            Value::String(text) => Some(text.trim().to_owned()),
-            // YAML 1.1 reads `on` and `off` as booleans. Files written for it have to go on working.
-            Value::Bool(flag) => Some(if *flag { "on" } else { "off" }.to_owned()),
-            _ => None,
-        })?;
+        let text =
+            self.read(key, ValueType::Choice(names.clone().collect()), |value| match value {
+                Value::String(text) => Some(text.trim().to_owned()),
+                // YAML 1.1 reads `on` and `off` as booleans. Files written for it have to go on working.
+                Value::Bool(flag) => Some(if *flag { "on" } else { "off" }.to_owned()),
+                _ => None,
+            })?;
         if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == text) {
             return Some(*choice);
         }
         let fix = match nearest(&text, names.clone()) {
             Some(near) => format!("{key}: {near} (the closest match)"),
-            None => format!("{key}: {}", one_of_names(names)),
+            None => format!("{key}: {}", ValueType::Choice(names.collect())),
         };
         self.fail(key, format!("is `{text}`"), fix);
         None
@@ -94,7 +99,7 @@ impl<'a> Fields<'a> {
 
     /// Reads a list of names, or names with commas between them as in Claude Code's own files.
     pub fn names(&mut self, key: &'static str) -> Vec<String> {
-        let names = self.read(key, "a list of names", |value| match value {
+        let names = self.read(key, ValueType::Names, |value| match value {
             Value::String(text) => {
                 Some(text.split(',').map(|name| name.trim().to_owned()).collect())
             }
@@ -109,7 +114,7 @@ impl<'a> Fields<'a> {
 
     /// Reads a list of rules. Commas inside of brackets belong to a rule.
     pub fn rules(&mut self, key: &'static str) -> Vec<String> {
-        let rules = self.read(key, "a list of rules", |value| match value {
+        let rules = self.read(key, ValueType::Rules, |value| match value {
             Value::String(text) => Some(split_rules(text)),
             Value::Array(items) => {
                 items.iter().map(|item| item.as_str().map(str::to_owned)).collect()
@@ -124,11 +129,11 @@ impl<'a> Fields<'a> {
     pub fn value(
         &mut self,
         key: &'static str,
-        wanted: &str,
+        wanted: &'static str,
         fits: impl FnOnce(&Value) -> bool,
     ) -> Option<FrontMatter> {
         let found = self.values.get(key).cloned();
-        self.read(key, wanted, |value| fits(value).then_some(())).and(found)
+        self.read(key, ValueType::Json(wanted), |value| fits(value).then_some(())).and(found)
     }
 
     /// Reports a key that is wrong for a reason beyond its type.
@@ -179,6 +184,11 @@ impl<'a> Fields<'a> {
         name
     }
 
+    /// Returns the keys that were read so far, in the order of reading.
+    pub fn into_keys(self) -> Vec<Key> {
+        self.keys
+    }
+
     pub fn line(&self, key: &str) -> Option<usize> {
         self.lines.get(key).copied()
     }
@@ -186,10 +196,13 @@ impl<'a> Fields<'a> {
     /// Reports the unknown keys. Call it once every known key has been read.
     pub fn reject_unknown(&mut self) {
         for (key, found) in std::mem::take(&mut self.values) {
-            let near = nearest(&key, self.known.iter().copied());
+            let near = nearest(&key, self.keys.iter().map(|key| key.name));
             let fix = match near {
                 Some(near) => format!("{near} (the closest match)"),
-                None => format!("nothing, or one of: {}", self.known.join(", ")),
+                None => {
+                    let known: Vec<_> = self.keys.iter().map(|key| key.name).collect();
+                    format!("nothing, or one of: {}", known.join(", "))
+                }
             };
             self.fail_at(found.line, &key, "unknown key", fix);
         }
@@ -205,10 +218,11 @@ impl<'a> Fields<'a> {
     fn read<T>(
         &mut self,
         key: &'static str,
-        wanted: &str,
+        wanted: ValueType,
         take: impl FnOnce(&Value) -> Option<T>,
     ) -> Option<T> {
-        self.known.push(key);
+        let wanted_text = wanted.to_string();
+        self.keys.push(Key { name: key, value: wanted });
         let found = self.values.remove(key)?;
         self.lines.insert(key, found.line);
         // A key without a value is a key that is not set.
@@ -217,7 +231,7 @@ impl<'a> Fields<'a> {
         }
         let taken = take(&found.value);
         if taken.is_none() {
-            self.fail(key, format!("is {}", found.value), format!("{key}: {wanted}"));
+            self.fail(key, format!("is {}", found.value), format!("{key}: {wanted_text}"));
         }
         taken
     }
@@ -234,8 +248,4 @@ fn split_rules(text: &str) -> Vec<String> {
         c == ',' && depth == 0
     };
     text.split(is_end).map(str::to_owned).collect()
-}
-
-fn one_of_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.collect::<Vec<_>>().join(", ")
 }

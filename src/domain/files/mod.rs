@@ -4,7 +4,9 @@
 
 mod fields;
 mod folder;
+mod format;
 mod front_matter;
+mod key;
 mod name;
 mod problem;
 mod reader;
@@ -17,6 +19,8 @@ pub(super) use self::{
     problem::list_problems,
 };
 pub use self::{
+    format::{FileFormat, KeyText},
+    key::{Key, ValueType},
     name::is_name,
     problem::Problem,
     reader::{Error, FIX, MAX_BYTES, read},

@@ -10,6 +10,7 @@
 
 mod control;
 mod error;
+mod format;
 mod retry;
 mod show;
 mod start;
@@ -23,6 +24,7 @@ use uuid::Uuid;
 pub use self::{
     control::{cancel, erase_inputs, hold_pause, pause, resume},
     error::Error,
+    format::template_format,
     retry::{n_more, retry},
     show::{Filter, FlowDetail, StepTask, find, get, is_paused, list, show},
     start::{InputValue, Inputs, New, n_tasks, start},

@@ -66,6 +66,14 @@ struct StepKeys {
     each: Option<String>,
 }
 
+/// The keys of the front matter, before their parts are checked.
+pub(super) struct FrontMatterKeys {
+    name: String,
+    description: String,
+    inputs: Option<FrontMatter>,
+    steps: Option<FrontMatter>,
+}
+
 /// A prompt below its heading.
 struct Section {
     /// The line of the heading.
@@ -89,15 +97,8 @@ const OF_ITEM: [&str; 2] = ["item", "number"];
 /// Parses a template, or returns all its problems.
 pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
-    let name = fields.name(&file.name);
-    let description = fields.required("description", "one line that describes the template");
-    let inputs = fields.value(
-        "inputs",
-        "names with descriptions: `topic: the subject of the series`",
-        |value| value.as_object().is_some_and(|inputs| inputs.values().all(Value::is_string)),
-    );
-    let items = "a list: `- step: plan`, then `agent: planner`";
-    let items = fields.value("steps", items, Value::is_array);
+    let FrontMatterKeys { name, description, inputs, steps: items } =
+        read_keys(&mut fields, &file.name);
     fields.reject_unknown();
     let mut reader = Reader { fields, agents };
     let mut inputs = inputs_of(inputs);
@@ -117,6 +118,25 @@ pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Pro
         input.is_list = steps.iter().any(|step| step.each.as_ref() == Some(&input.name));
     }
     fields.finish(Template { name, description, inputs, steps })
+}
+
+pub(super) fn read_keys(fields: &mut Fields<'_>, file_name: &str) -> FrontMatterKeys {
+    let are_texts =
+        |value: &Value| value.as_object().is_some_and(|all| all.values().all(Value::is_string));
+    FrontMatterKeys {
+        name: fields.name(file_name),
+        description: fields.required("description", "one line that describes the template"),
+        inputs: fields.value(
+            "inputs",
+            "names with descriptions: `topic: the subject of the series`",
+            are_texts,
+        ),
+        steps: fields.value(
+            "steps",
+            "a list: `- step: plan`, then `agent: planner`",
+            Value::is_array,
+        ),
+    }
 }
 
 /// Finds the names between `{{` and `}}`, each with its place in the text.
@@ -313,7 +333,9 @@ fn sections(document: &Document<'_>) -> Vec<Section> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
+
+    use super::{super::template_format, *};
 
     #[test]
     fn placeholders_are_found_with_their_positions() {
@@ -330,5 +352,28 @@ mod tests {
         let found: Vec<_> =
             found.iter().map(|s| (s.line, s.name.as_str(), s.text.as_str())).collect();
         assert_eq!(found, [(8, "plan", "One.\n\n### Part"), (13, "draft", "Two.")]);
+    }
+
+    #[test]
+    fn the_schema_has_the_keys_and_choices_of_a_step() {
+        let schema = template_format().schema().unwrap();
+        let step = &schema["properties"]["steps"]["items"]["properties"];
+        let documented: Vec<_> =
+            step.as_object().unwrap().keys().map(|key| format!("`{key}`")).collect();
+        let read = |step: Value| serde_json::from_value::<StepKeys>(step).map(|_| ());
+        let error = read(json!({ "x": 1 })).unwrap_err().to_string();
+        let mut known: Vec<_> =
+            error.split("one of ").nth(1).unwrap().split(", ").map(str::to_owned).collect();
+        known.sort();
+        assert_eq!(documented, known);
+        for key in ["on_failure", "session"] {
+            let choices = step[key]["enum"].as_array().unwrap();
+            let with = |choice: &Value| json!({ "step": "a", "agent": "b", key: choice });
+            assert!(choices.iter().all(|choice| read(with(choice)).is_ok()), "{choices:?}");
+            let error = read(with(&json!("none of them"))).unwrap_err().to_string();
+            let all = choices.iter().map(|choice| format!("`{}`", choice.as_str().unwrap()));
+            assert!(all.clone().all(|choice| error.contains(&choice)), "{error}");
+            assert_eq!(error.matches('`').count(), 2 + 2 * all.count(), "{error}");
+        }
     }
 }

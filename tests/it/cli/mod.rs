@@ -18,6 +18,7 @@ mod mcp;
 mod memory;
 mod named_commands;
 mod operator_commands;
+mod reference;
 mod remote;
 mod remote_waiting;
 mod service;

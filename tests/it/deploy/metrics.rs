@@ -7,15 +7,6 @@ use dalsegno::{
 
 use super::yaml::text;
 
-#[test]
-fn the_reference_of_metrics_is_the_generated_one() {
-    assert_eq!(
-        text("docs/reference/metrics.md"),
-        metric_catalogue::markdown(),
-        "`dalsegno metrics > docs/reference/metrics.md` writes it"
-    );
-}
-
 /// Words that are not those of the glossary, and those that hide the subject of a sentence.
 const WORDS: [&str; 7] = ["whoever", "nobody", "somebody", "anybody", "purge", "login", "workflow"];
 const BEGINNINGS: [&str; 5] = ["What ", "Whether ", "Who ", "When ", "How "];

@@ -63,7 +63,7 @@ async fn an_invalid_blackboard_patch_is_refused_and_changes_nothing() {
     for (status, code, patch) in [
         (422, "no_object", json!([1])),
         (422, "no_object", json!("text")),
-        (422, "bad_key", json!({ "": 1 })),
+        (422, "bad_blackboard_key", json!({ "": 1 })),
         (422, "nul_in_text", json!({ "a": "\u{0}" })),
         (413, "blackboard_too_large", json!({ "a": "x".repeat(256 * 1024) })),
         (413, "blackboard_too_large", deep),

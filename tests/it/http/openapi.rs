@@ -68,15 +68,6 @@ fn routes_of(code: &str) -> Operations {
 }
 
 #[test]
-fn the_committed_openapi_document_is_current() {
-    let committed = std::fs::read_to_string(root().join("docs/reference/openapi.json")).unwrap();
-    assert!(
-        committed == dalsegno::http::document(),
-        "docs/reference/openapi.json is out of date: cargo run -- openapi > docs/reference/openapi.json"
-    );
-}
-
-#[test]
 fn every_route_is_described_and_nothing_else() {
     let (routed, described) = (routed(), described());
     assert!(routed.len() > 30, "the test does not recognise the routes: {routed:?}");

@@ -7,17 +7,6 @@ use serde_json::json;
 
 use super::Setup;
 
-#[test]
-fn the_committed_tool_table_is_current() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/mcp-tools.md");
-    let committed = std::fs::read_to_string(path).unwrap();
-    assert_eq!(
-        committed,
-        tools::markdown(),
-        "out of date: run `dalsegno mcp tools > docs/reference/mcp-tools.md`"
-    );
-}
-
 /// Returns the meaning of a table cell for an agent.
 fn is_yes(cell: &str, is_named: bool, has_paths: bool) -> bool {
     match cell {

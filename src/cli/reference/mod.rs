@@ -1,0 +1,117 @@
+//! `dalsegno reference`: the documents of `docs/reference` that are generated from the code.
+
+mod commands;
+mod errors;
+mod files;
+mod settings;
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::{Context, Exit, Failure};
+use crate::{
+    domain::{agents, flows},
+    http, metric_catalogue, tools,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Reference {
+    /// Existing folder to write into.
+    folder: PathBuf,
+}
+
+/// A generated document.
+#[derive(Debug)]
+pub struct Document {
+    /// Name of its file.
+    pub name: &'static str,
+    pub text: String,
+}
+
+pub(super) fn run(reference: &Reference, context: &Context) -> Result<Exit, Failure> {
+    let documents = documents().map_err(Failure::failed)?;
+    for document in &documents {
+        let path = reference.folder.join(document.name);
+        std::fs::write(&path, &document.text)
+            .with_context(|| format!("cannot write the document {}", path.display()))
+            .map_err(Failure::failed)?;
+    }
+    let n_documents = documents.len();
+    context.output.print_note(&format!(
+        "{n_documents} documents are written to {}",
+        reference.folder.display()
+    ));
+    Ok(Exit::Ok)
+}
+
+/// Generates all documents.
+///
+/// # Errors
+///
+/// A documented example or schema is invalid, or a document cannot be written as JSON.
+pub fn documents() -> anyhow::Result<Vec<Document>> {
+    let mut documents = vec![
+        Document { name: "commands.md", text: commands::markdown() },
+        Document { name: "errors.md", text: errors::markdown()? },
+        Document { name: "mcp-tools.md", text: tools::markdown() },
+        Document { name: "metrics.md", text: metric_catalogue::markdown() },
+        Document { name: "openapi.json", text: http::document().to_owned() },
+        Document { name: "settings.md", text: settings::markdown() },
+    ];
+    let formats = [
+        ("agent-files.md", "agent.schema.json", files::AGENTS, agents::agent_format()),
+        ("flow-templates.md", "flow-template.schema.json", files::FLOWS, flows::template_format()),
+        ("nodes.md", "node.schema.json", files::NODES, agents::node_format()),
+        ("skills.md", "skill.schema.json", files::SKILLS, agents::skill_format()),
+    ];
+    for (name, schema_name, head, format) in formats {
+        let schema = format.schema().map_err(anyhow::Error::msg)?;
+        documents.push(Document { name, text: files::markdown(head, &format, &schema) });
+        let text = serde_json::to_string_pretty(&schema)? + "\n";
+        documents.push(Document { name: schema_name, text });
+    }
+    Ok(documents)
+}
+
+/// Writes a text as full sentences in a cell of a table: help texts of one sentence have no full stop.
+fn sentences(text: &str) -> String {
+    let text = cell(text);
+    let is_closed = text.is_empty() || text.ends_with(['.', ':', '?', '…']);
+    if is_closed { text } else { text + "." }
+}
+
+/// Writes code in a cell of a table.
+fn code(text: &str) -> String {
+    format!("`{}`", text.replace('|', "\\|"))
+}
+
+/// Escapes a text for a cell of a table.
+fn cell(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut in_code = false;
+    let escape = |c: char| {
+        in_code ^= c == '`';
+        match c {
+            '|' => "\\|".to_owned(),
+            '<' if !in_code => "\\<".to_owned(),
+            c => c.to_string(),
+        }
+    };
+    text.chars().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_stay_in_their_table() {
+        assert_eq!(cell("a | b\n  <c> `<d>`"), "a \\| b \\<c> `<d>`");
+        assert_eq!(
+            (code("<a|b>"), sentences("Lists keys")),
+            ("`<a\\|b>`".into(), "Lists keys.".into())
+        );
+    }
+}
