@@ -5,8 +5,6 @@ use dalsegno::{
     metric_catalogue,
 };
 
-use super::yaml::text;
-
 /// Words that are not those of the glossary, and those that hide the subject of a sentence.
 const WORDS: [&str; 7] = ["whoever", "nobody", "somebody", "anybody", "purge", "login", "workflow"];
 const BEGINNINGS: [&str; 5] = ["What ", "Whether ", "Who ", "When ", "How "];
