@@ -1,6 +1,6 @@
 //! The reference of commands, from the clap tree.
 
-use clap::{Arg, Command, builder::StyledStr};
+use clap::{Arg, ArgAction, Command, builder::StyledStr};
 
 use super::{code, sentences};
 
@@ -63,7 +63,10 @@ fn write(command: &Command, text: &mut String) {
 }
 
 fn is_own(argument: &Arg) -> bool {
-    let is_built_in = ["help", "version"].contains(&argument.get_id().as_str());
+    let is_built_in = matches!(
+        argument.get_action(),
+        ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
+    );
     !argument.is_global_set() && !argument.is_hide_set() && !is_built_in
 }
 

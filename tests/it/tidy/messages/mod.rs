@@ -25,6 +25,7 @@ pub enum Section {
     Metrics,
     Models,
     Commands,
+    Routes,
     Settings,
 }
 
@@ -61,6 +62,7 @@ impl Section {
                 "Commands",
                 "Help of each command and of its options. Global options are listed once.",
             ),
+            Self::Routes => ("Routes", "Summaries and descriptions in the API document."),
             Self::Settings => ("Settings", "Comments of `config/default.toml`."),
         }
     }
@@ -76,7 +78,7 @@ pub struct Text {
 
 fn texts() -> Vec<Text> {
     let mut texts: Vec<Text> =
-        [rust::texts(), sources::sql(), sources::settings(), sources::commands()].concat();
+        [rust::texts(), sources::sql(), sources::settings(), sources::commands(), sources::routes()].concat();
     texts.sort_by(|a, b| (a.section, &a.place).cmp(&(b.section, &b.place)));
     texts
 }
@@ -141,9 +143,14 @@ fn the_committed_file_has_every_message() {
 #[test]
 fn messages_use_plain_words() {
     let texts = texts();
-    for section in
-        [Section::Errors, Section::Database, Section::Logs, Section::Commands, Section::Settings]
-    {
+    for section in [
+        Section::Errors,
+        Section::Database,
+        Section::Logs,
+        Section::Commands,
+        Section::Routes,
+        Section::Settings,
+    ] {
         let n = texts.iter().filter(|text| text.section == section).count();
         assert!(n > 60, "{n} texts in {section:?}: the test looks in the wrong place");
     }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use clap::Command;
+use clap::{ArgAction, Command};
+use serde_json::Value;
 
 use super::{Section, Text};
 use crate::tidy::{files, root};
@@ -27,7 +28,10 @@ fn add_command(command: &Command, name: &str, is_root: bool, texts: &mut Vec<Tex
     add(about.map(ToString::to_string).unwrap_or_default());
     for arg in command.get_arguments().filter(|arg| is_root || !arg.is_global_set()) {
         let help = arg.get_long_help().or_else(|| arg.get_help());
-        let is_built_in = ["help", "version"].contains(&arg.get_id().as_str());
+        let is_built_in = matches!(
+            arg.get_action(),
+            ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
+        );
         if let Some(help) = help.filter(|_| !is_built_in) {
             add(format!("`{arg}`: {help}"));
         }
@@ -38,6 +42,25 @@ fn add_command(command: &Command, name: &str, is_root: bool, texts: &mut Vec<Tex
     for below in command.get_subcommands().filter(|it| it.get_name() != "help") {
         add_command(below, &format!("{name} {}", below.get_name()), false, texts);
     }
+}
+
+/// Returns the summary and description of each route.
+pub fn routes() -> Vec<Text> {
+    let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
+    let mut texts = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let place = format!("{} {path}", method.to_uppercase());
+            for text in ["summary", "description"].map(|field| operation[field].as_str()) {
+                let words = text.unwrap_or_default().split_whitespace().collect::<Vec<_>>();
+                let text = words.join(" ");
+                if !text.is_empty() {
+                    texts.push(Text { section: Section::Routes, place: place.clone(), text });
+                }
+            }
+        }
+    }
+    texts
 }
 
 /// Returns the comments of the default settings, with the settings that they explain.
