@@ -21,7 +21,7 @@ use crate::{
 pub(super) enum WorkerCommand {
     /// Runs the pool of turns, whose jobs take minutes.
     Turns(Flags),
-    /// Runs the pool of short jobs, such as webhooks, summaries and cleanups, and fires schedules.
+    /// Runs the pool of short jobs, such as webhooks, embeddings and cleanups, and fires schedules.
     Upkeep(Flags),
     /// Lists worker processes, the newest first; ended ones are listed for queue.keep.workers_days.
     Ls {

@@ -92,15 +92,18 @@ mod tests {
     fn every_setting_is_in_the_reference_with_a_comment() {
         let read = sections(TEMPLATE);
         let mut documented: Vec<String> = Vec::new();
-        for (section, _, groups) in &read {
+        for (section, intro, groups) in &read {
             for group in groups {
-                assert!(!group.text.is_empty(), "[{section}] {:?} has no comment", group.keys);
+                let is_described = !group.text.is_empty() || !intro.is_empty();
+                assert!(is_described, "[{section}] {:?} has no comment", group.keys);
                 documented.extend(group.keys.iter().map(|it| format!("{section}.{}", it.key)));
             }
         }
         documented.sort();
         let printed = config::print(&Environment::default(), &Flags::default()).unwrap();
-        let known: Vec<_> = printed.into_iter().map(|value| value.key).collect();
-        assert_eq!(documented, known);
+        // Test builds have further keys, which name the places of faults.
+        let is_fault = |key: &String| key.ends_with("_at");
+        let known = printed.into_iter().map(|value| value.key).filter(|key| !is_fault(key));
+        assert_eq!(documented, known.collect::<Vec<_>>());
     }
 }

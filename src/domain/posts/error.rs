@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::domain::{
-    StatementError,
+    StatementError, campaigns,
     class::{Class, Classify, Kind},
     text,
 };
@@ -40,8 +40,8 @@ impl Error {
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::UnknownCampaign(_) => Class::of(Kind::NotFound, "unknown_campaign"),
-            Self::Closed(_) => Class::of(Kind::Conflict, "campaign_closed"),
+            Self::UnknownCampaign(_) => campaigns::Error::UNKNOWN,
+            Self::Closed(_) => campaigns::Error::CLOSED,
             Self::UnknownPost(_) => Self::UNKNOWN_POST,
             Self::UnknownNames(_) => Self::UNKNOWN_NAMES,
             Self::NoAudience => Self::NO_AUDIENCE,

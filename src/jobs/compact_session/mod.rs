@@ -5,7 +5,7 @@
 //! apply     the newest prepared one that still continues the view is shown, in the caller's transaction
 //! ```
 //!
-//! In a session that is at a node, only messages of that node are summarised (`place.rs`).
+//! In a session that is at a node, only messages of that node are summarised (`node_context.rs`).
 //!
 //! Invariants:
 //! - No transaction is open while a summariser runs. Its cost is in the ledger before its answer is judged, and an
