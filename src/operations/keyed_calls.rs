@@ -18,7 +18,7 @@ pub const MAX_KEY_CHARS: u8 = 195;
 pub const KEY_TAKEN: Class = Class::of(Kind::Conflict, "idempotency_conflict");
 pub const BAD_KEY: Class = Class::of(Kind::Invalid, "bad_idempotency_key");
 /// The operation accepts no key.
-pub const NO_KEY: Class = Class::of(Kind::Malformed, "no_idempotency_key");
+pub const NO_KEY: Class = Class::of(Kind::Malformed, "idempotency_not_supported");
 
 /// The output of a call, and whether it is replayed from an earlier call with the same idempotency key.
 #[derive(Debug)]

@@ -27,6 +27,8 @@ invalid parts of the body as JSON Pointers.
 `dalsegno COMMAND --json` prints errors of commands as JSON, with a code for each exit code: `failed`, `usage`, `not_found`, `auth`, `conflict`,
 `timed_out`, `unavailable`, `problems_found`, `cancelled`, `interrupted`.
 
+Requests to paths without a route get `not_found` (404), requests with a method that a route does not have `method_not_allowed` (405).
+
 ## Codes
 
 | code | status | meaning and next step |
@@ -44,7 +46,7 @@ const MEANINGS: [(&str, &str); 133] = [
     ("bad_argument", "A value is outside of its range. `detail` names the range."),
     ("bad_blackboard_key", "A key of the blackboard is empty or too long."),
     ("bad_body", "The body cannot be read, or the operation takes none."),
-    ("bad_fact", "The subject, relation or text of the fact is invalid."),
+    ("bad_fact", "The attribute or the text of the fact is invalid."),
     (
         "bad_field",
         "A field of the body is missing, unknown, or has the wrong type or value. `errors` names it.",
@@ -156,6 +158,10 @@ const MEANINGS: [(&str, &str); 133] = [
         "idempotency_conflict",
         "The idempotency key was used with other input: use another key, or repeat the first request unchanged.",
     ),
+    (
+        "idempotency_not_supported",
+        "The answer contains a secret, which is not stored: send the request without an idempotency key.",
+    ),
     ("internal", "A fault of the service: its log has the cause under the `request_id`."),
     (
         "item_changed",
@@ -174,10 +180,6 @@ const MEANINGS: [(&str, &str); 133] = [
     ("migrations_pending", "The schema is not up to date: `dalsegno migrate up`."),
     ("missing_scope", "The API key lacks the scope of this operation."),
     ("no_audience", "The post has no readers: name agents, `operator` or `all`."),
-    (
-        "no_idempotency_key",
-        "The answer contains a secret, so the operation needs an `Idempotency-Key`.",
-    ),
     ("no_message", "The request is not a valid MCP message. `detail` has the reason."),
     ("no_object", "A blackboard and its patches are JSON objects."),
     ("no_parent", "The task cannot get children: it is neither running nor done."),

@@ -138,7 +138,7 @@ async fn an_operation_that_returns_a_secret_refuses_an_idempotency_key() {
     let fixture = Fixture::new().await;
     let new = json!({ "name": "ci", "scopes": ["read"] });
     let words =
-        ask(&fixture, "POST", "/v1/keys", &new, "k").await.problem(400, "no_idempotency_key");
+        ask(&fixture, "POST", "/v1/keys", &new, "k").await.problem(400, "idempotency_not_supported");
     assert!(words.contains("secret"), "{words}");
     assert_eq!(count(&fixture, "select count(*) from dalsegno.api_keys").await, 0);
     assert_eq!(count(&fixture, "select count(*) from dalsegno.operation_keys").await, 0);
