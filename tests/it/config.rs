@@ -84,6 +84,37 @@ fn all_problems_are_reported_at_once() {
 }
 
 #[test]
+fn a_provider_without_a_model_of_its_own_is_refused() {
+    for (provider, model) in [("ollama", "qwen3:8b"), ("claude", "sonnet")] {
+        let found = problems(&format!("[agents]\nprovider = \"{provider}\""));
+        assert_eq!((found.len(), found[0].key.as_str()), (1, "agents.model"), "{found:?}");
+        let message =
+            format!("`sim-1` is a model of the simulation, but agents.provider is {provider}");
+        assert_eq!(found[0].message, message);
+        assert_eq!(found[0].fix, format!("agents.model = \"{model}\""));
+        let both = format!("[agents]\nprovider = \"{provider}\"\nmodel = \"{model}\"");
+        load(&Environment::default(), &both, &[]).unwrap();
+    }
+}
+
+#[test]
+fn only_the_default_folders_of_files_may_be_missing() {
+    let keys = ["agents.folder", "agents.nodes_folder", "agents.skills_folder", "flows.folder"];
+    let missing = keys.map(|key| (key, "no/such/folder"));
+    let found = load(&Environment::default(), "", &missing).unwrap_err().0;
+    let reported: Vec<&str> = found.iter().map(|problem| problem.key.as_str()).collect();
+    assert_eq!(reported, keys);
+    assert!(
+        found.iter().all(|problem| problem.message == "the folder does not exist: no/such/folder"
+            && problem.origin == "the flag --set"),
+        "{found:?}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let there = keys.map(|key| (key, folder.path().to_str().unwrap()));
+    load(&Environment::default(), "", &there).unwrap();
+}
+
+#[test]
 fn a_problem_of_two_keys_is_reported_on_the_one_that_was_set() {
     let found = problems("[http]\nrequest_timeout_secs = 3");
     assert_eq!(found.len(), 1);

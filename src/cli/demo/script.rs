@@ -45,6 +45,7 @@ const KILLED_PART_DIRECTION: &str = " [[sim: words 400]]";
 const SHIPPED_PLANNER: &str = include_str!("../../../config/agents/planner.md");
 const SHIPPED_WRITER: &str = include_str!("../../../config/agents/copywriter.md");
 const SHIPPED_REVIEWER: &str = include_str!("../../../config/agents/reviewer.md");
+const SHIPPED_SKILL: &str = include_str!("../../../config/skills/editorial-style/SKILL.md");
 
 /// Writes the files of the agents that come with Dalsegno, with three writers instead of one. Each file tells the agent
 /// its name, by which it recognises its line of a post.
@@ -58,6 +59,13 @@ pub(super) fn write_agents(folder: &Path) -> std::io::Result<()> {
     write(PLANNER, SHIPPED_PLANNER, PLANNER)?;
     write(REVIEWER, SHIPPED_REVIEWER, REVIEWER)?;
     WRITERS.iter().try_for_each(|writer| write(writer, SHIPPED_WRITER, "copywriter"))
+}
+
+/// Writes the skill that the files of the writers list.
+pub(super) fn write_skills(folder: &Path) -> std::io::Result<()> {
+    let skill = folder.join("editorial-style");
+    fs::create_dir_all(&skill)?;
+    fs::write(skill.join("SKILL.md"), SHIPPED_SKILL)
 }
 
 pub(super) fn parts_of(round: usize) -> RangeInclusive<usize> {

@@ -60,7 +60,11 @@ impl Settings {
         script::write_agents(&folder.join("agents"))
             .context("cannot write the agent files of the demo")
             .map_err(Failure::failed)?;
-        // Missing folders select the built-in skills and nodes.
+        // Only the default folders may be missing.
+        script::write_skills(&folder.join("skills"))
+            .and_then(|()| std::fs::create_dir(folder.join("nodes")))
+            .context("cannot write the skills of the demo")
+            .map_err(Failure::failed)?;
         flags.push(("agents.folder".to_owned(), path("agents")));
         flags.push(("agents.skills_folder".to_owned(), path("skills")));
         flags.push(("agents.nodes_folder".to_owned(), path("nodes")));

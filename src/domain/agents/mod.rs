@@ -41,6 +41,9 @@ pub use self::{
 pub use super::files::{Problem, is_name};
 use crate::settings::Checks;
 
+/// The default of `agents.model`, a model of the simulation.
+const SIMULATED_MODEL: &str = "sim-1";
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -75,13 +78,7 @@ impl Config {
             ("agents.nodes_folder", &self.nodes_folder),
         ];
         for (key, folder) in folders {
-            if folder.as_os_str().is_empty() {
-                checks.fail(
-                    key,
-                    "is empty",
-                    "a folder; if it does not exist, the built-in agents are used",
-                );
-            }
+            checks.folder(key, folder);
         }
         if self.fallback_after < 1 {
             checks.fail(
@@ -103,6 +100,18 @@ impl Config {
         }
         if self.model.trim().is_empty() {
             checks.fail("agents.model", "is empty", "a model of agents.provider");
+        }
+        let example = match self.provider {
+            Provider::Sim => None,
+            Provider::Ollama => Some("qwen3:8b"),
+            Provider::Claude => Some("sonnet"),
+        };
+        if let Some(example) = example.filter(|_| self.model == SIMULATED_MODEL) {
+            let provider = self.provider.as_str();
+            let message = format!(
+                "`{SIMULATED_MODEL}` is a model of the simulation, but agents.provider is {provider}"
+            );
+            checks.fail("agents.model", message, format!("agents.model = \"{example}\""));
         }
     }
 }

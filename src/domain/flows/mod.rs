@@ -95,10 +95,7 @@ pub enum State {
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
-        if self.folder.as_os_str().is_empty() {
-            let fix = "a folder; if it does not exist, the built-in templates are used";
-            checks.fail("flows.folder", "is empty", fix);
-        }
+        checks.folder("flows.folder", &self.folder);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Types, cross-checks and suggestions.
 
+use std::path::Path;
+
 use config::{Value, ValueKind};
 use serde::{Deserialize, Deserializer, de::IntoDeserializer};
 
@@ -50,6 +52,18 @@ impl<'a> Checks<'a> {
                 format!("is {value}, but must be from {least} to {YEAR_SECS} (a year)"),
                 least.max(1).to_string(),
             );
+        }
+    }
+
+    /// Checks a folder of files for which built-in ones exist. Only the default may be missing: a mistyped folder would otherwise select the
+    /// built-in files.
+    pub fn folder(&mut self, key: &str, folder: &Path) {
+        const FIX: &str = "the path of an existing folder; without this setting, the built-in files are used if the default folder is missing";
+        if folder.as_os_str().is_empty() {
+            self.fail(key, "is empty", FIX);
+        } else if !self.layers.has_default_value(key) && matches!(folder.try_exists(), Ok(false)) {
+            let message = format!("the folder does not exist: {}", folder.display());
+            self.fail(key, message, FIX);
         }
     }
 

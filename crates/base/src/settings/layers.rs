@@ -119,6 +119,14 @@ impl Layers {
         self.values.get(key).is_some_and(|(_, origin)| *origin == Origin::Default)
     }
 
+    /// Returns true if the value of a key equals its default, even if a layer repeats it.
+    pub fn has_default_value(&self, key: &str) -> bool {
+        match (self.values.get(key), self.defaults.get(key)) {
+            (Some((value, _)), Some(default)) => toml(value) == toml(default),
+            _ => false,
+        }
+    }
+
     /// Reads one section. Replaces each value of the wrong type by its default, and reports it, until the section can
     /// be read. So one wrong value does not hide the next.
     pub fn section<T: DeserializeOwned>(
