@@ -83,6 +83,20 @@ fn all_problems_are_reported_at_once() {
     assert!(found.iter().all(|problem| problem.origin.ends_with("dalsegno.toml")));
 }
 
+/// Problems of values do not wait for others: a list item, both parts of a timetable, a name.
+#[test]
+fn invalid_values_of_all_sections_are_reported_at_once() {
+    let found = problems(
+        "[scheduler]\ncleanup = \"often\"\ntime_zone = \"Mars\"\n[memory]\nlanguage = \"klingon\"\n\
+         [prices]\nmodels = [{ provider = \"sim\" }]",
+    );
+    let keys: Vec<&str> = found.iter().map(|problem| problem.key.as_str()).collect();
+    let expected =
+        ["memory.language", "prices.models[0]", "scheduler.cleanup", "scheduler.time_zone"];
+    assert_eq!(keys, expected, "{found:?}");
+    assert!(found[1].origin.ends_with("dalsegno.toml"), "{:?}", found[1]);
+}
+
 #[test]
 fn a_provider_without_a_model_of_its_own_is_refused() {
     for (provider, model) in [("ollama", "qwen3:8b"), ("claude", "sonnet")] {

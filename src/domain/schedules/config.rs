@@ -32,14 +32,12 @@ impl Config {
     }
 
     pub fn check(&self, checks: &mut Checks<'_>) {
-        match Timetable::parse(&self.cleanup, &self.time_zone) {
-            Ok(_) => {}
-            Err(error @ Invalid::Cron { .. }) => {
-                checks.fail("scheduler.cleanup", error.to_string(), "\"0 0 2 * * *\"");
-            }
-            Err(error @ Invalid::Zone(_)) => {
-                checks.fail("scheduler.time_zone", error.to_string(), "\"UTC\"");
-            }
+        for invalid in Timetable::problems(&self.cleanup, &self.time_zone) {
+            let (key, fix) = match invalid {
+                Invalid::Cron { .. } => ("scheduler.cleanup", "\"0 0 2 * * *\""),
+                Invalid::Zone(_) => ("scheduler.time_zone", "\"UTC\""),
+            };
+            checks.fail(key, invalid.to_string(), fix);
         }
         checks.secs("scheduler.catch_up_secs", self.catch_up_secs.into(), 60);
         if !(1..=MAX_LOOK_SECS).contains(&self.look_secs) {

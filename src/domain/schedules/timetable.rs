@@ -42,13 +42,14 @@ pub enum Invalid {
 
 impl Timetable {
     pub fn parse(cron: &str, zone: &str) -> Result<Self, Invalid> {
-        let parser = CronParser::builder().seconds(Seconds::Required).build();
-        let parsed = parser
-            .parse(cron)
-            .map_err(|error| Invalid::Cron { cron: cron.to_owned(), why: error.to_string() })?;
-        let zone: Tz = zone.parse().map_err(|_| Invalid::Zone(zone.to_owned()))?;
-        let is_fixed = matches!(parsed.determine_job_type(), JobType::FixedTime);
-        Ok(Self { cron: parsed, zone, is_fixed })
+        let (cron, zone) = (parse_cron(cron)?, parse_zone(zone)?);
+        let is_fixed = matches!(cron.determine_job_type(), JobType::FixedTime);
+        Ok(Self { cron, zone, is_fixed })
+    }
+
+    /// Lists all reasons why a timetable is invalid.
+    pub fn problems(cron: &str, zone: &str) -> impl Iterator<Item = Invalid> {
+        [parse_cron(cron).err(), parse_zone(zone).err()].into_iter().flatten()
     }
 
     /// Returns the first moment after `at`, if there is one.
@@ -127,6 +128,17 @@ impl Timetable {
             .take_while(|at| *at <= begin + TimeDelta::hours(25))
             .find_map(|at| self.zone.from_local_datetime(&at).earliest())
     }
+}
+
+fn parse_cron(cron: &str) -> Result<Cron, Invalid> {
+    let parser = CronParser::builder().seconds(Seconds::Required).build();
+    parser
+        .parse(cron)
+        .map_err(|error| Invalid::Cron { cron: cron.to_owned(), why: error.to_string() })
+}
+
+fn parse_zone(zone: &str) -> Result<Tz, Invalid> {
+    zone.parse().map_err(|_| Invalid::Zone(zone.to_owned()))
 }
 
 #[cfg(test)]

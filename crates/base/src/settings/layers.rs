@@ -141,15 +141,24 @@ impl Layers {
                 Ok(section) => return Some(section),
                 Err(error) => error,
             };
-            let key = format!("{name}.{}", error.path());
-            let Some((_, origin)) = self.values.get(&key) else {
+            let path = format!("{name}.{}", error.path());
+            // An item of a list is part of the value of its key: `prices.models[0].input`.
+            let key = path.split('[').next().unwrap_or(&path).to_owned();
+            let Some((_, origin)) = self.values.get(&key).filter(|_| key == path) else {
                 problems.push(Problem {
-                    key,
-                    origin: "all layers".to_owned(),
+                    origin: match self.values.get(&key) {
+                        Some((_, origin)) => origin.to_string(),
+                        None => "all layers".to_owned(),
+                    },
+                    key: path,
                     message: error.into_inner().to_string(),
                     fix: "a value as in `dalsegno config template`".to_owned(),
                 });
-                return None;
+                // Without the section, no other check would run.
+                match self.reset_to_defaults(name, &key) {
+                    true => continue,
+                    false => return None,
+                }
             };
             let default = self.defaults.get(&key).cloned();
             // An empty default gives no example of a valid value.
@@ -169,6 +178,26 @@ impl Layers {
             }
             self.values.insert(key, (default?, Origin::Default));
         }
+    }
+
+    /// Replaces the value of a key by its default; without such a key, those of the whole section. Returns false if all were defaults.
+    fn reset_to_defaults(&mut self, section: &str, key: &str) -> bool {
+        let prefix = format!("{section}.");
+        let is_meant = |name: &str| match self.defaults.contains_key(key) {
+            true => name == key,
+            false => name.starts_with(&prefix),
+        };
+        let mut has_changed = false;
+        for (name, (value, origin)) in &mut self.values {
+            if is_meant(name)
+                && *origin != Origin::Default
+                && let Some(default) = self.defaults.get(name)
+            {
+                (*value, *origin) = (default.clone(), Origin::Default);
+                has_changed = true;
+            }
+        }
+        has_changed
     }
 
     /// Returns the origin of a key; for `a.b[0].c`, that of the whole list.
