@@ -105,9 +105,10 @@ pub enum Think {
     High,
 }
 
-/// An agent with the lines of two of its keys, for problems that only the catalogue can see.
+/// An agent with the problems of its file, and the lines of two of its keys, for problems that only the catalogue can see.
 pub(super) struct ParsedAgent {
     pub agent: Agent,
+    pub problems: Vec<Problem>,
     pub skills_line: Option<usize>,
     pub lead_line: Option<usize>,
 }
@@ -142,13 +143,13 @@ impl Provider {
     }
 }
 
-/// Reads an agent.
+/// Reads an agent. An error: the file has no front matter that can be read.
 pub(super) fn parse(file: &File, around: &ParseContext<'_>) -> Result<ParsedAgent, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
     let agent = read(&mut fields, &file.name, document.text(), around);
     check(&mut fields, &agent);
     let (skills_line, lead_line) = (fields.line("skills"), fields.line("lead"));
-    fields.finish(ParsedAgent { agent, skills_line, lead_line })
+    Ok(ParsedAgent { agent, problems: fields.into_problems(), skills_line, lead_line })
 }
 
 pub(super) fn read(

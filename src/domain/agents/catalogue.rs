@@ -305,12 +305,24 @@ impl Catalogue {
     }
 
     fn add_agents(&mut self, around: &ParseContext<'_>, agents: &[File], skills: &SkillNames<'_>) {
-        let mut lead: Option<String> = None;
-        for file in agents {
-            let fitting = agent::parse(file, around).and_then(|parsed| {
-                let mut found = check_skills(file, &parsed, skills);
-                found.extend(check_single_lead(file, &parsed, &mut lead));
-                if found.is_empty() { Ok(parsed.agent) } else { Err(found) }
+        let mut files: Vec<ParsedFile<'_>> =
+            agents.iter().map(|file| (file, agent::parse(file, around))).collect();
+        for (file, parsed) in &mut files {
+            if let Ok(parsed) = parsed {
+                let found = check_skills(file, parsed, skills);
+                parsed.problems.extend(found);
+            }
+        }
+        let lead = lead_of(&files);
+        for (file, parsed) in files {
+            let fitting = parsed.and_then(|mut parsed| {
+                let second = check_single_lead(file, &parsed, lead.as_deref());
+                parsed.problems.extend(second);
+                parsed.problems.sort_by_key(|problem| problem.line);
+                match parsed.problems.is_empty() {
+                    true => Ok(parsed.agent),
+                    false => Err(parsed.problems),
+                }
             });
             match fitting {
                 Ok(agent) => _ = self.agents.insert(agent.name.clone(), Arc::new(agent)),
@@ -360,17 +372,23 @@ fn check_skills(file: &File, parsed: &ParsedAgent, known: &SkillNames<'_>) -> Ve
     parsed.agent.skills.iter().filter_map(unfit).collect()
 }
 
+/// A file with its agent, or with the reason why it cannot be read.
+type ParsedFile<'a> = (&'a File, Result<ParsedAgent, Vec<Problem>>);
+
+/// Returns the name of the first lead. A lead without problems comes first: a broken file must not refuse another agent.
+fn lead_of(files: &[ParsedFile<'_>]) -> Option<String> {
+    let leads = || {
+        let parsed = files.iter().filter_map(|(file, parsed)| Some((file, parsed.as_ref().ok()?)));
+        parsed.filter(|(_, parsed)| parsed.agent.lead)
+    };
+    let fitting = leads().find(|(_, parsed)| parsed.problems.is_empty());
+    fitting.or_else(|| leads().next()).map(|(file, _)| file.name.clone())
+}
+
 /// Reports a second lead: both would answer posts without an addressee.
-fn check_single_lead(
-    file: &File,
-    parsed: &ParsedAgent,
-    lead: &mut Option<String>,
-) -> Option<Problem> {
-    if !parsed.agent.lead {
-        return None;
-    }
-    let first = lead.get_or_insert_with(|| parsed.agent.name.clone());
-    (*first != parsed.agent.name).then(|| Problem {
+fn check_single_lead(file: &File, parsed: &ParsedAgent, lead: Option<&str>) -> Option<Problem> {
+    let first = lead.filter(|first| parsed.agent.lead && *first != file.name)?;
+    Some(Problem {
         line: parsed.lead_line,
         key: Some("lead".to_owned()),
         ..Problem::of_file(

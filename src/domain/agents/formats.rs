@@ -298,7 +298,7 @@ mod tests {
         let missing = |problems: Vec<Problem>| {
             problems.into_iter().filter_map(|problem| problem.key).collect::<Vec<_>>()
         };
-        let agent = agent::parse(&empty, &around).err().map(missing);
+        let agent = agent::parse(&empty, &around).map(|parsed| missing(parsed.problems));
         assert_eq!(agent.unwrap(), agent_format().required());
         assert_eq!(skill::parse(&empty).map_err(missing).unwrap_err(), skill_format().required());
         let node = node::parse(&empty, Path::new(""), &around).map_err(missing);
@@ -313,7 +313,9 @@ mod tests {
             File { path: "copywriter.md".into(), name: "copywriter".into(), content: Ok(content) };
         let named = RefCell::default();
         let around = ParseContext { folder: Path::new(""), variables: &[], named: &named };
-        let agent = agent::parse(&file, &around).map(|parsed| parsed.agent).unwrap();
+        let parsed = agent::parse(&file, &around).ok().unwrap();
+        assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
+        let agent = parsed.agent;
         assert!(agent.lead && agent.mentions && agent.warm && agent.told_facts);
         assert_eq!((agent.ttl_days, agent.budget.tokens), (Some(60), Some(500_000)));
     }

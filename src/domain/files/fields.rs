@@ -209,10 +209,16 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the value, or every problem of the file, including its unknown keys.
-    pub fn finish<T>(mut self, read: T) -> Result<T, Vec<Problem>> {
+    pub fn finish<T>(self, read: T) -> Result<T, Vec<Problem>> {
+        let problems = self.into_problems();
+        if problems.is_empty() { Ok(read) } else { Err(problems) }
+    }
+
+    /// Returns every problem of the file, including its unknown keys.
+    pub fn into_problems(mut self) -> Vec<Problem> {
         self.reject_unknown();
         self.problems.sort_by_key(|problem| problem.line);
-        if self.problems.is_empty() { Ok(read) } else { Err(self.problems) }
+        self.problems
     }
 
     fn read<T>(
