@@ -23,6 +23,8 @@ use crate::{
 const BATCH: usize = 1_000;
 /// Bytes per batch, far below the limit of a server's request.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// Most invalid lines that an error lists.
+const MAX_LISTED: usize = 20;
 
 #[derive(Serialize)]
 struct AddCounts {
@@ -35,7 +37,18 @@ struct AddCounts {
 struct Batch {
     numbers: Vec<usize>,
     lines: Vec<Line>,
+    is_end: bool,
 }
+
+/// Lines that are not tasks: the first of them, and the number of all.
+#[derive(Default)]
+struct InvalidLines {
+    listed: Vec<String>,
+    n_lines: usize,
+}
+
+/// Returns the place and the problem of a task that has no meaning in a file.
+type Check = fn(&Line) -> Option<(&'static str, &'static str)>;
 
 pub(super) async fn run(
     add: &Add,
@@ -49,10 +62,9 @@ pub(super) async fn run(
     let mut reader = open(file)?;
     let mut number = 0;
     loop {
-        let batch = read(&mut *reader, &mut number)
-            .and_then(|batch| with_keys(batch, context.idempotency_key.as_deref()));
-        let Batch { numbers, lines } =
-            batch.map_err(|failure| progress.end_with(failure, &added))?;
+        let batch = read(&mut *reader, &mut number, check_links);
+        let batch = batch.map_err(|failure| progress.end_with(failure, &added))?;
+        let Batch { numbers, lines, .. } = with_keys(batch, context.idempotency_key.as_deref());
         if lines.is_empty() {
             break;
         }
@@ -72,8 +84,8 @@ pub(super) async fn run(
 /// Reads the tasks of a file for one request, with their line numbers.
 pub(super) fn read_all(file: &Path) -> Result<(Vec<usize>, Vec<Line>), Failure> {
     let (mut reader, mut number) = (open(file)?, 0);
-    let Batch { numbers, lines } = read(&mut *reader, &mut number)?;
-    match read(&mut *reader, &mut number)?.lines.is_empty() {
+    let Batch { numbers, lines, .. } = read(&mut *reader, &mut number, |_| None)?;
+    match read(&mut *reader, &mut number, |_| None)?.lines.is_empty() {
         true => Ok((numbers, lines)),
         false => {
             let words = format!("{} has more tasks than one request takes", file.display());
@@ -92,8 +104,26 @@ fn open(file: &Path) -> Result<Box<dyn BufRead + Send>, Failure> {
     Ok(Box::new(BufReader::new(opened)))
 }
 
-/// Reads the next batch; it is empty at the end.
-fn read(reader: &mut dyn BufRead, number: &mut usize) -> Result<Batch, Failure> {
+/// Reads the next batch; it is empty at the end. After an invalid line, it reads the rest of the file for further ones.
+fn read(reader: &mut dyn BufRead, number: &mut usize, check: Check) -> Result<Batch, Failure> {
+    let mut invalid = InvalidLines::default();
+    let batch = read_batch(reader, number, check, &mut invalid)?;
+    let mut is_end = batch.is_end;
+    while !invalid.listed.is_empty() && !is_end {
+        is_end = read_batch(reader, number, check, &mut invalid)?.is_end;
+    }
+    match invalid.listed.is_empty() {
+        true => Ok(batch),
+        false => Err(Failure::new(Exit::Usage, anyhow!(invalid.describe()))),
+    }
+}
+
+fn read_batch(
+    reader: &mut dyn BufRead,
+    number: &mut usize,
+    check: Check,
+    invalid: &mut InvalidLines,
+) -> Result<Batch, Failure> {
     let (mut batch, mut n_bytes) = (Batch::default(), 0);
     let mut text = String::new();
     while batch.lines.len() < BATCH && n_bytes < BATCH_BYTES {
@@ -103,6 +133,7 @@ fn read(reader: &mut dyn BufRead, number: &mut usize) -> Result<Batch, Failure> 
             .with_context(|| format!("cannot read line {} of the file", *number + 1))
             .map_err(|error| Failure::new(Exit::Usage, error))?;
         if n_read == 0 {
+            batch.is_end = true;
             break;
         }
         *number += 1;
@@ -110,32 +141,53 @@ fn read(reader: &mut dyn BufRead, number: &mut usize) -> Result<Batch, Failure> 
         if text.trim().is_empty() {
             continue;
         }
-        let line = Line::read(&text).map_err(|bad| {
-            let place =
-                if bad.pointer.is_empty() { String::new() } else { format!(" at {}", bad.pointer) };
-            Failure::new(Exit::Usage, anyhow!("line {number}{place}: {bad}"))
-        })?;
-        batch.numbers.push(*number);
-        batch.lines.push(line);
+        match Line::read(&text) {
+            Ok(line) => {
+                if let Some((place, problem)) = check(&line) {
+                    invalid.push(format!("line {number} at {place}: {problem}"));
+                }
+                batch.numbers.push(*number);
+                batch.lines.push(line);
+            }
+            Err(bad) if bad.pointer.is_empty() => invalid.push(format!("line {number}: {bad}")),
+            Err(bad) => invalid.push(format!("line {number} at {}: {bad}", bad.pointer)),
+        }
     }
     Ok(batch)
 }
 
+/// Reports a dependency by its place in a request: a file is sent in several requests.
+fn check_links(line: &Line) -> Option<(&'static str, &'static str)> {
+    let has_place = line.depends_on.iter().any(|after| matches!(after, TaskLink::Item { .. }));
+    let problem = "in a file, name a dependency by its key: {\"key\": \"...\"}";
+    has_place.then_some(("/depends_on", problem))
+}
+
 /// Gives lines without a key the key `prefix/number`, if there is a prefix.
-fn with_keys(mut batch: Batch, prefix: Option<&str>) -> Result<Batch, Failure> {
+fn with_keys(mut batch: Batch, prefix: Option<&str>) -> Batch {
     for (number, line) in batch.numbers.iter().zip(&mut batch.lines) {
-        if line.depends_on.iter().any(|after| matches!(after, TaskLink::Item { .. })) {
-            let words = "in a file, name a dependency by its key: {\"key\": \"...\"}";
-            return Err(Failure::new(
-                Exit::Usage,
-                anyhow!("line {number} at /depends_on: {words}"),
-            ));
-        }
         if let (None, Some(prefix)) = (&line.idempotency_key, prefix) {
             line.idempotency_key = Some(format!("{prefix}/{number}"));
         }
     }
-    Ok(batch)
+    batch
+}
+
+impl InvalidLines {
+    fn push(&mut self, problem: String) {
+        self.n_lines += 1;
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push(problem);
+        }
+    }
+
+    fn describe(&self) -> String {
+        let words = self.listed.join("\n");
+        match self.n_lines - self.listed.len() {
+            0 => words,
+            n_more => format!("{words}\nand {n_more} more"),
+        }
+    }
 }
 
 /// Replaces the places of mistakes in the request with their line numbers.
@@ -147,10 +199,11 @@ pub(super) fn with_lines(failure: Failure, numbers: &[usize]) -> Failure {
             None => wrong.detail.clone(),
         }
     });
-    let words: Vec<String> = words.collect();
-    match words.is_empty() {
+    let mut invalid = InvalidLines::default();
+    words.for_each(|words| invalid.push(words));
+    match invalid.listed.is_empty() {
         true => failure,
-        false => Failure { error: anyhow!(words.join("\n")), ..failure },
+        false => Failure { error: anyhow!(invalid.describe()), ..failure },
     }
 }
 

@@ -39,6 +39,13 @@ async fn an_error_names_its_line_and_the_tasks_before_it_stay() {
     assert_eq!(output.code, 2, "{output:?}");
     assert!(output.stderr.contains("line 1002 at /promt: unknown field `promt`"), "{output:?}");
     assert!(output.stderr.contains("1000 tasks before it were added"), "{output:?}");
+    let many = format!("{}{}", "{}\n".repeat(22), lines(0..1));
+    let output = fixture.run_with(&add, &many).await;
+    assert_eq!(output.code, 2, "{output:?}");
+    for words in ["line 1", "line 20", "\nand 2 more"] {
+        assert!(output.stderr.contains(words), "{words}: {output:?}");
+    }
+    assert!(!output.stderr.contains("line 21"), "{output:?}");
     let output = fixture.run_with(&add, "{\"agent\": \"copywritter\", \"prompt\": \"x\"}\n").await;
     assert_eq!(output.code, 2, "{output:?}");
     assert!(
