@@ -41,7 +41,7 @@ pub(super) struct Pause {
     #[command(flatten)]
     target: Target,
     /// Reason, shown with the queue while it is paused.
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", hide_default_value = true)]
     reason: String,
 }
 

@@ -1,8 +1,11 @@
 //! The reference of commands, from the clap tree.
 
-use clap::{Arg, ArgAction, Command, builder::StyledStr};
+use clap::{
+    Arg, ArgAction, Command,
+    builder::{PossibleValue, StyledStr},
+};
 
-use super::{code, sentences};
+use super::{cell, code, sentences};
 
 const HEAD: &str = "\
 # Commands
@@ -79,18 +82,30 @@ fn options<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
             .get_possible_values()
             .iter()
             .filter(|value| !value.is_hide_set())
-            .map(|value| format!("`{}`", value.get_name()))
+            .map(describe_value)
             .collect();
         if !choices.is_empty() && argument.get_action().takes_values() {
             about += &format!(" Values: {}.", choices.join(", "));
         }
         let defaults = argument.get_default_values().iter().filter_map(|value| value.to_str());
-        for default in defaults.filter(|_| argument.get_action().takes_values()) {
+        let is_shown =
+            argument.get_action().takes_values() && !argument.is_hide_default_value_set();
+        for default in defaults.filter(|_| is_shown) {
             about += &format!(" Default: `{default}`.");
         }
         text += &format!("| {} | {about} |\n", code(&argument_name(argument)));
     }
     text
+}
+
+/// Writes a possible value with its meaning: `` `edict` (a rule for all agents)``.
+fn describe_value(value: &PossibleValue) -> String {
+    let name = value.get_name();
+    let Some(help) = value.get_help() else { return format!("`{name}`") };
+    let help = cell(&help.to_string());
+    let mut chars = help.chars();
+    let first: String = chars.next().into_iter().flat_map(char::to_lowercase).collect();
+    format!("`{name}` ({first}{})", chars.as_str().trim_end_matches('.'))
 }
 
 /// Writes an argument as a user types it: `-c, --campaign <CAMPAIGN>`, or `<ID>`.
@@ -116,4 +131,16 @@ fn paragraphs(about: Option<&StyledStr>) -> String {
     let text = about.map(StyledStr::to_string).unwrap_or_default();
     let paragraphs = text.trim().split("\n\n").map(sentences);
     paragraphs.collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_their_meanings_and_hidden_defaults_are_left_out() {
+        let text = markdown();
+        assert!(text.contains("`edict` (a rule for all agents), `record` (shared knowledge)"));
+        assert!(!text.contains("9223372036854775807") && !text.contains("Default: ``"));
+    }
 }
