@@ -8,9 +8,22 @@ use crate::domain::files::FileFormat;
 pub(super) const AGENTS: &str = "\
 # Agent files
 
+A complete agent file, `config/agents/editor.md`:
+
+```markdown
+---
+name: editor
+description: Corrects texts before they are published
+---
+You are an editor. Correct spelling and grammar, and keep the voice of the author.
+Answer with the corrected text alone.
+```
+
+It uses provider and model of the section `[agents]` of the [settings](settings.md).
+
 One file per agent: `<agents.folder>/<name>.md` (`config/agents` by default). The front matter is YAML between two lines of `---`. The text after
 it is the system prompt, 262,144 bytes at most. Names have 64 lower-case letters, digits, `-` and `_` at most; `all`, `operator` and `system` are
-reserved.
+reserved. If the folder exists, it replaces the built-in ones: copy those that you need from `config/`.
 
 Changed files are read again before the next turn. `dalsegno agent check config/agents` lists all problems with file, line and fix. An agent whose
 file has problems gets no new tasks, and its tasks wait for the repair.
@@ -42,11 +55,12 @@ pub(super) const FLOWS: &str = "\
 
 One file per template: `<flows.folder>/<name>.md` (`config/flows` by default). The front matter has inputs and steps. The text after it has one
 heading `## STEP` per step, with the step's prompt below it. In prompts, `{{topic}}` stands for the input `topic`; in a repeated step, `{{item}}`
-and `{{number}}` stand for the item and its number. `dalsegno flow templates` lists all templates and the problems of their files; [Combine
-tasks](../how-to/flows.md#flows) says how to use them.
+and `{{number}}` stand for the item and its number. `dalsegno flow templates` lists all templates, and `dalsegno flow check` all problems
+of their files; [Combine tasks](../how-to/flows.md#flows) says how to use them. If the folder exists, it replaces the built-in ones: copy those that
+you need from `config/`.
 
-[reviewed-text.md](../../config/flows/reviewed-text.md) is a complete example. [flow-template.schema.json](flow-template.schema.json) describes the
-front matter for editors.
+[reviewed-text.md](../../config/flows/reviewed-text.md) is a complete example; [article-series.md](../../config/flows/article-series.md) repeats a
+step with `each`. [flow-template.schema.json](flow-template.schema.json) describes the front matter for editors.
 ";
 
 /// Writes the reference of a kind of file. `schema` is that of the format.
@@ -64,14 +78,19 @@ pub(super) fn markdown(head: &str, format: &FileFormat, schema: &Value) -> Strin
             text += &format!("\n## Keys of each item of `{}`\n\n{}", about.key, item_keys(items));
         }
     }
-    text + &format!("\n## Example of each key\n\n```yaml\n{}```\n", format.example())
+    let language = if format.example_text.is_empty() { "yaml" } else { "markdown" };
+    text + &format!("\n## Example of each key\n\n```{language}\n{}```\n", format.example())
 }
 
 fn item_keys(items: &Value) -> String {
-    let mut text = String::from("| key | type | meaning |\n|---|---|---|\n");
+    let required: Vec<&str> =
+        items["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut text = String::from("| key | type | required | meaning |\n|---|---|---|---|\n");
     for (name, schema) in items["properties"].as_object().into_iter().flatten() {
         let about = schema["description"].as_str().unwrap_or_default();
-        text += &format!("| `{name}` | {} | {} |\n", value_type(schema), cell(about));
+        let is_required = if required.contains(&name.as_str()) { "yes" } else { "no" };
+        let value = value_type(schema);
+        text += &format!("| `{name}` | {value} | {is_required} | {} |\n", cell(about));
     }
     text
 }

@@ -11,21 +11,31 @@ pub fn agent_format() -> FileFormat {
     let around = ParseContext { folder: Path::new(""), variables: &[], named: &named };
     let mut fields = Fields::new("", BTreeMap::new());
     agent::read(&mut fields, "", String::new(), &around);
-    FileFormat { title: "Agent file", keys: fields.into_keys(), texts: &AGENT_KEYS }
+    FileFormat {
+        title: "Agent file",
+        keys: fields.into_keys(),
+        texts: &AGENT_KEYS,
+        example_text: "",
+    }
 }
 
 /// Returns the format of `<agents.skills_folder>/<name>/SKILL.md`.
 pub fn skill_format() -> FileFormat {
     let mut fields = Fields::new("", BTreeMap::new());
     skill::read(&mut fields, "");
-    FileFormat { title: "Skill file", keys: fields.into_keys(), texts: &SKILL_KEYS }
+    FileFormat {
+        title: "Skill file",
+        keys: fields.into_keys(),
+        texts: &SKILL_KEYS,
+        example_text: "",
+    }
 }
 
 /// Returns the format of `<agents.nodes_folder>/<name>.md`.
 pub fn node_format() -> FileFormat {
     let mut fields = Fields::new("", BTreeMap::new());
     node::read_keys(&mut fields, "");
-    FileFormat { title: "Node file", keys: fields.into_keys(), texts: &NODE_KEYS }
+    FileFormat { title: "Node file", keys: fields.into_keys(), texts: &NODE_KEYS, example_text: "" }
 }
 
 const AGENT_KEYS: [KeyText; 34] = [
@@ -149,7 +159,7 @@ const AGENT_KEYS: [KeyText; 34] = [
         "tools",
         "none",
         "[Read, \"Bash(git log:*)\", mcp__dalsegno]",
-        "Rules of the tools that the agent is offered and may call without permission.",
+        "Rules of the tools that the agent is offered and may call without permission. `mcp__dalsegno` grants the [tools of the service](mcp-tools.md), `mcp__dalsegno__NAME` one of them.",
     ),
     KeyText::new(
         "disallowedTools",
@@ -238,8 +248,8 @@ const NODE_KEYS: [KeyText; 3] = [
     KeyText::new(
         "readings",
         "none",
-        "[house-rules.md]",
-        "Required readings: files of UTF-8 text, by their path from the folder of the nodes. Links out of that folder are refused. The text of the node and its readings have 262,144 bytes at most.",
+        "[readings/house-rules.md]",
+        "Required readings: files of UTF-8 text, by their path from the folder of the nodes. Put readings into a subfolder: each `.md` file directly in the folder is a node. Links out of that folder are refused. The text of the node and its readings have 262,144 bytes at most.",
     ),
 ];
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Document, Key, ValueType};
+use super::{Document, Key, ValueType, name::NAME_PATTERN};
 
 /// The keys of a kind of file with their descriptions.
 #[derive(Debug, Clone)]
@@ -11,6 +11,8 @@ pub struct FileFormat {
     /// The keys, as the reader reads them.
     pub keys: Vec<Key>,
     pub texts: &'static [KeyText],
+    /// The text after the front matter in the example. Empty: the example is the front matter alone.
+    pub example_text: &'static str,
 }
 
 /// The description of a key.
@@ -60,10 +62,10 @@ impl FileFormat {
         self.texts.iter().filter(|text| text.default.is_empty()).map(|text| text.key).collect()
     }
 
-    /// Returns the front matter with every key, each with its example.
+    /// Returns the front matter with every key, each with its example, and the text after it.
     pub fn example(&self) -> String {
         let lines = self.texts.iter().map(|text| format!("{}: {}\n", text.key, text.example));
-        format!("---\n{}---\n", lines.collect::<String>())
+        format!("---\n{}---\n{}", lines.collect::<String>(), self.example_text)
     }
 
     /// Returns the JSON Schema of the front matter.
@@ -82,6 +84,9 @@ impl FileFormat {
                     .map_err(|error| format!("schema of `{}`: {error}", key.name))?,
                 None => value_schema(&key.value),
             };
+            if key.name == "name" {
+                schema["pattern"] = NAME_PATTERN.into();
+            }
             schema["description"] = match text.default {
                 "" => text.text.into(),
                 default => format!("{} Default: {default}.", text.text).into(),

@@ -3,6 +3,9 @@
 /// The longest name. Names are part of lanes, paths and addresses.
 const MAX_BYTES: usize = 64;
 
+/// The names that [`is_name`] accepts, for JSON Schemas.
+pub(super) const NAME_PATTERN: &str = "^[a-z0-9][a-z0-9_-]{0,63}$";
+
 /// True for a text that can name an agent, an instance, a skill, a node or a template.
 pub fn is_name(text: &str) -> bool {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

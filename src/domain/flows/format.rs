@@ -9,20 +9,35 @@ use crate::domain::files::{Fields, FileFormat, KeyText};
 pub fn template_format() -> FileFormat {
     let mut fields = Fields::new("", BTreeMap::new());
     template::read_keys(&mut fields, "");
-    FileFormat { title: "Flow template", keys: fields.into_keys(), texts: &KEYS }
+    FileFormat {
+        title: "Flow template",
+        keys: fields.into_keys(),
+        texts: &KEYS,
+        example_text: PROMPTS,
+    }
 }
+
+const PROMPTS: &str = "
+## plan
+
+Plan a series about {{topic}}. Its parts: {{parts}}
+
+## draft
+
+Write part {{number}}: {{item}}
+";
 
 const KEYS: [KeyText; 4] = [
     KeyText::new(
         "name",
         "",
-        "reviewed-text",
+        "short-series",
         "Name of the template, equal to the name of the file without `.md`.",
     ),
     KeyText::new(
         "description",
         "",
-        "A text with one review and one revision",
+        "A plan, and one text for each part",
         "Purpose of the template in one line.",
     ),
     KeyText::new(
@@ -49,6 +64,7 @@ const STEPS: &str = r#"{
         "properties": {
             "step": {
                 "type": "string",
+                "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$",
                 "description": "Name of the step: lower-case letters, digits, `-` and `_`, 64 at most."
             },
             "agent": { "type": "string", "description": "Agent that carries out the step." },

@@ -2,8 +2,16 @@
 
 use std::path::Path;
 
-use dalsegno::cli;
+use dalsegno::{
+    cli,
+    domain::{
+        agents::Catalogue,
+        flows::{self, Templates},
+    },
+};
 use serde_json::Value;
+
+use crate::conversations::world::files;
 
 #[test]
 fn the_committed_documents_are_the_generated_ones() {
@@ -21,6 +29,31 @@ fn the_committed_documents_are_the_generated_ones() {
     );
 }
 
+/// Returns the first Markdown example of a generated document.
+fn example(name: &str) -> String {
+    let document = cli::documents().unwrap().into_iter().find(|it| it.name == name).unwrap();
+    let (_, example) = document.text.split_once("```markdown\n").unwrap();
+    example.split_once("```").unwrap().0.to_owned()
+}
+
+#[test]
+fn the_examples_of_agents_and_flow_templates_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("editor.md"), example("agent-files.md")).unwrap();
+    let catalogue = Catalogue::load(&files(folder.path(), "/no/skills")).unwrap();
+    assert!(catalogue.problems().is_empty(), "{}", catalogue.problems());
+    assert!(catalogue.agent("editor").unwrap().prompt.starts_with("You are an editor."));
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("short-series.md"), example("flow-templates.md")).unwrap();
+    let built_in = Catalogue::load(&files("/no/agents", "/no/skills")).unwrap();
+    let flows = flows::Config { folder: folder.path().to_owned() };
+    let templates = Templates::load(&flows, &built_in).unwrap();
+    assert!(templates.problems().is_empty(), "{}", templates.problems());
+    let draft = &templates.get("short-series").unwrap().steps[1];
+    assert_eq!(draft.prompt, "Write part {{number}}: {{item}}");
+}
+
 /// An editor reports a misspelt key only if the schema excludes unknown ones.
 #[test]
 fn schemas_describe_every_key_and_exclude_others() {
@@ -31,6 +64,8 @@ fn schemas_describe_every_key_and_exclude_others() {
         }
         n_schemas += 1;
         let schema: Value = serde_json::from_str(&document.text).unwrap();
+        let name = &schema["properties"]["name"]["pattern"];
+        assert_eq!(name, "^[a-z0-9][a-z0-9_-]{0,63}$", "{}", document.name);
         assert_eq!(schema["additionalProperties"], false, "{}", document.name);
         for (key, value) in schema["properties"].as_object().unwrap() {
             let text = value["description"].as_str().unwrap_or_default();
