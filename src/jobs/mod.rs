@@ -9,6 +9,7 @@ pub mod expired_session;
 pub mod pool;
 
 mod add_task;
+mod agent_checks;
 mod bulk_action;
 mod calibrations;
 mod endpoint;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 #[cfg(feature = "test-fakes")]
 pub use self::run_turn::crash_points::CrashPoint;
 pub use self::{
+    agent_checks::{agent_problems, ignored_key_reasons},
     calibrations::Calibrations,
     endpoint::Endpoint,
     erased_files::{remove_erased_files, sweep_erased},
@@ -40,7 +42,7 @@ pub use self::{
     old_folders::{Error as FolderError, SweepCount, remove_old_folders, sweep_folders},
     ping::Ping,
     pool::Pool,
-    services::{Error, Sections, Services, ignored_warm_reason},
+    services::{Error, Sections, Services},
 };
 pub use crate::providers::claude::guard::program;
 use crate::{metric::Metric, queue::Registry};

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
+    agent_checks::ignored_key_reasons,
     busy,
     calibrations::Calibrations,
     deliver_webhook,
@@ -14,9 +15,7 @@ use super::{
 use crate::{
     clock::Clock,
     domain::{
-        agents,
-        agents::SessionMode as Mode,
-        audit, busy_models, compactions, erasures, facts, memory, mentions,
+        agents, audit, busy_models, compactions, erasures, facts, memory, mentions,
         prices::{self, Cost, Price},
         sessions, tasks,
         usage::Tokens,
@@ -228,7 +227,7 @@ impl Services {
             if self.providers.find(own.0.as_str()).is_some_and(Provider::is_simulation) {
                 simulated.push(agent.name.as_str());
             }
-            if let Some(why) = ignored_warm_reason(agent, own.0, self.providers.claude().config()) {
+            for why in ignored_key_reasons(agent, own.0, self.providers.claude().config()) {
                 tracing::warn!(agent = agent.name, "{why}");
             }
             if let Some(why) = self.unusable_reason(agent, &own) {
@@ -311,29 +310,5 @@ pub(super) fn no_agent(error: agents::LookupError) -> JobError {
             JobError::snooze(HoldUntil::After(REPAIR_PAUSE))(error)
         }
         agents::LookupError::Unknown { .. } => JobError::fail(error),
-    }
-}
-
-/// Returns the reason why `warm: true` in an agent's file has no effect, if it is set and has none.
-pub fn ignored_warm_reason(
-    agent: &agents::Agent,
-    own: agents::Provider,
-    claude: &claude::Config,
-) -> Option<&'static str> {
-    let fallback = agent.fallback.as_ref().map(|fallback| fallback.provider);
-    if !agent.warm {
-        None
-    } else if ![Some(own), fallback].contains(&Some(agents::Provider::Claude)) {
-        Some("`warm: true` has no effect: only the Claude Code CLI can be prestarted")
-    } else if tools::are_granted(&agent.grants) {
-        Some(
-            "`warm: true` has no effect together with mcp__dalsegno: each turn gives the CLI a new token, so it cannot be prestarted; remove one of the two",
-        )
-    } else if agent.session == Mode::None {
-        Some("`warm: true` has no effect with `session: none`: the session has no further turn")
-    } else if claude.ahead_max == 0 {
-        Some("`warm: true` has no effect while claude.ahead_max is 0")
-    } else {
-        None
     }
 }

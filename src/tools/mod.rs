@@ -100,6 +100,23 @@ pub fn list_offered_to_agent(agent: &Agent, instance: &str) -> Vec<Arc<ToolSpec>
     offered.map(|tool| catalogue::spec(tool, role)).collect()
 }
 
+/// Lists the rules of an agent's file that name unknown tools of the service, each with the closest name.
+pub fn unknown_tools(rules: &[String]) -> impl Iterator<Item = (&str, Option<&'static str>)> {
+    rules.iter().filter_map(|rule| {
+        let name = permissions::named_tool(rule)?;
+        let is_unknown = catalogue::find(name).is_none();
+        is_unknown.then(|| (rule.as_str(), nearest(name)))
+    })
+}
+
+fn nearest(name: &str) -> Option<&'static str> {
+    catalogue::all()
+        .map(|tool| (strsim::jaro_winkler(name, tool.name), tool.name))
+        .filter(|(score, _)| *score > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
 /// Calls a tool.
 pub async fn call(tools: &Tools, caller: &Caller, name: &str, arguments: Value) -> Answer {
     call_for(tools, caller, name, arguments, pages::PAGE_CHARS).await

@@ -28,6 +28,14 @@ pub fn are_granted(grants: &Grants) -> bool {
             .any(|rule| NamedTools::parse(rule) == Some(NamedTools::All))
 }
 
+/// Returns the tool of the service that a rule names, without a check that it exists.
+pub(super) fn named_tool(rule: &str) -> Option<&str> {
+    match NamedTools::parse(rule) {
+        Some(NamedTools::One(tool)) => Some(tool),
+        Some(NamedTools::All) | None => None,
+    }
+}
+
 impl Permission {
     pub(super) fn of(grants: &Grants, tool: &str) -> Self {
         let names = |rules: &[String], named| {

@@ -28,7 +28,9 @@ pub(super) enum AgentCommand {
     Ls,
     /// Lists the nodes that tasks can belong to.
     Nodes,
-    /// Lists all problems of the files of agents and skills; exits 2 if there is one.
+    /// Lists all problems of the files of agents, skills and nodes; exits 2 if there is one.
+    ///
+    /// `flow check` checks the flow templates.
     Check(Check),
     #[command(flatten)]
     Control(Control),
@@ -72,7 +74,8 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
                 Some(folder) => with_folder(folder, all.agents)?,
                 None => all.agents,
             };
-            Ok(check(&config, &all.claude, refuses_bypass, context))
+            let has_folder = folder.is_some();
+            Ok(check(&config, &all.claude, refuses_bypass, has_folder, context))
         }
     }
 }
@@ -97,6 +100,7 @@ fn check(
     config: &agents::Config,
     claude: &claude::Config,
     refuses_bypass: bool,
+    has_folder: bool,
     context: &Context,
 ) -> Exit {
     let (problems, n_agents) = match Catalogue::load(config) {
@@ -106,17 +110,23 @@ fn check(
             }
             for agent in catalogue.agents() {
                 let own = agent.provider.unwrap_or(config.provider);
-                if let Some(why) = jobs::ignored_warm_reason(agent, own, claude) {
+                for why in jobs::ignored_key_reasons(agent, own, claude) {
                     context.output.print_note(&format!("{}: {why}", agent.name));
                 }
             }
-            (catalogue.problems(), catalogue.agents().count())
+            let mut problems = catalogue.problems();
+            problems.0.extend(jobs::agent_problems(&catalogue, config));
+            (problems, catalogue.agents().count())
         }
         Err(problems) => (problems, 0),
     };
+    let flows = match has_folder {
+        true => "",
+        false => "; `dalsegno flow check` checks the flow templates",
+    };
     context.output.print_data(&problems.0, || match problems.0.is_empty() {
-        true if n_agents == 1 => "1 agent and its skills are in order".to_owned(),
-        true => format!("{n_agents} agents and their skills are in order"),
+        true if n_agents == 1 => format!("1 agent and its skills are in order{flows}"),
+        true => format!("{n_agents} agents and their skills are in order{flows}"),
         false => problems.to_string(),
     });
     match problems.0.is_empty() {
@@ -133,15 +143,22 @@ fn note_refused_mode(agent: &Agent, context: &Context) {
     }
 }
 
-fn with_folder(folder: &Path, mut config: agents::Config) -> Result<agents::Config, Failure> {
-    // A missing folder would select the agents that come with the service.
-    if !folder.is_dir() {
-        let words = format!(
-            "there is no folder {}: give the folder with the agents' files",
-            folder.display()
-        );
-        return Err(Failure::new(Exit::NotFound, anyhow!(words)));
+/// Refuses a missing folder: it would select the files that come with the service.
+pub(super) fn require_folder(folder: &Path, advice: &str) -> Result<(), Failure> {
+    match folder.is_dir() {
+        true => Ok(()),
+        false => {
+            let words = format!("there is no folder {}: {advice}", folder.display());
+            Err(Failure::new(Exit::NotFound, anyhow!(words)))
+        }
     }
+}
+
+pub(super) fn with_folder(
+    folder: &Path,
+    mut config: agents::Config,
+) -> Result<agents::Config, Failure> {
+    require_folder(folder, "give the folder with the agents' files")?;
     let below = |name: &str| folder.join(name);
     let agents = below("agents");
     match agents.is_dir() {

@@ -28,6 +28,7 @@ async fn the_built_in_agents_are_listed() {
         (0, true),
         "{output:?}"
     );
+    assert!(output.has("`dalsegno flow check` checks the flow templates"), "{output:?}");
 }
 
 #[tokio::test]
@@ -117,6 +118,48 @@ async fn a_warm_agent_without_a_benefit_is_reported() {
     write_agent_file(&fixture, file);
     let output = fixture.run(&["agent", "check"]).await;
     assert!(output.stderr.contains("only the Claude Code CLI can be prestarted"), "{output:?}");
+}
+
+#[tokio::test]
+async fn keys_without_effect_off_claude_are_reported() {
+    let fixture = Fixture::new().await;
+    let check = async |provider: &str| {
+        let keys = "workspace: true\npermissionMode: acceptEdits\n";
+        let file = format!(
+            "---\nname: writer\ndescription: Writes\nprovider: {provider}\nmodel: m\n{keys}---\nYou write.\n"
+        );
+        write_agent_file(&fixture, &file);
+        let output = fixture.run(&["agent", "check"]).await;
+        assert_eq!(output.code, 0, "{output:?}");
+        output.stderr
+    };
+    assert_eq!(check("claude").await, "");
+    let said = check("ollama").await;
+    for words in ["writer: `workspace: true` has no", "writer: `permissionMode` has no effect"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn agents_that_cannot_run_are_problems() {
+    let fixture = Fixture::new().await;
+    let check = async |keys: &str, prompt: &str| {
+        let file = format!("---\nname: writer\ndescription: Writes\n{keys}---\n{prompt}\n");
+        write_agent_file(&fixture, &file);
+        fixture.run(&["agent", "check"]).await
+    };
+    let tools = "tools: mcp__dalsegno__board_pots, mcp__dalsegno__status, mcp__dalsegno__*\n";
+    let output = check(tools, "You write.").await;
+    let words = "writer.md: tools: `mcp__dalsegno__board_pots` names an unknown tool";
+    assert!(output.code == 2 && output.stdout.contains(words), "{output:?}");
+    assert!(output.stdout.contains("mcp__dalsegno__board_post (the closest"), "{output:?}");
+    assert!(output.stdout.contains("1 problem"), "{output:?}");
+    let long = "You write about harbours. ".repeat(200);
+    let output = check("window_tokens: 2048\n", &long).await;
+    let words = "writer.md: window_tokens: is too small: the system part takes";
+    assert!(output.code == 2 && output.stdout.contains(words), "{output:?}");
+    let output = check("window_tokens: 2048\n", "You write.").await;
+    assert_eq!(output.code, 0, "{output:?}");
 }
 
 #[tokio::test]
