@@ -70,7 +70,6 @@ impl Command {
             | Self::Campaign(_)
             | Self::Cleanup(_)
             | Self::Feed(_)
-            | Self::Flow(_)
             | Self::Job(_)
             | Self::Key(_)
             | Self::Lane(_)
@@ -82,12 +81,14 @@ impl Command {
             | Self::Task(_)
             | Self::Webhook(_) => ExecutionTarget::AnyServer,
             Self::Agent(command) if command.is_remote() => ExecutionTarget::AnyServer,
+            Self::Flow(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Worker(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Serve
             | Self::Demo
             | Self::Worker(_)
             | Self::Migrate(_)
             | Self::Agent(_)
+            | Self::Flow(_)
             | Self::Config(_)
             | Self::Erasure(_)
             | Self::Doctor(_)

@@ -1,6 +1,6 @@
 //! `dalsegno flow`: flows, the sets of tasks that are made from a template.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
@@ -8,6 +8,7 @@ use tokio::sync::OnceCell;
 
 use super::{
     Context, Exit, Failure,
+    agent::{self, require_folder},
     args::{InCampaign, Paging},
     output::{Output, format_fields, format_table},
     server::{Server, with_server},
@@ -33,6 +34,8 @@ pub(super) enum FlowCommand {
     Ls(List),
     /// Lists the templates with their inputs and steps, and the problems of invalid ones.
     Templates,
+    /// Lists all problems of the files of flow templates; exits 2 if there is one.
+    Check(Check),
     /// Adds all tasks of a template; each waits for the steps that it depends on.
     Start(Start),
     /// Shows a flow with its tasks.
@@ -45,6 +48,19 @@ pub(super) enum FlowCommand {
     Retry(Retry),
     /// Cancels all tasks of a flow that have not ended.
     Cancel(Cancel),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// Folder of flow templates, or one with the folders `flows` and `agents`. Default: the folders of the configuration.
+    folder: Option<PathBuf>,
+}
+
+impl FlowCommand {
+    /// Returns true for commands that run as operations; the other one reads files.
+    pub(super) fn is_remote(&self) -> bool {
+        !matches!(self, Self::Check(_))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -109,6 +125,7 @@ enum StateName {
 
 pub(super) async fn run(command: &FlowCommand, context: &Context) -> Result<Exit, Failure> {
     match (command, &context.target) {
+        (FlowCommand::Check(Check { folder }), _) => check(folder.as_deref(), context),
         // Templates of this host need no database.
         (FlowCommand::Templates, None) => {
             let config = context.load()?;
@@ -131,6 +148,7 @@ async fn run_on_server(
 ) -> Result<Exit, Failure> {
     let output = context.output;
     let flow = match command {
+        FlowCommand::Check(Check { folder }) => return check(folder.as_deref(), context),
         FlowCommand::Templates => {
             show_templates(&server.call(ListFlowTemplates {}).await?, output);
             return Ok(Exit::Ok);
@@ -175,6 +193,41 @@ async fn run_on_server(
     };
     output.print_data(&flow, || format!("flow {} is {}", flow.id, flow.state.as_str()));
     Ok(Exit::Ok)
+}
+
+/// Checks the files and prints the problems to stdout, because they are this command's data.
+fn check(folder: Option<&Path>, context: &Context) -> Result<Exit, Failure> {
+    let mut config = context.load()?;
+    if let Some(folder) = folder {
+        require_folder(folder, "give the folder with the flow templates")?;
+        let flows = folder.join("flows");
+        config.flows.folder = match flows.is_dir() {
+            true => flows,
+            false => folder.to_owned(),
+        };
+        if folder.join("agents").is_dir() {
+            config.agents = agent::with_folder(folder, config.agents)?;
+        }
+    }
+    let catalogue = context.agents(&config.agents)?;
+    let (problems, n_templates) = match Templates::load(&config.flows, &catalogue) {
+        Ok(templates) => {
+            // A built-in template cannot be started if the installation lacks its agents. That is not a problem of a file.
+            let own = templates.broken().filter(|broken| !broken.built_in);
+            let problems = own.flat_map(|broken| broken.problems.clone()).collect();
+            (Problems(problems), templates.all().count())
+        }
+        Err(problems) => (problems, 0),
+    };
+    context.output.print_data(&problems.0, || match problems.is_empty() {
+        true if n_templates == 1 => "1 flow template is in order".to_owned(),
+        true => format!("{n_templates} flow templates are in order"),
+        false => problems.to_string(),
+    });
+    match problems.is_empty() {
+        true => Ok(Exit::Ok),
+        false => Ok(Exit::Usage),
+    }
 }
 
 fn show_templates(templates: &AllTemplates, output: Output) {

@@ -172,7 +172,7 @@ enum Command {
     /// Adds, shows, runs, pauses and removes recurring work.
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
-    /// Starts, shows, pauses and cancels flows of dependent tasks.
+    /// Checks flow templates; starts, shows, pauses and cancels flows of dependent tasks.
     #[command(subcommand)]
     Flow(flow::FlowCommand),
     /// Lists credentials of Claude, and resumes one that is paused.

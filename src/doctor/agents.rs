@@ -90,7 +90,7 @@ fn flow_templates(config: &flows::Config, catalogue: &Catalogue) -> Finding {
 
 fn broken_flows(problems: &flows::Problems) -> Finding {
     let what = indented(&problems.to_string());
-    Finding::fail(FLOWS, what, WHY_FLOWS, "fix the files, then run `dalsegno flow templates`")
+    Finding::fail(FLOWS, what, WHY_FLOWS, "fix the files, then run `dalsegno flow check`")
 }
 
 fn place(folder: &Path) -> String {

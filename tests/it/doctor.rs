@@ -321,7 +321,7 @@ async fn invalid_node_and_flow_template_files_are_reported() {
     std::fs::write(folders[1].join("one.md"), flow.replace("writer", "wrter")).unwrap();
     let (status, words) = about("flow templates").await;
     assert!(status == Status::Fail && words.contains("wrter"), "{words}");
-    assert!(words.contains("dalsegno flow templates"), "{words}");
+    assert!(words.contains("dalsegno flow check"), "{words}");
     std::fs::write(folders[0].join("draft.md"), node.replace("name: draft", "name: other"))
         .unwrap();
     let (status, words) = about("agents").await;

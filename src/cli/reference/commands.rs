@@ -24,7 +24,7 @@ const HEAD: &str = "\
   `dalsegno --help` lists all exit codes.
 - `--url https://dalsegno.example.com --key-file FILE` sends a command to a server instead of the database, with the same output; `DALSEGNO_URL` and
   `DALSEGNO_KEY` set both. `dalsegno remote add prod URL --key-file FILE` stores a server, `dalsegno remote use prod` selects it. Commands about this host
-  and its files, such as `serve`, `worker`, `migrate`, `doctor` and `agent check`, refuse `--url`.
+  and its files, such as `serve`, `worker`, `migrate`, `doctor`, `agent check` and `flow check`, refuse `--url`.
 - `--idempotency-key` makes a change once: the same command with the same key prints the result of the first. Each kind of command has keys of its own:
   `campaign pause` and `campaign resume` with one key are both carried out.
 ";

@@ -77,7 +77,7 @@ const MEANINGS: [(&str, &str); 133] = [
     ("bad_tags", "A tag is empty or too long, or there are too many."),
     (
         "bad_templates",
-        "The file of the flow template has problems: `dalsegno flow templates` lists them.",
+        "The file of the flow template has problems: `dalsegno flow check` lists them.",
     ),
     (
         "bad_timetable",

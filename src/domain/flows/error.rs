@@ -16,7 +16,7 @@ pub enum Error {
     #[error("there is no flow template `{name}`: {advice}")]
     NoTemplate { name: String, advice: String },
     #[error(
-        "flow template `{name}` cannot be started: {problem}; `dalsegno flow templates` lists every problem"
+        "flow template `{name}` cannot be started: {problem}; `dalsegno flow check` lists every problem"
     )]
     BrokenTemplate { name: String, problem: String },
     #[error("the flow has no step `{step}`: {advice}")]

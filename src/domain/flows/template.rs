@@ -104,12 +104,15 @@ pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Pro
     let mut inputs = inputs_of(inputs);
     let sections = sections(&document);
     let mut steps: Vec<Step> = Vec::new();
+    // Names of all steps, also of those with problems: others may name them.
+    let mut names: Vec<&str> = Vec::new();
     for (line, item) in with_lines(items.as_ref()) {
-        if let Some(step) = reader.step(line, item, &steps, &inputs, &sections) {
-            steps.push(step);
-        }
+        steps.extend(reader.step(line, item, &names, &inputs, &sections));
+        names.extend(item["step"].as_str());
     }
-    reader.report_unused(&sections, &steps);
+    reader.report_unused(&sections, &names);
+    let each = with_lines(items.as_ref()).filter_map(|(_, item)| item["each"].as_str());
+    reader.report_unused_inputs(&sections, &each.collect::<Vec<_>>(), &inputs);
     let mut fields = reader.fields;
     if steps.is_empty() && fields.problems.is_empty() {
         fields.fail_at(1, "steps", "has none", "`steps:` with a list below it");
@@ -160,7 +163,7 @@ impl Reader<'_> {
         &mut self,
         line: usize,
         item: &Value,
-        before: &[Step],
+        before: &[&str],
         inputs: &[Input],
         sections: &[Section],
     ) -> Option<Step> {
@@ -169,19 +172,16 @@ impl Reader<'_> {
             Err(error) => {
                 let fix =
                     "step, agent, and where needed instance, after, on_failure, session, each";
-                self.fields.fail_at(
-                    line,
-                    "steps",
-                    format!(
-                        "has a step that cannot be read: {}",
-                        translate_message(&error.to_string())
-                    ),
-                    fix.to_owned(),
-                );
+                let step = match item["step"].as_str() {
+                    Some(name) => format!("the step `{name}`"),
+                    None => "a step without a name".to_owned(),
+                };
+                let error = translate_message(&error.to_string());
+                self.fields.fail_at(line, "steps", format!("{step} cannot be read: {error}"), fix);
                 return None;
             }
         };
-        let names = || before.iter().map(|step| step.name.as_str());
+        let names = || before.iter().copied();
         let name = written.step;
         if !is_name(&name) || names().any(|known| known == name) {
             let fix = "a name of its own: lower-case letters, digits, - and _, at most 64";
@@ -271,9 +271,30 @@ impl Reader<'_> {
         }
     }
 
-    fn report_unused(&mut self, sections: &[Section], steps: &[Step]) {
+    /// Reports inputs that have no effect. A misspelt use counts, because it is reported itself.
+    fn report_unused_inputs(&mut self, sections: &[Section], each: &[&str], inputs: &[Input]) {
+        let names = || inputs.iter().map(|input| input.name.as_str());
+        let in_prompts = sections.iter().flat_map(|section| placeholders(&section.text));
+        let used: Vec<&str> = in_prompts
+            .map(|(_, name)| name)
+            .chain(each.iter().copied())
+            .filter_map(|name| {
+                names().find(|known| *known == name).or_else(|| nearest(name, names()))
+            })
+            .collect();
+        for name in names().filter(|name| !used.contains(name)) {
+            let message = format!("`{name}` is unused: no prompt and no `each` names it");
+            self.fields.fail(
+                "inputs",
+                message,
+                format!("`{{{{{name}}}}}` in a prompt, or remove it"),
+            );
+        }
+    }
+
+    fn report_unused(&mut self, sections: &[Section], steps: &[&str]) {
         for section in sections {
-            if !steps.iter().any(|step| step.name == section.name) {
+            if !steps.contains(&section.name.as_str()) {
                 let fix = "a step of this name in the front matter, or a heading of another level"
                     .to_owned();
                 let message = "is a prompt without a step".to_owned();

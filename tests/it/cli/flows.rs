@@ -26,3 +26,25 @@ async fn an_input_list_given_once_has_one_item() {
     let refused = fixture.run(&[&base, &topics[..]].concat()).await;
     assert!(refused.code == 2 && refused.has("topic"), "{refused:?}");
 }
+
+#[tokio::test]
+async fn problems_of_flow_templates_are_listed_with_an_exit_code() {
+    let fixture = Fixture::new().await;
+    let output = fixture.run(&["flow", "check"]).await;
+    let is_fine = output.stdout.contains("2 flow templates are in order");
+    assert_eq!((output.code, is_fine), (0, true), "{output:?}");
+    let flows = fixture.path().join("config/flows");
+    std::fs::create_dir_all(&flows).unwrap();
+    let one = "---\nname: one\ndescription: One step\nsteps:\n  - step: only\n    agent: copywritter\n---\n## only\n\nGo.\n";
+    std::fs::write(flows.join("one.md"), one).unwrap();
+    for arguments in [&["flow", "check"][..], &["flow", "check", "config"]] {
+        let output = fixture.run(arguments).await;
+        let is_named = output.stdout.contains("one.md:5: agent: there is no agent `copywritter`");
+        assert_eq!((output.code, is_named), (2, true), "{output:?}");
+    }
+    std::fs::write(flows.join("one.md"), one.replace("copywritter", "copywriter")).unwrap();
+    let output = fixture.run(&["flow", "check", "config/flows"]).await;
+    assert!(output.code == 0 && output.has("1 flow template is in order"), "{output:?}");
+    let output = fixture.run(&["flow", "check", "no/where"]).await;
+    assert!(output.code == 3 && output.has("there is no folder no/where"), "{output:?}");
+}

@@ -105,7 +105,7 @@ No step has this heading.
         "bad.md:2: name: is `other`, but the file says `bad`",
         "bad.md:7: agent: there is no agent `planer`\n  write: did you mean `planner`?",
         "bad.md:7: after: `draft` is not an earlier step",
-        "bad.md:10: steps: has a step that cannot be read: unknown field `color`",
+        "bad.md:10: steps: the step `Plan It` cannot be read: unknown field `color`",
         "bad.md:13: after: `plna` is not an earlier step\n  write: plan (the closest match)",
         "bad.md:13: each: `parts` is not an input",
         "bad.md:13: step: `draft` has no prompt",
@@ -116,6 +116,40 @@ No step has this heading.
         assert!(words.contains(expected), "{expected}\n in:\n{words}");
     }
     assert!(words.starts_with("the templates of flows have 10 problems"), "{words}");
+}
+
+#[test]
+fn a_problem_of_a_step_causes_no_problem_of_others() {
+    let bad = "---
+name: bad
+description: Bad
+inputs:
+  topic: What it is about
+  color: Its color
+steps:
+  - step: write
+    agent: copywriter
+    instances: two
+  - step: review
+    agent: reviewer
+    after: [write]
+---
+## write
+
+Write about {{topic}}.
+
+## review
+
+Read it.
+";
+    let words = load(&[("bad.md", bad)]).unwrap_err();
+    for expected in [
+        "bad.md:4: inputs: `color` is unused",
+        "bad.md:8: steps: the step `write` cannot be read: unknown field `instances`",
+    ] {
+        assert!(words.contains(expected), "{expected}\n in:\n{words}");
+    }
+    assert!(words.starts_with("the templates of flows have 2 problems"), "{words}");
 }
 
 /// Without a folder of templates, the built-in ones are listed, with the problems that keep them from being started.
