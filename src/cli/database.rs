@@ -9,13 +9,20 @@ use crate::{
     telemetry,
 };
 
+/// Seconds that a command waits for the database, unless the setting differs from its default.
+const CONNECT_TIMEOUT_SECS: u64 = 5;
+
 /// Opens the database, runs `work` until it ends or a signal arrives, and closes the database in every case.
 pub(super) async fn with_database(
     context: &Context,
     purpose: Use,
     work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let config = context.load()?;
+    let mut config = context.load()?;
+    // Deployments run `migrate up` (`Use::Visit`) before their database is ready.
+    if purpose == Use::Look && config.database.has_default_connect_timeout {
+        config.database.connect_timeout_secs = CONNECT_TIMEOUT_SECS;
+    }
     // Warnings about slow statements are for logs of services.
     let filter = format!("sqlx::query=off,{}", config.log.filter);
     telemetry::init(&telemetry::Config { filter, ..config.log })?;

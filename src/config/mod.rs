@@ -119,6 +119,8 @@ impl Config {
         let service = service?;
         let mut database = database?;
         database.embedded.data_dir.clone_from(&service.data_dir);
+        database.has_default_connect_timeout =
+            layers.has_default_value("database.connect_timeout_secs");
         if database.url.is_some() {
             database.url_from = layers.origin("database.url");
         }

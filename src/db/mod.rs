@@ -67,6 +67,9 @@ pub struct Config {
     pub max_connections: u32,
     pub acquire_timeout_secs: u64,
     pub connect_timeout_secs: u64,
+    /// True if `connect_timeout_secs` is the default, so that commands may wait for a shorter time.
+    #[serde(skip)]
+    pub has_default_connect_timeout: bool,
     /// Origin of `url`, for messages. Empty for the private server.
     #[serde(skip)]
     pub url_from: String,

@@ -12,6 +12,8 @@ use super::{CLOSE_LIMIT, Config, DIRECT_URL, Database, Error, Pooler, URL, addre
 use crate::{causes::causes, clock};
 
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
+/// Least time between two log lines about a database that is away.
+const LOG_PERIOD: Duration = Duration::from_secs(10);
 
 /// A path to the server, and the setting that configures it.
 #[derive(Clone, Copy)]
@@ -21,6 +23,35 @@ struct ServerAddress<'a> {
     pooler: Pooler,
     /// Origin of its address, for messages.
     named_by: &'a str,
+}
+
+/// The log of a wait: the first failure, then one line per [`LOG_PERIOD`].
+#[derive(Default)]
+struct WaitLog {
+    last: Option<Instant>,
+}
+
+impl WaitLog {
+    fn warn(&mut self, error: &dyn StdError, server: &str, deadline: Instant) {
+        let now = Instant::now();
+        if self.is_due(now) {
+            let remaining_secs = deadline.saturating_duration_since(now).as_secs();
+            tracing::warn!(
+                error = causes(error),
+                server,
+                remaining_secs,
+                "waiting for the database"
+            );
+        }
+    }
+
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.last.is_none_or(|last| now.duration_since(last) >= LOG_PERIOD);
+        if is_due {
+            self.last = Some(now);
+        }
+        is_due
+    }
 }
 
 /// Reason why an attempt failed.
@@ -44,7 +75,7 @@ impl Database {
         step: impl AsyncFn() -> Result<(), E>,
     ) -> Result<(), E> {
         let limit = Duration::from_secs(config.connect_timeout_secs);
-        let mut deadline = None;
+        let (mut deadline, mut log) = (None, WaitLog::default());
         loop {
             let began = Instant::now();
             let error = match stop.run_until_cancelled(step()).await {
@@ -61,8 +92,7 @@ impl Database {
             if Instant::now() + RECONNECT_PAUSE >= deadline {
                 return Err(error);
             }
-            let server = address(&self.options, &config.url_from);
-            tracing::warn!(error = causes(&error), server, "waiting for the database");
+            log.warn(&error, &address(&self.options, &config.url_from), deadline);
             let pause = stop.run_until_cancelled(tokio::time::sleep(RECONNECT_PAUSE));
             pause.await.ok_or(Error::Stopped)?;
         }
@@ -76,7 +106,7 @@ impl Database {
     ) -> Result<(), Error> {
         let started = Instant::now();
         let deadline = started + Duration::from_secs(config.connect_timeout_secs);
-        let mut last = None;
+        let (mut last, mut log) = (None, WaitLog::default());
         loop {
             let attempt = Box::pin(self.try_reach(config, deadline));
             let (way, error) = match stop.run_until_cancelled(attempt).await {
@@ -91,7 +121,7 @@ impl Database {
                 let (setting, waited_secs) = (way.setting, started.elapsed().as_secs());
                 return Err(Error::Connect { setting, server, waited_secs, source: error });
             }
-            tracing::warn!(error = causes(&error), server, "waiting for the database");
+            log.warn(&error, &server, deadline);
             last = Some((way.setting, error));
             let pause = stop.run_until_cancelled(tokio::time::sleep(RECONNECT_PAUSE));
             pause.await.ok_or(Error::Stopped)?;
@@ -192,4 +222,17 @@ async fn location(conn: &mut PgConnection) -> Result<(DateTime<Utc>, String), sq
 fn is_refusal(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     code.is_some_and(|code| code.starts_with("28") || code == "3D000" || code == "42501")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_is_logged_and_then_one_per_period() {
+        let (mut log, begin) = (WaitLog::default(), Instant::now());
+        let due =
+            (0..50).filter(|n| log.is_due(begin + RECONNECT_PAUSE * *n)).collect::<Vec<u32>>();
+        assert_eq!(due, [0, 20, 40]);
+    }
 }

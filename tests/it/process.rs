@@ -204,6 +204,17 @@ async fn the_probes_answer_while_the_service_waits_for_its_database() {
 }
 
 #[tokio::test]
+async fn a_command_gives_up_soon_and_logs_one_line_about_an_unreachable_database() {
+    let folder = scratch_folder();
+    let nowhere = [("DATABASE_URL", "postgres://tester@127.0.0.1:1/none")];
+    let output = run(folder.path(), &["queue", "ls"], &nowhere).await;
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert!(said.contains("after 4 s") || said.contains("after 5 s"), "{said}");
+    assert_eq!(said.matches("waiting for the database").count(), 1, "{said}");
+}
+
+#[tokio::test]
 async fn a_service_that_does_not_migrate_becomes_ready_once_another_process_has() {
     let folder = scratch_folder();
     let database = TestDatabase::empty().await;
