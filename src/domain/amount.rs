@@ -101,6 +101,14 @@ pub fn format_money(micros: i64) -> String {
     format!("{whole}.{trimmed:0<2}")
 }
 
+/// Rounds up to two significant digits, which people can read and type.
+fn round_up(value: i64) -> i64 {
+    let exponent = value.max(1).ilog10().saturating_sub(1);
+    let step = 10_i64.pow(exponent);
+    // A multiple above the largest value does not exist.
+    (value / step + i64::from(value % step != 0)).checked_mul(step).unwrap_or(value)
+}
+
 impl Amount {
     pub const ZERO: Self = Self { micros: 0, tokens: 0 };
 
@@ -169,13 +177,21 @@ impl Refusal {
         format!("{}; it is tried again when running turns have ended", self.describe_amounts())
     }
 
+    /// Computes a limit that allows the call, rounded up. It is above the current one.
+    fn sufficient_limit(&self) -> i64 {
+        let sum = self.spent.saturating_add(self.reserved).saturating_add(self.needed);
+        round_up(sum.max(self.limit.saturating_add(1)))
+    }
+
     fn describe(&self) -> String {
         let raise = match (self.owner, self.unit) {
             (Owner::Campaign(id), Unit::Tokens) => format!(
-                "raise the limit with `dalsegno campaign budget {id} --tokens 200000`, or remove it with --no-tokens"
+                "raise the limit with `dalsegno campaign budget {id} --tokens {}`, or remove it with --no-tokens",
+                self.sufficient_limit()
             ),
             (Owner::Campaign(id), Unit::Money) => format!(
-                "raise the limit with `dalsegno campaign budget {id} --money 10`, or remove it with --no-money"
+                "raise the limit with `dalsegno campaign budget {id} --money {}`, or remove it with --no-money",
+                format_money(self.sufficient_limit())
             ),
             (Owner::Task, _) => {
                 "add a new task with a larger budget: a retry keeps the budget".to_owned()
@@ -303,13 +319,37 @@ mod tests {
         assert!(words.contains("4.90 of 5.00 are spent"), "{words}");
         assert!(words.contains("0.1205 are needed"), "{words}");
         assert!(
-            words.ends_with("--money 10`, or remove it with --no-money")
+            words.ends_with("--money 5.10`, or remove it with --no-money")
                 && words.contains(&format!("`dalsegno campaign budget {CAMPAIGN} ")),
             "{words}"
         );
         assert!(!is_of_task_budget(&words), "{words}");
         let words = limit.check(Owner::Task, spent, Amount::ZERO, needed).unwrap_err().to_string();
         assert!(is_of_task_budget(&words) && words.contains("a retry keeps"), "{words}");
+    }
+
+    #[test]
+    fn an_advised_limit_is_above_the_current_one_and_pays_for_the_call() {
+        let refusal = Refusal {
+            owner: Owner::Campaign(CAMPAIGN),
+            unit: Unit::Tokens,
+            limit: 200_000,
+            spent: 196_103,
+            reserved: 0,
+            needed: 7_293,
+        };
+        let advises = |refusal: Refusal, words: &str| {
+            let text = refusal.to_string();
+            assert!(text.contains(words), "{text}");
+        };
+        advises(refusal, "--tokens 210000`");
+        advises(Refusal { reserved: 16_000, ..refusal }, "--tokens 220000`");
+        advises(Refusal { limit: 99, spent: 99, needed: 1, ..refusal }, "--tokens 100`");
+        let of_turn = refusal.of_turn(Amount::ZERO, Amount::ZERO, Amount::ZERO);
+        advises(of_turn, "--tokens 210000`");
+        let money = Refusal { unit: Unit::Money, limit: 50_000, spent: 50_000, ..refusal };
+        advises(Refusal { needed: 1, ..money }, "--money 0.051`");
+        assert_eq!(round_up(i64::MAX), i64::MAX);
     }
 
     #[test]
