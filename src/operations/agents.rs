@@ -218,7 +218,7 @@ impl Operation for ResetAgent {
     type Output = Reset;
 
     async fn run(self, call: &Call) -> Result<Reset, Refusal> {
-        call.catalogue()?.check_name(&self.name)?;
+        call.catalogue()?.check_agent(&self.name)?;
         let transactions = call.begin_several().await?;
         let Self { id, name, fresh } = self;
         let whom = (id, Some(name.as_str()));
@@ -245,7 +245,7 @@ impl Change for InterruptAgent {
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<InterruptedTasks> {
         let Self { id, name, reason, how } = self;
-        call.catalogue()?.check_name(&name)?;
+        call.catalogue()?.check_agent(&name)?;
         let items = tasks::interrupt_agent(conn, (id, &name), how, &reason, call.now).await?;
         let task_ids: Vec<Uuid> = items.iter().map(|one| one.task_id).collect();
         let data = json!({ "agent": name, "how": how, "reason": reason, "task_ids": task_ids });
@@ -326,7 +326,7 @@ async fn pause(
     call: &Call,
 ) -> ChangeResult<PauseOutcome> {
     // Refuses unknown names, whose pause would have no effect.
-    call.catalogue()?.check_name(place.agent)?;
+    call.catalogue()?.check_agent(place.agent)?;
     let output = agent_pauses::pause(conn, place, reason, &call.actor.label(), call.now).await?;
     if !output.changed {
         return Ok(ChangeOutput::nothing(place.subject(), output));

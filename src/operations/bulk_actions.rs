@@ -13,7 +13,7 @@ use crate::domain::{
     Page, audit,
     bulk_actions::{self, Action, BulkAction, Error, Preview},
     campaigns,
-    class::{Kind, NUL_IN_TEXT},
+    class::{Class, Kind, NUL_IN_TEXT},
     keys::Scope,
     objects,
     tasks::{self, TaskFilter},
@@ -82,8 +82,9 @@ impl Change for CreateBulkAction {
     const ACTION: audit::Action = audit::Action::BulkActionCreate;
     type Output = BulkAction;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<BulkAction> {
+    async fn change(mut self, conn: &mut PgConnection, call: &Call) -> ChangeResult<BulkAction> {
         check_reach(&self.filter, call)?;
+        split_agent(&mut self.filter, call)?;
         let Self { action, filter, reason, expected_count } = &self;
         let (action, expected_count) = (*action, *expected_count);
         let new = bulk_actions::New { action, filter, reason, expected_count };
@@ -109,8 +110,9 @@ impl Operation for PreviewBulkAction {
             ]);
     type Output = Preview;
 
-    async fn run(self, call: &Call) -> Result<Preview, Refusal> {
+    async fn run(mut self, call: &Call) -> Result<Preview, Refusal> {
         check_reach(&self.filter, call)?;
+        split_agent(&mut self.filter, call)?;
         let mut transaction = call.begin_read().await?;
         Ok(bulk_actions::preview(&mut transaction, self.action, &self.filter, call.now).await?)
     }
@@ -143,6 +145,16 @@ impl Operation for ShowBulkAction {
             Err(_) => Err(Error::Unknown(self.id).into()),
         }
     }
+}
+
+/// Splits the name of an instance in the filter into its agent and its instance.
+fn split_agent(filter: &mut TaskFilter, call: &Call) -> Result<(), Refusal> {
+    if filter.agent.is_none() {
+        return Ok(());
+    }
+    let Class { kind, code, .. } = tasks::Error::BAD_FILTER;
+    let catalogue = call.catalogue()?;
+    filter.split_agent(&catalogue).map_err(|error| Refusal::new(kind, code, error.to_string()))
 }
 
 /// A key that is bound to campaigns has to name one of them.

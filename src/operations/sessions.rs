@@ -7,6 +7,8 @@ use uuid::Uuid;
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
 use crate::domain::{
     Page,
+    agents::LookupError,
+    class::Kind,
     compactions::{self, Archive, OpenedArchive},
     conversations::{self, Detail},
     messages::{Span, StoredMessage},
@@ -20,6 +22,7 @@ const TAG: &str = "sessions";
 #[serde(deny_unknown_fields)]
 pub struct ListSessions {
     pub campaign_id: Option<Uuid>,
+    /// An agent with all its instances, or one instance of it: `curator_2`, `curator/eu`.
     pub agent: Option<String>,
     /// Only those that are not closed.
     #[serde(default)]
@@ -93,9 +96,21 @@ impl Operation for ListSessions {
 
     async fn run(self, call: &Call) -> Result<Listing<Session>, Refusal> {
         let limit = page_limit(self.limit)?;
+        let (agent, instance) = match self.agent.as_deref() {
+            Some(written) => {
+                let wrong = |error: LookupError| {
+                    Refusal::new(Kind::Malformed, "bad_query", error.to_string())
+                };
+                let catalogue = call.catalogue()?;
+                let (agent, instance) = catalogue.parse_filter(written, None).map_err(wrong)?;
+                (Some(agent), instance)
+            }
+            None => (None, None),
+        };
         let filter = Filter {
             campaign_id: self.campaign_id,
-            agent: self.agent.as_deref(),
+            agent,
+            instance,
             open_only: self.open,
             within: call.reach.campaigns(),
         };

@@ -30,6 +30,7 @@ pub(super) const READ_OR_ENQUEUE: &[Scope] = &[Scope::Read, Scope::Enqueue];
 #[serde(deny_unknown_fields)]
 pub struct ListTasks {
     pub campaign_id: Option<Uuid>,
+    /// An agent with all its instances, or one instance of it: `curator_2`, `curator/eu`.
     pub agent: Option<String>,
     pub instance: Option<String>,
     #[schema(inline)]
@@ -101,7 +102,7 @@ impl Operation for ListTasks {
     async fn run(self, call: &Call) -> Result<Listing<ListedTask>, Refusal> {
         let limit = page_limit(self.limit)?;
         let page = Page { after: self.cursor, limit: limit + 1 };
-        let filter = self.filter()?;
+        let filter = self.filter(call)?;
         let mut transaction = call.begin_read().await?;
         let within = call.reach.campaigns();
         let found = tasks::search(&mut transaction, &filter, within, page).await?;
@@ -112,8 +113,8 @@ impl Operation for ListTasks {
 }
 
 impl ListTasks {
-    fn filter(self) -> Result<TaskFilter, Refusal> {
-        let filter = TaskFilter {
+    fn filter(self, call: &Call) -> Result<TaskFilter, Refusal> {
+        let mut filter = TaskFilter {
             campaign_id: self.campaign_id,
             agent: self.agent,
             instance: self.instance,
@@ -127,8 +128,12 @@ impl ListTasks {
                 None => Map::new(),
             },
         };
-        let wrong = |error: Error| Refusal::new(Kind::Malformed, "bad_query", error.to_string());
-        filter.check().map_err(wrong)?;
+        let wrong = |words: String| Refusal::new(Kind::Malformed, "bad_query", words);
+        filter.check().map_err(|error| wrong(error.to_string()))?;
+        if filter.agent.is_some() {
+            let catalogue = call.catalogue()?;
+            filter.split_agent(&catalogue).map_err(|error| wrong(error.to_string()))?;
+        }
         Ok(filter)
     }
 }

@@ -172,7 +172,7 @@ impl<'a> DemoScript<'a> {
             campaign_id: Some(self.campaign.id),
             agent: Some(agent),
             open_only: true,
-            within: None,
+            ..sessions::Filter::default()
         };
         let open =
             sessions::list(self.stage.pool(), filter, crate::domain::Page::default()).await?;

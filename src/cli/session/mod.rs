@@ -53,7 +53,7 @@ pub(super) enum SessionCommand {
 pub(super) struct List {
     #[command(flatten)]
     campaign: InCampaign,
-    /// Only sessions of this agent.
+    /// Only sessions of this agent. curator_2 is instance 2 of curator.
     #[arg(long)]
     agent: Option<String>,
     /// Only open sessions.

@@ -18,7 +18,7 @@ use crate::{
 pub(super) struct FilterFlags {
     #[command(flatten)]
     campaign: InCampaign,
-    /// Only tasks of this agent.
+    /// Only tasks of this agent. curator_2 is instance 2 of curator.
     #[arg(long)]
     agent: Option<String>,
     /// Only tasks of this instance.

@@ -42,25 +42,55 @@ impl Catalogue {
         written: &'a str,
         instance: &'a str,
     ) -> Result<(&'a str, &'a str), LookupError> {
-        let (agent, named) = match (written.split_once('/'), numbered(written)) {
-            (Some((agent, named)), _) if is_name(named) => (agent, named),
-            (Some(_), _) => return Err(unknown(written, "write it as `curator/2`".to_owned())),
-            (None, Some((agent, number))) if !self.has_agent(written) && self.has_agent(agent) => {
-                (agent, number)
-            }
-            (None, _) => (written, MAIN),
-        };
+        let (agent, named) = self.split_name(written)?;
         self.check_name(agent)?;
+        let named = named.unwrap_or(MAIN);
         match (named, instance) {
             (named, MAIN) => Ok((agent, named)),
             (MAIN, instance) => Ok((agent, instance)),
             (named, instance) if named == instance => Ok((agent, instance)),
-            (named, instance) => {
+            (named, instance) => Err(two_instances(written, agent, named, instance)),
+        }
+    }
+
+    /// Splits the name in a filter into an agent and an instance. Without an instance, all instances are meant. The agent's file may be
+    /// gone: its tasks and sessions can still be found.
+    pub fn parse_filter<'a>(
+        &self,
+        written: &'a str,
+        instance: Option<&'a str>,
+    ) -> Result<(&'a str, Option<&'a str>), LookupError> {
+        let (agent, named) = self.split_name(written)?;
+        match (named, instance) {
+            (Some(named), Some(instance)) if named != instance => {
+                Err(two_instances(written, agent, named, instance))
+            }
+            (named, instance) => Ok((agent, named.or(instance))),
+        }
+    }
+
+    /// Checks the name of an agent all of whose instances are meant. For the name of an instance, the error names the agent.
+    pub fn check_agent(&self, written: &str) -> Result<(), LookupError> {
+        match self.split_name(written) {
+            Ok((agent, Some(_))) if self.has_agent(agent) => {
                 let advice = format!(
-                    "it names instance `{named}` of `{agent}`, but the request also names instance `{instance}`; give only one of them"
+                    "it is an instance, and the command covers all instances of an agent; name `{agent}`"
                 );
                 Err(unknown(written, advice))
             }
+            _ => self.check_name(written),
+        }
+    }
+
+    /// Splits a name into those of an agent and of an instance, if it names one.
+    fn split_name<'a>(&self, written: &'a str) -> Result<(&'a str, Option<&'a str>), LookupError> {
+        match (written.split_once('/'), numbered(written)) {
+            (Some((agent, named)), _) if is_name(named) => Ok((agent, Some(named))),
+            (Some(_), _) => Err(unknown(written, "write it as `curator/2`".to_owned())),
+            (None, Some((agent, number))) if !self.has_agent(written) && self.has_agent(agent) => {
+                Ok((agent, Some(number)))
+            }
+            (None, _) => Ok((written, None)),
         }
     }
 
@@ -80,6 +110,13 @@ fn numbered(written: &str) -> Option<(&str, &str)> {
     let (agent, number) = written.rsplit_once('_')?;
     let is_number = number.bytes().all(|b| b.is_ascii_digit()) && !number.starts_with('0');
     (is_number && !number.is_empty() && !agent.is_empty()).then_some((agent, number))
+}
+
+fn two_instances(written: &str, agent: &str, named: &str, instance: &str) -> LookupError {
+    let advice = format!(
+        "it names instance `{named}` of `{agent}`, but the request also names instance `{instance}`; give only one of them"
+    );
+    unknown(written, advice)
 }
 
 fn unknown(written: &str, advice: String) -> LookupError {

@@ -47,6 +47,7 @@ pub struct Session {
 pub struct Filter<'a> {
     pub campaign_id: Option<Uuid>,
     pub agent: Option<&'a str>,
+    pub instance: Option<&'a str>,
     pub open_only: bool,
     /// Limits the list to these campaigns.
     pub within: Option<&'a [Uuid]>,
@@ -96,7 +97,7 @@ pub async fn list(
         "where ($1::uuid is null or campaign_id = $1) and ($2::text is null or agent_type = $2)
             and (not $3 or closed_at is null)
             and id < coalesce($4, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-            and ($6::uuid[] is null or campaign_id = any($6))
+            and ($6::uuid[] is null or campaign_id = any($6)) and ($7::text is null or instance = $7)
           order by id desc limit $5",
         filter.campaign_id,
         filter.agent,
@@ -104,6 +105,7 @@ pub async fn list(
         page.after,
         page.limit,
         filter.within,
+        filter.instance,
     )
     .fetch_all(executor)
     .await

@@ -7,7 +7,11 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{Error, State};
-use crate::domain::{StatementError, ids, text, timestamp};
+use crate::domain::{
+    StatementError,
+    agents::{Catalogue, LookupError},
+    ids, text, timestamp,
+};
 
 /// The longest text that is looked for in prompts.
 pub const MAX_TEXT_CHARS: usize = 200;
@@ -158,6 +162,16 @@ impl TaskFilter {
         for words in [agent, instance, text].into_iter().flatten().chain(tags) {
             text::check_optional("text in the filter", words, MAX_WORD_BYTES)?;
         }
+        Ok(())
+    }
+
+    /// Splits the name of an instance, such as `curator_2`, into its agent and its instance.
+    pub fn split_agent(&mut self, catalogue: &Catalogue) -> Result<(), LookupError> {
+        let Some(written) = self.agent.take() else { return Ok(()) };
+        let (agent, instance) = catalogue.parse_filter(&written, self.instance.as_deref())?;
+        let instance = instance.map(str::to_owned);
+        self.agent = Some(agent.to_owned());
+        self.instance = instance;
         Ok(())
     }
 

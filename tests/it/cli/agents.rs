@@ -94,6 +94,14 @@ async fn a_broken_file_refuses_the_tasks_of_its_agent_and_no_others() {
 }
 
 #[tokio::test]
+async fn the_pause_of_an_instance_is_refused_and_its_agent_is_named() {
+    let fixture = Fixture::new().await;
+    let refused = fixture.run(&["agent", "pause", "copywriter_2", "--everywhere"]).await;
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.has("covers all instances of an agent; name `copywriter`"), "{refused:?}");
+}
+
+#[tokio::test]
 async fn a_warm_agent_without_a_benefit_is_reported() {
     let fixture = Fixture::new().await;
     let check = async |keys: &str| {

@@ -1,5 +1,7 @@
 //! `dalsegno task`, without waiting.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{Fixture, text};
@@ -30,6 +32,33 @@ async fn a_task_is_added_shown_cancelled_and_retried() {
     // No worker serves the queue: the task's explanation contains the queue's reason.
     let explained = fixture.run(&["task", "explain", id]).await;
     assert!(explained.has("no live worker serves the queue `turns`"), "{explained:?}");
+}
+
+#[tokio::test]
+async fn lists_are_filtered_by_the_names_of_instances_that_they_print() {
+    let fixture = Fixture::new().await;
+    let world = &fixture.world;
+    world.turn("Part one.", TurnSettings::default()).await;
+    let new = dalsegno::domain::tasks::New { instance: "2", ..world.ask("Part two.") };
+    let second = world.add_new(&new).await.unwrap().task;
+    world.begin(&second, world.lease(), TurnSettings::default()).await;
+    for noun in ["task", "session"] {
+        let of = async |agent: &str| {
+            let found = fixture.json(&[noun, "ls", "--agent", agent]).await;
+            let instance = |it: &Value| text(&it["instance"]).to_owned();
+            found.as_array().unwrap().iter().map(instance).collect::<BTreeSet<_>>()
+        };
+        let named =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        assert_eq!(of("copywriter").await, named(&["2", "main"]));
+        assert_eq!(of("copywriter_2").await, named(&["2"]));
+        assert_eq!(of("copywriter/main").await, named(&["main"]));
+    }
+    let both = ["task", "ls", "--agent", "copywriter_2", "--instance", "3"];
+    let refused = fixture.run(&both).await;
+    assert!(refused.code == 2 && refused.has("give only one of them"), "{refused:?}");
+    let preview = ["task", "cancel", "--agent", "copywriter_2", "--dry-run"];
+    assert_eq!(fixture.json(&preview).await["matched"], 1);
 }
 
 #[tokio::test]
