@@ -10,12 +10,16 @@ use super::{
     sessions::{self, Session},
     usage::{self, Total},
 };
+use crate::queue::admin;
 
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = CampaignOverview)]
 pub struct Overview {
     #[serde(flatten)]
     pub campaign: Campaign,
+    /// Null unless the campaign is paused.
+    #[serde(default)]
+    pub pause_reason: Option<String>,
     /// Null until the campaign's transaction has committed.
     pub budget: Option<Budget>,
     /// Open sessions, the newest first, at most one page.
@@ -28,8 +32,10 @@ pub async fn overview(conn: &mut PgConnection, id: Uuid) -> Result<Overview, Err
     let campaign = campaigns::get(&mut *conn, id).await?;
     let open =
         sessions::Filter { campaign_id: Some(id), open_only: true, ..sessions::Filter::default() };
+    let scope = admin::PauseScope::Group;
     Ok(Overview {
         campaign,
+        pause_reason: admin::pause_reason(&mut *conn, scope, &id.to_string()).await?,
         budget: campaigns::budget(&mut *conn, id).await?,
         sessions: sessions::list(&mut *conn, open, Page::default()).await?,
         usage: usage::totals(conn, id).await?,

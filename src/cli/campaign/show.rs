@@ -31,11 +31,15 @@ pub(super) fn format_campaigns(campaigns: &[Campaign]) -> String {
 }
 
 pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> String {
-    let Overview { campaign, budget, sessions, usage } = overview;
+    let Overview { campaign, pause_reason, budget, sessions, usage } = overview;
+    let status = match pause_reason {
+        Some(reason) => format!("{}: {}", campaign.status.as_str(), first_line(reason, 100)),
+        None => campaign.status.as_str().to_owned(),
+    };
     let mut list = vec![
         ("campaign", campaign.id.to_string()),
         ("name", campaign.name.clone()),
-        ("status", campaign.status.as_str().to_owned()),
+        ("status", status),
         ("created", time(campaign.created_at)),
         ("brief", first_line(&campaign.brief, 100)),
     ];

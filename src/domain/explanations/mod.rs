@@ -40,6 +40,8 @@ pub struct Explanation {
 struct TaskFacts {
     task: Task,
     campaign: Campaign,
+    /// The reason of the campaign's pause.
+    campaign_pause: Option<String>,
     /// The refusal of a budget that cannot pay for another turn of the last one's size.
     spent: Option<Refusal>,
     /// The open session of its conversation, or else its own.
@@ -87,6 +89,9 @@ async fn load_facts(
 ) -> Result<TaskFacts, Error> {
     let id = task.id;
     let campaign = campaigns::get(&mut *conn, task.campaign_id).await?;
+    let group = campaign.id.to_string();
+    let scope = admin::PauseScope::Group;
+    let campaign_pause = admin::pause_reason(&mut *conn, scope, &group).await?;
     let session = session(&mut *conn, &task).await?;
     let flow = flow_id_of(&mut *conn, id).await?;
     let paused_flow = match flow {
@@ -105,6 +110,7 @@ async fn load_facts(
         job,
         task,
         campaign,
+        campaign_pause,
     })
 }
 

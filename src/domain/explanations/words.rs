@@ -170,8 +170,14 @@ impl TaskFacts {
 
     fn paused(&self) -> Reason {
         let (name, id) = (&self.campaign.name, self.campaign.id);
+        let reason = match self.campaign_pause.as_deref() {
+            None | Some("") => "no reason was given.".to_owned(),
+            Some(reason) => sentence(reason),
+        };
         (
-            format!("Its campaign `{name}` is paused, so no turn of the campaign starts."),
+            format!(
+                "Its campaign `{name}` is paused: {reason} No turn of the campaign starts until it is resumed."
+            ),
             format!("Resume the campaign: `dalsegno campaign resume {id}`."),
         )
     }
@@ -264,6 +270,7 @@ mod tests {
                 created_at: at(),
                 closed_at: None,
             },
+            campaign_pause: None,
             spent: None,
             session: None,
             last_turn: None,
@@ -334,8 +341,9 @@ mod tests {
     fn a_paused_campaign_is_named_before_the_queue_unless_the_turn_runs() {
         let mut facts = facts(State::Queued, "ready");
         facts.campaign.status = Status::Paused;
+        facts.campaign_pause = Some("client call".to_owned());
         let told = facts.explain();
-        assert!(told.because.contains("`Harbour` is paused"), "{}", told.because);
+        assert!(told.because.contains("`Harbour` is paused: client call."), "{}", told.because);
         assert!(told.next.contains("dalsegno campaign resume 00000000-"), "{}", told.next);
         facts.job.state = "running".to_owned();
         let told = facts.explain();

@@ -65,11 +65,17 @@ async fn a_campaign_is_paused_resumed_and_closed() {
     let status = |value: &Value| text(&value["status"]).to_owned();
     let paused = fixture.json(&["campaign", "pause", &id, "--reason", "the client thinks"]).await;
     assert_eq!(status(&paused), "paused");
+    let shown = fixture.json(&["campaign", "show", &id]).await;
+    assert_eq!(text(&shown["pause_reason"]), "the client thinks");
+    let shown = fixture.run(&["campaign", "show", &id]).await;
+    assert!(shown.has("paused: the client thinks"), "{shown:?}");
     let task = fixture.add("Part one.", &[]).await;
     let explained = fixture.json(&["task", "explain", text(&task["id"])]).await;
-    assert!(text(&explained["because"]).contains("`Harbour` is paused"), "{explained}");
+    let why = "`Harbour` is paused: the client thinks.";
+    assert!(text(&explained["because"]).contains(why), "{explained}");
     assert!(text(&explained["next"]).contains(&format!("campaign resume {id}")), "{explained}");
     assert_eq!(status(&fixture.json(&["campaign", "resume", &id]).await), "active");
+    assert!(fixture.json(&["campaign", "show", &id]).await["pause_reason"].is_null());
     assert_eq!(status(&fixture.json(&["campaign", "close", &id]).await), "closed");
     let output = fixture.run(&["campaign", "resume", &id]).await;
     assert_eq!((output.code, output.has("is closed: create a new one")), (5, true), "{output:?}");

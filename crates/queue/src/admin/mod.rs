@@ -20,6 +20,7 @@ pub use jobs::{
 };
 pub use lanes::{LaneMember, LaneView, find_lane, hold_lane, list_lanes, release_lane};
 pub use queues::{
-    Count, PauseScope, QueueView, count_jobs, count_waiting, find_queue, list_queues, pause, resume,
+    Count, PauseScope, QueueView, count_jobs, count_waiting, find_queue, list_queues, pause,
+    pause_reason, resume,
 };
 pub use workers::{WorkerView, holder, list_workers};

@@ -118,6 +118,22 @@ pub async fn pause(
         .map_err(Error::of("pause"))
 }
 
+/// Reads the reason of a pause. `None`: it is not paused.
+pub async fn pause_reason(
+    executor: impl PgExecutor<'_>,
+    scope: PauseScope,
+    name: &str,
+) -> Result<Option<String>, Error> {
+    sqlx::query_scalar!(
+        "SELECT reason FROM dalsegno.pauses WHERE scope = $1 AND name = $2",
+        scope.as_str(),
+        name
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Error::of("read the reason of a pause"))
+}
+
 /// Ends a pause. Returns false if it was not paused.
 pub async fn resume(
     executor: impl PgExecutor<'_>,
