@@ -124,7 +124,9 @@ impl InCampaign {
             let words = format!("DALSEGNO_CAMPAIGN is `{set}`: {error}");
             Failure::new(Exit::Usage, anyhow!(words))
         })?;
-        context.output.print_note(&format!("campaign: {set} (DALSEGNO_CAMPAIGN)"));
+        if !context.output.is_json() {
+            context.output.print_note(&format!("campaign: {set} (DALSEGNO_CAMPAIGN)"));
+        }
         Ok(Some(given))
     }
 }

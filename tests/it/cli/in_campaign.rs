@@ -23,6 +23,8 @@ async fn the_environment_names_the_campaign_when_no_option_does() {
     for campaign in ["Spring", spring_id, begin, end] {
         let output = fixture.run_in(campaign, &add).await;
         assert_eq!(output.json()["campaign_id"], spring["id"], "{output:?}");
+        assert_eq!(output.stderr, "", "programs read stderr with --json");
+        let output = fixture.run_in(campaign, &["task", "ls"]).await;
         assert_eq!(output.stderr, format!("campaign: {campaign} (DALSEGNO_CAMPAIGN)\n"));
     }
     let output = fixture
@@ -76,7 +78,7 @@ async fn commands_take_the_campaign_as_argument_option_or_from_the_environment()
         assert_eq!(fixture.json(&[show, &["--campaign", "Harbour"]].concat()).await, in_place);
         let output = fixture.run_in("Harbour", &[show, &["--json"]].concat()).await;
         assert_eq!(output.json(), in_place, "{output:?}");
-        assert_eq!(output.stderr, "campaign: Harbour (DALSEGNO_CAMPAIGN)\n");
+        assert_eq!(output.stderr, "");
         let both = fixture.run(&[show, &["Harbour", "--campaign", "Harbour"]].concat()).await;
         assert!(both.code == 2 && both.has("cannot be used with"), "{both:?}");
         let neither = fixture.run(show).await;
