@@ -56,9 +56,9 @@ impl Expiry {
     }
 }
 
-/// The campaign that a command shows: as argument, option or variable.
+/// The campaign of a command: as argument, option or variable.
 #[derive(Debug, Args)]
-pub(super) struct ShownCampaign {
+pub(super) struct CampaignChoice {
     /// The campaign: its name, its id, or a unique beginning or end (8 digits or more) of the id.
     #[arg(value_name = "CAMPAIGN", conflicts_with = "campaign")]
     id: Option<GivenCampaign>,
@@ -66,7 +66,7 @@ pub(super) struct ShownCampaign {
     named: InCampaign,
 }
 
-impl ShownCampaign {
+impl CampaignChoice {
     pub(super) async fn id(&self, context: &Context, server: &Server) -> Result<Uuid, Failure> {
         match &self.id {
             Some(given) => server.campaign(given).await,

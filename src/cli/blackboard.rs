@@ -3,31 +3,38 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{Args, Subcommand};
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
-    args::{CampaignId, ShownCampaign},
+    args::{CampaignChoice, InCampaign},
     output::format_table,
     server::{Server, with_server},
     words::{read_text, time},
 };
 use crate::{
-    domain::blackboard::{self, Entry, WriteOutcome},
+    domain::{
+        blackboard::{self, Entry, WriteOutcome},
+        ids::{GivenCampaign, NoId},
+    },
     operations::{ListBlackboardChanges, PatchBlackboard, SetBlackboard, ShowBlackboard},
 };
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BlackboardCommand {
-    /// Prints the document; with --json also its version.
+    /// Prints the document, and its version on stderr; with --json both on stdout.
     Show(Show),
     /// Replaces a version of the document; exits 5 if that is not the current one.
     #[command(
-        override_usage = "dalsegno blackboard set --expected-version <VERSION> <CAMPAIGN> <TEXT>"
+        override_usage = "dalsegno blackboard set [OPTIONS] --expected-version <VERSION> [CAMPAIGN] <TEXT>\n       dalsegno blackboard set [OPTIONS] --expected-version <VERSION> --file <FILE> [CAMPAIGN]"
     )]
     Set(Set),
     /// Merges a JSON Merge Patch (RFC 7396) into the document: null removes a key.
+    #[command(
+        override_usage = "dalsegno blackboard patch [OPTIONS] [CAMPAIGN] <TEXT>\n       dalsegno blackboard patch [OPTIONS] --file <FILE> [CAMPAIGN]"
+    )]
     Patch(Patch),
     /// Lists the changes, the newest first.
     History(History),
@@ -36,7 +43,7 @@ pub(super) enum BlackboardCommand {
 #[derive(Debug, Args)]
 pub(super) struct Show {
     #[command(flatten)]
-    campaign: ShownCampaign,
+    campaign: CampaignChoice,
     /// An earlier version.
     #[arg(long)]
     version: Option<i64>,
@@ -45,9 +52,7 @@ pub(super) struct Show {
 #[derive(Debug, Args)]
 pub(super) struct Set {
     #[command(flatten)]
-    campaign: CampaignId,
-    #[command(flatten)]
-    json: JsonText,
+    content: Content,
     /// The version to replace; 0 for a document that does not exist yet.
     #[arg(long, value_name = "VERSION")]
     expected_version: i64,
@@ -56,19 +61,23 @@ pub(super) struct Set {
 #[derive(Debug, Args)]
 pub(super) struct Patch {
     #[command(flatten)]
-    campaign: CampaignId,
-    #[command(flatten)]
-    json: JsonText,
+    content: Content,
     /// Refuses the change unless this is the current version.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<i64>,
 }
 
+/// The campaign and the JSON text. One argument alone is the text, or with --file the campaign.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("json_given").required(true).args(["text", "file"])))]
-struct JsonText {
+struct Content {
+    /// The campaign: its name, its id, or a unique beginning or end (8 digits or more) of the id.
+    #[arg(value_name = "CAMPAIGN")]
+    first: Option<String>,
     /// JSON object; `-` reads it from the standard input.
+    #[arg(conflicts_with = "file")]
     text: Option<String>,
+    #[command(flatten)]
+    named: InCampaign,
     /// File with the JSON object; `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -77,7 +86,7 @@ struct JsonText {
 #[derive(Debug, Args)]
 pub(super) struct History {
     #[command(flatten)]
-    campaign: ShownCampaign,
+    campaign: CampaignChoice,
     /// Only versions before this one.
     #[arg(long, value_name = "VERSION")]
     before: Option<i64>,
@@ -101,16 +110,20 @@ async fn run_on_server(
             let id = campaign.id(context, server).await?;
             let shown = server.call(ShowBlackboard { id, version: *version }).await?;
             output.print_data(&shown, || format!("{:#}", shown.document));
+            // Not on stdout, so that the document can be read by a program.
+            if !output.is_json() {
+                output.print_note(&format!("version {}", shown.version));
+            }
         }
-        BlackboardCommand::Set(Set { campaign, json, expected_version }) => {
-            let (document, expected_version) = (json.value()?, *expected_version);
-            let id = server.campaign(&campaign.id).await?;
+        BlackboardCommand::Set(Set { content, expected_version }) => {
+            let (id, document) = content.resolve(context, server).await?;
+            let expected_version = *expected_version;
             let written = server.call(SetBlackboard { id, document, expected_version }).await?;
             output.print_data(&written, || format_written(&written));
         }
-        BlackboardCommand::Patch(Patch { campaign, json, expected_version }) => {
-            let (patch, expected_version) = (json.value()?, *expected_version);
-            let id = server.campaign(&campaign.id).await?;
+        BlackboardCommand::Patch(Patch { content, expected_version }) => {
+            let (id, patch) = content.resolve(context, server).await?;
+            let expected_version = *expected_version;
             let written = server.call(PatchBlackboard { id, patch, expected_version }).await?;
             output.print_data(&written, || format_written(&written));
         }
@@ -128,12 +141,33 @@ async fn run_on_server(
     Ok(Exit::Ok)
 }
 
-impl JsonText {
-    fn value(&self) -> Result<Value, Failure> {
-        let text = read_text(self.text.as_deref(), self.file.as_ref())?.unwrap_or_default();
-        serde_json::from_str(&text).map_err(|error| {
+impl Content {
+    async fn resolve(&self, context: &Context, server: &Server) -> Result<(Uuid, Value), Failure> {
+        let usage = |words: String| Failure::new(Exit::Usage, anyhow!(words));
+        let (campaign, text) = match (&self.first, &self.text) {
+            (Some(text), None) if self.file.is_none() => (None, Some(text)),
+            (campaign, text) => (campaign.as_ref(), text.as_ref()),
+        };
+        let text = read_text(text.map(String::as_str), self.file.as_ref())?;
+        let text = text.ok_or_else(|| {
+            usage("give the JSON object as an argument, or a file with --file".to_owned())
+        })?;
+        let json = serde_json::from_str(&text).map_err(|error| {
             Failure::new(Exit::Usage, anyhow!(error).context("the given text is not valid JSON"))
-        })
+        })?;
+        let id = match campaign {
+            Some(_) if self.named.is_given() => {
+                let words = "the campaign is given twice: name it before the JSON object, or with --campaign";
+                return Err(usage(words.to_owned()));
+            }
+            Some(given) => {
+                let given: GivenCampaign =
+                    given.parse().map_err(|error: NoId| usage(error.to_string()))?;
+                server.campaign(&given).await?
+            }
+            None => self.named.id(context, server).await?,
+        };
+        Ok((id, json))
     }
 }
 

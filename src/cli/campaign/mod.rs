@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    args::{CampaignId, LabelFilter, LabelFlags, Paging, ShownCampaign},
+    args::{CampaignChoice, CampaignId, LabelFilter, LabelFlags, Paging},
     output::Output,
     server::{Server, with_server},
     words::{BudgetFlags, read_text},
@@ -33,11 +33,11 @@ pub(super) enum CampaignCommand {
     /// Lists campaigns, the newest first.
     Ls(List),
     /// Shows a campaign with its budget, its open sessions and its costs.
-    Show(ShownCampaign),
+    Show(CampaignChoice),
     /// Pauses a campaign: no turn starts until it is resumed. Running turns go on, new tasks wait.
     Pause(Pause),
     /// Resumes a paused campaign.
-    Resume(CampaignId),
+    Resume(CampaignChoice),
     /// Closes a campaign to new tasks. Waiting tasks still run.
     Close(CampaignId),
     /// Changes the budget of a campaign, or shows it.
@@ -81,7 +81,7 @@ pub(super) struct List {
 #[derive(Debug, Args)]
 pub(super) struct Pause {
     #[command(flatten)]
-    id: CampaignId,
+    campaign: CampaignChoice,
     /// Reason, shown with the paused campaign.
     #[arg(long, default_value = "by an operator")]
     reason: String,
@@ -155,12 +155,12 @@ async fn run_on_server(
                 budget.as_ref().map(show::format_budget).unwrap_or_default()
             });
         }
-        CampaignCommand::Pause(Pause { id: CampaignId { id }, reason }) => {
-            let (id, reason) = (server.campaign(id).await?, reason.clone());
+        CampaignCommand::Pause(Pause { campaign, reason }) => {
+            let (id, reason) = (campaign.id(context, server).await?, reason.clone());
             print_status(&server.call(PauseCampaign { id, reason }).await?, output);
         }
-        CampaignCommand::Resume(CampaignId { id }) => {
-            let id = server.campaign(id).await?;
+        CampaignCommand::Resume(campaign) => {
+            let id = campaign.id(context, server).await?;
             print_status(&server.call(ResumeCampaign { id }).await?, output);
         }
         CampaignCommand::Close(CampaignId { id }) => {

@@ -11,7 +11,8 @@ async fn a_blackboard_is_written_read_and_its_history_listed() {
     let run = async |arguments: &[&str]| {
         fixture.run(&[&["blackboard", arguments[0], &campaign], &arguments[1..]].concat()).await
     };
-    assert_eq!(run(&["show"]).await.stdout.trim(), "{}");
+    let shown = run(&["show"]).await;
+    assert_eq!((shown.stdout.trim(), shown.stderr.trim()), ("{}", "version 0"));
     let set = run(&["set", "--expected-version", "0", r#"{"plan":{"parts":10}}"#]).await;
     assert!(set.code == 0 && set.has("is at version 1"), "{set:?}");
     let late = run(&["set", "--expected-version", "0", "{}"]).await;

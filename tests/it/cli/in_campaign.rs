@@ -85,3 +85,34 @@ async fn commands_take_the_campaign_as_argument_option_or_from_the_environment()
         assert!(neither.code == 2 && neither.has("DALSEGNO_CAMPAIGN"), "{neither:?}");
     }
 }
+
+#[tokio::test]
+async fn changes_take_the_campaign_before_the_document_or_from_the_environment() {
+    let fixture = Fixture::new().await;
+    for change in [&["blackboard", "set", "--expected-version", "0"][..], &["blackboard", "patch"]]
+    {
+        let (first, second) = (r#"{"a":1}"#, r#"{"a":2}"#);
+        let from_environment = fixture.run_in("Harbour", &[change, &[first]].concat()).await;
+        assert_eq!(from_environment.code, 0, "{from_environment:?}");
+        let back = ["blackboard", "patch", "Harbour", r#"{"a":null}"#];
+        assert_eq!(fixture.run(&back).await.code, 0);
+        let neither = fixture.run(&[change, &[first]].concat()).await;
+        assert!(neither.code == 2 && neither.has("DALSEGNO_CAMPAIGN"), "{neither:?}");
+        let both = [change, &["Harbour", second, "--campaign", "Harbour"]].concat();
+        let both = fixture.run(&both).await;
+        assert!(both.code == 2 && both.has("given twice"), "{both:?}");
+        let empty = fixture.run_in("Harbour", change).await;
+        assert!(empty.code == 2 && empty.has("--file"), "{empty:?}");
+        let help = fixture.run(&[&change[..2], &["--help"]].concat()).await;
+        assert!(help.has("[CAMPAIGN] <TEXT>") && help.has("--file <FILE> [CAMPAIGN]"), "{help:?}");
+    }
+    let file = fixture.path().join("board.json");
+    std::fs::write(&file, r#"{"b":1}"#).unwrap();
+    let patch = ["blackboard", "patch", "--file", file.to_str().unwrap()];
+    assert_eq!(fixture.run_in("Harbour", &patch).await.code, 0);
+    assert_eq!(fixture.run(&[&patch[..], &["Harbour"]].concat()).await.code, 0);
+    for change in ["pause", "resume"] {
+        let output = fixture.run_in("Harbour", &["campaign", change, "--json"]).await;
+        assert_eq!(output.json()["name"], "Harbour", "{output:?}");
+    }
+}
