@@ -13,7 +13,10 @@ use crate::{
         words::{first_line, time},
     },
     domain::{
-        agent_pauses::Pause as Paused, agents::Catalogue, ids::short, statuses::AgentOverview,
+        agent_pauses::{Pause as Paused, ResumeOutcome},
+        agents::Catalogue,
+        ids::short,
+        statuses::AgentOverview,
         tasks::InterruptMode,
     },
     operations::{
@@ -184,10 +187,35 @@ async fn resume(whom: &AgentArgs, context: &Context, server: &Server) -> Result<
         Some(id) => server.call(ResumeAgent { id, name }).await?,
         None => server.call(ResumeAgentEverywhere { name }).await?,
     };
-    context.output.print_data(&resumed, || {
-        format!("agent {} is resumed; {} of its tasks were waiting", whom.agent, resumed.released)
-    });
+    context.output.print_data(&resumed, || format_resumed(&whom.agent, &resumed));
     Ok(())
+}
+
+fn format_resumed(agent: &str, resumed: &ResumeOutcome) -> String {
+    let waiting = match resumed.released {
+        1 => "1 of its tasks was waiting".to_owned(),
+        n => format!("{n} of its tasks were waiting"),
+    };
+    let mut text = format!("agent {agent} is resumed; {waiting}");
+    if let Some(reason) = &resumed.paused_everywhere_because {
+        text.push_str(&format!("; it is still paused in all campaigns: {reason}"));
+    }
+    for id in &resumed.paused_in {
+        text.push_str(&format!("; it is still paused in campaign {id}"));
+    }
+    text
+}
+
+fn pause_reasons(AgentOverview { pause, also_paused, .. }: &AgentOverview) -> String {
+    match (pause, also_paused) {
+        (None, _) => "-".to_owned(),
+        (Some(pause), None) => first_line(&pause.reason, 60),
+        (Some(pause), Some(other)) => format!(
+            "{}; in all campaigns: {}",
+            first_line(&pause.reason, 60),
+            first_line(&other.reason, 60)
+        ),
+    }
 }
 
 fn format_statuses(standings: &[AgentOverview], catalogue: &Catalogue) -> String {
@@ -197,7 +225,7 @@ fn format_statuses(standings: &[AgentOverview], catalogue: &Catalogue) -> String
             status.name(catalogue),
             status.state.as_str().to_owned(),
             status.waiting.to_string(),
-            standing.pause.as_ref().map_or_else(|| "-".to_owned(), |it| first_line(&it.reason, 60)),
+            pause_reasons(standing),
         ]
     };
     format_table(&["AGENT", "STATE", "WAITING", "PAUSED"], standings.iter().map(row))

@@ -55,6 +55,12 @@ pub struct ResumeOutcome {
     pub pause: Pause,
     /// Number of held tasks that are on the queue again.
     pub released: i64,
+    /// The reason of the pause in all campaigns that still holds.
+    #[serde(default)]
+    pub paused_everywhere_because: Option<String>,
+    /// After the end of a pause in all campaigns: the campaigns in which the agent is still paused.
+    #[serde(default)]
+    pub paused_in: Vec<Uuid>,
 }
 
 /// The scope of a pause: an agent in one campaign, or in all of them.
@@ -74,6 +80,15 @@ impl Pause {
     pub fn hold_reason(&self) -> String {
         let place = format_place(self.campaign_id);
         format!("agent `{}` is paused {place} ({}): {}", self.agent, self.id, self.reason)
+    }
+
+    /// Formats the command that ends the pause.
+    pub fn resume_command(&self) -> String {
+        let agent = &self.agent;
+        match self.campaign_id {
+            Some(id) => format!("`dalsegno agent resume {agent} --campaign {id}`"),
+            None => format!("`dalsegno agent resume {agent} --everywhere`"),
+        }
     }
 }
 
@@ -123,14 +138,25 @@ pub async fn pause(
     Ok(PauseOutcome { pause, changed: inserted.is_some() })
 }
 
-/// Ends a pause, and returns the held jobs to the queue, in their order.
+/// Ends a pause, and returns the held jobs to the queue, in their order. If another pause of the agent holds, workers hold them again.
 pub async fn resume(
     conn: &mut PgConnection,
     place: PauseScope<'_>,
     by: &str,
     now: DateTime<Utc>,
 ) -> Result<ResumeOutcome, Error> {
-    end(conn, place, by, now).await?.ok_or_else(|| not_paused(place))
+    let ended = end(&mut *conn, place, by, now).await?;
+    let mut outcome = ended.ok_or_else(|| not_paused(place))?;
+    for other in list_all(conn).await? {
+        match (other.campaign_id, place.campaign_id) {
+            _ if other.agent != place.agent => {}
+            (None, _) => outcome.paused_everywhere_because = Some(other.reason),
+            // Without its reason: the result of this change may be stored, and an erasure of that campaign would not find it.
+            (Some(id), None) => outcome.paused_in.push(id),
+            (Some(_), Some(_)) => {}
+        }
+    }
+    Ok(outcome)
 }
 
 /// Ends the pauses of one campaign. Called when the campaign closes: its held tasks would otherwise wait for ever.
@@ -237,7 +263,12 @@ async fn end(
     let jobs = tasks::queued_jobs(&mut *conn, place.campaign_id, place.agent).await?;
     let released = admin::release_held(&mut *conn, &jobs, &pause.hold_reason()).await?;
     feed::append(conn, &[event(Kind::AgentResumed, &pause)], now).await?;
-    Ok(Some(ResumeOutcome { pause, released }))
+    Ok(Some(ResumeOutcome {
+        pause,
+        released,
+        paused_everywhere_because: None,
+        paused_in: Vec::new(),
+    }))
 }
 
 async fn find_open(

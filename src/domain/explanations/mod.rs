@@ -49,8 +49,8 @@ struct TaskFacts {
     last_turn: Option<Turn>,
     /// The turn of its conversation that runs, while its own job waits for that one's.
     turn_ahead: Option<TurnAhead>,
-    /// The pause of its agent.
-    pause: Option<Pause>,
+    /// The pauses of its agent: in its campaign, and in all campaigns.
+    pauses: Vec<Pause>,
     /// Its dependencies, while it waits for them.
     waiting: Option<TaskWaits>,
     /// Its flow, if that is paused.
@@ -106,7 +106,7 @@ async fn load_facts(
         cancelled_because: cancelled_because(&mut *conn, id).await?,
         turn_ahead: None,
         last_turn: turns::of_task(&mut *conn, id).await?.pop(),
-        pause: pause(&mut *conn, &task).await?,
+        pauses: pauses(&mut *conn, &task).await?,
         job,
         task,
         campaign,
@@ -149,9 +149,10 @@ async fn session(conn: &mut PgConnection, task: &Task) -> Result<Option<Session>
     Ok(open.or(own))
 }
 
-async fn pause(conn: &mut PgConnection, task: &Task) -> Result<Option<Pause>, Error> {
-    let open = agent_pauses::list_open(conn, task.campaign_id).await?;
-    Ok(open.into_iter().find(|pause| pause.agent == task.agent))
+async fn pauses(conn: &mut PgConnection, task: &Task) -> Result<Vec<Pause>, Error> {
+    let mut open = agent_pauses::list_open(conn, task.campaign_id).await?;
+    open.retain(|pause| pause.agent == task.agent);
+    Ok(open)
 }
 
 /// Checks the budget by the size of the context, which the next call sends again. Only the turn knows the exact amount: the queue then has

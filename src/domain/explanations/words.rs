@@ -123,9 +123,9 @@ impl TaskFacts {
         }
         let runs = self.job.state == "running";
         let paused = self.campaign.status == Status::Paused;
-        let (mut because, mut next) = match (&self.pause, &self.spent) {
+        let (mut because, mut next) = match (&self.pauses[..], &self.spent) {
             _ if paused && !runs => self.paused(),
-            (Some(pause), _) if !runs => agent_paused(pause),
+            ([pause, others @ ..], _) if !runs => agent_paused(pause, others),
             (_, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
             _ => self.on_the_queue(),
         };
@@ -133,7 +133,7 @@ impl TaskFacts {
             next.push_str(
                 " The campaign is paused: this turn goes on to its end, and no other starts.",
             );
-        } else if self.pause.is_some() && runs {
+        } else if !self.pauses.is_empty() && runs {
             next.push_str(
                 " Its agent is paused: this turn goes on to its end, and no other starts.",
             );
@@ -207,16 +207,22 @@ impl TaskFacts {
     }
 }
 
-fn agent_paused(pause: &Pause) -> Reason {
-    let Pause { agent, reason, paused_by, .. } = pause;
-    let (place, arguments) = match pause.campaign_id {
-        Some(id) => ("in this campaign", format!("{agent} --campaign {id}")),
-        None => ("in all campaigns", format!("{agent} --everywhere")),
+fn agent_paused(pause: &Pause, others: &[Pause]) -> Reason {
+    let describe = |Pause { campaign_id, reason, paused_by, .. }: &Pause| {
+        let place = match campaign_id {
+            Some(_) => "in this campaign",
+            None => "in all campaigns",
+        };
+        format!("paused {place} by {paused_by}: {}", sentence(reason))
     };
-    (
-        format!("Its agent `{agent}` is paused {place} by {paused_by}: {}", sentence(reason)),
-        format!("Resume the agent: `dalsegno agent resume {arguments}`."),
-    )
+    let mut because = format!("Its agent `{}` is {}", pause.agent, describe(pause));
+    let mut next = format!("Resume the agent: {}", pause.resume_command());
+    for other in others {
+        because.push_str(&format!(" It is also {}", describe(other)));
+        next.push_str(&format!(" and {}", other.resume_command()));
+    }
+    next.push('.');
+    (because, next)
 }
 
 /// Formats a refusal that is estimated by the size of the last call. Only the next turn decides if its call is refused.
@@ -275,7 +281,7 @@ mod tests {
             session: None,
             last_turn: None,
             turn_ahead: None,
-            pause: None,
+            pauses: Vec::new(),
             waiting: None,
             paused_flow: None,
             cancelled_because: None,
@@ -358,7 +364,7 @@ mod tests {
     #[test]
     fn a_paused_agent_is_named_with_author_and_next_step() {
         let mut facts = facts(State::Queued, "held");
-        facts.pause = Some(Pause {
+        facts.pauses = vec![Pause {
             id: Uuid::from_u128(9),
             campaign_id: None,
             agent: "copywriter".to_owned(),
@@ -367,7 +373,7 @@ mod tests {
             paused_by: "cli:ann@host".to_owned(),
             resumed_at: None,
             resumed_by: None,
-        });
+        }];
         let told = facts.explain();
         assert!(
             told.because.contains("in all campaigns by cli:ann@host: too expensive."),

@@ -19,6 +19,9 @@ pub struct AgentOverview {
     pub status: Status,
     /// The pause that keeps the agent from beginning turns in this campaign.
     pub pause: Option<Pause>,
+    /// The pause in all campaigns, if the agent is paused in this campaign, too.
+    #[serde(default)]
+    pub also_paused: Option<Pause>,
 }
 
 /// Lists the statuses as [`of_campaign`] does, with the pauses that apply.
@@ -31,8 +34,9 @@ pub async fn list_with_pauses(
     let pauses = agent_pauses::list_open(&mut *conn, campaign_id).await?;
     let statuses = of_campaign(conn, campaign_id, catalogue, now).await?;
     let with_pause = |status: Status| {
-        let pause = pauses.iter().find(|pause| pause.agent == status.agent).cloned();
-        AgentOverview { status, pause }
+        let mut own = pauses.iter().filter(|pause| pause.agent == status.agent).cloned();
+        let (pause, also_paused) = (own.next(), own.next());
+        AgentOverview { status, pause, also_paused }
     };
     Ok(statuses.into_iter().map(with_pause).collect())
 }

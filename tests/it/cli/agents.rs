@@ -102,6 +102,28 @@ async fn the_pause_of_an_instance_is_refused_and_its_agent_is_named() {
 }
 
 #[tokio::test]
+async fn an_agent_with_two_pauses_shows_both_and_is_still_paused_after_the_end_of_one() {
+    let fixture = Fixture::new().await;
+    let place = ["--campaign", "Harbour"];
+    let run = async |command: &str, more: &[&str]| {
+        let output = fixture.run(&[&["agent", command, "reviewer"], more].concat()).await;
+        assert_eq!(output.code, 0, "{output:?}");
+        output.stdout
+    };
+    run("pause", &[&place[..], &["--reason", "client call"]].concat()).await;
+    run("pause", &["--everywhere", "--reason", "too expensive"]).await;
+    let status = fixture.run(&["agent", "status", "--campaign", "Harbour"]).await;
+    assert!(status.has("client call; in all campaigns: too expensive"), "{status:?}");
+    let resumed = run("resume", &place).await;
+    assert!(resumed.contains("still paused in all campaigns: too expensive"), "{resumed}");
+    run("pause", &place).await;
+    let resumed = run("resume", &["--everywhere"]).await;
+    let left = format!("still paused in campaign {}", fixture.campaign());
+    assert!(resumed.contains(&left), "{resumed}");
+    assert!(!run("resume", &place).await.contains("still"));
+}
+
+#[tokio::test]
 async fn a_warm_agent_without_a_benefit_is_reported() {
     let fixture = Fixture::new().await;
     let check = async |keys: &str| {

@@ -198,11 +198,15 @@ async fn a_global_pause_holds_beside_a_campaign_pause_which_ends_on_close() {
     pause(&fixture, campaign_place(&fixture)).await;
     let task = fixture.add("Write part one.").await;
     wait_until_held(&fixture, &task).await;
-    assert_eq!(
-        resume(&fixture, campaign_place(&fixture)).await,
-        1,
-        "the campaign pause held the job"
-    );
+    let told = explain(&fixture, &task).await;
+    assert!(told.because.contains("It is also paused in all campaigns by cli:ann"), "{told:?}");
+    assert!(told.next.contains("agent resume writer --everywhere"), "{told:?}");
+    let mut tx = fixture.pool.begin().await.unwrap();
+    let resumed =
+        agent_pauses::resume(&mut tx, campaign_place(&fixture), ACTOR, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(resumed.released, 1, "the campaign pause held the job");
+    assert_eq!(resumed.paused_everywhere_because.as_deref(), Some("too expensive"));
     eventually("the global pause holds the job", async || {
         let mut conn = fixture.pool.acquire().await.unwrap();
         let job = admin::find_job(&mut conn, task.job_id).await.unwrap();
