@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     domain::{
+        agent_pauses::{self, Pause},
         audit::Action,
         class::{BAD_ARGUMENT, JOB_CONFLICT, NUL_IN_TEXT, UNKNOWN_JOB},
         tasks::{self, CancelledJob, RetriedJob},
@@ -144,14 +145,30 @@ impl Operation for ExplainJob {
     type Output = Explanation;
 
     async fn run(self, call: &Call) -> Result<Explanation, Refusal> {
-        let explanation = admin::explain(&call.pool, self.id).await?;
+        let mut explanation = admin::explain(&call.pool, self.id).await?;
         if explanation.state == "unknown" {
             let Explanation { because, next, .. } = explanation;
             let detail = format!("{because} {next}");
             return Err(Refusal::new(UNKNOWN_JOB.kind, UNKNOWN_JOB.code, detail));
         }
+        if explanation.state == "held" {
+            let pauses = agent_pauses::list_all(&call.pool).await?;
+            advise_resume(&mut explanation, &pauses);
+        }
         Ok(explanation)
     }
+}
+
+/// Names the commands that end the pause of an agent for which a job is held. A release alone would hold the job again.
+fn advise_resume(explanation: &mut Explanation, pauses: &[Pause]) {
+    // The reason of such a hold contains the id of the pause.
+    let is_cause = |pause: &&Pause| explanation.because.contains(&pause.id.to_string());
+    let Some(cause) = pauses.iter().find(is_cause) else { return };
+    let holds = |pause: &&Pause| {
+        pause.id == cause.id || (pause.agent == cause.agent && pause.campaign_id.is_none())
+    };
+    let commands: Vec<String> = pauses.iter().filter(holds).map(Pause::resume_command).collect();
+    explanation.next = format!("Resume the agent: {}. Then the job runs.", commands.join(" and "));
 }
 
 impl Change for RetryJob {

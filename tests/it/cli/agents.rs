@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Fixture;
+use super::{Fixture, text};
 
 const THREE_ERRORS: &str = "---\nname: writer\ndescripton: Writes\nwindow_tokens: many\nprovider: olama\n---\nYou write.\n";
 
@@ -99,6 +99,19 @@ async fn the_pause_of_an_instance_is_refused_and_its_agent_is_named() {
     let refused = fixture.run(&["agent", "pause", "copywriter_2", "--everywhere"]).await;
     assert_eq!(refused.code, 3, "{refused:?}");
     assert!(refused.has("covers all instances of an agent; name `copywriter`"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn the_explanation_of_a_job_of_a_paused_agent_names_the_command_that_resumes_it() {
+    let fixture = Fixture::new().await;
+    let paused = fixture.json(&["agent", "pause", "copywriter", "--campaign", "Harbour"]).await;
+    let job = fixture.add("Part one.", &[]).await["job_id"].to_string();
+    // As a worker holds it.
+    let reason = format!("agent `copywriter` is paused ({}): why", text(&paused["id"]));
+    fixture.json(&["job", "hold", &job, "--reason", &reason]).await;
+    let explained = fixture.json(&["job", "explain", &job]).await;
+    let resume = format!("`dalsegno agent resume copywriter --campaign {}`", fixture.campaign());
+    assert!(text(&explained["next"]).contains(&resume), "{explained}");
 }
 
 #[tokio::test]
