@@ -10,7 +10,7 @@ use crate::{
         agents::Catalogue,
         amount::format_money,
         ids::short,
-        tasks::{Detail, ListedTask, Task, TaskWaits, WaitedFor},
+        tasks::{Detail, ListedTask, State, Task, TaskWaits, WaitedFor},
         turns::Turn,
     },
 };
@@ -58,6 +58,12 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
     list.extend(label_fields(&detail.tags, &detail.metadata));
     for (name, id) in [("parent", detail.parent_id), ("continues", detail.continues_id)] {
         list.extend(id.map(|id| (name, id.to_string())));
+    }
+    if let (Some(flow), Some(step)) = (detail.flow_id, &detail.step) {
+        list.push(("flow", format!("{flow}, step {step}")));
+        if matches!(task.state, State::Failed | State::Cancelled) {
+            list.push(("to retry", format!("`dalsegno flow retry {flow} --from {step}`")));
+        }
     }
     if let Some(waiting) = &detail.waiting {
         list.push((if waiting.waits { "waits for" } else { "has waited for" }, others(waiting)));

@@ -17,7 +17,7 @@ use crate::{
         campaigns::{self, Campaign},
         flows,
         sessions::{self, Session},
-        tasks::{Error, State, Task, TaskWaits, cancelled_because, flow_id_of, get, waits_of},
+        tasks::{Error, State, Task, TaskWaits, get, reason_and_step, waits_of},
         turns::{self, Turn},
     },
     queue::admin::{self, RunningHead},
@@ -53,6 +53,8 @@ struct TaskFacts {
     pauses: Vec<Pause>,
     /// Its dependencies, while it waits for them.
     waiting: Option<TaskWaits>,
+    /// Its flow, and its step there.
+    flow: Option<(Uuid, String)>,
     /// Its flow, if that is paused.
     paused_flow: Option<Uuid>,
     cancelled_because: Option<String>,
@@ -93,17 +95,18 @@ async fn load_facts(
     let scope = admin::PauseScope::Group;
     let campaign_pause = admin::pause_reason(&mut *conn, scope, &group).await?;
     let session = session(&mut *conn, &task).await?;
-    let flow = flow_id_of(&mut *conn, id).await?;
-    let paused_flow = match flow {
+    let (cancelled_because, flow) = reason_and_step(&mut *conn, id).await?;
+    let paused_flow = match flow.as_ref().map(|(flow, _)| *flow) {
         Some(flow) => flows::is_paused(&mut *conn, flow).await?.then_some(flow),
         None => None,
     };
     Ok(TaskFacts {
+        flow,
         paused_flow,
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
         session,
         waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),
-        cancelled_because: cancelled_because(&mut *conn, id).await?,
+        cancelled_because,
         turn_ahead: None,
         last_turn: turns::of_task(&mut *conn, id).await?.pop(),
         pauses: pauses(&mut *conn, &task).await?,

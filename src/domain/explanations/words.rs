@@ -17,7 +17,7 @@ type Reason = (String, String);
 
 impl TaskFacts {
     pub(super) fn explain(&self) -> Explanation {
-        let (because, next) = match self.task.state {
+        let (mut because, next) = match self.task.state {
             State::Done => self.done(),
             State::Failed => self.failed(),
             State::Cancelled => self.cancelled(),
@@ -26,6 +26,9 @@ impl TaskFacts {
                 _ => self.go_on(),
             },
         };
+        if let Some((flow, step)) = &self.flow {
+            because.push_str(&format!(" It is the step `{step}` of flow {flow}."));
+        }
         Explanation { task_id: self.task.id, state: self.task.state, because, next }
     }
 
@@ -44,9 +47,14 @@ impl TaskFacts {
     fn failed(&self) -> Reason {
         let id = self.task.id;
         let error = self.task.error.as_deref().unwrap_or("no reason was stored");
-        let next = match is_of_task_budget(error) {
-            true => "Add the task again with a larger budget: a retry keeps the budget.".to_owned(),
-            false => format!("Fix the cause, then run `dalsegno task retry {id}`."),
+        let next = match &self.flow {
+            _ if is_of_task_budget(error) => {
+                "Add the task again with a larger budget: a retry keeps the budget.".to_owned()
+            }
+            Some((flow, step)) => format!(
+                "Fix the cause, then run `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it."
+            ),
+            None => format!("Fix the cause, then run `dalsegno task retry {id}`."),
         };
         (format!("It failed: {}", sentence(error)), next)
     }
@@ -69,7 +77,12 @@ impl TaskFacts {
                 Some(reason) => format!("It was cancelled{when}: {}", sentence(reason)),
                 None => format!("It was cancelled{when}."),
             },
-            format!("Nothing. To run it after all: `dalsegno task retry {id}`."),
+            match &self.flow {
+                Some((flow, step)) => format!(
+                    "Nothing. To run the step and all that depend on it after all: `dalsegno flow retry {flow} --from {step}`."
+                ),
+                None => format!("Nothing. To run it after all: `dalsegno task retry {id}`."),
+            },
         )
     }
 
@@ -283,6 +296,7 @@ mod tests {
             turn_ahead: None,
             pauses: Vec::new(),
             waiting: None,
+            flow: None,
             paused_flow: None,
             cancelled_because: None,
             job: admin::Explanation {
@@ -478,6 +492,23 @@ mod tests {
         assert!(told.because.contains("of writer/main (running), "), "{}", told.because);
         assert!(told.because.ends_with(" and 1 more."), "{}", told.because);
         assert!(told.next.contains("runs, with their results in its prompt"), "{}", told.next);
+    }
+
+    #[test]
+    fn a_failed_step_names_its_flow_and_the_retry_of_the_step() {
+        let mut facts = facts(State::Failed, "ended");
+        facts.flow = Some((Uuid::from_u128(5), "draft".to_owned()));
+        let retry = format!("`dalsegno flow retry {} --from draft`", Uuid::from_u128(5));
+        let told = facts.explain();
+        assert!(
+            told.because
+                .ends_with("It is the step `draft` of flow 00000000-0000-0000-0000-000000000005."),
+            "{told:?}"
+        );
+        assert!(told.next.contains(&retry), "{told:?}");
+        facts.task.state = State::Cancelled;
+        let told = facts.explain();
+        assert!(told.next.contains(&retry), "{told:?}");
     }
 
     #[test]

@@ -24,6 +24,12 @@ pub struct Detail {
     pub parent_id: Option<Uuid>,
     /// The task that this one continues.
     pub continues_id: Option<Uuid>,
+    /// The flow that it is a part of.
+    #[serde(default)]
+    pub flow_id: Option<Uuid>,
+    /// Its step in the flow.
+    #[serde(default)]
+    pub step: Option<String>,
     /// The tasks that it waits for or has waited for.
     pub waiting: Option<TaskWaits>,
     /// The reason of the cancellation, from the caller or from the task that it waited for.
@@ -47,6 +53,8 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
         added_by: beside.added_by,
         parent_id: beside.parent_id,
         continues_id: beside.continues_id,
+        flow_id: beside.flow_id,
+        step: beside.step,
         waiting: waits.remove(&id),
         cancelled_because: beside.cancelled_because.filter(|_| is_cancelled),
         tags: labels.tags,
@@ -62,6 +70,8 @@ pub(super) struct DetailColumns {
     parent_id: Option<Uuid>,
     continues_id: Option<Uuid>,
     cancelled_because: Option<String>,
+    flow_id: Option<Uuid>,
+    step: Option<String>,
 }
 
 async fn load_relations(
@@ -70,7 +80,7 @@ async fn load_relations(
 ) -> Result<DetailColumns, StatementError> {
     sqlx::query_as!(
         DetailColumns,
-        "select node, added_by, parent_id, continues_id, cancelled_because from dalsegno.tasks where id = $1",
+        "select node, added_by, parent_id, continues_id, cancelled_because, flow_id, step from dalsegno.tasks where id = $1",
         id,
     )
     .fetch_one(conn)
@@ -78,12 +88,13 @@ async fn load_relations(
     .map_err(StatementError::to("read the details of a task"))
 }
 
-/// Returns the reason of a task's cancellation, if there is one.
-pub(in crate::domain) async fn cancelled_because(
+/// Reads what an explanation of a task names: the reason of its cancellation, and its flow with its step.
+pub(in crate::domain) async fn reason_and_step(
     conn: &mut PgConnection,
     id: Uuid,
-) -> Result<Option<String>, StatementError> {
-    Ok(load_relations(conn, id).await?.cancelled_because)
+) -> Result<(Option<String>, Option<(Uuid, String)>), StatementError> {
+    let DetailColumns { cancelled_because, flow_id, step, .. } = load_relations(conn, id).await?;
+    Ok((cancelled_because, flow_id.zip(step)))
 }
 
 impl Task {

@@ -56,15 +56,3 @@ pub async fn hold_of_flow(
         .map(drop)
         .map_err(StatementError::to("hold the tasks of a flow"))
 }
-
-/// Returns the flow that a task belongs to.
-pub async fn flow_id_of(
-    executor: impl PgExecutor<'_>,
-    task_id: Uuid,
-) -> Result<Option<Uuid>, StatementError> {
-    sqlx::query_scalar!("select flow_id from dalsegno.tasks where id = $1", task_id)
-        .fetch_optional(executor)
-        .await
-        .map(Option::flatten)
-        .map_err(StatementError::to("find the flow of a task"))
-}

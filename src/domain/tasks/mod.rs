@@ -52,7 +52,7 @@ pub use self::{
         filter_children_of,
     },
     filter::{TaskFilter, count_matching, list_matching},
-    flow::{FlowTask, flow_id_of, hold_of_flow, of_flow},
+    flow::{FlowTask, hold_of_flow, of_flow},
     follow::{Follow, TaskUpdate, wait},
     interrupt::{InterruptMode, InterruptResult, interrupt, interrupt_agent, is_asked_to_stop},
     job::{RunJoinedTurn, RunTurn},
@@ -80,4 +80,4 @@ pub use self::{
         wait_for_flow, waits_of,
     },
 };
-pub(super) use self::{detail::cancelled_because, state::ended_error};
+pub(super) use self::{detail::reason_and_step, state::ended_error};

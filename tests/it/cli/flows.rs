@@ -18,6 +18,14 @@ async fn an_input_list_given_once_has_one_item() {
     let shown = fixture.json(&["flow", "show", text(&two["id"])]).await;
     let drafts = shown["steps"].as_array().unwrap().iter().filter(|step| step["step"] == "draft");
     assert_eq!(drafts.count(), 2);
+    let draft = shown["steps"].as_array().unwrap().iter().find(|step| step["step"] == "draft");
+    let draft = text(&draft.unwrap()["task_id"]);
+    fixture.json(&["task", "cancel", draft]).await;
+    let retry = format!("`dalsegno flow retry {} --from draft`", text(&two["id"]));
+    for command in ["show", "explain"] {
+        let output = fixture.run(&["task", command, draft]).await;
+        assert!(output.has(text(&two["id"])) && output.has(&retry), "{output:?}");
+    }
     let flows = fixture.json(&["flow", "ls", "--campaign", &campaign]).await;
     assert_eq!(flows.as_array().unwrap().len(), 2);
     // A text input that is given twice is invalid.
