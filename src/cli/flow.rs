@@ -1,10 +1,14 @@
 //! `dalsegno flow`: flows, the sets of tasks that are made from a template.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 use tokio::sync::OnceCell;
+use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
@@ -292,7 +296,7 @@ fn format_flows(flows: &[Flow]) -> String {
         ]
     };
     format_table(
-        &["ID", "STATE", "TEMPLATE", "ENDED", "CREATED", "ENDED AT"],
+        &["ID", "STATE", "TEMPLATE", "TASKS", "CREATED", "ENDED AT"],
         flows.iter().map(row),
     )
 }
@@ -308,13 +312,22 @@ fn format_flow(shown: &FlowDetail) -> String {
         ("ended", time_or_dash(flow.ended_at)),
         ("inputs", first_line(&flow.inputs.to_string(), 200)),
     ];
+    let names: BTreeMap<Uuid, &str> =
+        shown.steps.iter().map(|step| (step.task_id, step.step.as_str())).collect();
     let row = |step: &flows::StepTask| {
+        // A step that is repeated has several tasks and one name.
+        let mut after: Vec<&str> = Vec::new();
+        for name in step.after.iter().filter_map(|id| names.get(id).copied()) {
+            if !after.contains(&name) {
+                after.push(name);
+            }
+        }
         [
             step.step.clone(),
             step.state.as_str().to_owned(),
             short(step.task_id),
             format!("{}/{}", step.agent, step.instance),
-            step.after.len().to_string(),
+            after.join(", "),
         ]
     };
     let steps =

@@ -26,6 +26,16 @@ async fn an_input_list_given_once_has_one_item() {
         let output = fixture.run(&["task", command, draft]).await;
         assert!(output.has(text(&two["id"])) && output.has(&retry), "{output:?}");
     }
+    let lines = fixture.run(&["flow", "show", text(&two["id"])]).await.stdout;
+    let after = |step: &str| {
+        let line = lines.lines().find(|line| line.starts_with(step)).unwrap();
+        line.split_whitespace().skip(4).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!((after("plan "), after("review ")), (String::new(), "draft".to_owned()));
+    assert_eq!(after("finish "), "draft, review");
+    let lines = fixture.run(&["flow", "ls", "--campaign", &campaign]).await.stdout;
+    let head: Vec<&str> = lines.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head, ["ID", "STATE", "TEMPLATE", "TASKS", "CREATED", "ENDED", "AT"]);
     let flows = fixture.json(&["flow", "ls", "--campaign", &campaign]).await;
     assert_eq!(flows.as_array().unwrap().len(), 2);
     // A text input that is given twice is invalid.
