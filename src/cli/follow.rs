@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::{
     Exit, Failure,
+    output::Output,
     remote::Remote,
     server::{Server, ServerConnection},
 };
@@ -186,6 +187,50 @@ impl Absence {
         let is_away = failure.exit == Exit::Unavailable;
         let since = self.0.get_or_insert_with(Instant::now);
         if is_away && since.elapsed() < PATIENCE { Ok(()) } else { Err(failure) }
+    }
+}
+
+/// Waits for a task until Ctrl-C, which leaves the task alone: a note then says how to wait again. `None`: interrupted.
+pub(super) async fn until_interrupted<T>(
+    id: Uuid,
+    output: Output,
+    wait: impl Future<Output = Result<T, Failure>>,
+) -> Result<Option<T>, Failure> {
+    let mut note = InterruptionNote { id, output, is_over: false };
+    tokio::select! {
+        ended = wait => {
+            note.is_over = true;
+            ended.map(Some)
+        }
+        received = tokio::signal::ctrl_c() => match received {
+            Ok(()) => Ok(None),
+            Err(error) => {
+                note.is_over = true;
+                Err(Failure::failed(anyhow!(error).context("cannot receive signals")))
+            }
+        },
+    }
+}
+
+/// Prints its note when it is dropped: the connection to the database drops the whole command at a signal.
+struct InterruptionNote {
+    id: Uuid,
+    output: Output,
+    is_over: bool,
+}
+
+impl Drop for InterruptionNote {
+    fn drop(&mut self) {
+        let Self { id, output, is_over } = *self;
+        if is_over {
+            return;
+        }
+        let words =
+            format!("task {id} continues; `dalsegno task show {id} --wait 10m` waits for it");
+        match output.is_json() {
+            true => output.print_failure(&Failure::new(Exit::Interrupted, anyhow!(words))),
+            false => output.print_note(&words),
+        }
     }
 }
 

@@ -12,17 +12,19 @@ use crate::{
     cli::{
         Context, Exit, Failure,
         args::{LabelFlags, Question},
-        follow::{data_of, with_task_hint},
+        follow::{data_of, until_interrupted, with_task_hint},
         server::Server,
         words::{BudgetFlags, parse_period},
     },
     domain::{
         amount::is_of_task_budget,
+        campaign_overview::Overview,
+        campaigns::Status,
         ids::PartialId,
-        tasks::{OnFailure, State, Task, TaskLink},
+        tasks::{Detail, OnFailure, State, Task, TaskLink},
         timestamp,
     },
-    operations::{AddTask, AddedTask, END, FollowTask, Noun, ShowTask},
+    operations::{AddTask, AddedTask, END, FollowTask, Noun, ShowCampaign, ShowTask},
 };
 
 #[derive(Debug, Args)]
@@ -99,17 +101,45 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     match add.follow {
         true => {
             let mut teller = EventPrinter::new(context.output);
-            let task = follow(id, limit, &mut teller, server)
-                .await
-                .map_err(|it| with_task_hint(it, id))?;
+            let wait = async {
+                note_pause(&added.task, context, server).await;
+                follow(id, limit, &mut teller, server).await.map_err(|it| with_task_hint(it, id))
+            };
+            let Some(task) = until_interrupted(id, context.output, wait).await? else {
+                return Ok(Exit::Interrupted);
+            };
             teller.end(&task);
             end(&task)
         }
         false => {
-            let task = server.wait_for(id, limit).await.map_err(|it| with_task_hint(it, id))?.task;
+            let wait = async {
+                note_pause(&added.task, context, server).await;
+                server.wait_for(id, limit).await.map_err(|it| with_task_hint(it, id))
+            };
+            let Some(Detail { task, .. }) = until_interrupted(id, context.output, wait).await?
+            else {
+                return Ok(Exit::Interrupted);
+            };
             context.output.print_result(&task, || task.result.clone().unwrap_or_default());
             end(&task)
         }
+    }
+}
+
+/// Says that the task waits for the end of a pause of its campaign. Keys that only add tasks may not read the campaign.
+async fn note_pause(task: &Task, context: &Context, server: &Server) {
+    if context.output.is_json() {
+        return;
+    }
+    let id = task.campaign_id;
+    let Ok(Overview { campaign, pause_reason, .. }) = server.call(ShowCampaign { id }).await else {
+        return;
+    };
+    if campaign.status == Status::Paused {
+        context.output.print_note(&format!(
+            "campaign {id} is paused: {}; the task waits until `dalsegno campaign resume {id}`",
+            pause_reason.as_deref().unwrap_or("no reason was given")
+        ));
     }
 }
 

@@ -156,6 +156,27 @@ async fn a_signal_ends_the_wait_and_not_the_task() {
 }
 
 #[tokio::test]
+async fn an_interrupted_wait_names_its_task_and_the_pause_of_the_campaign() {
+    let fixture = Fixture::new().await;
+    fixture.json(&["campaign", "pause", "Harbour", "--reason", "client call"]).await;
+    let mut command = fixture.ask(&["--wait"]);
+    let mut told = String::new();
+    let stderr = command.stderr.as_mut().unwrap();
+    while !told.contains("is paused: client call") {
+        let mut bytes = [0; 4096];
+        let n_read = stderr.read(&mut bytes).await.unwrap();
+        assert!(n_read > 0, "ended early: {told}");
+        told.push_str(std::str::from_utf8(&bytes[..n_read]).unwrap());
+    }
+    let id = fixture.task().await.id;
+    let pid = command.id().unwrap().to_string();
+    std::process::Command::new("kill").args(["-s", "INT", &pid]).status().unwrap();
+    let output = ended(command).await;
+    let next = format!("task {id} continues; `dalsegno task show {id} --wait 10m` waits for it\n");
+    assert_eq!((output.code, output.stderr.as_str()), (130, next.as_str()));
+}
+
+#[tokio::test]
 async fn the_answer_is_printed_as_it_streams() {
     let fixture = Fixture::new().await;
     let command = fixture.ask(&["--follow"]);
