@@ -61,12 +61,14 @@ pub(super) struct Filter {
 #[derive(Debug, Args)]
 pub(super) struct Id {
     /// The number of the job: `dalsegno job ls` lists it.
+    #[arg(value_parser = job_number)]
     id: i64,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ReasonArgs {
     /// The number of the job: `dalsegno job ls` lists it.
+    #[arg(value_parser = job_number)]
     id: i64,
     /// Reason, shown with the job.
     #[arg(long, default_value = "by an operator")]
@@ -131,6 +133,11 @@ impl Filter {
             limit: Some(limit),
         }
     }
+}
+
+fn job_number(text: &str) -> Result<i64, String> {
+    text.parse()
+        .map_err(|_| "a job is a number; for a task use `dalsegno task explain ID`".to_owned())
 }
 
 fn format_jobs(jobs: &[JobSummary]) -> String {

@@ -76,6 +76,8 @@ async fn retrying_the_job_of_a_failed_task_works_as_its_dead_letter_explains() {
     ] {
         sqlx::query(sql).execute(&fixture.world.pool).await.unwrap();
     }
+    let wrong = fixture.run(&["job", "explain", id]).await;
+    assert!(wrong.code == 2 && wrong.has("for a task use `dalsegno task explain ID`"), "{wrong:?}");
     let explained = fixture.json(&["job", "explain", &job]).await;
     assert!(text(&explained["next"]).contains(&format!("dalsegno job retry {job}")), "{explained}");
     let cancelled = fixture.run(&["job", "cancel", &job]).await;
