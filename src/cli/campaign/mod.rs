@@ -17,7 +17,7 @@ use super::{
 use crate::{
     domain::{
         amount,
-        campaigns::{Budget, Campaign},
+        campaigns::{Budget, Campaign, Status},
         erasures::Erasure,
     },
     operations::{
@@ -161,7 +161,13 @@ async fn run_on_server(
         }
         CampaignCommand::Resume(campaign) => {
             let id = campaign.id(context, server).await?;
+            // An API key may resume a campaign without the right to read it.
+            let before = server.call(ShowCampaign { id }).await.ok();
             print_status(&server.call(ResumeCampaign { id }).await?, output);
+            let was_active = before.is_some_and(|it| it.campaign.status == Status::Active);
+            if was_active && !output.is_json() {
+                output.print_note(&format!("campaign {id} was not paused"));
+            }
         }
         CampaignCommand::Close(CampaignId { id }) => {
             let id = server.campaign(id).await?;

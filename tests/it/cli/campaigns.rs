@@ -76,6 +76,8 @@ async fn a_campaign_is_paused_resumed_and_closed() {
     assert!(text(&explained["next"]).contains(&format!("campaign resume {id}")), "{explained}");
     assert_eq!(status(&fixture.json(&["campaign", "resume", &id]).await), "active");
     assert!(fixture.json(&["campaign", "show", &id]).await["pause_reason"].is_null());
+    let again = fixture.run(&["campaign", "resume", &id]).await;
+    assert!(again.code == 0 && again.stderr.contains("was not paused"), "{again:?}");
     assert_eq!(status(&fixture.json(&["campaign", "close", &id]).await), "closed");
     let output = fixture.run(&["campaign", "resume", &id]).await;
     assert_eq!((output.code, output.has("is closed: create a new one")), (5, true), "{output:?}");
