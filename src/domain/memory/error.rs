@@ -12,7 +12,9 @@ use crate::domain::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no {kind} `{name}` in this campaign: list the items of this kind")]
+    #[error(
+        "there is no {kind} `{name}` in this campaign: list the items of this kind, on the command line with `dalsegno memory ls` and --kind {kind}"
+    )]
     NoItem { kind: &'static str, name: String },
     #[error(
         "there is no item {0} in the memory of this campaign: `dalsegno memory ls` lists the items"
@@ -50,7 +52,9 @@ pub enum Error {
     TooManyEdicts { limit: i64 },
     #[error("the expiry {0} is in the past: give a future time")]
     Expired(DateTime<Utc>),
-    #[error("a journal belongs to one agent: name the agent as the owner")]
+    #[error(
+        "a journal belongs to one agent: name it with --owner AGENT on the command line, in the field `owner` over HTTP"
+    )]
     NoOwner,
     #[error("{0} belong to the whole campaign: leave out the owner")]
     Owner(&'static str),

@@ -19,7 +19,7 @@ pub struct Question<'a> {
 impl<'a> Question<'a> {
     /// Refuses a question that is too long or consists of exclusions only.
     pub(in crate::domain) fn check(&self) -> Result<(), Error> {
-        text::check("question", self.words, MAX_BYTES)?;
+        text::check("search text", self.words, MAX_BYTES)?;
         if asks_for_a_word(self.words) { Ok(()) } else { Err(Error::NoWords) }
     }
 

@@ -45,6 +45,14 @@ async fn a_memory_is_written_read_searched_and_revoked() {
     assert!(output.code == 0 && output.has("of copywriter/2"), "{output:?}");
     let output = run(&["publish", "edict", "../x", "--title", "T", "x"]).await;
     assert!(output.code == 2 && output.has("slashes and dots are not allowed"), "{output:?}");
+    for (wrong, advice) in [
+        (&["publish", "journal", "n", "--title", "N", "x"][..], "name it with --owner AGENT"),
+        (&["show", "edict", "missing"], "`dalsegno memory ls` and --kind edict"),
+        (&["search", ""], "the search text is empty"),
+    ] {
+        let output = run(wrong).await;
+        assert!(output.code != 0 && output.has(advice), "{output:?}");
+    }
     let late =
         run(&["publish", "edict", "tone", "--title", "T", "--expected-version", "1", "x"]).await;
     assert_eq!(late.code, 5, "{late:?}");
