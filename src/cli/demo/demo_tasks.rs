@@ -159,12 +159,8 @@ fn posted(data: &Value) -> String {
 fn without_task(kind: &str, data: &Value) -> Option<String> {
     match kind {
         "session.compacted" => Some(format!(
-            "{:<10}  a summary replaces older messages in the context: {} tokens become {} (cause {}, rung {})",
-            "service",
-            data["tokens_before"],
-            data["tokens_after"],
-            word(data, "cause"),
-            word(data, "rung"),
+            "{:<10}  a summary replaces older messages in the context: {} tokens become {}",
+            "service", data["tokens_before"], data["tokens_after"],
         )),
         "session.compaction_refused" => {
             Some(format!("{:<10}  a summary was refused: {}", "service", data["refused"]))

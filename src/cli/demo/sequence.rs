@@ -161,7 +161,7 @@ impl<'a> DemoScript<'a> {
         // Rounded to whole days: the expiry is stored a moment before the last use.
         let days = (open.expires_at - open.used_at + TimeDelta::hours(12)).num_days();
         self.display.line(&format!(
-            "{:<10}  the {agent} is idle: its session would expire in {days} days, the demo sets the expiry to a minute ago",
+            "{:<10}  agent {agent} is idle: its session would expire in {days} days, the demo sets the expiry to a minute ago",
             "demo"
         ));
         Ok(open.id)
@@ -177,7 +177,7 @@ impl<'a> DemoScript<'a> {
         let open =
             sessions::list(self.stage.pool(), filter, crate::domain::Page::default()).await?;
         let open = open.into_iter().next();
-        open.ok_or_else(|| Failure::failed(anyhow!("the {agent} has no open session")))
+        open.ok_or_else(|| Failure::failed(anyhow!("agent {agent} has no open session")))
     }
 
     /// Waits for summaries that are prepared in the background. Until they are stored, the ledger and its session
