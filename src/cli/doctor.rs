@@ -52,7 +52,7 @@ fn format_finding(finding: &Finding) -> String {
     };
     let mut text = format!("{mark}  {:<12}  {}\n", finding.check, finding.what);
     if matches!(finding.status, Status::Warn | Status::Fail) {
-        text.push_str(&format!("      why: {}\n      fix:  {}\n", finding.why, finding.mend));
+        text.push_str(&format!("      why: {}\n      fix: {}\n", finding.why, finding.fix));
     }
     text
 }

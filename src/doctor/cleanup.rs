@@ -45,9 +45,8 @@ fn judge(nightly: &Schedule, last: Option<DateTime<Utc>>, now: DateTime<Utc>) ->
     match now - since <= OVERDUE {
         true => Finding::ok(CHECK, what, WHY),
         false => {
-            let mend =
-                "`dalsegno cleanup runs` shows its result; `dalsegno cleanup` starts one now";
-            Finding::warn(CHECK, what, WHY, mend)
+            let fix = "`dalsegno cleanup runs` shows its result; `dalsegno cleanup` starts one now";
+            Finding::warn(CHECK, what, WHY, fix)
         }
     }
 }

@@ -103,7 +103,7 @@ fn skip_checks(what: &str) -> [Finding; 5] {
 
 fn unreachable(config: &Config, error: &db::Error) -> Finding {
     let log = config.service.data_dir.join("postgres/server.log");
-    let mend = match error {
+    let fix = match error {
         db::Error::Refused { setting, .. } => format!(
             "correct the role, the password and the database in {setting}, or let the role in (pg_hba.conf)"
         ),
@@ -125,14 +125,14 @@ fn unreachable(config: &Config, error: &db::Error) -> Finding {
         }
         _ => format!("read {}, or set DATABASE_URL to a server of your own", log.display()),
     };
-    Finding::fail("database", causes(error), WHY_REACH, mend)
+    Finding::fail("database", causes(error), WHY_REACH, fix)
 }
 
 async fn binaries(config: &embedded::Config) -> Finding {
     match embedded::find_binaries(config).await {
         Ok(found) => Finding::ok("binaries", found, WHY_BINARIES),
         Err(error) => {
-            let mend = match &error {
+            let fix = match &error {
                 embedded::Error::BadBinDir { .. } => {
                     "correct database.embedded.bin_dir, or remove it"
                 }
@@ -141,7 +141,7 @@ async fn binaries(config: &embedded::Config) -> Finding {
                 }
                 _ => "do what the message says, or set DATABASE_URL",
             };
-            Finding::fail("binaries", causes(&error), WHY_BINARIES, mend)
+            Finding::fail("binaries", causes(&error), WHY_BINARIES, fix)
         }
     }
 }
@@ -160,12 +160,12 @@ fn judge_version(number: u32) -> Finding {
     let (oldest, newest) = (SUPPORTED_MAJORS.start(), SUPPORTED_MAJORS.end());
     match major {
         _ if major < *oldest => {
-            let mend = format!("upgrade the server to PostgreSQL {oldest} or newer");
-            Finding::fail("version", what, WHY_VERSION, mend)
+            let fix = format!("upgrade the server to PostgreSQL {oldest} or newer");
+            Finding::fail("version", what, WHY_VERSION, fix)
         }
         _ if major > *newest => {
-            let mend = format!("use PostgreSQL {oldest} to {newest}, or a newer Dalsegno");
-            Finding::warn("version", what, WHY_VERSION, mend)
+            let fix = format!("use PostgreSQL {oldest} to {newest}, or a newer Dalsegno");
+            Finding::warn("version", what, WHY_VERSION, fix)
         }
         _ => Finding::ok("version", what, WHY_VERSION),
     }
@@ -175,8 +175,8 @@ async fn schema(pool: &PgPool) -> Finding {
     const MEND: &str = "dalsegno migrate up";
     match db::migration_state(pool).await {
         Err(error @ db::Error::OlderSchema { .. }) => {
-            let mend = "create a new database, or run the version that wrote this one";
-            Finding::fail("migrations", error.to_string(), WHY_SCHEMA, mend)
+            let fix = "create a new database, or run the version that wrote this one";
+            Finding::fail("migrations", error.to_string(), WHY_SCHEMA, fix)
         }
         Err(error) => unreadable("migrations", &error, WHY_SCHEMA),
         Ok(MigrationState::Current) => match installation::get(pool).await {
@@ -237,8 +237,8 @@ async fn connections(config: &Config, pool: &PgPool) -> Finding {
     match i64::from(row.used) + i64::from(wanted) <= i64::from(row.max) {
         true => Finding::ok("connections", what, WHY_CONNECTIONS),
         false => {
-            let mend = "lower database.max_connections, or raise max_connections of the server";
-            Finding::warn("connections", what, WHY_CONNECTIONS, mend)
+            let fix = "lower database.max_connections, or raise max_connections of the server";
+            Finding::warn("connections", what, WHY_CONNECTIONS, fix)
         }
     }
 }
@@ -257,15 +257,15 @@ async fn plans(pool: &PgPool) -> Finding {
     match (row.mode.as_str(), row.jit.as_str()) {
         ("force_generic_plan", "off") => Finding::ok(CHECK, what, WHY_PLANS),
         _ => {
-            let mend = "for the role of database.url: alter role NAME set plan_cache_mode = force_generic_plan; alter role NAME set jit = off; then RECONNECT in PgBouncer";
-            Finding::warn(CHECK, what, WHY_PLANS, mend)
+            let fix = "for the role of database.url: alter role NAME set plan_cache_mode = force_generic_plan; alter role NAME set jit = off; then RECONNECT in PgBouncer";
+            Finding::warn(CHECK, what, WHY_PLANS, fix)
         }
     }
 }
 
 fn unreadable(check: &'static str, error: &dyn Error, why: &'static str) -> Finding {
-    let mend = "grant the role access to the database, or read the server's log";
-    Finding::fail(check, causes(error), why, mend)
+    let fix = "grant the role access to the database, or read the server's log";
+    Finding::fail(check, causes(error), why, fix)
 }
 
 #[cfg(test)]
@@ -280,6 +280,6 @@ mod tests {
         assert_eq!(status(140_000), Status::Ok);
         assert_eq!(status(180_004), Status::Ok);
         assert_eq!(status(190_000), Status::Warn);
-        assert!(judge_version(130_023).mend.contains("PostgreSQL 14"));
+        assert!(judge_version(130_023).fix.contains("PostgreSQL 14"));
     }
 }

@@ -22,8 +22,8 @@ pub(super) async fn examine(config: &Config, pool: &PgPool) -> Option<Finding> {
         Ok(true) => ask(config, model).await,
         Ok(false) => {
             let what = "the type vector is not on the search path of the database";
-            let mend = "install pgvector on the server, and run `create extension vector` in this database, in a schema of the search path";
-            Finding::warn(CHECK, what, WHY, mend)
+            let fix = "install pgvector on the server, and run `create extension vector` in this database, in a schema of the search path";
+            Finding::warn(CHECK, what, WHY, fix)
         }
         Err(error) => Finding::warn(CHECK, causes(&error), WHY, "dalsegno migrate up"),
     })
@@ -47,15 +47,15 @@ async fn ask(config: &Config, model: &str) -> Finding {
         Ok(Err(error)) => warn(causes(&error), model),
         Err(_) => {
             let what = format!("{model} did not answer within {} s", LOAD_LIMIT.as_secs());
-            let mend = "check with `ollama ps` whether the server hangs; the service itself waits longer for a model that loads slowly";
-            Finding::warn(CHECK, what, WHY, mend)
+            let fix = "check with `ollama ps` whether the server hangs; the service itself waits longer for a model that loads slowly";
+            Finding::warn(CHECK, what, WHY, fix)
         }
     }
 }
 
 fn warn(what: String, model: &str) -> Finding {
-    let mend = format!(
+    let fix = format!(
         "run `ollama pull {model}` on the server at ollama.base_url, or correct one of the two settings"
     );
-    Finding::warn(CHECK, what, WHY, mend)
+    Finding::warn(CHECK, what, WHY, fix)
 }

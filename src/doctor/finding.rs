@@ -10,7 +10,7 @@ pub struct Finding {
     pub what: String,
     pub why: &'static str,
     /// The command, or the sentence, that solves the problem. Empty without a problem.
-    pub mend: String,
+    pub fix: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -28,7 +28,7 @@ impl Finding {
         what: impl Into<String>,
         why: &'static str,
     ) -> Self {
-        Self { check, status: Status::Ok, what: what.into(), why, mend: String::new() }
+        Self { check, status: Status::Ok, what: what.into(), why, fix: String::new() }
     }
 
     pub(in crate::doctor) fn skipped(
@@ -43,17 +43,17 @@ impl Finding {
         check: &'static str,
         what: impl Into<String>,
         why: &'static str,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Self {
-        Self { status: Status::Warn, mend: mend.into(), ..Self::ok(check, what, why) }
+        Self { status: Status::Warn, fix: fix.into(), ..Self::ok(check, what, why) }
     }
 
     pub(in crate::doctor) fn fail(
         check: &'static str,
         what: impl Into<String>,
         why: &'static str,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Self {
-        Self { status: Status::Fail, ..Self::warn(check, what, why, mend) }
+        Self { status: Status::Fail, ..Self::warn(check, what, why, fix) }
     }
 }

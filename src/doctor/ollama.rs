@@ -52,8 +52,8 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     let (ollama, version) = match version {
         Ok(reached) => reached,
         Err(error) => {
-            let mend = "start the server (`ollama serve`), or correct ollama.base_url";
-            let down = Finding::fail(CHECK, causes(&error), WHY, mend);
+            let fix = "start the server (`ollama serve`), or correct ollama.base_url";
+            let down = Finding::fail(CHECK, causes(&error), WHY, fix);
             let skipped = "the server does not answer";
             return vec![down, Finding::skipped(MODEL, skipped, WHY_MODEL)];
         }
@@ -66,8 +66,8 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
             Ok(model) => judge(config, name, &wanted, model),
             Err(error) => {
                 let what = format!("{} (for {})", causes(&error), list(&wanted.users));
-                let mend = format!("`ollama pull {name}` on that server, or name another model");
-                Finding::fail(MODEL, what, WHY_MODEL, mend)
+                let fix = format!("`ollama pull {name}` on that server, or name another model");
+                Finding::fail(MODEL, what, WHY_MODEL, fix)
             }
         });
     }
@@ -83,8 +83,8 @@ fn judge(
     if model.has_no_tools && !wanted.with_tools.is_empty() {
         let agents = list(&wanted.with_tools);
         let what = format!("{name} cannot call tools, which the files of {agents} grant");
-        let mend = "name a model with `tools` among its capabilities (`ollama show`), or remove `tools` from the files";
-        return Finding::fail(MODEL, what, WHY_MODEL, mend);
+        let fix = "name a model with `tools` among its capabilities (`ollama show`), or remove `tools` from the files";
+        return Finding::fail(MODEL, what, WHY_MODEL, fix);
     }
     let configured = config.ollama.num_ctx_of(name);
     if model.window_tokens < configured {
@@ -92,8 +92,8 @@ fn judge(
             "{name} supports {} tokens, but ollama.num_ctx is {configured}: calls get {}",
             model.window_tokens, model.window_tokens
         );
-        let mend = format!("set num_ctx of {name} in ollama.models, or name another model");
-        return Finding::warn(MODEL, what, WHY_MODEL, mend);
+        let fix = format!("set num_ctx of {name} in ollama.models, or name another model");
+        return Finding::warn(MODEL, what, WHY_MODEL, fix);
     }
     if let Some((tokens, agent)) = wanted.window
         && tokens > i64::from(model.window_tokens)
@@ -102,8 +102,8 @@ fn judge(
             "{agent} needs a window of {tokens} tokens, but calls of {name} get {}",
             model.window_tokens
         );
-        let mend = "raise ollama.num_ctx, or lower window_tokens in its file";
-        return Finding::warn(MODEL, what, WHY_MODEL, mend);
+        let fix = "raise ollama.num_ctx, or lower window_tokens in its file";
+        return Finding::warn(MODEL, what, WHY_MODEL, fix);
     }
     let what =
         format!("{name}, window {} tokens, for {}", model.window_tokens, list(&wanted.users));

@@ -27,8 +27,8 @@ pub(super) async fn examine(database: &Database) -> Vec<Finding> {
     let health = match admin::health(&database.pool).await {
         Ok(health) => health,
         Err(error) => {
-            let mend = "dalsegno migrate up";
-            return vec![Finding::fail("queue", error.to_string(), WHY_WORKERS, mend)];
+            let fix = "dalsegno migrate up";
+            return vec![Finding::fail("queue", error.to_string(), WHY_WORKERS, fix)];
         }
     };
     vec![
@@ -46,8 +46,8 @@ fn workers(health: &Health) -> Finding {
         None => Finding::ok("workers", "every queue with jobs has a worker", WHY_WORKERS),
         Some(queues) => {
             let what = format!("without a worker: {queues}");
-            let mend = "start `dalsegno serve`, worker-turns or worker-upkeep";
-            Finding::warn("workers", what, WHY_WORKERS, mend)
+            let fix = "start `dalsegno serve`, worker-turns or worker-upkeep";
+            Finding::warn("workers", what, WHY_WORKERS, fix)
         }
     }
 }
@@ -60,14 +60,14 @@ async fn notifications(database: &Database) -> Finding {
         return Finding::skipped(CHECK, what, WHY_NOTIFICATIONS);
     };
     let heard = admin::notifications_arrive(&database.pool, session, NOTIFICATION_PATIENCE).await;
-    let mend = "point database.url, or with PgBouncer database.direct_url, at the server itself; otherwise set queue.listen = false";
+    let fix = "point database.url, or with PgBouncer database.direct_url, at the server itself; otherwise set queue.listen = false";
     match heard {
         Ok(true) => Finding::ok(CHECK, "notifications arrive", WHY_NOTIFICATIONS),
         Ok(false) => {
             let what = "a test notification did not arrive: a transaction pooler may be in front of the server";
-            Finding::warn(CHECK, what, WHY_NOTIFICATIONS, mend)
+            Finding::warn(CHECK, what, WHY_NOTIFICATIONS, fix)
         }
-        Err(error) => Finding::warn(CHECK, error.to_string(), WHY_NOTIFICATIONS, mend),
+        Err(error) => Finding::warn(CHECK, error.to_string(), WHY_NOTIFICATIONS, fix),
     }
 }
 
@@ -75,8 +75,8 @@ fn dead(health: &Health) -> Finding {
     match health.dead {
         0 => Finding::ok("dead letters", "none", WHY_DEAD),
         n => {
-            let mend = "`dalsegno job ls --state dead`, then `dalsegno job explain ID`; after the fix, `dalsegno job retry ID`, which also retries its task";
-            Finding::warn("dead letters", n.to_string(), WHY_DEAD, mend)
+            let fix = "`dalsegno job ls --state dead`, then `dalsegno job explain ID`; after the fix, `dalsegno job retry ID`, which also retries its task";
+            Finding::warn("dead letters", n.to_string(), WHY_DEAD, fix)
         }
     }
 }
@@ -87,8 +87,8 @@ fn held(health: &Health) -> Finding {
         (paused, n_lanes) => {
             let paused = paused.as_deref().unwrap_or("nothing");
             let what = format!("lanes held: {n_lanes}; paused: {paused}");
-            let mend = "`dalsegno lane ls --held`, then `dalsegno lane release LANE`; `dalsegno queue resume NAME`; `dalsegno campaign resume ID` for a group with this id";
-            Finding::warn("held", what, WHY_HELD, mend)
+            let fix = "`dalsegno lane ls --held`, then `dalsegno lane release LANE`; `dalsegno queue resume NAME`; `dalsegno campaign resume ID` for a group with this id";
+            Finding::warn("held", what, WHY_HELD, fix)
         }
     }
 }
@@ -100,8 +100,8 @@ fn transactions(health: &Health) -> Finding {
     match secs < OLD_TRANSACTION_SECS {
         true => Finding::ok(CHECK, what, WHY_TRANSACTIONS),
         false => {
-            let mend = "find it in pg_stat_activity by xact_start, and end it";
-            Finding::warn(CHECK, what, WHY_TRANSACTIONS, mend)
+            let fix = "find it in pg_stat_activity by xact_start, and end it";
+            Finding::warn(CHECK, what, WHY_TRANSACTIONS, fix)
         }
     }
 }
@@ -113,8 +113,8 @@ fn writers(health: &Health) -> Finding {
     match secs < OLD_WRITER_SECS {
         true => Finding::ok(CHECK, what, WHY_WRITERS),
         false => {
-            let mend = "find it in pg_stat_activity (backend_xid is not null, in any database) or pg_prepared_xacts, and end it";
-            Finding::warn(CHECK, what, WHY_WRITERS, mend)
+            let fix = "find it in pg_stat_activity (backend_xid is not null, in any database) or pg_prepared_xacts, and end it";
+            Finding::warn(CHECK, what, WHY_WRITERS, fix)
         }
     }
 }
@@ -137,6 +137,6 @@ mod tests {
         assert_eq!(writers(&health(179.0)).status, Status::Ok);
         let found = writers(&health(181.0));
         assert_eq!(found.status, Status::Warn);
-        assert!(found.what.contains("181 s") && found.mend.contains("backend_xid"), "{found:?}");
+        assert!(found.what.contains("181 s") && found.fix.contains("backend_xid"), "{found:?}");
     }
 }

@@ -44,8 +44,8 @@ pub(super) fn key(config: &Config) -> Finding {
             Finding::skipped(KEY, what, WHY_KEY)
         }
         Err(error) => {
-            let mend = "do what the message says; until then receipts are not signed";
-            Finding::fail(KEY, error.to_string(), WHY_KEY, mend)
+            let fix = "do what the message says; until then receipts are not signed";
+            Finding::fail(KEY, error.to_string(), WHY_KEY, fix)
         }
     }
 }
@@ -67,8 +67,8 @@ fn judge(rights: Rights, keep_days: u32, min_days: i32) -> Finding {
         let what = format!(
             "audit.keep_days is {keep_days}, but the database keeps lines of the audit log for {min_days} days"
         );
-        let mend = installation::set_audit_min_days(keep_days);
-        return Finding::warn(RIGHTS, what, WHY_RIGHTS, mend);
+        let fix = installation::set_audit_min_days(keep_days);
+        return Finding::warn(RIGHTS, what, WHY_RIGHTS, fix);
     }
     Finding::ok(
         RIGHTS,

@@ -29,7 +29,7 @@ pub(super) async fn examine(pool: &PgPool) -> Vec<Finding> {
 
 fn judge(webhook: &Webhook) -> Option<Finding> {
     let (id, since) = (webhook.id, webhook.failing_since?);
-    let (what, mend) = match &webhook.disabled_because {
+    let (what, fix) = match &webhook.disabled_because {
         Some(reason) => (
             format!("webhook {id} was disabled: {reason}"),
             format!(
@@ -41,5 +41,5 @@ fn judge(webhook: &Webhook) -> Option<Finding> {
             format!("`dalsegno webhook deliveries --webhook {id}` says why"),
         ),
     };
-    Some(Finding::warn(CHECK, what, WHY, mend))
+    Some(Finding::warn(CHECK, what, WHY, fix))
 }

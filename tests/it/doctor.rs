@@ -137,7 +137,7 @@ fn finding_lines(found: Vec<Finding>) -> Vec<(&'static str, Status, String)> {
     let about = found.into_iter().filter(|finding| finding.check.starts_with("claude"));
     about
         .map(|finding| {
-            let words = format!("{} {}", finding.what, finding.mend);
+            let words = format!("{} {}", finding.what, finding.fix);
             assert!(!words.contains(SECRET), "{words}");
             (finding.check, finding.status, words)
         })
@@ -307,7 +307,7 @@ async fn invalid_node_and_flow_template_files_are_reported() {
         let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
         let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
         let found = found.into_iter().find(|found| found.check == check).unwrap();
-        (found.status, format!("{} {}", found.what, found.mend))
+        (found.status, format!("{} {}", found.what, found.fix))
     };
     let node = "---\nname: draft\ndescription: d\n---\nThe contract.\n";
     std::fs::write(folders[0].join("draft.md"), node).unwrap();
@@ -353,7 +353,7 @@ async fn agents_that_can_call_this_machines_open_api_are_named() {
         write(tools);
         let finding = found(&setup).await.unwrap();
         assert!(finding.status == Status::Warn && finding.what.contains("writer"), "{finding:?}");
-        assert!(finding.mend.contains("http.require_key"), "{finding:?}");
+        assert!(finding.fix.contains("http.require_key"), "{finding:?}");
     }
     let setup = setup.with("http.require_key", "true");
     assert_eq!(found(&setup).await.unwrap().status, Status::Ok);
@@ -367,7 +367,7 @@ async fn ollama_is_checked_for_models_windows_and_tools() {
         let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
         let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
         let about = found.into_iter().filter(|finding| finding.check.starts_with("ollama"));
-        about.map(|it| (it.status, format!("{} {}", it.what, it.mend))).collect()
+        about.map(|it| (it.status, format!("{} {}", it.what, it.fix))).collect()
     };
     let agent = setup.folder.path().join("agents/writer.md");
     let write = |keys: &str| {

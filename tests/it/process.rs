@@ -524,16 +524,16 @@ async fn doctor_distinguishes_a_refused_connection_from_a_stopped_server() {
     let url = options.to_url_lossy().to_string();
     let output = run(folder.path(), &["doctor", "--json"], &[("DATABASE_URL", &url)]).await;
     let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    let mend = finding(&findings, "database")["mend"].as_str().unwrap();
-    assert!(mend.contains("the password"), "{findings:#}");
+    let fix = finding(&findings, "database")["fix"].as_str().unwrap();
+    assert!(fix.contains("the password"), "{findings:#}");
     for check in ["version", "migrations", "clock", "connections"] {
         assert_eq!(finding(&findings, check)["status"], "skipped", "{findings:#}");
     }
     let wrong = ["doctor", "--json", "--set", "database.embedded.bin_dir=/no/such/folder"];
     let output = run(folder.path(), &wrong, &[]).await;
     let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    let mend = finding(&findings, "binaries")["mend"].as_str().unwrap();
-    assert!(mend.contains("bin_dir"), "{findings:#}");
+    let fix = finding(&findings, "binaries")["fix"].as_str().unwrap();
+    assert!(fix.contains("bin_dir"), "{findings:#}");
 }
 
 #[tokio::test]
@@ -566,7 +566,7 @@ async fn doctor_reports_an_unreachable_database() {
     let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let database = finding(&findings, "database");
     assert_eq!(database["status"], "fail");
-    assert!(database["mend"].as_str().unwrap().contains("DATABASE_URL"));
+    assert!(database["fix"].as_str().unwrap().contains("DATABASE_URL"));
 }
 
 #[tokio::test]
@@ -578,7 +578,7 @@ async fn doctor_reports_a_missing_schema() {
     let output = run(folder.path(), &["doctor", "--json"], &url).await;
     assert_eq!(output.status.code(), Some(8));
     let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    assert_eq!(finding(&findings, "migrations")["mend"], "dalsegno migrate up");
+    assert_eq!(finding(&findings, "migrations")["fix"], "dalsegno migrate up");
     assert_eq!(run(folder.path(), &["migrate", "status"], &url).await.status.code(), Some(1));
     assert_eq!(run(folder.path(), &["migrate", "up"], &url).await.status.code(), Some(0));
     assert_eq!(run(folder.path(), &["doctor"], &url).await.status.code(), Some(0));
@@ -604,8 +604,8 @@ async fn a_database_of_an_older_version_is_refused_with_the_next_step() {
     }
     let output = run(folder.path(), &["doctor", "--json"], &url).await;
     let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    let mend = finding(&findings, "migrations")["mend"].as_str().unwrap();
-    assert!(mend.contains("create a new database"), "{mend}");
+    let fix = finding(&findings, "migrations")["fix"].as_str().unwrap();
+    assert!(fix.contains("create a new database"), "{fix}");
 }
 
 #[tokio::test]

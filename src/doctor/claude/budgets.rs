@@ -30,7 +30,7 @@ pub(in crate::doctor) async fn budgets(config: &Config, pool: &PgPool) -> Option
         .filter(|agent| models(config, agent).iter().any(|model| !is_priced(config, model)))
         .map(|agent| agent.name.as_str())
         .collect();
-    let mend = "add the models to prices.models; `dalsegno config template` shows how";
+    let fix = "add the models to prices.models; `dalsegno config template` shows how";
     Some(match unpriced.is_empty() {
         true => Finding::ok(CHECK, "every model has a price", WHY),
         false => {
@@ -38,7 +38,7 @@ pub(in crate::doctor) async fn budgets(config: &Config, pool: &PgPool) -> Option
             let what = format!(
                 "{n_limited} campaigns have a budget in money, and models of {names} no price"
             );
-            Finding::warn(CHECK, what, WHY, mend)
+            Finding::warn(CHECK, what, WHY, fix)
         }
     })
 }

@@ -19,8 +19,8 @@ pub(super) fn examine(config: &Config, users: &[&Agent]) -> Vec<Finding> {
     let place = nearest(&folder);
     if access(&place, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         let what = format!("cannot write to {}", place.display());
-        let mend = "make it writable for the service, or name another service.data_dir";
-        return vec![Finding::fail(CHECK, what, WHY, mend)];
+        let fix = "make it writable for the service, or name another service.data_dir";
+        return vec![Finding::fail(CHECK, what, WHY, fix)];
     }
     let Ok(system) = statvfs(&place) else {
         let what = format!("cannot read the file system of {}", place.display());
@@ -43,16 +43,16 @@ pub(super) fn examine(config: &Config, users: &[&Agent]) -> Vec<Finding> {
     if system.f_flag.contains(StatVfsMountFlags::NOEXEC) && !shells.is_empty() {
         let what = format!("{} is mounted noexec, but {shells} have a shell", place.display());
         let why = "an agent cannot run the programs that it writes";
-        let mend = "mount it without noexec, or remove Bash from their files";
-        findings.push(Finding::warn(CHECK, what, why, mend));
+        let fix = "mount it without noexec, or remove Bash from their files";
+        findings.push(Finding::warn(CHECK, what, why, fix));
     }
     let keepers = names(&|agent| agent.grants.workspace);
     if is_in_memory(&place) && !keepers.is_empty() {
         let what =
             format!("{} is in memory, but {keepers} have a workspace in it", place.display());
         let why = "transcripts are stored in the database, but workspaces are lost when the machine restarts";
-        let mend = "name a service.data_dir that is on a disk";
-        findings.push(Finding::warn(CHECK, what, why, mend));
+        let fix = "name a service.data_dir that is on a disk";
+        findings.push(Finding::warn(CHECK, what, why, fix));
     }
     findings
 }

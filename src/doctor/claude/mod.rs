@@ -73,9 +73,9 @@ async fn program(config: &claude::Config) -> Vec<Finding> {
             Finding::ok(CHECK, format!("{version}; tested with {TESTED}"), WHY_VERSION)
         }
         Ok(version) => {
-            let mend = format!("npm install -g @anthropic-ai/claude-code@{TESTED}");
+            let fix = format!("npm install -g @anthropic-ai/claude-code@{TESTED}");
             let what = format!("{version}, but only {TESTED} and its patch releases are tested");
-            Finding::warn(CHECK, what, WHY_VERSION, mend)
+            Finding::warn(CHECK, what, WHY_VERSION, fix)
         }
         Err(error) => Finding::fail(CHECK, causes(&error), WHY_VERSION, INSTALL),
     };
@@ -87,19 +87,19 @@ fn credentials(config: &Config) -> Vec<Finding> {
     const CHECK: &str = "claude credential";
     let credentials = &config.claude.credentials;
     if credentials.is_empty() {
-        let mend = "add one to claude.credentials; `dalsegno config template` shows how";
-        return vec![Finding::fail(CHECK, "none is configured", WHY_CREDENTIAL, mend)];
+        let fix = "add one to claude.credentials; `dalsegno config template` shows how";
+        return vec![Finding::fail(CHECK, "none is configured", WHY_CREDENTIAL, fix)];
     }
     let own = |name: &str| config.environment.get(name).map(str::to_owned);
     let finding = |credential: &CredentialConfig| match credential.resolve(own) {
         Err(error) if is_of_this_shell(&error) => {
-            let mend = "run `dalsegno doctor` as the user and in the environment of the service; if it fails there, too, do what the message says";
+            let fix = "run `dalsegno doctor` as the user and in the environment of the service; if it fails there, too, do what the message says";
             let what = format!("{}; the service may be able to", causes(&error));
-            Finding::warn(CHECK, what, WHY_CREDENTIAL, mend)
+            Finding::warn(CHECK, what, WHY_CREDENTIAL, fix)
         }
         Err(error) => {
-            let mend = "do what the message says, or remove the credential";
-            Finding::fail(CHECK, causes(&error), WHY_CREDENTIAL, mend)
+            let fix = "do what the message says, or remove the credential";
+            Finding::fail(CHECK, causes(&error), WHY_CREDENTIAL, fix)
         }
         Ok(_) => match other_readers(credential) {
             Some(readers) => {
@@ -146,9 +146,8 @@ fn check_exposed_tokens(config: &Config, users: &[&Agent]) -> Option<Finding> {
         users.iter().filter(has_tools).map(|agent| agent.name.as_str()).collect();
     let what =
         format!("commands of {} can read credentials of the kind auth_token", names.join(", "));
-    let mend =
-        "use an api_key or an oauth_token for them, or run them without tools of Claude Code";
-    (!names.is_empty()).then(|| Finding::warn("claude exposed", what, WHY_EXPOSED, mend))
+    let fix = "use an api_key or an oauth_token for them, or run them without tools of Claude Code";
+    (!names.is_empty()).then(|| Finding::warn("claude exposed", what, WHY_EXPOSED, fix))
 }
 
 fn grants(config: &Config, users: &[&Agent]) -> Option<Finding> {
@@ -161,8 +160,8 @@ fn grants(config: &Config, users: &[&Agent]) -> Option<Finding> {
         .filter(|agent| agent.grants.permission_mode == PermissionMode::BypassPermissions);
     let names: Vec<&str> = refused.map(|agent| agent.name.as_str()).collect();
     let what = format!("agents {}: {}", names.join(", "), claude::ROOT_REFUSED);
-    let mend = "run the service as another user, or name tools instead";
-    (!names.is_empty()).then(|| Finding::warn("claude grants", what, WHY_GRANTS, mend))
+    let fix = "run the service as another user, or name tools instead";
+    (!names.is_empty()).then(|| Finding::warn("claude grants", what, WHY_GRANTS, fix))
 }
 
 fn limits(config: &claude::Config) -> Option<Finding> {
@@ -170,8 +169,8 @@ fn limits(config: &claude::Config) -> Option<Finding> {
     if config.cgroup.as_os_str().is_empty() {
         let is_idle = config.processes_max > 0 && rustix::process::geteuid().is_root();
         let what = "claude.processes_max has no effect for root";
-        let mend = "name a delegated folder in claude.cgroup, or run the service as another user";
-        return is_idle.then(|| Finding::warn(CHECK, what, WHY_LIMITS, mend));
+        let fix = "name a delegated folder in claude.cgroup, or run the service as another user";
+        return is_idle.then(|| Finding::warn(CHECK, what, WHY_LIMITS, fix));
     }
     let folder = &config.cgroup;
     let enabled = std::fs::read_to_string(folder.join("cgroup.subtree_control"));
@@ -189,8 +188,8 @@ fn limits(config: &claude::Config) -> Option<Finding> {
                 "{} lacks the controllers memory and pids, or the service cannot write to it",
                 folder.display()
             );
-            let mend = "delegate it to the service, and write +memory +pids into its cgroup.subtree_control";
-            Finding::fail(CHECK, what, WHY_LIMITS, mend)
+            let fix = "delegate it to the service, and write +memory +pids into its cgroup.subtree_control";
+            Finding::fail(CHECK, what, WHY_LIMITS, fix)
         }
     })
 }

@@ -39,10 +39,10 @@ pub(in crate::doctor) async fn paused(
             ))
         })
         .collect();
-    let mend = "wait, or resume it with `dalsegno credential resume NAME`; `dalsegno credential ls` shows the reason";
+    let fix = "wait, or resume it with `dalsegno credential resume NAME`; `dalsegno credential ls` shows the reason";
     match (credentials.is_empty(), paused.is_empty()) {
         (true, _) => None,
         (_, true) => Some(Finding::ok(CHECK, "no credential is paused", WHY)),
-        (_, false) => Some(Finding::warn(CHECK, paused.join("; "), WHY, mend)),
+        (_, false) => Some(Finding::warn(CHECK, paused.join("; "), WHY, fix)),
     }
 }

@@ -46,10 +46,10 @@ async fn doctor_warns_when_no_cleanup_succeeded_for_26_hours() {
     clock.advance(TimeDelta::hours(14));
     let warned = examine(&database, &clock).await;
     assert_eq!(warned.status, Status::Warn);
-    assert!(warned.mend.contains("cleanup runs"), "{warned:?}");
+    assert!(warned.fix.contains("cleanup runs"), "{warned:?}");
     let mut conn = pool.acquire().await.unwrap();
     schedules::pause(&mut conn, "cleanup", "moving", noon()).await.unwrap();
-    assert!(examine(&database, &clock).await.mend.contains("schedule resume"));
+    assert!(examine(&database, &clock).await.fix.contains("schedule resume"));
 }
 
 #[tokio::test]

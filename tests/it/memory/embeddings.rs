@@ -332,7 +332,7 @@ async fn full_text_search_answers_without_the_model_or_the_extension() {
     words_alone(&fixture).await;
     assert!(counted("no_extension") >= 2);
     let said = fixture.diagnosis().await;
-    assert!(said.status == Status::Warn && said.mend.contains("create extension"), "{said:?}");
+    assert!(said.status == Status::Warn && said.fix.contains("create extension"), "{said:?}");
     fixture.execute("create extension vector").await;
     assert_eq!(fixture.diagnosis().await.status, Status::Ok);
     assert_eq!(fixture.find_names("vessel").await, ["timetable"]);
@@ -350,7 +350,7 @@ async fn full_text_search_answers_without_the_model_or_the_extension() {
     }
     *fixture.ollama.state.embeds.lock().unwrap() = Embeds::Missing;
     let said = fixture.diagnosis().await;
-    assert!(said.status == Status::Warn && said.mend.contains("ollama pull"), "{said:?}");
+    assert!(said.status == Status::Warn && said.fix.contains("ollama pull"), "{said:?}");
     fixture.postgres.stop().await.unwrap();
 }
 

@@ -101,5 +101,5 @@ async fn doctor_names_the_unreachable_one_of_both_addresses() {
     let mut all = findings.as_array().unwrap().iter();
     let finding = all.find(|finding| finding["check"] == "database").unwrap();
     assert_eq!(finding["status"], "fail", "{findings}");
-    assert!(finding["mend"].as_str().unwrap().contains("database.direct_url"), "{finding}");
+    assert!(finding["fix"].as_str().unwrap().contains("database.direct_url"), "{finding}");
 }
